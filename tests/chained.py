@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncpg
-from tests.spread import execute_each
+from tests.distributed import execute_each
 
 from largesse.audit.service import Acting, by_command
 from largesse.db.pool import Database

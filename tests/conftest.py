@@ -21,8 +21,8 @@ import hypothesis
 import pytest
 from tests import memory
 from tests.background import Statements, run
+from tests.distributed import DistributedServers
 from tests.faults.proxy import Proxy
-from tests.spread import SpreadServers
 
 from largesse.db import migrate
 from largesse.db.embedded import EmbeddedServer
@@ -151,7 +151,7 @@ class Template:
         self._name = name
         self._server = Statements(server_url)
         nodes = os.environ.get("LARGESSE_TEST_NODES", "").split()
-        self._spread = SpreadServers([server_url, *nodes]) if nodes else None
+        self._spread = DistributedServers([server_url, *nodes]) if nodes else None
 
     def create(self) -> None:
         if self._spread is not None:

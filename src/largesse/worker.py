@@ -15,7 +15,7 @@ from largesse.base.open_files import allow_files
 from largesse.base.settings import Settings
 from largesse.db.pool import Connection, Database
 from largesse.db.scope import WORKER
-from largesse.db.shard_groups import Customers, ShardGroupTurns
+from largesse.db.shard_groups import Customers, ShardGroupRunner
 from largesse.encryption.chain_keys import Chains, open_chains
 from largesse.encryption.vault import Vault
 from largesse.events.order_changes import CUSTOMERS_CHANGED
@@ -82,7 +82,7 @@ class Worker:
         more: Sequence[Loop] = (),
     ) -> None:
         self._database = database
-        self._rounds = ShardGroupTurns(database)
+        self._shard_groups = ShardGroupRunner(database)
         self._vault = vault
         self._resolver = Resolver()
         self._transport = HttpTransport(
@@ -161,7 +161,7 @@ class Worker:
             async with self._database.connection(WORKER) as connection:
                 return await fan_out_events(connection, _EVENTS_AT_ONCE, customers)
 
-        made = await self._rounds.go(CUSTOMERS_WAITING, step)
+        made = await self._shard_groups.run(CUSTOMERS_WAITING, step)
         events, deliveries = _added(made)
         if events:
             self._reporting.waker.wake()
@@ -175,7 +175,7 @@ class Worker:
             async with self._database.transaction(WORKER) as connection:
                 return await fan_out_mail(connection, _MAIL_JOBS_AT_ONCE, customers)
 
-        jobs, made = _added(await self._rounds.go(CUSTOMERS_MAILED, step))
+        jobs, made = _added(await self._shard_groups.run(CUSTOMERS_MAILED, step))
         if made:
             metrics.FANNED_OUT.labels("message").inc(made)
             self._wake_mailing()
@@ -187,7 +187,7 @@ class Worker:
                 acting = Acting(by_worker("reports"), await self._open_chains(connection))
                 return await apply_changes(connection, acting, customers=customers)
 
-        return any(await self._rounds.go(CUSTOMERS_CHANGED, step))
+        return any(await self._shard_groups.run(CUSTOMERS_CHANGED, step))
 
     async def _open_chains(self, connection: Connection) -> Chains:
         # A new installation gets its keys as the first process serves.
@@ -237,7 +237,7 @@ class Worker:
             async with self._database.transaction(WORKER) as connection:
                 return await expire_late(connection, customers)
 
-        return any(await self._rounds.go(CUSTOMERS_LATE, step))
+        return any(await self._shard_groups.run(CUSTOMERS_LATE, step))
 
     async def _allocate_waiting(self) -> bool:
         """Imports serve those who wait; this is for numbers that came free in another way."""
@@ -257,7 +257,7 @@ class Worker:
             async with self._database.transaction(WORKER) as connection:
                 return await queue_low_balances(connection, customers)
 
-        mails = sum(await self._rounds.go(CUSTOMERS_WATCHING, step))
+        mails = sum(await self._shard_groups.run(CUSTOMERS_WATCHING, step))
         if mails:
             log.info("balances.low", mails=mails)
         return False

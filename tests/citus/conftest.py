@@ -160,9 +160,9 @@ async def own_accounts_of(database: Database, principal: Principal) -> OwnAccoun
     return OwnAccounts(own["receivable"], own["sales"])
 
 
-async def homes_of(spread: Overheard) -> dict[int, str]:
+async def nodes_of(spread: Overheard) -> dict[int, str]:
     async with spread.connection(OPERATOR) as connection:
-        return await sharding.shard_groups_of(connection, range(1, CUSTOMERS + 1))
+        return await sharding.node_names(connection, range(1, CUSTOMERS + 1))
 
 
 async def place(spread: Overheard, customer_id: int, **more: Any) -> Any:

@@ -35,7 +35,7 @@ SUITES = (
     "tests/cli/test_lists.py",
     "tests/cli/test_assigning.py",
 )
-# With one part of each table, so that all customers are neighbours and statements find their node though they no longer say whose they are.
+# With one part of each table, so that all customers are one shard group and statements find their node though they no longer say whose they are.
 NEIGHBOURS = "tests/isolation"
 # On a cluster of its own, and by itself: what is timed has nothing beside it, and what it tells is seen.
 KILLED = "tests/citus/test_killed.py"

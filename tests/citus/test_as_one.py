@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.chained import CHAIN, acting_on
-from tests.citus.conftest import Asked, Overheard, homes_of, place, principal_of, recipients
+from tests.citus.conftest import Asked, Overheard, nodes_of, place, principal_of, recipients
 from tests.orders.builder import VAULT
 
 from largesse.db.roles import Role
@@ -47,7 +47,7 @@ async def as_one(spread: Overheard) -> AsyncIterator[None]:
     """What is done meanwhile is written on the customer's node, and committed by it and the coordinator in two phases."""
     spread.asked = Asked()
     yield
-    home = (await homes_of(spread))[CUSTOMER]
+    home = (await nodes_of(spread))[CUSTOMER]
     assert spread.asked.nodes == {home}, spread.asked.commands
     assert len(spread.asked.prepared) == 1, spread.asked.commands
 

@@ -50,7 +50,7 @@ def require_away(answer: Any) -> None:
 def homes(service: Service, run_on_database: Any) -> dict[int, str]:
     """The node of each customer, by the number in its key."""
     ids = [service.ids["customers"][f"c{number}"] for number in range(1, CUSTOMERS + 1)]
-    found = run_on_database(service.database_url, lambda session: sharding.shard_groups_of(session, ids))
+    found = run_on_database(service.database_url, lambda session: sharding.node_names(session, ids))
     return {number: found[customer_id] for number, customer_id in enumerate(ids, 1)}
 
 

@@ -81,11 +81,11 @@ async def prepare(url: str) -> None:
     await connection.close()
 
 
-async def homes_of(killable: Killable) -> dict[int, str]:
+async def nodes_of(killable: Killable) -> dict[int, str]:
     """The node of each customer, by the number in its key."""
     ids = {number: killable.installation.id("customers", f"c{number}") for number in CUSTOMERS}
     async with connect_once(killable.cluster.url, OPERATOR) as connection:
-        found = await sharding.shard_groups_of(connection, list(ids.values()))
+        found = await sharding.node_names(connection, list(ids.values()))
     return {number: found[id_] for number, id_ in ids.items()}
 
 
@@ -175,7 +175,7 @@ async def check(killable: Killable, loads: Mapping[int, Load], sender: str) -> s
 async def test_no_order_is_lost_or_doubled_however_often_a_node_goes(
     killable: Killable, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    homes = await homes_of(killable)
+    homes = await nodes_of(killable)
     calm: list[Window] = []
     away: list[Window] = []
     async with ordering_by_all(killable, "killed") as loads:
@@ -215,7 +215,7 @@ async def test_no_order_is_lost_or_doubled_however_often_a_node_goes(
 async def test_a_node_that_dies_within_a_statement_is_away(killable: Killable) -> None:
     database = await Database.connect(killable.cluster.url, role=Role.APP)
     customer_id = killable.installation.id("customers", "c1")
-    home = (await homes_of(killable))[1]
+    home = (await nodes_of(killable))[1]
     (node,) = [one for one in killable.cluster.servers if home.endswith(f":{one['port']}")]
     sleeping = database.fetch(
         for_customer(customer_id, "production"),
@@ -237,7 +237,7 @@ async def test_a_node_that_dies_within_a_statement_is_away(killable: Killable) -
 async def test_customers_move_to_a_third_node_while_they_order(
     movable: Killable, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    before = await homes_of(movable)
+    before = await nodes_of(movable)
     async with ordering_by_all(movable, "moved") as loads:
         await asyncio.gather(*(load.settle(5) for load in loads.values()))
         began = time.monotonic()
@@ -249,7 +249,7 @@ async def test_customers_move_to_a_third_node_while_they_order(
         await asyncio.gather(*(load.settle(5) for load in loads.values()))
         statuses = Counter(reply.status for load in loads.values() for reply in load.replies)
     told = await check(movable, loads, "moved")
-    after = await homes_of(movable)
+    after = await nodes_of(movable)
     stayed = [customer for customer in CUSTOMERS if after[customer] == before[customer]]
     before_ms = p99_ms(loads, [Window(began, added, stayed)])
     meanwhile_ms = p99_ms(loads, [Window(added, done, stayed)])

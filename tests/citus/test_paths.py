@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from tests.chained import CHAIN
-from tests.citus.conftest import CUSTOMERS, Asked, Overheard, Told, homes_of, place, principal_of, recipients
+from tests.citus.conftest import CUSTOMERS, Asked, Overheard, Told, nodes_of, place, principal_of, recipients
 from tests.orders.builder import VAULT
 
 from largesse.db import sharding
@@ -64,7 +64,7 @@ async def listening(spread: Overheard, home: str) -> AsyncIterator[list[Told]]:
 
 
 async def test_an_order_from_placing_to_cancelling(spread: Overheard) -> None:
-    for customer_id, home in (await homes_of(spread)).items():
+    for customer_id, home in (await nodes_of(spread)).items():
         await go_through_an_order(spread, customer_id, home)
 
 
@@ -89,7 +89,7 @@ async def go_through_an_order(spread: Overheard, customer_id: int, home: str) ->
 
 
 async def test_a_gift_from_its_link_to_its_page(spread: Overheard) -> None:
-    for customer_id, home in (await homes_of(spread)).items():
+    for customer_id, home in (await nodes_of(spread)).items():
         await go_through_a_gift(spread, customer_id, home)
 
 
@@ -113,7 +113,7 @@ async def test_a_code_that_is_typed_is_found_whosever_it_is(spread: Overheard) -
     claiming, _ = recipients(spread)
     for customer_id in range(1, CUSTOMERS + 1):
         (code,) = (await place(spread, customer_id)).codes
-        line, _ = await claiming.find(VAULT.token(code.code))  # a link from before customers were spread
+        line, _ = await claiming.find(VAULT.token(code.code))  # a link from before customers were distributed
         assert line.customer_id == customer_id
         claim = await claiming.claim(Attempt(code.code, code.pin_text, "192.0.2.1"), None)
         assert (claim.outcome, claim.line) == (Outcome.CLAIMED, line.key)

@@ -7,7 +7,7 @@ import asyncio
 import asyncpg
 import pytest
 from tests.chained import CHAIN
-from tests.citus.conftest import CUSTOMERS, Asked, Overheard, homes_of, own_accounts_of, place, principal_of
+from tests.citus.conftest import CUSTOMERS, Asked, Overheard, nodes_of, own_accounts_of, place, principal_of
 from tests.orders.builder import build_order
 
 from largesse.db import migrate, sharding
@@ -23,12 +23,12 @@ async def test_tables_are_where_they_are_said_to_be(spread: Overheard, database_
     assert {name for name, kind in kinds.items() if kind == "distributed"} == set(sharding.DISTRIBUTED)
     assert {name for name, kind in kinds.items() if kind == "reference"} == set(sharding.REFERENCE)
     assert len({row["colocation_id"] for row in rows if row["kind"] == "distributed"}) == 1
-    assert (await migrate.upgrade(database_url)).spread == []
+    assert (await migrate.upgrade(database_url)).distributed == []
 
 
 async def test_customers_live_on_all_nodes(spread: Overheard) -> None:
     async with spread.connection(OPERATOR) as connection:
-        homes = await sharding.shard_groups_of(connection, range(1, 1001))
+        homes = await sharding.node_names(connection, range(1, 1001))
     assert len(homes) == 1000
     for node in set(homes.values()):
         assert 400 < list(homes.values()).count(node) < 600
@@ -37,7 +37,7 @@ async def test_customers_live_on_all_nodes(spread: Overheard) -> None:
 async def test_placing_an_order_asks_one_node_which_commits_it_as_its_own(spread: Overheard) -> None:
     placer = Placer(spread, CHAIN)
     async with spread.connection(OPERATOR) as connection:
-        homes = await sharding.shard_groups_of(connection, range(1, CUSTOMERS + 1))
+        homes = await sharding.node_names(connection, range(1, CUSTOMERS + 1))
     assert len(set(homes.values())) > 1
     try:
         for customer_id in range(1, CUSTOMERS + 1):
@@ -110,7 +110,7 @@ async def test_orders_of_who_has_moved_are_passed_on(spread: Overheard, database
     try:
         await placer.place(build_order(principal, own, external_reference="before"))
         await move(database_url, 1)
-        home = (await homes_of(spread))[1]
+        home = (await nodes_of(spread))[1]
         spread.asked = Asked()
         await placer.place(build_order(principal, own, external_reference="after"))
     finally:
@@ -123,7 +123,7 @@ async def test_orders_of_who_has_moved_are_passed_on(spread: Overheard, database
 
 
 async def move(database_url: str, customer_id: int) -> None:
-    """Moves a customer, and its neighbours, to another node."""
+    """Moves a customer, and its shard group, to another node."""
     connection = await asyncpg.connect(database_url)
     await connection.execute(
         f"""

@@ -93,4 +93,4 @@ async def test_servers_that_did_not_load_the_extension() -> None:
             await execute(cluster.url_of(server, "postgres"), "ALTER SYSTEM RESET shared_preload_libraries")
         cluster.stop()
         cluster.start()
-        assert (await migrate.upgrade(cluster.url)).spread == []
+        assert (await migrate.upgrade(cluster.url)).distributed == []

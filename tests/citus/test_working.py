@@ -16,7 +16,7 @@ from largesse.db import sharding
 from largesse.db.pool import Database
 from largesse.db.roles import Role
 from largesse.db.scope import OPERATOR, WORKER
-from largesse.db.shard_groups import Customers, ShardGroupTurns
+from largesse.db.shard_groups import Customers, ShardGroupRunner
 from largesse.events.store import CUSTOMERS_WAITING
 from largesse.orders.placer import Placer
 from largesse.webhooks.fan_out import fan_out
@@ -45,7 +45,7 @@ async def told(worker: Database) -> list[int]:
 
 async def test_what_follows_from_an_event_is_committed_with_its_mark_in_two_phases(worker: Overheard) -> None:
     async with worker.connection(WORKER) as connection:
-        homes = await sharding.shard_groups_of(connection, [1])
+        homes = await sharding.node_names(connection, [1])
     worker.asked = Asked()
     async with worker.connection(WORKER) as connection:
         assert await fan_out(connection, 10, [1]) == (1, 0)
@@ -57,10 +57,10 @@ async def test_what_follows_from_an_event_is_committed_with_its_mark_in_two_phas
 async def test_a_node_that_is_away_stops_no_other_and_loses_nothing(worker: Overheard, database_url: str) -> None:
     name = database_url.rpartition("/")[2]
     async with worker.connection(OPERATOR) as connection:
-        homes = await sharding.shard_groups_of(connection, range(1, CUSTOMERS + 1))
+        homes = await sharding.node_names(connection, range(1, CUSTOMERS + 1))
     away = {customer for customer, home in homes.items() if home == homes[1]}
     (node,) = [url for url in NODES if f":{homes[1].rpartition(':')[2]}/" in url]
-    rounds = ShardGroupTurns(worker)
+    rounds = ShardGroupRunner(worker)
 
     async def step(customers: Customers) -> tuple[int, int]:
         async with worker.connection(WORKER) as connection:
@@ -70,12 +70,12 @@ async def test_a_node_that_is_away_stops_no_other_and_loses_nothing(worker: Over
         server.execute(f'ALTER DATABASE "{name}" ALLOW_CONNECTIONS false')
         server.execute(f"SELECT count(pg_terminate_backend(pid, 5000)) FROM pg_stat_activity WHERE datname = '{name}'")
         try:
-            await rounds.go(CUSTOMERS_WAITING, step)
+            await rounds.run(CUSTOMERS_WAITING, step)
             assert await told(worker) == sorted(set(homes) - away)
         finally:
             server.execute(f'ALTER DATABASE "{name}" ALLOW_CONNECTIONS true')
     async with asyncio.timeout(30):
         while len(await told(worker)) < CUSTOMERS:
-            await rounds.go(CUSTOMERS_WAITING, step)
+            await rounds.run(CUSTOMERS_WAITING, step)
             await asyncio.sleep(0.2)
     assert await told(worker) == sorted(homes), "each once"

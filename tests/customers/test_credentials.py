@@ -9,7 +9,7 @@ from datetime import timedelta
 import asyncpg
 import pytest
 from tests.background import run
-from tests.spread import IS_SPREAD
+from tests.distributed import IS_DISTRIBUTED
 
 from largesse.customers.members import add_user, bind_user, set_user_role
 from largesse.customers.people import add_person, holds_password, set_password
@@ -67,7 +67,7 @@ ATTACKS = [
     f"INSERT INTO recovery_codes (person_id, hash) SELECT id, {HASH} FROM people",
     f"UPDATE recovery_codes SET hash = {HASH} WHERE hash = (SELECT hash FROM recovery_codes LIMIT 1)",
     "DELETE FROM recovery_codes",
-    *([] if IS_SPREAD else ON_COPIES),
+    *([] if IS_DISTRIBUTED else ON_COPIES),
 ]
 
 

@@ -1,4 +1,4 @@
-"""What is said of tables that are spread over nodes holds on every PostgreSQL; that they are spread, tests/citus tests on a cluster."""
+"""What is said of tables that are distributed over nodes holds on every PostgreSQL; that they are distributed, tests/citus tests on a cluster."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ async def test_without_the_extension_nothing_is_spread_and_nothing_wrong(
     assert await sharding.distribute(connection) == []
     assert await sharding.trouble(connection) is None
     with pytest.raises(OperatorError, match="one server"):
-        await sharding.shard_groups_of(connection, [1])
+        await sharding.node_names(connection, [1])
     database = await Database.connect(database_url, role=Role.APP)
     try:
-        assert not database.is_spread
+        assert not database.is_distributed
         await check_schema(database)
     finally:
         await database.close()

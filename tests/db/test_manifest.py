@@ -6,11 +6,11 @@ import os
 
 import asyncpg
 import pytest
-from tests.spread import IS_SPREAD
+from tests.distributed import IS_DISTRIBUTED
 
 from largesse.db.manifest import read_manifest, released_manifest, schema_differences, write_manifest
 
-pytestmark = pytest.mark.skipif(IS_SPREAD, reason="a cluster's coordinator keeps constraints otherwise")
+pytestmark = pytest.mark.skipif(IS_DISTRIBUTED, reason="a cluster's coordinator keeps constraints otherwise")
 
 
 @pytest.fixture

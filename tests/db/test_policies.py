@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import asyncpg
 import pytest
 from tests.background import run
-from tests.spread import IS_SPREAD, execute_each
+from tests.distributed import IS_DISTRIBUTED, execute_each
 
 from largesse.db import migrate, sharding
 from largesse.db.grants import policies_missing
@@ -24,7 +24,7 @@ ACME = for_customer(OWN, "staging")
 # Tables whose rows are told apart by environment, too.
 BY_ENVIRONMENT = {table for table, rows in TABLES.items() if "environment" in rows.seen}
 # Tables whose rows a coordinator gives to no other customer, whoever asks: a row stays where its customer is, and customers are numbered for good.
-AT_HOME = {*sharding.DISTRIBUTED, "customers"} if IS_SPREAD else set()
+AT_HOME = {*sharding.DISTRIBUTED, "customers"} if IS_DISTRIBUTED else set()
 # Of every type that a column has, by its category, something that a column takes.
 VALUES = {"N": "1", "D": "now()", "T": "'1 day'", "B": "true", "I": "'192.0.2.1'", "A": "'{}'"}
 
@@ -47,7 +47,7 @@ async def fill(url: str) -> None:
         " UNION ALL SELECT format('ALTER TABLE %s DISABLE TRIGGER USER', unnest($1::text[]))"
         " UNION ALL SELECT 'ALTER TABLE customers ALTER id DROP IDENTITY' WHERE NOT $2",
         list(TABLES),
-        IS_SPREAD,
+        IS_DISTRIBUTED,
     )
     await execute_each(connection, ";".join(statement for (statement,) in statements))
     # Whatever the role may do otherwise: here it is row-level security alone that holds.
@@ -111,7 +111,7 @@ async def test_customers_have_their_own_rows_and_no_others(app: Database, table:
     expected = [(OWN, "staging")] * (1 if table in BY_ENVIRONMENT else 2)
     own = f"{key} IS NOT NULL"
     assert await tried(app, ACME, f"SELECT {told} FROM {table} WHERE {own}") == expected
-    lockable = f"{key} = {OWN}" if IS_SPREAD else own  # a coordinator locks rows of one customer at a time
+    lockable = f"{key} = {OWN}" if IS_DISTRIBUTED else own  # a coordinator locks rows of one customer at a time
     assert await tried(app, ACME, f"SELECT {told} FROM {table} WHERE {lockable} FOR UPDATE") == expected
     some = some_column_of(table)
     for change in (f"UPDATE {table} SET {some} = {some} WHERE {own}", f"DELETE FROM {table} WHERE {own}"):
@@ -187,7 +187,7 @@ async def test_what_was_changed_by_hand_is_put_right(database_url: str) -> None:
         ALTER TABLE orders DISABLE ROW LEVEL SECURITY; ALTER TABLE products ENABLE ROW LEVEL SECURITY;
         CREATE POLICY more ON entries TO {Role.APP} USING (true); DROP POLICY own_rows ON accounts;
         ALTER POLICY own_rows ON events USING (true); CREATE POLICY fewer ON users AS RESTRICTIVE USING (false);
-        ALTER TABLE lines {"FORCE" if IS_SPREAD else "NO FORCE"} ROW LEVEL SECURITY
+        ALTER TABLE lines {"FORCE" if IS_DISTRIBUTED else "NO FORCE"} ROW LEVEL SECURITY
         """,
     )
     said = [statement.split(" USING")[0] for statement in await policies_missing(connection)]
@@ -197,7 +197,7 @@ async def test_what_was_changed_by_hand_is_put_right(database_url: str) -> None:
         "DROP POLICY fewer ON users",
         f"CREATE POLICY own_rows ON accounts TO {Role.APP}",
         f"CREATE POLICY own_rows ON events TO {Role.APP}",
-        f"ALTER TABLE lines {'NO FORCE' if IS_SPREAD else 'FORCE'} ROW LEVEL SECURITY",
+        f"ALTER TABLE lines {'NO FORCE' if IS_DISTRIBUTED else 'FORCE'} ROW LEVEL SECURITY",
         "ALTER TABLE orders ENABLE ROW LEVEL SECURITY",
         "ALTER TABLE products DISABLE ROW LEVEL SECURITY",
     ]

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 import asyncpg
 import pytest
-from tests.spread import IS_SPREAD, execute_each
+from tests.distributed import IS_DISTRIBUTED, execute_each
 
 from largesse.base.errors import OperatorError
 from largesse.db import migrate
@@ -191,7 +191,7 @@ async def test_a_session_acts_as_its_role_from_the_start(module_database_url: st
 @pytest.fixture
 async def admin(database_url: str) -> AsyncIterator[Session]:
     """A connection to an empty database, as who may make roles."""
-    if IS_SPREAD:
+    if IS_DISTRIBUTED:
         pytest.skip("the engine's extension is not to be dropped with the schema")
     connection = await asyncpg.connect(database_url)
     await connection.execute("DROP SCHEMA public CASCADE; CREATE SCHEMA public")

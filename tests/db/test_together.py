@@ -7,10 +7,10 @@ from largesse.db.scope import OPERATOR
 from largesse.db.statements import Part, fetch_together
 
 
-@pytest.mark.parametrize("is_spread", [False, True])
-async def test_parts_keep_their_arguments_and_all_are_run(database_url: str, *, is_spread: bool) -> None:
+@pytest.mark.parametrize("is_distributed", [False, True])
+async def test_parts_keep_their_arguments_and_all_are_run(database_url: str, *, is_distributed: bool) -> None:
     database = await Database.connect(database_url)
-    database.is_spread = is_spread
+    database.is_distributed = is_distributed
     async with database.transaction(OPERATOR) as connection:
         await connection.execute("CREATE TEMPORARY TABLE notes (place int, said text) ON COMMIT DROP")
         rows = await fetch_together(

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 import asyncpg
 import pytest
-from tests.spread import IS_SPREAD
+from tests.distributed import IS_DISTRIBUTED
 
 from largesse.base.errors import OperatorError
 from largesse.base.settings import Settings, load_settings
@@ -17,7 +17,7 @@ from largesse.db.roles import Role
 from largesse.installation import chain_ledger, chains_of, open_database, open_vault
 
 OLD, NEW = b"\x11" * 32, b"\x22" * 32
-pytestmark = pytest.mark.skipif(IS_SPREAD, reason="a login would have to be made on each node")
+pytestmark = pytest.mark.skipif(IS_DISTRIBUTED, reason="a login would have to be made on each node")
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.spread import IS_SPREAD, SHARDS
+from tests.distributed import IS_DISTRIBUTED, SHARDS
 from tests.web.api.conftest import problem, run_on_database, service, staging, start_service
 
 __all__ = ["problem", "run_on_database", "service", "staging", "start_service"]
@@ -12,11 +12,11 @@ NEUTRALISED = ("test_api.py", "test_walk.py")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Where customers are spread, what a statement says of customers is how its node is found, and cannot be taken out of it.
+    """Where customers are distributed, what a statement says of customers is how its node is found, and cannot be taken out of it.
 
-    But where tables have one part: there all customers are neighbours (tests/citus/run.py).
+    But where tables have one part: there all customers are one shard group (tests/citus/run.py).
     """
-    if not IS_SPREAD or SHARDS == 1:
+    if not IS_DISTRIBUTED or SHARDS == 1:
         return
     for item in items:
         if item.path.parent.name == "isolation" and item.path.name in NEUTRALISED:

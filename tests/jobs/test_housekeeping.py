@@ -5,7 +5,7 @@ from uuid import UUID, uuid4
 
 import pytest
 from prometheus_client import REGISTRY
-from tests.spread import IS_SPREAD
+from tests.distributed import IS_DISTRIBUTED
 
 from largesse.db.pool import Database
 from largesse.db.scope import OPERATOR
@@ -178,7 +178,7 @@ async def test_the_oldest_delivery_is_found_in_whatever_queue_it_waits(database:
     assert REGISTRY.get_sample_value("largesse_webhook_failing_subscriptions") == 2
 
 
-@pytest.mark.skipif(IS_SPREAD, reason="of queues on nodes nobody counts beyond 10,000: docs/scaling.md")
+@pytest.mark.skipif(IS_DISTRIBUTED, reason="of queues on nodes nobody counts beyond 10,000: docs/scaling.md")
 async def test_a_long_queue_is_counted_to_10_000_and_beyond_that_as_the_last_analyze_found_it(
     database: Database,
 ) -> None:

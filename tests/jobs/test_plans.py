@@ -16,7 +16,7 @@ from typing import Any
 import asyncpg
 import pytest
 from tests.conftest import CloneFactory
-from tests.spread import IS_SPREAD
+from tests.distributed import IS_DISTRIBUTED
 
 from largesse.encryption.vault import Vault
 from largesse.jobs.housekeeping import measure
@@ -167,7 +167,7 @@ async def connection(clone_database: CloneFactory) -> AsyncIterator[asyncpg.Conn
     await connection.close()
 
 
-@pytest.mark.skipif(IS_SPREAD, reason="what a node reads is not among what its coordinator explains")
+@pytest.mark.skipif(IS_DISTRIBUTED, reason="what a node reads is not among what its coordinator explains")
 @pytest.mark.parametrize("statistics", ["none", pytest.param("outdated, then new", marks=pytest.mark.slow)])
 async def test_a_long_backlog_is_not_read(connection: asyncpg.Connection, statistics: str) -> None:
     if statistics != "none":

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 import asyncpg
 import pytest
 from tests.chained import CHAIN
-from tests.spread import IS_SPREAD
+from tests.distributed import IS_DISTRIBUTED
 
 from largesse.base.errors import OperatorError
 from largesse.db.pool import Database
@@ -122,7 +122,7 @@ async def test_a_customers_own_accounts_are_made_once_however_many_ask(database:
         "TRUNCATE entries",
         pytest.param(
             "UPDATE entries SET balance_minor = 0 WHERE false",
-            marks=pytest.mark.skipif(IS_SPREAD, reason="a cluster asks no node for what is nowhere"),
+            marks=pytest.mark.skipif(IS_DISTRIBUTED, reason="a cluster asks no node for what is nowhere"),
         ),
     ],
 )

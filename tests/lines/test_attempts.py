@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 
 import pytest
-from tests.spread import IS_SPREAD
+from tests.distributed import IS_DISTRIBUTED
 
 from largesse.db.pool import Database
 from largesse.db.scope import LOOKUP, OPERATOR
@@ -72,7 +72,7 @@ async def test_every_refusal_takes_the_same_statements(database: Database) -> No
     }
     taken = {name: await statements(database, attempt) for name, attempt in attempts.items()}
     assert not any(is_right for is_right, _ in taken.values())
-    assert len(taken["unknown"][1]) == (5 if IS_SPREAD else 4)  # there all nodes are asked whose it is
+    assert len(taken["unknown"][1]) == (5 if IS_DISTRIBUTED else 4)  # there all nodes are asked whose it is
     assert {name: queries for name, (_, queries) in taken.items()} == dict.fromkeys(taken, taken["unknown"][1])
     assert (await statements(database, Attempt(KNOWN.code, KNOWN.pin_text, "192.0.2.2")))[0]
 

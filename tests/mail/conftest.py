@@ -12,7 +12,7 @@ from functools import partial
 
 import pytest
 from aiosmtpd.smtp import SMTP, Envelope, Session
-from tests.spread import IS_SPREAD
+from tests.distributed import IS_DISTRIBUTED
 
 from largesse.customers.principal import Principal
 from largesse.db.pool import Database
@@ -133,7 +133,7 @@ class Office:
 
     def token(self, code: bytes) -> str:
         """What the link of one of the customer's codes ends with."""
-        return self.vault.token(code, self.principal.customer_id if IS_SPREAD else None)
+        return self.vault.token(code, self.principal.customer_id if IS_DISTRIBUTED else None)
 
     async def late_s(self) -> float:
         """How long ago the mail of the only order was due: it may have taken long to write it."""

@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 from tests.chained import CHAIN
+from tests.distributed import WAITING
 from tests.mail.conftest import Office
-from tests.spread import WAITING
 
 from largesse.db.scope import OPERATOR
 from largesse.jobs.outbox import hold_mail_back

@@ -8,8 +8,8 @@ from contextlib import asynccontextmanager
 
 import pytest
 from tests.chained import CHAIN
+from tests.distributed import IS_DISTRIBUTED
 from tests.orders.builder import NOW, build_order
-from tests.spread import IS_SPREAD
 
 from largesse.base.errors import Unavailable
 from largesse.customers.principal import Principal
@@ -175,7 +175,7 @@ async def test_a_customer_fills_half_the_room_at_most(town: Town) -> None:
 
 
 async def test_a_reference_that_somebody_is_taking_keeps_only_its_own_order_waiting(town: Town) -> None:
-    """The other transaction holds no account: only writing the order finds it, and its neighbours must not pay for that."""
+    """The other transaction holds no account: only writing the order finds it, and the other orders of its batch must not pay for that."""
     placer = Placer(town.database, CHAIN, patience_s=60)
     try:
         async with town.database.connection(OPERATOR) as other:
@@ -221,7 +221,7 @@ async def test_two_placers_have_a_shared_account_in_turn(town: Town) -> None:
     assert await town.placed() == 2 * 8 * count
 
 
-@pytest.mark.skipif(IS_SPREAD, reason="how rows lie in a table is a matter of its node")
+@pytest.mark.skipif(IS_DISTRIBUTED, reason="how rows lie in a table is a matter of its node")
 @pytest.mark.parametrize(
     ("numbers", "lock"),
     [

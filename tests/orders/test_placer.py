@@ -10,8 +10,8 @@ from collections.abc import AsyncIterator
 import msgspec
 import pytest
 from tests.chained import CHAIN
+from tests.distributed import KEEPS_WAITING
 from tests.orders.builder import build_order
-from tests.spread import KEEPS_WAITING
 
 from largesse.base.errors import InsufficientBalance, ReferenceUsed, Unauthorized, Unavailable
 from largesse.customers.principal import Principal

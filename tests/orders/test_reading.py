@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncpg
 import pytest
-from tests.spread import IS_SPREAD
+from tests.distributed import IS_DISTRIBUTED
 
 from largesse.orders.reading import BEGIN, read_references
 
@@ -22,7 +22,7 @@ def reference(number: int) -> str:
     return f"order-{number:024}"
 
 
-@pytest.mark.skipif(IS_SPREAD, reason="what a node reads its coordinator does not count")
+@pytest.mark.skipif(IS_DISTRIBUTED, reason="what a node reads its coordinator does not count")
 # Between some and others of these the indexes grow a level, one before the other.
 @pytest.mark.parametrize("orders", [0, 20, 100, 150, 200, 250, 300, 350, 400, 500, 1_000])
 async def test_a_look_up_reads_no_other_orders_before_the_first_analyze(database_url: str, orders: int) -> None:

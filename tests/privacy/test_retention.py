@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 from tests.background import run_in_thread
+from tests.distributed import IS_DISTRIBUTED
 from tests.privacy.conftest import NAME, Run, counted, dump, order_id, take_in_all, traces
-from tests.spread import IS_SPREAD
 from tests.web.api.conftest import MASTER_KEY, Service
 
 from largesse.audit.service import Acting, by_worker
@@ -234,8 +234,8 @@ async def test_what_is_due_is_found_by_an_index(database_url: str) -> None:
             """
         )
         await retention.plan_by_index(connection)
-        due = retention._DUE_OF if IS_SPREAD else DUE
-        plan = await connection.fetch(f"EXPLAIN {due}", DAYS, 100, *([[1]] if IS_SPREAD else []))
+        due = retention._DUE_OF if IS_DISTRIBUTED else DUE
+        plan = await connection.fetch(f"EXPLAIN {due}", DAYS, 100, *([[1]] if IS_DISTRIBUTED else []))
     await database.close()
     told = "\n".join(row[0] for row in plan)
     assert "report_orders_erasable" in told

@@ -1,6 +1,6 @@
 """Orders by the million, written by SQL: what an order leaves behind when it is placed, mailed and claimed, and the read models of it.
 
-Nine in ten are of one customer. They are spread over a year; some gifts, sources and service accounts are common and some rare;
+Nine in ten are of one customer. They are distributed over a year; some gifts, sources and service accounts are common and some rare;
 seven in ten codes are claimed. All read models are made from the orders and lines by SQL of this module's own, so `verify` holds two
 ways of making them against each other.
 """

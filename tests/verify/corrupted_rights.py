@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.spread import IS_SPREAD
+from tests.distributed import IS_DISTRIBUTED
 from tests.verify.corruption import Corruption
 
 
@@ -11,7 +11,7 @@ def _c(check: str, ids: tuple[str, ...], sql: str) -> Corruption:
 
 
 # Who owns the tables must be let through where rows move from node to node.
-FORCED, OTHERWISE = ("NO FORCE", "FORCE") if IS_SPREAD else ("FORCE", "NO FORCE")
+FORCED, OTHERWISE = ("NO FORCE", "FORCE") if IS_DISTRIBUTED else ("FORCE", "NO FORCE")
 
 RIGHTS_CORRUPTIONS = (
     _c("roles-are-bounded", ("largesse_app",), "ALTER ROLE largesse_app CREATEDB"),

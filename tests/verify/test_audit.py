@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator
 import asyncpg
 import msgspec
 import pytest
-from tests.spread import IS_SPREAD
+from tests.distributed import IS_DISTRIBUTED
 from tests.verify.corrupted_rights import RIGHTS_CORRUPTIONS
 from tests.verify.corruption import Corruption
 from tests.verify.corruptions import CORRUPTIONS
@@ -139,7 +139,7 @@ async def _with_values(connection: asyncpg.Connection, statement: str) -> str:
 
 @pytest.mark.parametrize("corruption", ALL, ids=str)
 async def test_a_corruption_is_found_by_its_check(connection: asyncpg.Connection, corruption: Corruption) -> None:
-    if IS_SPREAD:
+    if IS_DISTRIBUTED:
         await _harm_on_cluster(connection, corruption.sql)
     else:
         await connection.execute(corruption.sql)

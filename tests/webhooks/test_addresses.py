@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from largesse.webhooks.targets import SPECIAL_IPV4, SPECIAL_IPV6, is_inside, is_public
 
-# Each block's first and last address, and the neighbours outside it that are public themselves.
+# Each block's first and last address, and the addresses outside it that are public themselves.
 IPV4_BLOCKS = [
     # block, public below it, public above it
     ("0.0.0.0/8", None, "1.0.0.0"),

@@ -13,7 +13,7 @@ from largesse.cli.tables import format_options, show
 from largesse.customers.customer_store import list_customers
 from largesse.customers.customers import MOST_CUSTOMER_KEY, MOST_CUSTOMER_NAME, PLANS, change_customer, create_customer
 from largesse.db.scope import OPERATOR
-from largesse.db.sharding import shard_groups_of
+from largesse.db.sharding import node_names
 from largesse.ledger.payment_sources import SOURCES
 
 _COLUMNS = ("id", "key", "name", "plan", "funding", "service_accounts", "api_keys", "created_at")
@@ -76,7 +76,7 @@ async def customers_list(form: str | None, *, nodes: bool) -> None:
     """List the customers, with how many service accounts and API keys each has."""
     async with current_database() as database, database.connection(OPERATOR) as connection:
         listed = await list_customers(connection)
-        node = await shard_groups_of(connection, [one.id for one in listed]) if nodes else {}
+        node = await node_names(connection, [one.id for one in listed]) if nodes else {}
     rows = [asdict(one) | ({"node": node[one.id]} if nodes else {}) for one in listed]
     columns = (*_COLUMNS, "node") if nodes else _COLUMNS
     show(form, columns, rows, empty="There are no customers: make one, or load a world file.")

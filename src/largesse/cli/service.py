@@ -63,8 +63,8 @@ async def migrate(roles_sql: bool) -> None:
             return
         done = await upgrade(url)
         click.echo(f"The database's schema is at revision {done.revision}.")
-        if done.spread:
-            click.echo(f"Tables that are spread over nodes now: {', '.join(done.spread)}.")
+        if done.distributed:
+            click.echo(f"Tables distributed over the nodes: {', '.join(done.distributed)}.")
         try:
             if chained := await chain_ledger(settings):
                 click.echo(f"Entries that were there before and are chained now: {chained:,}.", err=True)

@@ -20,7 +20,7 @@ from largesse.base.errors import Inactive, OtherServiceAccount, PlanRequired, Un
 from largesse.customers.principal import ADMIN, SENDERS, Principal
 from largesse.customers.restrictions import parse_network, require_network, require_scope
 from largesse.customers.sessions import Person
-from largesse.db.pool import Connection, Database, beside_of
+from largesse.db.pool import Connection, Database, coordinator_of
 
 
 class KeyStatus(NamedTuple):
@@ -122,8 +122,8 @@ async def hold_people(connection: Connection, session_ids: Collection[int]) -> d
 
     Locks session and membership: whatever ends one of them, or changes a role, waits until the transaction ends.
     """
-    beside = beside_of(connection)
-    sessions = await beside.fetch(
+    coordinator = coordinator_of(connection)
+    sessions = await coordinator.fetch(
         """
         SELECT found.* FROM unnest($1::bigint[]) AS wanted (id) CROSS JOIN LATERAL (
             SELECT id, user_id, environment FROM sessions
@@ -132,7 +132,7 @@ async def hold_people(connection: Connection, session_ids: Collection[int]) -> d
         sorted(session_ids),
     )
     # A statement of its own: on a cluster, sessions are the coordinator's, and users are on every node.
-    users = await beside.fetch(
+    users = await coordinator.fetch(
         """
         SELECT found.* FROM unnest($1::int[]) AS wanted (id) CROSS JOIN LATERAL (
             SELECT id, customer_id, role FROM users WHERE id = wanted.id AND is_active FOR SHARE) AS found

@@ -97,9 +97,9 @@ async def policies_missing(session: Session) -> list[str]:
     handed = await session.fetchval(
         "SELECT relowner::regrole::text = $1 FROM pg_class WHERE oid = to_regclass('alembic_version')", Role.OWNER
     )
-    spread = await is_distributed(session)
+    distributed = await is_distributed(session)
     tables = await session.fetch(_SECURED)
-    wanted = {policy for table in tables if handed for policy in policies_on(table["name"], is_spread=spread)}
+    wanted = {policy for table in tables if handed for policy in policies_on(table["name"], is_distributed=distributed)}
     there = {
         Policy(row["table"], row["name"], tuple(sorted(row["roles"])), row["using"], row["check"])
         if row["is_plain"]
@@ -114,7 +114,7 @@ async def policies_missing(session: Session) -> list[str]:
             statements.append(f"ALTER TABLE {table['name']} {'ENABLE' if is_held else 'DISABLE'} ROW LEVEL SECURITY")
         # Where rows move from node to node, they are written there in the name of who owns the table, whom security that is forced would
         # keep from it, whatever its policies are.
-        is_forced = is_held and not spread
+        is_forced = is_held and not distributed
         if table["is_forced"] is not is_forced:
             statements.append(f"ALTER TABLE {table['name']} {'' if is_forced else 'NO '}FORCE ROW LEVEL SECURITY")
     return statements
@@ -274,7 +274,7 @@ _RETRIED = (
 )
 
 # Ours are the tables, sequences and functions of who owns the record of migrations. `kind` is as GRANT says it. Sequences of
-# identity columns, and what belongs to extensions, go with what they belong to; so do the parts of tables that are spread, which end in a number.
+# identity columns, and what belongs to extensions, go with what they belong to; so do the parts of tables that are distributed, which end in a number.
 _OURS = """
     SELECT 'pg_class'::regclass AS class, c.oid, c.relowner AS owner, c.oid::regclass::text AS name,
            CASE c.relkind WHEN 'S' THEN 'SEQUENCE' ELSE 'TABLE' END AS kind,

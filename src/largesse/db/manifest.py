@@ -22,7 +22,7 @@ MANIFEST = Path(__file__).with_name("manifest.txt")
 _DIGITS = 16
 # What may be beside ours: an administrator's own. Whatever else is more than the list has changes what is written.
 _MAY_BE_MORE = ("function", "index")
-# Where customers are spread over nodes, foreign keys between tables of different kinds are gone.
+# Where customers are distributed over nodes, foreign keys between tables of different kinds are gone.
 _HELD_ON_CLUSTER = ("function", "trigger")
 _NOT_ON_CLUSTER = frozenset(f"trigger {table}.guarded" for table in NOT_GUARDED)
 

@@ -27,11 +27,11 @@ class Upgraded:
 
     revision: str  # the one the database is at
     refused: Sequence[str]  # statements on roles and rights that whoever migrates may not run: for an administrator
-    spread: Sequence[str]  # tables that it spread over the nodes of a cluster
+    distributed: Sequence[str]  # tables that it distributed over the nodes of a cluster
 
 
 async def upgrade(url: str) -> Upgraded:
-    """Makes the roles, runs the revisions the database lacks, spreads the tables where there are nodes, and gives the roles their rights.
+    """Makes the roles, runs the revisions the database lacks, distributes the tables where there are nodes, and gives the roles their rights.
 
     Safe to run twice at once: the second waits, and finds nothing left to do. Raises asyncpg's errors, and
     OperatorError for a schema of a later release, for nodes that cannot be worked with, and for an address of PgBouncer: the lock needs a
@@ -53,12 +53,12 @@ async def upgrade(url: str) -> Upgraded:
             await _run_revisions(dialer, revision, as_owner=owns)
         if refused:  # with what the revisions have just made
             refused = await grants.roles_to_make(connection)
-        spread = await sharding.distribute(connection)
+        distributed = await sharding.distribute(connection)
         refused += await grants.grant_rights(connection)
         refused += await grants.set_policies(connection)
     finally:
         await connection.close()  # frees the lock
-    return Upgraded(head_revision(), refused, spread)
+    return Upgraded(head_revision(), refused, distributed)
 
 
 async def roles_to_make(url: str) -> list[str]:

@@ -127,12 +127,12 @@ TABLES: Mapping[str, Rows] = {
 }
 
 
-def policies_on(table: str, *, is_spread: bool = False) -> tuple[Policy, ...]:
-    """The policies of a table, none for a table of nobody. A database that is spread over nodes takes no sub-select in one."""
+def policies_on(table: str, *, is_distributed: bool = False) -> tuple[Policy, ...]:
+    """The policies of a table, none for a table of nobody. A database that is distributed over nodes takes no sub-select in one."""
     if table not in TABLES:
         return ()
     rows = TABLES[table]
-    form = str if is_spread else _read_once
+    form = str if is_distributed else _read_once
     return (
         Policy(table, "own_rows", (Role.APP,), form(rows.seen), form(rows.written) if rows.written else None),
         Policy(table, "every_row", _ACROSS, "true"),

@@ -67,7 +67,7 @@ class Database:
         self.dialer = dialer
         self._waiting = 0
         self.disk = DiskWatch()
-        self.is_spread = False  # whether customers are spread over nodes (largesse.db.sharding)
+        self.is_distributed = False  # whether customers are distributed over nodes (largesse.db.sharding)
         self.credentials_key: bytes | None = None  # of the master key, once it is proved
 
     @classmethod
@@ -97,7 +97,7 @@ class Database:
                     await _check_limits(connection)
                 elif dialer.role is not None:
                     await _check_role(connection, dialer.role, dialer.limits)
-                database.is_spread = await sharding.is_distributed(connection)
+                database.is_distributed = await sharding.is_distributed(connection)
         except OperatorError:
             await pool.close()
             raise
@@ -139,13 +139,13 @@ class Database:
         # By its own methods: a connection that is lost is no longer to be had of the pool.
         lend, take_back = session.lend, session.take_back
         try:
-            lend(scope, is_spread=self.is_spread, credentials_key=self.credentials_key)
+            lend(scope, is_distributed=self.is_distributed, credentials_key=self.credentials_key)
             yield cast("Connection", connection)
         except asyncpg.DiskFullError as error:
             self.disk.note_full(error)
             raise
         except sharding.LOST_NODE as error:
-            if self.is_spread and sharding.is_of_lost_node(error):
+            if self.is_distributed and sharding.is_of_lost_node(error):
                 raise asyncpg.ConnectionFailureError(str(error)) from error
             raise
         finally:
@@ -211,7 +211,7 @@ class ReadOnly(Database):
 
     def __init__(self, database: Database) -> None:
         super().__init__(database._pool, database.dialer)  # noqa: SLF001 - of the same class
-        self.is_spread = database.is_spread
+        self.is_distributed = database.is_distributed
         self.session = database.session  # type: ignore[method-assign]  # counts who waits, for both
 
     @asynccontextmanager
@@ -252,15 +252,15 @@ def scope_of(connection: Connection) -> Scope:
 
 
 def is_distributed(connection: Connection) -> bool:
-    """Whether customers are spread over nodes: a statement then had better be about one."""
+    """Whether customers are distributed over nodes: a statement then had better be about one."""
     return bool(
         getattr(connection, "is_distributed", False)
     )  # of a plain one of the driver's, which tests have, nothing is known
 
 
-def beside_of(connection: Connection) -> Connection:
+def coordinator_of(connection: Connection) -> Connection:
     """Where the coordinator's own tables and sequences are asked: its session, where `connection` is one on a node, else that itself."""
-    return getattr(connection, "beside", None) or connection
+    return getattr(connection, "coordinator", None) or connection
 
 
 async def commit_as_one(connection: Connection) -> None:
@@ -317,7 +317,7 @@ async def connect_once(
     try:
         if role is not None and not address.is_pooled:
             await _check_role(connection, role, limits)
-        connection.lend(scope, is_spread=await sharding.is_distributed(connection))
+        connection.lend(scope, is_distributed=await sharding.is_distributed(connection))
         yield connection
     finally:
         await connection.close()

@@ -95,25 +95,24 @@ class Session(asyncpg.Connection):
         self.scope: Scope | None = None
         self.acts_as: Role | None = None  # the role that whoever logged in has taken
         self.begins_as: Role | None = None  # what each transaction acts as, where the session is PgBouncer's
-        self.is_spread = False  # whether customers are spread over nodes (largesse.db.sharding)
+        self.is_distributed = False  # whether customers are distributed over nodes (largesse.db.sharding)
         self.credentials_key: bytes | None = None
         self._has_opened = False  # credentials, in the transaction under way
-        self.beside: asyncpg.Connection | None = (
-            None  # the coordinator's that a node's is lent with (largesse.db.shard_groups)
-        )
+        # The coordinator's session that a node's is lent with (largesse.db.shard_groups).
+        self.coordinator: asyncpg.Connection | None = None
 
-    def lend(self, scope: Scope, *, is_spread: bool = False, credentials_key: bytes | None = None) -> None:
-        """Says for whom what begins from now on acts, and whether customers are spread. Raises TypeError for what is no scope.
+    def lend(self, scope: Scope, *, is_distributed: bool = False, credentials_key: bytes | None = None) -> None:
+        """Says for whom what begins from now on acts, and whether customers are distributed. Raises TypeError for what is no scope.
 
         `credentials_key` is what `open_credentials` shows.
         """
         if not isinstance(scope, Scope):
             raise TypeError("a transaction says for whom it acts, by a Scope, before what it does")
-        self.scope, self.is_spread, self.credentials_key = scope, is_spread, credentials_key
+        self.scope, self.is_distributed, self.credentials_key = scope, is_distributed, credentials_key
 
     def take_back(self) -> None:
-        """Ends what `lend` and `go_with` began."""
-        self.scope = self.beside = self.credentials_key = None
+        """Ends what `lend` began."""
+        self.scope = self.coordinator = self.credentials_key = None
 
     async def open_credentials(self) -> None:
         """Lets the rest of the transaction change credentials of people, where the session was lent with their key.
@@ -129,10 +128,6 @@ class Session(asyncpg.Connection):
         # A parameter: the text of a statement is read by every session of the same role.
         await self.fetchval("SELECT open_credentials($1)", self.credentials_key)
         self._has_opened = True
-
-    def go_with(self, beside: asyncpg.Connection) -> None:
-        """Says which of the coordinator's sessions a node's is lent with."""
-        self.beside = beside
 
     async def act_for(self, scope: Scope) -> None:
         """Says whom a look-up has found: the rest of its transaction, if it is in one, acts for them."""
@@ -150,7 +145,7 @@ class Session(asyncpg.Connection):
             self._has_opened = False
         if query.startswith("BEGIN") and (said := self._said):
             query = f"{query.rstrip(';')}; {said}"
-        if self.is_spread and query.startswith("BEGIN"):
+        if self.is_distributed and query.startswith("BEGIN"):
             # A coordinator repeats for its nodes the whole message that sets something, once for each thing set: BEGIN is none of it.
             begin, _, query = query.partition(";")
             begun: str = await super().execute(begin, timeout=timeout)
@@ -199,7 +194,7 @@ class Dialer:
         self.limits = limits
         self.is_pooled = address.is_pooled
         session = {"application_name": limits.name, "timezone": "UTC"}
-        spread = SESSION_SETTINGS if limits.cancels else {**SESSION_SETTINGS, **SERVICE_SETTINGS}
+        distribution = SESSION_SETTINGS if limits.cancels else {**SESSION_SETTINGS, **SERVICE_SETTINGS}
         self._options: dict[str, Any] = {
             "command_timeout": limits.answer_s,
             # Behind PgBouncer each transaction may meet another session of the server: no statement is prepared for later,
@@ -207,7 +202,7 @@ class Dialer:
             "statement_cache_size": 0 if address.is_pooled else 100,
             "server_settings": session
             if address.is_pooled
-            else {**session, **_UNSAID, **_KEEPALIVE, **spread, **limits.settings, "jit": "off"},
+            else {**session, **_UNSAID, **_KEEPALIVE, **distribution, **limits.settings, "jit": "off"},
             "connection_class": Session if limits.cancels else _DroppedSession,
         }
 

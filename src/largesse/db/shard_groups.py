@@ -1,10 +1,10 @@
 """Sessions on the node where a customer lives: what is for that node alone need not be planned and passed on by the coordinator.
 
-Any node takes what a coordinator does about tables that are spread. So where a customer lives is a matter of what it costs, and what is
+Any node takes what a coordinator does about tables that are distributed. So where a customer lives is a matter of what it costs, and what is
 known of it may be some seconds old: a node passes on what is not its own. What is the coordinator's alone (keys, sequences) a node does
-not have: a session on one is lent with one of the coordinator's beside it.
+not have: a session on one is lent with one on the coordinator.
 
-ShardGroupTurns: work of all customers, done at one node after the other where customers are spread, so that a node that is away stops no other.
+ShardGroupRunner: work of all customers, done at one node after the other where customers are distributed, so that a node that is away stops no other.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ class Node(Database):
                 yield connection
             return
         # The node's first: who waits for one that is away takes nothing of the coordinator's.
-        async with super().session(scope) as connection, self.coordinator.session(scope) as beside:
-            cast("Session", connection).go_with(beside)
+        async with super().session(scope) as connection, self.coordinator.session(scope) as coordinator:
+            cast("Session", connection).coordinator = coordinator
             try:
                 yield connection
             finally:
-                if not beside.is_closed() and beside.is_in_transaction():
-                    await beside.execute("ROLLBACK")
+                if not coordinator.is_closed() and coordinator.is_in_transaction():
+                    await coordinator.execute("ROLLBACK")
 
 
 class Nodes:
@@ -58,12 +58,12 @@ class Nodes:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._homes: dict[int, tuple[str, int]] = {}
+        self._addresses: dict[int, tuple[str, int]] = {}
         self._known_until_s = 0.0
         self._opened: dict[tuple[str, int], Database] = {}
         self._opening: defaultdict[tuple[str, int], asyncio.Lock] = defaultdict(asyncio.Lock)
 
-    async def home_of(self, customer_id: int) -> Database:
+    async def node_of(self, customer_id: int) -> Database:
         """Where a customer's rows are read and written: the node it lives on, or the database itself where there is no way straight to it.
 
         Raises one of DATABASE_AWAY where the node is away.
@@ -73,10 +73,10 @@ class Nodes:
         now_s = clock.passed_s()
         if now_s >= self._known_until_s:
             self._known_until_s = now_s + _KNOWN_S
-            self._homes = await self._read([*self._homes, customer_id])
-        elif customer_id not in self._homes:
-            self._homes |= await self._read([customer_id])
-        address = self._homes.get(customer_id)
+            self._addresses = await self._read([*self._addresses, customer_id])
+        elif customer_id not in self._addresses:
+            self._addresses |= await self._read([customer_id])
+        address = self._addresses.get(customer_id)
         return self._database if address is None else await self._at(*address)
 
     async def close(self) -> None:
@@ -87,7 +87,7 @@ class Nodes:
 
     async def _read(self, customer_ids: list[int]) -> dict[int, tuple[str, int]]:
         async with self._database.connection(LOOKUP) as connection:
-            return await sharding.entries(connection, customer_ids)
+            return await sharding.node_addresses(connection, customer_ids)
 
     async def _at(self, host: str, port: int) -> Database:
         address = host, port
@@ -111,7 +111,7 @@ class Nodes:
 
 
 Result = TypeVar("Result")
-Customers = Sequence[int] | None  # neighbours, by id; None: all there are, in one database
+Customers = Sequence[int] | None  # of one shard group, by id; None: all, on one server
 
 _ROUNDS_KNOWN_S = 1.0  # a customer that is new, or has moved, is found after this
 _REST_S = 2.0  # so long a node that was away is not asked again
@@ -119,17 +119,17 @@ _REST_S = 2.0  # so long a node that was away is not asked again
 log = structlog.get_logger(__name__)
 
 
-async def places(connection: Connection, customers: Customers) -> Sequence[Customers]:
-    """The customers for whom work is done one after the other: those given, else all; neighbours together where they are spread."""
+async def list_shard_groups(connection: Connection, customers: Customers) -> Sequence[Customers]:
+    """The customers for whom work is done one after the other: those given, else all; a shard group at a time where they are distributed."""
     if customers is not None or not is_distributed(connection):
         return [customers]
-    return [neighbours.customers for neighbours in await read_shard_groups(connection)]
+    return [shard_group.customers for shard_group in await read_shard_groups(connection)]
 
 
 async def read_by_shard_group(
     connection: Connection, customer_ids: Iterable[int], read: Callable[[Customers], Awaitable[list[Row]]]
 ) -> tuple[list[Row], set[int]]:
-    """What `read` finds of those customers, one after the other where they are spread, and those of them whose node is away.
+    """What `read` finds of those customers, one after the other where they are distributed, and those of them whose node is away.
 
     Call it inside a transaction, which goes on without them.
     """
@@ -137,18 +137,18 @@ async def read_by_shard_group(
         return await read(None), set()
     rows: list[Row] = []
     away: set[int] = set()
-    for neighbours in await read_shard_groups(connection, sorted(set(customer_ids))):
+    for shard_group in await read_shard_groups(connection, sorted(set(customer_ids))):
         try:
             async with connection.transaction():
-                rows += await read(neighbours.customers)
+                rows += await read(shard_group.customers)
         except DATABASE_AWAY:
             if connection.is_closed():
                 raise
-            away.update(neighbours.customers)
+            away.update(shard_group.customers)
     return rows, away
 
 
-class ShardGroupTurns:
+class ShardGroupRunner:
     """Goes round the nodes of a database. What it leaves out, as a node is away, waits there for another round."""
 
     def __init__(self, database: Database) -> None:
@@ -157,21 +157,21 @@ class ShardGroupTurns:
         self._known_until_s = 0.0
         self._away_until_s: dict[int, float] = {}
 
-    async def go(self, waiting: str, step: Callable[[Customers], Awaitable[Result]], *more: object) -> list[Result]:
-        """What `step` returns for all customers; where they are spread, for the neighbours of whom any is among those that wait.
+    async def run(self, waiting: str, step: Callable[[Customers], Awaitable[Result]], *more: object) -> list[Result]:
+        """What `step` returns for all customers; where they are distributed, for each shard group with a customer among those that wait.
 
         `waiting` tells those, of the customers in `$1`, with `more` as its other arguments: the first few, in the order in which they wait. Raises what went wrong where no node could be asked.
         """
-        if not self._database.is_spread:
+        if not self._database.is_distributed:
             return [await step(None)]
         done: list[Result] = []
         trouble: BaseException | None = None
         are_all_away = True
-        for node, streets in (await self._nodes()).items():
+        for node, shard_groups in (await self._nodes()).items():
             if self._away_until_s.get(node, 0.0) > clock.passed_s():
                 continue
             try:
-                for customers in await self._waiting(streets, waiting, *more):
+                for customers in await self._waiting(shard_groups, waiting, *more):
                     done.append(await step(customers))  # noqa: PERF401 - kept, whoever comes after it fails
                 are_all_away = False
             except DATABASE_AWAY as error:
@@ -183,18 +183,18 @@ class ShardGroupTurns:
         return done
 
     async def _nodes(self) -> Mapping[int, Sequence[Sequence[int]]]:
-        """The customers of each node, neighbours together."""
+        """The customers of each node, by shard group."""
         if clock.passed_s() >= self._known_until_s:
             nodes: dict[int, list[Sequence[int]]] = defaultdict(list)
             async with self._database.connection(WORKER) as connection:
-                for neighbours in await read_shard_groups(connection):
-                    nodes[neighbours.node].append(neighbours.customers)
+                for shard_group in await read_shard_groups(connection):
+                    nodes[shard_group.node].append(shard_group.customers)
             self._known, self._known_until_s = nodes, clock.passed_s() + _ROUNDS_KNOWN_S
         return self._known
 
-    async def _waiting(self, streets: Sequence[Sequence[int]], query: str, *more: object) -> list[list[int]]:
-        """Those of each street who wait, where any does."""
+    async def _waiting(self, shard_groups: Sequence[Sequence[int]], query: str, *more: object) -> list[list[int]]:
+        """Returns the waiting customers of each shard group that has any."""
         async with self._database.connection(WORKER) as connection:
-            rows = await connection.fetch(query, [one for street in streets for one in street], *more)
+            rows = await connection.fetch(query, [customer for group in shard_groups for customer in group], *more)
         waiting = {row[0] for row in rows}
-        return [found for street in streets if (found := [one for one in street if one in waiting])]
+        return [found for group in shard_groups if (found := [customer for customer in group if customer in waiting])]

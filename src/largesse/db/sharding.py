@@ -1,4 +1,4 @@
-"""Where the database is Citus's: which tables are spread over its nodes, and bringing that about. Elsewhere nothing here does anything.
+"""Where the database is Citus's: which tables are distributed over its nodes, and bringing that about. Elsewhere nothing here does anything.
 
     DISTRIBUTED   what orders and claims fill: by `customer_id`, all rows of a customer on one node
     REFERENCE     what those refer to, or are read with: a copy on every node
@@ -58,7 +58,7 @@ SERVICE_SETTINGS: Mapping[str, str] = {"citus.override_table_visibility": "off"}
 def at_node(column: str, customer: str) -> str:
     """The part of a condition that has a statement be for the node of one customer; nothing where `customer` is empty.
 
-    `column` is of a table that is spread, `customer` a placeholder. It says again what the condition says row by row, so that it is
+    `column` is of a table that is distributed, `customer` a placeholder. It says again what the condition says row by row, so that it is
     known before any row is read.
     """
     return f"AND {column} = {customer}::int" if customer else ""
@@ -67,7 +67,7 @@ def at_node(column: str, customer: str) -> str:
 def within(column: str, customers: str, given: Sequence[int] | None) -> str:
     """The part of a condition that has a statement be about the customers in an array; nothing where none are given: then it is about all.
 
-    `column` is of a table, `customers` a placeholder. Where it is said of each table, and they are neighbours, the statement is one for their
+    `column` is of a table, `customers` a placeholder. Where it is said of each table, and they share a shard group, the statement is one for their
     node, and may lock.
     """
     return "" if given is None else f"AND {column} = ANY({customers}::int[])"
@@ -91,9 +91,9 @@ HAS_EXTENSION = "EXISTS (SELECT FROM pg_extension WHERE extname = 'citus')"
 
 
 async def is_distributed(session: Session) -> bool:
-    """Whether the database is one whose tables are spread over nodes."""
-    spread: bool = await session.fetchval(f"SELECT {HAS_EXTENSION}")
-    return spread
+    """Whether the database is one whose tables are distributed over nodes."""
+    has_extension: bool = await session.fetchval(f"SELECT {HAS_EXTENSION}")
+    return has_extension
 
 
 def is_of_lost_node(error: asyncpg.PostgresError) -> bool:
@@ -108,7 +108,7 @@ async def trouble(session: Session) -> str | None:
     """
     if await session.fetchval(_HAS_LOST_TABLES):
         return (
-            "tables are missing, as after DROP EXTENSION citus, which drops those that were spread over nodes: "
+            "tables are missing, as after DROP EXTENSION citus, which drops those that were distributed over nodes: "
             "restore the coordinator from a backup; the nodes still keep the rows"
         )
     if not await is_distributed(session):
@@ -154,7 +154,7 @@ async def trouble(session: Session) -> str | None:
 
 
 async def distribute(session: Session) -> list[str]:
-    """Spreads the tables that are not yet; returns their names.
+    """Distributes the tables that are not yet; returns their names.
 
     Call it as the owner of the schema, outside any transaction, where there is no trouble.
     """
@@ -162,10 +162,10 @@ async def distribute(session: Session) -> list[str]:
         return []
     kinds = {row["name"]: row["kind"] for row in await session.fetch(_KINDS)}
     copied = [table for table in REFERENCE if kinds.get(table) != "reference"]
-    spread = [table for table in DISTRIBUTED if kinds.get(table) != "distributed"]
+    distributed = [table for table in DISTRIBUTED if kinds.get(table) != "distributed"]
     held = await session.fetch(_KEYS_TO_COPIES, list(REFERENCE), [*DISTRIBUTED, *REFERENCE])
     has_mark = _MARK in kinds
-    if not (copied or spread or held) and has_mark:
+    if not (copied or distributed or held) and has_mark:
         return []
     async with session.transaction():
         # Triggers refuse what no role may do anyway, row by row on the nodes.
@@ -175,11 +175,11 @@ async def distribute(session: Session) -> list[str]:
         # Nodes do not know which transactions have shown the key of credentials.
         for table in NOT_GUARDED:
             await session.execute(f"DROP TRIGGER IF EXISTS guarded ON {table}")
-        kept = await session.fetch(_KEYS_BETWEEN, list(DISTRIBUTED), spread)
+        kept = await session.fetch(_KEYS_BETWEEN, list(DISTRIBUTED), distributed)
         # With a foreign key to a copy the engine takes charge of a table of the coordinator's too, and of all statements about it.
         for key in (*held, *kept):
             await session.execute(f"ALTER TABLE {key['child']} DROP CONSTRAINT {key['name']}")
-        await _spread(session, copied, spread)
+        await _distribute(session, copied, distributed)
         # A row on the coordinator cannot be held to one on a node.
         for key in (key for key in kept if key["child"] in DISTRIBUTED):
             await session.execute(f"ALTER TABLE {key['child']} ADD CONSTRAINT {key['name']} {key['means']}")
@@ -189,11 +189,11 @@ async def distribute(session: Session) -> list[str]:
         await session.execute("INSERT INTO distribution (one) VALUES (true) ON CONFLICT DO NOTHING")
         if not has_mark:
             await session.execute(f"SELECT citus_add_local_table_to_metadata('{_MARK}')")
-    return [*copied, *spread]
+    return [*copied, *distributed]
 
 
 async def customers_of_code(session: Session, lookups: Sequence[int]) -> set[int]:
-    """The customers that have lines found by those numbers, where customers are spread: all nodes are asked, each apart.
+    """The customers that have lines found by those numbers, where customers are distributed: all nodes are asked, each apart.
 
     Raises what the driver does for a connection that broke, which means that the database is away, where none is found and a node does not answer.
     """
@@ -201,12 +201,14 @@ async def customers_of_code(session: Session, lookups: Sequence[int]) -> set[int
     return {row["id"] for row in rows}
 
 
-async def _spread(session: Session, copied: Sequence[str], spread: Sequence[str]) -> None:
+async def _distribute(session: Session, copied: Sequence[str], distributed: Sequence[str]) -> None:
     for table in copied:
         await session.execute(f"SELECT create_reference_table('{table}')")
-    for table in spread:
-        beside = "default" if table == DISTRIBUTED[0] else DISTRIBUTED[0]
-        await session.execute(f"SELECT create_distributed_table('{table}', '{COLUMN}', colocate_with => '{beside}')")
+    for table in distributed:
+        colocate_with = "default" if table == DISTRIBUTED[0] else DISTRIBUTED[0]
+        await session.execute(
+            f"SELECT create_distributed_table('{table}', '{COLUMN}', colocate_with => '{colocate_with}')"
+        )
 
 
 # The part of each table that the customers in $1 live in, worked out once for each of them.
@@ -216,10 +218,10 @@ _LIVING = f"""
 """  # noqa: S608 - a constant
 
 
-async def shard_groups_of(session: Session, customer_ids: Sequence[int]) -> dict[int, str]:
-    """The node that each of these customers lives on, as host and port. Raises OperatorError where none are spread."""
+async def node_names(session: Session, customer_ids: Sequence[int]) -> dict[int, str]:
+    """The node that each of these customers lives on, as host and port. Raises OperatorError where none are distributed."""
     if not await is_distributed(session):
-        raise OperatorError("this database is one server: no customers are spread over nodes")
+        raise OperatorError("this database is one server: no customers are distributed over nodes")
     rows = await session.fetch(
         f"""
         WITH {_LIVING}
@@ -232,7 +234,7 @@ async def shard_groups_of(session: Session, customer_ids: Sequence[int]) -> dict
     return {row["id"]: row["node"] for row in rows}
 
 
-async def entries(session: Session, customer_ids: Sequence[int]) -> dict[int, tuple[str, int]]:
+async def node_addresses(session: Session, customer_ids: Sequence[int]) -> dict[int, tuple[str, int]]:
     """Where who acts for a customer may go straight: host and port of each one's node. None of those who are to be reached by the coordinator alone."""
     rows = await session.fetch(
         f"""
@@ -248,15 +250,15 @@ async def entries(session: Session, customer_ids: Sequence[int]) -> dict[int, tu
 
 
 @dataclass(frozen=True, slots=True)
-class ShardGroups:
+class ShardGroup:
     """Customers whose rows lie in the same part of each table: a statement about them alone is one for their node."""
 
     node: int
     customers: Sequence[int]
 
 
-async def read_shard_groups(session: Session, customer_ids: Sequence[int] | None = None) -> list[ShardGroups]:
-    """These customers, else all, by where they live. For a database whose tables are spread."""
+async def read_shard_groups(session: Session, customer_ids: Sequence[int] | None = None) -> list[ShardGroup]:
+    """These customers, else all, by where they live. For a database whose tables are distributed."""
     if customer_ids is None:
         customer_ids = await session.fetchval("SELECT coalesce(array_agg(id), '{}') FROM customers")
     rows = await session.fetch(
@@ -267,7 +269,7 @@ async def read_shard_groups(session: Session, customer_ids: Sequence[int] | None
         """,  # noqa: S608 - a constant
         customer_ids,
     )
-    return [ShardGroups(row["node"], row["customers"]) for row in rows]
+    return [ShardGroup(row["node"], row["customers"]) for row in rows]
 
 
 async def _trouble_without(session: Session) -> str | None:
@@ -276,12 +278,12 @@ async def _trouble_without(session: Session) -> str | None:
     if not await session.fetchval("SELECT EXISTS (SELECT FROM distribution)"):
         return None
     return (
-        "the tables of this database were spread over nodes, and the extension citus is missing: give the address of "
-        "the cluster's coordinator; where all rows are here, DELETE FROM distribution says that they are spread no more"
+        "the tables of this database were distributed over nodes, and the extension citus is missing: give the address of "
+        "the cluster's coordinator; where all rows are here, DELETE FROM distribution says that they are distributed no more"
     )
 
 
-# Of tables that one revision made, one that is spread and one that stays on the coordinator.
+# Of tables that one revision made, one that is distributed and one that stays on the coordinator.
 _HAS_LOST_TABLES = "SELECT to_regclass('orders') IS NULL AND to_regclass('api_keys') IS NOT NULL"
 # A node is asked about all its shards at once, by their own names: what a coordinator asks of several nodes fails where one of them is away.
 # As who owns the schema: nobody is known to act for yet.
@@ -319,7 +321,7 @@ _CUSTOMERS_OF_CODE = """
     END $$
 """
 _KINDS = "SELECT table_name::text AS name, citus_table_type AS kind FROM citus_tables"
-# The foreign keys to tables that are about to be spread, which stand in the way until both of their ends are.
+# The foreign keys to tables that are about to be distributed, which stand in the way until both of their ends are.
 _KEYS_BETWEEN = """
     SELECT conrelid::regclass::text AS child, quote_ident(conname) AS name, pg_get_constraintdef(oid) AS means
     FROM pg_constraint

@@ -3,7 +3,7 @@
 An engine that spreads tables plans such a statement for the one part of the table that its rows belong to. What is selected (`INSERT … SELECT`)
 it plans for every part, and asks leave of every part, one that is being moved as well. Elsewhere one JSON array a statement costs less.
 
-Statements that belong together: one where one server has all tables, and one after the other where customers are spread over nodes.
+Statements that belong together: one where one server has all tables, and one after the other where customers are distributed over nodes.
 
 A statement that writes several tables saves round trips; a coordinator would take it apart, and pass rows through itself that a node
 can write alone.
@@ -39,7 +39,7 @@ _ROWS_AT_ONCE = 64
 async def insert(connection: Connection, into: str, rows: Sequence[Sequence[object]], *, conflict: str = "") -> None:
     """Writes rows, in their order, by as few statements as there are ones in the binary number of rows, and one more for every 64.
 
-    `into` is the beginning of the statement, up to its columns, and `conflict` its end, if it has one; each row has a value for each column. Where customers are spread, rows of
+    `into` is the beginning of the statement, up to its columns, and `conflict` its end, if it has one; each row has a value for each column. Where customers are distributed, rows of
     several customers are written by several nodes, and committed in two phases.
     """
     first = 0

@@ -37,7 +37,7 @@ class SealedTable(NamedTuple):
     the parts of its key and whether it is sealed under an older one. `take` locks rows of those keys, of which `$2` and so on are
     arrays, as far as they are sealed under another key than `$1`. `renew` opens a row of it and gives what is written instead, first
     what is sealed. `put` writes that: arrays of the parts of the keys, and then of what `renew` gave. Of a table
-    that may be spread, both say of the customers in the array of them that they are those.
+    that may be distributed, both say of the customers in the array of them that they are those.
     """
 
     table: str
@@ -70,14 +70,14 @@ class SealedTable(NamedTuple):
         self, database: Database, vault: Vault, newest: bytes, keys: Sequence[SealKey]
     ) -> tuple[int, int]:
         resealed = broken = 0
-        for street in await self._streets(database, keys):
-            done = await self._reseal_together(database, vault, newest, street)
+        for group in await self._locked_together(database, keys):
+            done = await self._reseal_together(database, vault, newest, group)
             resealed, broken = resealed + done[0], broken + done[1]
         return resealed, broken
 
-    async def _streets(self, database: Database, keys: Sequence[SealKey]) -> list[Sequence[SealKey]]:
-        """Rows that are locked together: all, but where customers are spread those of neighbours."""
-        if not database.is_spread or self.table not in DISTRIBUTED:
+    async def _locked_together(self, database: Database, keys: Sequence[SealKey]) -> list[Sequence[SealKey]]:
+        """Rows that are locked together: all, but where customers are distributed those of one shard group."""
+        if not database.is_distributed or self.table not in DISTRIBUTED:
             return [keys]
         async with database.connection(OPERATOR) as connection:
             found = await read_shard_groups(connection, sorted({key[0] for key in keys}))

@@ -13,7 +13,7 @@ from prometheus_client import Gauge
 
 from largesse.base.money import canonical
 from largesse.db.pool import Connection, Row, commit_as_one
-from largesse.db.shard_groups import Customers, places
+from largesse.db.shard_groups import Customers, list_shard_groups
 from largesse.db.sharding import arguments, within
 from largesse.encryption.columns import SealedTable
 from largesse.encryption.vault import Vault
@@ -64,23 +64,25 @@ async def expire_late(connection: Connection, customers: Customers = None) -> bo
     fault of theirs. Lines that somebody is busy with are left for the next time.
     """
     await commit_as_one(connection)
-    expired = [await _expire_late(connection, neighbours) for neighbours in await places(connection, customers)]
+    expired = [
+        await _expire_late(connection, shard_group) for shard_group in await list_shard_groups(connection, customers)
+    ]
     return _EXPIRED_AT_ONCE in expired
 
 
-async def _expire_late(connection: Connection, neighbours: Customers) -> int:
-    if neighbours is None:
+async def _expire_late(connection: Connection, shard_group: Customers) -> int:
+    if shard_group is None:
         rows = await connection.fetch(_LATE, _EXPIRED_AT_ONCE)
     else:
-        waiting = await connection.fetch(_WAITING_OF, neighbours)
+        waiting = await connection.fetch(_WAITING_OF, shard_group)
         columns = ([key[at] for key in waiting] for at in range(3))
-        rows = await connection.fetch(_LATE_BUT, _EXPIRED_AT_ONCE, *columns, neighbours)
+        rows = await connection.fetch(_LATE_BUT, _EXPIRED_AT_ONCE, *columns, shard_group)
     if not rows:
         return 0
     keys = [LineKey(*row) for row in rows]
     by_column = tuple([key[at] for key in keys] for at in range(3))
     # What the locks waited for may have moved the lines on.
-    still = await connection.fetch(_still_there(neighbours), *by_column, *arguments(neighbours))
+    still = await connection.fetch(_still_there(shard_group), *by_column, *arguments(shard_group))
     waiting = await connection.fetch(_WAITING_AMONG, *by_column)
     now = await connection.fetchval("SELECT clock_now()")
     for key in sorted({LineKey(*row) for row in still} - {LineKey(*row) for row in waiting}):
@@ -101,12 +103,12 @@ def _late(waiting: Iterable[str], of: str = "") -> str:
     """  # noqa: S608 - constants
 
 
-def _still_there(neighbours: Customers) -> str:
+def _still_there(shard_group: Customers) -> str:
     return f"""
         SELECT customer_id, order_id, number
         FROM unnest($1::int[], $2::int[], $3::int[]) AS late (customer_id, order_id, number)
         JOIN line_states s USING (customer_id, order_id, number)
-        WHERE s.state IN ('claimed', 'chosen') {within("s.customer_id", "$4", neighbours)}
+        WHERE s.state IN ('claimed', 'chosen') {within("s.customer_id", "$4", shard_group)}
     """  # noqa: S608 - a placeholder
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from largesse.db.pool import DATABASE_AWAY, Connection
-from largesse.db.shard_groups import Customers, places
+from largesse.db.shard_groups import Customers, list_shard_groups
 from largesse.db.sharding import COLUMN, DISTRIBUTED, arguments, within
 from largesse.jobs import metrics
 
@@ -24,29 +24,29 @@ class Old:
     days: int
     done: str = "true"
 
-    def statement(self, neighbours: Customers = None) -> str:
-        """The statement that removes up to $2 rows older than $1 days, of neighbours $3 where they are given."""
-        of = within(COLUMN, "$3", neighbours)
-        key = "ctid" if neighbours is None else f"({COLUMN}, id)"
+    def statement(self, shard_group: Customers = None) -> str:
+        """The statement that removes up to $2 rows older than $1 days, of the shard group $3 where one is given."""
+        of = within(COLUMN, "$3", shard_group)
+        key = "ctid" if shard_group is None else f"({COLUMN}, id)"
         old = f"SELECT {key.strip('()')} FROM {self.table} WHERE {self.age} < {LONG_AGO} AND {self.done} {of} LIMIT $2"  # noqa: S608 - constants
-        found = f"= ANY(ARRAY({old}))" if neighbours is None else f"IN ({old}) {of}"
+        found = f"= ANY(ARRAY({old}))" if shard_group is None else f"IN ({old}) {of}"
         statement = f"DELETE FROM {self.table} WHERE {key} {found}"  # noqa: S608 - constants
         # What a node is to work out from its clock must not be part of a sum there.
-        return statement if neighbours is None else statement.replace(LONG_AGO, "$1::timestamptz")
+        return statement if shard_group is None else statement.replace(LONG_AGO, "$1::timestamptz")
 
 
 async def prune(connection: Connection, all_old: Iterable[Old]) -> bool:
     """Removes a bite of what is old from each table; True when there may be more. What lies on a node that is away is left for later."""
     more = False
     for old in all_old:
-        for neighbours in await places(connection, None) if old.table in DISTRIBUTED else [None]:
+        for shard_group in await list_shard_groups(connection, None) if old.table in DISTRIBUTED else [None]:
             age: object = old.days
             try:
-                if neighbours is not None:
+                if shard_group is not None:
                     age = await connection.fetchval(f"SELECT {LONG_AGO}", old.days)
-                done = await connection.execute(old.statement(neighbours), age, _AT_ONCE, *arguments(neighbours))
+                done = await connection.execute(old.statement(shard_group), age, _AT_ONCE, *arguments(shard_group))
             except DATABASE_AWAY:
-                if neighbours is None or connection.is_closed():
+                if shard_group is None or connection.is_closed():
                     raise
                 continue
             removed = int(done.split()[-1])

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from largesse.audit.service import Acting
 from largesse.base.errors import InvalidRequest, NotFound
 from largesse.db.pool import Connection
-from largesse.db.shard_groups import Customers, places
+from largesse.db.shard_groups import Customers, list_shard_groups
 from largesse.db.sharding import arguments, within
 from largesse.db.statements import insert
 
@@ -114,18 +114,18 @@ async def fallen(connection: Connection, customers: Customers = None) -> list[tu
     Call it inside a transaction, whose commit says that they were told. Of two who ask at once, one gets each.
     """
     told = []
-    for neighbours in await places(connection, customers):
+    for shard_group in await list_shard_groups(connection, customers):
         rows = await connection.fetch(
             f"""
             UPDATE account_watches w SET is_low = a.balance_minor < w.below_minor FROM accounts a
             WHERE a.customer_id = w.customer_id AND a.id = w.account_id AND w.is_low <> (a.balance_minor < w.below_minor)
-              {within("w.customer_id", "$1", neighbours)} {within("a.customer_id", "$1", neighbours)}
+              {within("w.customer_id", "$1", shard_group)} {within("a.customer_id", "$1", shard_group)}
             RETURNING w.customer_id, w.account_id, w.is_low AND a.closed_at IS NULL AS is_told, ARRAY(
                 SELECT user_id FROM account_watchers x
                 WHERE x.customer_id = w.customer_id AND x.account_id = w.account_id
-                {within("x.customer_id", "$1", neighbours)} ORDER BY user_id) AS user_ids
+                {within("x.customer_id", "$1", shard_group)} ORDER BY user_id) AS user_ids
             """,  # noqa: S608 - a placeholder
-            *arguments(neighbours),
+            *arguments(shard_group),
         )
         told += [(row["customer_id"], row["account_id"], row["user_ids"]) for row in rows if row["is_told"]]
     return sorted(told)

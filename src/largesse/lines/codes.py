@@ -190,7 +190,7 @@ async def give_codes(
 ) -> list[GivenCode]:
     """Codes as they are given out, in their order; other requests get their turn in between.
 
-    `customer_id` is whose they are where the links are to say so, as they do where customers are spread over nodes: it is found there at once.
+    `customer_id` is whose they are where the links are to say so, as they do where customers are distributed over nodes: it is found there at once.
     """
     given: list[GivenCode] = []
     for start in range(0, len(codes), CODES_AT_ONCE):

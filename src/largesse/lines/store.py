@@ -89,7 +89,7 @@ async def find_line(
     """The line of a code, in this environment, whosever it is: whoever has found it goes on in its `scope`.
 
     With `lock` its row is held to the end of the transaction. How far it has come must be read after that, by
-    `read_progress`: what the same statement saw may be older than the lock. Where customers are spread, the customer's node is
+    `read_progress`: what the same statement saw may be older than the lock. Where customers are distributed, the customer's node is
     asked, and before that all nodes whose it is, unless a link has said so (`customer_id`).
     """
     lookups = vault.codes.lookups(code)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from largesse.base.email import email_key, is_erased
 from largesse.db.pool import Connection, Row, commit_as_one
-from largesse.db.shard_groups import Customers, places
+from largesse.db.shard_groups import Customers, list_shard_groups
 from largesse.db.sharding import arguments, within
 from largesse.db.statements import plan_by_index
 from largesse.events.order_changes import record_changes
@@ -29,39 +29,39 @@ async def fan_out(connection: Connection, limit: int, customers: Customers = Non
     jobs = messages = 0
     await commit_as_one(connection)
     await plan_by_index(connection)
-    for neighbours in await places(connection, customers):
-        taken, made = await _fan_out(connection, limit - jobs, neighbours)
+    for shard_group in await list_shard_groups(connection, customers):
+        taken, made = await _fan_out(connection, limit - jobs, shard_group)
         jobs, messages = jobs + taken, messages + made
     return jobs, messages
 
 
-async def _fan_out(connection: Connection, limit: int, neighbours: Customers) -> tuple[int, int]:
+async def _fan_out(connection: Connection, limit: int, shard_group: Customers) -> tuple[int, int]:
     jobs = await connection.fetch(
         f"""
         SELECT customer_id, order_id, environment, due_at, (
             SELECT ARRAY[code_count, (scheduled_for IS NOT NULL)::int] FROM orders o
             WHERE o.customer_id = mail_jobs.customer_id AND o.id = mail_jobs.order_id
-              {within("o.customer_id", "$2", neighbours)}) AS codes_and_scheduled
+              {within("o.customer_id", "$2", shard_group)}) AS codes_and_scheduled
         FROM mail_jobs
-        WHERE fanned_out_at IS NULL AND due_at <= (SELECT clock_now()) {within("customer_id", "$2", neighbours)}
+        WHERE fanned_out_at IS NULL AND due_at <= (SELECT clock_now()) {within("customer_id", "$2", shard_group)}
         ORDER BY due_at LIMIT $1 FOR UPDATE OF mail_jobs SKIP LOCKED
         """,  # noqa: S608 - a placeholder
         limit,
-        *arguments(neighbours),
+        *arguments(shard_group),
     )
     taken = _within([job for job in jobs if job["codes_and_scheduled"] is not None], _MAX_CODES)
     if not taken:
         return 0, 0
-    made = await _make_messages(connection, taken, neighbours)
+    made = await _make_messages(connection, taken, shard_group)
     await connection.execute(
         f"""
         UPDATE mail_jobs SET fanned_out_at = (SELECT clock_now())
         FROM unnest($1::int[], $2::int[]) AS taken (customer_id, order_id)
         WHERE mail_jobs.customer_id = taken.customer_id AND mail_jobs.order_id = taken.order_id
-          {within("mail_jobs.customer_id", "$3", neighbours)}
+          {within("mail_jobs.customer_id", "$3", shard_group)}
         """,  # noqa: S608 - a placeholder
         *_columns(taken),
-        *arguments(neighbours),
+        *arguments(shard_group),
     )
     await record_changes(
         connection, [(job["customer_id"], job["order_id"]) for job in taken if job["codes_and_scheduled"][1]]
@@ -85,20 +85,20 @@ def _within(jobs: Sequence[Row], codes: int) -> list[Row]:
     return taken
 
 
-async def _make_messages(connection: Connection, jobs: Sequence[Row], neighbours: Customers) -> int:
+async def _make_messages(connection: Connection, jobs: Sequence[Row], shard_group: Customers) -> int:
     # A cancellation locks the mail job too, so it is either seen here or sees the messages.
     lines = await connection.fetch(
         f"""
         SELECT customer_id, order_id, number, recipient_email, recipient_name
         FROM unnest($1::int[], $2::int[]) AS due (customer_id, order_id) JOIN lines USING (customer_id, order_id)
-        WHERE recipient_email IS NOT NULL {within("lines.customer_id", "$3", neighbours)} AND NOT EXISTS (
+        WHERE recipient_email IS NOT NULL {within("lines.customer_id", "$3", shard_group)} AND NOT EXISTS (
             SELECT FROM line_states AS states
             WHERE states.customer_id = lines.customer_id AND states.order_id = lines.order_id
-              AND states.number = lines.number AND states.state = 'cancelled' {within("states.customer_id", "$3", neighbours)})
+              AND states.number = lines.number AND states.state = 'cancelled' {within("states.customer_id", "$3", shard_group)})
         ORDER BY order_id, number
         """,  # noqa: S608 - a placeholder
         *_columns(jobs),
-        *arguments(neighbours),
+        *arguments(shard_group),
     )
     # One message for each distinct address, letter case ignored, as the order's recipientCount counts them.
     numbers: dict[tuple[int, str], list[int]] = defaultdict(list)

@@ -54,7 +54,7 @@ async def take(
     orders, away = await _read_orders(connection, taken)
     there = [row for row in taken if row["customer_id"] not in away]
     named = await _read_names(connection, there, orders)
-    spread = is_distributed(connection)
+    distributed = is_distributed(connection)
     return [
         _message(
             row,
@@ -62,7 +62,7 @@ async def take(
             named[row["id"]],
             vault,
             public_url_of(row["environment"]),
-            row["customer_id"] if spread else None,
+            row["customer_id"] if distributed else None,
         )
         for row in sorted(there, key=lambda row: (row["rank_at"], row["id"]))
     ]
@@ -71,7 +71,7 @@ async def take(
 async def _read_orders(connection: Connection, taken: Sequence[Row]) -> tuple[dict[int, Row], set[int]]:
     """What the orders of messages say, by the message's id, with the codes of its lines; and the customers whose node is away."""
 
-    async def read(neighbours: Customers) -> list[Row]:
+    async def read(shard_group: Customers) -> list[Row]:
         return await connection.fetch(
             f"""
             SELECT taken.id, orders.reference, orders.message, orders.from_name, orders.wrapping_key, orders.value_minor,
@@ -81,29 +81,29 @@ async def _read_orders(connection: Connection, taken: Sequence[Row]) -> tuple[di
                    (SELECT language FROM line_states AS claimed
                     WHERE claimed.customer_id = orders.customer_id AND claimed.order_id = orders.id
                     AND claimed.number = ANY(taken.numbers::int[]) AND language IS NOT NULL
-                    {within("claimed.customer_id", "$6", neighbours)}
+                    {within("claimed.customer_id", "$6", shard_group)}
                     ORDER BY claimed_at DESC LIMIT 1) AS language,
                    ARRAY(SELECT lines.number FROM lines
                     WHERE lines.customer_id = orders.customer_id AND lines.order_id = orders.id
-                    AND lines.number = ANY(taken.numbers::int[]) {within("lines.customer_id", "$6", neighbours)} ORDER BY lines.number) AS numbers,
+                    AND lines.number = ANY(taken.numbers::int[]) {within("lines.customer_id", "$6", shard_group)} ORDER BY lines.number) AS numbers,
                    ARRAY(SELECT lines.sealed FROM lines
                     WHERE lines.customer_id = orders.customer_id AND lines.order_id = orders.id
-                    AND lines.number = ANY(taken.numbers::int[]) {within("lines.customer_id", "$6", neighbours)} ORDER BY lines.number) AS sealed
+                    AND lines.number = ANY(taken.numbers::int[]) {within("lines.customer_id", "$6", shard_group)} ORDER BY lines.number) AS sealed
             FROM unnest($1::int[], $2::bigint[], $3::int[], $4::text[], $5::int[])
                 AS taken (customer_id, id, order_id, numbers, notified)
             JOIN orders ON orders.customer_id = taken.customer_id AND orders.id = taken.order_id
-                {within("orders.customer_id", "$6", neighbours)}
+                {within("orders.customer_id", "$6", shard_group)}
             -- A notification is of one line, whose number is its edition.
             LEFT JOIN line_states AS notified ON notified.customer_id = orders.customer_id
                 AND notified.order_id = orders.id AND notified.number = taken.notified
-                {within("notified.customer_id", "$6", neighbours)}
+                {within("notified.customer_id", "$6", shard_group)}
             """,  # noqa: S608 - a placeholder
             [row["customer_id"] for row in taken],
             [row["id"] for row in taken],
             [row["order_id"] for row in taken],
             [f"{{{','.join(map(str, row['line_numbers']))}}}" for row in taken],
             [None if row["kind"] == "gift" else row["edition"] for row in taken],
-            *arguments(neighbours),
+            *arguments(shard_group),
         )
 
     rows, away = await read_by_shard_group(connection, [row["customer_id"] for row in taken], read)

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from largesse.base.email import ERASED_DOMAIN
 from largesse.db.pool import Connection, Database, Row
 from largesse.db.scope import OPERATOR
-from largesse.db.shard_groups import places
+from largesse.db.shard_groups import list_shard_groups
 from largesse.db.sharding import arguments, within
 from largesse.events.order_changes import record_changes
 from largesse.jobs.notifier import notify
@@ -110,16 +110,16 @@ async def requeue(database: Database, wanted: RequeueFilter) -> int:
 async def _make_due(connection: Connection, rows: Sequence[Row], *, rank: int) -> int:
     """Makes one bite of messages due, one after the other behind the `rank` before it, so that new mail passes between."""
     # A cancellation locks the mail job too: it is either seen here, or sees what is pending.
-    for neighbours in await places(connection, None):
+    for shard_group in await list_shard_groups(connection, None):
         await connection.execute(
             f"""
             SELECT FROM mail_jobs JOIN unnest($1::int[], $2::int[]) AS wanted (customer_id, order_id)
                 USING (customer_id, order_id)
-            WHERE true {within("mail_jobs.customer_id", "$3", neighbours)} ORDER BY order_id FOR UPDATE OF mail_jobs
+            WHERE true {within("mail_jobs.customer_id", "$3", shard_group)} ORDER BY order_id FOR UPDATE OF mail_jobs
             """,
             [row["customer_id"] for row in rows],
             [row["order_id"] for row in rows],
-            *arguments(neighbours),
+            *arguments(shard_group),
         )
     standing = await _standing(connection, rows)
     made = await connection.execute(

@@ -8,7 +8,7 @@ with its transaction, however that ends.
 
 Ids of orders: an int32 for callers, so they come to an end, which operators are told of in good time.
 
-The public key of an order: opaque, and near its neighbours in time.
+The public key of an order: opaque, and near the ids of the same time.
 
 The first four characters are the hour, so that new references land on the same pages of their index however
 many orders there are; the other sixteen are 80 random bits, which is what keeps them from being guessed.

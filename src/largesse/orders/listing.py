@@ -19,7 +19,7 @@ from largesse.base.errors import InvalidRequest
 from largesse.customers.principal import Principal
 from largesse.db.pool import Connection, Database, Row
 from largesse.db.scope import for_customers
-from largesse.db.shard_groups import Customers, places
+from largesse.db.shard_groups import Customers, list_shard_groups
 from largesse.db.sharding import arguments, at_node, within
 from largesse.events.kinds import OrderRecord
 from largesse.orders.ids import read_watermark
@@ -53,7 +53,7 @@ async def list_newest_orders(
 ) -> list[OrderOverview]:
     """The `limit` newest orders with ids below `before`, newest first: of one customer, or of all."""
     rows: list[Row] = []
-    for customers in await places(connection, None if customer_id is None else [customer_id]):
+    for customers in await list_shard_groups(connection, None if customer_id is None else [customer_id]):
         rows += await connection.fetch(_newest(customers), before, limit, *arguments(customers))
     newest = sorted(rows, key=itemgetter("id"), reverse=True)[:limit]
     gifts = {
@@ -162,10 +162,10 @@ class OrderLists:
     async def _read(self, wanted: list[_List], queries: Mapping[bool, str], *arguments: int) -> Sequence[bytes]:
         lists = list(dict.fromkeys(wanted))
         records: list[list[OrderRecord]] = []
-        # Where customers are spread, each list is asked of its customer's node.
-        for at_once in [[each] for each in lists] if self._database.is_spread else [lists]:
+        # Where customers are distributed, each list is asked of its customer's node.
+        for at_once in [[each] for each in lists] if self._database.is_distributed else [lists]:
             scope = for_customers((each.customer_id, each.environment) for each in at_once)
-            pin = (at_once[0].customer_id,) if self._database.is_spread else ()
+            pin = (at_once[0].customer_id,) if self._database.is_distributed else ()
             rows = await self._database.fetch(
                 scope, queries[bool(pin)], *map(list, zip(*at_once, strict=True)), *arguments, *pin
             )
@@ -204,10 +204,13 @@ _OF_REFERENCE = f"""
         ORDER BY external_reference LIMIT 1) AS found
     WHERE id > $4
 """  # noqa: S608 - constants
-# By whether customers are spread over nodes.
+# By whether customers are distributed over nodes.
 _NEWEST = {
-    spread: f"{_reading('ORDER BY id::bigint DESC', '$5' if spread else '')} ORDER BY list.at, o.id DESC"
-    for spread in (False, True)
+    is_distributed: f"{_reading('ORDER BY id::bigint DESC', '$5' if is_distributed else '')} ORDER BY list.at, o.id DESC"
+    for is_distributed in (False, True)
 }
 _AFTER = "AND id::bigint > list.after AND id::bigint <= $5 ORDER BY id::bigint"
-_NEXT = {spread: f"{_reading(_AFTER, '$6' if spread else '')} ORDER BY list.at, o.id" for spread in (False, True)}
+_NEXT = {
+    is_distributed: f"{_reading(_AFTER, '$6' if is_distributed else '')} ORDER BY list.at, o.id"
+    for is_distributed in (False, True)
+}

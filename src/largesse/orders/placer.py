@@ -39,8 +39,8 @@ SMALL_ORDER_CODES = 100
 MAX_ORDERS = 250
 # Of small orders; those of one customer are placed by one of them at a time.
 _SMALL_TASKS = 2
-# The same where customers are spread over nodes: a batch is then of one customer, and so a transaction of one node.
-_SPREAD_TASKS = 6
+# The same where customers are distributed over nodes: a batch is then of one customer, and so a transaction of one node.
+_DISTRIBUTED_TASKS = 6
 # How often a small order whose accounts are locked rides with the next batch, where it costs nothing: most locks are those of
 # another process's batch, and gone by then.
 _RIDES = 4
@@ -98,13 +98,13 @@ class Placer:
         self._all_done = asyncio.Event()
         self._small: Batcher[Order, Placed] = Batcher(
             partial(self._place, partial(_place_small, chain)),
-            tasks=_SPREAD_TASKS if database.is_spread else _SMALL_TASKS,
+            tasks=_DISTRIBUTED_TASKS if database.is_distributed else _SMALL_TASKS,
             max_items=max_orders,
             max_waiting=_MAX_WAITING,
             max_weight=1_000,
             weigh=_code_count,
             group=_customer_of,
-            max_groups=1 if database.is_spread else None,
+            max_groups=1 if database.is_distributed else None,
         )
         self._large: Batcher[Order, Placed] = Batcher(
             partial(self._place, partial(_place_large, chain)),
@@ -204,13 +204,13 @@ class Placer:
 
     async def _transact(self, writer: Writer, batch: Sequence[Order]) -> Sequence[Outcome]:
         """The outcomes of a batch that is placed in one transaction; Unsettled ones when its COMMIT got no answer."""
-        is_spread, home = self._database.is_spread, self._database
-        if is_spread:
-            home = await self._nodes.home_of(batch[0].principal.customer_id)
-        async with home.session(scope_of_orders(batch)) as connection:
+        is_distributed, database = self._database.is_distributed, self._database
+        if is_distributed:
+            database = await self._nodes.node_of(batch[0].principal.customer_id)
+        async with database.session(scope_of_orders(batch)) as connection:
             try:
                 written = await writer(connection, batch)
-                if is_spread:
+                if is_distributed:
                     require_begun(connection)
             except asyncpg.SequenceGeneratorLimitExceededError as error:
                 await _roll_back(connection)
@@ -228,10 +228,10 @@ class Placer:
                     await connection.execute("COMMIT")
                 except DATABASE_FAILED as error:
                     # One server that refuses a COMMIT has undone it. Of several one may refuse what another has done.
-                    if not (is_spread or isinstance(error, DATABASE_AWAY)):
+                    if not (is_distributed or isinstance(error, DATABASE_AWAY)):
                         raise
                     orders = [placed.order for placed in written.placed]
-                    unsettled = self._settler.settle(home, orders, written.context.transaction_id)
+                    unsettled = self._settler.settle(database, orders, written.context.transaction_id)
                     outcomes = dict(zip(outcomes, unsettled, strict=True))
                 else:
                     self._tell_placed(len(written.placed))

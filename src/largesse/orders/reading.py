@@ -12,7 +12,7 @@ from typing import Any
 import asyncpg
 
 from largesse.customers.access import KeyStatus, key_statuses, person_statuses
-from largesse.db.pool import Connection, beside_of, is_distributed
+from largesse.db.pool import Connection, coordinator_of, is_distributed
 from largesse.db.sharding import at_node
 from largesse.db.statements import OF_BATCH, OF_BATCH_DISTRIBUTED
 from largesse.orders.ids import LAST_ID
@@ -24,23 +24,23 @@ from largesse.orders.spending import limited_daily, read_spending
 # ten milliseconds each; who waits longer waits for something else, and had better make room (largesse.orders.lock_queue).
 WAIT_MS = 200
 # What is looked up for a batch is planned once a connection: its plan does not depend on how much is looked up. Where customers
-# are spread it does depend on whose orders these are, as those say which node is asked.
+# are distributed it does depend on whose orders these are, as those say which node is asked.
 BEGIN = f"BEGIN; {OF_BATCH} SET LOCAL lock_timeout = {WAIT_MS};"
-_BEGIN_SPREAD = f"BEGIN; {OF_BATCH_DISTRIBUTED} SET LOCAL lock_timeout = {WAIT_MS};"
+_BEGIN_DISTRIBUTED = f"BEGIN; {OF_BATCH_DISTRIBUTED} SET LOCAL lock_timeout = {WAIT_MS};"
 # What holds the keys of a batch, and marks how far ids had come, while a node writes: it has nothing to say meanwhile.
 _BEGIN_BESIDE = "BEGIN; SET LOCAL idle_in_transaction_session_timeout = '10s';"
 
 
 async def begin(connection: Connection) -> None:
     """Begins the transaction of a batch; on a node, that of the coordinator's session beside it as well."""
-    await connection.execute(_BEGIN_SPREAD if is_distributed(connection) else BEGIN)
-    if (beside := beside_of(connection)) is not connection:
-        await beside.execute(_BEGIN_BESIDE)
+    await connection.execute(_BEGIN_DISTRIBUTED if is_distributed(connection) else BEGIN)
+    if (coordinator := coordinator_of(connection)) is not connection:
+        await coordinator.execute(_BEGIN_BESIDE)
 
 
 def require_begun(connection: Connection) -> None:
     """Raises one of DATABASE_AWAY unless what was begun beside a node's transaction still holds what that relies on."""
-    if beside_of(connection).is_closed():
+    if coordinator_of(connection).is_closed():
         raise asyncpg.ConnectionDoesNotExistError("the coordinator is away")
 
 
@@ -109,7 +109,7 @@ async def find_free(connection: Connection, orders: Sequence[Order]) -> set[int]
 
 
 def _at_once(connection: Connection, orders: Sequence[Order]) -> list[Sequence[Order]]:
-    """The orders that one statement may be about: all, or, where customers are spread over nodes, those of each customer."""
+    """The orders that one statement may be about: all, or, where customers are distributed over nodes, those of each customer."""
     if not is_distributed(connection):
         return [orders]
     by_customer: dict[int, list[Order]] = {}
@@ -270,7 +270,7 @@ async def _read_at_home(
     pin: int,
 ) -> dict[str, Any]:
     """What `_context` tells, of one customer: what is on its node by statements for that alone."""
-    row = await beside_of(connection).fetchrow(_READ_BESIDE, *beside)
+    row = await coordinator_of(connection).fetchrow(_READ_BESIDE, *beside)
     assert row is not None
     accounts = await connection.fetch(_ACCOUNTS_AT_HOME[lock], *wanted[:2], pin)
     holders = f"SELECT {_holders('$1', '$2', '$3', '$4')}"

@@ -117,7 +117,7 @@ class OrderService:
     async def _answer(self, order: Order) -> Receipt:
         if order.recipients:
             return Receipt(order.kept, [])
-        whose = order.kept.customer_id if self._database.is_spread else None
+        whose = order.kept.customer_id if self._database.is_distributed else None
         return Receipt(order.kept, await give_codes(order.codes, self._vault, self._public_url, whose))
 
     async def _place(self, order: Order, turn: Turn[int]) -> None:

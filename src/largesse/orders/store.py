@@ -3,7 +3,7 @@
 Rows travel as one JSON array a statement: msgspec writes it in a fraction of the time that the driver takes to encode
 an array for each column, and the columns are named where they are read. The lines of large orders, which are the many, go as arrays of columns.
 
-Writing a batch where customers are spread over nodes: a statement for each table, all for the node of the one customer of the batch.
+Writing a batch where customers are distributed over nodes: a statement for each table, all for the node of the one customer of the batch.
 
 A statement that writes several tables would be taken apart by the coordinator, and committed in two phases.
 """
@@ -17,7 +17,7 @@ from itertools import islice
 
 import msgspec
 
-from largesse.db.pool import Connection, beside_of, is_distributed
+from largesse.db.pool import Connection, coordinator_of, is_distributed
 from largesse.encryption.chain import Chain
 from largesse.events.kinds import ORDER_CREATED
 from largesse.events.store import NEXT_EVENT_ID, EventColumns, insert_events, new_events
@@ -45,7 +45,7 @@ async def write_orders(
     """Writes the orders of a batch, all their rows by one statement; the caller commits.
 
     Those are the orders, their lines unless they were written before under `ids`, which else are drawn here, their events, the mail jobs of those that are emailed, and the ledger's
-    entries with the balances they leave. Where customers are spread, a batch is of one, and it takes a statement for each table.
+    entries with the balances they leave. Where customers are distributed, a batch is of one, and it takes a statement for each table.
     """
     at = context.now
     digests: dict[str | None, str] = {order.reference: order_digest(chain, order, at) for order in decided.placed}
@@ -75,7 +75,7 @@ async def write_orders(
 
 async def draw_ids(connection: Connection, count: int) -> list[int]:
     """New ids for orders whose lines are written before they are."""
-    ids: list[int] = await beside_of(connection).fetchval(f"SELECT {drawn_ids('$1::int')}", count)
+    ids: list[int] = await coordinator_of(connection).fetchval(f"SELECT {drawn_ids('$1::int')}", count)
     return ids
 
 
@@ -133,7 +133,7 @@ async def write_by_shard_group(
 ) -> None:
     """Writes the rows of a batch of one customer: those of its lines only without `ids`, under which they were written before."""
     count = len(orders)
-    drawn = await beside_of(connection).fetchrow(_DRAW, 0 if ids else count, count, len(posting.rows))
+    drawn = await coordinator_of(connection).fetchrow(_DRAW, 0 if ids else count, count, len(posting.rows))
     assert drawn is not None, "a row of arrays"
     if ids is None:
         ids = drawn["orders"]

@@ -17,7 +17,7 @@ from largesse.audit.service import Acting
 from largesse.base import clock
 from largesse.db.pool import Connection, Database, commit_as_one
 from largesse.db.scope import WORKER
-from largesse.db.shard_groups import Customers, ShardGroupTurns
+from largesse.db.shard_groups import Customers, ShardGroupRunner
 from largesse.db.sharding import arguments
 from largesse.db.statements import plan_by_index
 from largesse.mail.tasks import erase_old_requeues
@@ -64,23 +64,23 @@ class Retention:
         self._database = database
         self._acting = acting
         self._days = days
-        self._rounds = ShardGroupTurns(database)
+        self._shard_groups = ShardGroupRunner(database)
 
     async def step(self) -> bool:
         """Erases the recipients of a few orders, a customer's in a transaction of their own; True when there may be more."""
         began_s = clock.passed_s()
         async with self._database.transaction(WORKER) as connection:
             await erase_old_requeues(connection, self._days)
-        erased = sum(await self._rounds.go(_CUSTOMERS_DUE, self._erase_due, self._days))
+        erased = sum(await self._shard_groups.run(_CUSTOMERS_DUE, self._erase_due, self._days))
         if erased:
             ERASED.inc(erased)
             _log.info("recipients.erased", orders=erased)
             await asyncio.sleep(clock.passed_s() - began_s)
         return erased > 0
 
-    async def _erase_due(self, neighbours: Customers) -> int:
+    async def _erase_due(self, shard_group: Customers) -> int:
         async with self._database.transaction(WORKER) as connection:
-            orders_due = await self._due(connection, neighbours)
+            orders_due = await self._due(connection, shard_group)
         erased = 0
         for customer_id, orders in orders_due.items():
             async with self._database.transaction(WORKER) as connection:
@@ -88,11 +88,11 @@ class Retention:
                 erased += await self._erase(connection, customer_id, orders)
         return erased
 
-    async def _due(self, connection: Connection, neighbours: Customers) -> Mapping[int, Mapping[int, int]]:
+    async def _due(self, connection: Connection, shard_group: Customers) -> Mapping[int, Mapping[int, int]]:
         """The orders that have been at their end for longest, if long enough: their codes by id, by customer."""
         await plan_by_index(connection)
-        statement = DUE if neighbours is None else _DUE_OF
-        rows = await connection.fetch(statement, self._days, _ORDERS_AT_ONCE, *arguments(neighbours))
+        statement = DUE if shard_group is None else _DUE_OF
+        rows = await connection.fetch(statement, self._days, _ORDERS_AT_ONCE, *arguments(shard_group))
         due: dict[int, dict[int, int]] = defaultdict(dict)
         left = _CODES_AT_ONCE
         for row in rows:

@@ -26,26 +26,26 @@ class Facts:
 
 
 async def read_code_counts(
-    connection: Connection, keys: Sequence[OrderKey], neighbours: Customers = None
+    connection: Connection, keys: Sequence[OrderKey], shard_group: Customers = None
 ) -> dict[OrderKey, int]:
     """How many codes each of the orders has."""
     rows = await connection.fetch(
-        f"SELECT o.customer_id, o.id, o.code_count FROM {_wanted(neighbours)}",  # noqa: S608 - a placeholder
+        f"SELECT o.customer_id, o.id, o.code_count FROM {_wanted(shard_group)}",  # noqa: S608 - a placeholder
         *_columns(keys),
-        *arguments(neighbours),
+        *arguments(shard_group),
     )
     return {(row["customer_id"], row["id"]): row["code_count"] for row in rows}
 
 
-async def read_facts(connection: Connection, keys: Sequence[OrderKey], neighbours: Customers = None) -> Facts:
-    """How these orders stand, all of those neighbours, where they are given. Nothing is locked: what changes meanwhile comes with a change of its own."""
+async def read_facts(connection: Connection, keys: Sequence[OrderKey], shard_group: Customers = None) -> Facts:
+    """How these orders stand, all of that shard group, where one is given. Nothing is locked: what changes meanwhile comes with a change of its own."""
     facts = Facts()
     columns = _columns(keys)
-    of = arguments(neighbours)
-    for row in await connection.fetch(_orders(neighbours), *columns, *of):
+    of = arguments(shard_group)
+    for row in await connection.fetch(_orders(shard_group), *columns, *of):
         facts.orders[row["customer_id"], row["id"]] = row
     moves: dict[int, Moves] = defaultdict(Moves)
-    for row in await connection.fetch(_moves(neighbours), *columns, *of, list(AGES_S)):
+    for row in await connection.fetch(_moves(shard_group), *columns, *of, list(AGES_S)):
         moves[row["order_id"]].add(row["event"], row["day"], row["age"], row["count"], row["last_at"])
     facts.moves = moves
     sent = [key for key, order in facts.orders.items() if order["delivery_mode"] == "send"]
@@ -57,11 +57,11 @@ async def read_facts(connection: Connection, keys: Sequence[OrderKey], neighbour
 
 
 async def read_recipients(
-    connection: Connection, keys: Sequence[OrderKey], neighbours: Customers = None
+    connection: Connection, keys: Sequence[OrderKey], shard_group: Customers = None
 ) -> dict[int, list[tuple[str | None, str | None]]]:
     """The addresses and names on the lines of orders, by the order's id."""
     recipients: dict[int, list[tuple[str | None, str | None]]] = defaultdict(list)
-    for row in await connection.fetch(_recipients(neighbours), *_columns(keys), *arguments(neighbours)):
+    for row in await connection.fetch(_recipients(shard_group), *_columns(keys), *arguments(shard_group)):
         recipients[row["order_id"]].append((row["recipient_email"], row["recipient_name"]))
     return recipients
 
@@ -87,16 +87,16 @@ def _told(row: Row) -> OrderSummary:
 _PERSONAL = ", ".join(f"o.{name}" for name in PERSONAL)
 
 
-def _wanted(neighbours: Customers) -> str:
+def _wanted(shard_group: Customers) -> str:
     """SQL for the orders of customers $1 and ids $2."""
     return f"""
         unnest($1::int[], $2::int[]) AS wanted (customer_id, order_id)
         JOIN orders AS o ON o.id = wanted.order_id AND o.customer_id = wanted.customer_id
-            {within("o.customer_id", "$3", neighbours)}
+            {within("o.customer_id", "$3", shard_group)}
     """
 
 
-def _orders(neighbours: Customers) -> str:
+def _orders(shard_group: Customers) -> str:
     return f"""
         SELECT o.customer_id, o.id, o.environment, o.created_at, o.source, o.currency, o.product_id, o.collection_id,
                o.account_id, o.service_account_id, o.user_id, o.template_id, o.code_count, o.total_minor, o.external_reference,
@@ -104,29 +104,29 @@ def _orders(neighbours: Customers) -> str:
                o.scheduled_for IS NOT NULL AND EXISTS (
                    SELECT FROM mail_jobs AS m
                    WHERE m.customer_id = o.customer_id AND m.order_id = o.id AND m.fanned_out_at IS NULL AND m.due_at > (SELECT clock_now())
-                     {within("m.customer_id", "$3", neighbours)}
+                     {within("m.customer_id", "$3", shard_group)}
                ) AS is_scheduled
-        FROM {_wanted(neighbours)}
+        FROM {_wanted(shard_group)}
     """  # noqa: S608 - placeholders
 
 
-def _moves(neighbours: Customers) -> str:
-    ages = "$3" if neighbours is None else "$4"
+def _moves(shard_group: Customers) -> str:
+    ages = "$3" if shard_group is None else "$4"
     return f"""
         SELECT o.id AS order_id, e.event, (e.at AT TIME ZONE 'UTC')::date AS day,
                width_bucket(extract(epoch FROM e.at - coalesce(o.scheduled_for, o.created_at))::float8, {ages}::float8[]) AS age,
                count(*) AS count, max(e.at) AS last_at
-        FROM {_wanted(neighbours)}
+        FROM {_wanted(shard_group)}
         JOIN line_events AS e ON e.customer_id = o.customer_id AND e.order_id = o.id
-            AND e.event IN ('claimed', 'fulfilled', 'expired', 'cancelled') {within("e.customer_id", "$3", neighbours)}
+            AND e.event IN ('claimed', 'fulfilled', 'expired', 'cancelled') {within("e.customer_id", "$3", shard_group)}
         GROUP BY 1, 2, 3, 4
     """  # noqa: S608 - placeholders
 
 
-def _recipients(neighbours: Customers) -> str:
+def _recipients(shard_group: Customers) -> str:
     return f"""
-        SELECT l.order_id, l.recipient_email, l.recipient_name FROM {_wanted(neighbours)}
-        JOIN lines AS l ON l.customer_id = o.customer_id AND l.order_id = o.id {within("l.customer_id", "$3", neighbours)}
+        SELECT l.order_id, l.recipient_email, l.recipient_name FROM {_wanted(shard_group)}
+        JOIN lines AS l ON l.customer_id = o.customer_id AND l.order_id = o.id {within("l.customer_id", "$3", shard_group)}
         WHERE l.recipient_email IS NOT NULL OR l.recipient_name IS NOT NULL
     """  # noqa: S608 - placeholders
 

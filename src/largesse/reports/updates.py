@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from largesse.audit.service import Acting
 from largesse.db.pool import Connection, Database, Row
 from largesse.db.scope import OPERATOR, WORKER
-from largesse.db.shard_groups import Customers, places
+from largesse.db.shard_groups import Customers, list_shard_groups
 from largesse.db.statements import plan_by_index
 from largesse.events.order_changes import (
     Change,
@@ -59,17 +59,17 @@ async def apply_changes(
         return 0
     await plan_by_index(connection)
     taken = 0
-    for neighbours in await places(connection, customers):
-        taken += await _take_in(connection, acting, limit - taken, neighbours)
+    for shard_group in await list_shard_groups(connection, customers):
+        taken += await _take_in(connection, acting, limit - taken, shard_group)
     return taken
 
 
-async def _take_in(connection: Connection, acting: Acting, limit: int, neighbours: Customers) -> int:
-    changes = await _within(connection, await read_changes(connection, limit, neighbours), neighbours)
+async def _take_in(connection: Connection, acting: Acting, limit: int, shard_group: Customers) -> int:
+    changes = await _within(connection, await read_changes(connection, limit, shard_group), shard_group)
     if not changes:
         return 0
     keys = sorted({(change.customer_id, change.order_id) for change in changes})
-    facts = await read_facts(connection, keys, neighbours)
+    facts = await read_facts(connection, keys, shard_group)
     reported = await _report(connection, facts)
     await write_orders(connection, reported)
     await add_to_sums(
@@ -77,11 +77,11 @@ async def _take_in(connection: Connection, acting: Acting, limit: int, neighbour
     )
     retold = {(change.customer_id, change.order_id) for change in changes if change.texts}
     new = [key for key in facts.orders if key not in facts.before or key in retold]
-    await _add_words(connection, facts, new, neighbours)
+    await _add_words(connection, facts, new, shard_group)
     await remove_changes(connection, changes)
     # Not what is only told anew: `rebuild-reports` must not mark what somebody wrote from outside.
     moved = sorted({(change.customer_id, change.order_id) for change in changes if not change.texts})
-    await mark_events(connection, acting, moved, neighbours)
+    await mark_events(connection, acting, moved, shard_group)
     return len(changes)
 
 
@@ -118,10 +118,10 @@ async def _forget_words(
     await record_changes(connection, [(customer_id, order_id) for order_id in order_ids], texts=True)
 
 
-async def _within(connection: Connection, changes: Sequence[Change], neighbours: Customers) -> list[Change]:
+async def _within(connection: Connection, changes: Sequence[Change], shard_group: Customers) -> list[Change]:
     """The first of `changes` whose orders together have no more codes than one transaction takes; one at least."""
     keys = list(dict.fromkeys((change.customer_id, change.order_id) for change in changes))
-    codes = await read_code_counts(connection, keys, neighbours) if keys else {}
+    codes = await read_code_counts(connection, keys, shard_group) if keys else {}
     left = _CODES_AT_ONCE
     taken: set[OrderKey] = set()
     for key in keys:
@@ -201,10 +201,10 @@ def _standing(order: ReportedOrder) -> OrderSummary:
     )
 
 
-async def _add_words(connection: Connection, facts: Facts, keys: Sequence[OrderKey], neighbours: Customers) -> None:
+async def _add_words(connection: Connection, facts: Facts, keys: Sequence[OrderKey], shard_group: Customers) -> None:
     if not keys:
         return
-    recipients = await read_recipients(connection, keys, neighbours)
+    recipients = await read_recipients(connection, keys, shard_group)
     words = []
     for key in keys:
         order = facts.orders[key]

@@ -28,7 +28,7 @@ RIGHTS = (
     Check(
         "roles-are-bounded",
         "No role is a superuser, makes roles or databases or replicates; and but for the owner none owns anything or is a member of "
-        "another, nor passes row-level security, as those that have all rows do where customers are spread over nodes.",
+        "another, nor passes row-level security, as those that have all rows do where customers are distributed over nodes.",
         f"""
         SELECT rolname FROM pg_roles r
         WHERE rolname IN ({_listed(Role)}) AND (rolsuper OR rolcreaterole OR rolcreatedb OR rolreplication)

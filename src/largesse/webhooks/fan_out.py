@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from largesse.db.pool import Connection, commit_as_one, is_distributed
-from largesse.db.shard_groups import Customers, places
+from largesse.db.shard_groups import Customers, list_shard_groups
 from largesse.db.sharding import arguments, within
 from largesse.db.statements import plan_by_index
 from largesse.events.order_changes import changed_cte
@@ -21,11 +21,11 @@ async def fan_out(connection: Connection, limit: int, customers: Customers = Non
     that none gets a delivery after its pending ones were cancelled.
     """
     events = deliveries = 0
-    for neighbours in await places(connection, customers):
+    for shard_group in await list_shard_groups(connection, customers):
         async with connection.transaction():
             await plan_by_index(connection)
             if is_distributed(connection):
-                made = await _fan_out_from_node(connection, limit - events, neighbours)
+                made = await _fan_out_from_node(connection, limit - events, shard_group)
             else:
                 row = await connection.fetchrow(_FAN_OUT, _LATE_SUBSCRIPTION_S, limit)
                 assert row is not None
@@ -34,11 +34,11 @@ async def fan_out(connection: Connection, limit: int, customers: Customers = Non
     return events, deliveries
 
 
-async def _fan_out_from_node(connection: Connection, limit: int, neighbours: Customers) -> tuple[int, int]:
+async def _fan_out_from_node(connection: Connection, limit: int, shard_group: Customers) -> tuple[int, int]:
     """The same where events lie on nodes, and what follows from them does not: taken there, told here, and marked there."""
     await commit_as_one(connection)
     taken = await connection.fetch(
-        waiting_events("$1", within("customer_id", "$2", neighbours)), limit, *arguments(neighbours)
+        waiting_events("$1", within("customer_id", "$2", shard_group)), limit, *arguments(shard_group)
     )
     if not taken:
         return 0, 0
@@ -48,11 +48,11 @@ async def _fan_out_from_node(connection: Connection, limit: int, neighbours: Cus
     await connection.execute(
         marked_events(
             "unnest($1::bigint[], $2::int[]) AS waiting (id, customer_id)",
-            within("events.customer_id", "$3", neighbours),
+            within("events.customer_id", "$3", shard_group),
         ),
         columns[0],
         columns[2],
-        *arguments(neighbours),
+        *arguments(shard_group),
     )
     return len(taken), row["deliveries"]
 

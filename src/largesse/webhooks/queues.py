@@ -99,16 +99,16 @@ async def _read_events(connection: Connection, due: Sequence[Row]) -> tuple[dict
     """The orders and the bodies of the events that are to be delivered, and the customers whose node is away."""
     told = [row for row in due if row["event_id"] is not None]
 
-    async def read(neighbours: Customers) -> list[Row]:
+    async def read(shard_group: Customers) -> list[Row]:
         return await connection.fetch(
             f"""
             SELECT events.id, events.order_id, events.body
             FROM unnest($1::int[], $2::bigint[]) AS wanted (customer_id, id) JOIN events USING (customer_id, id)
-            WHERE true {within("events.customer_id", "$3", neighbours)}
+            WHERE true {within("events.customer_id", "$3", shard_group)}
             """,  # noqa: S608 - a placeholder
             [row["customer_id"] for row in told],
             [row["event_id"] for row in told],
-            *arguments(neighbours),
+            *arguments(shard_group),
         )
 
     rows, away = await read_by_shard_group(connection, [row["customer_id"] for row in told], read)

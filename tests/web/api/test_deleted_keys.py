@@ -13,8 +13,8 @@ from urllib.parse import urlsplit
 import asyncpg
 import httpx
 import pytest
+from tests.distributed import IS_DISTRIBUTED, SOMEBODY_WAITS
 from tests.keys import create_key
-from tests.spread import IS_SPREAD, SOMEBODY_WAITS
 
 from largesse.customers.key_store import delete_key
 from largesse.web.api.routes import OPERATIONS
@@ -102,7 +102,9 @@ async def until(true: Callable[[], Any]) -> None:
 async def waits_for(connection: asyncpg.Connection, *others: asyncio.Future[Any]) -> bool:
     """Whether somebody waits for a lock of this connection's transaction, or one of the others is done and need not."""
     query = "SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted AND pg_backend_pid() = ANY(pg_blocking_pids(pid)))"
-    return any(other.done() for other in others) or await connection.fetchval(SOMEBODY_WAITS if IS_SPREAD else query)
+    return any(other.done() for other in others) or await connection.fetchval(
+        SOMEBODY_WAITS if IS_DISTRIBUTED else query
+    )
 
 
 def test_every_operation_that_writes_is_tried_here() -> None:

@@ -15,7 +15,7 @@ from typing import Any
 import asyncpg
 import pytest
 from prometheus_client import REGISTRY
-from tests.spread import IS_SPREAD
+from tests.distributed import IS_DISTRIBUTED
 from tests.web.api.conftest import RICH_WORLD, Service, ServiceFactory, on_database
 
 from largesse.db import disk
@@ -26,7 +26,7 @@ _LONGEST_S = 60
 _COPY = "SELECT set_config(name, 'copy', false) FROM pg_settings WHERE name = 'file_copy_method'"
 
 pytestmark = [
-    pytest.mark.skipif(IS_SPREAD, reason="moves a database that is one server's"),
+    pytest.mark.skipif(IS_DISTRIBUTED, reason="moves a database that is one server's"),
     pytest.mark.skipif(
         bool(os.environ.get("LARGESSE_TEST_DATABASE_URL")), reason="fills a disk of the tests' own server alone"
     ),

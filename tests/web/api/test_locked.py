@@ -6,7 +6,7 @@ import asyncio
 
 import asyncpg
 import httpx
-from tests.spread import SOMEBODY_WAITS
+from tests.distributed import SOMEBODY_WAITS
 
 WORLD = """
 customers:

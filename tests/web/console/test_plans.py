@@ -8,7 +8,7 @@ from typing import Any
 
 import asyncpg
 import pytest
-from tests.spread import IS_SPREAD
+from tests.distributed import IS_DISTRIBUTED
 from tests.web.console.conftest import Browser, Service, link_for, on_database, signed_in
 from tests.web.console.orders import TWO, WORLD, send, work
 
@@ -18,7 +18,7 @@ from largesse.db.session import Session
 
 __all__ = ["WORLD"]
 
-pytestmark = pytest.mark.skipif(IS_SPREAD, reason="on a cluster each node plans for itself")
+pytestmark = pytest.mark.skipif(IS_DISTRIBUTED, reason="on a cluster each node plans for itself")
 
 # A table, the index it is read by, and how many conditions go by that.
 Scan = tuple[str, str, int]

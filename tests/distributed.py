@@ -19,21 +19,21 @@ from tests.background import Statements, run
 from largesse.db import migrate
 
 # Whether tests run on a cluster.
-IS_SPREAD = bool(os.environ.get("LARGESSE_TEST_NODES"))
+IS_DISTRIBUTED = bool(os.environ.get("LARGESSE_TEST_NODES"))
 # How many sessions wait for a lock: on a cluster they wait on its nodes, where the coordinator's catalogues do not look.
 WAITING = (
     "SELECT count(DISTINCT waiting_gpid) FROM citus_lock_waits"
-    if IS_SPREAD
+    if IS_DISTRIBUTED
     else "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND cardinality(pg_blocking_pids(pid)) > 0"
 )
 SOMEBODY_WAITS = f"SELECT ({WAITING}) > 0"
 # Whether the session with the process $1 keeps somebody waiting.
 KEEPS_WAITING = (
     "SELECT EXISTS (SELECT FROM citus_lock_waits WHERE blocking_gpid = citus_calculate_gpid(nodeid, $1)) FROM pg_dist_node WHERE groupid = 0"
-    if IS_SPREAD
+    if IS_DISTRIBUTED
     else "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE $1 = ANY (pg_blocking_pids(pid)))"
 )
-# Few, as each is a file or three for each table that is copied for each test. With one, all customers are neighbours.
+# Few, as each is a file or three for each table that is copied for each test. With one, all customers are one shard group.
 SHARDS = int(os.environ.get("LARGESSE_TEST_SHARDS", "4"))
 
 
@@ -44,7 +44,7 @@ async def execute_each(connection: asyncpg.Connection, statements: str) -> None:
         await connection.execute(statement)
 
 
-class SpreadServers:
+class DistributedServers:
     """The servers of a cluster, the coordinator first, each by the address of its maintenance database."""
 
     def __init__(self, urls: Sequence[str]) -> None:
