@@ -87,7 +87,7 @@ async def test_twenty_under_other_references_are_one_order_too(house: House) -> 
     names = iter(range(20))
 
     async def send() -> str:
-        asked = msgspec.structs.replace(draft.asked(recipients), external_reference=f"own-{next(names)}")
+        asked = msgspec.structs.replace(draft.to_request(recipients), external_reference=f"own-{next(names)}")
         return (await house.services.orders.send(caller, asked)).order.reference
 
     outcomes = await at_once(20, send)

@@ -71,11 +71,11 @@ class Draft(msgspec.Struct, frozen=True):
     content: DraftContent
     changed_at: datetime
 
-    def asked(self, recipients: Sequence[OrderRecipient], quote: str | None = None) -> SendRequest:
-        """What is asked for with it, for those recipients unless it is for anonymous codes. Its gift must be chosen."""
+    def to_request(self, recipients: Sequence[OrderRecipient], quote: str | None = None) -> SendRequest:
+        """Returns the request to send it to these recipients, or as anonymous codes. Its gift must be chosen."""
         content = self.content
         choice = content.choice
-        assert choice is not None, "what is asked for has a gift"
+        assert choice is not None, "a request has a gift"
         is_batch = content.code_quantity is not None
         return SendRequest(
             choice=choice,

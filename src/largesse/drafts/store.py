@@ -1,12 +1,15 @@
-"""Drafts in the database: each is one person's, and nobody else can tell that it is there."""
+"""Drafts in the database. Each belongs to one person in one environment, and nobody else can tell that it exists."""
 
 from __future__ import annotations
 
 from datetime import datetime
+from typing import TypeAlias
 
 import msgspec
 
+from largesse.base.email import email_key
 from largesse.base.errors import NotFound
+from largesse.customers.actor import Actor
 from largesse.customers.principal import Principal
 from largesse.db.pool import Connection
 from largesse.drafts.columns import Columns
@@ -14,7 +17,7 @@ from largesse.drafts.model import Draft, DraftContent
 from largesse.drafts.sheet import Sheet, SheetRow
 from largesse.orders.ids import is_reference, new_reference
 
-# Drafts of a person in an environment; a new one takes the place of the oldest.
+# Drafts of a person in an environment. A new one replaces the oldest.
 MAX_DRAFTS = 20
 
 _CONTENT = msgspec.json.Decoder(DraftContent)
@@ -22,165 +25,157 @@ _COLUMNS = msgspec.json.Decoder(Columns)
 _encode = msgspec.json.Encoder().encode
 
 
-_READ = """
-    SELECT content::text, changed_at FROM drafts
-    WHERE customer_id = $1 AND environment = $2 AND id = $3 AND user_id = $4
+# The person whose drafts are read or written, in one environment.
+Owner: TypeAlias = Actor | Principal
+
+# Deletes all drafts of a person but the newest.
+_DELETE_OLD = """
+    DELETE FROM drafts WHERE customer_id = $1 AND environment = $2 AND id IN (
+        SELECT id FROM drafts WHERE customer_id = $1 AND environment = $2 AND user_id = $3
+        ORDER BY changed_at DESC, id OFFSET $4)
 """
-_LOCKED = f"{_READ} FOR UPDATE"
+_INSERT = """
+    INSERT INTO drafts (customer_id, environment, user_id, id, content, created_at, changed_at)
+    VALUES ($1, $2, $3, $4, $5::text::jsonb, $6, $6)
+"""
+_LIST = """
+    SELECT id, content::text, changed_at FROM drafts
+    WHERE customer_id = $1 AND environment = $2 AND user_id = $3 ORDER BY changed_at DESC, id
+"""
+_READ = """
+    SELECT id, content::text, changed_at FROM drafts
+    WHERE customer_id = $1 AND environment = $2 AND user_id = $3 AND id = $4
+"""
+_LOCK = _READ + " FOR UPDATE"
+_UPDATE = """
+    UPDATE drafts SET content = $4::text::jsonb, changed_at = clock_now()
+    WHERE customer_id = $1 AND environment = $2 AND id = $3
+"""
+_DELETE = "DELETE FROM drafts WHERE customer_id = $1 AND environment = $2 AND id = $3"
+_READ_ROWS = """
+    SELECT number, cells FROM draft_rows
+    WHERE customer_id = $1 AND environment = $2 AND draft_id = $3 ORDER BY number
+"""
+_DELETE_ROWS = "DELETE FROM draft_rows WHERE customer_id = $1 AND environment = $2 AND draft_id = $3"
+_INSERT_ROWS = """
+    INSERT INTO draft_rows (customer_id, environment, draft_id, number, cells)
+    SELECT $1, $2, $3, number, cells FROM json_to_recordset($4::text::json) AS new (number integer, cells text[])
+"""
+_READ_COLUMNS = "SELECT columns::text FROM draft_columns WHERE customer_id = $1 AND heading = $2"
+_SAVE_COLUMNS = """
+    INSERT INTO draft_columns (customer_id, heading, columns, used_at)
+    VALUES ($1, $2, $3::text::jsonb, clock_now())
+    ON CONFLICT (customer_id, heading) DO UPDATE SET columns = excluded.columns, used_at = excluded.used_at
+"""
+# The products that a person sent in the newest 100 orders of their customer, the latest first.
+_PRODUCTS_SENT = """
+    SELECT product_id FROM (
+        SELECT id, product_id, user_id FROM orders
+        WHERE customer_id::bigint = $1 AND environment = $2 ORDER BY id::bigint DESC LIMIT 100) AS newest
+    WHERE user_id = $3 AND product_id IS NOT NULL GROUP BY product_id ORDER BY max(id) DESC
+"""
+# Finds the order that a draft became: both have the same reference.
+_FIND_ORDER = """
+    SELECT reference FROM orders WHERE customer_id = $1 AND environment = $2 AND user_id = $3 AND reference = $4
+"""
+# Matches the drafts, of one customer or of all, whose texts or rows contain an address.
+_CONTAINS_ADDRESS = """
+    WHERE ($2::int IS NULL OR customer_id = $2) AND (position($1 IN lower(content::text)) > 0 OR EXISTS (
+        SELECT FROM draft_rows r WHERE r.customer_id = drafts.customer_id AND r.environment = drafts.environment
+        AND r.draft_id = drafts.id AND position($1 IN lower(array_to_string(r.cells, ' '))) > 0))
+"""
+_COUNT_WITH_ADDRESS = "SELECT count(*) FROM drafts" + _CONTAINS_ADDRESS  # noqa: S608 - constants alone
+_DELETE_WITH_ADDRESS = "DELETE FROM drafts" + _CONTAINS_ADDRESS  # noqa: S608 - constants alone
 
 
-async def begin_draft(connection: Connection, principal: Principal, now: datetime, content: DraftContent) -> Draft:
-    """A new draft of that content. Call it inside a transaction."""
+async def begin_draft(connection: Connection, owner: Owner, now: datetime, content: DraftContent) -> Draft:
+    """Returns a new draft of that content. Call it inside a transaction."""
     draft = Draft(new_reference(now), content, now)
-    person = (principal.customer_id, principal.environment, principal.user_id)
-    await connection.execute(
-        """
-        DELETE FROM drafts WHERE customer_id = $1 AND environment = $2 AND id IN (
-            SELECT id FROM drafts WHERE customer_id = $1 AND environment = $2 AND user_id = $3
-            ORDER BY changed_at DESC, id OFFSET $4)
-        """,
-        *person,
-        MAX_DRAFTS - 1,
-    )
-    await connection.execute(
-        """
-        INSERT INTO drafts (customer_id, environment, user_id, id, content, created_at, changed_at)
-        VALUES ($1, $2, $3, $4, $5::text::jsonb, $6, $6)
-        """,
-        *person,
-        draft.id,
-        _encode(content).decode(),
-        now,
-    )
+    person = _person(owner)
+    await connection.execute(_DELETE_OLD, *person, MAX_DRAFTS - 1)
+    await connection.execute(_INSERT, *person, draft.id, _encode(content).decode(), now)
     return draft
 
 
-async def list_drafts(connection: Connection, principal: Principal) -> list[Draft]:
-    """The person's drafts, the one changed last first."""
-    rows = await connection.fetch(
-        """
-        SELECT id, content::text, changed_at FROM drafts
-        WHERE customer_id = $1 AND environment = $2 AND user_id = $3 ORDER BY changed_at DESC, id
-        """,
-        principal.customer_id,
-        principal.environment,
-        principal.user_id,
-    )
-    return [_draft(row["id"], row["content"], row["changed_at"]) for row in rows]
+async def list_drafts(connection: Connection, owner: Owner) -> list[Draft]:
+    """Returns the person's drafts, the one changed last first."""
+    rows = await connection.fetch(_LIST, *_person(owner))
+    return [Draft(row["id"], _CONTENT.decode(row["content"]), row["changed_at"]) for row in rows]
 
 
-async def sent_lately(connection: Connection, principal: Principal) -> list[int]:
-    """The ids of the products that the person sent in their customer's newest orders, the latest first."""
-    rows = await connection.fetch(
-        """
-        SELECT product_id FROM (
-            SELECT id, product_id, user_id FROM orders
-            WHERE customer_id::bigint = $1 AND environment = $2 ORDER BY id::bigint DESC LIMIT 100) AS newest
-        WHERE user_id = $3 AND product_id IS NOT NULL GROUP BY product_id ORDER BY max(id) DESC
-        """,
-        principal.customer_id,
-        principal.environment,
-        principal.user_id,
-    )
-    return [row["product_id"] for row in rows]
+async def list_products_sent(connection: Connection, owner: Owner) -> list[int]:
+    """Returns the ids of the products that the person sent in their customer's newest orders, the latest first."""
+    return [row["product_id"] for row in await connection.fetch(_PRODUCTS_SENT, *_person(owner))]
 
 
-async def read_draft(connection: Connection, principal: Principal, draft_id: str, *, lock: bool = False) -> Draft:
-    """The person's draft of that id, locked until the transaction ends if asked for. Raises NotFound."""
+async def read_draft(connection: Connection, owner: Owner, draft_id: str, *, lock: bool = False) -> Draft:
+    """Returns the person's draft of that id. With `lock` it stays locked until the transaction ends. Raises NotFound."""
     row = None
     if is_reference(draft_id):
-        row = await connection.fetchrow(
-            _LOCKED if lock else _READ, principal.customer_id, principal.environment, draft_id, principal.user_id
-        )
+        row = await connection.fetchrow(_LOCK if lock else _READ, *_person(owner), draft_id)
     if row is None:
         raise NotFound("There is no draft of that reference.")
-    return _draft(draft_id, row["content"], row["changed_at"])
+    return Draft(draft_id, _CONTENT.decode(row["content"]), row["changed_at"])
 
 
-async def save_draft(connection: Connection, principal: Principal, draft_id: str, content: DraftContent) -> None:
-    """Puts other content in the draft's place; it must be there, and locked."""
-    await connection.execute(
-        """
-        UPDATE drafts SET content = $4::text::jsonb, changed_at = clock_now()
-        WHERE customer_id = $1 AND environment = $2 AND id = $3
-        """,
-        principal.customer_id,
-        principal.environment,
-        draft_id,
-        _encode(content).decode(),
-    )
+async def save_draft(connection: Connection, owner: Owner, draft_id: str, content: DraftContent) -> None:
+    """Replaces the content of a draft. The draft must be there, and locked."""
+    await connection.execute(_UPDATE, owner.customer_id, owner.environment, draft_id, _encode(content).decode())
 
 
-async def drop_draft(connection: Connection, principal: Principal, draft_id: str) -> None:
-    """Removes the draft with its rows, if it is still there."""
-    await connection.execute(
-        "DELETE FROM drafts WHERE customer_id = $1 AND environment = $2 AND id = $3",
-        principal.customer_id,
-        principal.environment,
-        draft_id,
-    )
+async def drop_draft(connection: Connection, owner: Owner, draft_id: str) -> None:
+    """Deletes a draft with its rows, if it is still there."""
+    await connection.execute(_DELETE, owner.customer_id, owner.environment, draft_id)
 
 
-async def read_sheet(connection: Connection, principal: Principal, draft_id: str) -> Sheet:
-    """The rows of a draft, none where it has none."""
-    rows = await connection.fetch(
-        """
-        SELECT number, cells FROM draft_rows
-        WHERE customer_id = $1 AND environment = $2 AND draft_id = $3 ORDER BY number
-        """,
-        principal.customer_id,
-        principal.environment,
-        draft_id,
-    )
+async def find_placed(connection: Connection, owner: Owner, draft_id: str) -> str | None:
+    """Returns the reference of the order that the person's draft became, None if there is no such order."""
+    reference: str | None = await connection.fetchval(_FIND_ORDER, *_person(owner), draft_id)
+    return reference
+
+
+async def read_sheet(connection: Connection, owner: Owner, draft_id: str) -> Sheet:
+    """Returns the rows of a draft."""
+    rows = await connection.fetch(_READ_ROWS, owner.customer_id, owner.environment, draft_id)
     return Sheet([SheetRow(row["number"], row["cells"]) for row in rows])
 
 
-async def save_sheet(connection: Connection, principal: Principal, draft_id: str, sheet: Sheet) -> None:
-    """Puts these rows in the place of those the draft has. Call it inside a transaction, with the draft locked."""
-    key = (principal.customer_id, principal.environment, draft_id)
-    await connection.execute(
-        "DELETE FROM draft_rows WHERE customer_id = $1 AND environment = $2 AND draft_id = $3", *key
-    )
-    await connection.execute(
-        """
-        INSERT INTO draft_rows (customer_id, environment, draft_id, number, cells)
-        SELECT $1, $2, $3, number, cells
-        FROM json_to_recordset($4::text::json) AS new (number integer, cells text[])
-        """,
-        *key,
-        _encode([{"number": row.number, "cells": row.cells} for row in sheet.rows]).decode(),
-    )
+async def save_sheet(connection: Connection, owner: Owner, draft_id: str, sheet: Sheet) -> None:
+    """Replaces the rows of a draft. Call it inside a transaction, with the draft locked."""
+    key = (owner.customer_id, owner.environment, draft_id)
+    await connection.execute(_DELETE_ROWS, *key)
+    rows = [{"number": row.number, "cells": row.cells} for row in sheet.rows]
+    await connection.execute(_INSERT_ROWS, *key, _encode(rows).decode())
 
 
-async def remembered_columns(connection: Connection, principal: Principal, heading: bytes | None) -> Columns | None:
-    """What the customer's people last chose for a sheet of that heading (`heading_key`)."""
+async def remembered_columns(connection: Connection, owner: Owner, heading: bytes | None) -> Columns | None:
+    """Returns what people of the customer last chose for a sheet of that heading (`heading_key`), None if nothing."""
     if heading is None:
         return None
-    text = await connection.fetchval(
-        "SELECT columns::text FROM draft_columns WHERE customer_id = $1 AND heading = $2",
-        principal.customer_id,
-        heading,
-    )
+    text = await connection.fetchval(_READ_COLUMNS, owner.customer_id, heading)
     return None if text is None else _COLUMNS.decode(text)
 
 
-async def remember_columns(
-    connection: Connection, principal: Principal, heading: bytes | None, columns: Columns
-) -> None:
-    """Keeps what somebody chose for a sheet of that heading."""
-    if heading is None:
-        return
-    await connection.execute(
-        """
-        INSERT INTO draft_columns (customer_id, heading, columns, used_at)
-        VALUES ($1, $2, $3::text::jsonb, clock_now())
-        ON CONFLICT (customer_id, heading) DO UPDATE SET columns = excluded.columns, used_at = excluded.used_at
-        """,
-        principal.customer_id,
-        heading,
-        _encode(columns).decode(),
-    )
+async def remember_columns(connection: Connection, owner: Owner, heading: bytes | None, columns: Columns) -> None:
+    """Saves the columns that somebody chose for a sheet of that heading."""
+    if heading is not None:
+        await connection.execute(_SAVE_COLUMNS, owner.customer_id, heading, _encode(columns).decode())
 
 
-def _draft(draft_id: str, content: str, changed_at: datetime) -> Draft:
-    return Draft(draft_id, _CONTENT.decode(content), changed_at)
+async def count_drafts_with(connection: Connection, email: str, customer_id: int | None) -> int:
+    """Returns how many drafts, of one customer or of all, contain that address."""
+    count: int = await connection.fetchval(_COUNT_WITH_ADDRESS, email_key(email), customer_id)
+    return count
+
+
+async def drop_drafts_with(connection: Connection, email: str, customer_id: int | None) -> int:
+    """Deletes the drafts, of one customer or of all, that contain that address. Returns how many.
+
+    A draft has not been sent: its author can write it again without the address.
+    """
+    tag = await connection.execute(_DELETE_WITH_ADDRESS, email_key(email), customer_id)
+    return int(tag.split()[-1])
+
+
+def _person(owner: Owner) -> tuple[int, str | None, int | None]:
+    return owner.customer_id, owner.environment, owner.user_id

@@ -9,7 +9,7 @@ import msgspec
 
 from largesse.db.pool import Connection, Database, commit_as_one
 from largesse.db.scope import OPERATOR
-from largesse.drafts.tasks import drop_drafts_with
+from largesse.drafts.store import drop_drafts_with
 from largesse.encryption.chain import Chain
 from largesse.fulfilment.tasks import erase_addresses
 from largesse.lines.tasks import erase_recipients

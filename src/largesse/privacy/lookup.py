@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from largesse.db.pool import Connection
-from largesse.drafts.tasks import count_drafts_with
+from largesse.drafts.store import count_drafts_with
 from largesse.encryption.vault import Vault
 from largesse.fulfilment.tasks import find_lines_with_left_email
 from largesse.lines.tasks import find_recipient_lines

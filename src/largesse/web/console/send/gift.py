@@ -1,4 +1,4 @@
-"""Which gift: a product, a collection or a template, and for how much."""
+"""The gift of a send: a product, a collection or a template, and its value."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from starlette.responses import Response
 
 from largesse.catalogue.snapshot import Snapshot
 from largesse.drafts.model import Draft, DraftContent
-from largesse.drafts.store import begin_draft, drop_draft, list_drafts, sent_lately
+from largesse.drafts.store import list_drafts, list_products_sent
 from largesse.orders.request import DEFAULT_COUNTRY
 from largesse.templates.store import Template, list_templates
 from largesse.web.console.context import RequestContext
@@ -21,7 +21,7 @@ _MAX_TEMPLATES = 200
 
 
 async def choose(context: RequestContext) -> Response:
-    """What there is to send, and the drafts that were begun."""
+    """Shows what can be sent, and the drafts that were begun."""
     caller = await person_as_caller(context)
     snapshot = await context.services.catalogue.at(caller.catalogue_version)
     tab = context.query("tab") if context.query("tab") in TABS else TABS[0]
@@ -29,7 +29,7 @@ async def choose(context: RequestContext) -> Response:
     async with context.database.connection(principal.scope) as connection:
         templates = await list_templates(connection, principal, offset=0, limit=_MAX_TEMPLATES)
         drafts = await list_drafts(connection, principal)
-        lately = await sent_lately(connection, principal)
+        lately = await list_products_sent(connection, principal)
     page = page_number(context)
     found: list[Any] = []
     if tab == "gifts":
@@ -56,7 +56,7 @@ async def choose(context: RequestContext) -> Response:
 
 
 async def amount(context: RequestContext) -> Response:
-    """The gift that was picked, and for how much it can be sent. Raises NotFound."""
+    """Shows the gift that was picked, and the values it can be sent at. Raises NotFound."""
     caller = await person_as_caller(context)
     snapshot = await context.services.catalogue.at(caller.catalogue_version)
     return _amount(context, await read_picked(context, caller, snapshot, context.query))
@@ -76,16 +76,14 @@ async def take(context: RequestContext) -> Response:
         names = ("product_id", "collection_id", "template_id", "country", "value")
         await change(context, opened, **{name: getattr(content, name) for name in names})
         return context.see(f"{opened.path}/recipients")
-    async with context.writing() as connection:
-        draft = await begin_draft(connection, caller.principal, caller.now, content)
+    draft = await context.services.drafts.begin(context.actor, caller.now, content)
     return context.see(f"/app/send/{draft.id}/recipients")
 
 
 async def drop(context: RequestContext) -> Response:
-    """Drops a draft."""
+    """Deletes a draft."""
     opened = await open_draft(context)
-    async with context.writing() as connection:
-        await drop_draft(connection, opened.caller.principal, opened.draft.id)
+    await context.services.drafts.drop(context.actor, opened.draft.id)
     return context.see("/app/send", context.say("The draft is gone."))
 
 
@@ -96,7 +94,7 @@ def _amount(context: RequestContext, picked: Picked, *, status: int = 200) -> Re
 
 
 def _pictures(snapshot: Snapshot, customer_id: int, tab: str, items: list[Any]) -> dict[int, list[str]]:
-    """The pictures of collections or templates, by id; products have their own."""
+    """Returns the pictures of collections or templates, by id. Products carry their own."""
     if tab == "collections":
         return pictured(snapshot, items, customer_id)
     return {one.id: _template_pictures(snapshot, customer_id, one) for one in items} if tab == "templates" else {}
@@ -110,7 +108,7 @@ def _template_pictures(snapshot: Snapshot, customer_id: int, template: Template)
 
 
 def _name(draft: Draft, snapshot: Snapshot, customer_id: int) -> str | None:
-    """What a draft sends, in a word; None where that is not known."""
+    """Returns the name of a draft's gift, None if it is not known."""
     content = draft.content
     if content.product_id is not None:
         product = snapshot.product(content.product_id, content.country or DEFAULT_COUNTRY, customer_id)

@@ -1,11 +1,9 @@
-"""The draft that a page is about, and the way through the pages."""
+"""What the pages of a send share: the draft that is open, the gift it sends, and the layout of a step."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import timedelta
 
-import msgspec
 from starlette.responses import Response
 
 from largesse.base.errors import InvalidRequest
@@ -14,7 +12,7 @@ from largesse.catalogue.model import Collection, Product
 from largesse.catalogue.snapshot import Snapshot
 from largesse.customers.authenticator import Caller, person_calls
 from largesse.drafts.model import Draft, DraftContent
-from largesse.drafts.store import read_draft, save_draft
+from largesse.drafts.store import read_draft
 from largesse.orders.options import Options
 from largesse.orders.order import Gift
 from largesse.web.console.context import RequestContext
@@ -26,15 +24,14 @@ STEPS = (
     ("delivery", text("When and who pays")),
     ("review", text("Review")),
 )
-KEPT = timedelta(days=14)
 
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """What a draft sends, as pages show it."""
+    """The gift of a draft, as pages show it."""
 
     gift: Gift
-    options: Options  # of the draft, and where it says nothing of its template
+    options: Options  # of the draft, completed from its template
     name: str
     product: Product | None
     collection: Collection | None
@@ -42,7 +39,7 @@ class Chosen:
 
 @dataclass(frozen=True, slots=True)
 class Open:
-    """A draft that is open, and who has it open."""
+    """A draft that a person has open."""
 
     caller: Caller
     draft: Draft
@@ -50,17 +47,17 @@ class Open:
 
     @property
     def content(self) -> DraftContent:
-        """What has been said so far."""
+        """What was entered so far."""
         return self.draft.content
 
     @property
     def path(self) -> str:
-        """Where its pages are."""
+        """The path of its pages."""
         return f"/app/send/{self.draft.id}"
 
 
 async def person_as_caller(context: RequestContext) -> Caller:
-    """Who asks, as orders are placed for them. Raises Unauthorized for who has just been removed."""
+    """Returns the person as the caller of an order. Raises Unauthorized if they were just removed."""
     person = context.person
     async with context.database.connection(person.scope) as connection:
         return await person_calls(
@@ -74,23 +71,20 @@ async def person_as_caller(context: RequestContext) -> Caller:
 
 
 async def open_draft(context: RequestContext, draft_id: str | None = None) -> Open:
-    """The draft of the path, or that of the id. Raises NotFound for what is not theirs, or sent."""
+    """Returns the draft of the path, or of `draft_id`. Raises NotFound if it is not theirs, or was sent."""
     caller = await person_as_caller(context)
     async with context.database.connection(caller.principal.scope) as connection:
         draft = await read_draft(connection, caller.principal, draft_id or context.request.path_params["draft"])
     return Open(caller, draft, await context.services.catalogue.at(caller.catalogue_version))
 
 
-async def change(context: RequestContext, opened: Open, **said: object) -> None:
-    """Keeps what has just been said of the draft, and leaves what another page has said meanwhile. Raises NotFound."""
-    principal = opened.caller.principal
-    async with context.writing() as connection:
-        draft = await read_draft(connection, principal, opened.draft.id, lock=True)
-        await save_draft(connection, principal, draft.id, msgspec.structs.replace(draft.content, **said))
+async def change(context: RequestContext, opened: Open, **fields: object) -> None:
+    """Saves fields of the draft. Raises NotFound."""
+    await context.services.drafts.change(context.actor, opened.draft.id, **fields)
 
 
 async def chosen(context: RequestContext, opened: Open) -> Chosen | None:
-    """What the draft sends; None where nothing was chosen, or it cannot be sent any more."""
+    """Returns the gift of the draft; None if none is chosen, or it can no longer be sent."""
     if opened.content.choice is None:
         return None
     try:
@@ -103,12 +97,12 @@ async def chosen(context: RequestContext, opened: Open) -> Chosen | None:
         product = opened.snapshot.product(gift.product_id, gift.country, customer_id)
     if gift.collection_id is not None:
         collection = opened.snapshot.collection(gift.collection_id, customer_id)
-    named = product or collection
-    return None if named is None else Chosen(gift, options, named.name, product, collection)
+    sold = product or collection
+    return None if sold is None else Chosen(gift, options, sold.name, product, collection)
 
 
 async def step(context: RequestContext, opened: Open, name: str, *, status: int = 200, **values: object) -> Response:
-    """The page of a step."""
+    """Returns the page of a step."""
     return context.page(
         f"send/{name}.html",
         status=status,

@@ -1,7 +1,4 @@
-"""What is done about rows that are wrong: mended in place, left out, or taken away as a file.
-
-Who gets it: typed or pasted, from a file, or nobody by name: a batch of codes.
-"""
+"""The recipients of a send: typed, pasted or from a file, or anonymous codes; and the correction of rows that are not valid."""
 
 from __future__ import annotations
 
@@ -9,74 +6,25 @@ from collections.abc import Mapping
 from datetime import datetime
 from itertools import zip_longest
 
-import msgspec
 from starlette.responses import Response
 
 from largesse.base.i18n.templates import text
 from largesse.drafts.checking import Checked
-from largesse.drafts.columns import Columns, as_labelled, fits, guess_columns, heading_key
-from largesse.drafts.mending import bad_rows_file, mended_sheet, merged_sheet
+from largesse.drafts.columns import Columns, fits
+from largesse.drafts.mending import bad_rows_file
 from largesse.drafts.sheet import Sheet, SheetRefused
-from largesse.drafts.store import read_draft, read_sheet, remember_columns, remembered_columns, save_draft, save_sheet
 from largesse.drafts.text_sheet import written_as_text
 from largesse.drafts.workbook import SeveralSheets
 from largesse.orders.recipients import MAX_CODES
 from largesse.reports.usage import earlier_gifts
 from largesse.web.console.context import RequestContext
-from largesse.web.console.send.opening import Chosen, Open, change, chosen, open_draft, step
+from largesse.web.console.send.opening import Chosen, Open, chosen, open_draft, step
 from largesse.web.kit.query import Whole
 from largesse.web.kit.security import OF_FORMS
 
-
-async def mend(context: RequestContext) -> Response:
-    """Takes the rows as they were mended; what is still wrong is shown again."""
-    opened = await open_draft(context)
-    principal, columns = opened.caller.principal, opened.content.columns
-    back = context.see(f"{opened.path}/recipients")
-    if columns is None:
-        return back
-    typed = {
-        row: cells
-        for number, *cells in zip_longest(
-            *(context.form.all(name) for name in ("number", "email", "name", "quantity")), fillvalue=""
-        )
-        if (row := Whole().read(number)) is not None
-    }
-    async with context.database.connection(principal.scope) as connection:
-        sheet = await read_sheet(connection, principal, opened.draft.id)
-    try:
-        mended = mended_sheet(sheet, columns, typed)
-    except SheetRefused as refusal:
-        notice = context.say(REFUSED[refusal.why], row=refusal.row, limit=refusal.limit)
-        return context.see(f"{opened.path}/recipients", notice)
-    await keep_sheet(context, opened, mended, columns)
-    return back
-
-
-async def leave_out(context: RequestContext) -> Response:
-    """Leaves out all rows that are wrong."""
-    opened = await open_draft(context)
-    principal, columns = opened.caller.principal, opened.content.columns
-    if columns is not None:
-        checked = await context.services.drafts.recipients(principal, opened.draft)
-        bad = {row.number for row in checked.bad}
-        async with context.database.connection(principal.scope) as connection:
-            sheet = await read_sheet(connection, principal, opened.draft.id)
-        await keep_sheet(context, opened, sheet.without(bad), columns)
-    return context.see(f"{opened.path}/recipients")
-
-
-async def bad_rows(context: RequestContext) -> Response:
-    """The rows that are wrong, as a file for a spreadsheet."""
-    opened = await open_draft(context)
-    checked = await context.services.drafts.recipients(opened.caller.principal, opened.draft)
-    headers = {**OF_FORMS, "Content-Disposition": 'attachment; filename="bad-rows.csv"'}
-    return Response(bad_rows_file(checked), media_type="text/csv", headers=headers)
-
-
 MENDED_AT_ONCE = 200
 
-# What is wrong with a file, or with what was pasted.
+# Why a file or pasted cells are refused.
 REFUSED = {
     "bytes": text("The file is too large: at most %(limit)s bytes are read."),
     "rows": text("There are more than %(limit)s rows: send them in several orders."),
@@ -111,7 +59,7 @@ _COLUMNS = text("Choose another column for each: one of them stands for the e-ma
 
 
 async def show(context: RequestContext) -> Response:
-    """Who it is for so far, or the ways to say so."""
+    """Shows the recipients, or the ways to enter them."""
     return await _show(context, await open_draft(context))
 
 
@@ -131,96 +79,92 @@ async def take_file(context: RequestContext) -> Response:
 
 
 async def take_quantity(context: RequestContext) -> Response:
-    """Takes how many anonymous codes are wanted."""
+    """Takes the number of anonymous codes."""
     opened = await open_draft(context)
     quantity = context.form.number("quantity") or 0
     if not 1 <= quantity <= MAX_CODES:
         context.form.error("quantity", context.say(_QUANTITY))
         return await _show(context, opened, status=422)
-    principal = opened.caller.principal
-    async with context.writing() as connection:
-        draft = await read_draft(connection, principal, opened.draft.id, lock=True)
-        said = msgspec.structs.replace(draft.content, code_quantity=quantity, columns=None)
-        await save_draft(connection, principal, draft.id, said)
-        await save_sheet(connection, principal, draft.id, Sheet([]))
+    await context.services.drafts.set_quantity(context.actor, opened.draft.id, quantity)
     return context.see(f"{opened.path}/message")
 
 
 async def take_columns(context: RequestContext) -> Response:
-    """Takes which column is what, and remembers it for files of the same headings."""
+    """Takes which column is what, and remembers it for files with the same headings."""
     opened = await open_draft(context)
-    principal = opened.caller.principal
-    async with context.database.connection(principal.scope) as connection:
-        sheet = await read_sheet(connection, principal, opened.draft.id)
+    sheet = await context.services.drafts.sheet(opened.caller.principal, opened.draft)
     names = tuple(at for at in (_column(context, "name"), _column(context, "name_2")) if at is not None)
     columns = Columns(_column(context, "email"), names, _column(context, "quantity"), context.form["heading"] == "yes")
     if columns.email is None or not fits(columns, sheet):
         context.form.error("email", context.say(_COLUMNS))
         return await _show(context, opened, status=422)
-    await change(context, opened, columns=columns)
-    async with context.writing() as connection:
-        await remember_columns(connection, principal, heading_key(sheet, columns), columns)
+    await context.services.drafts.set_columns(context.actor, opened.draft.id, sheet, columns)
     return context.see(f"{opened.path}/recipients")
 
 
 async def start_over(context: RequestContext) -> Response:
-    """Forgets who it was for."""
+    """Removes the recipients, so that they can be entered again."""
     opened = await open_draft(context)
-    principal = opened.caller.principal
-    async with context.writing() as connection:
-        draft = await read_draft(connection, principal, opened.draft.id, lock=True)
-        said = msgspec.structs.replace(draft.content, code_quantity=None, columns=None)
-        await save_draft(connection, principal, draft.id, said)
-        await save_sheet(connection, principal, draft.id, Sheet([]))
+    await context.services.drafts.set_quantity(context.actor, opened.draft.id, None)
     return context.see(f"{opened.path}/recipients")
 
 
-async def _take(context: RequestContext, opened: Open, field: str, data: bytes) -> Response:
-    """Takes the sheet in `data`; beside the rows that are fine already where the form says so."""
-    principal = opened.caller.principal
-    drafts = context.services.drafts
+async def mend(context: RequestContext) -> Response:
+    """Saves the corrected rows, and shows those that are still not valid."""
+    opened = await open_draft(context)
+    typed = {
+        row: cells
+        for number, *cells in zip_longest(
+            *(context.form.all(name) for name in ("number", "email", "name", "quantity")), fillvalue=""
+        )
+        if (row := Whole().read(number)) is not None
+    }
+    notice = None
     try:
-        sheet = await drafts.read_file(principal, data)
-        async with context.database.connection(principal.scope) as connection:
-            columns = _guessed(sheet)
-            known = await remembered_columns(connection, principal, heading_key(sheet, columns))
-        columns = known if known is not None and fits(known, sheet) else columns
-        columns = as_labelled(sheet, columns) if field == "rows" else columns
-        if context.form["add"] == "yes":
-            fine = await drafts.recipients(principal, opened.draft)
-            more = await drafts.check(principal, sheet, columns)
-            sheet, columns = merged_sheet(fine, more)
+        await context.services.drafts.mend(context.actor, opened.caller.principal, opened.draft, typed)
+    except SheetRefused as refusal:
+        notice = _refused(context, refusal)
+    return context.see(f"{opened.path}/recipients", notice)
+
+
+async def leave_out(context: RequestContext) -> Response:
+    """Deletes all rows that are not valid."""
+    opened = await open_draft(context)
+    await context.services.drafts.drop_invalid(context.actor, opened.caller.principal, opened.draft)
+    return context.see(f"{opened.path}/recipients")
+
+
+async def bad_rows(context: RequestContext) -> Response:
+    """Returns the rows that are not valid as a file for a spreadsheet."""
+    opened = await open_draft(context)
+    checked = await context.services.drafts.recipients(opened.caller.principal, opened.draft)
+    headers = {**OF_FORMS, "Content-Disposition": 'attachment; filename="bad-rows.csv"'}
+    return Response(bad_rows_file(checked), media_type="text/csv", headers=headers)
+
+
+async def _take(context: RequestContext, opened: Open, field: str, data: bytes) -> Response:
+    """Takes the sheet in `data`, replacing the rows or adding to them, as the form says."""
+    try:
+        await context.services.drafts.take_file(
+            context.actor,
+            opened.caller.principal,
+            opened.draft,
+            data,
+            is_typed=field == "rows",
+            adds=context.form["add"] == "yes",
+        )
     except SheetRefused as refusal:
         context.form.error(field, _refused(context, refusal))
         return await _show(context, opened, status=422)
     except SeveralSheets as several:
         context.form.error("sheet", context.say(_SEVERAL))
         return await _show(context, opened, status=422, sheets=several.sheets)
-    await keep_sheet(context, opened, sheet, columns)
     return context.see(f"{opened.path}/recipients")
 
 
-def _guessed(sheet: Sheet) -> Columns:
-    """Returns which column is what. Raises SheetRefused for headings without rows."""
-    columns = guess_columns(sheet)
-    if columns.has_heading and len(sheet.rows) == 1:
-        raise SheetRefused("headings")
-    return columns
-
-
 def _refused(context: RequestContext, refusal: SheetRefused) -> str:
-    """Why a sheet is refused, in the language of the page."""
+    """Returns why a sheet is refused, in the language of the page."""
     return context.say(REFUSED[refusal.why], row=refusal.row, limit=refusal.limit)
-
-
-async def keep_sheet(context: RequestContext, opened: Open, sheet: Sheet, columns: Columns) -> None:
-    """Puts the sheet in the place of who the draft was for."""
-    principal = opened.caller.principal
-    async with context.writing() as connection:
-        draft = await read_draft(connection, principal, opened.draft.id, lock=True)
-        said = msgspec.structs.replace(draft.content, code_quantity=None, columns=columns)
-        await save_draft(connection, principal, draft.id, said)
-        await save_sheet(connection, principal, draft.id, sheet)
 
 
 async def _show(
@@ -230,24 +174,21 @@ async def _show(
     status: int = 200,
     sheets: Mapping[str, Sheet | SheetRefused] | None = None,
 ) -> Response:
-    """The page; `sheets` are those of a workbook of which one is to be chosen."""
+    """Returns the page. `sheets` are those of a workbook, of which the person chooses one."""
     principal = opened.caller.principal
     columns = opened.content.columns
-    sheet = Sheet([])
-    checked = Checked((), ())
-    if columns is not None:
-        async with context.database.connection(principal.scope) as connection:
-            sheet = await read_sheet(connection, principal, opened.draft.id)
-        checked = await context.services.drafts.check(principal, sheet, columns)
+    drafts = context.services.drafts
+    sheet = await drafts.sheet(principal, opened.draft)
+    checked = await drafts.check(principal, sheet, columns) if columns else Checked((), ())
     first = sheet.rows[0].cells if sheet.rows else []
-    said = await chosen(context, opened)
+    gift = await chosen(context, opened)
     return await step(
         context,
         opened,
         "recipients",
         status=status,
-        chosen=said,
-        earlier=await _earlier(context, opened, said, checked) if said else [],
+        chosen=gift,
+        earlier=await _earlier(context, opened, gift, checked) if gift else [],
         sheet=sheet,
         checked=checked,
         columns=columns,
@@ -264,16 +205,16 @@ async def _show(
     )
 
 
-async def _earlier(context: RequestContext, opened: Open, said: Chosen, checked: Checked) -> list[tuple[str, datetime]]:
-    """Who has had this gift lately, and when, the latest first."""
+async def _earlier(context: RequestContext, opened: Open, gift: Chosen, checked: Checked) -> list[tuple[str, datetime]]:
+    """Returns the recipients who got this gift lately, and when, the latest first."""
     principal = opened.caller.principal
     async with context.database.connection(principal.scope) as connection:
         found = await earlier_gifts(
             connection,
             principal,
             {one.email for one in checked.recipients},
-            product_id=said.gift.product_id,
-            collection_id=said.gift.collection_id,
+            product_id=gift.gift.product_id,
+            collection_id=gift.gift.collection_id,
             now=opened.caller.now,
         )
     return sorted(found.items(), key=lambda one: one[1], reverse=True)

@@ -13,7 +13,6 @@ from largesse.customers.authenticator import Caller
 from largesse.customers.roles import Right
 from largesse.db.pool import Row
 from largesse.drafts.model import DraftContent
-from largesse.drafts.store import begin_draft
 from largesse.orders.lookup import find_order, read_order
 from largesse.orders.row import Receipt
 from largesse.templates.store import MAX_NAME, TemplateContent, TooManyTemplates, add_template
@@ -125,8 +124,7 @@ async def again(context: RequestContext) -> Response:
         message=order["message"],
         account_id=order["account_id"],
     )
-    async with context.writing() as connection:
-        draft = await begin_draft(connection, caller.principal, caller.now, content)
+    draft = await context.services.drafts.begin(context.actor, caller.now, content)
     return context.see(f"/app/send/{draft.id}/recipients")
 
 
