@@ -6,8 +6,10 @@ import asyncpg
 from tests.distributed import execute_each
 
 from largesse.audit.service import Acting, by_command
+from largesse.customers.actor import Actor
+from largesse.customers.sessions import Person
 from largesse.db.pool import Database
-from largesse.db.scope import OPERATOR
+from largesse.db.scope import OPERATOR, for_customer
 from largesse.encryption.chain import START, Chain
 from largesse.encryption.chain_keys import bring_up_to_date, open_chains
 from largesse.encryption.vault import Vault
@@ -72,3 +74,16 @@ async def acting_on(database: Database, vault: Vault) -> Acting:
     """An operator, for what a command keeps in the audit log."""
     async with database.connection(OPERATOR) as connection:
         return Acting(by_command("a test"), await open_chains(connection, vault, keep=True))
+
+
+async def actor_on(
+    database: Database, vault: Vault, customer_id: int = 0, environment: str | None = None, user_id: int | None = None
+) -> Actor:
+    """Returns an operator's command as an actor, or with an environment an actor that sees only that of the customer: an administrator, if one is given."""
+    acting = await acting_on(database, vault)
+    scope = OPERATOR if environment is None else for_customer(customer_id, environment)
+    person = None
+    if user_id is not None:
+        of_customer = customer_id, "Acme", "pro", "balance", environment or ""
+        person = Person(1, 1, user_id, "ada@acme.example", "Ada", "admin", *of_customer, is_proved=True)
+    return Actor(acting, lambda _: database.transaction(scope), customer_id, environment, person)

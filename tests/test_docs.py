@@ -25,8 +25,7 @@ from largesse.customers.members import MOST_PEOPLE
 from largesse.customers.passkeys import MOST_PASSKEYS
 from largesse.demo.prepare import welcome
 from largesse.ledger import bank_file, top_ups
-from largesse.ledger.group_accounts import LONGEST_NAME, MOST_ACCOUNTS
-from largesse.ledger.low_balance import MOST_TOLD
+from largesse.ledger.accounts import LONGEST_NAME, MOST_ACCOUNTS, MOST_WATCHERS
 from largesse.ledger.receivables import MOST_MONTHS
 from largesse.ledger.verification import MOST_AT_ONCE
 from largesse.lines import attempts
@@ -180,7 +179,7 @@ def test_every_problem_is_in_the_developer_guide(problem: type) -> None:
         ("request headers", f"{MAX_HEADER_BYTES // 1024} KiB together"),
         ("quotes", f"hold for {QUOTE_HOLDS // timedelta(minutes=1)} minutes"),
         ("an amount", f"{MAX_AMOUNT:,} in major units"),
-        ("low balance mail", f"{MOST_TOLD} people of an account"),
+        ("low balance mail", f"{MOST_WATCHERS} people of an account"),
         ("amounts due", f"{MOST_MONTHS} in the file"),
         ("entries verified", f"{MOST_AT_ONCE:,} entries"),
         ("funding accounts", f"{MOST_ACCOUNTS}, the closed ones too; a name {LONGEST_NAME} characters"),

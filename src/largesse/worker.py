@@ -26,7 +26,7 @@ from largesse.jobs import housekeeping, metrics
 from largesse.jobs.job_loop import Loop
 from largesse.jobs.leases import LEASE_S
 from largesse.jobs.notifier import listen
-from largesse.ledger.low_balance import CUSTOMERS_WATCHING
+from largesse.ledger.low_balance_store import CUSTOMERS_WATCHING
 from largesse.lines.attempts import prune_guesses
 from largesse.mail import requeue
 from largesse.mail.fan_out import CUSTOMERS_WAITING as CUSTOMERS_MAILED

@@ -11,6 +11,7 @@ from tests.chained import CHAIN, acting_on
 from tests.citus.conftest import Asked, Overheard, nodes_of, place, principal_of, recipients
 from tests.orders.builder import VAULT
 
+from largesse.customers.actor import Actor
 from largesse.db.roles import Role
 from largesse.db.scope import OPERATOR, for_customer
 from largesse.fulfilment.inventory import find_inventory_product, import_vouchers
@@ -115,14 +116,6 @@ async def test_what_is_done_and_what_the_audit_log_keeps_of_it(spread: Overheard
     acting = await acting_on(operator, VAULT)
     funding = "SELECT id FROM accounts WHERE customer_id = $1 AND kind = 'funding' ORDER BY id"
     master, other = [row["id"] for row in await operator.fetch(OPERATOR, funding, CUSTOMER)]
-    async with as_one(spread), spread.transaction(SCOPE) as connection:
-        await transfer(
-            connection,
-            acting,
-            customer_id=CUSTOMER,
-            environment="production",
-            from_id=master,
-            to_id=other,
-            amount_minor=100,
-            made_by=None,
-        )
+    actor = Actor(acting, lambda _: spread.transaction(SCOPE), CUSTOMER, "production")
+    async with as_one(spread):
+        await transfer(actor, from_id=master, to_id=other, amount_minor=100)

@@ -54,7 +54,7 @@ def test_who_belongs_to_the_customer_no_longer_has_none(run: Run, database: str,
 
 def test_a_closed_account_is_assigned_to_nobody(run: Run, database: str, closed: int) -> None:
     sql(database, "UPDATE accounts SET closed_at = clock_now() WHERE key = 'shared'")
-    assert_refused(run("accounts", "assign", "acme/shared", "--service-account", "hr-bot"), "Acme shared is closed")
+    assert_refused(run("accounts", "assign", "acme/shared", "--service-account", "hr-bot"), "The account is closed")
 
 
 @pytest.mark.parametrize(

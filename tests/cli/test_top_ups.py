@@ -6,26 +6,20 @@ import asyncio
 import csv
 import io
 import json
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.chained import actor_on
 from tests.cli.conftest import MASTER_KEY, Run, assert_refused, sql
 
-from largesse.audit.service import Acting, by_person
-from largesse.db.pool import Connection, connect_once
-from largesse.db.scope import OPERATOR
-from largesse.encryption.chain_keys import open_chains
+from largesse.customers.actor import Actor
+from largesse.db.pool import Database
 from largesse.encryption.vault import Vault
-from largesse.ledger.top_ups import (
-    WAITS_FOR,
-    TopUp,
-    cancel_top_up,
-    new_transfer_reference,
-    request_top_up,
-    spelled_reference,
-)
+from largesse.ledger.top_ups import WAITS_FOR, cancel_top_up, request_top_up
+from largesse.ledger.top_ups_store import TopUp
+from largesse.ledger.transfer_references import new_transfer_reference, spelled_reference
 
 Ask = Callable[..., TopUp]
 
@@ -35,34 +29,24 @@ def ask(database: str, loaded: dict[str, Any]) -> Ask:
     """Asks for a top-up as the web application does."""
 
     async def request(account: str, amount_minor: int) -> TopUp:
-        async with connect_once(database, OPERATOR) as connection, connection.transaction():
-            return await request_top_up(
-                connection,
-                await acting(connection),
-                customer_id=loaded["ids"]["customers"]["acme"],
-                environment="production",
-                account_id=loaded["ids"]["funding_accounts"][account],
-                amount_minor=amount_minor,
-                requested_by=None,
-            )
+        return await as_acme(
+            database, lambda actor: request_top_up(actor, loaded["ids"]["funding_accounts"][account], amount_minor)
+        )
 
     return lambda account="gbp", amount_minor=100_00: asyncio.run(request(account, amount_minor))
 
 
-async def acting(connection: Connection) -> Acting:
-    """A person, for the audit log."""
-    chains = await open_chains(connection, Vault((bytes.fromhex(MASTER_KEY),)), keep=True)
-    return Acting(by_person(1, "ada@acme.example", None, None), chains)
+async def as_acme(database: str, operation: Callable[[Actor], Awaitable[TopUp]]) -> TopUp:
+    """Runs an operation as the first customer, in production."""
+    pool = await Database.connect(database)
+    try:
+        return await operation(await actor_on(pool, Vault((bytes.fromhex(MASTER_KEY),)), 1, "production"))
+    finally:
+        await pool.close()
 
 
 def cancel(database: str, top_up: TopUp) -> None:
-    async def run() -> None:
-        async with connect_once(database, OPERATOR) as connection, connection.transaction():
-            await cancel_top_up(
-                connection, await acting(connection), top_up.customer_id, top_up.environment, top_up.reference
-            )
-
-    asyncio.run(run())
+    asyncio.run(as_acme(database, lambda actor: cancel_top_up(actor, top_up.reference)))
 
 
 def balance(database: str, account: str = "gbp") -> int:

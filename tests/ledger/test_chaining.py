@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 
 import asyncpg
 import pytest
-from tests.chained import UNCHAINED, chain_of, chain_up, forge, make_early
+from tests.chained import UNCHAINED, actor_on, chain_of, chain_up, forge, make_early
 
 from largesse.base.errors import OperatorError
 from largesse.db.pool import Database
@@ -74,13 +74,9 @@ async def test_a_payment_of_what_is_owed_is_chained(database: Database) -> None:
         OPERATOR,
         "INSERT INTO accounts (customer_id, environment, kind, currency) VALUES (1, 'production', 'receivable', 'EUR')",
     )
-    async with database.connection(OPERATOR) as connection:
-        chain = await chain_of(connection, KEY)
-        with pytest.raises(Exception, match="at most what is owed"):
-            async with connection.transaction():
-                await settle(
-                    connection, chain, "acme", environment="production", currency="EUR", amount_minor=1, reference="r"
-                )
+    actor = (await actor_on(database, Vault((KEY,)))).on_behalf_of(1, "production")
+    with pytest.raises(Exception, match="at most what is owed"):
+        await settle(actor, currency="EUR", amount_minor=1, reference="r")
     assert await findings(database) == {}
 
 

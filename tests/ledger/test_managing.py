@@ -7,27 +7,28 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
+from tests.chained import actor_on, chain_of
 
-from largesse.audit.service import Acting, by_command
 from largesse.base.errors import InsufficientBalance, InvalidRequest, NotFound, OperatorError
 from largesse.customers.principal import Principal
-from largesse.db.pool import Connection, Database
-from largesse.db.scope import OPERATOR, WORKER, for_customer
-from largesse.encryption.chain_keys import open_chains
+from largesse.db.pool import Database
+from largesse.db.scope import OPERATOR, WORKER
 from largesse.encryption.vault import Vault
-from largesse.ledger.accounts import list_funding_accounts
-from largesse.ledger.group_accounts import (
+from largesse.ledger.accounts import (
     MOST_ACCOUNTS,
+    MOST_WATCHERS,
     AccountRefused,
     Why,
-    add_account,
     close_account,
+    create_account,
     open_account,
     rename_account,
+    watch_balance,
 )
-from largesse.ledger.low_balance import MOST_TOLD, Watch, fallen, find_watch, list_readers, set_watch
+from largesse.ledger.low_balance_store import Watch, find_watch, list_watchers, mark_low_balances
 from largesse.ledger.posting import top_up
 from largesse.ledger.statements import month_of, read_statement, statement_page
+from largesse.ledger.store import list_funding_accounts
 from largesse.ledger.top_ups import cancel_top_up, request_top_up
 from largesse.ledger.transfers import Transfer, transfer
 from largesse.orders.reading import read_account
@@ -54,10 +55,10 @@ customers:
     funding_accounts: [{key: gbp, name: Theirs, master: true, currency: GBP}]
   - {key: initech, name: Initech, plan: pro, funding: invoiced}
 """
-VAULT = Vault((b"k" * 32,))
+KEY = b"k" * 32
+VAULT = Vault((KEY,))
 ACME, INITECH, ADA = 1, 3, 1
 FLOAT, TEAM, YEN, TEST, THEIRS = 1, 2, 3, 4, 6
-HERE: dict[str, Any] = {"customer_id": ACME, "environment": "production"}
 
 
 @pytest.fixture
@@ -65,26 +66,18 @@ async def database(database_url: str) -> AsyncIterator[Database]:
     database = await Database.connect(database_url)
     try:
         async with database.connection(OPERATOR) as connection:
-            chain = (await acting(connection)).chains.entries
-            await load_seed(connection, chain, parse_seed(WORLD, "world.yaml"))
+            await load_seed(connection, await chain_of(connection, KEY), parse_seed(WORLD, "world.yaml"))
         yield database
     finally:
         await database.close()
 
 
-async def acting(connection: Connection) -> Acting:
-    return Acting(by_command("test"), await open_chains(connection, VAULT, keep=True))
-
-
-async def do(database: Database, what: Any, **wanted: Any) -> Any:
-    """One of the rules, in a transaction of its own."""
-    given = {**HERE, **wanted}
-    async with database.transaction(for_customer(given["customer_id"], given["environment"])) as connection:
-        return await what(connection, await acting(connection), **given)
+async def do(database: Database, operation: Any, *, customer_id: int = ACME, **arguments: Any) -> Any:
+    return await operation(await actor_on(database, VAULT, customer_id, "production", ADA), **arguments)
 
 
 async def move(database: Database, amount_minor: int, from_id: int = FLOAT, to_id: int = TEAM) -> Transfer:
-    made: Transfer = await do(database, transfer, from_id=from_id, to_id=to_id, amount_minor=amount_minor, made_by=ADA)
+    made: Transfer = await do(database, transfer, from_id=from_id, to_id=to_id, amount_minor=amount_minor)
     return made
 
 
@@ -149,15 +142,15 @@ async def test_transfers_to_and_fro_at_once_do_not_wait_in_a_circle(database: Da
 )
 async def test_what_is_not_moved(database: Database, changed: dict[str, int], error: type[Exception]) -> None:
     with pytest.raises(error):
-        await do(database, transfer, **{"from_id": FLOAT, "to_id": TEAM, "amount_minor": 1, "made_by": ADA, **changed})
+        await do(database, transfer, **{"from_id": FLOAT, "to_id": TEAM, "amount_minor": 1, **changed})
     assert await held(database) == [100_00, 0]
     assert await acts(database) == []
     await move(database, 100_00)
 
 
 async def test_an_account_is_made_renamed_closed_and_opened(database: Database) -> None:
-    made = await do(database, add_account, currency="EUR", name="Noël: Équipe")
-    again = await do(database, add_account, currency="EUR", name="Noel Equipe")
+    made, _ = await do(database, create_account, currency="EUR", name="Noël: Équipe")
+    again, _ = await do(database, create_account, currency="EUR", name="Noel Equipe")
     row = await database.fetchrow(
         OPERATOR, "SELECT key, name, currency, balance_minor, is_master, open_to_all FROM accounts WHERE id = $1", made
     )
@@ -192,18 +185,17 @@ async def refused_why(database: Database, what: Any, **wanted: Any) -> Why:
 
 
 async def test_what_is_refused_of_accounts(database: Database) -> None:
-    assert await refused_why(database, add_account, currency="GBP", name="fLOAT") is Why.NAME_TAKEN
-    assert await refused_why(database, add_account, currency="XXX", name="New") is Why.NO_CURRENCY
-    assert await refused_why(database, add_account, customer_id=INITECH, currency="GBP", name="New") is Why.INVOICED
+    assert await refused_why(database, create_account, currency="GBP", name="fLOAT") is Why.NAME_TAKEN
+    assert await refused_why(database, create_account, currency="XXX", name="New") is Why.NO_CURRENCY
+    assert await refused_why(database, create_account, customer_id=INITECH, currency="GBP", name="New") is Why.INVOICED
     assert await refused_why(database, rename_account, account_id=TEAM, name="Float") is Why.NAME_TAKEN
     assert await refused_why(database, close_account, account_id=FLOAT) is Why.MASTER
     await move(database, 1)
     assert await refused_why(database, close_account, account_id=TEAM) is Why.HOLDS
     await move(database, 1, TEAM, FLOAT)
-    asked = await do(database, request_top_up, account_id=TEAM, amount_minor=1, requested_by=ADA)
+    asked = await do(database, request_top_up, account_id=TEAM, amount_minor=1)
     assert await refused_why(database, close_account, account_id=TEAM) is Why.AWAITS
-    async with database.transaction(OPERATOR) as connection:
-        await cancel_top_up(connection, await acting(connection), ACME, "production", asked.reference)
+    await do(database, cancel_top_up, reference=asked.reference)
     for account in (THEIRS, TEST, 5, 999):
         with pytest.raises(NotFound):
             await do(database, close_account, account_id=account)
@@ -218,8 +210,8 @@ async def test_what_is_refused_of_accounts(database: Database) -> None:
         """,
         MOST_ACCOUNTS - there,
     )
-    await do(database, add_account, currency="GBP", name="The last")
-    assert await refused_why(database, add_account, currency="GBP", name="Beyond") is Why.TOO_MANY
+    await do(database, create_account, currency="GBP", name="The last")
+    assert await refused_why(database, create_account, currency="GBP", name="Beyond") is Why.TOO_MANY
 
 
 @pytest.mark.parametrize(
@@ -227,30 +219,30 @@ async def test_what_is_refused_of_accounts(database: Database) -> None:
     [
         (Watch(0, (ADA,)), InvalidRequest),
         (Watch(1, ()), InvalidRequest),
-        (Watch(1, tuple(range(1, MOST_TOLD + 2))), InvalidRequest),
+        (Watch(1, tuple(range(1, MOST_WATCHERS + 2))), InvalidRequest),
         (Watch(1, (999,)), InvalidRequest),
     ],
 )
 async def test_who_is_not_told(database: Database, watch: Watch, error: type[Exception]) -> None:
     with pytest.raises(error):
-        await do(database, set_watch, account_id=FLOAT, watch=watch)
+        await do(database, watch_balance, account_id=FLOAT, watch=watch)
     for account in (THEIRS, TEST, 5):
         with pytest.raises(NotFound):
-            await do(database, set_watch, account_id=account, watch=Watch(1, (ADA,)))
+            await do(database, watch_balance, account_id=account, watch=Watch(1, (ADA,)))
     async with database.connection(OPERATOR) as connection:
         assert await find_watch(connection, ACME, FLOAT) is None
-        assert [one.name for one in await list_readers(connection, ACME)] == ["Ada"]
+        assert [one.name for one in await list_watchers(connection, ACME)] == ["Ada"]
 
 
 async def test_a_balance_that_is_low_already_is_no_news(database: Database) -> None:
-    await do(database, set_watch, account_id=FLOAT, watch=Watch(200_00, (ADA,)))
+    await do(database, watch_balance, account_id=FLOAT, watch=Watch(200_00, (ADA,)))
     async with database.transaction(WORKER) as connection:
-        assert await fallen(connection) == []
-    await do(database, set_watch, account_id=FLOAT, watch=Watch(50_00, (ADA,)))
+        assert await mark_low_balances(connection) == []
+    await do(database, watch_balance, account_id=FLOAT, watch=Watch(50_00, (ADA,)))
     await move(database, 50_01)
     async with database.transaction(WORKER) as connection:
-        assert await fallen(connection) == [(ACME, FLOAT, [ADA])]
-    await do(database, set_watch, account_id=FLOAT, watch=None)
+        assert await mark_low_balances(connection) == [(ACME, FLOAT, [ADA])]
+    await do(database, watch_balance, account_id=FLOAT, watch=None)
     assert await acts(database) == ["account.watched", "account.watched", "transfer.made", "account.watched"]
 
 
@@ -259,10 +251,10 @@ async def test_nothing_is_paid_into_a_closed_account_but_what_is_there_can_leave
     with pytest.raises(InvalidRequest, match="closed"):
         await move(database, 1)
     with pytest.raises(NotFound):
-        await do(database, request_top_up, account_id=TEAM, amount_minor=1, requested_by=ADA)
+        await do(database, request_top_up, account_id=TEAM, amount_minor=1)
     async with database.transaction(OPERATOR) as connection:
         with pytest.raises(OperatorError, match="accounts open 2"):
-            await top_up(connection, (await acting(connection)).chains.entries, TEAM, 1, None)
+            await top_up(connection, await chain_of(connection, KEY), TEAM, 1, None)
     principal = Principal(
         key_id=None,
         environment="production",

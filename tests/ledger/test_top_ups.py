@@ -8,25 +8,15 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from tests.chained import actor_on, chain_of
 
-from largesse.audit.service import Acting, by_command
 from largesse.base.errors import InvalidRequest, NotFound, OperatorError
-from largesse.db.pool import Connection, Database
-from largesse.db.scope import OPERATOR, for_customer
-from largesse.encryption.chain_keys import open_chains
+from largesse.db.pool import Database
+from largesse.db.scope import OPERATOR
 from largesse.encryption.vault import Vault
-from largesse.ledger.top_ups import (
-    MAX_WAITING,
-    WAITS_FOR,
-    TopUp,
-    cancel_top_up,
-    confirm_top_up,
-    find_top_up,
-    list_all_top_ups,
-    list_top_ups,
-    new_transfer_reference,
-    request_top_up,
-)
+from largesse.ledger.top_ups import MAX_WAITING, WAITS_FOR, cancel_top_up, confirm_top_up, request_top_up
+from largesse.ledger.top_ups_store import TopUp, find_top_up, list_all_top_ups, list_top_ups
+from largesse.ledger.transfer_references import new_transfer_reference
 from largesse.seed.load import load_seed
 from largesse.seed.reading import parse_seed
 
@@ -48,7 +38,8 @@ customers:
     funding_accounts:
       - {key: gbp, name: Theirs, master: true, currency: GBP}
 """
-VAULT = Vault((b"k" * 32,))
+KEY = b"k" * 32
+VAULT = Vault((KEY,))
 ACME, GLOBEX, ADA = 1, 2, 1
 FLOAT, YEN, TEST, THEIRS = 1, 2, 3, 4
 
@@ -58,32 +49,30 @@ async def database(database_url: str) -> AsyncIterator[Database]:
     database = await Database.connect(database_url)
     try:
         async with database.connection(OPERATOR) as connection:
-            chain = (await acting(connection)).chains.entries
-            await load_seed(connection, chain, parse_seed(WORLD, "world.yaml"))
+            await load_seed(connection, await chain_of(connection, KEY), parse_seed(WORLD, "world.yaml"))
         yield database
     finally:
         await database.close()
 
 
-async def acting(connection: Connection) -> Acting:
-    return Acting(by_command("test"), await open_chains(connection, VAULT, keep=True))
-
-
-async def ask(database: Database, amount_minor: int = 100_00, **changed: Any) -> TopUp:
-    wanted = {"customer_id": ACME, "environment": "production", "account_id": FLOAT, "requested_by": ADA, **changed}
-    scope = for_customer(wanted["customer_id"], wanted["environment"])
-    async with database.transaction(scope) as connection:
-        return await request_top_up(connection, await acting(connection), amount_minor=amount_minor, **wanted)
+async def ask(
+    database: Database,
+    amount_minor: int = 100_00,
+    *,
+    customer_id: int = ACME,
+    account_id: int = FLOAT,
+    environment: str = "production",
+) -> TopUp:
+    actor = await actor_on(database, VAULT, customer_id, environment, ADA if customer_id == ACME else None)
+    return await request_top_up(actor, account_id, amount_minor)
 
 
 async def confirm(database: Database, reference: str, amount_minor: int | None = None) -> TopUp:
-    async with database.transaction(OPERATOR) as connection:
-        return await confirm_top_up(connection, await acting(connection), reference, amount_minor)
+    return await confirm_top_up(await actor_on(database, VAULT), reference, amount_minor)
 
 
 async def cancel(database: Database, reference: str, customer_id: int = ACME) -> TopUp:
-    async with database.transaction(for_customer(customer_id, "production")) as connection:
-        return await cancel_top_up(connection, await acting(connection), customer_id, "production", reference)
+    return await cancel_top_up(await actor_on(database, VAULT, customer_id, "production"), reference)
 
 
 async def entries(database: Database) -> list[tuple[Any, ...]]:
@@ -190,7 +179,7 @@ async def test_limits(database: Database) -> None:
     assert f"{MAX_WAITING} top-ups wait already" in refused[0].detail
     waiting = [one for one in made if isinstance(one, TopUp)]
     assert len({one.reference for one in waiting}) == MAX_WAITING
-    await ask(database, 1, customer_id=GLOBEX, account_id=THEIRS, requested_by=None)
+    await ask(database, 1, customer_id=GLOBEX, account_id=THEIRS)
     await ask(database, 1, environment="staging", account_id=TEST)
     await cancel(database, waiting[0].reference)
     await ask(database, 1)

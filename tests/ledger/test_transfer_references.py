@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from largesse.ledger.top_ups import (
+from largesse.ledger.transfer_references import (
     TransferReferenceError,
     new_transfer_reference,
     parse_transfer_reference,

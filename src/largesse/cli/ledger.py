@@ -1,4 +1,4 @@
-"""`top-up`, `statement`: customers' money."""
+"""`top-up` and `statement`: credit a funding account, and list its entries."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ import click
 from largesse.base import amounts
 from largesse.base.errors import OperatorError
 from largesse.base.money import label, to_decimal
-from largesse.cli.running import acting_operator, command, current_database
+from largesse.cli.accounts import operator_on_account
+from largesse.cli.running import command, current_database
 from largesse.cli.tables import format_options, listing
 from largesse.db.scope import OPERATOR
-from largesse.ledger.accounts import find_funding_account
-from largesse.ledger.posting import top_up
 from largesse.ledger.statements import StatementEntry, month_of, read_statement, statement_entries
+from largesse.ledger.store import find_funding_account
+from largesse.ledger.top_ups import credit_account
 
 _MAX_REFERENCE = 128
 _STATEMENT_COLUMNS = ("at", "kind", "order_reference", "external_reference", "amount", "balance", "counterpart")
@@ -31,7 +32,7 @@ def read_amount(text: str, currency: str) -> int:
 
 
 def read_reference(text: str) -> str:
-    """The reference of a payment, without surrounding blanks. Raises OperatorError."""
+    """Returns the reference of a payment, without blanks around it. Raises OperatorError."""
     reference = text.strip()
     if not 0 < len(reference) <= _MAX_REFERENCE or not reference.isprintable():
         raise OperatorError(f"--reference must have 1 to {_MAX_REFERENCE} printable characters")
@@ -49,22 +50,11 @@ def read_reference(text: str) -> str:
 async def top_up_account(account: str, amount: str, reference: str | None) -> None:
     """Credit the funding account ACCOUNT with AMOUNT, in major units of its currency.
 
-    ACCOUNT is an id, a key of the world file, or CUSTOMER/KEY.
+    ACCOUNT is an id, a key of the seed file, or CUSTOMER/KEY.
     """
     name = None if reference is None else read_reference(reference)
-    async with acting_operator() as (database, acting), database.transaction(OPERATOR) as connection:
-        found = await find_funding_account(connection, account)
-        amount_minor = read_amount(amount, found["currency"])
-        credit = await top_up(connection, acting.chains.entries, found["id"], amount_minor, name)
-        if credit.is_new:
-            await acting.record(
-                connection,
-                "account.topped_up",
-                f"account {found['customer']}/{found['key']}",
-                customer_id=found["customer_id"],
-                environment=found["environment"],
-                after={"amount_minor": amount_minor, "reference": name, "balance_minor": credit.balance_minor},
-            )
+    async with operator_on_account(account) as (actor, found):
+        credit = await credit_account(actor, found, read_amount(amount, found["currency"]), name)
     click.echo(f"{found['name']} now holds {label(credit.balance_minor, found['currency'])}.")
 
 
@@ -76,7 +66,7 @@ async def top_up_account(account: str, amount: str, reference: str | None) -> No
 async def statement(account: str, month: str | None, form: str | None) -> None:
     """Print every entry of the funding account ACCOUNT, oldest first, each with the balance after it.
 
-    ACCOUNT is an id, a key of the world file, or CUSTOMER/KEY.
+    ACCOUNT is an id, a key of the seed file, or CUSTOMER/KEY.
     """
     since, until = (None, None) if month is None else _read_month(month)
     async with current_database() as database:
@@ -102,7 +92,7 @@ def _statement_row(entry: StatementEntry, currency: str) -> dict[str, Any]:
 
 
 def _read_month(text: str) -> tuple[datetime, datetime]:
-    """The first instant of a month and that of the next."""
+    """Returns the first instant of a month, and of the next one. Raises OperatorError."""
     try:
         return month_of(datetime.strptime(text, "%Y-%m").replace(tzinfo=UTC))
     except ValueError:

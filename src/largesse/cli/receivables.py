@@ -7,9 +7,8 @@ import click
 from largesse.base.money import label
 from largesse.base.settings import ENVIRONMENTS
 from largesse.cli.ledger import read_amount, read_reference
-from largesse.cli.running import Commands, acting_operator, command, current_database
+from largesse.cli.running import Commands, command, current_database, operator_actor
 from largesse.cli.tables import customer_option, format_options, in_major_units, show
-from largesse.customers.customer_store import find_customer
 from largesse.db.scope import OPERATOR
 from largesse.ledger.receivables import list_receivables, settle
 
@@ -49,23 +48,6 @@ async def receivables_settle(customer: str, amount: str, currency: str, referenc
     currency = currency.upper()
     name = read_reference(reference)
     amount_minor = read_amount(amount, currency)
-    async with acting_operator() as (database, acting), database.transaction(OPERATOR) as connection:
-        credit = await settle(
-            connection,
-            acting.chains.entries,
-            customer,
-            environment=environment,
-            currency=currency,
-            amount_minor=amount_minor,
-            reference=name,
-        )
-        if credit.is_new:
-            await acting.record(
-                connection,
-                "receivable.settled",
-                f"receivable of {customer} in {currency}",
-                customer_id=await find_customer(connection, customer),
-                environment=environment,
-                after={"amount_minor": amount_minor, "reference": name, "owed_minor": -credit.balance_minor},
-            )
+    async with operator_actor(customer, environment) as actor:
+        credit = await settle(actor, currency=currency, amount_minor=amount_minor, reference=name)
     click.echo(f"{customer} now owes {label(-credit.balance_minor, currency)}.")

@@ -1,4 +1,4 @@
-"""`top-ups`: what customers asked to pay in, and the money that came for it."""
+"""`top-ups`: what customers requested, and the money that came for it."""
 
 from __future__ import annotations
 
@@ -13,19 +13,15 @@ import click
 from largesse.base.errors import OperatorError
 from largesse.base.money import label
 from largesse.cli.ledger import read_amount
-from largesse.cli.running import Commands, acting_operator, command, current_database
+from largesse.cli.running import Commands, acting_operator, command, current_database, operator_actor
 from largesse.cli.tables import customer_option, format_options, in_major_units, listing, show
+from largesse.customers.actor import command_actor
 from largesse.db.scope import OPERATOR
 from largesse.ledger.bank_file import Columns, read_bank_file
 from largesse.ledger.payments import Match, match_payments
-from largesse.ledger.top_ups import (
-    TransferReferenceError,
-    confirm_top_up,
-    list_all_top_ups,
-    parse_transfer_reference,
-    spelled_reference,
-    top_ups_of_references,
-)
+from largesse.ledger.top_ups import confirm_top_up
+from largesse.ledger.top_ups_store import find_by_references, list_all_top_ups
+from largesse.ledger.transfer_references import TransferReferenceError, parse_transfer_reference, spelled_reference
 
 _COLUMNS = (
     "reference",
@@ -45,16 +41,16 @@ _MATCH_COLUMNS = ("line", "outcome", "reference", "amount", "currency", "account
 
 @click.group("top-ups", cls=Commands)
 def top_ups() -> None:
-    """See the top-ups that customers asked for, and credit those whose money has come."""
+    """See the top-ups that customers requested, and credit those whose money has come."""
 
 
 @top_ups.command("list")
 @customer_option("its top-ups")
-@click.option("--all", "ended", is_flag=True, help="Those too that were confirmed or cancelled.")
+@click.option("--all", "ended", is_flag=True, help="Also those that were confirmed or cancelled.")
 @format_options
 @command
 async def top_ups_list(customer: str | None, ended: bool, form: str | None) -> None:
-    """List the top-ups that wait for their money, the oldest first, and those whose time is over."""
+    """List the top-ups that wait for their money and those that have expired, oldest first."""
     async with current_database() as database, database.connection(OPERATOR) as connection:
         found = await list_all_top_ups(connection, customer=customer, ended=ended)
     rows = []
@@ -67,7 +63,7 @@ async def top_ups_list(customer: str | None, ended: bool, form: str | None) -> N
 
 @top_ups.command("confirm", context_settings={"ignore_unknown_options": True})
 @click.argument("reference")
-@click.option("--amount", help="What came, in major units, where it is not what was asked for.")
+@click.option("--amount", help="The amount received, in major units, if it differs from the requested one.")
 @command
 async def top_ups_confirm(reference: str, amount: str | None) -> None:
     """Credit the account of the top-up REFERENCE: its money has come.
@@ -75,13 +71,14 @@ async def top_ups_confirm(reference: str, amount: str | None) -> None:
     Repeating it changes nothing.
     """
     parsed = _parsed(reference)
-    async with acting_operator() as (database, acting), database.transaction(OPERATOR) as connection:
-        found = await top_ups_of_references(connection, [parsed])
+    async with acting_operator() as (database, acting):
+        async with database.connection(OPERATOR) as connection:
+            found = await find_by_references(connection, [parsed])
         if parsed not in found:
             raise OperatorError(f"there is no top-up {spelled_reference(parsed)}")
         currency = found[parsed][0].currency
         amount_minor = None if amount is None else read_amount(amount, currency)
-        done = await confirm_top_up(connection, acting, parsed, amount_minor)
+        done = await confirm_top_up(command_actor(database, acting), parsed, amount_minor)
     assert done.credited_minor is not None
     click.echo(
         f"{spelled_reference(done.reference)}: {label(done.credited_minor, currency)} credited to {done.account} of {done.customer}."
@@ -94,7 +91,7 @@ async def top_ups_confirm(reference: str, amount: str | None) -> None:
 @click.option("--currency-column", help="Heading of the column with the currency.")
 @click.option("--currency", help="ISO 4217 code of the currency of all lines, where no column has it.")
 @click.option("--decimal", type=click.Choice([".", ","]), help="The sign before an amount's decimals.")
-@click.option("--dry-run", is_flag=True, help="Only tell what would be credited.")
+@click.option("--dry-run", is_flag=True, help="Only list what would be credited.")
 @format_options
 @command
 async def top_ups_import(
@@ -108,17 +105,17 @@ async def top_ups_import(
 ) -> None:
     """Credit the top-ups that the transfers in FILE pay for: a bank's CSV, taken as it is.
 
-    A line is taken when it names the reference of a top-up that waits, in any column, and its amount and currency are the ones
-    that were asked for; each line once, however often the file is imported. Exit 1 when a line that names a reference of ours
-    could not be taken; every line is told with what became of it.
+    A line confirms a top-up if any of its columns names the reference of a waiting one, and amount and currency are the requested
+    ones. Each line counts once, however often you import the file. Every line is listed with its outcome. Exits with 1 if a line names
+    one of our references and could not be matched.
     """
     columns = Columns(amount_column, currency_column, currency.upper() if currency else None)
     lines = read_bank_file(file, columns)
     outcomes: Counter[str] = Counter()
     is_doubtful = False
-    async with acting_operator() as (database, acting):
+    async with operator_actor() as actor:
         with listing(form, _MATCH_COLUMNS, empty="The file has no lines.") as add:
-            async for matches in match_payments(database, acting, lines, decimal=decimal, dry_run=dry_run):
+            async for matches in match_payments(actor, lines, decimal=decimal, dry_run=dry_run):
                 outcomes.update(match.outcome for match in matches)
                 is_doubtful |= any(match.outcome == "unmatched" and match.reference for match in matches)
                 add(_match_row(match) for match in matches)

@@ -20,7 +20,7 @@ from largesse.customers.roles import ROLES
 from largesse.db.pool import Connection
 from largesse.db.scope import OPERATOR
 from largesse.jobs.outbox import mail_invitation
-from largesse.ledger.access import take_all_accounts
+from largesse.ledger.store import take_all_accounts
 
 _COLUMNS = ("id", "customer", "email", "name", "role", "is_active", "has_signed_in", "last_login_at")
 

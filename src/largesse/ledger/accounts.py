@@ -1,260 +1,235 @@
-"""Funding accounts: which a service account may draw from.
+"""Operations on a customer's funding accounts: create, rename, close, open, assign and watch them.
 
-A customer's funding accounts as its people see them: what each holds, and who uses it.
-
-Funding accounts as a world file describes them, and who may draw on them. Their money moves through the ledger alone.
+Nothing is drawn from a closed account or paid into it. A refund of an order that it paid for still goes there; it can be moved to another
+account, or the account can be opened again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from enum import Enum, auto
 
-from largesse.base.errors import NotFound, OperatorError
-from largesse.customers.principal import Principal
-from largesse.db.pool import Connection, Row
-from largesse.db.statements import Saved, Table, Values, insert
-
-
-@dataclass(frozen=True, slots=True)
-class FundingAccount:
-    """A funding account as its holder sees it."""
-
-    id: int
-    name: str
-    is_master: bool
-    currency: str
-    currency_id: int  # ISO 4217 numeric
-    balance_minor: int
-
-
-async def list_funding_accounts(connection: Connection, principal: Principal) -> list[FundingAccount]:
-    """The accounts that the principal may draw from, in its environment: those open to all, and those assigned to its service account.
-
-    A person draws from those open to all and from those assigned to them, an administrator from each.
-    """
-    rows = await connection.fetch(
-        """
-        SELECT accounts.id, accounts.name, is_master, currency, currencies.id AS currency_id, balance_minor
-        FROM accounts JOIN currencies ON currencies.code = accounts.currency
-        WHERE customer_id = $1 AND environment = $2 AND kind = 'funding' AND closed_at IS NULL
-          AND (open_to_all OR $4 OR EXISTS (
-              SELECT FROM account_service_accounts a
-              WHERE a.customer_id = $1 AND a.account_id = accounts.id
-                AND a.service_account_id = $3) OR EXISTS (
-              SELECT FROM account_users a
-              WHERE a.customer_id = $1 AND a.account_id = accounts.id AND a.user_id = $5))
-        ORDER BY is_master DESC, accounts.id
-        """,
-        principal.customer_id,
-        principal.environment,
-        principal.service_account_id,
-        principal.draws_on_all,
-        principal.user_id,
-    )
-    return [FundingAccount(**row) for row in rows]
-
-
-async def list_unfunded(connection: Connection, service_account_ids: Sequence[int]) -> list[tuple[int, list[str]]]:
-    """Which of those service accounts can send nothing for want of a funding account, each with the environments concerned.
-
-    They are active, of customers that pay from a balance and whose plan includes the API; the environments are those they
-    have an API key in, or both where they have none yet and no funding account anywhere.
-    """
-    rows = await connection.fetch(
-        """
-        WITH keyed AS MATERIALIZED (
-            SELECT DISTINCT service_account_id AS id, environment FROM api_keys
-            WHERE service_account_id = ANY($1::int[]) AND deleted_at IS NULL
-        ), funded AS MATERIALIZED (
-            SELECT DISTINCT s.id, a.environment
-            FROM service_accounts s JOIN accounts a ON a.customer_id = s.customer_id AND a.kind = 'funding'
-            LEFT JOIN account_service_accounts x
-                ON x.customer_id = a.customer_id AND x.account_id = a.id AND x.service_account_id = s.id
-            WHERE s.id = ANY($1::int[]) AND a.closed_at IS NULL
-              AND (a.open_to_all OR x.customer_id IS NOT NULL)
-        ), standing AS (
-            SELECT s.id, e.environment, keyed.id IS NOT NULL AS has_key, funded.id IS NOT NULL AS has_account
-            FROM service_accounts s JOIN customers c ON c.id = s.customer_id
-            CROSS JOIN (VALUES ('production'), ('staging')) AS e (environment)
-            LEFT JOIN keyed ON keyed.id = s.id AND keyed.environment = e.environment
-            LEFT JOIN funded ON funded.id = s.id AND funded.environment = e.environment
-            WHERE s.id = ANY($1::int[]) AND s.active AND c.funding = 'balance' AND c.plan <> 'starter')
-        SELECT id, array_agg(environment ORDER BY environment) FILTER (WHERE has_key AND NOT has_account) AS keyed,
-               NOT bool_or(has_key) AND NOT bool_or(has_account) AS idle
-        FROM standing GROUP BY id ORDER BY id
-        """,
-        service_account_ids,
-    )
-    return [(row["id"], row["keyed"] or ["production", "staging"]) for row in rows if row["keyed"] or row["idle"]]
-
-
-@dataclass(frozen=True, slots=True)
-class AccountRecord:
-    """A funding account as an operator sees it."""
-
-    id: int
-    customer: str
-    key: str
-    name: str
-    environment: str
-    is_master: bool
-    open_to_all: bool
-    service_accounts: list[str]
-    people: list[str]  # by address
-    currency: str
-    balance_minor: int
-    is_closed: bool
-
-
-async def list_accounts(connection: Connection, customer: str | None = None) -> list[AccountRecord]:
-    """All funding accounts, or those of one customer, by customer and key."""
-    rows = await connection.fetch(
-        """
-        SELECT a.id, c.key AS customer, a.key, a.name, a.environment, a.is_master, a.open_to_all,
-               ARRAY(SELECT s.key FROM account_service_accounts x JOIN service_accounts s ON s.id = x.service_account_id
-                     WHERE x.customer_id = a.customer_id AND x.account_id = a.id ORDER BY s.key) AS service_accounts,
-               ARRAY(SELECT u.email FROM account_users x JOIN users u ON u.id = x.user_id
-                     WHERE x.customer_id = a.customer_id AND x.account_id = a.id ORDER BY u.email) AS people,
-               a.currency, a.balance_minor, a.closed_at IS NOT NULL AS is_closed
-        FROM accounts a JOIN customers c ON c.id = a.customer_id
-        WHERE a.kind = 'funding' AND ($1::text IS NULL OR c.key = $1)
-        ORDER BY c.key, a.key
-        """,
-        customer,
-    )
-    return [AccountRecord(**row) for row in rows]
-
-
-async def find_funding_account(connection: Connection, name: str) -> Row:
-    """The funding account of an id, a key, or customer/key: its id, key, name, currency and environment, and its customer's key and id.
-
-    Raises OperatorError for none and for several.
-    """
-    customer, _, key = name.rpartition("/")
-    rows = await connection.fetch(
-        """
-        SELECT a.id, a.key, a.name, a.currency, a.environment, a.customer_id, c.key AS customer
-        FROM accounts a JOIN customers c ON c.id = a.customer_id
-        WHERE a.kind = 'funding' AND ((a.key = $1 AND ($2 = '' OR c.key = $2)) OR ($2 = '' AND a.id::text = $1))
-        ORDER BY a.id
-        """,
-        key,
-        customer,
-    )
-    if not rows:
-        raise OperatorError(f"there is no funding account {name!r}")
-    if len(rows) > 1:
-        names = ", ".join(f"{row['customer']}/{key} (id {row['id']})" for row in rows)
-        raise OperatorError(f"{name!r} could be any of {names}")
-    return rows[0]
-
-
-@dataclass(frozen=True, slots=True)
-class SeenAccount:
-    """A funding account; the balance in minor units."""
-
-    id: int
-    name: str
-    is_master: bool
-    open_to_all: bool
-    service_accounts: list[str]  # the names of those it is assigned to
-    people: list[str]
-    currency: str
-    balance_minor: int
-    is_closed: bool
-    below_minor: int | None  # its people are told when it holds less; None: they are not
-
-    @property
-    def is_low(self) -> bool:
-        """Whether it holds less than its people want to know of."""
-        return self.below_minor is not None and self.balance_minor < self.below_minor and not self.is_closed
-
-
-async def list_seen_accounts(
-    connection: Connection, customer_id: int, environment: str, *, user_id: int | None
-) -> list[SeenAccount]:
-    """The funding accounts of a customer in an environment, the master ones first and the closed ones last.
-
-    Those that a user may use, which closed ones are not, or with None all of them.
-    """
-    rows = await connection.fetch(
-        """
-        SELECT a.id, a.name, a.is_master, a.open_to_all, a.currency, a.balance_minor, a.closed_at IS NOT NULL AS is_closed,
-               w.below_minor,
-               ARRAY(SELECT s.name FROM account_service_accounts x JOIN service_accounts s ON s.id = x.service_account_id
-                     WHERE x.customer_id = a.customer_id AND x.account_id = a.id ORDER BY s.name) AS service_accounts,
-               ARRAY(SELECT u.name FROM account_users x JOIN users u ON u.id = x.user_id
-                     WHERE x.customer_id = a.customer_id AND x.account_id = a.id ORDER BY u.name) AS people
-        FROM accounts a LEFT JOIN account_watches w ON w.customer_id = a.customer_id AND w.account_id = a.id
-        WHERE a.customer_id = $1 AND a.environment = $2 AND a.kind = 'funding'
-          AND ($3::int IS NULL OR a.closed_at IS NULL AND (a.open_to_all OR EXISTS (
-              SELECT FROM account_users x WHERE x.customer_id = a.customer_id AND x.account_id = a.id AND x.user_id = $3)))
-        ORDER BY a.closed_at IS NOT NULL, a.is_master DESC, a.id
-        """,
-        customer_id,
-        environment,
-        user_id,
-    )
-    return [SeenAccount(**row) for row in rows]
-
-
-async def find_seen_account(
-    connection: Connection, customer_id: int, environment: str, account_id: int, *, user_id: int | None
-) -> SeenAccount:
-    """One of them. Raises NotFound."""
-    accounts = await list_seen_accounts(connection, customer_id, environment, user_id=user_id)
-    found = next((account for account in accounts if account.id == account_id), None)
-    if found is None:
-        raise NotFound("There is no such funding account.")
-    return found
-
-
-_ACCOUNTS = Table(
-    "accounts",
-    {
-        "customer_id": "integer",
-        "key": "text",
-        "kind": "text",
-        "name": "text",
-        "is_master": "boolean",
-        "open_to_all": "boolean",
-        "currency": "text",
-        "environment": "text",
-    },
-    match="saved.customer_id = new.customer_id AND saved.key = new.key",
-    fixed=("customer_id", "key", "kind", "currency", "environment"),
+from largesse.base.errors import InvalidRequest, NotFound
+from largesse.base.money import label
+from largesse.base.text import free_key
+from largesse.customers.actor import Actor, Transaction
+from largesse.customers.roles import Right
+from largesse.db.pool import Row
+from largesse.ledger.low_balance_store import Watch, find_watch, list_watchers, save_watch
+from largesse.ledger.store import (
+    CLOSE_ACCOUNT,
+    INSERT_ACCOUNT,
+    NAME_TAKEN,
+    OPEN_ACCOUNT,
+    RENAME_ACCOUNT,
+    TOP_UP_WAITS,
+    Assignable,
+    Holder,
+    change_assignments,
+    list_assignable,
+    lock_account,
 )
 
+MOST_ACCOUNTS = 200  # funding accounts of a customer, including closed ones
+LONGEST_NAME = 100
+MOST_WATCHERS = 20  # people of an account
 
-async def save_accounts(connection: Connection, rows: Sequence[Values]) -> Saved:
-    """Adds funding accounts, without money, and overwrites those that differ, found by customer and key.
 
-    Raises FixedColumn for another currency or environment.
+class Why(Enum):
+    """Why an account cannot be created, renamed, closed or opened."""
+
+    TOO_MANY = auto()
+    NAME_TAKEN = auto()
+    NO_CURRENCY = auto()
+    INVOICED = auto()
+    MASTER = auto()
+    HOLDS = auto()
+    AWAITS = auto()
+
+
+class AccountRefused(InvalidRequest):
+    """The operation breaks a rule of funding accounts; `why` says which."""
+
+    def __init__(self, why: Why, detail: str) -> None:
+        super().__init__(detail)
+        self.why = why
+
+
+async def create_account(actor: Actor, *, currency: str, name: str) -> tuple[int, str]:
+    """Creates an account that is assigned to nobody; returns its id, and its key, which is made from its name.
+
+    Raises AccountRefused for a name that an open account of the environment has, an unknown currency, a customer that is invoiced, and one
+    that has MOST_ACCOUNTS.
     """
-    return await _ACCOUNTS.save(connection, rows)
+    customer_id, environment = actor.customer_id, actor.environment
+    async with actor.transaction(Right.SETTINGS) as transaction:
+        connection = transaction.connection
+        # Locked, so that two at once neither pass the limit nor take the same key.
+        funding = await connection.fetchval(
+            "SELECT funding FROM customers WHERE id = $1 FOR NO KEY UPDATE", customer_id
+        )
+        if funding != "balance":
+            raise AccountRefused(Why.INVOICED, "The customer is invoiced: it pays from no funding account.")
+        if not await connection.fetchval("SELECT EXISTS (SELECT FROM currencies WHERE code = $1)", currency):
+            raise AccountRefused(Why.NO_CURRENCY, f"There is no currency {currency!r}.")
+        keys = await connection.fetch(
+            "SELECT key FROM accounts WHERE customer_id = $1 AND kind = 'funding'", customer_id
+        )
+        if len(keys) >= MOST_ACCOUNTS:
+            raise AccountRefused(Why.TOO_MANY, f"A customer has at most {MOST_ACCOUNTS} funding accounts.")
+        await _require_free_name(transaction, name)
+        key = free_key(name, {row["key"] for row in keys}, "account")
+        account_id: int = await connection.fetchval(INSERT_ACCOUNT, customer_id, environment, key, name, currency)
+        after = {"name": name, "key": key, "currency": currency}
+        await transaction.record("account.created", f"account {account_id}", after=after)
+    return account_id, key
 
 
-async def assign(connection: Connection, account_ids: Sequence[int], assigned: Sequence[tuple[int, int, int]]) -> None:
-    """Makes these the only assignments of those accounts: who leaves the list may draw no more.
+async def rename_account(actor: Actor, account_id: int, name: str) -> None:
+    """Renames an account; its key stays. Raises NotFound, and AccountRefused for a name that is taken."""
+    async with actor.transaction(Right.SETTINGS) as transaction:
+        before = (await _lock(transaction, account_id))["name"]
+        if before == name:
+            return
+        await _require_free_name(transaction, name, account_id)
+        await transaction.connection.execute(RENAME_ACCOUNT, actor.customer_id, account_id, name)
+        await transaction.record(
+            "account.renamed", f"account {account_id}", before={"name": before}, after={"name": name}
+        )
 
-    An assignment is a customer, its account, and its service account, by id.
+
+async def close_account(actor: Actor, account_id: int) -> None:
+    """Closes an account that holds nothing; a closed one stays as it is.
+
+    Raises NotFound, and AccountRefused for the master account, one that holds money, and one with a waiting top-up.
     """
-    columns = tuple([each[column] for each in assigned] for column in range(3))
-    await connection.execute(
-        """
-        DELETE FROM account_service_accounts AS saved
-        WHERE account_id = ANY($1::int[]) AND NOT EXISTS (
-            SELECT FROM unnest($2::int[], $3::int[], $4::int[]) AS new (customer_id, account_id, service_account_id)
-            WHERE new.customer_id = saved.customer_id AND new.account_id = saved.account_id
-              AND new.service_account_id = saved.service_account_id)
-        """,
-        account_ids,
-        *columns,
+    async with actor.transaction(Right.SETTINGS) as transaction:
+        account = await _lock(transaction, account_id)
+        if account["closed_at"] is not None:
+            return
+        if account["is_master"]:
+            raise AccountRefused(Why.MASTER, "A master account cannot be closed.")
+        if account["balance_minor"]:
+            balance = label(account["balance_minor"], account["currency"])
+            raise AccountRefused(Why.HOLDS, f"The account holds {balance}: move it to another one first.")
+        if await transaction.connection.fetchval(TOP_UP_WAITS, actor.customer_id, actor.environment, account_id):
+            raise AccountRefused(Why.AWAITS, "A top-up of the account waits for its transfer: cancel it first.")
+        await transaction.connection.execute(CLOSE_ACCOUNT, actor.customer_id, account_id)
+        await transaction.record("account.closed", f"account {account_id}", after={"name": account["name"]})
+
+
+async def open_account(actor: Actor, account_id: int) -> None:
+    """Opens a closed account; an open one stays as it is. Raises NotFound, and AccountRefused for a name that is taken."""
+    async with actor.transaction(Right.SETTINGS) as transaction:
+        account = await _lock(transaction, account_id)
+        if account["closed_at"] is None:
+            return
+        await _require_free_name(transaction, account["name"], account_id)
+        await transaction.connection.execute(OPEN_ACCOUNT, actor.customer_id, account_id)
+        await transaction.record("account.opened", f"account {account_id}", after={"name": account["name"]})
+
+
+async def assign_accounts(actor: Actor, holder: Holder, holder_id: int, account_ids: Collection[int]) -> None:
+    """Makes these the only accounts of the environment that a holder may use, beside those open to all. It applies from the next request on.
+
+    Raises NotFound for an account, or a holder, that is not the customer's.
+    """
+    async with actor.transaction(Right.SETTINGS) as transaction:
+        subject, accounts = await _lock_holder(transaction, holder, holder_id)
+        if not set(account_ids) <= {account.id for account in accounts}:
+            raise NotFound("There is no such funding account.")
+        await _assign(transaction, holder, holder_id, subject, accounts, account_ids)
+
+
+async def assign_account(actor: Actor, holder: Holder, holder_id: int, account_id: int, *, may_use: bool) -> None:
+    """Gives a holder one account, or takes it away. Raises InvalidRequest for an account that is closed or open to all, and NotFound."""
+    async with actor.transaction(Right.SETTINGS) as transaction:
+        subject, accounts = await _lock_holder(transaction, holder, holder_id)
+        account = next((one for one in accounts if one.id == account_id), None)
+        if account is None:
+            raise InvalidRequest("The account is closed.")
+        if account.open_to_all:
+            raise InvalidRequest(f"{account.name} is open to everybody.")
+        assigned = {one.id for one in accounts if one.is_assigned}
+        account_ids = assigned | {account_id} if may_use else assigned - {account_id}
+        await _assign(transaction, holder, holder_id, subject, accounts, account_ids)
+
+
+async def watch_balance(actor: Actor, account_id: int, watch: Watch | None) -> None:
+    """Sets who is notified when the balance falls below an amount; None notifies nobody.
+
+    Nobody is notified at once of a balance that is low already. Raises NotFound for an account that is not the customer's in this
+    environment, and InvalidRequest for an amount that is not positive, no people, more than MOST_WATCHERS, or a person who may not be notified.
+    """
+    async with actor.transaction(Right.TRANSFER) as transaction:
+        connection = transaction.connection
+        balance_minor = await connection.fetchval(
+            "SELECT balance_minor FROM accounts WHERE customer_id = $1 AND environment = $2 AND id = $3 AND kind = 'funding'",
+            actor.customer_id,
+            actor.environment,
+            account_id,
+        )
+        if balance_minor is None:
+            raise NotFound("There is no such funding account.")
+        if watch is not None:
+            await _require_watch(transaction, watch)
+        before = await find_watch(connection, actor.customer_id, account_id)
+        await save_watch(connection, actor.customer_id, account_id, watch, balance_minor)
+        if watch != before:
+            subject = f"account {account_id}"
+            await transaction.record("account.watched", subject, before=_audited(before), after=_audited(watch))
+
+
+async def _lock(transaction: Transaction, account_id: int) -> Row:
+    actor = transaction.actor
+    assert actor.environment is not None, "the account is in an environment"
+    return await lock_account(transaction.connection, actor.customer_id, actor.environment, account_id)
+
+
+async def _require_free_name(transaction: Transaction, name: str, account_id: int = 0) -> None:
+    actor = transaction.actor
+    if await transaction.connection.fetchval(NAME_TAKEN, actor.customer_id, actor.environment, name, account_id):
+        raise AccountRefused(Why.NAME_TAKEN, "Another account has this name.")
+
+
+async def _lock_holder(transaction: Transaction, holder: Holder, holder_id: int) -> tuple[str, list[Assignable]]:
+    """Locks a holder, so that two assignments at once do not mix; returns its name in the audit log, and the accounts. Raises NotFound."""
+    actor, connection = transaction.actor, transaction.connection
+    subject = await connection.fetchval(holder.lock, actor.customer_id, holder_id)
+    if subject is None:
+        raise NotFound("There is nobody of that number.")
+    assert actor.environment is not None, "accounts are assigned in an environment"
+    return subject, await list_assignable(connection, holder, actor.customer_id, actor.environment, holder_id)
+
+
+async def _assign(
+    transaction: Transaction,
+    holder: Holder,
+    holder_id: int,
+    subject: str,
+    accounts: Sequence[Assignable],
+    account_ids: Collection[int],
+) -> None:
+    added = [one for one in accounts if one.id in account_ids and not one.open_to_all]
+    removed = [one.id for one in accounts if one.is_assigned and one not in added]
+    await change_assignments(
+        transaction.connection, holder, transaction.actor.customer_id, holder_id, removed, [one.id for one in added]
     )
-    await insert(
-        connection,
-        "INSERT INTO account_service_accounts (customer_id, account_id, service_account_id)",
-        assigned,
-        conflict="ON CONFLICT DO NOTHING",
-    )
+    before, after = [one.name for one in accounts if one.is_assigned], [one.name for one in added]
+    if before != after:
+        await transaction.record("account.assigned", subject, before={"accounts": before}, after={"accounts": after})
+
+
+async def _require_watch(transaction: Transaction, watch: Watch) -> None:
+    """Raises InvalidRequest unless the account can be watched so."""
+    if watch.below_minor <= 0:
+        raise InvalidRequest("The amount must be greater than zero.")
+    if not 0 < len(watch.user_ids) <= MOST_WATCHERS:
+        raise InvalidRequest(f"1 to {MOST_WATCHERS} people are notified.")
+    watchers = {one.id for one in await list_watchers(transaction.connection, transaction.actor.customer_id)}
+    if not watchers.issuperset(watch.user_ids):
+        raise InvalidRequest("Only administrators and finance are notified.")
+
+
+def _audited(watch: Watch | None) -> dict[str, int | Sequence[int]]:
+    return {} if watch is None else {"below_minor": watch.below_minor, "user_ids": watch.user_ids}

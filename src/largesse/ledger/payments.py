@@ -1,37 +1,31 @@
-"""Transfers that have come in, matched by their references with the top-ups they pay for.
+"""Bank transfers that have come in, matched by their references with the top-ups they pay for.
 
-A top-up is confirmed by a transfer of its amount in its currency, once. Whatever else the bank tells is left as it is, and told with the
-reason, for an operator to decide.
+A transfer confirms a top-up once, if it has its amount and currency. Every other line is left alone and listed with the reason, for an
+operator to decide.
 """
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from largesse.audit.service import Acting
 from largesse.base.errors import OperatorError
 from largesse.base.money import AmountError, label, to_minor
-from largesse.db.pool import Database
-from largesse.db.scope import OPERATOR
+from largesse.customers.actor import Actor
 from largesse.ledger.bank_file import BankLine, read_decimal
-from largesse.ledger.top_ups import (
-    TopUp,
-    confirm_top_up,
-    spelled_reference,
-    top_ups_of_references,
-    transfer_references_in,
-)
+from largesse.ledger.top_ups import confirm_top_up
+from largesse.ledger.top_ups_store import TopUp, find_by_references
+from largesse.ledger.transfer_references import spelled_reference, transfer_references_in
 
 _AT_ONCE = 500
 
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """What became of a line: the top-up it confirms or has confirmed before, or `why` it confirms none."""
+    """The outcome of a line: the top-up that it confirms or confirmed before, or `why` it confirms none."""
 
     line: int
-    outcome: str  # confirmed, known (the same line was taken before) or unmatched
+    outcome: str  # confirmed, known (the same line confirmed it before) or unmatched
     reference: str | None
     amount: str  # as the bank writes it
     currency: str
@@ -40,37 +34,38 @@ class Match:
 
 
 async def match_payments(
-    database: Database, acting: Acting, lines: Sequence[BankLine], *, decimal: str | None = None, dry_run: bool = False
+    actor: Actor, lines: Sequence[BankLine], *, decimal: str | None = None, dry_run: bool = False
 ) -> AsyncIterator[list[Match]]:
-    """Confirms the top-ups that the lines pay for, each in a transaction of its own, and tells of every line in turn, some hundred at a time.
+    """Confirms the top-ups that the lines pay for, each in its own transaction, and yields the outcome of each line, 500 at a time.
 
-    Cut short, it may be run again: a line that was taken is known. With `dry_run` nothing is written.
+    It can be run again after an interruption: a line that was taken before is known. With `dry_run` nothing is written.
     """
-    taken: dict[str, bytes] = {}  # by lines before: in a dry run nothing else tells
+    taken: dict[str, bytes] = {}  # by earlier lines of this file, which a dry run does not write
     for at in range(0, len(lines), _AT_ONCE):
         some = lines[at : at + _AT_ONCE]
         named = {line.line: transfer_references_in(line.text) for line in some}
-        async with database.connection(OPERATOR) as connection:
-            found = await top_ups_of_references(connection, sorted({one for all_ in named.values() for one in all_}))
+        async with actor.transaction() as transaction:
+            references = sorted({one for all_ in named.values() for one in all_})
+            found = await find_by_references(transaction.connection, references)
         matches = []
         for line in some:
-            match, top_up = _judge(line, named[line.line], found, taken, decimal)
+            match, top_up = _match(line, named[line.line], found, taken, decimal)
             if top_up is not None:
                 taken[top_up.reference] = line.mark
                 if not dry_run:
-                    match = await _confirm(database, acting, line, match, top_up)
+                    match = await _confirm(actor, line, match, top_up)
             matches.append(match)
         yield matches
 
 
-def _judge(
+def _match(
     line: BankLine,
     references: Sequence[str],
     found: dict[str, tuple[TopUp, bytes | None]],
     taken: dict[str, bytes],
     decimal: str | None,
 ) -> tuple[Match, TopUp | None]:
-    """What is to become of a line, and the top-up that it confirms, if it does."""
+    """Returns the outcome of a line, and the top-up that it confirms, if any."""
 
     def match(outcome: str, why: str | None, top_up: TopUp | None = None) -> Match:
         reference = None if top_up is None else top_up.reference
@@ -94,7 +89,7 @@ def _judge(
 
 
 def _hindrance(line: BankLine, top_up: TopUp, decimal: str | None, *, is_taken: bool) -> str | None:
-    """Why a line does not confirm the top-up that it names; None when it does."""
+    """Returns why a line does not confirm the top-up that it names; None if it does."""
     if line.currency != top_up.currency:
         return f"it is in {line.currency or 'no currency'}, the account in {top_up.currency}"
     try:
@@ -117,12 +112,10 @@ def _hindrance(line: BankLine, top_up: TopUp, decimal: str | None, *, is_taken: 
     return None
 
 
-async def _confirm(database: Database, acting: Acting, line: BankLine, match: Match, top_up: TopUp) -> Match:
-    """Confirms it, unless it has ended meanwhile."""
+async def _confirm(actor: Actor, line: BankLine, match: Match, top_up: TopUp) -> Match:
+    """Confirms a top-up unless it has ended meanwhile."""
     try:
-        async with database.transaction(OPERATOR) as connection:
-            done = await confirm_top_up(connection, acting, top_up.reference, top_up.amount_minor, bank_line=line.mark)
+        await confirm_top_up(actor, top_up.reference, top_up.amount_minor, bank_line=line.mark)
     except OperatorError as error:
-        return Match(line.line, "unmatched", match.reference, line.amount, line.currency, match.account, str(error))
-    assert done.state == "confirmed"
+        return replace(match, outcome="unmatched", why=str(error))
     return match

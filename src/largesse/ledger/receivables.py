@@ -1,9 +1,7 @@
-"""What an invoiced customer owes, as its people see it: by month, with its payments.
+"""Receivables: what an invoiced customer owes, by month and in all, and its payments.
 
-All of it is read from the ledger: what is owed at the end of a month is what the receivable stood at then, and what was charged is what
-that and the payments leave. So the months add up, whatever was cancelled in them.
-
-What invoiced customers owe, and their payments.
+All of it is read from the ledger. What is owed at the end of a month is the balance of the receivable then; what was charged in the month
+is the rest after the payments. So the months add up, whatever was cancelled in them.
 """
 
 from __future__ import annotations
@@ -14,9 +12,9 @@ from datetime import datetime
 from largesse.base import clock
 from largesse.base.errors import OperatorError
 from largesse.base.money import label
+from largesse.customers.actor import Actor
 from largesse.db.pool import Connection
-from largesse.encryption.chain import Chain
-from largesse.ledger.posting import Credit, own_accounts, pay_in
+from largesse.ledger.posting import Credit, find_own_accounts, own_accounts, pay_in
 from largesse.ledger.statements import month_of, read_places
 
 MOST_MONTHS = 120
@@ -25,7 +23,7 @@ _MOST_PAYMENTS = 10_000
 
 @dataclass(frozen=True, slots=True)
 class AmountDue:
-    """What is owed in one currency: its receivable, in minor units above zero."""
+    """What a customer owes in one currency, in minor units above zero."""
 
     account_id: int
     currency: str
@@ -34,7 +32,7 @@ class AmountDue:
 
 @dataclass(frozen=True, slots=True)
 class AmountDueMonth:
-    """A month in UTC, from `since`: what was owed before it, charged for orders less what was cancelled, paid, and owed after it."""
+    """A month in UTC, from `since`: the amount due before it, charged for orders less cancellations, paid, and due after it."""
 
     since: datetime
     opening_minor: int
@@ -45,7 +43,7 @@ class AmountDueMonth:
 
 @dataclass(frozen=True, slots=True)
 class Payment:
-    """A payment, as the operator has recorded it."""
+    """A payment that the operator has recorded."""
 
     id: int
     at: datetime
@@ -54,7 +52,7 @@ class Payment:
 
 
 async def list_amounts_due(connection: Connection, customer_id: int, environment: str) -> list[AmountDue]:
-    """What a customer owes in an environment, by currency: those it was ever invoiced in."""
+    """Returns what a customer owes in an environment, for each currency it was ever invoiced in."""
     rows = await connection.fetch(
         """
         SELECT a.id AS account_id, a.currency, -a.balance_minor AS owed_minor FROM accounts a
@@ -69,7 +67,7 @@ async def list_amounts_due(connection: Connection, customer_id: int, environment
 
 
 async def list_payments(connection: Connection, customer_id: int, owed: AmountDue) -> list[Payment]:
-    """The payments of a customer in a currency, the latest first, at most 10,000."""
+    """Returns the payments of a customer in a currency, latest first, at most 10,000."""
     rows = await connection.fetch(
         """
         SELECT id, created_at AS at, reference, amount_minor FROM entries
@@ -83,7 +81,7 @@ async def list_payments(connection: Connection, customer_id: int, owed: AmountDu
 
 
 async def read_months(connection: Connection, customer_id: int, owed: AmountDue, months: int) -> list[AmountDueMonth]:
-    """The last so many months of what is owed in a currency, the latest first; none from before the first order."""
+    """Returns the last months of an amount due, latest first, none from before the first order."""
     first: datetime | None = await connection.fetchval(
         "SELECT created_at FROM entries WHERE customer_id = $1 AND account_id = $2 ORDER BY id LIMIT 1",
         customer_id,
@@ -91,7 +89,7 @@ async def read_months(connection: Connection, customer_id: int, owed: AmountDue,
     )
     if first is None:
         return []
-    begin, end = month_of(clock.now())[0], month_of(clock.now())[1]
+    begin, end = month_of(clock.now())
     since = [month_of(begin, -back)[0] for back in range(min(months, MOST_MONTHS))]
     since = [one for one in since if month_of(one)[1] > first]
     places = await read_places(connection, customer_id, owed.account_id, [end, *since])
@@ -113,13 +111,13 @@ class Receivable:
     name: str
     environment: str
     currency: str
-    ordered_minor: int  # all orders ever, less what was cancelled
+    ordered_minor: int  # all orders ever, less cancellations
     settled_minor: int  # all payments
     owed_minor: int
 
 
 async def list_receivables(connection: Connection, customer: str | None = None) -> list[Receivable]:
-    """What each customer owes that was ever invoiced, by customer; those who owe nothing too."""
+    """Returns what each customer owes that was ever invoiced, by customer, including those who owe nothing."""
     rows = await connection.fetch(
         """
         SELECT c.key AS customer, c.name, r.environment, r.currency,
@@ -150,51 +148,37 @@ async def list_receivables(connection: Connection, customer: str | None = None) 
     ]
 
 
-async def settle(
-    connection: Connection,
-    chain: Chain,
-    customer: str,
-    *,
-    environment: str,
-    currency: str,
-    amount_minor: int,
-    reference: str,
-) -> Credit:
-    """Records a customer's payment of what it owes; what it still owes is what its receivable is below zero.
+async def settle(actor: Actor, *, currency: str, amount_minor: int, reference: str) -> Credit:
+    """Records a payment by the actor's customer; what it still owes is the amount by which its receivable is below zero.
 
-    Call it inside a transaction. One reference is one payment: repeating it with the same amount changes nothing.
-    Raises OperatorError for an unknown customer, one that was never invoiced in this currency, an amount that is not
-    positive or more than is owed, and a reference of another amount.
+    One reference is one payment: repeating it with the same amount changes nothing. Raises OperatorError for a customer that was never
+    invoiced in this currency, an amount that is not positive or more than is owed, and a reference of another amount.
     """
-    row = await connection.fetchrow(
-        """
-        SELECT c.id, r.id AS receivable FROM customers c
-        LEFT JOIN accounts r ON r.customer_id = c.id AND r.environment = $2 AND r.currency = $3
-            AND r.kind = 'receivable'
-        WHERE c.key = $1
-        """,
-        customer,
-        environment,
-        currency,
-    )
-    if row is None:
-        raise OperatorError(f"there is no customer {customer!r}")
-    if row["receivable"] is None:
-        raise OperatorError(f"customer {customer!r} was never invoiced in {currency} in {environment}")
+    customer_id, environment = actor.customer_id, actor.environment
+    assert environment is not None, "a receivable is in an environment"
 
     def refuse_too_much(balance_minor: int) -> None:
         if amount_minor > (owed := max(0, -balance_minor)):
             raise OperatorError(f"the amount must be at most what is owed, {label(owed, currency)}")
 
-    own = await own_accounts(connection, row["id"], environment, currency)
-    return await pay_in(
-        connection,
-        chain,
-        "settlement",
-        to=(row["id"], own["receivable"]),
-        deposits=own["deposits"],
-        amount_minor=amount_minor,
-        currency=currency,
-        reference=reference,
-        check=refuse_too_much,
-    )
+    async with actor.transaction() as transaction:
+        connection = transaction.connection
+        customer = await connection.fetchval("SELECT key FROM customers WHERE id = $1", customer_id)
+        if "receivable" not in await find_own_accounts(connection, customer_id, environment, currency):
+            raise OperatorError(f"customer {customer!r} was never invoiced in {currency} in {environment}")
+        own = await own_accounts(connection, customer_id, environment, currency)
+        credit = await pay_in(
+            connection,
+            transaction.entries,
+            "settlement",
+            to=(customer_id, own["receivable"]),
+            deposits=own["deposits"],
+            amount_minor=amount_minor,
+            currency=currency,
+            reference=reference,
+            check=refuse_too_much,
+        )
+        if credit.is_new:
+            after = {"amount_minor": amount_minor, "reference": reference, "owed_minor": -credit.balance_minor}
+            await transaction.record("receivable.settled", f"receivable of {customer} in {currency}", after=after)
+    return credit

@@ -1,19 +1,20 @@
-"""Transfers: money moved from one funding account of a customer to another of the same currency and environment."""
+"""Transfers: money moved between two funding accounts of a customer, in one currency and environment."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from largesse.audit.service import Acting
 from largesse.base.errors import InsufficientBalance, InvalidRequest, NotFound
 from largesse.base.money import label
-from largesse.db.pool import Connection
+from largesse.customers.actor import Actor
+from largesse.customers.roles import Right
+from largesse.db.pool import Connection, Row
 from largesse.ledger.posting import Entry, lock_accounts, post
 
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
-    """What was moved, and what both accounts then held, in minor units."""
+    """A transfer, and what both accounts hold after it, in minor units."""
 
     id: int
     amount_minor: int
@@ -24,75 +25,59 @@ class Transfer:
     to_minor: int
 
 
-async def transfer(
-    connection: Connection,
-    acting: Acting,
-    *,
-    customer_id: int,
-    environment: str,
-    from_id: int,
-    to_id: int,
-    amount_minor: int,
-    made_by: int | None,
-) -> Transfer:
-    """Moves money between two funding accounts, by that person; call it inside a transaction.
+async def transfer(actor: Actor, *, from_id: int, to_id: int, amount_minor: int) -> Transfer:
+    """Moves money between two funding accounts.
 
-    Raises NotFound for an account that is not the customer's in this environment; InvalidRequest for one and the same, another currency, a
-    closed account to pay into, and an amount that is not positive; InsufficientBalance where it is more than the first holds.
+    Raises NotFound for an account that is not the customer's in this environment; InvalidRequest for twice the same account, two
+    currencies, a closed account to pay into, and an amount that is not positive; InsufficientBalance for more than the first account holds.
     """
     if amount_minor <= 0:
         raise InvalidRequest("The amount must be greater than zero.")
     if from_id == to_id:
         raise InvalidRequest("An account cannot be moved to itself.")
-    locked = await lock_accounts(connection, customer_id, [from_id, to_id])
-    names = await _names(connection, customer_id, environment, from_id, to_id)
-    currency = names[0][1]
-    from_minor, to_minor = locked[from_id].balance_minor, locked[to_id].balance_minor
-    if from_minor < amount_minor:
-        raise InsufficientBalance(f"{names[0][0]} holds {label(from_minor, currency)} only.")
-    transfer_id: int = await connection.fetchval("SELECT nextval('movements_id_seq')")
-    at = await connection.fetchval("SELECT clock_now()")
-    left, there = from_minor - amount_minor, to_minor + amount_minor
-    moved = Transfer(transfer_id, amount_minor, currency, names[0][0], left, names[1][0], there)
-    entries = [
-        Entry(customer_id, from_id, transfer_id, "transfer", None, -amount_minor, moved.from_minor),
-        Entry(customer_id, to_id, transfer_id, "transfer", None, amount_minor, moved.to_minor),
-    ]
-    await post(connection, acting.chains.entries, locked, entries, at)
-    row = (customer_id, transfer_id, environment, from_id, to_id, amount_minor, made_by, at)
-    await connection.execute(_ADD, *row)
-    told = {"from_account_id": from_id, "to_account_id": to_id, "amount_minor": amount_minor, "currency": currency}
-    subject = f"transfer {transfer_id}"
-    await acting.record(
-        connection, "transfer.made", subject, customer_id=customer_id, environment=environment, after=told
-    )
-    return moved
+    customer_id = actor.customer_id
+    async with actor.transaction(Right.TRANSFER) as transaction:
+        connection = transaction.connection
+        locked = await lock_accounts(connection, customer_id, [from_id, to_id])
+        source, target = await _read_both(connection, actor, from_id, to_id)
+        currency = source["currency"]
+        from_minor, to_minor = locked[from_id].balance_minor, locked[to_id].balance_minor
+        if from_minor < amount_minor:
+            raise InsufficientBalance(f"{source['name']} holds {label(from_minor, currency)} only.")
+        transfer_id: int = await connection.fetchval("SELECT nextval('movements_id_seq')")
+        at = await connection.fetchval("SELECT clock_now()")
+        from_minor, to_minor = from_minor - amount_minor, to_minor + amount_minor
+        entries = [
+            Entry(customer_id, from_id, transfer_id, "transfer", None, -amount_minor, from_minor),
+            Entry(customer_id, to_id, transfer_id, "transfer", None, amount_minor, to_minor),
+        ]
+        await post(connection, transaction.entries, locked, entries, at)
+        row = (customer_id, transfer_id, actor.environment, from_id, to_id, amount_minor, actor.user_id, at)
+        await connection.execute(_INSERT, *row)
+        after = {"from_account_id": from_id, "to_account_id": to_id, "amount_minor": amount_minor, "currency": currency}
+        await transaction.record("transfer.made", f"transfer {transfer_id}", after=after)
+    return Transfer(transfer_id, amount_minor, currency, source["name"], from_minor, target["name"], to_minor)
 
 
-async def _names(
-    connection: Connection, customer_id: int, environment: str, from_id: int, to_id: int
-) -> list[tuple[str, str]]:
-    """Name and currency of both accounts, which fit each other. Read under their locks. Raises NotFound and InvalidRequest."""
-    rows = await connection.fetch(
-        """
-        SELECT id, name, currency, closed_at FROM accounts
-        WHERE customer_id = $1 AND environment = $2 AND kind = 'funding' AND id = ANY($3::int[])
-        """,
-        customer_id,
-        environment,
-        [from_id, to_id],
-    )
-    found = {row["id"]: row for row in rows}
-    if len(found) < 2:
+async def _read_both(connection: Connection, actor: Actor, from_id: int, to_id: int) -> tuple[Row, Row]:
+    """Returns both accounts, read under their locks. Raises NotFound, and InvalidRequest if they do not fit each other."""
+    rows = await connection.fetch(_READ, actor.customer_id, actor.environment, [from_id, to_id])
+    accounts = {row["id"]: row for row in rows}
+    if len(accounts) < 2:
         raise NotFound("There is no such funding account.")
-    if found[from_id]["currency"] != found[to_id]["currency"]:
+    source, target = accounts[from_id], accounts[to_id]
+    if source["currency"] != target["currency"]:
         raise InvalidRequest("The accounts are of two currencies.")
-    if found[to_id]["closed_at"] is not None:
-        raise InvalidRequest(f"{found[to_id]['name']} is closed.")
-    return [(found[one]["name"], found[one]["currency"]) for one in (from_id, to_id)]
+    if target["closed_at"] is not None:
+        raise InvalidRequest(f"{target['name']} is closed.")
+    return source, target
 
 
-_ADD = """
+_READ = """
+    SELECT id, name, currency, closed_at FROM accounts
+    WHERE customer_id = $1 AND environment = $2 AND kind = 'funding' AND id = ANY($3::int[])
+"""
+_INSERT = """
     INSERT INTO transfers (customer_id, id, environment, from_account_id, to_account_id, amount_minor, made_by, made_at)
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
 """

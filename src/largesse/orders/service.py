@@ -18,7 +18,6 @@ from largesse.customers.authenticator import Caller
 from largesse.customers.principal import Principal
 from largesse.db.pool import Database
 from largesse.encryption.vault import Vault
-from largesse.ledger.accounts import list_funding_accounts
 from largesse.ledger.payment_sources import (
     FromAccount,
     PaymentSource,
@@ -28,6 +27,7 @@ from largesse.ledger.payment_sources import (
     unfitting,
 )
 from largesse.ledger.posting import own_accounts
+from largesse.ledger.store import list_funding_accounts
 from largesse.lines.codes import SealedCodes, draw_codes, give_codes
 from largesse.orders.ids import new_reference
 from largesse.orders.options import Options

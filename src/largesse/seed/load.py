@@ -13,8 +13,8 @@ from largesse.customers.customer_store import save_customers, save_service_accou
 from largesse.db.pool import Connection
 from largesse.db.statements import Saved
 from largesse.encryption.chain import Chain
-from largesse.ledger.accounts import assign, list_unfunded, save_accounts
 from largesse.ledger.posting import top_up
+from largesse.ledger.store import assign, list_unfunded, save_accounts
 from largesse.seed.document import Collection, Customer, Product, SeedFile, Template
 from largesse.seed.fields import SeedErrors
 from largesse.seed.saving import NewRow, save, save_api_keys

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 import pytest
-from tests.chained import chain_of
-from tests.web.api.conftest import MASTER_KEY, Service, ServiceFactory, on_database
+from tests.chained import actor_on
+from tests.web.api.conftest import MASTER_KEY, Service, ServiceFactory
 from tests.web.console.conftest import Browser
 
+from largesse.db.pool import Database
+from largesse.db.scope import OPERATOR
+from largesse.encryption.vault import Vault
 from largesse.ledger.receivables import settle
 
 WORLD = """
@@ -239,13 +242,16 @@ def test_an_account_is_verified_and_printed(sign_in: People, service: Service) -
         assert foreign.get(path).status_code == 404
 
 
-async def pay(connection: Any) -> None:
+async def pay(database_url: str) -> None:
     """Records a payment of four pounds, as an operator does."""
-    async with connection.transaction():
-        chain = await chain_of(connection, MASTER_KEY)
-        paid = {"currency": "GBP", "amount_minor": 400, "reference": "bank-7"}
-        credit = await settle(connection, chain, "initech", environment="production", **paid)
-    assert credit.balance_minor == -1100
+    database = await Database.connect(database_url)
+    try:
+        initech = await database.fetchval(OPERATOR, "SELECT id FROM customers WHERE key = 'initech'")
+        actor = (await actor_on(database, Vault((MASTER_KEY,)))).on_behalf_of(initech, "production")
+        credit = await settle(actor, currency="GBP", amount_minor=400, reference="bank-7")
+        assert credit.balance_minor == -1100
+    finally:
+        await database.close()
 
 
 def test_an_invoiced_customer_sees_what_it_owes_by_month(sign_in: People, service: Service) -> None:
@@ -255,7 +261,7 @@ def test_an_invoiced_customer_sees_what_it_owes_by_month(sign_in: People, servic
     for _ in range(3):
         sent = service.send("gift", "coffee", key="initech", account=None, value=5)
         assert sent.status_code == 200, sent.text
-    on_database(service.database_url, pay)
+    asyncio.run(pay(service.database_url))
     browser.get("/app/funding")
     assert "Owed in GBP £11.00" in browser.text
     browser.get("/app/funding/owed")

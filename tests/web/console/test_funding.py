@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import csv
 import io
 import re
@@ -10,13 +11,16 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
+from tests.chained import actor_on
 from tests.web.api.conftest import MASTER_KEY, Service, ServiceFactory, on_database
 from tests.web.console.conftest import Browser
 
 from largesse.audit.service import Acting, by_command
+from largesse.db.pool import Database
 from largesse.encryption.chain_keys import open_chains
 from largesse.encryption.vault import Vault, load_vault
-from largesse.ledger.top_ups import MAX_WAITING, confirm_top_up, parse_transfer_reference
+from largesse.ledger.top_ups import MAX_WAITING, confirm_top_up
+from largesse.ledger.transfer_references import parse_transfer_reference
 from largesse.reports.updates import apply_changes
 from largesse.webhooks.fan_out import fan_out
 
@@ -79,12 +83,14 @@ def ask(browser: Browser, service: Service, amount: str = "250", key: str = "gbp
 
 
 def confirm(service: Service, reference: str, amount_minor: int | None = None) -> None:
-    async def work(connection: Any) -> None:
-        async with connection.transaction():
-            chains = await open_chains(connection, load_vault(service.settings), keep=True)
-            await confirm_top_up(connection, Acting(by_command("test"), chains), reference, amount_minor)
+    async def work() -> None:
+        database = await Database.connect(service.database_url)
+        try:
+            await confirm_top_up(await actor_on(database, load_vault(service.settings)), reference, amount_minor)
+        finally:
+            await database.close()
 
-    on_database(service.database_url, work)
+    asyncio.run(work())
 
 
 @pytest.mark.parametrize("role", ["admin", "finance", "viewer"])

@@ -1,4 +1,4 @@
-"""Telling people that an account has fallen below what was set for it.
+"""Telling people that an account has mark_low_balances below what was set for it.
 
 What a mail to somebody who signs in says.
 """
@@ -22,7 +22,7 @@ from largesse.base.text import cleaned
 from largesse.db.pool import Connection, commit_as_one
 from largesse.db.shard_groups import Customers
 from largesse.jobs.outbox import mail_low_balance
-from largesse.ledger.low_balance import TOLD_ROLES, fallen
+from largesse.ledger.low_balance_store import NOTIFIED_ROLES, mark_low_balances
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +37,10 @@ class LowBalance:
 
 
 async def queue_low_balances(connection: Connection, customers: Customers = None) -> int:
-    """Has everybody told, of those customers, else of all, whose accounts have fallen; returns how many mails. Call it inside a transaction."""
+    """Has everybody told, of those customers, else of all, whose accounts have mark_low_balances; returns how many mails. Call it inside a transaction."""
     mails = 0
     await commit_as_one(connection)
-    for _, account_id, user_ids in await fallen(connection, customers):
+    for _, account_id, user_ids in await mark_low_balances(connection, customers):
         await mail_low_balance(connection, account_id, user_ids)
         mails += len(user_ids)
     return mails
@@ -59,7 +59,7 @@ async def read_low_balance(connection: Connection, user_id: int, account_id: int
         """,
         user_id,
         account_id,
-        list(TOLD_ROLES),
+        list(NOTIFIED_ROLES),
     )
     return None if row is None else LowBalance(**row)
 

@@ -1,26 +1,26 @@
-"""Group accounts: administrators make them, give them other names, close and open them; they and finance say who is told when one holds little."""
+"""Funding accounts: administrators create, rename, close and open them; they and finance set who is notified of a low balance."""
 
 from __future__ import annotations
-
-from typing import Any
 
 from starlette.responses import Response
 
 from largesse.base.errors import InvalidRequest
 from largesse.base.i18n.templates import text
 from largesse.customers.roles import Right
-from largesse.ledger.accounts import SeenAccount, find_seen_account, list_seen_accounts
-from largesse.ledger.group_accounts import (
+from largesse.ledger.accounts import (
     LONGEST_NAME,
     MOST_ACCOUNTS,
+    MOST_WATCHERS,
     AccountRefused,
     Why,
-    add_account,
     close_account,
+    create_account,
     open_account,
     rename_account,
+    watch_balance,
 )
-from largesse.ledger.low_balance import MOST_TOLD, Watch, find_watch, list_readers, set_watch
+from largesse.ledger.low_balance_store import Watch, find_watch, list_watchers
+from largesse.ledger.store import SeenAccount, find_seen_account, list_seen_accounts
 from largesse.web.console.context import RequestContext, typed_amount
 
 _SAID = {
@@ -35,120 +35,98 @@ _SAID = {
 _WHO = text("Choose who is told, at most %(most)s people.")
 
 
-async def ask_account(context: RequestContext) -> Response:
-    """The form for a new one."""
-    return await _asked(context)
+async def ask(context: RequestContext) -> Response:
+    """Shows the form for a new account."""
+    return await _show_new(context)
 
 
 async def create(context: RequestContext) -> Response:
-    """Makes one, and goes to its page."""
-    form, person = context.form, context.person
+    """Creates an account."""
+    form = context.form
     name = form.text("name", LONGEST_NAME)
     currency = form.choice("currency", await _currencies(context))
     if form.errors:
-        return await _asked(context)
+        return await _show_new(context)
     try:
-        async with context.writing() as connection:
-            await add_account(
-                connection,
-                context.acting,
-                customer_id=person.customer_id,
-                environment=person.environment,
-                currency=currency,
-                name=name,
-            )
+        await create_account(context.actor, currency=currency, name=name)
     except AccountRefused as refused:
         form.error("name", context.say(_SAID[refused.why], most=MOST_ACCOUNTS))
-        return await _asked(context)
+        return await _show_new(context)
     return context.see("/app/funding", context.say("%(name)s was made. Top it up, or move money to it.", name=name))
 
 
 async def show(context: RequestContext) -> Response:
-    """What can be changed about one. Raises NotFound."""
-    return await _shown(context, await _account(context))
+    """Shows what can be changed about an account. Raises NotFound."""
+    return await _show(context, await _account(context))
 
 
 async def rename(context: RequestContext) -> Response:
-    """Gives it another name. Raises NotFound."""
+    """Renames an account. Raises NotFound."""
     account = await _account(context)
     name = context.form.text("name", LONGEST_NAME)
     if not context.form.errors:
         try:
-            async with context.writing() as connection:
-                await rename_account(connection, context.acting, name=name, **_named(context))
+            await rename_account(context.actor, account.id, name)
         except AccountRefused as refused:
             context.form.error("name", context.say(_SAID[refused.why]))
     if context.form.errors:
-        return await _shown(context, account)
+        return await _show(context, account)
     return context.see("/app/funding", context.say("It is called %(name)s now.", name=name))
 
 
 async def close(context: RequestContext) -> Response:
-    """Closes it, where it holds nothing. Raises NotFound."""
+    """Closes an account that holds nothing. Raises NotFound."""
     account = await _account(context)
     try:
-        async with context.writing() as connection:
-            await close_account(connection, context.acting, **_named(context))
+        await close_account(context.actor, account.id)
     except AccountRefused as refused:
         return context.see(f"/app/funding/{account.id}/account", context.say(_SAID[refused.why]))
     return context.see("/app/funding", context.say("%(name)s is closed.", name=account.name))
 
 
 async def reopen(context: RequestContext) -> Response:
-    """Opens a closed one again. Raises NotFound."""
+    """Opens a closed account. Raises NotFound."""
     account = await _account(context)
     try:
-        async with context.writing() as connection:
-            await open_account(connection, context.acting, **_named(context))
+        await open_account(context.actor, account.id)
     except AccountRefused as refused:
         return context.see(f"/app/funding/{account.id}/account", context.say(_SAID[refused.why]))
     return context.see("/app/funding", context.say("%(name)s is open again.", name=account.name))
 
 
-async def watch(context: RequestContext) -> Response:
-    """Says who is told when it holds less than an amount, or that nobody is. Raises NotFound."""
+async def set_watch(context: RequestContext) -> Response:
+    """Sets who is notified when the balance falls below an amount, if anybody. Raises NotFound."""
     account, form = await _account(context), context.form
-    wanted = None
+    watch = None
     if form["off"] != "yes":
         below_minor = typed_amount(context, "below", account.currency)
-        wanted = Watch(below_minor, tuple(sorted(set(form.numbers("who")))))
+        watch = Watch(below_minor, tuple(sorted(set(form.numbers("who")))))
     try:
         if not form.errors:
-            async with context.writing() as connection:
-                await set_watch(connection, context.acting, watch=wanted, **_named(context))
+            await watch_balance(context.actor, account.id, watch)
     except InvalidRequest:
-        form.error("who", context.say(_WHO, most=MOST_TOLD))
+        form.error("who", context.say(_WHO, most=MOST_WATCHERS))
     if form.errors:
-        return await _shown(context, account)
+        return await _show(context, account)
     return context.see(f"/app/funding/{account.id}/account", context.say("Saved."))
 
 
-async def _shown(context: RequestContext, account: SeenAccount) -> Response:
+async def _show(context: RequestContext, account: SeenAccount) -> Response:
     person = context.person
     async with context.database.connection(person.scope) as connection:
         watched = await find_watch(connection, person.customer_id, account.id)
-        readers = await list_readers(connection, person.customer_id)
+        watchers = await list_watchers(connection, person.customer_id)
     below = "" if watched is None else context.language.typed(watched.below_minor, account.currency)
     return context.page(
         "account.html",
         status=422 if context.form.errors else 200,
         account=account,
         below=below,
-        told=context.form.all("who") or [str(one) for one in (watched.user_ids if watched else ())],
+        chosen=context.form.all("who") or [str(one) for one in (watched.user_ids if watched else ())],
         is_watched=watched is not None,
-        readers=readers,
+        watchers=watchers,
         may_manage=person.may(Right.SETTINGS),
     )
-
-
-def _named(context: RequestContext) -> dict[str, Any]:
-    """Which account the address names, as the rules ask for it."""
-    person = context.person
-    return {
-        "customer_id": person.customer_id,
-        "environment": person.environment,
-        "account_id": context.number("account"),
-    }
 
 
 async def _account(context: RequestContext) -> SeenAccount:
@@ -164,7 +142,7 @@ async def _currencies(context: RequestContext) -> list[str]:
         return [row["code"] for row in await connection.fetch("SELECT code FROM currencies ORDER BY code")]
 
 
-async def _asked(context: RequestContext) -> Response:
+async def _show_new(context: RequestContext) -> Response:
     person = context.person
     async with context.database.connection(person.scope) as connection:
         accounts = await list_seen_accounts(connection, person.customer_id, person.environment, user_id=None)

@@ -13,7 +13,6 @@ from largesse.base.i18n.templates import text
 from largesse.base.money import to_decimal
 from largesse.customers.roles import Reach, Right
 from largesse.db.pool import Connection
-from largesse.ledger.accounts import SeenAccount, find_seen_account, list_seen_accounts
 from largesse.ledger.receivables import list_amounts_due
 from largesse.ledger.statements import (
     Statement,
@@ -23,7 +22,9 @@ from largesse.ledger.statements import (
     statement_entries,
     statement_page,
 )
-from largesse.ledger.top_ups import list_top_ups, spelled_reference
+from largesse.ledger.store import SeenAccount, find_seen_account, list_seen_accounts
+from largesse.ledger.top_ups_store import list_top_ups
+from largesse.ledger.transfer_references import spelled_reference
 from largesse.ledger.verification import prove
 from largesse.orders.lookup import references_of
 from largesse.orders.marks import read_digests

@@ -13,9 +13,9 @@ from starlette.responses import Response
 from largesse.base import clock
 from largesse.customers.roles import Right
 from largesse.db.pool import Connection
-from largesse.ledger.accounts import SeenAccount, list_seen_accounts
 from largesse.ledger.statements import DAYS, read_history
-from largesse.ledger.top_ups import list_top_ups
+from largesse.ledger.store import SeenAccount, list_seen_accounts
+from largesse.ledger.top_ups_store import list_top_ups
 from largesse.reports.filters import Added, OrderFilter, add_up
 from largesse.reports.listing import OrderPage, list_page
 from largesse.reports.sums import OrderState

@@ -16,10 +16,10 @@ from largesse.customers.authenticator import person_calls
 from largesse.customers.principal import Principal
 from largesse.customers.roles import Reach, Right
 from largesse.db.pool import Connection, Row
-from largesse.ledger.accounts import list_seen_accounts
 from largesse.ledger.payment_sources import OnInvoice, payment_source
 from largesse.ledger.posting import find_own_accounts
 from largesse.ledger.statements import order_entries
+from largesse.ledger.store import list_seen_accounts
 from largesse.mail.order_mail import RecipientDelivery, list_order_deliveries
 from largesse.mail.resending import RESENT_TO_ALL_AFTER_H, correct_address, count_unclaimed, resend, resend_unclaimed
 from largesse.orders.cancelling import cancel_order

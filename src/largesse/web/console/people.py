@@ -23,7 +23,7 @@ from largesse.customers.principal import ADMIN
 from largesse.customers.roles import ROLES
 from largesse.db.pool import Connection
 from largesse.jobs.outbox import mail_invitation
-from largesse.ledger.access import Holder, list_assignable, take_all_accounts
+from largesse.ledger.store import Holder, list_assignable, take_all_accounts
 from largesse.web.console.context import RequestContext
 from largesse.web.console.form import Choice, Email, Text
 from largesse.web.console.service_accounts import assign_to
@@ -148,7 +148,7 @@ async def assign(context: RequestContext) -> Response:
     """Says which funding accounts somebody may use whose role has them use some alone. Raises NotFound."""
     colleague = await _colleague(context)
     here = f"/app/people/{colleague.id}"
-    await assign_to(context, Holder.PERSON, colleague.id, colleague.email)
+    await assign_to(context, Holder.PERSON, colleague.id)
     said = context.say("The accounts that %(name)s may use are changed, from now on.", name=colleague.name)
     return context.see(here, said)
 

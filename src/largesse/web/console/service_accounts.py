@@ -17,8 +17,9 @@ from largesse.customers.service_accounts import (
     switch_service_account,
 )
 from largesse.db.pool import Connection
-from largesse.ledger.access import Holder, assign_accounts, list_assignable
+from largesse.ledger.accounts import assign_accounts
 from largesse.ledger.statements import month_of
+from largesse.ledger.store import Holder, list_assignable
 from largesse.orders.spending import read_spent_today
 from largesse.reports.filters import Added, GroupFilter, OrderFilter, add_up
 from largesse.web.console.context import RequestContext, typed_amount
@@ -45,20 +46,15 @@ async def limit(context: RequestContext) -> Response:
 async def assign(context: RequestContext) -> Response:
     """Sets which funding accounts a service account may use. Raises NotFound."""
     account = await _account(context)
-    await assign_to(context, Holder.SERVICE_ACCOUNT, account.id, f"service account {account.id}")
+    await assign_to(context, Holder.SERVICE_ACCOUNT, account.id)
     done = context.say("The accounts that %(name)s may use are changed, from now on.", name=account.name)
     return context.see(f"/app/service-accounts/{account.id}", done)
 
 
-async def assign_to(context: RequestContext, holder: Holder, holder_id: int, subject: str) -> None:
+async def assign_to(context: RequestContext, holder: Holder, holder_id: int) -> None:
     """Makes the accounts of the form those that somebody may use, beside those open to all. Raises NotFound."""
-    person = context.person
-    given = [Whole().read(one) or 0 for one in context.form.all("may_use")]
-    async with context.writing() as connection:
-        done = await assign_accounts(connection, holder, person.customer_id, person.environment, holder_id, given)
-        if done.before != done.after:
-            before, after = {"accounts": done.before}, {"accounts": done.after}
-            await context.record(connection, "account.assigned", subject, before=before, after=after)
+    account_ids = [Whole().read(one) or 0 for one in context.form.all("may_use")]
+    await assign_accounts(context.actor, holder, holder_id, account_ids)
 
 
 def _amount(context: RequestContext, name: str, currency: str) -> int | None:

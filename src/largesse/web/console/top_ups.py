@@ -1,4 +1,4 @@
-"""Top-ups: asked for with an amount, paid by a transfer with a reference, cancelled while they wait."""
+"""Top-ups: requested with an amount, paid by a transfer with a reference, cancelled while they wait."""
 
 from __future__ import annotations
 
@@ -7,16 +7,10 @@ from starlette.responses import Response
 from largesse.base.errors import InvalidRequest
 from largesse.base.i18n.templates import text
 from largesse.customers.roles import Right
-from largesse.ledger.accounts import SeenAccount, find_seen_account, list_seen_accounts
-from largesse.ledger.top_ups import (
-    MAX_WAITING,
-    TopUp,
-    cancel_top_up,
-    find_top_up,
-    list_top_ups,
-    request_top_up,
-    spelled_reference,
-)
+from largesse.ledger.store import SeenAccount, find_seen_account, list_seen_accounts
+from largesse.ledger.top_ups import MAX_WAITING, cancel_top_up, request_top_up
+from largesse.ledger.top_ups_store import TopUp, find_top_up, list_top_ups
+from largesse.ledger.transfer_references import spelled_reference
 from largesse.web.console.context import RequestContext, typed_amount
 from largesse.web.console.funding import sees_own_of
 
@@ -31,40 +25,31 @@ _CREDITED = text("The money has come: this top-up is credited and cannot be canc
 
 
 async def ask(context: RequestContext) -> Response:
-    """The form that asks for one."""
-    return await _asked(context)
+    """Shows the form that requests a top-up."""
+    return await _show_form(context)
 
 
 async def request(context: RequestContext) -> Response:
-    """Asks for one, and goes to how it is paid."""
-    form, person = context.form, context.person
+    """Requests a top-up, and shows how to pay it."""
+    form = context.form
     accounts = await _open_accounts(context)
     account = next(
         (one for one in accounts if str(one.id) == form.choice("account", [str(o.id) for o in accounts])), None
     )
     amount_minor = 0 if account is None else typed_amount(context, "amount", account.currency)
     if form.errors or account is None:
-        return await _asked(context, status=422)
+        return await _show_form(context, status=422)
     try:
-        async with context.writing() as connection:
-            made = await request_top_up(
-                connection,
-                context.acting,
-                customer_id=person.customer_id,
-                environment=person.environment,
-                account_id=account.id,
-                amount_minor=amount_minor,
-                requested_by=person.user_id,
-            )
+        top_up = await request_top_up(context.actor, account.id, amount_minor)
     except InvalidRequest:
         form.error("amount", context.say(_TOO_MANY, most=MAX_WAITING))
-        return await _asked(context, status=422)
-    return context.see(f"/app/funding/top-ups/{made.reference}")
+        return await _show_form(context, status=422)
+    return context.see(f"/app/funding/top-ups/{top_up.reference}")
 
 
 async def show(context: RequestContext) -> Response:
-    """How it is paid, as a page to print, and what has become of it. Raises NotFound."""
-    found = await _found(context)
+    """Shows how to pay a top-up, as a page to print, and its state. Raises NotFound."""
+    found = await _find(context)
     kind, word = STATES[found.state]
     return context.page(
         "top_up.html",
@@ -78,7 +63,7 @@ async def show(context: RequestContext) -> Response:
 
 
 async def list_all(context: RequestContext) -> Response:
-    """All of the customer's, the newest first."""
+    """Lists the customer's top-ups, newest first."""
     person = context.person
     async with context.database.connection(person.scope) as connection:
         found = await list_top_ups(connection, person.customer_id, person.environment)
@@ -90,14 +75,12 @@ async def list_all(context: RequestContext) -> Response:
 
 
 async def cancel(context: RequestContext) -> Response:
-    """Cancels one that waits. Raises NotFound."""
-    found = await _found(context)
-    person = context.person
+    """Cancels a waiting top-up. Raises NotFound."""
+    top_up = await _find(context)
     try:
-        async with context.writing() as connection:
-            await cancel_top_up(connection, context.acting, person.customer_id, person.environment, found.reference)
+        await cancel_top_up(context.actor, top_up.reference)
     except InvalidRequest:
-        return context.see(f"/app/funding/top-ups/{found.reference}", context.say(_CREDITED))
+        return context.see(f"/app/funding/top-ups/{top_up.reference}", context.say(_CREDITED))
     return context.see("/app/funding", context.say("The top-up was cancelled. Do not pay it any more."))
 
 
@@ -118,8 +101,8 @@ async def _open_accounts(context: RequestContext) -> list[SeenAccount]:
     return [account for account in await _accounts(context) if not account.is_closed]
 
 
-async def _found(context: RequestContext) -> TopUp:
-    """The one that the address names, where the person may see its account. Raises NotFound."""
+async def _find(context: RequestContext) -> TopUp:
+    """Returns the top-up of the path. Raises NotFound, also if the person may not see its account."""
     person = context.person
     async with context.database.connection(person.scope) as connection:
         found = await find_top_up(
@@ -131,7 +114,7 @@ async def _found(context: RequestContext) -> TopUp:
     return found
 
 
-async def _asked(context: RequestContext, *, status: int = 200) -> Response:
+async def _show_form(context: RequestContext, *, status: int = 200) -> Response:
     accounts = await _open_accounts(context)
     choices = [(str(one.id), f"{one.name} ({one.currency})") for one in accounts]
     return context.page("ask_top_up.html", status=status, choices=choices, chosen=context.query("account"))

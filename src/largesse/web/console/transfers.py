@@ -1,4 +1,4 @@
-"""Moving money between two accounts: asked for, shown with what both hold then, and done once."""
+"""Transfers between two accounts: the form, a preview with both balances afterwards, and the transfer, made once."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from starlette.responses import Response
 
 from largesse.base.errors import InsufficientBalance, InvalidRequest, NotFound
 from largesse.base.i18n.templates import text
-from largesse.ledger.accounts import SeenAccount, list_seen_accounts
+from largesse.ledger.store import SeenAccount, list_seen_accounts
 from largesse.ledger.transfers import transfer
 from largesse.web.console.context import RequestContext, typed_amount
 from largesse.web.console.form import Form
@@ -20,8 +20,8 @@ _CHANGED = text("The accounts have changed meanwhile. Look at them, and try agai
 
 
 @dataclass(frozen=True, slots=True)
-class _Wanted:
-    """A transfer that can be made, as far as can be seen."""
+class _Checked:
+    """A transfer that passes every check of the form."""
 
     source: SeenAccount
     target: SeenAccount
@@ -29,34 +29,26 @@ class _Wanted:
 
 
 async def ask(context: RequestContext) -> Response:
-    """The form; once it is filled in, what both accounts hold afterwards, and the button that moves the money."""
+    """Shows the form; once it is filled in, also both balances after the transfer and the button that makes it."""
     context.form = context.form_of_address
     accounts = await _accounts(context)
-    wanted = _read(context, accounts) if context.query("amount") or context.query("to") else None
-    return _shown(context, accounts, wanted)
+    checked = _read(context, accounts) if context.query("amount") or context.query("to") else None
+    return _show(context, accounts, checked)
 
 
 async def make(context: RequestContext) -> Response:
-    """Moves the money, and goes back to the accounts."""
-    accounts, person = await _accounts(context), context.person
-    wanted = _read(context, accounts)
-    if wanted is None:
-        return _shown(context, accounts, None)
+    """Makes the transfer, and goes back to the accounts."""
+    accounts = await _accounts(context)
+    checked = _read(context, accounts)
+    if checked is None:
+        return _show(context, accounts, None)
     try:
-        async with context.writing() as connection:
-            made = await transfer(
-                connection,
-                context.acting,
-                customer_id=person.customer_id,
-                environment=person.environment,
-                from_id=wanted.source.id,
-                to_id=wanted.target.id,
-                amount_minor=wanted.amount_minor,
-                made_by=person.user_id,
-            )
+        made = await transfer(
+            context.actor, from_id=checked.source.id, to_id=checked.target.id, amount_minor=checked.amount_minor
+        )
     except (InsufficientBalance, InvalidRequest, NotFound):
         context.form.error("amount", context.say(_CHANGED))
-        return _shown(context, await _accounts(context), None)
+        return _show(context, await _accounts(context), None)
     said = context.say(
         "%(amount)s went from %(source)s to %(target)s.",
         amount=context.language.amount(made.amount_minor, made.currency),
@@ -72,8 +64,8 @@ async def _accounts(context: RequestContext) -> list[SeenAccount]:
         return await list_seen_accounts(connection, person.customer_id, person.environment, user_id=None)
 
 
-def _read(context: RequestContext, accounts: list[SeenAccount]) -> _Wanted | None:
-    """What was asked for; None, with what is wrong noted, where it cannot be."""
+def _read(context: RequestContext, accounts: list[SeenAccount]) -> _Checked | None:
+    """Returns the transfer of the form; None, with the errors noted in the form, if it cannot be made."""
     form = context.form
     source = _chosen(form, "from", _sources(accounts))
     target = _chosen(form, "to", _targets(accounts))
@@ -91,7 +83,7 @@ def _read(context: RequestContext, accounts: list[SeenAccount]) -> _Wanted | Non
         form.error("amount", context.say(_CHANGED))
     if form.errors or source is None or target is None:
         return None
-    return _Wanted(source, target, amount_minor)
+    return _Checked(source, target, amount_minor)
 
 
 def _chosen(form: Form, name: str, offered: list[SeenAccount]) -> SeenAccount | None:
@@ -100,7 +92,7 @@ def _chosen(form: Form, name: str, offered: list[SeenAccount]) -> SeenAccount | 
 
 
 def _sources(accounts: list[SeenAccount]) -> list[SeenAccount]:
-    """What a closed account still got back may be moved out."""
+    """Returns the accounts that hold money. Refunds to a closed one can be moved out."""
     return [one for one in accounts if one.balance_minor]
 
 
@@ -108,7 +100,7 @@ def _targets(accounts: list[SeenAccount]) -> list[SeenAccount]:
     return [one for one in accounts if not one.is_closed]
 
 
-def _shown(context: RequestContext, accounts: list[SeenAccount], wanted: _Wanted | None) -> Response:
+def _show(context: RequestContext, accounts: list[SeenAccount], checked: _Checked | None) -> Response:
     def choices(offered: list[SeenAccount]) -> list[tuple[str, str]]:
         return [
             (str(one.id), f"{one.name} ({context.language.amount(one.balance_minor, one.currency)})") for one in offered
@@ -119,5 +111,5 @@ def _shown(context: RequestContext, accounts: list[SeenAccount], wanted: _Wanted
         status=422 if context.form.errors else 200,
         sources=choices(_sources(accounts)),
         targets=choices(_targets(accounts)),
-        wanted=wanted,
+        checked=checked,
     )

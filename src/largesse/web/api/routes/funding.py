@@ -9,8 +9,8 @@ from msgspec import Meta
 
 from largesse.base.money import label, to_number
 from largesse.customers.restrictions import READ
-from largesse.ledger.accounts import FundingAccount, list_funding_accounts
 from largesse.ledger.payment_sources import names_account
+from largesse.ledger.store import FundingAccount, list_funding_accounts
 from largesse.web.api.operation import Call, Operation
 from largesse.web.kit.replies import Reply, encode_json
 from largesse.web.kit.services import Services

@@ -8,8 +8,8 @@ from starlette.responses import Response
 
 from largesse.base.i18n.templates import text
 from largesse.base.text import unfit_key
-from largesse.ledger.accounts import list_funding_accounts
 from largesse.ledger.payment_sources import names_account
+from largesse.ledger.store import list_funding_accounts
 from largesse.orders.request import MAX_REFERENCE
 from largesse.web.console.context import RequestContext
 from largesse.web.console.send.opening import Open, change, chosen, open_draft, step

@@ -20,7 +20,7 @@ from largesse.base.i18n.templates import text
 from largesse.customers.customer_store import confirmed_above
 from largesse.drafts.checking import Checked
 from largesse.drafts.model import PriceLines, price_lines
-from largesse.ledger.accounts import list_funding_accounts
+from largesse.ledger.store import list_funding_accounts
 from largesse.orders.order import Order
 from largesse.orders.quoter import Quote
 from largesse.web.console.context import RequestContext

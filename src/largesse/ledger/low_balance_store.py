@@ -1,0 +1,109 @@
+"""SQL of low balances: at which balance of an account somebody is notified, once until it has risen again.
+
+Orders know nothing of it. The worker compares balances from time to time, in one statement over the watched accounts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from largesse.db.pool import Connection
+from largesse.db.shard_groups import Customers, list_shard_groups
+from largesse.db.sharding import arguments, within
+from largesse.db.statements import insert
+
+NOTIFIED_ROLES = ("admin", "finance")
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """The balance, in minor units, below which these users are notified."""
+
+    below_minor: int
+    user_ids: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Watcher:
+    """A person who may be notified of a low balance."""
+
+    id: int
+    name: str
+    email: str
+
+
+async def list_watchers(connection: Connection, customer_id: int) -> list[Watcher]:
+    """Returns the people of a customer who may be notified of a low balance, by name."""
+    rows = await connection.fetch(
+        """
+        SELECT id, name, email FROM users
+        WHERE customer_id = $1 AND is_active AND role = ANY($2::text[]) ORDER BY lower(name), id
+        """,
+        customer_id,
+        list(NOTIFIED_ROLES),
+    )
+    return [Watcher(**row) for row in rows]
+
+
+async def find_watch(connection: Connection, customer_id: int, account_id: int) -> Watch | None:
+    """Returns how an account is watched, or None."""
+    row = await connection.fetchrow(
+        """
+        SELECT w.below_minor, ARRAY(
+            SELECT user_id FROM account_watchers x
+            WHERE x.customer_id = w.customer_id AND x.account_id = w.account_id ORDER BY user_id) AS user_ids
+        FROM account_watches w WHERE w.customer_id = $1 AND w.account_id = $2
+        """,
+        customer_id,
+        account_id,
+    )
+    return None if row is None else Watch(row["below_minor"], tuple(row["user_ids"]))
+
+
+async def save_watch(
+    connection: Connection, customer_id: int, account_id: int, watch: Watch | None, balance_minor: int
+) -> None:
+    """Replaces how an account with that balance is watched; None ends it."""
+    own = customer_id, account_id
+    await connection.execute("DELETE FROM account_watchers WHERE customer_id = $1 AND account_id = $2", *own)
+    if watch is None:
+        await connection.execute("DELETE FROM account_watches WHERE customer_id = $1 AND account_id = $2", *own)
+        return
+    await connection.execute(
+        """
+        INSERT INTO account_watches (customer_id, account_id, below_minor, is_low) VALUES ($1, $2, $3, $4)
+        ON CONFLICT (customer_id, account_id) DO UPDATE SET below_minor = excluded.below_minor, is_low = excluded.is_low
+        """,
+        *own,
+        watch.below_minor,
+        balance_minor < watch.below_minor,
+    )
+    rows = [(*own, user_id) for user_id in sorted(set(watch.user_ids))]
+    await insert(connection, "INSERT INTO account_watchers (customer_id, account_id, user_id)", rows)
+
+
+# Of the customers in $1, those who have any account watched.
+CUSTOMERS_WATCHING = "SELECT DISTINCT customer_id FROM account_watches WHERE customer_id = ANY($1::int[])"
+
+
+async def mark_low_balances(connection: Connection, customers: Customers = None) -> list[tuple[int, int, list[int]]]:
+    """Marks which watched accounts are low now, and returns those that have fallen since the last call: customer, account, user ids.
+
+    Of these customers, or of all. The commit says that the users were notified: of two calls at once, only one gets an account.
+    """
+    fallen = []
+    for group in await list_shard_groups(connection, customers):
+        rows = await connection.fetch(
+            f"""
+            UPDATE account_watches w SET is_low = a.balance_minor < w.below_minor FROM accounts a
+            WHERE a.customer_id = w.customer_id AND a.id = w.account_id AND w.is_low <> (a.balance_minor < w.below_minor)
+              {within("w.customer_id", "$1", group)} {within("a.customer_id", "$1", group)}
+            RETURNING w.customer_id, w.account_id, w.is_low AND a.closed_at IS NULL AS has_fallen, ARRAY(
+                SELECT user_id FROM account_watchers x
+                WHERE x.customer_id = w.customer_id AND x.account_id = w.account_id
+                {within("x.customer_id", "$1", group)} ORDER BY user_id) AS user_ids
+            """,  # noqa: S608 - a placeholder
+            *arguments(group),
+        )
+        fallen += [(row["customer_id"], row["account_id"], row["user_ids"]) for row in rows if row["has_fallen"]]
+    return sorted(fallen)
