@@ -1,4 +1,4 @@
-"""The rooms below web know nothing of what callers send and get: they have no shapes of JSON."""
+"""The rooms below web know nothing of what callers send and get, but for an order: they have no other shapes of JSON."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def test_there_is_something_to_read() -> None:
 
 
 def test_no_room_below_web_has_shapes_of_json() -> None:
-    found = {str(path.relative_to(PACKAGE)): list(shapes(ast.parse(path.read_text()))) for path in FILES}
-    assert not {path: shaped for path, shaped in found.items() if shaped}
+    found = {str(path.relative_to(PACKAGE)) for path in FILES if list(shapes(ast.parse(path.read_text())))}
+    assert found == SHAPES_OF_ORDERS
 
 
 def test_no_rule_names_a_member_as_callers_spell_it() -> None:
@@ -64,6 +64,14 @@ def raised(tree: ast.AST) -> Iterator[str]:
                 )
 
 
+# What callers send and get of an order is declared once, with the rules on it: a twin in web would be the eighth shape of an order.
+SHAPES_OF_ORDERS = {
+    "lines/codes.py",
+    "orders/lookup.py",
+    "orders/order.py",
+    "orders/recipients.py",
+    "orders/request.py",
+}
 # What reads or writes JSON below web, none of it for callers.
 JSON_OF_OURS = {
     "audit/service.py",  # columns of JSON
@@ -82,8 +90,8 @@ JSON_OF_OURS = {
     "customers/customer_store.py",  # a column of JSON
     "customers/restrictions.py",  # a column of JSON
     "orders/quotes.py",  # what is hashed
-    "orders/new_rows.py",  # the event that goes with an order
-    "orders/store.py",  # rows on their way to a statement
+    "orders/request.py",  # members whose type depends on the rest of the request
+    "orders/store.py",  # rows on their way to a statement, and the event that goes with an order
     "customers/passkeys.py",  # what a browser's passkey is asked, and what it answers
     "reports/store.py",  # rows on their way to a statement
 }

@@ -21,7 +21,7 @@ from largesse.lines.attempts import Attempt
 from largesse.lines.claiming import Outcome
 from largesse.lines.states import LineKey
 from largesse.mail.resending import resend, resend_unclaimed
-from largesse.orders.cancelling import cancel_order
+from largesse.orders.acts import cancel_order
 
 CUSTOMER = 1
 SCOPE = for_customer(CUSTOMER, "production")

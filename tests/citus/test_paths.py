@@ -15,9 +15,8 @@ from largesse.db.scope import for_customer
 from largesse.lines.attempts import Attempt
 from largesse.lines.claiming import Outcome
 from largesse.lines.codes import draw_codes
-from largesse.orders.cancelling import cancel_order
+from largesse.orders.acts import cancel_order, read_order
 from largesse.orders.listing import OrderLists
-from largesse.orders.lookup import read_order
 
 WRITES_AND_READS = ("SELECT", "INSERT", "UPDATE", "DELETE", "WITH")
 # What a node is asked for: its port, and how it goes about it. Only what it does with rows of customers, as the others are everywhere.

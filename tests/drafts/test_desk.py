@@ -35,8 +35,7 @@ from largesse.drafts.store import (
 )
 from largesse.drafts.text_sheet import read_text_sheet
 from largesse.jobs.housekeeping import prune
-from largesse.orders.cancelling import cancel_order
-from largesse.orders.lookup import read_order
+from largesse.orders.acts import cancel_order, read_order
 from largesse.verify.audit import audit
 
 
@@ -88,7 +87,7 @@ async def test_twenty_under_other_references_are_one_order_too(house: House) -> 
 
     async def send() -> str:
         asked = msgspec.structs.replace(draft.to_request(recipients), external_reference=f"own-{next(names)}")
-        return (await house.services.orders.send(caller, asked)).order.reference
+        return (await house.services.orders.send(caller, asked, reference=draft.id)).reference
 
     outcomes = await at_once(20, send)
 

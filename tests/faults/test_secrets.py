@@ -20,7 +20,7 @@ import pytest
 from largesse.base.settings import load_settings
 from largesse.db.embedded import EmbeddedServer
 from largesse.encryption.vault import Vault, load_vault
-from largesse.lines.codes import IssuedCode, open_code
+from largesse.lines.codes import DrawnCode, open_code
 
 CODES = 60
 # What six digits alone may well be.
@@ -156,7 +156,7 @@ class _database:  # noqa: N801 - used like a function
             self._server.release()
 
 
-async def _codes(connection: asyncpg.Connection, vault: Vault) -> list[IssuedCode]:
+async def _codes(connection: asyncpg.Connection, vault: Vault) -> list[DrawnCode]:
     """Every code there is, those that only mail tells included."""
     rows = await connection.fetch(
         "SELECT o.reference, l.number, l.sealed FROM lines l JOIN orders o ON o.id = l.order_id"
@@ -176,7 +176,7 @@ async def _dump(connection: asyncpg.Connection) -> str:
     return "\n".join([*parts, *texts])
 
 
-def _forms(codes: list[IssuedCode], vault: Vault) -> Iterator[str]:
+def _forms(codes: list[DrawnCode], vault: Vault) -> Iterator[str]:
     """How a code might be written down."""
     for code in codes:
         yield code.code_text

@@ -18,7 +18,7 @@ from largesse.customers.principal import Principal
 from largesse.db.pool import Database
 from largesse.db.scope import OPERATOR
 from largesse.encryption.vault import Vault
-from largesse.lines.codes import IssuedCode, SealedCodes, draw_codes
+from largesse.lines.codes import DrawnCode, SealedCodes, draw_codes
 from largesse.mail.fan_out import fan_out
 from largesse.mail.mailer import Mailer
 from largesse.mail.smtp import MailServer
@@ -173,7 +173,7 @@ class Office:
         wrapping_key: str = "confetti",
         due_in_s: float = 0.0,
         expiry_after_days: int | None = None,
-    ) -> tuple[str, list[IssuedCode]]:
+    ) -> tuple[str, list[DrawnCode]]:
         """Writes an order as placing one does; returns its reference and codes, in line order."""
         lines = [(address, name) for address, name, quantity in recipients for _ in range(quantity)]
         codes, customer_id = draw_codes(len(lines)), self.principal.customer_id

@@ -19,7 +19,7 @@ from largesse.mail.outcomes import Sent, record
 from largesse.mail.resending import resend
 from largesse.mail.smtp import MailServer
 from largesse.mail.transport import SmtpTransport
-from largesse.orders.cancelling import cancel_order
+from largesse.orders.acts import cancel_order
 
 SAM, KIM = "sam@example.com", "kim@example.com"
 

@@ -181,9 +181,9 @@ async def test_a_customer_waits_for_no_other(desk: Desk) -> None:
             await desk.waited_for(holder)
             for codes in (1, 100):
                 order = desk.order(codes=codes)
-                kept = msgspec.structs.replace(order.kept, customer_id=2, account_id=None)
+                row = msgspec.structs.replace(order.row, customer_id=2, account_id=None)
                 order = msgspec.structs.replace(
-                    order, principal=other, kept=kept, source=OnInvoice(), account_ids=accounts
+                    order, principal=other, row=row, source=OnInvoice(), account_ids=accounts
                 )
                 assert (await asyncio.wait_for(placer.place(order), 30)).order is order
             assert not waiting.done()

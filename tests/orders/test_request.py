@@ -12,11 +12,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from largesse.base.errors import InvalidRequest
+from largesse.customers.principal import Principal
 from largesse.orders.ids import is_reference, new_reference
 from largesse.orders.options import Options
-from largesse.orders.recipients import read_recipients
-from largesse.orders.request import MAX_REFERENCE, MAX_SOURCE, OrderSpec, read_reference, read_send, read_source
-from largesse.web.api.shapes.sending import Recipient, SendGift
+from largesse.orders.recipients import Recipient, read_recipients
+from largesse.orders.request import (
+    MAX_REFERENCE,
+    MAX_SOURCE,
+    OrderSpec,
+    SendGift,
+    read_reference,
+    read_send,
+    read_source,
+)
 
 NOW = datetime(2030, 1, 1, 12, tzinfo=UTC)
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
@@ -28,7 +36,8 @@ def read(plan: str = "pro", **members: Any) -> OrderSpec:
     for kept in members.keys() & {"send_at", "expiry_after_days"}:
         members[kept] = msgspec.Raw(msgspec.json.encode(members[kept]))
     body = SendGift(product_id=1, **members)
-    wanted = read_send(body.asked(plan), plan=plan, now=NOW)
+    principal = Principal(1, "production", 1, "Acme", plan, "balance", 1, "bot", True)
+    wanted = read_send(body, principal, NOW)
     steps = read_recipients(body.recipients or ())
     while True:
         try:

@@ -25,6 +25,7 @@ from largesse.db.scope import OPERATOR, for_customer
 from largesse.encryption.vault import Vault, load_vault
 from largesse.jobs.housekeeping import RETENTION
 from largesse.main import open_services
+from largesse.orders.request import SendCollection, SendGift, SendTemplate
 from largesse.seed.load import load_seed
 from largesse.seed.reading import demo_seed
 from largesse.verify.audit import CHECKS, RULES, audit, audit_snapshot
@@ -33,7 +34,6 @@ from largesse.verify.check import Progress
 from largesse.verify.orders import EVENTS_KEPT_DAYS
 from largesse.verify.reports import REPORTS
 from largesse.verify.rights import SCHEMA_IS_RELEASED
-from largesse.web.api.shapes.sending import SendCollection, SendGift, SendTemplate
 
 MASTER_KEY = "ab" * 32
 OTHER_KEY = "cd" * 32
@@ -71,7 +71,7 @@ async def fill(url: str) -> None:
             (acme, SendTemplate, {"templateId": templates["welcome"], "recipients": TWO, **gbp}),
         ):
             caller = await services.authenticator.authenticate(secret)
-            asked = msgspec.json.decode(msgspec.json.encode(body), type=kind).asked(caller.principal.plan)
+            asked = msgspec.json.decode(msgspec.json.encode(body), type=kind)
             await services.orders.send(caller, asked)
         acting = Acting(by_command("filled"), services.chains)
         for number in range(1, 6):

@@ -12,7 +12,6 @@ import msgspec
 
 from largesse.catalogue.model import Product
 from largesse.drafts.columns import Columns
-from largesse.orders.options import Options
 from largesse.orders.quoter import Quote
 from largesse.orders.recipients import OrderRecipient
 from largesse.orders.request import (
@@ -22,6 +21,7 @@ from largesse.orders.request import (
     ProductChoice,
     SendRequest,
     TemplateChoice,
+    send_request,
 )
 
 # What orders placed in the web application say they come from.
@@ -77,18 +77,18 @@ class Draft(msgspec.Struct, frozen=True):
         choice = content.choice
         assert choice is not None, "a request has a gift"
         is_batch = content.code_quantity is not None
-        return SendRequest(
-            choice=choice,
-            source=SOURCE,
-            recipients=() if is_batch else recipients,
+        return send_request(
+            choice,
+            content.send_at,
+            recipients=[] if is_batch else list(recipients),
             code_quantity=content.code_quantity,
-            options=Options(content.wrapping_key, content.from_name, content.message),
-            send_at=None if is_batch else content.send_at,
             account_id=content.account_id,
-            expiry_after_days=None,
+            source=SOURCE,
             external_reference=content.external_reference or self.id,
             quote=quote,
-            reference=self.id,
+            wrapping_key=content.wrapping_key,
+            from_name=content.from_name,
+            message=content.message,
         )
 
 

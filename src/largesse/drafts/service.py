@@ -25,10 +25,9 @@ from largesse.drafts.model import Draft, DraftContent
 from largesse.drafts.sheet import Sheet, SheetRefused
 from largesse.drafts.text_sheet import read_text_sheet
 from largesse.drafts.workbook import Workbooks, is_workbook
-from largesse.orders.faults import RequestFaults
 from largesse.orders.options import Options
 from largesse.orders.order import Gift, Order
-from largesse.orders.quoter import Quote, Quoter
+from largesse.orders.quoter import Quote, Quoter, RequestFaults
 from largesse.orders.request import read_send
 from largesse.orders.service import OrderService
 
@@ -161,8 +160,8 @@ class DraftService:
 
         Raises InvalidRequest if it cannot be sent.
         """
-        request = msgspec.structs.replace(draft.to_request(()), code_quantity=1, send_at=None, external_reference=None)
-        spec = read_send(request, plan=caller.principal.plan, now=caller.now)
+        request = msgspec.structs.replace(draft.to_request(()), code_quantity=1, external_reference=None)
+        spec = read_send(request, caller.principal, caller.now)
         gift, spec = await self._orders.find_gift(caller, request.choice, spec)
         return gift, spec.options
 
@@ -195,7 +194,8 @@ class DraftService:
         if checked.bad:
             raise InvalidRequest(f"`recipients` has {len(checked.bad)} rows that are wrong.")
         try:
-            await self._orders.send(caller, draft.to_request(checked.recipients, quote), check=check)
+            request = draft.to_request(checked.recipients, quote)
+            await self._orders.send(caller, request, reference=draft.id, check=check)
         except ReferenceUsed as used:
             if used.holder != draft.id:
                 raise

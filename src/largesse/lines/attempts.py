@@ -21,7 +21,7 @@ from largesse.base.throttle import Rate, network_of
 from largesse.db.pool import Connection, act_for, scope_of
 from largesse.db.scope import LOOKUP, for_customer
 from largesse.encryption.vault import DecryptionFailed, Vault
-from largesse.lines.codes import CODE_BYTES, CodeError, IssuedCode, SealedCodes, open_code, parse_code
+from largesse.lines.codes import CODE_BYTES, CodeError, DrawnCode, SealedCodes, open_code, parse_code
 from largesse.lines.states import Progress
 from largesse.lines.store import NO_LINE, Line, find_line, progress_from_row
 
@@ -123,7 +123,7 @@ class CodeChecker:
     def __init__(self, vault: Vault, environment: str) -> None:
         self._vault = vault
         self._environment = environment
-        (decoy,) = SealedCodes(vault, [IssuedCode(os.urandom(CODE_BYTES), 0)], _DECOY_REFERENCE)
+        (decoy,) = SealedCodes(vault, [DrawnCode(os.urandom(CODE_BYTES), 0)], _DECOY_REFERENCE)
         self._decoy = decoy.sealed
 
     async def examine(self, connection: Connection, attempt: Attempt) -> CheckedCode:

@@ -14,8 +14,10 @@ import asyncio
 import base64
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Annotated
 
 import msgspec
+from msgspec import Meta
 
 from largesse.encryption.vault import Vault
 
@@ -100,14 +102,14 @@ _DRAWN_BYTES = 4
 _FAIR_BELOW = (1 << 8 * _DRAWN_BYTES) // _PINS * _PINS
 
 
-class IssuedCode(msgspec.Struct, frozen=True, gc=False):
+class DrawnCode(msgspec.Struct, frozen=True, gc=False):
     """A code and its PIN in clear. Its repr shows neither: it could end in a log."""
 
     code: bytes
     pin: int
 
     def __repr__(self) -> str:
-        return "IssuedCode(…)"
+        return "DrawnCode(…)"
 
     @property
     def code_text(self) -> str:
@@ -127,12 +129,12 @@ class SealedCode(msgspec.Struct, frozen=True, gc=False):
     sealed: bytes
 
 
-def draw_codes(count: int) -> list[IssuedCode]:
+def draw_codes(count: int) -> list[DrawnCode]:
     """`count` new codes of 80 random bits with PINs of six digits, all from the system's generator."""
     width = CODE_BYTES + _DRAWN_BYTES
     random = os.urandom(count * width)
     return [
-        IssuedCode(random[at : at + CODE_BYTES], _pin(random[at + CODE_BYTES : at + width]))
+        DrawnCode(random[at : at + CODE_BYTES], _pin(random[at + CODE_BYTES : at + width]))
         for at in range(0, count * width, width)
     ]
 
@@ -140,7 +142,7 @@ def draw_codes(count: int) -> list[IssuedCode]:
 class SealedCodes:
     """The codes of an order, the first for line 1 or `first`, sealed as they are asked for: each time anew."""
 
-    def __init__(self, vault: Vault, codes: Sequence[IssuedCode], reference: str, *, first: int = 1) -> None:
+    def __init__(self, vault: Vault, codes: Sequence[DrawnCode], reference: str, *, first: int = 1) -> None:
         self._vault = vault
         self._codes = codes
         self._reference = reference
@@ -157,10 +159,10 @@ class SealedCodes:
             yield from map(SealedCode, lookups, self._vault.codes.seal_all(secrets))
 
 
-def open_code(vault: Vault, sealed: bytes, reference: str, number: int) -> IssuedCode:
+def open_code(vault: Vault, sealed: bytes, reference: str, number: int) -> DrawnCode:
     """What was sealed for the line `number` of the order `reference`. Raises SealBroken."""
     secret = vault.codes.open(sealed, _context(reference, number))
-    return IssuedCode(secret[:CODE_BYTES], int.from_bytes(secret[CODE_BYTES:], "big"))
+    return DrawnCode(secret[:CODE_BYTES], int.from_bytes(secret[CODE_BYTES:], "big"))
 
 
 def _pin(drawn: bytes) -> int:
@@ -174,40 +176,40 @@ def _context(reference: str, number: int) -> bytes:
     return f"line/{reference}/{number}".encode("ascii")
 
 
-class GivenCode(msgspec.Struct, frozen=True, gc=False):
-    """A code, its PIN and its claim link, in clear. Its repr shows none of them: it could end in a log."""
+class IssuedCode(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """An issued code in clear, with its PIN and its claim link. Its repr shows none of them, as it could end in a log."""
 
-    code: str
-    pin: str
-    redemption_url: str
+    code: Annotated[str, Meta(description="Entered by the recipient", examples=["0000-0000-0000-0000-0"])]
+    pin: Annotated[str, Meta(description="Six digits", examples=["000000"])]
+    redemption_url: Annotated[str, Meta(description="Shareable claim link")]
 
     def __repr__(self) -> str:
-        return "GivenCode(…)"
+        return "IssuedCode(…)"
 
 
 async def give_codes(
-    codes: Sequence[IssuedCode], vault: Vault, public_url: str, customer_id: int | None
-) -> list[GivenCode]:
+    codes: Sequence[DrawnCode], vault: Vault, public_url: str, customer_id: int | None
+) -> list[IssuedCode]:
     """Codes as they are given out, in their order; other requests get their turn in between.
 
     `customer_id` is whose they are where the links are to say so, as they do where customers are distributed over nodes: it is found there at once.
     """
-    given: list[GivenCode] = []
+    given: list[IssuedCode] = []
     for start in range(0, len(codes), CODES_AT_ONCE):
         if start:
             await asyncio.sleep(0)
         part = codes[start : start + CODES_AT_ONCE]
         links = claim_links(part, vault, public_url, customer_id)
-        given += [GivenCode(code.code_text, code.pin_text, link) for code, link in zip(part, links, strict=True)]
+        given += [IssuedCode(code.code_text, code.pin_text, link) for code, link in zip(part, links, strict=True)]
     return given
 
 
-def claim_link(code: IssuedCode, vault: Vault, public_url: str, customer_id: int | None = None) -> str:
+def claim_link(code: DrawnCode, vault: Vault, public_url: str, customer_id: int | None = None) -> str:
     """The address a recipient opens; it carries a token, not the code, and `customer_id` as `give_codes` has it."""
     return claim_links([code], vault, public_url, customer_id)[0]
 
 
-def claim_links(codes: Iterable[IssuedCode], vault: Vault, public_url: str, customer_id: int | None) -> list[str]:
+def claim_links(codes: Iterable[DrawnCode], vault: Vault, public_url: str, customer_id: int | None) -> list[str]:
     """`claim_link` of each code."""
     tokens = vault.token_all((code.code for code in codes), customer_id)
     return [f"{public_url}/claim/{token}" for token in tokens]

@@ -20,9 +20,9 @@ from largesse.lines.states import State
 from largesse.lines.store import readdress_lines
 from largesse.mail.messages import RANK_GAP_S, RANKED_TOGETHER
 from largesse.mail.order_mail import RecipientDelivery
+from largesse.orders.acts import record_resends
 from largesse.orders.lookup import find_own_order
 from largesse.orders.marks import changing_orders
-from largesse.orders.order_acts import record_resends
 from largesse.reports.updates import forget_recipient
 
 

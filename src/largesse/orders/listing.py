@@ -23,8 +23,8 @@ from largesse.db.shard_groups import Customers, list_shard_groups
 from largesse.db.sharding import arguments, at_node, within
 from largesse.events.kinds import OrderRecord
 from largesse.orders.ids import read_watermark
+from largesse.orders.order import RESPONSE_COLUMNS, order_record
 from largesse.orders.request import read_reference
-from largesse.orders.row import RESPONSE_COLUMNS, order_record
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,27 +1,22 @@
-"""An order by its reference, as far as the caller may know of it or decide over it.
-
-What was asked for with an order, so that whoever sends again can tell whether it was the same.
-
-Reading a placed order back by its reference.
-"""
+"""Orders by their reference, as far as the caller may see or change them, and the request that an order was placed with."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
+from msgspec import Meta
 
 from largesse.base.errors import NotFound
+from largesse.base.money import to_number
 from largesse.customers.access import is_own, require_own
 from largesse.customers.principal import Principal
-from largesse.customers.restrictions import CODES, require_scope
-from largesse.db.pool import Connection, Row, is_distributed
-from largesse.encryption.vault import Vault
-from largesse.lines.codes import CODES_AT_ONCE, IssuedCode, give_codes, open_code
+from largesse.db.pool import Connection, Row
 from largesse.orders.ids import is_reference
-from largesse.orders.order_acts import record_reading
-from largesse.orders.row import OrderRow, Receipt, order_row
+from largesse.orders.options import OPTIONS
+from largesse.orders.order import order_row
 
 
 async def find_order(connection: Connection, principal: Principal, reference: str) -> Row:
@@ -57,7 +52,15 @@ async def find_own_order(connection: Connection, principal: Principal, reference
     return order
 
 
-class RequestedRecipient(msgspec.Struct, frozen=True):
+if TYPE_CHECKING:
+    _RequestedOptions = msgspec.Struct
+else:
+    _RequestedOptions = msgspec.defstruct(
+        "_RequestedOptions", [(name, str | None) for name in OPTIONS], frozen=True, kw_only=True, rename="camel"
+    )
+
+
+class RequestedRecipient(msgspec.Struct, frozen=True, rename="camel"):
     """One address and name, and how many codes it got in all."""
 
     email: str
@@ -65,20 +68,51 @@ class RequestedRecipient(msgspec.Struct, frozen=True):
     quantity: int
 
 
-class OrderRequest(msgspec.Struct, frozen=True):
-    """What was asked for, as the order keeps it: with what a template or default filled in."""
+class OrderRequest(_RequestedOptions, frozen=True, kw_only=True, rename="camel"):
+    """The request that an order was placed with, in the members of a send body. Members left out hold the template's value or the default."""
 
-    order: OrderRow
-    is_own: bool  # whether it is the asker's to decide over
-    recipients: list[RequestedRecipient]  # in the order they were given; none of a code batch
+    reference: Annotated[str, Meta(description="The order's public key")]
+    is_own: Annotated[bool, Meta(description="Whether the key's service account placed it")]
+    product_id: int | None
+    collection_id: int | None
+    template_id: int | None
+    value: Annotated[float, Meta(description="Per-code face value", examples=[10.0])]
+    currency: Annotated[str, Meta(description="ISO currency code", examples=["GBP"])]
+    country: Annotated[str, Meta(description="ISO 3166-1 alpha-2", examples=["GB"])]
+    source: str
+    recipients: Annotated[
+        list[RequestedRecipient], Meta(description="In the order they were given; empty for a code batch")
+    ]
+    code_quantity: Annotated[int, Meta(description="Null when recipients were emailed")] | None
+    wrapping_key: str
+    send_at: Annotated[datetime, Meta(tz=True, description="Null when sent immediately")] | None
+    account_id: Annotated[int, Meta(description="Null when invoiced")] | None
+    expiry_after_days: Annotated[int, Meta(description="Null where it is left to the plan's policy")] | None
+    external_reference: str | None
 
 
 async def read_request(connection: Connection, principal: Principal, reference: str) -> OrderRequest:
-    """What the order was asked for with; no codes. Raises NotFound for an order of another customer or environment."""
+    """Returns the request of an order, without codes. Raises NotFound for an order of another customer or environment."""
     row = await find_order(connection, principal, reference)
     order = order_row(row)
-    own = is_own(principal, order.service_account_id, order.user_id)
-    return OrderRequest(order, own, [] if order.is_batch else await _recipients(connection, row))
+    return OrderRequest(
+        reference=order.reference,
+        is_own=is_own(principal, order.service_account_id, order.user_id),
+        product_id=order.product_id,
+        collection_id=order.collection_id,
+        template_id=order.template_id,
+        value=to_number(order.value_minor, order.currency),
+        currency=order.currency,
+        country=order.country,
+        source=order.source,
+        recipients=[] if order.is_batch else await _recipients(connection, row),
+        code_quantity=order.code_count if order.is_batch else None,
+        send_at=order.scheduled_for,
+        account_id=order.account_id,
+        expiry_after_days=order.expiry_after_days,
+        external_reference=order.external_reference,
+        **{name: getattr(order, name) for name in OPTIONS},
+    )
 
 
 async def _recipients(connection: Connection, order: Row) -> list[RequestedRecipient]:
@@ -91,44 +125,3 @@ async def _recipients(connection: Connection, order: Row) -> list[RequestedRecip
         order["id"],
     )
     return [RequestedRecipient(**row) for row in rows]
-
-
-async def read_order(
-    connection: Connection,
-    principal: Principal,
-    vault: Vault,
-    public_url: str,
-    reference: str,
-    *,
-    address: str | None = None,
-) -> Receipt:
-    """The receipt again, for whoever lost it.
-
-    Codes of a batch are given out again, to who decides over it alone, and that is recorded with `address`; call it inside a
-    transaction. Raises NotFound for an order of another customer or environment, OtherServiceAccount, and ScopeRequired
-    for a key that may not be given codes.
-    """
-    row = await find_order(connection, principal, reference)
-    codes: list[IssuedCode] = []
-    if row["delivery_mode"] == "manual":
-        require_own(principal, row["service_account_id"], row["user_id"], row["reference"])
-        require_scope(principal, CODES)
-        codes = await _read_codes(connection, vault, row)
-        await record_reading(connection, principal, address, row["id"])
-    whose = row["customer_id"] if is_distributed(connection) else None
-    return Receipt(order_row(row), await give_codes(codes, vault, public_url, whose))
-
-
-async def _read_codes(connection: Connection, vault: Vault, order: Row) -> list[IssuedCode]:
-    """The codes of an order, opened a part at a time: other requests get their turn in between."""
-    lines = await connection.fetch(
-        "SELECT number, sealed FROM lines WHERE customer_id = $1 AND order_id = $2 ORDER BY number",
-        order["customer_id"],
-        order["id"],
-    )
-    codes: list[IssuedCode] = []
-    for start in range(0, len(lines), CODES_AT_ONCE):
-        part = lines[start : start + CODES_AT_ONCE]
-        codes += [open_code(vault, line["sealed"], order["reference"], line["number"]) for line in part]
-        await asyncio.sleep(0)
-    return codes

@@ -16,9 +16,7 @@ import msgspec
 
 from largesse.db.pool import Connection, Row
 from largesse.encryption.chain import Chain, content
-from largesse.orders.new_rows import addressees
-from largesse.orders.order import Order
-from largesse.orders.row import COLUMNS, OrderRow, order_row
+from largesse.orders.order import COLUMNS, Order, OrderRow, order_row
 
 OrderKey = tuple[int, int]  # customer and id
 Addressee = tuple[str | None, str | None]  # address and name of a line
@@ -30,8 +28,8 @@ _CODES_AT_ONCE = 5_000
 
 def order_digest(chain: Chain, order: Order, at: datetime) -> str:
     """Returns the digest of an order that is placed at that time."""
-    recipients = list(addressees(order)) if order.recipients else []
-    return chain.digest(_content(order.kept, at, recipients)).hex()
+    recipients = list(order.addressees()) if order.recipients else []
+    return chain.digest(_content(order.row, at, recipients)).hex()
 
 
 async def read_digests(

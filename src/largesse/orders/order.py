@@ -1,20 +1,175 @@
-"""An order on its way to being placed, and what the caller gets back."""
+"""An order: on its way to being placed, as a row of `orders`, and as callers get it.
+
+The columns of `orders` are named here alone: what writes or reads the table takes their names from `OrderRow`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
+from itertools import chain, repeat
+from operator import attrgetter
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import msgspec
+from msgspec import Meta
+from msgspec.structs import astuple
 
+from largesse.base.money import to_number
 from largesse.customers.principal import Principal
+from largesse.db.pool import Connection, Row
 from largesse.db.scope import Scope, for_customers
+from largesse.db.statements import insert
+from largesse.events.kinds import ORDER_CREATED, OrderRecord
 from largesse.ledger.payment_sources import PaymentSource, payment_source
-from largesse.lines.codes import IssuedCode, SealedCode
-from largesse.orders.options import DEFAULT_WRAPPING
+from largesse.lines.codes import DrawnCode, IssuedCode, SealedCode
+from largesse.orders.options import DEFAULT_WRAPPING, Options
 from largesse.orders.recipients import OrderRecipient
 from largesse.orders.request import OrderSpec
-from largesse.orders.row import OrderRow
+
+# Members of a record that are columns of another name.
+_COLUMN_OF = {
+    "value": "value_minor",
+    "source_type": "source",
+    "gift_selection_type": "gift_selection",
+    "gift_product_id": "product_id",
+    "gifts_collection_id": "collection_id",
+    "line_count": "code_count",
+    "created_by": "service_account_id",
+}
+_, _, *_told, _ = OrderRecord.__struct_fields__  # but the id, the event and the time
+# The columns of an order that its record tells, in the order of the record.
+RESPONSE_COLUMNS = tuple(_COLUMN_OF.get(member, member) for member in _told)
+
+
+def order_record(order_id: int, told: Sequence[Any], created_at: datetime) -> OrderRecord:
+    """The order record of what an order has in `RESPONSE_COLUMNS`."""
+    reference, customer_id, value_minor, currency, *rest = told
+    value = to_number(value_minor, currency)
+    members = [order_id, ORDER_CREATED.name, reference, customer_id, value, currency, *rest, created_at]
+    return OrderRecord(*members)
+
+
+Inet = Annotated[str, "inet"]
+_SQL_TYPES = {str: "text", int: "bigint", datetime: "timestamptz"}
+
+
+class OrderRow(Options, frozen=True, kw_only=True, omit_defaults=True):
+    """A row of `orders` but for its id and the time it was placed, which are known only then; its options are columns too."""
+
+    reference: str
+    customer_id: int
+    environment: str
+    service_account_id: int | None  # none of what a person placed
+    source: str
+    external_reference: str | None
+    gift_selection: str  # gift: one product; gifts: a collection
+    product_id: int | None
+    collection_id: int | None
+    template_id: int | None
+    country: str
+    currency: str
+    value_minor: int
+    total_minor: int
+    code_count: int
+    recipient_count: int
+    delivery_mode: str  # send or manual
+    scheduled_for: datetime | None
+    expiry_after_days: int | None
+    account_id: int | None
+    api_key_id: int | None
+    address: Inet | None
+    user_id: int | None = None  # the person who placed it
+
+    @property
+    def is_batch(self) -> bool:
+        """Whether its codes were handed to the caller, and mailed to nobody."""
+        return self.delivery_mode == "manual"
+
+
+class SendResponse(msgspec.Struct, kw_only=True, rename="camel"):
+    """The receipt of a placed order, as the caller gets it. `codes` are those of a batch, in clear."""
+
+    reference: Annotated[str, Meta(description="Opaque, non-sequential public order key")] | None
+    gift_selection_type: Annotated[str, Meta(description="`gift` or `gifts`", examples=["gift"])] | None
+    value: Annotated[float, Meta(description="Per-code face value", examples=[10.0])]
+    currency: Annotated[str, Meta(description="ISO currency code", examples=["GBP"])] | None
+    code_count: Annotated[int, Meta(description="Codes issued")]
+    recipient_count: Annotated[int, Meta(description="Distinct recipients; 0 for a code batch")]
+    total_cost: Annotated[float, Meta(description="What was charged, in the order currency")]
+    delivery_mode: Annotated[str, Meta(description="`send` or `manual`", examples=["send"])] | None
+    scheduled_for: Annotated[datetime, Meta(tz=True, description="Null when sent immediately")] | None
+    external_reference: Annotated[str, Meta(description="The idempotency key")] | None
+    codes: Annotated[list[IssuedCode], Meta(description="Of a code batch; empty when recipients were emailed")]
+
+
+def receipt(order: OrderRow, codes: list[IssuedCode]) -> SendResponse:
+    """Returns the receipt of an order. Amounts are in major units."""
+    return SendResponse(
+        reference=order.reference,
+        gift_selection_type=order.gift_selection,
+        value=to_number(order.value_minor, order.currency),
+        currency=order.currency,
+        code_count=order.code_count,
+        recipient_count=order.recipient_count,
+        total_cost=to_number(order.total_minor, order.currency),
+        delivery_mode=order.delivery_mode,
+        scheduled_for=order.scheduled_for,
+        external_reference=order.external_reference,
+        codes=codes,
+    )
+
+
+COLUMNS = OrderRow.__struct_fields__
+
+
+def order_row(row: Row) -> OrderRow:
+    """The order in a row that has all columns of `orders`."""
+    kept = {name: row[name] for name in COLUMNS}
+    address = kept.pop("address")
+    return OrderRow(**kept, address=None if address is None else str(address))
+
+
+def sql_columns() -> str:
+    """The columns with their types, for a record that is read from JSON."""
+    hints = get_type_hints(OrderRow, include_extras=True)
+    return ", ".join(f"{name} {_sql_type(hints[name])}" for name in COLUMNS)
+
+
+def new_orders(orders: str, beside: str, *, order_id: str) -> str:
+    """SQL for orders as they are to be written, from two placeholders of JSON arrays: of theirs, and of what goes beside each.
+
+    `order_id` is SQL for the id of the order at a `place`.
+    """
+    return f"""
+        SELECT {order_id} AS id, new.* FROM ROWS FROM (
+            json_to_recordset({orders}::json) AS ({sql_columns()}),
+            json_to_recordset({beside}::json) AS (place integer, event_after_id text)) AS new
+    """  # noqa: S608 - placeholders
+
+
+def written_orders(orders: str, at: str) -> str:
+    """SQL that writes `orders` as of a time: a statement, or the end of one."""
+    return f"{_INTO} SELECT id, {at}, {_COLUMNS} FROM {orders}"  # noqa: S608 - placeholders
+
+
+async def insert_orders(connection: Connection, orders: Iterable[tuple[int, OrderRow]], at: datetime) -> None:
+    """Writes orders under these ids as of a time, of one customer, on its node."""
+    await insert(connection, _INTO, [(order_id, at, *astuple(order)) for order_id, order in orders])
+
+
+_COLUMNS = ", ".join(COLUMNS)
+_INTO = f"INSERT INTO orders (id, created_at, {_COLUMNS})"
+
+
+def _sql_type(hint: Any) -> str:
+    """The type of PostgreSQL that holds what a field is declared to be; of every integer the larger, as JSON has but one."""
+    if inner := [part for part in get_args(hint) if part is not type(None)]:
+        if get_origin(hint) is Annotated:
+            return next((part for part in inner if isinstance(part, str)), None) or _sql_type(inner[0])
+        return _sql_type(inner[0])
+    return _SQL_TYPES[hint]
+
 
 # What a caller's reference is unique for: customer, environment and the reference.
 ReferenceKey = tuple[int, str, str]
@@ -45,23 +200,23 @@ class OwnAccounts(msgspec.Struct, frozen=True):
 class Order(msgspec.Struct, frozen=True, kw_only=True):
     """A checked order with its codes drawn, ready to be written. Those of a large one are sealed as they are written."""
 
-    kept: OrderRow
+    row: OrderRow
     principal: Principal
     source: PaymentSource
     recipients: tuple[OrderRecipient, ...]  # none of a code batch
     account_ids: AccountIds
-    codes: list[IssuedCode]
+    codes: list[DrawnCode]
     sealed: Iterable[SealedCode]
 
     @property
     def reference(self) -> str:
         """Its public key, opaque to callers."""
-        return self.kept.reference
+        return self.row.reference
 
     @property
     def currency(self) -> str:
         """The ISO 4217 code that all its amounts are in."""
-        return self.kept.currency
+        return self.row.currency
 
     @property
     def payer_id(self) -> int:
@@ -71,20 +226,28 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def code_count(self) -> int:
         """How many codes it issues, over all its recipients."""
-        return self.kept.code_count
+        return self.row.code_count
 
     @property
     def total_minor(self) -> int:
         """What it costs altogether, in minor units of its currency."""
-        return self.kept.total_minor
+        return self.row.total_minor
+
+    def addressees(self) -> Iterable[tuple[str | None, str | None]]:
+        """Yields the address and name of each line, in the order of the codes: one by one, as there may be 5,000."""
+        if not self.recipients:
+            return repeat((None, None), self.code_count)
+        names = ((recipient.email, recipient.name) for recipient in self.recipients)
+        return chain.from_iterable(map(repeat, names, map(_quantity, self.recipients)))
 
     @property
     def reference_key(self) -> ReferenceKey | None:
         """What no other order may have; None when the caller gave no reference."""
-        kept = self.kept
-        if kept.external_reference is None:
-            return None
-        return (kept.customer_id, kept.environment, kept.external_reference)
+        row = self.row
+        return None if row.external_reference is None else (row.customer_id, row.environment, row.external_reference)
+
+
+_quantity = attrgetter("quantity")
 
 
 def new_order(
@@ -94,14 +257,14 @@ def new_order(
     gift: Gift,
     wanted: OrderSpec,
     own_accounts: OwnAccounts,
-    codes: list[IssuedCode],
+    codes: list[DrawnCode],
     sealed: Iterable[SealedCode],
     address: str | None = None,
 ) -> Order:
     """The order that `principal` wants, sent from the network address `address`, under a reference drawn for it."""
     options = msgspec.structs.asdict(wanted.options)
     options["wrapping_key"] = options["wrapping_key"] or DEFAULT_WRAPPING
-    kept = OrderRow(
+    row = OrderRow(
         reference=reference,
         customer_id=principal.customer_id,
         environment=principal.environment,
@@ -129,7 +292,7 @@ def new_order(
     )
     source = payment_source(wanted.account_id)
     return Order(
-        kept=kept,
+        row=row,
         principal=principal,
         source=source,
         recipients=wanted.recipients,

@@ -62,7 +62,7 @@ class Written(msgspec.Struct):
 
 Writer = Callable[[Connection, Sequence[Order]], Awaitable[Written]]
 
-_code_count = attrgetter("kept.code_count")
+_code_count = attrgetter("row.code_count")
 _customer_of = attrgetter("principal.customer_id")  # orders of one customer meet at its accounts
 
 
@@ -220,7 +220,7 @@ class Placer:
                 await _roll_back(connection)
                 raise
             self._ids.note(written.context.ids_left)
-            outcomes: dict[str, Outcome] = {placed.order.kept.reference: placed for placed in written.placed}
+            outcomes: dict[str, Outcome] = {placed.order.row.reference: placed for placed in written.placed}
             if not outcomes:
                 await _roll_back(connection)
             else:
@@ -236,7 +236,7 @@ class Placer:
                 else:
                     self._tell_placed(len(written.placed))
         metrics.count_batch(len(batch), written.refusals.values())
-        return [written.refusals.get(at) or outcomes[order.kept.reference] for at, order in enumerate(batch)]
+        return [written.refusals.get(at) or outcomes[order.row.reference] for at, order in enumerate(batch)]
 
     def _tell_placed(self, orders: int) -> None:
         metrics.PLACED.inc(orders)

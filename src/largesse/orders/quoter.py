@@ -6,24 +6,33 @@ with what they refused left out, until nothing is left that they refuse.
 
 from __future__ import annotations
 
+import re
 from datetime import datetime
 from itertools import count
+from types import TracebackType
 
 import msgspec
+from msgspec import UNSET
 
-from largesse.base.errors import InvalidRequest, ReferenceUsed
+from largesse.base.errors import (
+    DailyLimit,
+    FieldError,
+    InsufficientBalance,
+    InvalidRequest,
+    OrderLimit,
+    Problem,
+    ReferenceUsed,
+)
 from largesse.customers.access import KeyStatus, person_statuses
 from largesse.customers.authenticator import Caller
 from largesse.db.pool import Connection, Database
 from largesse.encryption.vault import Vault
 from largesse.ledger.payment_sources import FromAccount, PaymentSource, payment_source
-from largesse.orders.faults import RequestFaults
-from largesse.orders.options import OPTIONS
 from largesse.orders.order import Gift, Order, OwnAccounts, ReferenceKey, new_order
 from largesse.orders.quotes import make_quote
 from largesse.orders.reading import read_account, read_references
-from largesse.orders.recipients import OrderRecipient
-from largesse.orders.request import OrderSpec, SendRequest, read_send, require_codes
+from largesse.orders.recipients import OrderRecipient, count_more
+from largesse.orders.request import OrderSpec, SendRequest, read_send
 from largesse.orders.rules import BatchContext, Decided, LedgerAccount, decide
 from largesse.orders.service import OrderService
 from largesse.orders.spending import limited_daily, read_spending
@@ -36,6 +45,74 @@ _NOBODY = OrderRecipient("nobody@example.com", None, 1)
 # Without these nobody knows what is sent, and without the others what it costs.
 _CHOOSING = ("product_id", "collection_id", "template_id", "country")
 _PRICING = (*_CHOOSING, "value", "recipients", "code_quantity")
+
+
+_NAMED = re.compile(r"`([A-Za-z_]+)")
+_CAPITAL = re.compile(r"[A-Z]")
+# In the order in which a send would be refused for them, and the field that each is about where it names none.
+_KEPT: dict[type[Problem], str | None] = {
+    ReferenceUsed: "external_reference",
+    InvalidRequest: None,
+    OrderLimit: "value",
+    DailyLimit: "value",
+    InsufficientBalance: "account_id",
+}
+
+
+class RequestFaults:
+    """Keeps the problems that blocks under `with findings:` raise, the first of each field, and lets what follows go on."""
+
+    def __init__(self) -> None:
+        self._found: dict[str, Problem] = {}  # by the field it is about
+
+    def __enter__(self) -> None:
+        return
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool:
+        if not isinstance(error, Problem) or not isinstance(error, tuple(_KEPT)):
+            return False
+        self.keep(error)
+        return True
+
+    def __contains__(self, field: str) -> bool:
+        return field in self._found
+
+    def keep(self, problem: Problem) -> str:
+        """Keeps a problem; returns the field it is about. Raises one that is about none."""
+        field = next(about for kind, about in _KEPT.items() if isinstance(problem, kind)) or _field(problem)
+        if field is None:
+            raise problem
+        self._found.setdefault(field, problem)
+        return field
+
+    def raise_all(self) -> None:
+        """Raises what a send would have been refused for first, its `errors` naming all there is; nothing when all is well."""
+        ranked = [
+            (field, problem) for kind in _KEPT for field, problem in self._found.items() if isinstance(problem, kind)
+        ]
+        if not ranked:
+            return
+        errors = [
+            error
+            for field, problem in ranked
+            for error in problem.errors or (FieldError(f"#/{field}", problem.detail),)
+        ]
+        first = ranked[0][1]
+        first.detail, first.errors = errors[0].detail + count_more(errors), tuple(errors)
+        raise first
+
+
+def _field(problem: Problem) -> str | None:
+    """The field that a problem is about, which is the first that it names; a body's members are spelled otherwise."""
+    if problem.errors:
+        name = problem.errors[0].pointer.split("/")[1]
+    elif named := _NAMED.search(problem.detail):
+        name = named[1]
+    else:
+        return None
+    return _CAPITAL.sub(lambda capital: f"_{capital[0].lower()}", name)
 
 
 class Quote(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,7 +143,6 @@ class Quoter:
 
         Raises what the send would raise, for as long as nothing changes, with all else that is wrong in its `errors`.
         """
-        require_codes(caller.principal, asked)
         asked, wanted = self._read(caller, asked, found)
         with found:
             await self._intake.check_account_given(caller.principal, wanted)
@@ -87,7 +163,7 @@ class Quoter:
         """What is asked for with something harmless for whatever is wrong, and what comes of it."""
         for _ in range(_MOST_READINGS):
             try:
-                return asked, read_send(asked, plan=caller.principal.plan, now=caller.now)
+                return asked, read_send(asked, caller.principal, caller.now)
             except InvalidRequest as refusal:
                 asked = _without(asked, found.keep(refusal))
         raise AssertionError("what was refused is left out, so that something is left that can be read")
@@ -141,14 +217,11 @@ class Quoter:
 
 def _without(asked: SendRequest, field: str) -> SendRequest:
     """What is asked for with something harmless for a field that was refused."""
-    if field in OPTIONS:
-        options = msgspec.structs.replace(asked.options, **{field: None})
-        return msgspec.structs.replace(asked, options=options)
     if field == "recipients" and asked.recipients and asked.code_quantity is not None:
         field = "code_quantity"  # the one too many
-    harmless: object = None
+    harmless: object = UNSET if field in {"send_at", "expiry_after_days"} else None
     if field == "recipients":
-        harmless = (_NOBODY,)
+        harmless = [_NOBODY]
     elif field == "code_quantity" and not asked.recipients:
         harmless = 1
     return msgspec.structs.replace(asked, **{field: harmless})

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Protocol
+from typing import Annotated
 
 import msgspec
+from msgspec import Meta
 
 from largesse.base.cooperative import Steps
 from largesse.base.decoding import refused
-from largesse.base.email import EmailError, normalise_email
+from largesse.base.email import MAX_EMAIL, EmailError, normalise_email
 from largesse.base.errors import FieldError, InvalidRequest
 from largesse.orders.options import read_text
 
@@ -20,31 +21,34 @@ MAX_NAME = 200  # characters
 MAX_ERRORS = 100
 
 
-class RecipientRequest(Protocol):
-    """One address and how many codes it gets, as callers give them."""
+class Recipient(msgspec.Struct, frozen=True, rename="camel"):
+    """One address and how many codes it gets."""
 
-    @property
-    def email(self) -> str:
-        """As it was given."""
-
-    @property
-    def name(self) -> str | None:
-        """As it was given."""
-
-    @property
-    def quantity(self) -> int | None:
-        """None is one."""
-
-
-class OrderRecipient(msgspec.Struct, frozen=True):
-    """One recipient as the order keeps it."""
-
-    email: str
-    name: str | None
-    quantity: int
+    email: Annotated[
+        str,
+        Meta(
+            max_length=MAX_EMAIL,
+            description="Address the gift is emailed to",
+            examples=["sam@example.com"],
+            extra_json_schema={"format": "email"},
+        ),
+    ]
+    name: Annotated[str, Meta(max_length=MAX_NAME, description="Used to address the gift", examples=["Sam"])] | None = (
+        None
+    )
+    quantity: (
+        Annotated[int, Meta(ge=1, le=MAX_QUANTITY, description="Codes for this recipient; each is its own order line")]
+        | None
+    ) = 1
 
 
-def count_codes(given: Iterable[RecipientRequest]) -> int:
+class OrderRecipient(Recipient, frozen=True):
+    """One recipient, checked."""
+
+    quantity: int = 1
+
+
+def count_codes(given: Iterable[Recipient]) -> int:
     """How many codes the recipients get in all. Raises InvalidRequest for more than an order may have."""
     count = 0
     for one in given:
@@ -54,7 +58,7 @@ def count_codes(given: Iterable[RecipientRequest]) -> int:
     return count
 
 
-def read_recipients(given: Iterable[RecipientRequest | InvalidRequest]) -> Steps[tuple[OrderRecipient, ...]]:
+def read_recipients(given: Iterable[Recipient | InvalidRequest]) -> Steps[tuple[OrderRecipient, ...]]:
     """The recipients as the order keeps them, one a step: an address at a domain not of ASCII takes milliseconds.
 
     One that could not even be read is given as what is wrong with it. Raises InvalidRequest whose `errors` name all that are wrong, or the first MAX_ERRORS; its detail is the first's.

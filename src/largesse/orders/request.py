@@ -1,23 +1,27 @@
-"""What a caller may ask for, and the rules on it that need no database.
+"""What callers send, and the rules on it that need no database.
 
-`read_send` gives a `OrderSpec`: the delivery and payment of an order, whatever its gift.
+`SendRequest` is the body of a send, and what the web application makes of a draft. `read_send` checks it and returns an `OrderSpec`.
+Limits that msgspec can hold stand in the types, where the OpenAPI document finds them.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from itertools import islice
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
+from msgspec import UNSET, Meta, UnsetType
 
+from largesse.base.decoding import decode_body, decode_part
 from largesse.base.email import email_key
 from largesse.base.errors import InvalidRequest
 from largesse.customers.principal import Principal
 from largesse.customers.restrictions import CODES, require_scope
-from largesse.orders.options import Options, check_options, read_key
-from largesse.orders.recipients import OrderRecipient, RecipientRequest, count_codes
+from largesse.orders.options import Options, check_options, options_of, read_key
+from largesse.orders.recipients import MAX_CODES, OrderRecipient, Recipient, count_codes
 
 MAX_REFERENCE = 128
 MAX_SOURCE = 32
@@ -26,6 +30,38 @@ DEFAULT_SOURCE = "api"
 DEFAULT_COUNTRY = "GB"
 
 _WORD = re.compile(r"[a-z0-9]+")
+_INT32 = 2_147_483_647
+Id = Annotated[int, Meta(ge=1, le=_INT32)]
+# max_length as well, since `$` also matches before a line break at the end.
+Country = Annotated[str, Meta(pattern="^[A-Za-z]{2}$", max_length=2, description="ISO 3166-1 alpha-2", examples=["GB"])]
+
+SendAt = (
+    Annotated[
+        datetime,
+        Meta(
+            description="When to deliver, in the future; without an offset it is UTC. Ignored for a code batch, "
+            "whatever it holds.",
+            examples=["2030-12-24T09:00:00Z"],
+            extra_json_schema={"format": "date-time"},
+        ),
+    ]
+    | None
+)
+ExpiryAfterDays = (
+    Annotated[
+        int,
+        Meta(
+            ge=1,
+            le=36_500,
+            description="Days after claiming that gifts expire. Enterprise plans only: below, any number is ignored.",
+        ),
+    ]
+    | None
+)
+_SEND_AT: msgspec.json.Decoder[datetime | None] = msgspec.json.Decoder(SendAt)
+_EXPIRY_AFTER_DAYS: msgspec.json.Decoder[int | None] = msgspec.json.Decoder(ExpiryAfterDays)
+_NUMBER = re.compile(rb"[-0-9]")  # the start of a JSON number
+_RECIPIENT = msgspec.json.Decoder(Recipient)
 
 
 class ProductChoice(msgspec.Struct, frozen=True):
@@ -52,29 +88,179 @@ class TemplateChoice(msgspec.Struct, frozen=True):
 Choice = ProductChoice | CollectionChoice | TemplateChoice
 
 
-class SendRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """What a caller asks for, each part within its own limits but otherwise as it was given."""
+if TYPE_CHECKING:
+    OptionMembers = msgspec.Struct
+else:
+    # The optional texts as members of a body.
+    OptionMembers = msgspec.defstruct(
+        "OptionMembers",
+        [(field.name, field.type, field.default) for field in msgspec.structs.fields(Options)],
+        frozen=True,
+        kw_only=True,
+        rename="camel",
+    )
 
-    choice: Choice
-    source: str | None
-    recipients: Sequence[RecipientRequest]
-    code_quantity: int | None
-    options: Options
-    send_at: datetime | None  # none of a code batch
-    account_id: int | None
-    expiry_after_days: int | None
-    external_reference: str | None
-    quote: str | None
-    reference: str | None = None  # that the order is to have; else one is drawn
+
+class SendRequest(OptionMembers, frozen=True, kw_only=True, rename="camel"):
+    """What a caller sends: the optional texts of an order, and these. Each is within its own limits, and otherwise as given.
+
+    `send_at` and `expiry_after_days` stay undecoded, as whether they matter depends on the rest of the request and the plan.
+    """
+
+    source: (
+        Annotated[
+            str,
+            Meta(
+                description="Reporting token, `api` by default; normalised to lower-case letters, digits and "
+                "hyphens, at most 32",
+                examples=["hr-portal"],
+            ),
+        ]
+        | None
+    ) = None
+    recipients: (
+        Annotated[
+            list[Recipient],
+            Meta(
+                max_length=MAX_CODES,
+                description="Who gets the gift by email; at most 5,000 codes in all. Excludes `codeQuantity`.",
+            ),
+        ]
+        | None
+    ) = None
+    code_quantity: (
+        Annotated[
+            int,
+            Meta(ge=1, le=MAX_CODES, description="Anonymous codes, returned and not emailed. Excludes `recipients`."),
+        ]
+        | None
+    ) = None
+    send_at: Annotated[msgspec.Raw, Meta(extra_json_schema=msgspec.json.schema(SendAt))] | UnsetType = UNSET
+    account_id: (
+        Annotated[
+            int, Meta(ge=1, le=_INT32, description="Funding account in the order's currency; omitted when invoiced")
+        ]
+        | None
+    ) = None
+    expiry_after_days: (
+        Annotated[msgspec.Raw, Meta(extra_json_schema=msgspec.json.schema(ExpiryAfterDays))] | UnsetType
+    ) = UNSET
+    external_reference: (
+        Annotated[
+            str,
+            Meta(
+                description="Idempotency key, at most 128 characters, surrounding blanks trimmed; blank opts out",
+                examples=["payroll-2030-12-1138"],
+                extra_json_schema={"maxLength": MAX_REFERENCE},
+            ),
+        ]
+        | None
+    ) = None
+    quote: (
+        Annotated[
+            str,
+            Meta(
+                max_length=MAX_QUOTE,
+                description="From POST /quote/…: the order is placed only as it was quoted, or else 409. A quote itself ignores it.",
+            ),
+        ]
+        | None
+    ) = None
+
+    @property
+    def choice(self) -> Choice:
+        """What to send."""
+        raise NotImplementedError
+
+
+class SendGift(SendRequest, frozen=True, kw_only=True, rename="camel"):
+    """Body of POST /send/gift."""
+
+    product_id: Annotated[Id, Meta(description="From GET /products", examples=[1])]
+    value: (
+        Annotated[
+            float,
+            Meta(
+                description="Per-recipient face value; required when the product has `requiresAmount`", examples=[10.0]
+            ),
+        ]
+        | None
+    ) = None
+    country: Annotated[Country, Meta(description="ISO 3166-1 alpha-2; `GB` by default", examples=["GB"])] | None = None
+
+    @property
+    def choice(self) -> Choice:
+        """The product, and the country it is sold in."""
+        return ProductChoice(self.product_id, self.value, self.country or DEFAULT_COUNTRY)
+
+
+class SendCollection(SendRequest, frozen=True, kw_only=True, rename="camel"):
+    """Body of POST /send/collection."""
+
+    collection_id: Annotated[Id, Meta(description="From GET /collections", examples=[1])]
+    value: Annotated[float, Meta(description="Curated collections only; ignored for custom ones")] | None = None
+
+    @property
+    def choice(self) -> Choice:
+        """The collection."""
+        return CollectionChoice(self.collection_id, self.value)
+
+
+class SendTemplate(SendRequest, frozen=True, kw_only=True, rename="camel"):
+    """Body of POST /send/template; the template supplies gift, value, country and, unless overridden, the rest."""
+
+    template_id: Annotated[Id, Meta(description="From GET /templates", examples=[1])]
+
+    @property
+    def choice(self) -> Choice:
+        """The template."""
+        return TemplateChoice(self.template_id)
+
+
+def send_request(choice: Choice, send_at: datetime | None, **members: Any) -> SendRequest:
+    """Returns the request to send `choice` at a time, with those members."""
+    kinds: dict[type[Choice], type[SendRequest]] = {
+        ProductChoice: SendGift,
+        CollectionChoice: SendCollection,
+        TemplateChoice: SendTemplate,
+    }
+    undecoded = msgspec.Raw(msgspec.json.encode(send_at))
+    return kinds[type(choice)](**msgspec.structs.asdict(choice), send_at=undecoded, **members)
+
+
+class _ReferenceOnly(msgspec.Struct, rename="camel"):
+    """The caller's reference in a body that may be wrong elsewhere."""
+
+    external_reference: str | None = None
+
+
+class _RecipientsOnly(msgspec.Struct):
+    """The undecoded recipients in a body that may be wrong elsewhere."""
+
+    recipients: list[msgspec.Raw] | None = None
+
+
+def reference_in(raw: bytes) -> str | None:
+    """Returns the caller's reference in a body that may be wrong elsewhere. Raises InvalidRequest when it is no text."""
+    return decode_body(raw, _ReferenceOnly).external_reference
+
+
+def recipients_in(raw: bytes) -> Iterator[Recipient | InvalidRequest]:
+    """Yields the recipients of a body that may be wrong, at most MAX_CODES: for each that cannot be decoded, its error."""
+    for at, one in enumerate((decode_body(raw, _RecipientsOnly).recipients or [])[:MAX_CODES]):
+        try:
+            yield decode_part(one, _RECIPIENT, f"recipients[{at}]")
+        except InvalidRequest as refusal:
+            yield refusal
 
 
 class OrderSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """The delivery and payment of an order, checked; `recipients` is empty for a code batch, or until they are read."""
+    """What an order means: its delivery and payment, checked. `recipients` is empty for a code batch, and until they are read."""
 
     source: str
     recipients: tuple[OrderRecipient, ...]
     code_count: int
-    options: Options  # what was not said, only a template may fill
+    options: Options  # a template may fill in those left out
     scheduled_for: datetime | None
     account_id: int | None
     expiry_after_days: int | None
@@ -82,46 +268,44 @@ class OrderSpec(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def delivery_mode(self) -> str:
-        """`send` where recipients are written to, `manual` where the caller hands the codes out."""
+        """`send` when recipients get mail, `manual` when the caller hands out the codes."""
         return "send" if self.recipients else "manual"
 
     @property
     def recipient_count(self) -> int:
-        """Distinct addresses, letter case ignored."""
+        """The number of distinct addresses. Letter case is ignored."""
         return len({email_key(recipient.email) for recipient in self.recipients})
 
     def or_else(self, options: Options, expiry_after_days: int | None) -> OrderSpec:
-        """The same with what was not said filled in."""
+        """Returns the same with the texts and expiry that were left out filled in."""
         return msgspec.structs.replace(
             self, options=self.options.or_else(options), expiry_after_days=self.expiry_after_days or expiry_after_days
         )
 
 
-def read_send(asked: SendRequest, *, plan: str, now: datetime) -> OrderSpec:
-    """Checks what is asked for by a customer on that plan. Raises InvalidRequest naming what is wrong and the limit.
+def read_send(request: SendRequest, principal: Principal, now: datetime) -> OrderSpec:
+    """Returns what a request means for its caller. Raises InvalidRequest naming what is wrong and the limit, and ScopeRequired.
 
-    The recipients are counted, but not yet read: that may take long, and what else is wrong is told first.
+    The recipients are counted, but not yet read: reading may take long, and other errors are reported first.
     """
+    send_at = _read_send_at(request)
+    expiry_after_days = _read_expiry(request.expiry_after_days, principal.plan)
+    if request.code_quantity is not None:
+        require_scope(principal, CODES)
     return OrderSpec(
-        source=read_source(asked.source),
+        source=read_source(request.source),
         recipients=(),
-        code_count=_count_codes(asked),
-        options=check_options(asked.options),
-        scheduled_for=_read_send_at(asked.send_at, now),
-        account_id=asked.account_id,
-        expiry_after_days=asked.expiry_after_days if plan == "enterprise" else None,
-        external_reference=read_reference(asked.external_reference),
+        code_count=_count_codes(request),
+        options=check_options(options_of(request)),
+        scheduled_for=_future(send_at, now),
+        account_id=request.account_id,
+        expiry_after_days=expiry_after_days if principal.plan == "enterprise" else None,
+        external_reference=read_reference(request.external_reference),
     )
 
 
-def require_codes(principal: Principal, asked: SendRequest) -> None:
-    """Raises ScopeRequired where codes are asked for with a key that may not be given any."""
-    if asked.code_quantity is not None:
-        require_scope(principal, CODES)
-
-
 def read_reference(text: str | None) -> str | None:
-    """The caller's reference without surrounding blanks; None when it opted out. Raises InvalidRequest."""
+    """Returns the caller's reference without surrounding blanks, None for a blank one. Raises InvalidRequest."""
     reference = text.strip() if text else ""
     if len(reference) > MAX_REFERENCE:
         raise InvalidRequest(f"`external_reference` must be at most {MAX_REFERENCE} characters.")
@@ -129,21 +313,35 @@ def read_reference(text: str | None) -> str | None:
 
 
 def read_source(text: str | None) -> str:
-    """The reporting token: lower case, runs of other characters than a-z and 0-9 one hyphen, at most 32."""
+    """Returns the reporting token: lower case, one hyphen for each run of other characters than a-z and 0-9, at most 32 characters."""
     if not text:
         return DEFAULT_SOURCE
     words = (found[0] for found in _WORD.finditer(text.lower()))
     return "-".join(islice(words, MAX_SOURCE))[:MAX_SOURCE].strip("-") or DEFAULT_SOURCE
 
 
-def _count_codes(asked: SendRequest) -> int:
-    """How many codes are wanted; an empty list of recipients is as if left out."""
-    if bool(asked.recipients) == (asked.code_quantity is not None):
+def _count_codes(request: SendRequest) -> int:
+    """Returns the number of codes. An empty list of recipients counts as left out."""
+    if bool(request.recipients) == (request.code_quantity is not None):
         raise InvalidRequest("Exactly one of `recipients` and `code_quantity` must be given.")
-    return count_codes(asked.recipients) if asked.code_quantity is None else asked.code_quantity
+    return count_codes(request.recipients or ()) if request.code_quantity is None else request.code_quantity
 
 
-def _read_send_at(send_at: datetime | None, now: datetime) -> datetime | None:
+def _read_send_at(request: SendRequest) -> datetime | None:
+    """Returns `send_at` as given; None for a code batch, whatever was given."""
+    if not request.recipients or request.send_at is UNSET:
+        return None
+    return decode_part(request.send_at, _SEND_AT, "sendAt")
+
+
+def _read_expiry(given: msgspec.Raw | UnsetType, plan: str) -> int | None:
+    """Returns the days. Below Enterprise any number is ignored."""
+    if given is UNSET or (plan != "enterprise" and _NUMBER.match(given)):
+        return None
+    return decode_part(given, _EXPIRY_AFTER_DAYS, "expiryAfterDays")
+
+
+def _future(send_at: datetime | None, now: datetime) -> datetime | None:
     if send_at is None:
         return None
     try:

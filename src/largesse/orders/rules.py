@@ -117,7 +117,7 @@ def _refuse(order: Order, context: BatchContext) -> Limit | None:
         require_sender(principal, _person(order, context))
     elif principal.key_id is not None:
         standing = context.standings.get(principal.key_id)
-        require_key_status(principal, standing, *_scopes(order), address=order.kept.address)
+        require_key_status(principal, standing, *_scopes(order), address=order.row.address)
     reference_key = order.reference_key
     if reference_key is not None and (holder := context.references.get(reference_key)):
         raise reference_used(holder)

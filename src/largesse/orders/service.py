@@ -31,11 +31,11 @@ from largesse.ledger.store import list_funding_accounts
 from largesse.lines.codes import SealedCodes, draw_codes, give_codes
 from largesse.orders.ids import new_reference
 from largesse.orders.options import Options
-from largesse.orders.order import Gift, Order, OwnAccounts, new_order
+from largesse.orders.order import Gift, Order, OwnAccounts, SendResponse, new_order, receipt
 from largesse.orders.placer import Placer, is_large
 from largesse.orders.quotes import QUOTE_REFUSED, require_quoted
 from largesse.orders.reading import read_references
-from largesse.orders.recipients import OrderRecipient, RecipientRequest, read_recipients
+from largesse.orders.recipients import OrderRecipient, Recipient, read_recipients
 from largesse.orders.request import (
     DEFAULT_COUNTRY,
     Choice,
@@ -46,9 +46,7 @@ from largesse.orders.request import (
     TemplateChoice,
     read_reference,
     read_send,
-    require_codes,
 )
-from largesse.orders.row import Receipt
 from largesse.orders.rules import NO_SUCH_ACCOUNT, reference_used, require_currency
 from largesse.templates.store import Template, read_template
 
@@ -86,8 +84,13 @@ class OrderService:
         self._own_accounts: dict[tuple[int, str, str], OwnAccounts] = {}
 
     async def send(
-        self, caller: Caller, asked: SendRequest, *, check: Callable[[Order], None] | None = None
-    ) -> Receipt:
+        self,
+        caller: Caller,
+        asked: SendRequest,
+        *,
+        reference: str | None = None,
+        check: Callable[[Order], None] | None = None,
+    ) -> SendResponse:
         """Places the order that is asked for, unless `check` raises something once it is known what it comes to.
 
         Refuses it in the contract's order: for a used reference whatever else is wrong, then for anything else, then for a quote
@@ -96,7 +99,7 @@ class OrderService:
         """
         async with self._turns.turn(caller.principal.customer_id) as turn:
             try:
-                order = await self._prepare(caller, asked)
+                order = await self._prepare(caller, asked, reference)
             except (InvalidRequest, *QUOTE_REFUSED):
                 await self.refuse_used_reference(caller.principal, asked.external_reference)
                 raise
@@ -114,11 +117,11 @@ class OrderService:
                 await placing
             return answer
 
-    async def _answer(self, order: Order) -> Receipt:
+    async def _answer(self, order: Order) -> SendResponse:
         if order.recipients:
-            return Receipt(order.kept, [])
-        whose = order.kept.customer_id if self._database.is_distributed else None
-        return Receipt(order.kept, await give_codes(order.codes, self._vault, self._public_url, whose))
+            return receipt(order.row, [])
+        whose = order.row.customer_id if self._database.is_distributed else None
+        return receipt(order.row, await give_codes(order.codes, self._vault, self._public_url, whose))
 
     async def _place(self, order: Order, turn: Turn[int]) -> None:
         try:
@@ -132,15 +135,14 @@ class OrderService:
         await self._check_reference_free(principal, read_reference(reference))
 
     async def read_recipients(
-        self, principal: Principal, given: Iterable[RecipientRequest | InvalidRequest]
+        self, principal: Principal, given: Iterable[Recipient | InvalidRequest]
     ) -> tuple[OrderRecipient, ...]:
         """The recipients as an order keeps them, one customer's after the other. Raises InvalidRequest for all that are wrong."""
         return await self._finish(principal, read_recipients(given))
 
-    async def _prepare(self, caller: Caller, asked: SendRequest) -> Order:
+    async def _prepare(self, caller: Caller, asked: SendRequest, reference: str | None) -> Order:
         principal = caller.principal
-        require_codes(principal, asked)
-        wanted = read_send(asked, plan=principal.plan, now=caller.now)
+        wanted = read_send(asked, principal, caller.now)
         await self.check_account_given(principal, wanted)
         gift, wanted = await self.find_gift(caller, asked.choice, wanted)
         if asked.recipients:
@@ -148,7 +150,7 @@ class OrderService:
             wanted = msgspec.structs.replace(wanted, recipients=recipients)
         if asked.quote is not None:
             require_quoted(self._vault, caller, asked.quote, gift, wanted)
-        reference = asked.reference or new_reference(caller.now)
+        reference = reference or new_reference(caller.now)
         codes = draw_codes(wanted.code_count)
         sealed = SealedCodes(self._vault, codes, reference)
         return new_order(
@@ -177,7 +179,7 @@ class OrderService:
                 return gift, _with_template(wanted, template, principal.plan)
 
     async def _read_recipients(
-        self, principal: Principal, wanted: OrderSpec, gift: Gift, given: Sequence[RecipientRequest]
+        self, principal: Principal, wanted: OrderSpec, gift: Gift, given: Sequence[Recipient]
     ) -> tuple[OrderRecipient, ...]:
         """The recipients, after all that is wrong for a cheaper reason where reading them takes more than a moment."""
         steps = read_recipients(given)

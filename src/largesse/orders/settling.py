@@ -90,7 +90,7 @@ async def _find(database: Database, orders: Sequence[Order], transaction_id: str
 
 
 async def _read(database: Database, orders: Sequence[Order]) -> list[Row]:
-    customers = [order.kept.customer_id for order in orders]
+    customers = [order.row.customer_id for order in orders]
     references = [order.reference for order in orders]
     if database.is_distributed:  # a batch is of one customer there, whose node is asked
         pin, node = customers[:1], at_node("orders.customer_id", "$3")

@@ -14,6 +14,7 @@ import asyncio
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from itertools import islice
+from operator import attrgetter
 
 import msgspec
 
@@ -26,9 +27,16 @@ from largesse.ledger.posting import NEXT_ENTRY_ID, Posting, mark_entries, new_ba
 from largesse.lines.store import LineColumns, LineRow, insert_lines, new_lines, write_columns
 from largesse.orders.ids import drawn_ids
 from largesse.orders.marks import order_digest
-from largesse.orders.new_rows import EVENT_BEFORE_ID, by_reference, event_after_id, lines_of
-from largesse.orders.order import Order, Placed
-from largesse.orders.row import OrderRow, insert_orders, new_orders, written_orders
+from largesse.orders.order import (
+    RESPONSE_COLUMNS,
+    Order,
+    OrderRow,
+    Placed,
+    insert_orders,
+    new_orders,
+    order_record,
+    written_orders,
+)
 from largesse.orders.rules import BatchContext, Decided
 from largesse.orders.spending import add_spending
 
@@ -37,6 +45,35 @@ _encode = msgspec.json.Encoder().encode
 _ROWS_AT_ONCE = 500
 # Of these, lines whose codes are sealed before other requests get their turn: a millisecond.
 _SEALED_AT_ONCE = 100
+
+
+def by_reference(orders: Sequence[Order]) -> list[tuple[int, Order]]:
+    """Orders by the caller's reference, each with its place, from 1: two batches that share references then wait for each other in one direction only."""
+    return sorted(enumerate(orders, 1), key=_reference_of)
+
+
+def _reference_of(place_and_order: tuple[int, Order]) -> tuple[int, str, str]:
+    row = place_and_order[1].row
+    return row.customer_id, row.environment, row.external_reference or ""
+
+
+def event_after_id(order: OrderRow, at: datetime) -> str:
+    """The order record in JSON but for the id that it begins with: EVENT_BEFORE_ID, the id and this are the body of its event."""
+    record = _encode(order_record(0, _response_columns(order), at)).decode()
+    assert record.startswith(_NO_ID), "an order record begins with its id"
+    return record[len(_NO_ID) :]
+
+
+_response_columns = attrgetter(*RESPONSE_COLUMNS)
+EVENT_BEFORE_ID = '{"id":'
+_NO_ID = f"{EVENT_BEFORE_ID}0"
+
+
+def lines_of(orders: Iterable[tuple[int, Order]]) -> Iterator[LineColumns]:
+    """The lines of orders under the ids given, or what stands for them, in the order of their columns; to take one seals its code."""
+    for order_id, order in orders:
+        for number, ((email, name), code) in enumerate(zip(order.addressees(), order.sealed, strict=True), 1):
+            yield order.row.customer_id, order_id, number, email, name, code.lookup, code.sealed
 
 
 async def write_orders(
@@ -54,7 +91,7 @@ async def write_orders(
         await write_by_shard_group(connection, decided.placed, posting, at, ids)
     else:
         new = by_reference(decided.placed)
-        beside = [_BesideOrder(place, event_after_id(order.kept, at)) for place, order in new]
+        beside = [_BesideOrder(place, event_after_id(order.row, at)) for place, order in new]
         lines = lines_of(enumerate(decided.placed, 1)) if ids is None else ()
         entries, *balances = posting.arguments
         await connection.execute(
@@ -62,7 +99,7 @@ async def write_orders(
             at,
             entries,
             *balances,
-            _encode([order.kept for _, order in new]).decode(),
+            _encode([order.row for _, order in new]).decode(),
             _encode([LineRow(*line) for line in lines]).decode(),
             ORDER_CREATED.name,
             ids,
@@ -138,7 +175,7 @@ async def write_by_shard_group(
     if ids is None:
         ids = drawn["orders"]
         await insert_lines(connection, list(lines_of(zip(ids, orders, strict=True))))
-    new = [(ids[place - 1], order.kept) for place, order in by_reference(orders)]
+    new = [(ids[place - 1], order.row) for place, order in by_reference(orders)]
     await insert_events(connection, list(_events(drawn["events"], new, at)))
     await insert_mail_jobs(
         connection,

@@ -22,10 +22,9 @@ from largesse.ledger.statements import order_entries
 from largesse.ledger.store import list_seen_accounts
 from largesse.mail.order_mail import RecipientDelivery, list_order_deliveries
 from largesse.mail.resending import RESENT_TO_ALL_AFTER_H, correct_address, count_unclaimed, resend, resend_unclaimed
-from largesse.orders.cancelling import cancel_order
-from largesse.orders.lookup import find_order, read_order
+from largesse.orders.acts import OrderAct, cancel_order, list_acts, read_order
+from largesse.orders.lookup import find_order
 from largesse.orders.options import OPTIONS
-from largesse.orders.order_acts import OrderAct, list_acts
 from largesse.reports.filters import Place
 from largesse.reports.listing import read_listed
 from largesse.web.console.context import RequestContext

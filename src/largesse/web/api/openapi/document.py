@@ -20,6 +20,7 @@ import msgspec
 from largesse.base.errors import FieldError, NotFound
 from largesse.events.kinds import EventType
 from largesse.events.registry import EVENTS
+from largesse.orders.request import SendRequest
 from largesse.web.api.openapi.parts import (
     HEADERS,
     PROBLEM_SCHEMA,
@@ -35,7 +36,6 @@ from largesse.web.api.openapi.parts import (
     schema_components,
 )
 from largesse.web.api.operation import Operation
-from largesse.web.api.shapes.sending import SendBody
 from largesse.web.kit.problems import problem_type
 
 _DESCRIPTION = """\
@@ -168,7 +168,7 @@ def build_document(operations: Sequence[Operation]) -> Json:
     bodies = [operation.body for operation in operations if operation.body is not None]
     schema_of, schemas = schema_components([*bodies, *shapes, FieldError])
     for body in bodies:
-        if issubclass(body, SendBody):
+        if issubclass(body, SendRequest):
             _tell_gift_first(schemas[body.__name__], body)
             schemas[body.__name__] |= _DELIVERY
     paths: Json = {}
@@ -202,7 +202,7 @@ def build_document(operations: Sequence[Operation]) -> Json:
     }
 
 
-def _tell_gift_first(schema: Json, body: type[SendBody]) -> None:
+def _tell_gift_first(schema: Json, body: type[SendRequest]) -> None:
     """Puts the members of `body` itself first, then those of each class it is made from."""
     members = schema["properties"]
     encode_name = {field.name: field.encode_name for field in msgspec.structs.fields(body)}

@@ -12,10 +12,9 @@ from largesse.base.errors import NotFound
 from largesse.base.money import MAX_AMOUNT
 from largesse.catalogue.model import NOTHING_SAID, read_details
 from largesse.customers.restrictions import READ
-from largesse.orders.request import DEFAULT_COUNTRY
+from largesse.orders.request import DEFAULT_COUNTRY, Country
 from largesse.web.api.operation import Call, Operation
 from largesse.web.api.shapes.catalogue import CollectionShape, ProductInFullShape, ProductShape, product_in_full
-from largesse.web.api.shapes.sending import Country
 from largesse.web.kit.replies import Reply
 from largesse.web.kit.services import Services
 

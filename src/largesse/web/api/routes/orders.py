@@ -20,43 +20,49 @@ from largesse.base.errors import (
     QuoteExpired,
     ReferenceUsed,
 )
+from largesse.base.money import to_number
 from largesse.customers.restrictions import READ, SEND
 from largesse.events.kinds import ORDER_CREATED, OrderRecord, Sampled
-from largesse.orders.cancelling import cancel_order
-from largesse.orders.lookup import read_order, read_request
+from largesse.orders.acts import Cancellation, cancel_order, read_order
+from largesse.orders.lookup import OrderRequest, read_request
 from largesse.orders.options import OPTIONS
-from largesse.orders.request import MAX_REFERENCE, SendRequest
-from largesse.web.api.operation import Call, Handler, Operation
-from largesse.web.api.shapes.orders import (
-    EXAMPLE_RESPONSE,
-    CancellationShape,
-    OrderRequestShape,
-    SendResponse,
-    cancellation_shape,
-    order_request_shape,
-    send_response,
-)
-from largesse.web.api.shapes.sending import (
-    SendBody,
+from largesse.orders.order import SendResponse
+from largesse.orders.request import (
+    MAX_REFERENCE,
     SendCollection,
     SendGift,
+    SendRequest,
     SendTemplate,
     recipients_in,
     reference_in,
 )
+from largesse.web.api.operation import Call, Handler, Operation
 from largesse.web.kit.replies import Reply, encode_json
 from largesse.web.kit.services import Services
 from largesse.web.kit.spelling import spell_name
 
+_EXAMPLE = SendResponse(
+    reference="0WBQK7M2PXR4D9VA1C3E",
+    gift_selection_type="gift",
+    value=10.0,
+    currency="GBP",
+    code_count=1,
+    recipient_count=1,
+    total_cost=10.0,
+    delivery_mode="send",
+    scheduled_for=None,
+    external_reference="payroll-2030-12-1138",
+    codes=[],
+)
 # Of values, so that an example has every member there is.
-_RESPONSE = msgspec.to_builtins(EXAMPLE_RESPONSE)
+_RESPONSE = msgspec.to_builtins(_EXAMPLE)
 _RECORD = msgspec.to_builtins(
     msgspec.structs.replace(
         ORDER_CREATED.sample(Sampled(1, 1, datetime(2030, 1, 2, 9, tzinfo=UTC))),
         id=1,
-        reference=EXAMPLE_RESPONSE.reference,
+        reference=_EXAMPLE.reference,
         source_type="api",
-        external_reference=EXAMPLE_RESPONSE.external_reference,
+        external_reference=_EXAMPLE.external_reference,
         gift_product_id=1,
         from_name=None,
         delivery_mode="send",
@@ -109,20 +115,42 @@ class OrdersQuery(msgspec.Struct, frozen=True, rename="camel"):
     ) = None
 
 
-def _sending(body: type[SendBody]) -> Handler:
+class CancellationShape(msgspec.Struct, kw_only=True, rename="camel"):
+    """An order after its cancellation; the same however often that is repeated."""
+
+    reference: Annotated[str, Meta(description="The order's public key")]
+    code_count: Annotated[int, Meta(description="Codes issued with the order")]
+    cancelled_count: Annotated[int, Meta(description="Codes voided, by this cancellation and earlier ones")]
+    claimed_count: Annotated[int, Meta(description="Codes claimed before, which stay their recipients'")]
+    refunded: Annotated[float, Meta(description="What was given back in all, in the order currency")]
+    currency: Annotated[str, Meta(description="ISO currency code", examples=["GBP"])]
+
+
+def _cancellation_shape(cancellation: Cancellation) -> CancellationShape:
+    return CancellationShape(
+        reference=cancellation.reference,
+        code_count=cancellation.code_count,
+        cancelled_count=cancellation.cancelled_count,
+        claimed_count=cancellation.claimed_count,
+        refunded=to_number(cancellation.refunded_minor, cancellation.currency),
+        currency=cancellation.currency,
+    )
+
+
+def _sending(body: type[SendRequest]) -> Handler:
     async def send(services: Services, call: Call) -> Reply:
         assert call.caller is not None
-        asked = await _read(services, call, body)
-        return Reply(encode_json(send_response(await services.orders.send(call.caller, asked))))
+        request = await _read(services, call, body)
+        return Reply(encode_json(await services.orders.send(call.caller, request)))
 
     return send
 
 
-async def _read(services: Services, call: Call, body: type[SendBody]) -> SendRequest:
-    """What is asked for. Raises InvalidRequest, and ReferenceUsed first for a body that is wrong elsewhere."""
+async def _read(services: Services, call: Call, body: type[SendRequest]) -> SendRequest:
+    """Returns the body. Raises InvalidRequest, and ReferenceUsed first for a body that is wrong elsewhere."""
     principal, raw = call.principal, call.body
     try:
-        return call.read(body).asked(principal.plan)
+        return call.read(body)
     except Unreadable:
         raise
     except InvalidRequest as refusal:
@@ -148,14 +176,14 @@ async def _order(services: Services, call: Call) -> Reply:
             connection, call.principal, services.vault, services.settings.public_url, reference, address=call.address
         )
         if receipt.codes:
-            await call.record(services, connection, "codes.read", f"order {receipt.order.reference}")
-    return Reply(encode_json(send_response(receipt)))
+            await call.record(services, connection, "codes.read", f"order {receipt.reference}")
+    return Reply(encode_json(receipt))
 
 
 async def _order_request(services: Services, call: Call) -> Reply:
     async with services.database.connection(call.principal.scope) as connection:
         request = await read_request(connection, call.principal, call.path["reference"])
-    return Reply(encode_json(order_request_shape(request)))
+    return Reply(encode_json(request))
 
 
 async def _cancel(services: Services, call: Call) -> Reply:
@@ -166,11 +194,11 @@ async def _cancel(services: Services, call: Call) -> Reply:
         if cancellation.has_voided:
             told = {"cancelled": cancellation.cancelled_count, "refunded_minor": cancellation.refunded_minor}
             await call.record(services, connection, "order.cancelled", f"order {cancellation.reference}", after=told)
-    return Reply(encode_json(cancellation_shape(cancellation)))
+    return Reply(encode_json(_cancellation_shape(cancellation)))
 
 
 def _send_operation(
-    what: str, body: type[SendBody], summary: str, description: str, member: dict[str, Any]
+    what: str, body: type[SendRequest], summary: str, description: str, member: dict[str, Any]
 ) -> Operation:
     return Operation(
         "POST",
@@ -252,7 +280,7 @@ OPERATIONS = (
         _order_request,
         "Orders",
         scope=READ,
-        shape=OrderRequestShape,
+        shape=OrderRequest,
         path_types=_REFERENCE,
         problems=(NotFound,),
         description="For whoever got 409 and wants to know whether the order that holds the `externalReference` is the one just "

@@ -1,19 +1,27 @@
-"""POST /quote/…"""
+"""POST /quote/…: the shape of a quote, and decoding a body with all that is wrong in it."""
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from datetime import datetime
 from functools import partial
-from typing import Any
+from typing import Annotated, Any
 
-from largesse.base.errors import DailyLimit, InsufficientBalance, OrderLimit, ReferenceUsed
+import msgspec
+from msgspec import Meta
+
+from largesse.base.decoding import Unreadable, WrongItem, decode_body
+from largesse.base.errors import DailyLimit, InsufficientBalance, InvalidRequest, OrderLimit, ReferenceUsed
+from largesse.base.money import to_number
 from largesse.customers.restrictions import SEND
-from largesse.orders.faults import RequestFaults
+from largesse.orders.quoter import Quote, RequestFaults
+from largesse.orders.recipients import Recipient
+from largesse.orders.request import SendCollection, SendGift, SendRequest, SendTemplate, recipients_in
 from largesse.web.api.operation import Call, Handler, Operation
-from largesse.web.api.shapes.orders import QuoteShape, quote_shape
-from largesse.web.api.shapes.quoting import read_quoted
-from largesse.web.api.shapes.sending import SendBody, SendCollection, SendGift, SendTemplate
 from largesse.web.kit.replies import Reply, encode_json
 from largesse.web.kit.services import Services
+from largesse.web.kit.spelling import spell_name
 
 _EXAMPLE = {
     "value": 10.0,
@@ -34,18 +42,101 @@ _DESCRIPTION = (
 )
 
 
-def _quoting(body: type[SendBody]) -> Handler:
+class QuoteShape(msgspec.Struct, kw_only=True, rename="camel"):
+    """The price of a send, and the token that holds a send to it."""
+
+    value: Annotated[float, Meta(description="Per-code face value", examples=[10.0])]
+    currency: Annotated[str, Meta(description="ISO currency code", examples=["GBP"])]
+    code_count: Annotated[int, Meta(description="Codes that would be issued")]
+    recipient_count: Annotated[int, Meta(description="Distinct recipients; 0 for a code batch")]
+    total_cost: Annotated[float, Meta(description="What would be charged, in the order currency")]
+    delivery_mode: Annotated[str, Meta(description="`send` or `manual`", examples=["send"])]
+    scheduled_for: Annotated[datetime, Meta(tz=True, description="Null when sent immediately")] | None
+    balance_after: (
+        Annotated[float, Meta(description="What the funding account would hold then; null when invoiced")] | None
+    )
+    expires_at: Annotated[datetime, Meta(tz=True, description="Until when `quote` holds")]
+    quote: Annotated[str, Meta(description="To be sent along: what is placed is then what was quoted")]
+
+
+def _quote_shape(quote: Quote) -> QuoteShape:
+    balance_minor = quote.balance_after_minor
+    return QuoteShape(
+        value=to_number(quote.value_minor, quote.currency),
+        currency=quote.currency,
+        code_count=quote.code_count,
+        recipient_count=quote.recipient_count,
+        total_cost=to_number(quote.total_minor, quote.currency),
+        delivery_mode=quote.delivery_mode,
+        scheduled_for=quote.scheduled_for,
+        balance_after=None if balance_minor is None else to_number(balance_minor, quote.currency),
+        expires_at=quote.expires_at,
+        quote=quote.token,
+    )
+
+
+# The value that replaces a refused field while the others are checked; null for all other fields.
+_HARMLESS = {
+    "product_id": msgspec.Raw(b"1"),
+    "collection_id": msgspec.Raw(b"1"),
+    "template_id": msgspec.Raw(b"1"),
+    "recipients": msgspec.Raw(b'[{"email":"nobody@example.com"}]'),
+    "code_quantity": msgspec.Raw(b"1"),
+}
+_NULL = msgspec.Raw(b"null")
+# A member is refused once, the recipients perhaps twice, and there are fewer members.
+_MOST_READINGS = 32
+
+ReadRecipients = Callable[[Iterator[Recipient | InvalidRequest]], Awaitable[object]]
+
+
+async def _read_quoted(
+    raw: bytes, kind: type[SendRequest], found: RequestFaults, read_recipients: ReadRecipients, ignored: list[str]
+) -> SendRequest:
+    """Returns the body of a quote with a harmless value for each field that is wrong, and adds those errors to `found`.
+
+    A send is refused for the first error, a quote for all of them: so the body is decoded again without the field that was refused,
+    until it decodes. `read_recipients` raises InvalidRequest for all wrong recipients; `ignored` gets the names of unknown members.
+    Raises Unreadable.
+    """
+    for reading in range(_MOST_READINGS):
+        try:
+            return decode_body(raw, kind, None if reading else ignored)
+        except Unreadable:
+            raise
+        except InvalidRequest as refusal:
+            if isinstance(refusal, WrongItem):
+                with found:
+                    await read_recipients(recipients_in(raw))
+            raw = _without(raw, found.keep(refusal))
+            await asyncio.sleep(0)  # a large body takes its time
+    raise AssertionError("each field is refused at most twice")
+
+
+def _without(raw: bytes, field: str) -> bytes:
+    """Returns the body with a harmless value for a field that was refused."""
+    members = msgspec.json.decode(raw, type=dict[str, msgspec.Raw])
+    has_recipients = _is_given(members.get("recipients"))
+    harmless = _NULL if field == "code_quantity" and has_recipients else _HARMLESS.get(field, _NULL)
+    return msgspec.json.encode(members | {spell_name(field): harmless})
+
+
+def _is_given(value: msgspec.Raw | None) -> bool:
+    return value is not None and bytes(value).translate(None, b" \t\r\n") not in {b"null", b"[]"}
+
+
+def _quoting(body: type[SendRequest]) -> Handler:
     async def quote(services: Services, call: Call) -> Reply:
         assert call.caller is not None
         found, principal = RequestFaults(), call.principal
         read_recipients = partial(services.orders.read_recipients, principal)
-        asked = await read_quoted(call.body, body, principal.plan, found, read_recipients, call.ignored)
-        return Reply(encode_json(quote_shape(await services.quoter.quote(call.caller, asked, found))))
+        asked = await _read_quoted(call.body, body, found, read_recipients, call.ignored)
+        return Reply(encode_json(_quote_shape(await services.quoter.quote(call.caller, asked, found))))
 
     return quote
 
 
-def _quote_operation(what: str, body: type[SendBody], summary: str, member: dict[str, Any]) -> Operation:
+def _quote_operation(what: str, body: type[SendRequest], summary: str, member: dict[str, Any]) -> Operation:
     return Operation(
         "POST",
         f"/quote/{what}",

@@ -13,8 +13,9 @@ from largesse.customers.authenticator import Caller
 from largesse.customers.roles import Right
 from largesse.db.pool import Row
 from largesse.drafts.model import DraftContent
-from largesse.orders.lookup import find_order, read_order
-from largesse.orders.row import Receipt
+from largesse.orders.acts import read_order
+from largesse.orders.lookup import find_order
+from largesse.orders.order import SendResponse
 from largesse.templates.store import MAX_NAME, TemplateContent, TooManyTemplates, add_template
 from largesse.web.console.context import RequestContext
 from largesse.web.console.send.opening import person_as_caller
@@ -102,7 +103,7 @@ async def codes_file(context: RequestContext) -> Response:
     if receipt is None:
         return context.trouble(403, context.say(_LATE))
     rows = [(one.code, one.pin, one.redemption_url) for one in receipt.codes]
-    return await context.csv(f"codes-{receipt.order.reference}.csv", ("code", "pin", "link"), rows)
+    return await context.csv(f"codes-{receipt.reference}.csv", ("code", "pin", "link"), rows)
 
 
 async def again(context: RequestContext) -> Response:
@@ -137,7 +138,7 @@ async def _order(context: RequestContext, caller: Caller) -> Row:
     return order
 
 
-async def _codes(context: RequestContext, caller: Caller) -> Receipt | None:
+async def _codes(context: RequestContext, caller: Caller) -> SendResponse | None:
     """The codes of the order of the path; None when it is too late for that here."""
     order = await _order(context, caller)
     if not _is_fresh(caller, order):
@@ -153,7 +154,7 @@ async def _codes(context: RequestContext, caller: Caller) -> Receipt | None:
             order["reference"],
             address=caller.address,
         )
-        await context.record(connection, "codes.read", f"order {receipt.order.reference}")
+        await context.record(connection, "codes.read", f"order {receipt.reference}")
     return receipt
 
 
