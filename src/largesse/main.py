@@ -23,12 +23,12 @@ from largesse.catalogue.cache import Catalogue
 from largesse.customers.authenticator import Authenticator, WrongKeys
 from largesse.customers.passkeys import RelyingParty
 from largesse.customers.passwords import Passwords
+from largesse.customers.security import SecurityService
 from largesse.customers.sign_in import SigningIn
 from largesse.db.pool import Database
 from largesse.db.roles import Role
 from largesse.db.session import REQUESTS, WORK
 from largesse.drafts.service import DraftService
-from largesse.encryption.chain_keys import Chains
 from largesse.encryption.master_keys import tell_sealing_for_ever
 from largesse.encryption.vault import Vault
 from largesse.fulfilment.gifts import ClaimedGifts
@@ -166,6 +166,9 @@ async def open_services(
         claiming, gifts = _recipients(settings, database, vault, makes_vouchers=is_demo)
         orders = OrderService(database, catalogue, placer, vault, timeouts, settings.public_url)
         quoter = Quoter(database, orders, vault)
+        passwords, party, mails = Passwords(), RelyingParty(settings.public_url), settings.smtp_url is not None
+        signing_in = SigningIn(database, vault, chains, passwords, party, settings.environment, mails=mails)
+        security = SecurityService(database, vault, passwords, party, mails=mails)
         yield Services(
             settings=settings,
             database=database,
@@ -179,7 +182,8 @@ async def open_services(
             order_lists=order_lists,
             claiming=claiming,
             gifts=gifts,
-            signing_in=_signing_in(settings, database, vault, chains),
+            signing_in=signing_in,
+            security=security,
             resolver=resolver,
             delivery_throttle=DeliveryThrottle(),
             captures=is_demo and settings.smtp_url is None,
@@ -198,13 +202,6 @@ async def _watched_ids(database: Database) -> IdWatch:
     ids = IdWatch()
     ids.note(await read_ids_left(database))
     return ids
-
-
-def _signing_in(settings: Settings, database: Database, vault: Vault, chains: Chains) -> SigningIn:
-    """How people sign in; mail goes to them where a mail server is set."""
-    mails = settings.smtp_url is not None
-    party = RelyingParty(settings.public_url)
-    return SigningIn(database, vault, chains, Passwords(), party, settings.environment, mails=mails)
 
 
 def _recipients(

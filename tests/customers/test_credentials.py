@@ -11,7 +11,7 @@ import pytest
 from tests.background import run
 from tests.distributed import IS_DISTRIBUTED
 
-from largesse.customers.members import add_user, bind_user, set_user_role
+from largesse.customers.member_store import add_user, bind_user, set_user_role
 from largesse.customers.people import add_person, holds_password, set_password
 from largesse.customers.second_step import forget_second_step, new_recovery_codes
 from largesse.customers.sessions import begin_session, end_session, find_session, note_proof, set_notice

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from largesse.base.errors import NotFound
-from largesse.customers.members import add_user, bind_user
+from largesse.customers.member_store import add_user, bind_user
 from largesse.customers.passkeys import NotThePasskey, _challenge, _take_challenge
 from largesse.customers.people import add_person
 from largesse.customers.sessions import Session, begin_session, find_session

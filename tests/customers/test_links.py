@@ -9,7 +9,7 @@ import pytest
 from argon2 import PasswordHasher
 
 from largesse.base.errors import NotFound
-from largesse.customers.members import add_user, bind_user
+from largesse.customers.member_store import add_user, bind_user
 from largesse.customers.passwords import Passwords
 from largesse.customers.people import add_person
 from largesse.customers.sign_in import Origin, SigningIn

@@ -6,11 +6,16 @@ import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
+from tests.chained import actor_on
 
 from largesse.base.errors import NotFound
 from largesse.customers.members import LastAdministrator, remove, set_role
 from largesse.db.pool import Database
 from largesse.db.scope import OPERATOR
+from largesse.encryption.vault import Vault
+from largesse.ledger.store import take_all_accounts
+
+VAULT = Vault((bytes(32),))
 
 
 @pytest.fixture
@@ -52,40 +57,36 @@ async def roles(database: Database) -> dict[str, tuple[str, bool]]:
 async def test_the_last_administrator_stays(database: Database) -> None:
     """Neither who was removed nor another customer's administrator stands in for them."""
     customer_id, people = await ids(database)
+    actor = await actor_on(database, VAULT, customer_id)
     before = await roles(database)
-    for act in (remove, lambda *of: set_role(*of, "viewer")):
-        with pytest.raises(LastAdministrator):
-            async with database.transaction(OPERATOR) as connection:
-                await act(connection, customer_id, people["ada"])
+    with pytest.raises(LastAdministrator):
+        await remove(actor, people["ada"], take_all_accounts)
+    with pytest.raises(LastAdministrator):
+        await set_role(actor, people["ada"], "viewer")
     assert await roles(database) == before
-    async with database.transaction(OPERATOR) as connection:
-        await set_role(connection, customer_id, people["ada"], "admin")
-        await set_role(connection, customer_id, people["cem"], "admin")
-        await remove(connection, customer_id, people["ada"])
+    await set_role(actor, people["ada"], "admin")
+    await set_role(actor, people["cem"], "admin")
+    await remove(actor, people["ada"], take_all_accounts)
     assert await roles(database) == {"ada": ("admin", False), "bob": ("admin", False), "cem": ("admin", True)}
     with pytest.raises(LastAdministrator):
-        async with database.transaction(OPERATOR) as connection:
-            await remove(connection, customer_id, people["cem"])
+        await remove(actor, people["cem"], take_all_accounts)
 
 
 async def test_two_who_remove_each_other_at_once_leave_one(database: Database) -> None:
     customer_id, people = await ids(database)
-    async with database.transaction(OPERATOR) as connection:
-        await set_role(connection, customer_id, people["cem"], "admin")
-
-    async def removed(name: str) -> None:
-        async with database.transaction(OPERATOR) as connection:
-            await remove(connection, customer_id, people[name])
-
-    done = await asyncio.gather(removed("ada"), removed("cem"), return_exceptions=True)
-    assert sorted(type(one) for one in done if one is not None) == [LastAdministrator]
+    actor = await actor_on(database, VAULT, customer_id)
+    await set_role(actor, people["cem"], "admin")
+    removals = (remove(actor, people[name], take_all_accounts) for name in ("ada", "cem"))
+    done = await asyncio.gather(*removals, return_exceptions=True)
+    assert [type(one) for one in done if isinstance(one, BaseException)] == [LastAdministrator]
 
 
 async def test_nobody_of_another_customer_or_removed_is_found(database: Database) -> None:
     customer_id, people = await ids(database)
+    actor = await actor_on(database, VAULT, customer_id)
     _, others = await ids(database, "globex")
     for user_id in (others["cem"], people["bob"], 2**31 - 1):
-        for act in (remove, lambda *of: set_role(*of, "viewer")):
-            with pytest.raises(NotFound):
-                async with database.transaction(OPERATOR) as connection:
-                    await act(connection, customer_id, user_id)
+        with pytest.raises(NotFound):
+            await remove(actor, user_id, take_all_accounts)
+        with pytest.raises(NotFound):
+            await set_role(actor, user_id, "viewer")

@@ -14,7 +14,7 @@ from largesse.cli.running import Commands, acting_operator, command, current_dat
 from largesse.cli.tables import customer_option, format_options, in_major_units, show
 from largesse.customers.actor import Actor, command_actor
 from largesse.customers.customer_store import list_service_accounts
-from largesse.customers.members import list_colleagues
+from largesse.customers.member_store import list_members
 from largesse.db.pool import Connection, Row
 from largesse.db.scope import OPERATOR
 from largesse.ledger.accounts import (
@@ -82,13 +82,9 @@ async def _assign(account: str, service_account: str | None, user: str | None, *
 async def _find_holder(connection: Connection, customer: str, service_account: str | None, user: str | None) -> int:
     """Returns the id of a customer's service account or person. Raises OperatorError."""
     if user is not None:
-        for colleague in await list_colleagues(connection):
-            if (
-                colleague.customer == customer
-                and colleague.is_active
-                and colleague.email.lower() == user.strip().lower()
-            ):
-                return colleague.id
+        for member in await list_members(connection):
+            if member.customer == customer and member.is_active and member.email.lower() == user.strip().lower():
+                return member.id
         raise OperatorError(f"nobody belongs to {customer!r} by that address")
     for record in await list_service_accounts(connection, customer=customer):
         if record.key == service_account:

@@ -8,18 +8,18 @@ from dataclasses import asdict
 import click
 
 from largesse.base.email import EmailError, normalise_email
-from largesse.base.errors import InvalidRequest, NotFound, OperatorError
+from largesse.base.errors import OperatorError
 from largesse.base.hosts import by_name
-from largesse.base.settings import Settings, load_settings
+from largesse.base.settings import load_settings
 from largesse.base.text import unfit
-from largesse.cli.running import Commands, acting_operator, command, current_database
+from largesse.cli.running import Commands, command, current_database, operator_actor
 from largesse.cli.tables import customer_option, format_options, show
+from largesse.customers.actor import Actor
 from largesse.customers.customer_store import find_customer
-from largesse.customers.members import Colleague, invite, list_colleagues, remove, reset, set_role
+from largesse.customers.member_store import Member, list_members
+from largesse.customers.members import invite, remove, reset, set_role
 from largesse.customers.roles import ROLES
-from largesse.db.pool import Connection
 from largesse.db.scope import OPERATOR
-from largesse.jobs.outbox import mail_invitation
 from largesse.ledger.store import take_all_accounts
 
 _COLUMNS = ("id", "customer", "email", "name", "role", "is_active", "has_signed_in", "last_login_at")
@@ -45,17 +45,9 @@ async def users_invite(email: str, customer: str, name: str | None, role: str | 
     address = _address(email)
     if name is not None and (not 0 < len(name.strip()) <= 100 or unfit(name)):
         raise OperatorError("--name must have 1 to 100 characters, and no control characters")
-    async with acting_operator() as (database, acting), database.transaction(OPERATOR) as connection:
-        customer_id = await find_customer(connection, customer)
-        try:
-            made = await invite(connection, customer_id, address, name=name and name.strip(), role=role)
-            if load_settings().smtp_url is not None:
-                await mail_invitation(connection, made.user_id)
-            await acting.record(
-                connection, "person.invited", address, customer_id=customer_id, after={"role": made.role}
-            )
-        except InvalidRequest as error:
-            raise OperatorError(error.detail) from None
+    mails = load_settings().smtp_url is not None
+    async with operator_actor(customer) as actor:
+        made = await invite(actor, address, name=name and name.strip(), role=role, mails=mails)
     _print_link(made.secret, f"Invitation for {address}, for 7 days", as_json=as_json)
 
 
@@ -67,8 +59,8 @@ async def users_list(customer: str | None, form: str | None) -> None:
     """List the people of customers: their role, and whether they have signed in."""
     async with current_database() as database, database.connection(OPERATOR) as connection:
         customer_id = await find_customer(connection, customer) if customer else None
-        colleagues = await list_colleagues(connection, customer_id)
-    show(form, _COLUMNS, map(asdict, colleagues), empty="There are no people: invite somebody.")
+        members = await list_members(connection, customer_id)
+    show(form, _COLUMNS, map(asdict, members), empty="There are no people: invite somebody.")
 
 
 @users.command("set-role")
@@ -78,21 +70,10 @@ async def users_list(customer: str | None, form: str | None) -> None:
 @command
 async def users_set_role(email: str, role: str, customer: str) -> None:
     """Give EMAIL a role; they have it from their next request on."""
-    async with acting_operator() as (database, acting), database.transaction(OPERATOR) as connection:
-        customer_id, colleague = await _find(connection, customer, email)
-        try:
-            await set_role(connection, customer_id, colleague.id, role)
-            await acting.record(
-                connection,
-                "person.role_changed",
-                colleague.email,
-                customer_id=customer_id,
-                before={"role": colleague.role},
-                after={"role": role},
-            )
-        except InvalidRequest as error:
-            raise OperatorError(error.detail) from None
-    click.echo(f"{colleague.email} has the role {role} at {customer}.")
+    async with operator_actor(customer) as actor:
+        member = await _find(actor, customer, email)
+        await set_role(actor, member.id, role)
+    click.echo(f"{member.email} has the role {role} at {customer}.")
 
 
 @users.command("deactivate")
@@ -101,17 +82,10 @@ async def users_set_role(email: str, role: str, customer: str) -> None:
 @command
 async def users_deactivate(email: str, customer: str) -> None:
     """Take EMAIL's place at a customer away, and end their sessions there, at once."""
-    async with acting_operator() as (database, acting), database.transaction(OPERATOR) as connection:
-        customer_id, colleague = await _find(connection, customer, email)
-        try:
-            await remove(connection, customer_id, colleague.id)
-            await take_all_accounts(connection, customer_id, colleague.id)
-            await acting.record(
-                connection, "person.removed", colleague.email, customer_id=customer_id, before={"role": colleague.role}
-            )
-        except InvalidRequest as error:
-            raise OperatorError(error.detail) from None
-    click.echo(f"{colleague.email} does not belong to {customer} any longer.")
+    async with operator_actor(customer) as actor:
+        member = await _find(actor, customer, email)
+        await remove(actor, member.id, take_all_accounts)
+    click.echo(f"{member.email} does not belong to {customer} any longer.")
 
 
 @users.command("reset")
@@ -122,22 +96,18 @@ async def users_deactivate(email: str, customer: str) -> None:
 async def users_reset(email: str, second_step: bool, as_json: bool) -> None:
     """Print a link by which EMAIL chooses a new password, once; it ends their sessions."""
     address = _address(email)
-    async with acting_operator() as (database, acting), database.transaction(OPERATOR) as connection:
-        try:
-            mails = load_settings().smtp_url is not None
-            secret = await reset(connection, address, second_step=second_step, mails=mails)
-            await acting.record(connection, "person.reset", address, after={"keeps_second_step": not second_step})
-        except NotFound as error:
-            raise OperatorError(error.detail) from None
+    mails = load_settings().smtp_url is not None
+    async with operator_actor() as actor:
+        secret = await reset(actor, address, second_step=second_step, mails=mails)
     _print_link(secret, f"A new password for {address}, for an hour", as_json=as_json)
 
 
-async def _find(connection: Connection, customer: str, email: str) -> tuple[int, Colleague]:
-    """The customer's id, and who belongs to it by that address. Raises OperatorError."""
-    customer_id = await find_customer(connection, customer)
-    for colleague in await list_colleagues(connection, customer_id):
-        if colleague.email.lower() == email.strip().lower() and colleague.is_active:
-            return customer_id, colleague
+async def _find(actor: Actor, customer: str, email: str) -> Member:
+    """Returns the active member of an address. Raises OperatorError."""
+    async with actor.transaction() as transaction:
+        for member in await list_members(transaction.connection, actor.customer_id):
+            if member.email.lower() == email.strip().lower() and member.is_active:
+                return member
     raise OperatorError(f"nobody belongs to {customer!r} by that address")
 
 
@@ -148,11 +118,6 @@ def _address(email: str) -> str:
         raise OperatorError(f"EMAIL is no address: {error}") from None
 
 
-def _link_address(settings: Settings, secret: str) -> str:
-    """The address of a link."""
-    return f"{by_name(settings.public_url)}/app/link/{secret}"
-
-
-def _print_link(secret: str, said: str, *, as_json: bool) -> None:
-    link = _link_address(load_settings(), secret)
-    click.echo(json.dumps({"link": link}) if as_json else f"{said}: {link}\nKeep it to yourself: it lets in once.")
+def _print_link(secret: str, title: str, *, as_json: bool) -> None:
+    link = f"{by_name(load_settings().public_url)}/app/link/{secret}"
+    click.echo(json.dumps({"link": link}) if as_json else f"{title}: {link}\nKeep it to yourself: it lets in once.")

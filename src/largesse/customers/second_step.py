@@ -19,9 +19,6 @@ _RECOVERY_CODES = 10
 _RECOVERY_CHARACTERS = 16  # 80 bits: its plain hash tells nobody anything
 _ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"  # Crockford's: no letter that looks like a digit
 _ALIKE = str.maketrans("OIL", "011")
-# Whether a row `p` of people has one, in SQL.
-HAS_PASSKEY = "EXISTS (SELECT FROM passkeys k WHERE k.person_id = p.id)"
-HAS_ONE = f"(p.has_app OR {HAS_PASSKEY})"
 
 
 def new_totp_secret() -> bytes:
@@ -105,7 +102,10 @@ async def count_recovery_codes(connection: Connection, person_id: int) -> int:
 
 async def asks_second_step(connection: Connection, person_id: int) -> bool:
     """Whether a person has a second step."""
-    has_one: bool = await connection.fetchval(f"SELECT {HAS_ONE} FROM people p WHERE p.id = $1", person_id)  # noqa: S608 - put together from constants
+    has_one: bool = await connection.fetchval(
+        "SELECT p.has_app OR EXISTS (SELECT FROM passkeys k WHERE k.person_id = p.id) FROM people p WHERE p.id = $1",
+        person_id,
+    )
     return has_one
 
 

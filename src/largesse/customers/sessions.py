@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from largesse.base.text import cleaned
 from largesse.customers.roles import RIGHTS, Reach, Right
-from largesse.customers.second_step import HAS_PASSKEY, asks_second_step
+from largesse.customers.second_step import asks_second_step
 from largesse.customers.secrets import new_secret, secret_hash
 from largesse.db.pool import Connection, Database, open_credentials
 from largesse.db.scope import LOOKUP, Scope, for_customer
@@ -156,17 +156,17 @@ async def find_session(database: Database, secret: str) -> Session | None:
         return None
     async with database.connection(LOOKUP) as connection:
         row = await connection.fetchrow(
-            f"""
+            """
             SELECT s.id, s.person_id, s.environment, s.notice, s.seen_at < clock_now() - interval '1 minute' AS is_unseen,
                    p.email, p.language, p.zone, u.user_id, u.name, u.role,
                    u.customer_id, u.customer_name, u.plan, u.funding,
                    s.awaits_second_step, s.proved_at > clock_now() - $3::interval AS is_proved,
-                   p.has_password, p.has_app, {HAS_PASSKEY} AS has_passkey, u.requires_second_step,
+                   p.has_password, p.has_app, EXISTS (SELECT FROM passkeys k WHERE k.person_id = p.id) AS has_passkey, u.requires_second_step,
                    (SELECT count(*) FROM memberships(p.id)) AS memberships
             FROM sessions s JOIN people p ON p.id = s.person_id
             LEFT JOIN LATERAL memberships(p.id) u ON u.user_id = s.user_id
             WHERE s.hash = $1 AND s.ended_at IS NULL AND s.ends_at > clock_now() AND s.seen_at > clock_now() - $2::interval
-            """,  # noqa: S608 - put together from constants
+            """,
             hash_,
             IDLE,
             PROVED,

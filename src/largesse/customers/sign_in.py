@@ -11,8 +11,7 @@ from largesse.audit.service import Acting, by_person
 from largesse.base.email import email_key
 from largesse.base.errors import NotFound
 from largesse.base.throttle import network_of
-from largesse.customers.access import writing
-from largesse.customers.members import bind_user, note_login
+from largesse.customers.member_store import bind_user, note_login
 from largesse.customers.passkeys import RelyingParty, take_passkey
 from largesse.customers.passwords import LONGEST, Passwords
 from largesse.customers.people import (
@@ -32,6 +31,7 @@ from largesse.customers.sessions import (
     begin_session,
     browser_name,
     choose_customer,
+    end_session,
     end_sessions,
     find_session,
     is_new_device,
@@ -46,7 +46,7 @@ from largesse.db.pool import Connection, Database, act_for
 from largesse.db.scope import LOOKUP, for_customer
 from largesse.encryption.chain_keys import Chains
 from largesse.encryption.vault import Vault
-from largesse.jobs.outbox import mail_new_device, mail_reset, mail_second_step
+from largesse.jobs.outbox import mail_new_device, mail_reset
 
 
 class Refused(Exception):
@@ -90,7 +90,7 @@ class SigningIn:
         self._chains = chains
         self._mails = mails
         self._passwords = passwords
-        self.party = party
+        self._party = party
         self._environment = environment
 
     async def by_password(self, email: str, password: str, origin: Origin) -> str:
@@ -208,32 +208,10 @@ class SigningIn:
         async with self._database.transaction(LOOKUP) as connection:
             await note_proof(connection, session.id)
 
-    async def choose_password(self, person: Person, password: str, origin: Origin) -> None:
-        """The first password of who was let in by a link: there is nothing else by which to show that it is still them.
-
-        Other sessions end. Raises Refused where they have a password by now.
-        """
-        kept = await self._passwords.hash(password)
-        async with writing(self._database, person, changes_access=True) as connection:
-            if not await set_first_password(connection, person.person_id, kept):
-                raise Refused
-            await end_sessions(connection, person.person_id, but=person.session_id)
-            await note_proof(connection, person.session_id)
-            await self._record(connection, "person.password_chosen", person, origin)
-
-    async def change_password(self, person: Person, password: str, origin: Origin) -> None:
-        """Gives a person another password, and ends their other sessions."""
-        kept = await self._passwords.hash(password)
-        async with writing(self._database, person, changes_access=True) as connection:
-            await set_password(connection, person.person_id, kept)
-            await end_sessions(connection, person.person_id, but=person.session_id)
-            await self._record(connection, "person.password_chosen", person, origin)
-
-    async def tell_second_step(self, connection: Connection, person: Person, change: str, origin: Origin) -> None:
-        """Has a person told by mail what changed about their second step, where mail can be sent; in the transaction that changes it."""
-        if self._mails:
-            browser = browser_name(origin.browser)
-            await mail_second_step(connection, person.person_id, change, origin.address, browser)
+    async def sign_out(self, session: Session) -> None:
+        """Ends the session."""
+        async with self._database.connection(LOOKUP) as connection:
+            await end_session(connection, session.id)
 
     async def find(self, secret: str) -> Session | None:
         """The session of a cookie; None where it has ended or never was."""
@@ -310,7 +288,7 @@ class SigningIn:
         await self._spend(about, origin)
         async with self._database.transaction(LOOKUP) as connection:
             if step.passkey:
-                is_theirs = await take_passkey(connection, self.party, session.id, session.person_id, step.passkey)
+                is_theirs = await take_passkey(connection, self._party, session.id, session.person_id, step.passkey)
             else:
                 is_theirs = await take_code(connection, self._vault, session.person_id, step.code)
         if not is_theirs:

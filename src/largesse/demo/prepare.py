@@ -15,7 +15,7 @@ from largesse.base.hosts import by_name
 from largesse.base.settings import Settings
 from largesse.customers.customer_store import find_customer, find_service_account
 from largesse.customers.key_store import add_key, delete_key, key_exists, list_keys
-from largesse.customers.members import list_colleagues
+from largesse.customers.member_store import list_members
 from largesse.customers.sign_in_links import new_link
 from largesse.db.migrate import upgrade
 from largesse.db.pool import Connection, connect_once
@@ -67,7 +67,7 @@ async def prepare(settings: Settings) -> str:
 async def _sign_in_link(connection: Connection) -> str:
     """The secret of a link that lets the demo's administrator in, once; the one of the last start holds no longer."""
     customer_id = await find_customer(connection, CUSTOMER)
-    administrators = (one for one in await list_colleagues(connection, customer_id) if one.role == "admin")
+    administrators = (one for one in await list_members(connection, customer_id) if one.role == "admin")
     async with connection.transaction():
         return await new_link(connection, "sign_in", user_id=next(administrators).id)
 

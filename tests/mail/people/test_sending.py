@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 import pytest
 from tests.mail.conftest import PostOffice
 
-from largesse.customers.members import add_user, bind_user
+from largesse.customers.member_store import add_user, bind_user
 from largesse.customers.people import add_person, set_preferences
 from largesse.customers.sign_in_links import find_link
 from largesse.db.pool import Database

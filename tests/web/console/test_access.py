@@ -219,7 +219,7 @@ def test_sessions_of_one_person_that_end_each_other_do_not_wait_for_each_other(s
 
 
 def test_handlers_write_in_no_other_way() -> None:
-    """`context.database` only reads; the pool itself is for what is nobody's: challenges of a session, forms, allowances."""
+    """`context.database` only reads; the pool itself is for what is nobody's: forms, notices, allowances."""
     here = Path(largesse.web.console.__file__).parent
     found = [
         f"{path.relative_to(here)}: {ast.unparse(node)}"
@@ -230,9 +230,7 @@ def test_handlers_write_in_no_other_way() -> None:
     assert sorted(set(found)) == [
         "context.py: self.services.database",
         "guard.py: self._services.database",  # forms that were posted, and notices
-        "passkeys.py: context.services.database",  # challenges
         "send/test_mail.py: services.database",  # allowances
-        "sign_in.py: context.services.database",  # ends one's own session
     ]
 
 

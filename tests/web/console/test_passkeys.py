@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from dataclasses import replace
 
 import pytest
-from tests.web.api.conftest import Service
+from tests.chained import actor_on
+from tests.web.api.conftest import MASTER_KEY, Service
 from tests.web.console.authenticator import PRESENT, SoftPasskey, asked
 from tests.web.console.conftest import Browser, link_for
 from tests.web.console.test_security import code_of, enter, later, set_up, with_password
 
 from largesse.customers.members import reset
 from largesse.customers.passkeys import RelyingParty
+from largesse.db.pool import Database
+from largesse.encryption.vault import Vault
 
 PEOPLE = ("ada", "bea", "cem", "dan", "eve", "fay", "gus", "hal", "ida")
 WORLD = """
@@ -215,6 +219,19 @@ def test_app_and_passkeys_stand_beside_each_other_and_the_last_takes_the_codes_a
     assert service.sql("SELECT count(*) FROM audit_events WHERE act = 'person.passkey_removed'")[0][0] == 1
 
 
+def reset_person(service: Service, email: str) -> None:
+    """Does what `users reset --second-step` does."""
+
+    async def work() -> None:
+        database = await Database.connect(service.database_url)
+        try:
+            await reset(await actor_on(database, Vault((MASTER_KEY,))), email, second_step=True, mails=False)
+        finally:
+            await database.close()
+
+    asyncio.run(work())
+
+
 def test_what_matters_is_proved_by_a_passkey_and_reset_forgets_it(service: Service) -> None:
     ida, passkey = with_password(service, "ida@acme.example"), SoftPasskey()
     added(ida, passkey)
@@ -227,9 +244,7 @@ def test_what_matters_is_proved_by_a_passkey_and_reset_forgets_it(service: Servi
         answer = passkey.sign(asked(ida.page.text))
         shown = ida.post("/app/security/recovery-codes", proof="", passkey=answer)
         assert "Your recovery codes" in shown.text
-    from tests.web.api.conftest import on_database
-
-    on_database(service.database_url, lambda connection: reset(connection, "ida@acme.example", second_step=True))
+    reset_person(service, "ida@acme.example")
     assert not service.sql(
         "SELECT FROM passkeys k JOIN people p ON p.id = k.person_id WHERE p.email = 'ida@acme.example'"
     )

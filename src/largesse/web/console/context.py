@@ -192,10 +192,6 @@ class RequestContext:
             after=after,
         )
 
-    async def tell_second_step(self, connection: Connection, change: str) -> None:
-        """Has the person told by mail what changed about their second step, as `SigningIn` does."""
-        await self.services.signing_in.tell_second_step(connection, self.person, change, self.origin)
-
     @property
     def form_of_address(self) -> Form:
         """The parameters of the address as a form, which makes nothing."""

@@ -1,4 +1,4 @@
-"""One's own password, second step, sessions, and how pages are written; and whether a customer asks everybody for a second step."""
+"""A person's pages about how they sign in: password, second step, sessions and preferences, and what their customer requires."""
 
 from __future__ import annotations
 
@@ -9,23 +9,13 @@ from largesse.base.i18n.templates import text
 from largesse.customers.customer_store import confirmed_above
 from largesse.customers.customers import confirm_above as set_confirm_above
 from largesse.customers.customers import require_second_step
-from largesse.customers.people import set_preferences
 from largesse.customers.principal import ADMIN
-from largesse.customers.second_step import (
-    count_recovery_codes,
-    forget_app,
-    new_recovery_codes,
-    new_totp_secret,
-    totp_address,
-    turn_on,
-    typed_secret,
-)
-from largesse.customers.sessions import Session, end_session_of, end_sessions, list_sessions
+from largesse.customers.second_step import new_totp_secret, totp_address, typed_secret
+from largesse.customers.sessions import Session
 from largesse.customers.sign_in import Refused, SignInStep
-from largesse.db.scope import LOOKUP
 from largesse.encryption.vault import DecryptionFailed
 from largesse.web.console.context import RequestContext, typed_amount
-from largesse.web.console.passkeys import HERE, asked, own_passkeys
+from largesse.web.console.passkeys import HERE, asked
 from largesse.web.console.periods import known_zones, zone_choices
 from largesse.web.console.sign_in import new_password, own_path
 from largesse.web.console.step_up import refused
@@ -34,11 +24,9 @@ _NOT_THAT_CODE = text("That is not the code that the app shows now. Wait for the
 
 
 async def show(context: RequestContext) -> Response:
-    """All of it."""
-    session = _session(context)
-    async with context.database.connection(LOOKUP) as connection:
-        sessions = await list_sessions(connection, session.person_id)
-        codes_left = await count_recovery_codes(connection, session.person_id)
+    """Shows password, second step, sessions and preferences."""
+    session, security = _session(context), context.services.security
+    methods = await security.read_methods(session.person_id)
     amounts: dict[str, int] = {}
     if session.person is not None and session.person.role == ADMIN:
         async with context.database.connection(session.person.scope) as connection:
@@ -47,10 +35,10 @@ async def show(context: RequestContext) -> Response:
     return context.page(
         "security.html",
         status=422 if context.form.errors else 200,
-        sessions=sessions,
-        codes_left=codes_left,
-        can_passkeys=context.services.signing_in.party.has_name,
-        passkeys=await own_passkeys(context, session),
+        sessions=methods.sessions,
+        codes_left=methods.recovery_codes,
+        can_passkeys=security.has_passkeys,
+        passkeys=methods.passkeys,
         languages_offered=languages,
         zones_offered=zone_choices(session.zone or ""),
         confirmed_above=sorted(amounts.items()),
@@ -59,33 +47,28 @@ async def show(context: RequestContext) -> Response:
 
 
 async def change_password(context: RequestContext) -> Response:
-    """Another password; other sessions end."""
+    """Changes the password, and ends the other sessions."""
     password = new_password(context, context.person.email)
     if password is None:
         return await show(context)
-    await context.services.signing_in.change_password(context.person, password, context.origin)
+    await context.services.security.change_password(context.actor, password)
     return context.see(HERE, context.say("Your password is changed, and your other sessions are signed out."))
 
 
 async def app(context: RequestContext) -> Response:
-    """The code to scan with an app, and the field for what it shows then."""
+    """Shows the QR code for an authenticator app, and the field for the code that the app shows."""
     context.require_proof()
     return _app(context, new_totp_secret())
 
 
 async def turn_app_on(context: RequestContext) -> Response:
-    """Asks for codes of the app from now on; shows the recovery codes, this once, where there were none."""
+    """Turns on the authenticator app; shows the recovery codes, this once, where there were none."""
     session = _session(context)
     try:
         secret = context.services.vault.second_steps.open(bytes.fromhex(context.form["secret"]), _pending(session))
     except (DecryptionFailed, ValueError):
         return context.see(f"{HERE}/app")
-    async with context.writing(changes_access=True) as connection:
-        codes = await turn_on(connection, context.services.vault, session.person_id, secret, context.form["code"])
-        if codes is not None:
-            await end_sessions(connection, session.person_id, but=session.id)
-            await context.tell_second_step(connection, "app_on")
-            await context.record(connection, "person.second_step_on", context.person.email)
+    codes = await context.services.security.turn_on_app(context.actor, secret, context.form["code"], context.origin)
     if codes is None:
         context.form.error("code", context.say(_NOT_THAT_CODE))
         return _app(context, secret)
@@ -95,55 +78,46 @@ async def turn_app_on(context: RequestContext) -> Response:
 
 
 async def turn_app_off(context: RequestContext) -> Response:
-    """Asks for no codes of an app any longer."""
-    async with context.writing(changes_access=True) as connection:
-        await forget_app(connection, context.person.person_id)
-        await context.tell_second_step(connection, "app_off")
-        await context.record(connection, "person.second_step_off", context.person.email)
+    """Turns off the authenticator app."""
+    await context.services.security.turn_off_app(context.actor, context.origin)
     if _session(context).has_passkey:
         return context.see(HERE, context.say("No code of an app is asked for any longer."))
     return context.see(HERE, context.say("You sign in with your password alone now."))
 
 
 async def recovery_codes(context: RequestContext) -> Response:
-    """Fresh recovery codes, this once; those of before hold no longer."""
+    """Shows new recovery codes, this once. The ones before no longer work."""
     if not _session(context).has_second_step:
         return context.see(HERE)
-    async with context.writing(changes_access=True) as connection:
-        codes = await new_recovery_codes(connection, context.person.person_id)
-        await context.tell_second_step(connection, "recovery_codes")
-        await context.record(connection, "person.recovery_codes", context.person.email)
+    codes = await context.services.security.new_recovery_codes(context.actor, context.origin)
     return context.page("recovery_codes.html", codes=codes)
 
 
 async def end_one(context: RequestContext) -> Response:
-    """Ends one of one's sessions."""
-    async with context.writing(changes_access=True) as connection:
-        await end_session_of(connection, context.person.person_id, context.number("session"))
+    """Ends one of the person's sessions."""
+    await context.services.security.end_session(context.actor, context.number("session"))
     return context.see(HERE, context.say("That session is signed out."))
 
 
 async def end_others(context: RequestContext) -> Response:
-    """Ends all of one's sessions but this one."""
-    async with context.writing(changes_access=True) as connection:
-        await end_sessions(connection, context.person.person_id, but=context.person.session_id)
+    """Ends all of the person's sessions but this one."""
+    await context.services.security.end_other_sessions(context.actor)
     return context.see(HERE, context.say("All other sessions are signed out."))
 
 
 async def prefer(context: RequestContext) -> Response:
-    """How pages are written for one."""
+    """Sets the language and time zone of the person's pages."""
     form = context.form
     language = form.choice("language", ["", *LANGUAGES])
     zone = form.choice("zone", {"", *known_zones()})
     if form.errors:
         return await show(context)
-    async with context.writing(changes_access=True) as connection:
-        await set_preferences(connection, context.person.person_id, language or None, zone or None)
+    await context.services.security.set_preferences(context.actor, language or None, zone or None)
     return context.see(HERE, context.say("Saved."))
 
 
 async def require_of_all(context: RequestContext) -> Response:
-    """Has the customer ask everybody for a second step, or no longer."""
+    """Sets whether everybody at the customer needs a second step."""
     required = context.form["required"] == "yes"
     if required and not _session(context).has_second_step:
         return context.see(HERE, context.say("Set up your own second step first."))
@@ -152,7 +126,7 @@ async def require_of_all(context: RequestContext) -> Response:
 
 
 async def confirm_above(context: RequestContext) -> Response:
-    """Says above which amount a send is confirmed first, in a currency; nothing typed: at no amount."""
+    """Sets above which amount in a currency people confirm a send first; an empty field: at no amount."""
     form = context.form
     currency = form.choice("currency", await _currencies(context))
     amount_minor = typed_amount(context, "above", currency) if not form.errors and form["above"].strip() else None
@@ -175,14 +149,14 @@ async def _currencies(context: RequestContext) -> list[str]:
 
 
 async def ask_second_step(context: RequestContext) -> Response:
-    """The form for the code, between the password and the pages."""
+    """Shows the form for the code, after the password."""
     if not _session(context).awaits_second_step:
         return context.see("/app")
     return context.page("second_step.html", next=context.query("next"), asked=await asked(context))
 
 
 async def second_step(context: RequestContext) -> Response:
-    """Takes the code; the browser gets another session's cookie with it."""
+    """Accepts the code; the browser gets a new session cookie."""
     session = _session(context)
     if not session.awaits_second_step:
         return context.see("/app")
@@ -209,7 +183,7 @@ def _app(context: RequestContext, secret: bytes) -> Response:
 
 
 def _pending(session: Session) -> bytes:
-    """Where a secret belongs that no app has confirmed yet: to the page of one session."""
+    """Returns the encryption context of a secret that no app has confirmed yet: the page of one session."""
     return b"pending/%d" % session.id
 
 

@@ -1,4 +1,4 @@
-"""Signing in and out, links that may be used once, and choosing for which customer and environment the pages are."""
+"""Signing in and out, links that work once, and choosing the customer and environment that the pages show."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from largesse.base.errors import NotFound, TooManyRequests
 from largesse.base.i18n.templates import text
 from largesse.base.settings import ENVIRONMENTS
 from largesse.customers.passwords import LONGEST, SHORTEST, weakness
-from largesse.customers.sessions import choose_environment, end_session, list_memberships
+from largesse.customers.sessions import list_memberships
 from largesse.customers.sign_in import Refused
 from largesse.customers.sign_in_links import Link
 from largesse.db.scope import LOOKUP
@@ -24,12 +24,12 @@ WEAK = {
 
 
 async def sign_in(context: RequestContext) -> Response:
-    """The form for address and password."""
+    """Shows the form for address and password."""
     return context.see("/app") if context.session else context.page("sign_in.html", next=context.query("next"))
 
 
 async def signed_in(context: RequestContext) -> Response:
-    """Signs in; the same is said of a wrong address and of a wrong password."""
+    """Signs in. A wrong address and a wrong password get the same answer."""
     form = context.form
     try:
         secret = await context.services.signing_in.by_password(form["email"].strip(), form["password"], context.origin)
@@ -41,12 +41,12 @@ async def signed_in(context: RequestContext) -> Response:
 
 
 async def forgot(context: RequestContext) -> Response:
-    """The form for an address that a link is mailed to."""
+    """Shows the form for the address that a link is mailed to."""
     return context.page("forgot.html", is_asked=False, can_mail=_can_mail(context))
 
 
 async def ask_link(context: RequestContext) -> Response:
-    """Has a link for a new password mailed; says the same whether somebody signs in by the address."""
+    """Mails a link for a new password. A known and an unknown address get the same answer."""
     email = context.form.email("email")
     if context.form.errors:
         return context.page("forgot.html", status=422, is_asked=False, can_mail=_can_mail(context))
@@ -57,14 +57,13 @@ async def ask_link(context: RequestContext) -> Response:
 async def sign_out(context: RequestContext) -> Response:
     """Ends the session."""
     if context.session is not None:
-        async with context.services.database.connection(LOOKUP) as connection:
-            await end_session(connection, context.session.id)
+        await context.services.signing_in.sign_out(context.session)
     context.end()
     return context.see("/app/sign-in")
 
 
 async def link(context: RequestContext) -> Response:
-    """What a link lets do. Looking uses nothing up: scanners of mail look, too."""
+    """Shows what a link does. Opening it does not use it up, as mail scanners open links too."""
     try:
         found = await _find(context)
     except NotFound:
@@ -73,7 +72,7 @@ async def link(context: RequestContext) -> Response:
 
 
 async def follow(context: RequestContext) -> Response:
-    """Uses a link: signs in by it, with a new password where it asks for one, or takes an invitation up."""
+    """Uses a link: signs in by it, sets a new password where it asks for one, or accepts an invitation."""
     signing_in, secret = context.services.signing_in, context.request.path_params["secret"]
     try:
         found = await _find(context)
@@ -94,7 +93,7 @@ async def follow(context: RequestContext) -> Response:
 
 
 async def customers(context: RequestContext) -> Response:
-    """The customers there are to choose from."""
+    """Shows the customers that the person can choose from."""
     assert context.session is not None, "for who is signed in"
     async with context.database.connection(LOOKUP) as connection:
         memberships = await list_memberships(connection, context.session.person_id)
@@ -102,7 +101,7 @@ async def customers(context: RequestContext) -> Response:
 
 
 async def choose_customer(context: RequestContext) -> Response:
-    """Makes the pages those of one customer. Raises NotFound for another's."""
+    """Chooses the customer that the pages show. Raises NotFound for one that the person does not belong to."""
     assert context.session is not None, "for who is signed in"
     chosen = context.form.number("user")
     if chosen is None or not await context.services.signing_in.choose(context.session, chosen, context.origin):
@@ -111,21 +110,20 @@ async def choose_customer(context: RequestContext) -> Response:
 
 
 async def switch_environment(context: RequestContext) -> Response:
-    """Makes the pages those of the other environment."""
+    """Chooses the environment that the pages show."""
     environment = context.form.choice("environment", ENVIRONMENTS)
     if not context.form.errors:
-        async with context.writing(changes_access=True) as connection:
-            await choose_environment(connection, context.person.session_id, environment)
+        await context.services.security.choose_environment(context.actor, environment)
     return context.see("/app")
 
 
 async def nothing(context: RequestContext) -> Response:
-    """For every address below ours that there is not. Raises NotFound."""
+    """Answers every unknown address below ours. Raises NotFound."""
     raise NotFound(context.request.url.path)
 
 
 def new_password(context: RequestContext, email: str, field: str = "password") -> str | None:
-    """The new password of a form; None where something is wrong with it, which is noted there."""
+    """Returns the new password of a form; None, with an error in the form, where it is too weak."""
     password = context.form[field]
     weak = weakness(password, email)
     if weak:
@@ -135,7 +133,7 @@ def new_password(context: RequestContext, email: str, field: str = "password") -
 
 
 def own_path(given: str) -> str:
-    """A page of ours to go to, as a form names it; the first one for whatever is none."""
+    """Returns the page of ours that a form names, to go to next; the first page where it names none."""
     is_ours = given == "/app" or given.startswith(("/app/", "/app?"))
     is_plain = given.isascii() and given.isprintable() and not {"\\", "#", "//", ".."} & _parts(given)
     return given if is_ours and is_plain and len(given) < 1_000 else "/app"
@@ -150,7 +148,7 @@ def _can_mail(context: RequestContext) -> bool:
 
 
 def _is_theirs(context: RequestContext, found: Link) -> bool:
-    """Whether it is an invitation that who is signed in takes up by one click."""
+    """Returns whether it is an invitation that the person who is signed in accepts by one click."""
     session = context.session
     return (
         session is not None
@@ -161,7 +159,7 @@ def _is_theirs(context: RequestContext, found: Link) -> bool:
 
 
 def _link_page(context: RequestContext, found: Link, *, status: int = 200) -> Response:
-    """The page of a link. Only where nobody but the owner of the address can see it does it say whether there is a password."""
+    """Returns the page of a link. It shows whether there is a password only where nobody but the owner of the address sees it."""
     return context.page("link.html", status=status, link=found, is_theirs=_is_theirs(context, found))
 
 
@@ -170,7 +168,7 @@ async def _find(context: RequestContext) -> Link:
 
 
 async def _take_up(context: RequestContext, secret: str, found: Link) -> Response:
-    """Takes an invitation up as who belongs to a customer already: signed in, or with the password they have."""
+    """Accepts an invitation for somebody who is signed in, or signs in with the password they have."""
     signing_in = context.services.signing_in
     if context.session is not None and await signing_in.take_up(secret, context.session, context.origin):
         return context.see("/app", context.say("Welcome to %(customer)s.", customer=found.customer_name))

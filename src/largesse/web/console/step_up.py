@@ -64,7 +64,7 @@ async def take_proof(context: RequestContext) -> Response | None:
                     session, SignInStep(context.form[PROOF], context.form["passkey"]), context.origin
                 )
             elif password := new_password(context, session.email, PROOF):
-                await signing_in.choose_password(session.person, password, context.origin)
+                await context.services.security.choose_password(context.actor, password)
         except Refused:
             refused(context, PROOF)
         if context.form.errors:

@@ -10,6 +10,7 @@ from largesse.base.settings import Settings
 from largesse.base.timeouts import Timeouts
 from largesse.catalogue.cache import Catalogue
 from largesse.customers.authenticator import Authenticator
+from largesse.customers.security import SecurityService
 from largesse.customers.sign_in import SigningIn
 from largesse.db.pool import Database
 from largesse.drafts.service import DraftService
@@ -42,6 +43,7 @@ class Services:
     claiming: Claiming
     gifts: ClaimedGifts
     signing_in: SigningIn
+    security: SecurityService
     resolver: Resolver
     delivery_throttle: DeliveryThrottle
     captures: bool  # mail of production, too, as the demo does; staging's always is
