@@ -1,6 +1,6 @@
-"""Before a handler: who signed in, whether they may, and whether a posted form is one of ours and new.
+"""What happens before a handler: sign-in, rights, and that a posted form is ours and new.
 
-Every route of the application is made here from the table, so that none is unguarded.
+Makes every route of the web application from the table, so that none is unguarded.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from largesse.web.kit.refusal_log import ACTS_FOR
 from largesse.web.kit.services import Services
 from largesse.web.kit.sessions import OneTimeToken, give_cookie, read_one_time_token, take_cookie
 
-SESSION = "app"  # the cookie of a session, and that of who has none yet
+SESSION = "app"  # the cookie of a session; _DOOR is the cookie of a browser that has none yet
 _DOOR = "door"
 _DAY_S = 24 * 3600
 _YEAR_S = 365 * _DAY_S
@@ -55,10 +55,11 @@ _TOO_MANY = text("Too many tries. Wait %(minutes)s minutes and try again.")
 _TOO_LARGE = text("What you sent is too large. Nothing was changed: go back, and send less at once.")
 _BUSY = text("Other files of yours are still being read. Wait a moment and try again.")
 _TROUBLE = text("Something went wrong on our side. Nothing was lost: try again in a moment.")
+_TEXTS = {TooManyBodies: _BUSY, TooManyRequests: _TOO_MANY, NotFound: _NOTHING, TooLarge: _TOO_LARGE}
 
 
 class _Answer(msgspec.Struct):
-    """The answer to a form, as it is kept for repeats."""
+    """The answer to a form, stored for repeats."""
 
     status: int
     headers: list[tuple[str, str]]
@@ -67,14 +68,14 @@ class _Answer(msgspec.Struct):
 
 
 def console_pages(services: Services) -> list[BaseRoute]:
-    """The routes under `/app`."""
+    """Returns the routes under `/app`."""
     layout = Layout(services.settings, services.vault, ROUTES)
     guards = [_Guard(services, layout, route) for route in ROUTES]
     return [*layout.assets.routes(), *(guard.route() for guard in guards)]
 
 
 class _Guard:
-    """What stands before one route's handler."""
+    """Guards the handler of one route."""
 
     def __init__(self, services: Services, layout: Layout, route: PageRoute) -> None:
         self._services = services
@@ -82,8 +83,11 @@ class _Guard:
         self._route = route
 
     def route(self) -> Route:
-        expected = {BadForm: self._ended, StillUnderWay: self._under_way}
-        endpoint = guarded(self._answer, self._services.timeouts, self._wrong, expected, name=self._route.path)
+        expected = {
+            BadForm: lambda request: self._error_page(request, 403, _ENDED),
+            StillUnderWay: lambda request: self._error_page(request, 409, _UNDER_WAY),
+        }
+        endpoint = guarded(self._answer, self._services.timeouts, self._problem_page, expected, name=self._route.path)
         return Route(self._route.path, endpoint, methods=[self._route.method])
 
     async def _answer(self, request: Request) -> Response:
@@ -92,7 +96,7 @@ class _Guard:
         context = self._new_context(request, session)
         context.cookie = cookie
         context.token_of = cookie if session else request.cookies.get(_DOOR, "")
-        request.state.context = context  # for the page of what goes wrong
+        request.state.context = context  # for the page of an error
         if session is None and self._route.method == "POST" and self._route.is_of_customer:
             return await self._take_lost(context)
         if (turned_away := self._turn_away(context)) is not None:
@@ -126,7 +130,7 @@ class _Guard:
         return RequestContext(request, self._services, self._layout, self._route, session=session, language=language)
 
     def _turn_away(self, context: RequestContext) -> Response | None:
-        """The answer to who may not come in; None for who may."""
+        """Returns the answer to a request that is not allowed; None if it is."""
         session, who = context.session, self._route.who
         if who is Access.ANYONE:
             return None
@@ -149,16 +153,16 @@ class _Guard:
         return None
 
     async def _take(self, context: RequestContext) -> Response:
-        """Hands a form to the handler, once; who sends it again gets the same answer. Raises BadForm, StillUnderWay."""
+        """Passes a form to the handler once. A repeat gets the same answer. Raises BadForm, StillUnderWay."""
         sender = context.session.person_id if context.session else context.origin.address
         with self._services.body_memory.share(("person", sender)) as share:
             token = await self._read_form(context, share)
             return await self._hand_over(context, token)
 
     async def _read_form(self, context: RequestContext, share: BodyShare) -> OneTimeToken:
-        """Reads the form, and returns what tells it from others. Raises BadForm before the rest is read, where its token is none of ours."""
+        """Reads the form and returns its token. Raises BadForm before it reads the rest if the token is not ours."""
         route = self._route
-        # Room for the proof that a form may come with.
+        # A form may come with a proof of who the person is.
         limits = replace(route.limits, most_bytes=route.limits.most_bytes + MOST_BYTES)
         parser = form_parser(context.request, route.most_fields + MOST_FIELDS, takes_files=route.takes_files)
         posted = PostedForm(context.request, limits, share, parser=parser)
@@ -176,9 +180,9 @@ class _Guard:
         return token
 
     def _read_token(self, context: RequestContext, given: str) -> OneTimeToken | None:
-        """Returns what the token of a form says, also of one whose page was opened in the session before; None for none of ours.
+        """Returns what the token of a form says; None for a token that is not ours. Accepts tokens of the browser's previous session.
 
-        What it says holds for the person who was signed in then, and no form of a customer is taken from anybody else.
+        The token holds for the person who was signed in then: nobody else can send a customer's form with it.
         """
         before = context.request.cookies.get(_DOOR, "") if self._route.is_of_customer else ""
         for cookie in filter(None, (context.token_of, before)):
@@ -188,7 +192,7 @@ class _Guard:
         return None
 
     async def _session_of_page(self, context: RequestContext, session: Session) -> int:
-        """Returns the id of the session that the page of the form belonged to, in which it is taken once. Raises BadForm."""
+        """Returns the id of the session in which the page of the form was opened, and which takes it once. Raises BadForm."""
         if context.page_of == context.token_of:
             return session.id
         session_id = await find_session_id(self._services.database, context.page_of)
@@ -197,7 +201,7 @@ class _Guard:
         return session_id
 
     async def _take_lost(self, context: RequestContext) -> Response:
-        """Answers a form whose session is gone: what was typed is kept on a page that offers to sign in."""
+        """Answers a form whose session has ended: a page that keeps what was typed and offers to sign in."""
         if not self._route.takes_files:
             context.token_of = context.cookie or context.token_of
             with (
@@ -208,7 +212,7 @@ class _Guard:
         return self._lost(context) or context.trouble(401, context.say(_ENDED))
 
     def _lost(self, context: RequestContext) -> Response | None:
-        """Returns the page that keeps what was typed into a form whose session is gone; None where nothing was, or a session is there."""
+        """Returns the page that keeps what was typed; None if nothing was typed or the session goes on."""
         typed = context.form.without(NOT_CARRIED)
         if context.session is not None or not typed.fields or not context.page_of:
             return None
@@ -218,8 +222,8 @@ class _Guard:
         return response
 
     async def _hand_over(self, context: RequestContext, token: OneTimeToken) -> Response:
-        """Hands a form that was read to the handler, once. Raises StillUnderWay."""
-        # The form may have been long on its way.
+        """Passes a form that was read to the handler, once. Raises StillUnderWay."""
+        # Reading the form may have taken long.
         context.session = context.session and await self._services.signing_in.find(context.cookie)
         if self._route.is_of_customer and (lost := self._lost(context)) is not None:
             return lost
@@ -228,40 +232,40 @@ class _Guard:
         if context.session is None:
             return await self._route.handler(context)
         post = Post(await self._session_of_page(context, context.session), token.mark)
-        kept = await take_post(self._services.database, post)
-        if kept is not None:
-            return await self._repeat(context.session, post, kept)
-        is_kept = False
+        stored = await take_post(self._services.database, post)
+        if stored is not None:
+            return await self._repeat(context.session, post, stored)
+        is_stored = False
         try:
             response = await self._carry_out(context, token.place)
-            is_kept = response.status_code < 400 and not isinstance(response, StreamingResponse)
-            if is_kept:
-                await self._keep(context, post, response)
+            is_stored = response.status_code < 400 and not isinstance(response, StreamingResponse)
+            if is_stored:
+                await self._store(context, post, response)
         finally:
-            if not is_kept:
+            if not is_stored:
                 await take_back_post(self._services.database, post)
         return response
 
     async def _carry_out(self, context: RequestContext, place: str) -> Response:
-        """Has the handler answer a form whose page was about that place, unless something else comes first."""
+        """Calls the handler, unless the page was about another place or the person must prove who they are first."""
         if self._route.is_of_customer and context.place != place:
             return context.trouble(409, context.say(_SWITCHED))
-        if (asked_again := await take_proof(context)) is not None:
-            return asked_again
+        if (refusal := await take_proof(context)) is not None:
+            return refusal
         if self._route.step_up:
             context.require_proof()
         return await self._route.handler(context)
 
-    async def _keep(self, context: RequestContext, post: Post, response: Response) -> None:
-        assert context.session is not None, "only forms of a session are kept"
+    async def _store(self, context: RequestContext, post: Post, response: Response) -> None:
+        assert context.session is not None, "only answers of a session are stored"
         if context.notice:
             await self._note(context.session, context.notice)
         answer = _Answer(response.status_code, list(response.headers.items()), bytes(response.body), context.notice)
         sealed = self._services.vault.forms.seal(msgspec.msgpack.encode(answer), _about(post))
         await answer_post(self._services.database, post, sealed)
 
-    async def _repeat(self, session: Session, post: Post, kept: bytes) -> Response:
-        answer = msgspec.msgpack.decode(self._services.vault.forms.open(kept, _about(post)), type=_Answer)
+    async def _repeat(self, session: Session, post: Post, stored: bytes) -> Response:
+        answer = msgspec.msgpack.decode(self._services.vault.forms.open(stored, _about(post)), type=_Answer)
         if answer.notice:
             await self._note(session, answer.notice)
         return Response(answer.body, answer.status, dict(answer.headers))
@@ -275,46 +279,23 @@ class _Guard:
             self._give(response, SESSION, context.new_cookie, _LASTS_S)
             self._give(response, DEVICE, context.device, _YEAR_S)
         if context.new_cookie is not None and context.cookie:
-            # Forms that are open in other tabs go on once the same person has signed in again.
+            # Forms in other tabs work again once the same person has signed in.
             self._give(response, _DOOR, context.cookie, _DAY_S)
         if context.new_cookie == "":
             take_cookie(response, SESSION, path=f"{self._layout.base}/app", is_secure=self._layout.is_secure)
 
     def _give(self, response: Response, name: str, value: str, lasts_s: int) -> None:
-        give_cookie(
-            response,
-            name,
-            value,
-            lasts_s=lasts_s,
-            path=f"{self._layout.base}/app",
-            is_secure=self._layout.is_secure,
-            same_site="lax",
-        )
+        path, is_secure = f"{self._layout.base}/app", self._layout.is_secure
+        give_cookie(response, name, value, lasts_s=lasts_s, path=path, is_secure=is_secure, same_site="lax")
 
-    def _plain(self, request: Request, said: str, status: int, **values: object) -> Response:
+    def _error_page(self, request: Request, status: int, said: str, **values: object) -> Response:
         context: RequestContext = getattr(request.state, "context", None) or self._new_context(request, None)
         return context.trouble(status, context.say(said, **values))
 
-    def _ended(self, request: Request) -> Response:
-        return self._plain(request, _ENDED, 403)
-
-    def _under_way(self, request: Request) -> Response:
-        return self._plain(request, _UNDER_WAY, 409)
-
-    def _wrong(self, request: Request, problem: Problem) -> Response:
-        """The page that tells a problem."""
-        status = problem_type(type(problem)).status
-        if isinstance(problem, TooManyBodies):
-            response = self._plain(request, _BUSY, status)
-        elif isinstance(problem, TooManyRequests):
-            minutes = max(1, round(problem.retry_after_s / 60))
-            response = self._plain(request, _TOO_MANY, status, minutes=minutes)
-        elif isinstance(problem, NotFound):
-            response = self._plain(request, _NOTHING, status)
-        elif isinstance(problem, TooLarge):
-            response = self._plain(request, _TOO_LARGE, status)
-        else:
-            response = self._plain(request, _TROUBLE, status)
+    def _problem_page(self, request: Request, problem: Problem) -> Response:
+        said = next((said for kind, said in _TEXTS.items() if isinstance(problem, kind)), _TROUBLE)
+        minutes = max(1, round(getattr(problem, "retry_after_s", 0) / 60))
+        response = self._error_page(request, problem_type(type(problem)).status, said, minutes=minutes)
         response.headers.update(headers_of(problem))
         return response
 

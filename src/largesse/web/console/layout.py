@@ -1,4 +1,4 @@
-"""Templates to pages: in the language of the request, inside the menu of who may see what."""
+"""Renders templates as pages: in the language of the request, with the menu for the role."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ HERE = Path(__file__).parent
 TEMPLATES = HERE / "templates"
 CATALOGUES = HERE / "locale"
 _RELATIVE_UP_TO = timedelta(days=1)
-# Each names itself after others, so the order counts.
+# A browser also names those it descends from, so the order counts.
 _BROWSERS = (("Edg", "Edge"), ("OPR/", "Opera"), ("Firefox/", "Firefox"), ("Chrom", "Chrome"), ("Safari/", "Safari"))
 _SYSTEMS = (
     ("Android", "Android"),
@@ -58,7 +58,7 @@ class MenuItem:
 
 
 class Layout:
-    """What all pages of an installation stand in."""
+    """The layout of all pages of an installation."""
 
     def __init__(self, settings: Settings, vault: Vault, routes: Sequence[PageRoute]) -> None:
         self.base = public_path(settings.public_url)
@@ -68,17 +68,17 @@ class Layout:
         self._routes = routes
 
     def language(self, request: Request, session: Session | None) -> Language:
-        """The language a page is written in: its reader's, else the best that their browser asks for."""
+        """Returns the language of a page: the person's, otherwise the best that their browser accepts."""
         chosen = session.language if session else None
         return chosen_language(None, chosen, request.headers.get("accept-language", "")) or DEFAULT
 
     def say(self, language: Language, english: str, **values: object) -> str:
-        """A text of the code in a language."""
+        """Returns a text of the code in a language."""
         said = translations(language.tag, CATALOGUES).gettext(english)
         return said % values if values else said
 
     def page(self, context: RequestContext, template: str, values: Mapping[str, Any], *, status: int = 200) -> Response:
-        """The page of a template."""
+        """Returns the page of a template."""
         session = context.session
         person = session.person if session else None
         zone = zone_of(session)
@@ -109,7 +109,7 @@ class Layout:
         return response
 
     def _menu(self, language: Language, person: Person | None, path: str) -> list[tuple[str, list[MenuItem]]]:
-        """What the role may see, group by group."""
+        """Returns the pages that the role may open, by group."""
         if person is None:
             return []
         routes = [one for one in self._routes if one.group and one.title and person.role in one.roles]
@@ -132,7 +132,7 @@ class Layout:
 
 
 def zone_of(session: Session | None) -> tzinfo:
-    """The zone of the page's reader; UTC where they named none, or the machine no longer knows it."""
+    """Returns the time zone of the person; UTC if they chose none, or the machine does not know it."""
     try:
         return ZoneInfo(session.zone) if session and session.zone else UTC
     except ZoneInfoNotFoundError:
@@ -140,24 +140,24 @@ def zone_of(session: Session | None) -> tzinfo:
 
 
 def _browser(name: str) -> str:
-    """What a browser calls itself, as people call it: `Firefox, Linux`. None of the two where it says nothing known."""
+    """Returns browser and system for people, such as `Firefox, Linux`; the start of the name if neither is known."""
     browser = next((shown for mark, shown in _BROWSERS if mark in name), "")
     system = next((shown for mark, shown in _SYSTEMS if mark in name), "")
     return ", ".join(part for part in (browser, system) if part) or name[:40]
 
 
 def _is_within(path: str, page: str) -> bool:
-    """Whether an address belongs to a page of the menu; below the first one stand all others."""
+    """Whether an address belongs to a page of the menu. All addresses are below `/app`."""
     return path == page or (page != "/app" and path.startswith(f"{page}/"))
 
 
 def _moment(at: datetime, language: Language, zone: tzinfo) -> str:
-    """An instant for its readers, in their zone."""
+    """Returns an instant in the reader's language and zone."""
     return str(format_datetime(at, "medium", tzinfo=zone, locale=language.locale))
 
 
 def _ago(at: datetime | None, language: Language, zone: tzinfo) -> Markup:
-    """How long ago an instant was, up to a day; then its date."""
+    """Returns how long ago an instant was, up to a day; then its date."""
     if at is None:
         return Markup("\N{EN DASH}")
     passed = clock.now() - at

@@ -1,4 +1,4 @@
-"""What a route of the table of routes says."""
+"""The type of a route in the table of routes."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from largesse.web.kit.forms import FORM_LIMITS
 
 
 class Access(Enum):
-    """Whom an address is for, where no right of a role decides."""
+    """Who may call a route that needs no right of a role."""
 
     ANYONE = auto()  # signed in or not
     ENTERING = auto()  # also between the password and the second step
     SIGNED_IN = auto()  # also before a customer is chosen
-    MEMBER = auto()  # of the chosen customer, whatever the role
+    MEMBER = auto()  # any role at the chosen customer
 
 
 class Group(Enum):
-    """The parts of the menu, in their order, and what each is called."""
+    """The groups of the menu, in order, and their names."""
 
     GIFTS = text("Gifts")
     MONEY = text("Money")
@@ -34,10 +34,10 @@ class Group(Enum):
 
 @dataclass(frozen=True, slots=True)
 class PageRoute:
-    """An address with a method: who may, and which handler answers.
+    """An address with a method, its handler, and who may call it.
 
-    `title` is what a page is called; with a `group` it stands in the menu. `limits` and `most_fields` are those of a posted form.
-    `before_reading` raises what keeps a large form from being read at all: it is called once the token was found to be one of ours.
+    `title` is the name of the page; with a `group` it is in the menu. `limits` and `most_fields` bound a posted form.
+    `before_reading` is called once the token proves to be ours, and refuses a large form before it is read.
     """
 
     method: str
@@ -48,17 +48,17 @@ class PageRoute:
     group: Group | None = None
     limits: BodyLimits = FORM_LIMITS
     most_fields: int = 40
-    before_second_step: bool = False  # also for who has to set one up first
-    takes_files: bool = False  # its form may be handed in with files, in `context.files`
+    before_second_step: bool = False  # also for a person who must set one up first
+    takes_files: bool = False  # its form may upload files, which are in `context.files`
     before_reading: Callable[[Any], Awaitable[object]] | None = None  # takes a RequestContext
-    step_up: bool = False  # its form is carried out for who showed a moment ago that it is still them
+    step_up: bool = False  # its form needs a person who confirmed a moment ago who they are
 
     @property
     def is_of_customer(self) -> bool:
-        """Whether it is about the customer that was chosen."""
+        """Whether the route is about the chosen customer."""
         return self.who not in {Access.ANYONE, Access.ENTERING, Access.SIGNED_IN}
 
     @property
     def roles(self) -> frozenset[str]:
-        """The roles that may."""
+        """The roles that may call the route."""
         return frozenset(ROLES if isinstance(self.who, Access) else RIGHTS[self.who])

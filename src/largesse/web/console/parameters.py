@@ -1,4 +1,4 @@
-"""The parameters that addresses of the web application may have. A page reads no other."""
+"""The parameters that an address of the web application may have. A page reads no others."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from largesse.web.kit.query import INT64, Day, Kind, Line, Month, Whole
 _CODE, _ID, _WORD, _NAME = Line(8), Line(20), Line(40), Line(200)
 
 PARAMETERS: Mapping[str, Kind] = {
-    # Lists: where they go on, and what they are narrowed to
+    # Pages and filters of lists
     "before": Whole(INT64),
     "after": Whole(INT64),
     "page": Whole(999),
@@ -21,11 +21,11 @@ PARAMETERS: Mapping[str, Kind] = {
     "q": _NAME,
     "who": Line(100),
     **dict.fromkeys(("act", "by", "gift", "of", "period", "role", "source", "state", "tab", "was"), _WORD),
-    # What a form is about, or how it was filled in so far
+    # What a form is about, and its values so far
     **dict.fromkeys(("collection", "copy", "product", "template", "to"), _ID),
     **dict.fromkeys(("amount", "amount_minor", "draft", "kind", "value"), _WORD),
     **dict.fromkeys(("country", "currency", "lang"), _CODE),
     "name": _NAME,
-    # Where somebody goes on to
+    # The page to go on to
     "next": Line(2_000),
 }

@@ -1,10 +1,10 @@
-"""Asking who signed in a while ago whether it is still them, before what matters is done.
+"""Step-up: confirms who the person is before a request that matters, if they signed in a while ago.
 
-Who asked for a page goes on to it. A form that was posted is carried along: its fields stand hidden in the form that asks, which goes where the
-first one went and has its token, so that it meets every guard again; then it is carried out. What is secret in it is not carried, and asked for
-once more. No form with files asks for proof: none could be carried.
+After a GET the person goes on to the page. A posted form is carried along: its fields are hidden in the form that asks, which posts to the same
+address with the same token and so passes every guard again. Secrets are not carried: the person types them again. A form with files never
+asks for proof, since files cannot be carried.
 
-Who was let in by a link and has no password yet has nothing to show. They choose one, the first time that it matters.
+A person who came by a link and has no password yet has nothing to show. They choose a password the first time.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from largesse.web.console.context import RequestContext
 from largesse.web.console.passkeys import asked
 from largesse.web.console.sign_in import new_password, own_path
 
-PROOF = "proof"  # the field by which a form is one that proves
+PROOF = "proof"  # the field that makes a form one with a proof
 TITLE = text("Is it still you?")
 _CHOOSE = text("Choose a password")
-MOST_BYTES = 4096  # of what the form that asks adds to the one it carries
+MOST_BYTES = 4096  # that the form that asks adds to the one it carries
 MOST_FIELDS = 3
 _ADDED = frozenset({PROOF, "passkey", "username"})
 _SECRET = frozenset({"password", "code", "passkey"})
@@ -32,18 +32,18 @@ _NOT_THEM = text("That is not right. Try again.")
 
 
 async def ask(context: RequestContext) -> Response:
-    """Asks before the page that `next` names."""
+    """Asks before the page in `next`."""
     return await _asking(context, "/app/prove", [("next", context.query("next"))])
 
 
 async def prove(context: RequestContext) -> Response:
-    """Goes on to that page, once the proof that the form came with was taken."""
+    """Goes on to the page in `next` after the proof."""
     context.require_proof()
     return context.see(own_path(context.form["next"]))
 
 
 async def ask_first(context: RequestContext) -> Response:
-    """Asks before the page or the form that the request is about; a form is carried along."""
+    """Asks before the page or the form of the request. Carries a form along."""
     if context.request.method == "GET":
         return context.see("/app/prove?" + urlencode({"next": context.address}))
     carried = context.form.without(NOT_CARRIED).fields
@@ -52,7 +52,7 @@ async def ask_first(context: RequestContext) -> Response:
 
 
 async def take_proof(context: RequestContext) -> Response | None:
-    """Takes the proof that a form came with, and leaves the form that was carried; what is asked again where it was not right."""
+    """Checks the proof in a form and leaves the carried form. Returns the page that asks again if the proof is wrong."""
     session = context.session
     if PROOF not in context.form or session is None or session.person is None or session.awaits_second_step:
         return None
@@ -75,7 +75,7 @@ async def take_proof(context: RequestContext) -> Response | None:
 
 
 def refused(context: RequestContext, typed: str) -> None:
-    """Notes beside what was shown of a second step that it was not right."""
+    """Notes in the form that the second step is wrong."""
     context.form.error("passkey" if context.form["passkey"] else typed, context.say(_NOT_THEM))
 
 
