@@ -1,9 +1,7 @@
-"""Styles, scripts and icons: read once, and named by their content, so that browsers keep them for good.
+"""Static files: styles, scripts and icons, and the pictures of products.
 
-`claim.css` is served as `claim.4f2a90c1d3e5.css`, which never changes, and under its own name, which is looked at again after a
-few minutes. Pages name the former.
-
-Pictures of products, for every page and for mail: public, named by their content, and so the same for good.
+Each is served under a name made from its content, such as `claim.4f2a90c1d3e5.css`, which browsers may cache for ever. Pages use that
+name. Styles, scripts and icons have their plain name too, which browsers check again after five minutes.
 """
 
 from __future__ import annotations
@@ -31,8 +29,8 @@ from largesse.web.kit.services import Services
 _TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 _SHARED = tuple(sorted((Path(__file__).parent / "shared").iterdir()))
 _HASH_CHARACTERS = 12
-FOR_GOOD = f"public, max-age={365 * 24 * 3600}, immutable"
-_FOR_NOW = "public, max-age=300"
+IMMUTABLE = f"public, max-age={365 * 24 * 3600}, immutable"
+_SHORT = "public, max-age=300"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +49,9 @@ class _Asset:
 
 
 class Assets:
-    """The assets of a folder, served below `address`, such as `/claim/assets`, with those headers beside the common ones.
+    """The assets of a folder, served below `address`, such as `/claim/assets`, with `headers` beside the common ones.
 
-    `tokens.css`, the colours, type and spaces of all pages, and the icon are among those of every folder.
+    Every folder also has the shared assets: `tokens.css` with the colours, type and spaces of all pages, and the icon.
     """
 
     def __init__(self, folder: Path, address: str, headers: Mapping[str, str] | None = None) -> None:
@@ -66,29 +64,29 @@ class Assets:
         }
 
     def address_of(self, name: str) -> str:
-        """Where the file of that name is found for good, below the path that the public address begins with."""
+        """Returns the immutable address of a file, below the path of the public address."""
         return f"{self._address}/{self._assets[name].served_name}"
 
     def routes(self) -> list[BaseRoute]:
-        """Each file, under the name of its content and under its own."""
+        """Returns two routes for each file: one for the name made from its content, one for its own name."""
         return [
             route
             for asset in self._assets.values()
-            for route in (self._route(asset, asset.served_name, FOR_GOOD), self._route(asset, asset.name, _FOR_NOW))
+            for route in (self._route(asset, asset.served_name, IMMUTABLE), self._route(asset, asset.name, _SHORT))
         ]
 
-    def _route(self, asset: _Asset, name: str, keeping: str) -> Route:
-        # Each encoding is another representation, and has a tag of its own.
-        plain = {"ETag": f'"{asset.digest}"', "Cache-Control": keeping, "Vary": "Accept-Encoding"}
+    def _route(self, asset: _Asset, name: str, cache_control: str) -> Route:
+        # Each encoding is a representation with its own tag.
+        plain = {"ETag": f'"{asset.digest}"', "Cache-Control": cache_control, "Vary": "Accept-Encoding"}
         packed = {**plain, "ETag": f'"{asset.digest}-gzip"', "Content-Encoding": "gzip"}
         body_gzipped = gzipped(asset.body, 9)
         media_type = _TYPES[Path(asset.name).suffix]
 
         async def serve(request: Request) -> Response:
-            known = [one.strip().removeprefix("W/") for one in request.headers.get("if-none-match", "").split(",")]
+            cached = [one.strip().removeprefix("W/") for one in request.headers.get("if-none-match", "").split(",")]
             is_packed = takes_gzip(request.headers.get("accept-encoding", ""))
             headers = {**self._headers, **(packed if is_packed else plain)}
-            if headers["ETag"] in known:
+            if headers["ETag"] in cached:
                 headers.pop("Content-Encoding", None)
                 return Response(status_code=304, headers=headers)
             return Response(body_gzipped if is_packed else asset.body, media_type=media_type, headers=headers)
@@ -96,28 +94,28 @@ class Assets:
         return Route(f"{self._address}/{name}", serve, methods=["GET"])
 
 
-_KEPT_BYTES = 16 * 2**20
-_KEPT = 2_000
+_CACHED_BYTES = 16 * 2**20
+_CACHED = 2_000
 _HEADERS = {
     **COMMON,
     "Content-Security-Policy": content_policy(),
-    "Cross-Origin-Resource-Policy": "cross-origin",  # mail is read on other sites
+    "Cross-Origin-Resource-Policy": "cross-origin",  # mail clients load pictures from other sites
 }
 
 
 def picture_routes(services: Services) -> Sequence[BaseRoute]:
-    """The route of all pictures. Those asked for last are kept in memory; few at a time are read from the database."""
-    kept: RecentlyUsed[bytes] = RecentlyUsed(max_total=_KEPT_BYTES, max_entries=_KEPT)
+    """Returns the route of all pictures. Caches recent ones in memory and reads two at a time from the database."""
+    cache: RecentlyUsed[bytes] = RecentlyUsed(max_total=_CACHED_BYTES, max_entries=_CACHED)
     reads: FairTurns[None] = FairTurns(at_once=2, each=2, max_waiting=1_000)
 
     async def picture(request: Request) -> Response:
         name = request.path_params["name"]
-        content = kept.get(name)
+        content = cache.get(name)
         if content is None:
             content = await _read(name)
-            if kept.get(name) is None:
-                kept.put(name, content)
-        headers = {**_HEADERS, "Cache-Control": FOR_GOOD}
+            if cache.get(name) is None:
+                cache.put(name, content)
+        headers = {**_HEADERS, "Cache-Control": IMMUTABLE}
         return Response(content, media_type=media_type(name), headers=headers)
 
     async def _read(name: str) -> bytes:
@@ -129,8 +127,8 @@ def picture_routes(services: Services) -> Sequence[BaseRoute]:
             raise NotFound("There is no such picture.")
         return content
 
-    def wrong(_: Request, problem: Problem) -> Response:
+    def error(_: Request, problem: Problem) -> Response:
         headers = {**COMMON, **headers_of(problem), "Cache-Control": "no-store"}
         return Response(status_code=problem_type(type(problem)).status, headers=headers)
 
-    return [Route(picture_path("{name}"), guarded(picture, services.timeouts, wrong, {}), methods=["GET"])]
+    return [Route(picture_path("{name}"), guarded(picture, services.timeouts, error, {}), methods=["GET"])]

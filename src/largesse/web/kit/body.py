@@ -1,11 +1,8 @@
-"""How many bytes of bodies a process holds at once: for each sender, and in all.
+"""Request bodies: reads one as it comes, within limits on its bytes, its time, and the memory of its sender and of the process.
 
-A sender who begins many large bodies and ends none would fill the memory otherwise. What the server reads ahead of a connection in any case
-is free, so that small forms and orders are read however many large bodies there are.
-
-Reading the body of a request as it comes: no longer than allowed, in bytes and in time.
-
-Everything that is sent here is read so: JSON of callers (`read_body`), and what a browser posts (`largesse.web.kit.forms`).
+Without the limits on memory, a sender who starts many large bodies and ends none would fill it. The first 64 KiB of a body are free, as the
+server reads that much ahead anyway: small forms and orders are read however many large bodies there are.
+JSON of callers is read by `read_body`, forms of browsers by `largesse.web.kit.forms`.
 """
 
 from __future__ import annotations
@@ -29,45 +26,45 @@ _RETRY_AFTER_S = 5.0
 
 
 class TooManyBodies(TooManyRequests):
-    """A sender has as many bytes on their way as one may have."""
+    """A sender has as many bytes under way as one sender may have."""
 
 
 class BodyMemory:
-    """The bytes of bodies that are held now."""
+    """Counts the bytes of bodies in memory."""
 
     def __init__(self, *, each: int = BYTES_EACH, in_all: int = BYTES_IN_ALL) -> None:
         self._each = each
         self._in_all = in_all
-        self._held: Counter[Hashable] = Counter()
+        self._bytes: Counter[Hashable] = Counter()
 
     @property
     def held_bytes(self) -> int:
-        """The bytes that are held for all senders."""
-        return self._held.total()
+        """The bytes of all senders."""
+        return self._bytes.total()
 
     def share(self, sender: Hashable) -> BodyShare:
-        """What one body of that sender takes, for a `with` block that ends when the body is no longer needed."""
+        """Returns the memory of one body, for a `with` block that ends when the body is no longer needed."""
         return BodyShare(self, sender)
 
     def take(self, sender: Hashable, count: int) -> None:
-        """Counts bytes for a sender. Raises TooManyBodies or Unavailable, and then counts nothing."""
-        if self._held[sender] + count > self._each:
+        """Counts bytes for a sender. Raises TooManyBodies or Unavailable, and counts nothing then."""
+        if self._bytes[sender] + count > self._each:
             raise TooManyBodies(
                 f"At most {self._each} bytes of your requests are read at once.", retry_after_s=_RETRY_AFTER_S
             )
         if self.held_bytes + count > self._in_all:
             raise Unavailable("Too many large requests are being read.", retry_after_s=_RETRY_AFTER_S)
-        self._held[sender] += count
+        self._bytes[sender] += count
 
     def give_back(self, sender: Hashable, count: int) -> None:
-        """Forgets bytes that were taken."""
-        self._held[sender] -= count
-        if not self._held[sender]:
-            del self._held[sender]
+        """Subtracts bytes that were taken."""
+        self._bytes[sender] -= count
+        if not self._bytes[sender]:
+            del self._bytes[sender]
 
 
 class BodyShare:
-    """The memory that one body takes."""
+    """The memory of one body."""
 
     def __init__(self, memory: BodyMemory, sender: Hashable) -> None:
         self._memory = memory
@@ -75,7 +72,7 @@ class BodyShare:
         self._size = self._taken = 0
 
     def add(self, count: int) -> None:
-        """Counts so many bytes more. Raises TooManyBodies or Unavailable."""
+        """Counts more bytes. Raises TooManyBodies or Unavailable."""
         self._size += count
         more = max(0, self._size - FREE_BYTES) - self._taken
         if more:
@@ -101,7 +98,7 @@ _JSON_TYPES = (b"application/json", b"text/json")
 
 @dataclass(frozen=True, slots=True)
 class BodyLimits:
-    """What a body may be: so many bytes, whole after `whole_s` seconds, and without a pause of `pause_s`."""
+    """The limits of a body: its bytes, the seconds until it is whole, and the longest pause in it."""
 
     most_bytes: int
     whole_s: float
@@ -112,21 +109,21 @@ JSON_LIMITS = BodyLimits(MAX_BODY_BYTES, BODY_TIMEOUT_S, BODY_PAUSE_S)
 
 
 async def read_body(headers: Headers, receive: Receive, share: BodyShare | None = None) -> bytes:
-    """The whole body, JSON by what is said of it. Raises TooLarge, UnsupportedBody or SlowRequest, and what `share` does."""
-    _check_said(headers)
+    """Returns the whole body, whose headers must declare JSON. Raises TooLarge, UnsupportedBody, SlowRequest, and what `share` raises."""
+    _check_headers(headers)
     return await receive_body(receive, JSON_LIMITS, share)
 
 
 def whole_body(headers: Headers, body: bytearray) -> bytes:
-    """As `read_body`, of one that has come whole already."""
-    _check_said(headers)
+    """Returns a body that is whole already, checked like `read_body` does."""
+    _check_headers(headers)
     if len(body) > MAX_BODY_BYTES:
         raise _too_large(MAX_BODY_BYTES)
     return bytes(body)
 
 
-def _check_said(headers: Headers) -> None:
-    """Raises TooLarge or UnsupportedBody by what the headers say of a body."""
+def _check_headers(headers: Headers) -> None:
+    """Raises TooLarge or UnsupportedBody if the headers declare such a body."""
     length = headers.content_length
     if length is not None and length.isdigit() and int(length) > MAX_BODY_BYTES:
         raise TooLarge(f"The body has {int(length)} bytes; at most {MAX_BODY_BYTES} are read.")
@@ -147,7 +144,7 @@ async def receive_body(receive: Receive, limits: BodyLimits, share: BodyShare | 
 
 
 class BodyStream:
-    """A body as it comes, held to its limits. Only the time that the sender takes counts, not what is done between two chunks."""
+    """A body as it comes, within its limits. Only the sender's time counts, not the work between two chunks."""
 
     def __init__(self, receive: Receive, limits: BodyLimits, share: BodyShare | None = None) -> None:
         self._receive = receive
@@ -159,9 +156,9 @@ class BodyStream:
         self._pause_left_s = limits.pause_s
 
     async def next(self) -> bytes | None:
-        """Returns what comes next; None at the end.
+        """Returns the next chunk; None at the end.
 
-        Raises TooLarge, SlowRequest, InvalidRequest for a body that the connection ended, and what its share of memory raises.
+        Raises TooLarge, SlowRequest, InvalidRequest if the connection ended first, and what its share of memory raises.
         """
         if self._is_whole:
             return None
@@ -186,9 +183,9 @@ class BodyStream:
             async with asyncio.timeout(min(self._pause_left_s, self._whole_left_s)):
                 return await self._receive()
         except TimeoutError:
-            limits = self._limits
+            whole_s, pause_s = self._limits.whole_s, self._limits.pause_s
             raise SlowRequest(
-                f"The body did not arrive within {limits.whole_s:g} seconds, or nothing of it for {limits.pause_s:g}."
+                f"The body did not arrive within {whole_s:g} seconds, or nothing of it for {pause_s:g}."
             ) from None
         finally:
             waited_s = loop.time() - began_s

@@ -1,8 +1,8 @@
-"""Compressing what browsers read: pages, files and styles, for those who take gzip.
+"""Compresses pages, files and styles with gzip for clients that accept it.
 
-Answers to GET alone are compressed: what a form is answered may hold a key or a code that is shown this once. Whoever can choose a part of a page
-and see how long it comes must not find out the rest (BREACH): tokens of forms are drawn anew for each page, and each answer has a random
-number of bytes in its gzip header. Why so: docs/decisions/0053-compression.md.
+Only answers to GET are compressed, since the answer to a form may show a key or a code. An attacker who can choose a part of a page and see
+its compressed length must not learn the rest (BREACH): form tokens are new for each page, and the gzip header of each answer has a random
+number of bytes. See docs/decisions/0053-compression.md.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ import zlib
 from largesse.web.kit.requests import Message, Scope, Send
 
 LEVEL = 5
-_MIN_BYTES = 1_000  # less is not worth a header
-_ON_LOOP_BYTES = 16 * 1024  # more is compressed in a thread, which zlib leaves the interpreter to
+_MIN_BYTES = 1_000  # less gains nothing
+_ON_LOOP_BYTES = 16 * 1024  # more is compressed in a thread: zlib releases the interpreter lock
 _MOST_PADDING = 100
 _TYPES = re.compile(rb"(text/|application/(.*\+)?json\b|image/svg\+xml)")
 _MEMBER = re.compile(r"\s*([\w*-]+)\s*(?:;\s*q\s*=\s*([01](?:\.\d{0,3})?)\s*)?")
 
 
 def takes_gzip(accept_encoding: str) -> bool:
-    """Whether a client that sent this header takes gzip (RFC 9110, section 12.5.3)."""
+    """Whether a client with this header accepts gzip (RFC 9110, section 12.5.3)."""
     weights: dict[str, float] = {}
     for member in accept_encoding.split(","):
         if found := _MEMBER.fullmatch(member):
@@ -33,7 +33,7 @@ def takes_gzip(accept_encoding: str) -> bool:
 
 
 def gzipped(body: bytes, level: int = LEVEL, *, padding: bytes = b"") -> bytes:
-    """Returns a body as gzip, with `padding` as the name of the file, where decoders skip it."""
+    """Returns a body as gzip. `padding` is its file name, which decoders skip."""
     stream = _Gzip(level, padding)
     return stream.add(body) + stream.end()
 
@@ -48,26 +48,26 @@ class _Gzip:
         self._crc = self._size = 0
 
     def add(self, data: bytes) -> bytes:
-        """Takes more, and returns what there is to send."""
+        """Compresses data. Returns the bytes that are ready to send."""
         self._crc = zlib.crc32(data, self._crc)
         self._size += len(data)
         head, self._head = self._head, b""
         return head + self._deflate.compress(data)
 
     def end(self) -> bytes:
-        """Returns the rest."""
+        """Returns the last bytes."""
         return self._deflate.flush() + struct.pack("<LL", self._crc, self._size & 0xFFFFFFFF)
 
 
 class Compressing:
-    """Sends one answer, compressed where its client takes that and it pays."""
+    """Sends one answer, compressed if the client accepts that and it is worth it."""
 
     def __init__(self, scope: Scope, send: Send) -> None:
         self._send = send
         self._is_read = scope["method"] in {"GET", "HEAD"}
         given = b",".join(value for name, value in scope["headers"] if name == b"accept-encoding")
         self._takes_gzip = takes_gzip(given.decode("latin-1"))
-        self._start: Message | None = None  # waits for the first of the body
+        self._start: Message | None = None  # waits for the first part of the body
         self._stream: _Gzip | None = None
 
     async def __call__(self, message: Message) -> None:
@@ -102,8 +102,8 @@ class Compressing:
             self._stream = _Gzip(LEVEL, os.urandom(1 + os.urandom(1)[0] % _MOST_PADDING).hex().encode())
             changed.append((b"content-encoding", b"gzip"))
             dropped.add(b"content-length")
-        kept = [one for one in start["headers"] if one[0].lower() not in dropped]
-        start["headers"] = [*kept, *changed]
+        unchanged = [one for one in start["headers"] if one[0].lower() not in dropped]
+        start["headers"] = [*unchanged, *changed]
 
     async def _compressed(self, message: Message) -> bytes:
         stream, body = self._stream, message.get("body", b"")

@@ -1,6 +1,6 @@
-"""Reading what a form of ours posts: its token first, then the rest, a few kilobytes at a time.
+"""Reads a posted form: its token first, then the rest, a few kilobytes at a time.
 
-Parsing a form that a file is handed in with (multipart/form-data, RFC 7578).
+Parses urlencoded bodies, and for uploads multipart/form-data (RFC 7578).
 """
 
 from __future__ import annotations
@@ -20,18 +20,22 @@ from largesse.web.kit.body import BodyLimits, BodyShare, BodyStream
 from largesse.web.kit.problems import SlowRequest
 
 FORM_LIMITS = BodyLimits(most_bytes=16 * 1024, whole_s=15.0, pause_s=15.0)
-TOKEN_WITHIN_BYTES = 20 * 1024  # the whole of a form that has no limits of its own
+TOKEN_WITHIN_BYTES = 20 * 1024  # the whole of a form without its own limits
 _MAX_FIELDS = 40
-# Decoding so much takes less than a slice.
+_MAX_HEADER = 1_000
+# Decoding this much fits in one turn of the cooperative runner.
 _PIECE_BYTES = 2 * 1024
+
+if TYPE_CHECKING:
+    from python_multipart.multipart import MultipartCallbacks
 
 
 class BadForm(Exception):
-    """A body that no form of ours posts, or a post that another site made a browser send."""
+    """A body that no form of ours posts, or a post that another site made the browser send."""
 
 
 class FormParser(Protocol):
-    """Makes fields and files of the pieces of a body."""
+    """Parses the pieces of a body into fields and files."""
 
     fields: list[tuple[str, str]]
     files: dict[str, bytes]
@@ -40,17 +44,17 @@ class FormParser(Protocol):
         """Takes the next piece. Raises BadForm."""
 
     def end(self) -> None:
-        """Takes note that there are no more. Raises BadForm."""
+        """Ends the body. Raises BadForm."""
 
 
 def require_own_site(request: Request) -> None:
-    """Raises BadForm for what a page of another site made a browser send: browsers tell (Fetch Metadata)."""
+    """Raises BadForm if a page of another site made the browser send the request, as Fetch Metadata says."""
     if request.headers.get("sec-fetch-site", "same-origin") not in {"same-origin", "none"}:
         raise BadForm
 
 
 async def read_form(request: Request) -> dict[str, str]:
-    """The fields of a urlencoded body, the first of each name. Raises BadForm, for one from another site too."""
+    """Returns the fields of a urlencoded body, the first of each name. Raises BadForm, also for a post from another site."""
     form = PostedForm(request, FORM_LIMITS)
     try:
         await form.read()
@@ -60,12 +64,12 @@ async def read_form(request: Request) -> dict[str, str]:
 
 
 class PostedForm:
-    """A form that is being posted. Its token is read first: what comes with none of ours is not read on."""
+    """A form that is being posted. Its token is read first, so that a form without a token of ours is not read to the end."""
 
     def __init__(
         self, request: Request, limits: BodyLimits, share: BodyShare | None = None, *, parser: FormParser | None = None
     ) -> None:
-        """Reads a urlencoded body unless `parser` is for another kind. Raises BadForm for a body of neither, or from another site."""
+        """Reads a urlencoded body unless `parser` is for another kind. Raises BadForm for other bodies, and from another site."""
         require_own_site(request)
         if parser is None:
             media_type = request.headers.get("content-type", "").split(";", 1)[0].strip().lower()
@@ -81,16 +85,16 @@ class PostedForm:
 
     @property
     def fields(self) -> list[tuple[str, str]]:
-        """The fields that have come so far, in their order."""
+        """The fields read so far, in order."""
         return self._parser.fields
 
     @property
     def files(self) -> dict[str, bytes]:
-        """The files that have come so far, by the name of their field; none where none was chosen."""
+        """The files read so far, by the name of their field; no entry for a field without a chosen file."""
         return self._parser.files
 
     async def token(self) -> str:
-        """Returns the first field of that name; empty where the first bytes hold none. Raises BadForm and what `read` does."""
+        """Returns the token; empty if the first bytes hold none. Raises BadForm and what `read` raises."""
         while True:
             for name, value in self.fields:
                 if name == "token":
@@ -101,8 +105,8 @@ class PostedForm:
                 await self._receive()
             self._parse_piece()
 
-    async def read(self, slices: CooperativeRunner | None = None, key: Hashable = None) -> None:
-        """Reads the rest; `slices` parses what is long, in the turn of `key`.
+    async def read(self, runner: CooperativeRunner | None = None, key: Hashable = None) -> None:
+        """Reads the rest. `runner` parses a long body, in the turn of `key`.
 
         Raises BadForm, TooLarge, and what the share of memory raises.
         """
@@ -111,16 +115,16 @@ class PostedForm:
                 await self._receive()
             steps = self._parse_chunk()
             if first_slice(steps) is None:
-                if slices is None:
+                if runner is None:
                     for _ in steps:
                         pass
                 else:
-                    await slices.finish(key, steps)
+                    await runner.finish(key, steps)
 
     async def _receive(self) -> None:
         try:
             chunk = await self._stream.next()
-        except (SlowRequest, InvalidRequest):  # nobody is there any more
+        except (SlowRequest, InvalidRequest):  # the client is gone
             raise BadForm from None
         self._chunk, self._read = chunk or b"", 0
         if chunk is None:
@@ -146,14 +150,14 @@ class UrlencodedParser:
 
     def __init__(self, most_fields: int) -> None:
         self.fields: list[tuple[str, str]] = []
-        self.files: dict[str, bytes] = {}  # there are none in a body of this kind
+        self.files: dict[str, bytes] = {}  # always empty
         self._most_fields = most_fields
         self._count = 1
         self._name: str | None = None  # of the field whose value is read
         self._text = PieceDecoder()
 
     def write(self, piece: bytes) -> None:
-        """Takes the next piece. Raises BadForm for one that is no ASCII, and for too many fields."""
+        """Takes the next piece. Raises BadForm for bytes beyond ASCII, and for too many fields."""
         if not piece.isascii():
             raise BadForm
         pairs = piece.split(b"&")
@@ -184,19 +188,19 @@ class UrlencodedParser:
 
 
 class PieceDecoder:
-    """Decodes a text in UTF-8 that comes in pieces; what is no UTF-8 is replaced."""
+    """Decodes UTF-8 text that comes in pieces. Replaces invalid bytes."""
 
     def __init__(self) -> None:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._texts: list[str] = []
-        self._cut = b""  # the beginning of an escape whose end is in the next piece
+        self._cut = b""  # the start of an escape that ends in the next piece
 
     def add(self, piece: bytes) -> None:
         """Takes the next bytes."""
         self._texts.append(self._decoder.decode(piece))
 
     def add_urlencoded(self, piece: bytes) -> None:
-        """Takes the next bytes as they are in a urlencoded body."""
+        """Takes the next bytes of a urlencoded body."""
         piece = self._cut + piece
         cut = piece.find(b"%", max(0, len(piece) - 2))
         cut = len(piece) if cut < 0 else cut
@@ -204,8 +208,8 @@ class PieceDecoder:
         self.add(unquote_to_bytes(piece[:cut].replace(b"+", b" ")))
 
     def end(self) -> str:
-        """Returns the text, and begins another."""
-        rest = self._cut.replace(b"+", b" ")  # what begins as an escape and is none
+        """Returns the text and starts another."""
+        rest = self._cut.replace(b"+", b" ")  # looks like the start of an escape but is none
         self._texts.append(self._decoder.decode(rest, final=True))
         text = "".join(self._texts)
         self._decoder.reset()
@@ -213,14 +217,8 @@ class PieceDecoder:
         return text
 
 
-if TYPE_CHECKING:
-    from python_multipart.multipart import MultipartCallbacks
-
-_MAX_HEADER = 1_000
-
-
 def form_parser(request: Request, most_fields: int, *, takes_files: bool) -> FormParser:
-    """The parser for the kind of body that a form says it has. Raises BadForm for a kind that no form of ours sends."""
+    """Returns the parser for the declared kind of body. Raises BadForm for a kind that no form of ours sends."""
     media_type, options = parse_options_header(request.headers.get("content-type", ""))
     if media_type == b"application/x-www-form-urlencoded":
         return UrlencodedParser(most_fields)
@@ -231,20 +229,20 @@ def form_parser(request: Request, most_fields: int, *, takes_files: bool) -> For
 
 
 class UploadParser:
-    """Parses a multipart body: its fields in their order, and its files by the name of their field."""
+    """Parses a multipart body: fields in order, files by the name of their field."""
 
     def __init__(self, boundary: bytes, most_parts: int) -> None:
-        """Raises BadForm for a boundary that there cannot be."""
+        """Raises BadForm for an invalid boundary."""
         self.fields: list[tuple[str, str]] = []
         self.files: dict[str, bytes] = {}
-        self._are_all = False  # its end has come
+        self._is_whole = False
         self._most_parts = most_parts
         self._count = 0
         self._header: list[bytes] = [b"", b""]
         self._disposition = b""
         self._name = b""
-        self._file: bytearray | None = None  # None where the part is a field
-        self._is_chosen = False  # a file without a name is what browsers send where none was chosen
+        self._file: bytearray | None = None  # None for a field
+        self._is_chosen = False  # browsers send a file without a name if none was chosen
         self._text = PieceDecoder()
         try:
             self._parser = MultipartParser(boundary, self._callbacks())
@@ -252,19 +250,18 @@ class UploadParser:
             raise BadForm from None
 
     def write(self, piece: bytes) -> None:
-        """Takes the next piece. Raises BadForm for what no form of ours sends."""
+        """Takes the next piece. Raises BadForm for a body that no form of ours sends."""
         try:
             self._parser.write(piece)
         except (FormParserError, ValueError):
             raise BadForm from None
 
     def end(self) -> None:
-        """Raises BadForm where the body ends before its last part does."""
-        if not self._are_all:
+        """Raises BadForm if the body ends before its last part does."""
+        if not self._is_whole:
             raise BadForm
 
     def _callbacks(self) -> MultipartCallbacks:
-        """What the parser calls."""
         return {
             "on_part_begin": self._begin,
             "on_header_field": lambda data, start, end: self._head(0, data[start:end]),
@@ -277,7 +274,7 @@ class UploadParser:
         }
 
     def _end_all(self) -> None:
-        self._are_all = True
+        self._is_whole = True
 
     def _begin(self) -> None:
         self._count += 1

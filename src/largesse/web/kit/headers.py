@@ -1,7 +1,4 @@
-"""Reading the head of a request: the headers that matter here, within their limit.
-
-Answering to our own host names alone, where only the user of the machine may look.
-"""
+"""Request headers: reads those that matter here, within their limit, and checks the host name where only local users may look."""
 
 from __future__ import annotations
 
@@ -18,7 +15,7 @@ _REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 
 
 class Headers(msgspec.Struct):
-    """The request headers that matter here; `repeated` names those of the two key headers sent twice."""
+    """The request headers that matter here. `repeated` names key headers that were sent twice."""
 
     authorization: bytes | None = None
     api_key: bytes | None = None
@@ -31,7 +28,7 @@ class Headers(msgspec.Struct):
 
 
 def read_headers(raw: Iterable[tuple[bytes, bytes]]) -> Headers:
-    """What the headers say; whether that is allowed, others judge."""
+    """Returns the headers that matter here, without checking them."""
     headers = Headers()
     for name, value in raw:
         headers.size += len(name) + len(value)
@@ -55,12 +52,12 @@ def read_headers(raw: Iterable[tuple[bytes, bytes]]) -> Headers:
 
 
 def check_size(headers: Headers) -> None:
-    """Raises HeadersTooLarge."""
+    """Raises HeadersTooLarge for headers of more than 32 KiB."""
     if headers.size > MAX_HEADER_BYTES:
         raise HeadersTooLarge(f"The headers have {headers.size} bytes; at most {MAX_HEADER_BYTES} are read.")
 
 
 def require_own_host(hosts: Collection[str], given: Sequence[str], connected_to: str = "") -> None:
-    """Raises Misdirected unless the one Host header `given` names a host of ours; the rest as `is_own_host`."""
+    """Raises Misdirected unless the one Host header `given` names a host of ours, as `is_own_host` checks."""
     if not is_own_host(hosts, given, connected_to):
         raise Misdirected(NOT_OURS)

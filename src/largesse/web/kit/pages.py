@@ -1,4 +1,4 @@
-"""Pages for people: how one is answered, and how what goes wrong is shown as one."""
+"""Pages for people: how a page is answered, and how an error becomes a page."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 
 
 def public_path(public_url: str) -> str:
-    """The path that the public address begins with, without a slash at its end; mostly empty."""
+    """Returns the path of the public address without a slash at its end; usually empty."""
     return urlsplit(public_url).path.rstrip("/")
 
 
 def page(html: str, headers: Mapping[str, str], *, status: int = 200) -> Response:
-    """A page with its headers (`largesse.web.kit.security`)."""
+    """Returns a page with its headers (`largesse.web.kit.security`)."""
     return Response(html, status_code=status, media_type="text/html", headers=headers)
 
 
 def see(address: str, headers: Mapping[str, str]) -> Response:
-    """Sends the browser to read another page, after a form that was posted (303)."""
+    """Redirects to another page after a posted form (303)."""
     return RedirectResponse(address, status_code=303, headers=headers)
 
 
@@ -40,9 +40,9 @@ def guarded(
     *,
     name: str = "",
 ) -> Endpoint:
-    """`endpoint` whose errors become pages: those `expected`, each in its way, all others as the problem that `show` shows.
+    """Returns `endpoint` with errors turned into pages: those `expected` by their own function, all others by `show`.
 
-    The log names the page by `name`, else by its endpoint. Addresses are not logged: they may hold tokens.
+    The log names the page by `name`, otherwise by its endpoint. Addresses are not logged: they may hold tokens.
     """
     name = name or endpoint.__name__.strip("_")
 
@@ -51,7 +51,7 @@ def guarded(
             with timeouts.wait():
                 require_fit_path(request)
                 return await endpoint(request)
-        except Exception as error:  # noqa: BLE001 - each is shown
+        except Exception as error:  # noqa: BLE001 - each becomes a page
             request.scope[PROBLEM] = getattr(error, "slug", type(error).__name__)
             if type(error) in expected:
                 return expected[type(error)](request)
