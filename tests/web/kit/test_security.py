@@ -19,7 +19,7 @@ def test_what_is_allowed_stands_beside_it() -> None:
 
 
 def test_a_page_is_somebodys_own_unless_it_may_be_kept() -> None:
-    own, shared = page_headers("x"), page_headers("x", kept_s=300)
+    own, shared = page_headers("x"), page_headers("x", max_age_s=300)
     assert own["Cache-Control"] == "no-store"
     assert own["X-Robots-Tag"] == "noindex, nofollow"
     assert shared["Cache-Control"] == "public, max-age=300"

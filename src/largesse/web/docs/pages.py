@@ -30,7 +30,7 @@ from largesse.web.kit.security import content_policy, page_headers
 from largesse.web.kit.templates import page_templates
 
 _FOLDER = Path(__file__).parent
-_HEADERS = page_headers(content_policy(style_src="'self'", img_src="'self'"), kept_s=300)
+_HEADERS = page_headers(content_policy(style_src="'self'", img_src="'self'"), max_age_s=300)
 
 
 def docs_pages(settings: Settings, *, has_mailbox: bool = False) -> Sequence[BaseRoute]:

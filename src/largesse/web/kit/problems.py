@@ -1,7 +1,6 @@
-"""How each error is told over HTTP: the one table from what rooms raise to status, title and explanation (RFC 9457).
+"""Errors over HTTP: one table from the `Problem`s that rooms raise to status, title and explanation (RFC 9457).
 
-Rooms raise `largesse.base.errors.Problem`s and know nothing of HTTP. What only HTTP can go wrong with is raised under `web`, and
-by `largesse.connections`:
+Rooms raise `largesse.base.errors.Problem`s and know nothing of HTTP. `web` and `largesse.connections` raise the errors of HTTP itself:
 
     Problem
     ├── MethodNotAllowed    405
@@ -12,11 +11,8 @@ by `largesse.connections`:
     ├── HeadersTooLarge     431
     └── InternalError       500
 
-A new kind of error is a class there or here, and its line in `PROBLEMS`.
-
-What becomes of an error: the one handler, and the problem body that programs get of it.
-
-Pages for people show the same `Problem` in their own words (`largesse.web.kit.pages`).
+A new kind of error is a class there or here, and an entry of `PROBLEMS`. Programs get a problem body; pages for people show the same
+`Problem` in their own words (`largesse.web.kit.pages`).
 """
 
 from __future__ import annotations
@@ -54,7 +50,7 @@ from largesse.web.kit.spelling import spell_detail, spell_pointer
 
 
 class MethodNotAllowed(Problem):
-    """The address has not that method. `allow` names those it has, as the header of that name does."""
+    """The address does not have the method. `allow` lists the methods it has, for the header of that name."""
 
     slug = "method-not-allowed"
 
@@ -76,13 +72,13 @@ class TooLarge(Problem):
 
 
 class UnsupportedBody(Problem):
-    """A body says that it is no JSON."""
+    """The headers declare a body that is not JSON."""
 
     slug = "unsupported-body"
 
 
 class Misdirected(Problem):
-    """A request came by a host name that is not ours."""
+    """A request used a host name that is not ours."""
 
     slug = "misdirected"
 
@@ -94,14 +90,14 @@ class HeadersTooLarge(Problem):
 
 
 class InternalError(Problem):
-    """A bug of ours, which the log tells."""
+    """A bug, which the log describes."""
 
     slug = "internal-error"
 
 
 @dataclass(frozen=True, slots=True)
 class ProblemType:
-    """How the errors of a class are told: what all of them have in common, and a page explains."""
+    """What all errors of a class have in common over HTTP. A page explains it."""
 
     raised: type[Problem]
     status: int
@@ -115,7 +111,7 @@ class ProblemType:
 
     @property
     def slug(self) -> str:
-        """The end of its `type`, by which programs know it."""
+        """The end of its `type`, by which programs recognise it."""
         return self.raised.slug
 
 
@@ -251,17 +247,17 @@ _BY_CLASS = {one.raised: one for one in PROBLEMS}
 
 
 def problem_type(raised: type[Problem]) -> ProblemType:
-    """How errors of that class are told; one that is a case of another is told as that one."""
+    """Returns the type of a class of errors; a subclass without one has that of its base."""
     return next(_BY_CLASS[one] for one in raised.__mro__ if one in _BY_CLASS)
 
 
 def instance_of(problem: Problem) -> str | None:
-    """The address of what the error is about, where there is one."""
+    """Returns the address of what the error is about; None without one."""
     return f"/orders/{problem.holder}" if isinstance(problem, ReferenceUsed) else None
 
 
 def headers_of(problem: Problem) -> dict[str, str]:
-    """The headers that an error is told with, in lower case."""
+    """Returns the headers of an error's answer, in lower case."""
     match problem:
         case Unauthorized():
             return {"www-authenticate": 'Bearer realm="Largesse"'}
@@ -278,14 +274,11 @@ _log = structlog.get_logger(__name__)
 
 
 def problem_of(error: Exception, **where: str) -> Problem:
-    """What a request is told whose handling ended with `error`.
-
-    What is nobody's doing but ours is logged, with `where` it happened.
-    """
+    """Returns the problem with which a request that failed is answered. Logs failures of ours, with `where` they happened."""
     if isinstance(error, Problem):
         return error
     if isinstance(error, HTTPException):
-        return _said_by_the_router(error)
+        return _router_problem(error)
     if isinstance(error, DATABASE_AWAY):
         _log.warning("database_away", error=type(error).__name__, **where)
         return _unavailable(error)
@@ -294,12 +287,12 @@ def problem_of(error: Exception, **where: str) -> Problem:
 
 
 def problem_reply(problem: Problem) -> Reply:
-    """The problem body (RFC 9457) of an error."""
-    told = problem_type(type(problem))
+    """Returns the answer with the problem body (RFC 9457) of an error."""
+    kind = problem_type(type(problem))
     body = {
-        "type": f"/problems/{told.slug}",
-        "title": told.title,
-        "status": told.status,
+        "type": f"/problems/{kind.slug}",
+        "title": kind.title,
+        "status": kind.status,
         "detail": spell_detail(problem.detail),
         "instance": instance_of(problem),
     }
@@ -308,13 +301,13 @@ def problem_reply(problem: Problem) -> Reply:
             FieldError(spell_pointer(error.pointer), spell_detail(error.detail)) for error in problem.errors
         ]
     headers = tuple(headers_of(problem).items())
-    return Reply(encode_json(body), told.status, "application/problem+json", headers)
+    return Reply(encode_json(body), kind.status, "application/problem+json", headers)
 
 
-def _said_by_the_router(error: HTTPException) -> Problem:
-    """What the router of pages says, in our words."""
+def _router_problem(error: HTTPException) -> Problem:
+    """Returns the problem for an error of the router of pages."""
     if error.status_code == 405:
-        allow = ", ".join(sorted((error.headers or {}).get("Allow", "GET").split(", ")))  # it lists a set
+        allow = ", ".join(sorted((error.headers or {}).get("Allow", "GET").split(", ")))  # the router lists a set
         return MethodNotAllowed(f"Only {allow} is allowed here.", allow=allow)
     if error.status_code == 404:
         return NotFound("There is nothing at this address.")
@@ -324,7 +317,7 @@ def _said_by_the_router(error: HTTPException) -> Problem:
 def _unavailable(error: BaseException) -> Unavailable:
     if isinstance(error, TimedOut):
         return Unavailable(
-            "The database did not answer in time. Whether anything was written is not known: look, or repeat an order "
+            "The database did not answer in time. It is unknown whether anything was written: look, or repeat an order "
             "with the same `externalReference`.",
             retry_after_s=5,
         )

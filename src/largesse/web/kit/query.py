@@ -1,7 +1,7 @@
-"""Reading the parameters of a page's address: each is declared with its kind, decoded and held to its limits here, and nowhere else.
+"""Parameters of a page's address: each is declared with its kind, and decoded and bounded here, nowhere else.
 
-What breaks a limit, or was not declared, counts as not given: an address is no form that somebody could be asked to mend. Where it matters,
-`wrong` names what was not taken. Parameters of the path are held to theirs by `require_fit_path`.
+A parameter that breaks a limit or is not declared counts as absent, since nobody can be asked to correct an address. Where it matters,
+`is_wrong` says so. `require_fit_path` checks the parameters of the path.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ _MONTH = re.compile(r"2[01][0-9]{2}-(0[1-9]|1[0-2])")
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A text in one line, of which so many characters are read; control characters are left out."""
+    """A text in one line: its first `most` characters, without control characters."""
 
     most: int
 
     def read(self, text: str) -> str:
-        """Returns what there is of it."""
+        """Returns the text."""
         return cleaned(text, "")[: self.most]
 
 
@@ -42,7 +42,7 @@ class Whole:
     highest: int = INT32
 
     def read(self, text: str) -> int | None:
-        """Returns the number; None for what is none, or is beyond."""
+        """Returns the number; None for anything else."""
         is_number = text.isascii() and text.isdigit() and len(text) <= len(str(self.highest))
         return int(text) if is_number and int(text) <= self.highest else None
 
@@ -52,7 +52,7 @@ class Day:
     """A date such as 2026-11-30."""
 
     def read(self, text: str) -> date | None:
-        """Returns the date; None for what is none."""
+        """Returns the date; None for anything else."""
         try:
             return date.fromisoformat(text) if _DAY.fullmatch(text) else None
         except ValueError:
@@ -64,16 +64,16 @@ class Month:
     """A month such as 2026-11, of this century or the next."""
 
     def read(self, text: str) -> date | None:
-        """Returns its first day; None for what is none."""
+        """Returns the first day of the month; None for anything else."""
         return Day().read(f"{text}-01") if _MONTH.fullmatch(text) else None
 
 
 Kind = Line | Whole | Day | Month
-_SHOWN = Line(40)  # of what is no text, where it is shown again as it was given
+_SHOWN = Line(40)  # of a number or day that a page shows again unchanged
 
 
 class Query:
-    """The parameters of an address that are declared."""
+    """The declared parameters of an address."""
 
     def __init__(self, raw: bytes, declared: Mapping[str, Kind]) -> None:
         self._declared = declared
@@ -86,24 +86,24 @@ class Query:
         self._read = {name: declared[name].read(text) for name, text in self._texts.items()}
 
     def text(self, name: str) -> str:
-        """Returns the first parameter of that name as text, within its limit; empty where there is none."""
+        """Returns the first parameter of that name as text, within its limit; empty without one."""
         assert name in self._declared, f"{name} is not declared"
         return self._texts.get(name, "")
 
     def number(self, name: str) -> int | None:
-        """Returns a parameter that is declared a whole number; None for none."""
-        assert isinstance(self._declared[name], Whole), f"{name} is no whole number"
+        """Returns a parameter that is declared as a whole number; None without one."""
+        assert isinstance(self._declared[name], Whole), f"{name} is not declared a whole number"
         found = self._read.get(name)
         return found if isinstance(found, int) else None
 
     def day(self, name: str) -> date | None:
-        """Returns a parameter that is declared a day or a month; None for none."""
-        assert isinstance(self._declared[name], Day | Month), f"{name} is no day"
+        """Returns a parameter that is declared as a day or a month; None without one."""
+        assert isinstance(self._declared[name], Day | Month), f"{name} is not declared a day"
         found = self._read.get(name)
         return found if isinstance(found, date) else None
 
     def is_wrong(self, name: str) -> bool:
-        """Whether a parameter was given and could not be read."""
+        """Whether a parameter was sent and is not valid."""
         return bool(self._texts.get(name)) and self._read.get(name) is None
 
 
@@ -113,7 +113,7 @@ def query_of(request: Request, declared: Mapping[str, Kind]) -> Query:
 
 
 def require_fit_path(request: Request) -> None:
-    """Raises NotFound where a parameter of the path names nothing that could be there."""
+    """Raises NotFound if no parameter of the path could have that value."""
     for value in request.path_params.values():
         is_fit = (
             len(value) <= _MAX_PATH_PARAMETER and not unfit_key(value) if isinstance(value, str) else value <= INT64

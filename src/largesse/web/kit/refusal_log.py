@@ -1,7 +1,7 @@
-"""One line in the log for each request that was refused, so that a request id leads somewhere.
+"""Logs each refused request on one line, so that a request id can be looked up.
 
-A line names the address by its template and the caller by number: no code, PIN, body or value of a query is in it. Lines are bounded: for
-each customer, for each network of callers who are unknown, and for all of those together. Others are counted.
+A line names the address by its template and the caller by number. It holds no code, PIN, body or query value. Lines are limited for each
+customer, for each network of unknown callers, and for all unknown callers together; a metric counts the others.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ from largesse.base import clock
 from largesse.base.throttle import Rate, Throttle, network_of
 from largesse.web.kit.requests import Scope, client_address
 
-ACTS_FOR = "largesse.acts_for"  # in the scope of a request: the principal or person it acts for, once that is known
-PROBLEM = "largesse.problem"  # and what kind of problem it met
+ACTS_FOR = "largesse.acts_for"  # in the scope of a request: the principal or person it acts for, once known
+PROBLEM = "largesse.problem"  # in the scope of a request: the kind of problem it met
 
 _OF_ONE = Rate(120, 60.0)
 _OF_ALL_UNKNOWN = Rate(1_200, 60.0)
 
 NOT_LOGGED = Counter(
-    "largesse_refusals_not_logged", "Refused requests that got no line in the log, as there were too many."
+    "largesse_refusals_not_logged", "Refused requests without a line in the log, because there were too many."
 )
 _log = structlog.get_logger(__name__)
 
 
 class RefusalLog:
-    """Writes the lines."""
+    """Logs refused requests, within limits."""
 
     def __init__(self, now_s: clock.Seconds = clock.passed_s) -> None:
         self._now_s = now_s
@@ -35,7 +35,7 @@ class RefusalLog:
         self._left_out = 0
 
     def refused(self, scope: Scope, request_id: bytes, route: str, status: int, began_s: float) -> None:
-        """Logs a request that is answered with `status`; `route` is the template of its address."""
+        """Logs a request that is answered with `status`. `route` is the template of its address."""
         took_s = self._now_s() - began_s
         self._write(
             "request_refused",
@@ -46,17 +46,17 @@ class RefusalLog:
         )
 
     def ignored(self, scope: Scope, request_id: bytes, route: str, names: str) -> None:
-        """Logs the names of members or parameters that were ignored, as the answer has them."""
+        """Logs the names of ignored members or parameters, as in the answer's header."""
         self._write("names_ignored", scope, request_id, route, {"names": names})
 
-    def _write(self, event: str, scope: Scope, request_id: bytes, route: str, told: dict[str, object]) -> None:
+    def _write(self, event: str, scope: Scope, request_id: bytes, route: str, details: dict[str, object]) -> None:
         who = scope.get(ACTS_FOR)
         address = client_address(scope)
         if who is None:
-            may = not self._of_one.take(network_of(address or "")) and not self._of_all_unknown.take(None)
+            is_limited = self._of_one.take(network_of(address or "")) or self._of_all_unknown.take(None)
         else:
-            may = not self._of_one.take(who.customer_id)
-        if not may:
+            is_limited = self._of_one.take(who.customer_id)
+        if is_limited:
             self._left_out += 1
             NOT_LOGGED.inc()
             return
@@ -65,7 +65,7 @@ class RefusalLog:
             "request_id": request_id.decode(),
             "method": scope["method"],
             "route": route,
-            **told,
+            **details,
             "customer_id": getattr(who, "customer_id", None),
             "key_id": getattr(who, "key_id", None),
             "user_id": getattr(who, "user_id", None),

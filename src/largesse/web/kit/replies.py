@@ -1,4 +1,4 @@
-"""Answers in JSON, and how one is sent."""
+"""JSON answers, and how they are sent."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ encode_json = msgspec.json.Encoder().encode
 
 
 class Reply(msgspec.Struct, frozen=True):
-    """An answer: status, body and its media type, and further headers in lower case."""
+    """An answer: its body and media type, status, and further headers in lower case."""
 
     body: bytes
     status: int = 200
@@ -21,7 +21,7 @@ class Reply(msgspec.Struct, frozen=True):
 
 
 def head_of(reply: Reply, request_id: bytes) -> list[tuple[bytes, bytes]]:
-    """The headers of an answer, as ASGI has them."""
+    """Returns the headers of an answer for ASGI."""
     headers = [
         (b"content-length", str(len(reply.body)).encode()),
         (b"cache-control", b"no-store"),
@@ -36,15 +36,15 @@ def head_of(reply: Reply, request_id: bytes) -> list[tuple[bytes, bytes]]:
 
 
 def lines_of(head: Iterable[tuple[bytes, bytes]]) -> bytes:
-    """Headers as HTTP/1.1 writes them, a line each."""
+    """Returns headers as lines of HTTP/1.1."""
     return b"".join([b"%b: %b\r\n" % header for header in head])
 
 
 async def send_reply(reply: Reply, request_id: bytes, scope: Scope, send: Send) -> None:
-    """Sends an answer; of one to HEAD the headers alone."""
+    """Sends an answer. An answer to HEAD has no body."""
     head = head_of(reply, request_id)
     is_head = scope["method"] == "HEAD"
-    # With further headers the server looks at them: they may tell what a caller has sent.
+    # The server checks further headers, since they may hold text of the caller.
     exchange = None if is_head or reply.headers else exchange_of(scope)
     if exchange is not None and exchange["answer"](reply.status, lines_of(head), reply.body):
         return

@@ -1,12 +1,8 @@
-"""The types of ASGI, as far as they are used here.
+"""Requests: the types of ASGI, the exchange of whole requests, and the address of a client.
 
-What a connection of ours offers beside ASGI's messages: a body that has come whole, and an answer that leaves whole.
-
-Most requests come in one piece and are answered in one. Those need no coroutine that waits for messages, no time-out, and no second
-look at headers that we have written ourselves. It is an extension of the scope, as ASGI calls it: who does not know it uses `receive` and
-`send` as ever, and so does whoever finds none.
-
-Where a request comes from.
+Most requests come in one piece and are answered in one piece. For them a connection of ours offers an exchange, an extension of the ASGI
+scope: the whole body, and a function that writes the whole answer. It saves the coroutine that waits for messages, its timeout, and a
+second check of headers that we wrote. An application that does not know it, or finds none, uses `receive` and `send`.
 """
 
 from __future__ import annotations
@@ -26,35 +22,34 @@ NAME = "largesse.exchange"
 
 
 class Exchange(TypedDict):
-    """A request that is whole, and how to answer it at once."""
+    """A whole request, and the function that answers it at once."""
 
     body: bytearray
-    # Writes status, lines of headers and body, unless the connection can take no whole answer now: then False, and nothing was written.
+    # Writes status, header lines and body. Returns False, and writes nothing, if the connection cannot take a whole answer now.
     answer: Callable[[int, bytes, bytes], bool]
 
 
 def exchange_of(scope: Scope) -> Exchange | None:
-    """The exchange of a request; None where its body has still to come, or the server is another."""
+    """Returns the exchange of a request; None if its body is not whole yet, or another server runs the application."""
     extensions = scope.get("extensions")
     exchange: Exchange | None = extensions.get(NAME) if extensions else None
     return exchange
 
 
-_KEPT = 10_000
+_CACHED_ADDRESSES = 10_000
 
 
 def client_address(scope: Mapping[str, Any]) -> str | None:
-    """The network address of who sent a request, as the server tells it: behind a trusted proxy, what that one says.
+    """Returns the network address of the client; behind a trusted proxy, the address that the proxy names.
 
-    The server believes `X-Forwarded-For` of the proxies in `FORWARDED_ALLOW_IPS`, by default those of this machine.
-    Normal, so that PostgreSQL reads it as `inet`: without an IPv6 zone, and IPv4 as such. None where it is no address,
-    which a proxy may say and a Unix socket has none.
+    The server trusts `X-Forwarded-For` of the proxies in `FORWARDED_ALLOW_IPS`, by default those of this machine. The address is in the
+    form that PostgreSQL reads as `inet`: without an IPv6 zone, and with IPv4 as such. None for a Unix socket, and if a proxy names no address.
     """
     client = scope.get("client")
     return _normal(client[0]) if client else None
 
 
-@lru_cache(_KEPT)
+@lru_cache(_CACHED_ADDRESSES)
 def _normal(host: str) -> str | None:
     try:
         address = ip_address(host.partition("%")[0])

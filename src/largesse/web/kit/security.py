@@ -1,9 +1,7 @@
-"""Documents that have their styles in themselves, as mail clients want them, under a policy that allows just those.
+"""Security headers of pages: each page may do no more than it needs.
 
-A policy can name a style sheet that stands in a document by its hash, but not the `style` of a tag, unless it allows whatever somebody
-smuggles in. So those become classes of one more sheet, and each sheet is named.
-
-What browsers are told of a page, so that it can do no more than it needs to.
+Mail has its styles in the document. A policy can allow a style sheet of a document by its hash, but not the `style` attribute of a tag,
+unless it allows any injected style too. So `with_named_styles` turns attributes into classes of one more sheet, and names each sheet.
 """
 
 from __future__ import annotations
@@ -18,12 +16,12 @@ _END_OF_HEAD = "</head>"
 
 
 def with_named_styles(html: str) -> tuple[str, str]:
-    """The document with the styles of its tags in a sheet, and what its policy says as `style_src`. It looks as before.
+    """Returns the document with the styles of its tags in a sheet, and the `style_src` of its policy. It looks the same.
 
-    A document without a head gets no styles. Rules of its own sheets that are to win over those of tags are `!important`, as in mail.
+    A document without a head gets no styles. Rules of its sheets that override those of tags must be `!important`, as in mail.
     """
     reader = _Reader()
-    # Browsers hash a sheet with the line ends that they read it with.
+    # Browsers hash a sheet after they normalise its line ends.
     reader.feed(html.replace("\r\n", "\n"))
     reader.close()
     own = "".join(f".s{number}{{{style}}}" for style, number in reader.classes.items())
@@ -32,7 +30,7 @@ def with_named_styles(html: str) -> tuple[str, str]:
 
 
 class _Reader(HTMLParser):
-    """Writes down what it reads, with classes for styles."""
+    """Collects the document with classes for styles."""
 
     def __init__(self) -> None:
         super().__init__(convert_charrefs=False)
@@ -85,15 +83,15 @@ def _hash(sheet: str) -> str:
     return base64.b64encode(hashlib.sha256(sheet.encode()).digest()).decode()
 
 
-# Of whatever a browser is answered: nothing is taken for what it is not, and nobody hears where somebody came from.
+# Headers of every answer to a browser: no guessing of media types, no referrer.
 COMMON = {"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer"}
 UNLISTED = {"X-Robots-Tag": "noindex, nofollow"}
 
 
 def content_policy(*, frame_ancestors: str = "'none'", sandbox: str = "", **sources: str) -> str:
-    """A Content-Security-Policy that forbids all but `sources`, given as `style_src="'self'"`.
+    """Returns a Content-Security-Policy that forbids all but `sources`, such as `style_src="'self'"`.
 
-    `frame_ancestors` says who may frame the page, `sandbox` what a page may do that may do nothing.
+    `frame_ancestors` says who may frame the page. `sandbox` lists what a sandboxed page may do.
     """
     rules = {name.replace("_", "-"): allowed for name, allowed in sources.items()}
     rules = {"default-src": "'none'", **rules}
@@ -105,14 +103,11 @@ def content_policy(*, frame_ancestors: str = "'none'", sandbox: str = "", **sour
     return "; ".join(f"{name} {allowed}" for name, allowed in rules.items())
 
 
-def page_headers(policy: str, *, kept_s: int = 0) -> dict[str, str]:
-    """The headers of a page under that policy.
-
-    Anybody may keep it for `kept_s` seconds. Where that is 0 it is somebody's own: no browser keeps it, no search engine lists it.
-    """
-    of_reader = {"Cache-Control": "no-store", **UNLISTED}
-    keeping = {"Cache-Control": f"public, max-age={kept_s}"} if kept_s else of_reader
-    return {"Content-Security-Policy": policy, **COMMON, **keeping}
+def page_headers(policy: str, *, max_age_s: int = 0) -> dict[str, str]:
+    """Returns the headers of a page under that policy. With `max_age_s` 0 the page is private: never cached nor listed."""
+    private = {"Cache-Control": "no-store", **UNLISTED}
+    caching = {"Cache-Control": f"public, max-age={max_age_s}"} if max_age_s else private
+    return {"Content-Security-Policy": policy, **COMMON, **caching}
 
 
 _OF_FORMS = {
@@ -122,17 +117,17 @@ _OF_FORMS = {
     "connect_src": "'self'",
     "form_action": "'self'",
 }
-# Of pages with forms: their own styles, scripts and pictures, nothing of anybody else's, and nobody frames them.
+# Headers of pages with forms: only their own styles, scripts and pictures, and no framing.
 OF_FORMS: Mapping[str, str] = {
     **page_headers(content_policy(**_OF_FORMS)),
     "X-Frame-Options": "DENY",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Permissions-Policy": "camera=(), geolocation=(), microphone=(), payment=()",
 }
-# Of those that show pages of ours in frames.
+# The same for pages that show pages of ours in frames.
 OF_FORMS_WITH_FRAMES = {**OF_FORMS, **page_headers(content_policy(**_OF_FORMS, frame_src="'self'"))}
 
 
 def with_documents(styles: str) -> dict[str, str]:
-    """The headers of a page with forms that holds whole documents in frames of its own; `styles` names their sheets."""
+    """Returns the headers of a page with forms that frames whole documents. `styles` names their sheets."""
     return {**OF_FORMS, **page_headers(content_policy(**{**_OF_FORMS, "style_src": f"'self' {styles}"}))}

@@ -1,4 +1,4 @@
-"""What everything under `web` works with."""
+"""The services that operations and pages use."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from largesse.webhooks.subscriptions import DeliveryThrottle
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """What operations and pages work with; made once, in `largesse.main`."""
+    """What operations and pages use. Made once, in `largesse.main`."""
 
     settings: Settings
     database: Database
@@ -46,10 +46,10 @@ class Services:
     security: SecurityService
     resolver: Resolver
     delivery_throttle: DeliveryThrottle
-    captures: bool  # mail of production, too, as the demo does; staging's always is
+    captures: bool  # whether mail of production is captured, as in the demo; staging always captures
     timeouts: Timeouts
-    # For transactions of requests: some of the pool's connections, so that those who read find one.
+    # Transactions that write get only some of the pool's connections, so that reads find one.
     writing_turns: FairTurns[int]
-    # For bodies: how they are parsed, and how many bytes of them are held.
+    # How long bodies are parsed, and the memory that bodies take.
     cooperative: CooperativeRunner = field(default_factory=CooperativeRunner)
     body_memory: BodyMemory = field(default_factory=BodyMemory)

@@ -1,7 +1,7 @@
-"""What a browser keeps so that it may come back: a cookie that is sealed, ends, and cannot be made up.
+"""Sealed cookies and form tokens.
 
-Nothing of a session is kept here. What it is about is inside the cookie; forms carry a key that goes with it, so that no other site
-can send one.
+A sealed cookie holds what a session is about and when it ends; nobody can forge it, and the server stores nothing. Forms carry a key or
+token that belongs to the cookie, so that no other site can send them.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from starlette.responses import Response
 
 from largesse.encryption.vault import DecryptionFailed, Vault
 
-_LONGEST = 400
+_MAX_COOKIE = 400
 _MARK_BYTES = 12
 
 
 def seal_cookie(vault: Vault, purpose: str, about: bytes, ends_at: datetime) -> str:
-    """The value of a cookie for that purpose, about what `about` says, until then."""
+    """Returns the value of a cookie that holds `about` for a purpose, until `ends_at`."""
     sealed = vault.sessions.seal(about + b"/%d" % int(ends_at.timestamp()), purpose.encode("ascii"))
     return base64.urlsafe_b64encode(sealed).decode("ascii").rstrip("=")
 
 
 def open_cookie(vault: Vault, purpose: str, cookie: str, now: datetime) -> bytes | None:
-    """What the cookie is about; None when it has ended, is for another purpose, or none of ours."""
-    if not cookie or len(cookie) > _LONGEST:
+    """Returns what the cookie holds; None if it has ended, is for another purpose, or is not ours."""
+    if not cookie or len(cookie) > _MAX_COOKIE:
         return None
     try:
         sealed = base64.urlsafe_b64decode(cookie.encode("ascii") + b"=" * (-len(cookie) % 4))
@@ -39,30 +39,30 @@ def open_cookie(vault: Vault, purpose: str, cookie: str, now: datetime) -> bytes
 
 
 def form_key(vault: Vault, cookie: str) -> str:
-    """What the forms of that session carry: nobody can tell it who has not seen its pages."""
+    """Returns the key that forms of the session carry. Only its pages show it."""
     return vault.forms.name(_form(cookie))
 
 
 def is_form_of(vault: Vault, cookie: str, key: str) -> bool:
-    """Whether a form with that key was posted from a page of the session."""
+    """Whether that key belongs to a page of the session."""
     return vault.forms.is_name(key, _form(cookie))
 
 
 class OneTimeToken(NamedTuple):
-    """What the token of a form says: which form it is, and what its page was about."""
+    """The content of a form token: which form it is, and what its page is about."""
 
-    mark: bytes  # tells the form from all others of the session
+    mark: bytes  # unique among the forms of the session
     place: str
 
 
 def one_time_token(vault: Vault, session: str, place: str = "") -> str:
-    """Returns what one form of that session carries, once: another each time. `place` says what its page is about."""
+    """Returns a new token for one form of the session. `place` says what its page is about."""
     mark = os.urandom(_MARK_BYTES).hex()
     return f"{mark}.{place}.{vault.forms.name(_marked(session, mark, place))}"
 
 
 def read_one_time_token(vault: Vault, session: str, token: str) -> OneTimeToken | None:
-    """Returns what the token of a form says; None for a token that no page of the session had."""
+    """Returns the content of a form token; None for a token that is not of the session."""
     mark, _, rest = token.partition(".")
     place, _, name = rest.rpartition(".")
     is_ours = token.isascii() and vault.forms.is_name(name, _marked(session, mark, place))
@@ -79,12 +79,12 @@ def give_cookie(
     is_secure: bool,
     same_site: Literal["lax", "strict"],
 ) -> None:
-    """Has the browser keep a cookie that no script reads, for pages below `path`."""
+    """Sets a cookie that no script can read, for pages below `path`."""
     response.set_cookie(name, value, max_age=lasts_s, path=path, secure=is_secure, httponly=True, samesite=same_site)
 
 
 def take_cookie(response: Response, name: str, *, path: str, is_secure: bool) -> None:
-    """Has the browser forget a cookie."""
+    """Deletes a cookie of the browser."""
     response.delete_cookie(name, path=path, secure=is_secure, httponly=True)
 
 

@@ -1,7 +1,6 @@
-"""How callers spell what rules name.
+"""Spells names for callers.
 
-A rule names what it is about by the name it has in the code, in backticks: `code_quantity`. Members of requests are spelled
-in camelCase, so that callers read `codeQuantity`.
+Rules name a member as the code does, in backticks: `code_quantity`. Requests spell members in camelCase, so callers read `codeQuantity`.
 """
 
 from __future__ import annotations
@@ -14,17 +13,17 @@ _JOINT = re.compile(r"_([a-z0-9])")
 
 
 def spell_name(name: str) -> str:
-    """A name of the code as callers spell it."""
+    """Returns a name of the code as callers spell it."""
     return _JOINT.sub(lambda joint: joint[1].upper(), name)
 
 
 def spell_detail(detail: str) -> str:
-    """A sentence with the names in it as callers spell them."""
+    """Returns a sentence with its names as callers spell them."""
     return _NAMED.sub(_in_camel_case, detail)
 
 
 def spell_pointer(pointer: str) -> str:
-    """A JSON pointer with its members as callers spell them."""
+    """Returns a JSON pointer with its members as callers spell them."""
     return _POINTED.sub(_in_camel_case, pointer)
 
 

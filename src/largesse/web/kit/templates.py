@@ -1,4 +1,4 @@
-"""Templates of pages: one way to make a Jinja environment."""
+"""The Jinja environment of pages."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from largesse.base.i18n.templates import CATALOGUES, template_environment
 
 
 def qr_code(text: str) -> Markup:
-    """The QR code of a text as an inline SVG without any style of its own."""
+    """Returns the QR code of a text as an inline SVG without styles."""
     code = segno.make(text, error="m", micro=False)
     return Markup(  # noqa: S704 - segno writes path data, none of the text
         code.svg_inline(border=2, dark="#000", light="#fff", omitsize=True, svgclass="qr", lineclass=None)
@@ -25,9 +25,9 @@ def qr_code(text: str) -> Markup:
 def page_templates(
     folder: Path, language: str = DEFAULT.tag, catalogues: Path = CATALOGUES, **filters: Callable[..., Any]
 ) -> jinja2.Environment:
-    """The templates of `folder` in that language, as `catalogues` say it, with filters of the room's own.
+    """Returns the templates of a folder in a language, translated by `catalogues`, with further filters.
 
-    What is put into a page is escaped, a name that a template asks for must be given, and nothing is read twice.
+    Values are escaped, an unknown name in a template is an error, and templates are cached.
     """
     environment = template_environment(folder, language, catalogues)
     environment.filters.update(filters)
