@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Protocol, TypeVar, cast, get_args, get_type_hints
+from typing import Any, TypeVar, cast, get_args, get_type_hints
 
 import msgspec
 
@@ -30,13 +30,6 @@ _TOO_LONG = text("This has %(found)s characters; at most %(most)s are allowed.")
 _UNFIT = text("This holds characters that may not be in it. Type it again.")
 _NO_EMAIL = text("This is not an e-mail address, such as name@example.com.")
 _NOT_OFFERED = text("Choose one of those offered.")
-
-
-class FieldKind(Protocol):
-    """What a field holds, and its limits."""
-
-    def read(self, form: Form, name: str) -> Any:
-        """Returns the value of the field. Notes in the form what is wrong with it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +86,9 @@ class Checked:
     def read(self, form: Form, name: str) -> bool:
         """Returns whether it was sent."""
         return form[name] == "yes"
+
+
+FieldKind = Text | Email | Choice | Checked
 
 
 class Form:
