@@ -1,37 +1,52 @@
-"""Loading a world into the database, all of it or nothing."""
+"""Loads a seed file into the database, all of it or nothing."""
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from largesse.base.errors import OperatorError
 from largesse.catalogue.pictures import save_pictures
 from largesse.catalogue.store import save_collections, save_products
-from largesse.customers.customer_store import save_customers, save_service_accounts, save_users
+from largesse.customers.actor import Actor
+from largesse.customers.authenticator import new_secret, secret_hash
+from largesse.customers.customer_store import save_customers, save_keys, save_service_accounts, save_users
+from largesse.customers.key_store import deleted_keys
 from largesse.db.pool import Connection
-from largesse.db.statements import Saved
+from largesse.db.statements import FixedColumn, Saved, Values
 from largesse.encryption.chain import Chain
+from largesse.jobs.outbox import mail_invitation
 from largesse.ledger.posting import top_up
 from largesse.ledger.store import assign, list_unfunded, save_accounts
-from largesse.seed.document import Collection, Customer, Product, SeedFile, Template
+from largesse.seed.document import (
+    ApiKey,
+    Collection,
+    Customer,
+    FundingAccount,
+    Product,
+    SeedFile,
+    ServiceAccount,
+    Template,
+    User,
+)
 from largesse.seed.fields import SeedErrors
-from largesse.seed.saving import NewRow, save, save_api_keys
 from largesse.templates.store import save_templates
 
 _ONE_LOAD_AT_A_TIME = 7_526_913_001  # an advisory lock of this installation's database
-
+_FIELDS = {"customer_id": "customer", "service_account_id": "service_account"}  # columns whose field has another name
 
 _Ids = dict[str, int]
-_OwnIds = dict[tuple[str, str], int]  # by the customer's key and the own
+_OwnIds = dict[tuple[str, str], int]  # by the customer's key and the object's own
+_Described = ApiKey | Collection | Customer | FundingAccount | Product | ServiceAccount | Template | User
 
 
 @dataclass(frozen=True, slots=True)
 class LoadedSeed:
-    """The ids of all that a world file names, the secrets of the API keys made by this load, and what its author should know.
+    """The ids of all objects of a seed file, the secrets of the API keys that this load made, and its warnings.
 
-    What belongs to a customer is named by its key, or as `customer/key` where two customers have the same.
+    An object of a customer is named by its key, or as `customer/key` if two customers use the same key.
     """
 
     ids: Mapping[str, Mapping[str, int]]
@@ -40,255 +55,278 @@ class LoadedSeed:
     new_users: Sequence[int] = ()  # ids of the active people whom this load added
 
     def to_json(self) -> str:
-        """All of it as one JSON object, secrets included; `warnings` only where there are any."""
-        told: dict[str, object] = {"ids": self.ids, "api_keys": self.api_keys}
+        """Returns all of it as one JSON object, secrets included; `warnings` only if there are any."""
+        content: dict[str, object] = {"ids": self.ids, "api_keys": self.api_keys}
         if self.warnings:
-            told["warnings"] = list(self.warnings)
-        return json.dumps(told, indent=2, ensure_ascii=False)
+            content["warnings"] = list(self.warnings)
+        return json.dumps(content, indent=2, ensure_ascii=False)
 
 
-async def load_seed(connection: Connection, chain: Chain, world: SeedFile) -> LoadedSeed:
-    """Creates or updates what `world` describes, in one transaction; safe to repeat, deletes nothing.
+async def load_file(actor: Actor, seed: SeedFile, *, invites: bool) -> LoadedSeed:
+    """Loads a seed file as `load_seed` does, and records it. With `invites` new people get an invitation by mail."""
+    async with actor.transaction() as transaction:
+        loaded = await load_seed(transaction.connection, transaction.entries, seed)
+        counts = {kind: len(ids) for kind, ids in loaded.ids.items()} | {"api_keys": len(loaded.api_keys)}
+        if invites:
+            counts["invitations"] = len(loaded.new_users)
+            for user_id in loaded.new_users:
+                await mail_invitation(transaction.connection, user_id)
+        await transaction.record("world.loaded", f"file {seed.file}"[:200], after=counts)
+    return loaded
 
-    Opening balances are entries of the ledger's `chain`.
 
-    Raises StartError, with the place in the file, for an unknown currency and for a change of what cannot change.
+async def load_seed(connection: Connection, chain: Chain, seed: SeedFile) -> LoadedSeed:
+    """Creates or updates what a seed file describes, in one transaction. It deletes nothing, and can be repeated.
+
+    Opening balances become entries of the ledger's `chain`.
+
+    Raises OperatorError, with the place in the file, for an unknown currency and for a change of what cannot change.
     """
+    loader = _Loader(connection, seed)
     async with connection.transaction():
         await connection.execute("SELECT pg_advisory_xact_lock($1)", _ONE_LOAD_AT_A_TIME)
-        await _check_currencies(connection, world)
-        customers = await _save_customers(connection, world)
-        new_users = await _save_users(connection, world, customers)
-        service_accounts = await _save_service_accounts(connection, world, customers)
-        products = await _save_products(connection, world, customers)
-        collections, kept = await _save_collections(connection, world, customers, products)
-        templates, kept_templates = await _save_templates(connection, world, customers, products, collections)
-        accounts = await _save_accounts(connection, chain, world, customers, service_accounts)
-        api_keys = await save_api_keys(connection, world, customers, service_accounts)
-        unfunded = await _unfunded(connection, world, service_accounts)
+        await loader.check_currencies()
+        await loader.save_customers()
+        await loader.save_users()
+        await loader.save_service_accounts()
+        await loader.save_products()
+        await loader.save_collections()
+        templates = await loader.save_templates()
+        accounts = await loader.save_accounts(chain)
+        secrets = await loader.save_api_keys()
+        await loader.warn_of_unfunded()
     ids = {
-        "products": products,
-        "collections": collections,
+        "products": loader.products,
+        "collections": loader.collections,
         "templates": _by_name(templates),
         "funding_accounts": _by_name(accounts),
-        "customers": customers,
-        "service_accounts": _by_name(service_accounts),
+        "customers": loader.customers,
+        "service_accounts": _by_name(loader.service_accounts),
     }
-    names = _names((customer.key, api_key.key) for customer in world.customers for api_key in customer.api_keys)
-    secrets = {names[own]: secret for own, secret in api_keys.secrets.items()}
-    return LoadedSeed(ids, secrets, [*kept, *kept_templates, *api_keys.warnings, *unfunded], new_users)
+    names = _names((customer.key, api_key.key) for customer in seed.customers for api_key in customer.api_keys)
+    return LoadedSeed(ids, {names[own]: secret for own, secret in secrets.items()}, loader.warnings, loader.new_users)
 
 
-async def _check_currencies(connection: Connection, world: SeedFile) -> None:
-    known = {row["code"] for row in await connection.fetch("SELECT code FROM currencies")}
-    mistakes = SeedErrors(world.file)
-    used = [(product.place, product.currency) for product in world.products]
-    used += [(collection.place, collection.currency) for collection in world.collections]
-    used += [(account.place, account.currency) for customer in world.customers for account in customer.funding_accounts]
-    for place, currency in used:
-        if currency not in known:
-            mistakes.note(place, "currency", f"{currency} is no currency in use (ISO 4217)")
-    mistakes.refuse_any()
+class _Loader:
+    """Saves a seed file list by list, each after those it refers to."""
 
+    def __init__(self, connection: Connection, seed: SeedFile) -> None:
+        self._connection = connection
+        self._seed = seed
+        self.warnings: list[str] = []
+        self.new_users: list[int] = []
+        self.customers: _Ids = {}
+        self.service_accounts: _OwnIds = {}
+        self.products: _Ids = {}
+        self.collections: _Ids = {}
 
-async def _save_customers(connection: Connection, world: SeedFile) -> _Ids:
-    rows = [
-        NewRow(c.place, {"key": c.key, "name": c.name, "plan": c.plan, "funding": c.funding}) for c in world.customers
-    ]
-    saved = await save(connection, save_customers, rows)
-    return dict(zip((customer.key for customer in world.customers), saved.ids, strict=True))
+    async def check_currencies(self) -> None:
+        """Raises OperatorError for each currency that the database does not have."""
+        known = {row["code"] for row in await self._connection.fetch("SELECT code FROM currencies")}
+        errors = SeedErrors(self._seed.file)
+        priced: list[Product | Collection | FundingAccount] = [*self._seed.products, *self._seed.collections]
+        priced += [account for customer in self._seed.customers for account in customer.funding_accounts]
+        for one in priced:
+            if one.currency not in known:
+                errors.note(one.place, "currency", f"{one.currency} is no currency in use (ISO 4217)")
+        errors.refuse_any()
 
+    async def save_customers(self) -> None:
+        customers = self._seed.customers
+        rows = [_values(customer, "key", "name", "plan", "funding") for customer in customers]
+        saved = await self._save(save_customers, customers, rows)
+        self.customers = {customer.key: n for customer, n in zip(customers, saved.ids, strict=True)}
 
-async def _save_users(connection: Connection, world: SeedFile, customers: _Ids) -> list[int]:
-    """Returns the ids of those who are new and active."""
-    rows = [
-        NewRow(
-            user.place,
-            {
-                "customer_id": customers[customer.key],
-                "email": user.email,
-                "name": user.name,
-                "role": user.role,
-                "is_active": user.active,
-            },
-        )
-        for customer in world.customers
-        for user in customer.users
-    ]
-    saved = await save(connection, save_users, rows)
-    added = zip(saved.ids, saved.created, rows, strict=True)
-    return [user_id for user_id, is_new, row in added if is_new and row.values["is_active"]]
+    async def save_users(self) -> None:
+        owned = [(customer, user) for customer in self._seed.customers for user in customer.users]
+        rows = [
+            {**self._owner(customer), **_values(user, "email", "name", "role"), "is_active": user.active}
+            for customer, user in owned
+        ]
+        saved = await self._save(save_users, [user for _, user in owned], rows)
+        added = zip(owned, saved.ids, saved.created, strict=True)
+        self.new_users = [n for (_, user), n, is_new in added if is_new and user.active]
 
+    async def save_service_accounts(self) -> None:
+        owned = [(customer, account) for customer in self._seed.customers for account in customer.service_accounts]
+        rows = [{**self._owner(customer), **_values(account, "key", "name", "active")} for customer, account in owned]
+        saved = await self._save(save_service_accounts, [account for _, account in owned], rows)
+        self.service_accounts = {(c.key, one.key): n for (c, one), n in zip(owned, saved.ids, strict=True)}
 
-async def _save_service_accounts(connection: Connection, world: SeedFile, customers: _Ids) -> _OwnIds:
-    owned = [(customer, account) for customer in world.customers for account in customer.service_accounts]
-    rows = [
-        NewRow(
-            account.place,
-            {
-                "customer_id": customers[customer.key],
-                "key": account.key,
-                "name": account.name,
-                "active": account.active,
-            },
-        )
-        for customer, account in owned
-    ]
-    saved = await save(connection, save_service_accounts, rows)
-    return {(customer.key, account.key): n for (customer, account), n in zip(owned, saved.ids, strict=True)}
+    async def save_products(self) -> None:
+        products = self._seed.products
+        await save_pictures(self._connection, [product.picture for product in products if product.picture])
+        saved = await self._save(save_products, products, [self._product_values(product) for product in products])
+        self.products = {product.key: n for product, n in zip(products, saved.ids, strict=True)}
 
-
-async def _save_products(connection: Connection, world: SeedFile, customers: _Ids) -> _Ids:
-    await save_pictures(connection, [one.picture for one in world.products if one.picture])
-    rows = [NewRow(product.place, _product_values(product, customers)) for product in world.products]
-    saved = await save(connection, save_products, rows)
-    return dict(zip((product.key for product in world.products), saved.ids, strict=True))
-
-
-def _product_values(product: Product, customers: _Ids) -> dict[str, object]:
-    named = product.customers
-    return {
-        "key": product.key,
-        "name": product.name,
-        "is_digital": product.digital,
-        "currency": product.currency,
-        "countries": product.countries,
-        "denominations_minor": product.denominations_minor,
-        "min_amount_minor": product.min_amount_minor,
-        "max_amount_minor": product.max_amount_minor,
-        "cost_minor": product.cost_minor,
-        "markup_percent": None if product.digital else str(product.markup_percent),
-        "postage_minor": dict(product.postage_minor),
-        # Few enough digits that the shortest text of the double is the number itself.
-        "vat_percent": {country: float(percent) for country, percent in product.vat_percent.items()},
-        "customer_ids": None if named is None else sorted(customers[key] for key in named),
-        "active": product.active,
-        "picture": product.picture.name if product.picture else None,
-        "description": product.description,
-        "how_to_redeem": product.how_to_redeem,
-        "terms": product.terms,
-    }
-
-
-async def _save_collections(
-    connection: Connection, world: SeedFile, customers: _Ids, products: _Ids
-) -> tuple[_Ids, list[str]]:
-    rows = [
-        NewRow(collection.place, _collection_values(collection, customers, products))
-        for collection in world.collections
-    ]
-    saved = await save(connection, save_collections, rows)
-    ids = dict(zip((collection.key for collection in world.collections), saved.ids, strict=True))
-    return ids, _left_to_people("collection", rows, saved)
-
-
-def _collection_values(collection: Collection, customers: _Ids, products: _Ids) -> dict[str, object]:
-    return {
-        "key": collection.key,
-        "customer_id": None if collection.customer is None else customers[collection.customer],
-        "name": collection.name,
-        "country": collection.country,
-        "currency": collection.currency,
-        "value_minor": collection.value_minor,
-        "value_points_minor": collection.value_points_minor,
-        "allow_custom_value": collection.allow_custom_value,
-        "product_ids": [products[key] for key in collection.products],
-        "active": collection.active,
-    }
-
-
-async def _save_templates(
-    connection: Connection, world: SeedFile, customers: _Ids, products: _Ids, collections: _Ids
-) -> tuple[_OwnIds, list[str]]:
-    gifts: dict[tuple[str, str], Product | Collection] = {}
-    gifts.update({("product", product.key): product for product in world.products})
-    gifts.update({("collection", collection.key): collection for collection in world.collections})
-
-    def values(customer: Customer, template: Template) -> dict[str, object]:
-        kind, key = ("product", template.product) if template.product else ("collection", template.collection)
-        gift = gifts[kind, key or ""]
+    def _product_values(self, product: Product) -> Values:
+        same = (
+            "key", "name", "currency", "countries", "denominations_minor", "min_amount_minor", "max_amount_minor", "cost_minor",
+            "active", "description", "how_to_redeem", "terms",
+        )  # fmt: skip
         return {
-            "customer_id": customers[customer.key],
-            "key": template.key,
-            "name": template.name,
-            "product_id": products[gift.key] if kind == "product" else None,
-            "collection_id": collections[gift.key] if kind == "collection" else None,
-            "gift_name": gift.name,
-            "value_minor": template.value_minor,
-            "currency": gift.currency,
-            "country": template.country,
-            "wrapping_key": template.wrapping_key,
-            "from_name": template.from_name,
-            "message": template.message,
-            "expiry_after_days": template.expiry_after_days,
+            **_values(product, *same),
+            "is_digital": product.digital,
+            "markup_percent": None if product.digital else str(product.markup_percent),
+            "postage_minor": dict(product.postage_minor),
+            # Few enough digits that the shortest text of the double is the number itself.
+            "vat_percent": {country: float(percent) for country, percent in product.vat_percent.items()},
+            "customer_ids": None
+            if product.customers is None
+            else sorted(self.customers[key] for key in product.customers),
+            "picture": product.picture.name if product.picture else None,
         }
 
-    owned = [(customer, template) for customer in world.customers for template in customer.templates]
-    rows = [NewRow(template.place, values(customer, template)) for customer, template in owned]
-    saved = await save(connection, save_templates, rows)
-    ids = {(customer.key, template.key): n for (customer, template), n in zip(owned, saved.ids, strict=True)}
-    return ids, _left_to_people("template", rows, saved)
-
-
-async def _save_accounts(
-    connection: Connection, chain: Chain, world: SeedFile, customers: _Ids, service_accounts: _OwnIds
-) -> _OwnIds:
-    owned = [(customer, account) for customer in world.customers for account in customer.funding_accounts]
-    rows = [
-        NewRow(
-            account.place,
+    async def save_collections(self) -> None:
+        collections = self._seed.collections
+        same = (
+            "key",
+            "name",
+            "country",
+            "currency",
+            "value_minor",
+            "value_points_minor",
+            "allow_custom_value",
+            "active",
+        )
+        rows = [
             {
-                "customer_id": customers[customer.key],
-                "key": account.key,
+                **_values(one, *same),
+                "customer_id": None if one.customer is None else self.customers[one.customer],
+                "product_ids": [self.products[key] for key in one.products],
+            }
+            for one in collections
+        ]
+        saved = await self._save(save_collections, collections, rows)
+        self._warn_of_changed("collection", collections, saved)
+        self.collections = {one.key: n for one, n in zip(collections, saved.ids, strict=True)}
+
+    async def save_templates(self) -> _OwnIds:
+        owned = [(customer, template) for customer in self._seed.customers for template in customer.templates]
+        products = {product.key: product for product in self._seed.products}
+        collections = {collection.key: collection for collection in self._seed.collections}
+        same = (
+            "key", "name", "value_minor", "country", "wrapping_key", "from_name", "message", "expiry_after_days",
+        )  # fmt: skip
+
+        def values(customer: Customer, template: Template) -> Values:
+            gift = products[template.product] if template.product else collections[template.collection or ""]
+            return {
+                **self._owner(customer),
+                **_values(template, *same),
+                "product_id": self.products[template.product] if template.product else None,
+                "collection_id": self.collections[template.collection] if template.collection else None,
+                "gift_name": gift.name,
+                "currency": gift.currency,
+            }
+
+        templates = [template for _, template in owned]
+        saved = await self._save(save_templates, templates, [values(*one) for one in owned])
+        self._warn_of_changed("template", templates, saved)
+        return {(c.key, one.key): n for (c, one), n in zip(owned, saved.ids, strict=True)}
+
+    async def save_accounts(self, chain: Chain) -> _OwnIds:
+        owned = [(customer, account) for customer in self._seed.customers for account in customer.funding_accounts]
+        rows = [
+            {
+                **self._owner(customer),
+                **_values(account, "key", "name", "currency", "environment"),
                 "kind": "funding",
-                "name": account.name,
                 "is_master": account.master,
                 "open_to_all": account.service_accounts is None,
-                "currency": account.currency,
-                "environment": account.environment,
-            },
-        )
-        for customer, account in owned
-    ]
-    saved = await save(connection, save_accounts, rows)
-    assigned = [
-        (customers[customer.key], account_id, service_accounts[customer.key, key])
-        for (customer, account), account_id in zip(owned, saved.ids, strict=True)
-        for key in account.service_accounts or ()
-    ]
-    await assign(connection, saved.ids, assigned)
-    for (_, account), account_id, created in zip(owned, saved.ids, saved.created, strict=True):
-        if created and account.balance_minor:
-            await top_up(connection, chain, account_id, account.balance_minor, None)
-    return {(customer.key, account.key): n for (customer, account), n in zip(owned, saved.ids, strict=True)}
+            }
+            for customer, account in owned
+        ]
+        saved = await self._save(save_accounts, [account for _, account in owned], rows)
+        assigned = [
+            (self.customers[customer.key], account_id, self.service_accounts[customer.key, key])
+            for (customer, account), account_id in zip(owned, saved.ids, strict=True)
+            for key in account.service_accounts or ()
+        ]
+        await assign(self._connection, saved.ids, assigned)
+        for (_, account), account_id, is_new in zip(owned, saved.ids, saved.created, strict=True):
+            if is_new and account.balance_minor:
+                await top_up(self._connection, chain, account_id, account.balance_minor, None)
+        return {(c.key, one.key): n for (c, one), n in zip(owned, saved.ids, strict=True)}
+
+    async def save_api_keys(self) -> dict[tuple[str, str], str]:
+        """Makes the keys that are missing and were not deleted. Returns their secrets by the keys of customer and API key."""
+        described = [(customer, api_key) for customer in self._seed.customers for api_key in customer.api_keys]
+        deleted = await deleted_keys(self._connection, [(self.customers[c.key], one.key) for c, one in described])
+        owned, rows, secrets = [], [], []
+        for customer, api_key in described:
+            if at := deleted.get((self.customers[customer.key], api_key.key)):
+                self._warn(
+                    api_key,
+                    f"the API key {api_key.key!r} was deleted on {at:%Y-%m-%d} and stays deleted: take it out of "
+                    "the file, or give the new one another key",
+                )
+                continue
+            secret = new_secret(api_key.environment)
+            owned.append((customer, api_key))
+            secrets.append(secret)
+            rows.append(
+                {
+                    **self._owner(customer),
+                    **_values(api_key, "key", "environment"),
+                    "service_account_id": self.service_accounts[customer.key, api_key.service_account],
+                    "hash": "\\x" + secret_hash(secret).hex(),
+                }
+            )
+        saved = await self._save(save_keys, [api_key for _, api_key in owned], rows)
+        made = zip(owned, secrets, saved.created, strict=True)
+        return {(customer.key, api_key.key): secret for (customer, api_key), secret, is_new in made if is_new}
+
+    async def warn_of_unfunded(self) -> None:
+        """Warns of service accounts that cannot send, since no funding account is open to them."""
+        found = dict(await list_unfunded(self._connection, list(self.service_accounts.values())))
+        for customer in self._seed.customers:
+            for account in customer.service_accounts:
+                environments = found.get(self.service_accounts[customer.key, account.key])
+                if environments:
+                    self._warn(
+                        account,
+                        f"the customer pays from a balance, but no funding account in {' or '.join(environments)} is open "
+                        f"to the service account {account.key!r}: it cannot send",
+                    )
+
+    def _warn_of_changed(self, what: str, described: Sequence[Collection | Template], saved: Saved) -> None:
+        """Warns of objects that people changed or removed since, and that stay so."""
+        for one, is_changed in zip(described, saved.kept, strict=True):
+            if is_changed:
+                self._warn(
+                    one,
+                    f"the {what} {one.key!r} was changed or removed in the web application and stays as it is there: "
+                    "take it out of the file, or give this one another key",
+                )
+
+    def _warn(self, described: _Described, text: str) -> None:
+        self.warnings.append(described.place.mistake("key", text))
+
+    def _owner(self, customer: Customer) -> Values:
+        return {"customer_id": self.customers[customer.key]}
+
+    async def _save(
+        self,
+        save: Callable[[Connection, Sequence[Values]], Awaitable[Saved]],
+        described: Sequence[_Described],
+        rows: Sequence[Values],
+    ) -> Saved:
+        """Adds the rows that are missing and updates those that differ. `described` are the objects of the rows.
+
+        Raises OperatorError, with the place in the file, if a column would change that cannot.
+        """
+        try:
+            return await save(self._connection, rows)
+        except FixedColumn as fixed:
+            was = f", and is {fixed.was}" if isinstance(fixed.was, str) else ""
+            field = _FIELDS.get(fixed.column, fixed.column)
+            place = described[fixed.place].place
+            raise OperatorError(place.mistake(field, f"cannot change once it is loaded{was}")) from None
 
 
-async def _unfunded(connection: Connection, world: SeedFile, service_accounts: _OwnIds) -> list[str]:
-    """What to say of service accounts that can send nothing: no funding account is theirs."""
-    found = dict(await list_unfunded(connection, list(service_accounts.values())))
-    return [
-        account.place.mistake(
-            "key",
-            f"the customer pays from a balance, but no funding account in {' or '.join(found[account_id])} is open to the "
-            f"service account {account.key!r}: it cannot send",
-        )
-        for customer in world.customers
-        for account in customer.service_accounts
-        if (account_id := service_accounts[customer.key, account.key]) in found
-    ]
-
-
-def _left_to_people(what: str, rows: Sequence[NewRow], saved: Saved) -> list[str]:
-    """What to say of those that people have changed or removed since, and that stay so."""
-    return [
-        row.place.mistake(
-            "key",
-            f"the {what} {row.values['key']!r} was changed or removed in the web application and stays as it is there: "
-            "take it out of the file, or give this one another key",
-        )
-        for row, kept in zip(rows, saved.kept, strict=True)
-        if kept
-    ]
+def _values(described: object, *names: str) -> Values:
+    return {name: getattr(described, name) for name in names}
 
 
 def _by_name(ids: _OwnIds) -> _Ids:
@@ -297,7 +335,7 @@ def _by_name(ids: _OwnIds) -> _Ids:
 
 
 def _names(keys: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
-    """What belongs to a customer, by its key where that is unique, else as `customer/key`."""
+    """Returns the names of objects of customers: the key if it is unique, else `customer/key`."""
     keys = list(keys)
     uses = Counter(key for _, key in keys)
     return {(customer, key): key if uses[key] == 1 else f"{customer}/{key}" for customer, key in keys}
