@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import TypeVar
 from urllib.parse import urlsplit
 
 import httpx
 import msgspec
 import pytest
-from tests.web.api.conftest import Service, ServiceFactory
+from tests.web.api.conftest import RICH_WORLD, Service, ServiceFactory
 from tests.web.console.conftest import Browser, signed_in
 from tests.web.console.everything import Walk, route_of, send_gift
 from tests.web.console.orders import work
@@ -19,6 +20,18 @@ from largesse.web.api.routes import OPERATIONS
 from largesse.web.console.layout import HERE as ROOM
 from largesse.web.console.parameters import PARAMETERS
 from largesse.web.console.routes import ROUTES
+
+First = TypeVar("First")
+Second = TypeVar("Second")
+
+
+@pytest.fixture(scope="module")
+def service(start_service: ServiceFactory) -> Service:
+    """With somebody of each role."""
+    cem = "      - {email: cem@acme.example, name: Cem, role: member}\n"
+    assert cem in RICH_WORLD
+    others = [cem.replace("member", role).replace("cem@", f"{role}@") for role in ("finance", "viewer")]
+    return start_service(RICH_WORLD.replace(cem, cem + "".join(others)))
 
 
 @pytest.fixture(scope="module")
@@ -58,6 +71,17 @@ def get(browser: Browser, address: str) -> httpx.Response:
     return answer
 
 
+# A seventh of all pairs, another for each of the first, and the slow tests try all of them.
+IN_STEPS = pytest.mark.parametrize("step", [7, pytest.param(1, marks=pytest.mark.slow)], ids=["some", "all"])
+
+
+def pairs(first: Iterable[First], second: Iterable[Second], step: int) -> Iterator[tuple[First, Second]]:
+    """Every `step`th pair along the diagonals, so that each of both is among them."""
+    seconds = list(second)
+    for row, one in enumerate(first):
+        yield from ((one, other) for column, other in enumerate(seconds) if (row + column) % step == 0)
+
+
 def queries() -> Iterator[str]:
     """All parameters at once with each value; twice the same, and as a list."""
     names = [*PARAMETERS, "unknown"]
@@ -69,11 +93,20 @@ def queries() -> Iterator[str]:
     yield "before"
 
 
+@IN_STEPS
 @pytest.mark.timeout(300)
-def test_no_parameter_of_a_page_is_a_fault_of_ours(walk: Walk, pages: list[str]) -> None:
-    for page in pages:
-        for query in queries():
-            get(walk.browser, f"{page}?{query}")
+def test_no_parameter_of_a_page_is_a_fault_of_ours(walk: Walk, pages: list[str], step: int) -> None:
+    for page, query in pairs(pages, queries(), step):
+        get(walk.browser, f"{page}?{query}")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("email", ["finance@acme.example", "viewer@acme.example", "cem@acme.example"])
+def test_no_parameter_is_a_fault_of_ours_for_another_role(service: Service, pages: list[str], email: str) -> None:
+    browser = signed_in(service, email)
+    for page, query in pairs(pages, queries(), 3):
+        get(browser, f"{page}?{query}")
 
 
 @pytest.mark.slow
@@ -85,24 +118,25 @@ def test_no_parameter_alone_is_a_fault_of_ours(walk: Walk, pages: list[str]) -> 
                 get(walk.browser, f"{page}?{name}={VALUES[value]}")
 
 
+@IN_STEPS
 @pytest.mark.parametrize("email", ["ada@acme.example", "cem@acme.example", None])
-def test_no_path_of_a_page_is_a_fault_of_ours(service: Service, email: str | None) -> None:
+def test_no_path_of_a_page_is_a_fault_of_ours(service: Service, email: str | None, step: int) -> None:
     browser = Browser(service) if email is None else signed_in(service, email)
     paths = {route.path for route in ROUTES if "{" in route.path} | {"/claim/{token}", "/claim/gift/{handle}"}
-    for path in sorted(paths):
-        for value in VALUES.values():
-            get(browser, re.sub(r"\{[^}]*\}", lambda _: value, path))  # noqa: B023 - used at once
+    for path, value in pairs(sorted(paths), VALUES.values(), step):
+        get(browser, re.sub(r"\{[^}]*\}", lambda _: value, path))  # noqa: B023 - used at once
 
 
-def test_no_path_of_a_form_is_a_fault_of_ours(service: Service) -> None:
+@IN_STEPS
+@pytest.mark.timeout(300)
+def test_no_path_of_a_form_is_a_fault_of_ours(service: Service, step: int) -> None:
     browser = signed_in(service, "ada@acme.example")
     browser.get("/app/security")
     token = browser.token
-    for route in ROUTES:
-        if route.method == "POST" and "{" in route.path and "session" not in route.path:
-            for value in VALUES.values():
-                path = re.sub(r"\{[^}]*\}", lambda _: value, route.path)  # noqa: B023 - used at once
-                assert browser.post(path, token=token).status_code < 500, path
+    paths = [route.path for route in ROUTES if route.method == "POST" and "{" in route.path]
+    for form, value in pairs([path for path in paths if "session" not in path], VALUES.values(), step):
+        path = re.sub(r"\{[^}]*\}", lambda _: value, form)  # noqa: B023 - used at once
+        assert browser.post(path, token=token).status_code < 500, path
 
 
 def test_no_parameter_or_path_of_another_page_is_a_fault_of_ours(
@@ -123,19 +157,19 @@ def test_no_parameter_or_path_of_another_page_is_a_fault_of_ours(
             get(browser, path.format(value))
 
 
-def test_no_parameter_or_path_of_an_operation_is_a_fault_of_ours(service: Service) -> None:
+@IN_STEPS
+def test_no_parameter_or_path_of_an_operation_is_a_fault_of_ours(service: Service, step: int) -> None:
     client = service.client("hr")
-    for operation in OPERATIONS:
+    for operation, value in pairs(OPERATIONS, VALUES.values(), step):
         names = [one.encode_name for one in msgspec.structs.fields(operation.query)] + ["unknown"]
         path = re.sub(r"\{\w+\}", "1", operation.path)
-        for value in VALUES.values():
-            for address in (
-                f"{path}?{'&'.join(f'{name}={value[:300]}' for name in names)}",
-                *(f"{path}?{name}={value[:300]}" for name in names),
-                re.sub(r"\{\w+\}", lambda _: value, operation.path),  # noqa: B023 - used at once
-            ):
-                answer = client.request(operation.method, address)
-                assert answer.status_code < 500, (operation.method, address, answer.text)
+        for address in (
+            f"{path}?{'&'.join(f'{name}={value[:300]}' for name in names)}",
+            *(f"{path}?{name}={value[:300]}" for name in names),
+            re.sub(r"\{\w+\}", lambda _: value, operation.path),  # noqa: B023 - used at once
+        ):
+            answer = client.request(operation.method, address)
+            assert answer.status_code < 500, (operation.method, address, answer.text)
 
 
 def test_every_parameter_that_a_page_reads_or_names_in_a_link_is_declared() -> None:
