@@ -24,7 +24,7 @@ from largesse.base.errors import OperatorError
 from largesse.base.settings import load_settings
 from largesse.db.pool import Database
 from largesse.db.scope import OPERATOR
-from largesse.encryption.key_rotation import SEALED, Resealed, reseal
+from largesse.encryption.key_rotation import Resealed, encrypted_columns, reseal
 from largesse.encryption.master_keys import prove_master_key
 from largesse.encryption.vault import Vault
 from largesse.main import build_app
@@ -98,7 +98,7 @@ class Place:
                 f"SELECT count(*) FROM {table.table} WHERE substring({table.column} FROM 1 FOR 4) <> $1",
                 table.part(BOTH).newest_id,
             )[0][0]
-            for table in SEALED
+            for table in encrypted_columns()
             if of in (None, table.table)
         )
 

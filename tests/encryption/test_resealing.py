@@ -23,7 +23,7 @@ from tests.web.claim.conftest import Recipient, link, lookup_of, other_pin
 
 from largesse.base.errors import OperatorError
 from largesse.encryption import master_keys
-from largesse.encryption.key_rotation import SEALED, Resealed
+from largesse.encryption.key_rotation import Resealed, encrypted_columns
 from largesse.encryption.master_keys import list_master_keys
 from largesse.encryption.vault import DecryptionFailed, Vault
 from largesse.fulfilment.notifications import open_email, seal_email
@@ -302,7 +302,7 @@ def test_every_sealed_column_is_among_those_that_are_sealed_anew(place: Place) -
     rows = place.sql(
         "SELECT table_name, column_name FROM information_schema.columns WHERE table_schema = 'public' AND data_type = 'bytea'"
     )
-    sealed = {(table.table, table.column) for table in SEALED}
+    sealed = {(table.table, table.column) for table in encrypted_columns()}
     assert {tuple(row) for row in rows} == sealed | not_sealed | keys_themselves
 
 

@@ -26,7 +26,7 @@ class _Main(Commands):
         "accounts": "accounts:accounts",
         "anchor": "verify:anchor",
         "audit": "audit:audit",
-        "check": "check:check",
+        "check": "verify:check",
         "customers": "customers:customers",
         "database-url": "service:database_url",
         "demo": "service:demo",

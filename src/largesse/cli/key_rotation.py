@@ -1,4 +1,4 @@
-"""`reseal`: everything under the newest master key."""
+"""`reseal`: encrypts everything under the newest master key."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import msgspec
 from largesse.base import clock
 from largesse.base.settings import load_settings
 from largesse.cli.running import acting_operator, command
-from largesse.db.scope import OPERATOR
+from largesse.customers.actor import command_actor
 from largesse.installation import open_vault
 
 _SHOW_EVERY_S = 0.5
@@ -35,16 +35,13 @@ async def reseal(as_json: bool, rest: float) -> None:
     list. Then run this: it says when the old key can go. It may be cut short and run again. Exit 1 where something cannot
     be opened by any key of the list.
     """
-    from largesse.encryption.key_rotation import reseal as reseal_all
+    from largesse.encryption.key_rotation import rotate_keys
 
     async with acting_operator() as (database, acting):
         vault = await open_vault(database, load_settings())
         progress = _Progress()
-        done = await reseal_all(database, vault, on_progress=progress.show, rest=rest)
+        done = await rotate_keys(command_actor(database, acting), database, vault, on_progress=progress.show, rest=rest)
         progress.end()
-        async with database.transaction(OPERATOR) as connection:
-            told = {"rows": sum(done.rows.values()), "retired": done.retired}
-            await acting.record(connection, "secrets.resealed", f"master key {done.newest}", after=told)
     broken = sum(done.broken.values())
     if as_json:
         click.echo(json.dumps(msgspec.to_builtins(done), indent=2))
@@ -75,8 +72,9 @@ class _Progress:
             return
         self._shown_s = now_s
         start = "\r\x1b[K" if self._is_terminal else ""
-        said = f"{start}{table}: rows looked at {read:,}, sealed anew {resealed:,}"
-        click.echo(said, nl=not self._is_terminal, err=True)
+        click.echo(
+            f"{start}{table}: rows looked at {read:,}, sealed anew {resealed:,}", nl=not self._is_terminal, err=True
+        )
 
     def end(self) -> None:
         if self._is_terminal:

@@ -1,11 +1,9 @@
-"""`anchor`: where the chains of ledger and audit log end.
-
-`verify`: the audit.
-"""
+"""`anchor`, `verify` and `check`: where the chains end, the audit, and what is doubtful about a configuration."""
 
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -14,7 +12,6 @@ import click
 from largesse.base.settings import load_settings
 from largesse.cli.running import command, current_database
 from largesse.db.roles import Role
-from largesse.db.scope import OPERATOR
 from largesse.installation import check_schema, open_database, open_vault
 
 
@@ -27,16 +24,10 @@ async def anchor(as_json: bool, note: bool) -> None:
 
     `largesse verify --anchor FILE` then finds what was made anew or rolled back since, whoever did it.
     """
-    from largesse.verify.anchor import make_anchor, note_anchor
+    from largesse.verify.anchor import take_anchor
 
-    async with (
-        current_database() as database,
-        database.connection(OPERATOR) as connection,
-        connection.transaction(isolation="repeatable_read", readonly=not note),
-    ):
-        made = await make_anchor(connection)
-        if note:
-            await note_anchor(connection, made)
+    async with current_database() as database:
+        made = await take_anchor(database, note=note)
     if as_json:
         click.echo(made.to_json())
         return
@@ -65,4 +56,21 @@ async def verify(as_json: bool, anchored: Path | None) -> None:
         report = await audit(database, await open_vault(database, settings, keep=False), anchor=anchor)
     click.echo(json.dumps(report.to_json(), indent=2) if as_json else str(report))
     if report.findings:
+        sys.exit(1)
+
+
+@click.command()
+@click.option("--json", "as_json", is_flag=True, help="Print findings as JSON.")
+@command
+async def check(as_json: bool) -> None:
+    """Say what is doubtful about this configuration; exit 1 for what cannot work.
+
+    Looks at every setting, the data directory, the database and the mail server, with which it speaks as a worker
+    would. Changes nothing and sends nothing.
+    """
+    from largesse.doctor.doctor import check as check_all
+
+    report = await check_all(os.environ)
+    click.echo(json.dumps(report.to_json(), indent=2) if as_json else str(report))
+    if not report.can_work:
         sys.exit(1)

@@ -1,17 +1,23 @@
-"""Sealing the rows of a table anew, a few at a time, beside everybody who works with them.
+"""Encrypts a column again under the newest key, a few rows at a time, while the service works with them.
 
-Rows are gone through in the order of their keys, without a lock. Those sealed under an older key are locked, where nobody else has them
-(who works with a row must not wait, and no circle can come of it), opened and sealed under the newest. What was locked is left for
-another round. A row that is done is never done again, so that whoever is cut short begins anew and loses no work.
+A step reads rows in the order of their keys, without a lock. It locks those under an older key that nobody else has locked, so that no
+service waits and no deadlock can come of it. The rest is left for a later pass. A row that is done is never done again, so a run that is
+cut short loses no work.
+
+A room registers an encrypted column by a `SealedTable` in its `tasks.py`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from importlib import import_module
+from importlib.util import find_spec
+from pkgutil import iter_modules
 from typing import Any, NamedTuple
 
 import asyncpg
 
+import largesse
 from largesse.db.pool import Database, Row, commit_as_one
 from largesse.db.scope import OPERATOR
 from largesse.db.sharding import DISTRIBUTED, read_shard_groups
@@ -21,23 +27,22 @@ SealKey = tuple[Any, ...]
 
 
 class RotationStep(NamedTuple):
-    """What became of a window of rows. `last` is the key it ends with, None when there was no row left."""
+    """The result of one step. `last` is the key of the last row it read, None when no row was left."""
 
     last: SealKey | None
     read: int
     resealed: int = 0
-    left: int = 0  # locked by somebody else, or changed meanwhile
+    left: int = 0  # locked or changed by another transaction
     broken: int = 0  # no key of the list opens them
 
 
 class SealedTable(NamedTuple):
-    """A column with something sealed, and how its rows are brought under the newest key.
+    """An encrypted column, and the statements that bring its rows under the newest key.
 
-    `window` reads keys: `$1` is the id of the newest key, `$2` how many rows, and from `$3` on what each part of the last key was; a row is
-    the parts of its key and whether it is sealed under an older one. `take` locks rows of those keys, of which `$2` and so on are
-    arrays, as far as they are sealed under another key than `$1`. `renew` opens a row of it and gives what is written instead, first
-    what is sealed. `put` writes that: arrays of the parts of the keys, and then of what `renew` gave. Of a table
-    that may be distributed, both say of the customers in the array of them that they are those.
+    `window` reads `$2` keys after the one whose parts are `$3` and on; each row ends with whether it is under another key than `$1`.
+    `take` locks the rows with the keys in the arrays `$2` and on that are under another key than `$1`. `renew` decrypts such a row and
+    returns the new values, the encrypted one first. `put` writes them: arrays of the parts of the keys, then of the values. For a
+    distributed table, `take` and `put` name the customers, so that each is for one node.
     """
 
     table: str
@@ -48,10 +53,10 @@ class SealedTable(NamedTuple):
     take: str
     renew: Callable[[Vault, Row], tuple[Any, ...]]
     put: str
-    put_too: tuple[str, ...] = ()  # what else is written, from the same
+    put_too: tuple[str, ...] = ()  # further statements with the same arguments
 
     async def reseal_next(self, database: Database, vault: Vault, after: SealKey, limit: int) -> RotationStep:
-        """Seals the next `limit` rows after that key anew, as far as they are not."""
+        """Encrypts those of the next `limit` rows after a key that are under an older key."""
         newest = self.part(vault).newest_id
         rows = await database.fetch(OPERATOR, self.window, newest, limit, *after)
         if not rows:
@@ -63,7 +68,7 @@ class SealedTable(NamedTuple):
         try:
             resealed, broken = await self._reseal(database, vault, newest, old)
         except (asyncpg.DeadlockDetectedError, asyncpg.LockNotAvailableError):
-            resealed = broken = 0  # somebody else goes first
+            resealed = broken = 0  # another transaction goes first
         return RotationStep(last, len(rows), resealed, len(old) - resealed - broken, broken)
 
     async def _reseal(
@@ -76,7 +81,7 @@ class SealedTable(NamedTuple):
         return resealed, broken
 
     async def _locked_together(self, database: Database, keys: Sequence[SealKey]) -> list[Sequence[SealKey]]:
-        """Rows that are locked together: all, but where customers are distributed those of one shard group."""
+        """Returns the keys in groups that one transaction may lock: all, or those of each shard group."""
         if not database.is_distributed or self.table not in DISTRIBUTED:
             return [keys]
         async with database.connection(OPERATOR) as connection:
@@ -100,3 +105,15 @@ class SealedTable(NamedTuple):
                 for statement in (self.put, *self.put_too):
                     await connection.execute(statement, *columns)
         return len(renewed), len(rows) - len(renewed)
+
+
+def sealed_tables() -> list[SealedTable]:
+    """Returns every encrypted column that a room registers in its `tasks.py`, by room and in the order of the file."""
+    rooms = (f"largesse.{room.name}.tasks" for room in iter_modules(largesse.__path__) if room.ispkg)
+    return [
+        value
+        for room in rooms
+        if find_spec(room) is not None
+        for value in vars(import_module(room)).values()
+        if isinstance(value, SealedTable)
+    ]

@@ -1,7 +1,7 @@
-"""Sealing everything anew under the newest master key, beside a running service, until the older keys can go.
+"""Key rotation: encrypts everything again under the newest master key while the service runs, until the older keys can go.
 
-A list of all that is sealed, gone through round after round until a round finds nothing older. Between two windows it rests for as long as
-the last one took, so that it takes half of one connection and of one processor at most.
+It goes through each registered column until a pass finds nothing under an older key. After each step it rests for as long as the step
+took, so that it uses at most half of one connection and one processor.
 """
 
 from __future__ import annotations
@@ -14,38 +14,47 @@ import msgspec
 
 from largesse.base import clock
 from largesse.base.errors import OperatorError
-from largesse.customers.tasks import SECOND_STEPS
+from largesse.customers.actor import Actor
 from largesse.db.pool import Database
 from largesse.db.scope import OPERATOR
 from largesse.encryption.chain_keys import KEYS as CHAIN_KEYS
-from largesse.encryption.columns import RotationStep, SealedTable
+from largesse.encryption.columns import RotationStep, SealedTable, sealed_tables
 from largesse.encryption.master_keys import IDLE, KeyRecord, list_master_keys, retire, sealing_elsewhere
 from largesse.encryption.vault import Vault
-from largesse.fulfilment.tasks import ADDRESSES, EMAILS, VOUCHERS
-from largesse.lines.tasks import CODES
-from largesse.mail.tasks import CAPTURED
-from largesse.webhooks.tasks import SECRETS
-
-# Everything that is sealed in the database, but for the keys themselves (tests/resealing holds the columns against this list).
-SEALED: tuple[SealedTable, ...] = (CODES, EMAILS, VOUCHERS, ADDRESSES, SECRETS, CAPTURED, CHAIN_KEYS, SECOND_STEPS)
 
 _AT_ONCE = 1_000
 _LOOK_AGAIN_S = 0.5
-_MAX_ROUNDS = 1_000
+_MAX_PASSES = 1_000
 
-# What is being sealed anew, and how many rows of it were looked at and sealed.
+# Called with the table, and how many of its rows were read and encrypted.
 OnProgress = Callable[[str, int, int], None]
 
 
 class Resealed(msgspec.Struct):
-    """What a run came to: rows sealed anew by table, rows that no key of the list opens, and which keys it retired."""
+    """The result of a run: rows encrypted by table, rows that no key of the list decrypts, and the keys it retired."""
 
     newest: str
     rows: dict[str, int]
     broken: dict[str, int]
     retired: list[str]
-    dispensable: list[str]  # those that can be left out of the list: all that were ever retired
+    dispensable: list[str]  # keys that can be left out of the list: all that were ever retired
     seconds: float
+
+
+def encrypted_columns() -> list[SealedTable]:
+    """Returns everything that is encrypted in the database except the master keys. A test compares it with the schema."""
+    return [*sealed_tables(), CHAIN_KEYS]
+
+
+async def rotate_keys(
+    actor: Actor, database: Database, vault: Vault, *, on_progress: OnProgress, rest: float = 1.0
+) -> Resealed:
+    """Does what `reseal` does, and records it in the audit log."""
+    done = await reseal(database, vault, on_progress=on_progress, rest=rest)
+    async with actor.transaction() as transaction:
+        after = {"rows": sum(done.rows.values()), "retired": done.retired}
+        await transaction.record("secrets.resealed", f"master key {done.newest}", after=after)
+    return done
 
 
 async def reseal(
@@ -57,17 +66,17 @@ async def reseal(
     rest: float = 1.0,
     at_once: int = _AT_ONCE,
 ) -> Resealed:
-    """Seals everything anew under the newest key of the vault and retires the others. May be cut short and begun again.
+    """Encrypts everything under the newest key of the vault and retires the others. It may be cut short and begun again.
 
-    `rest` is how long it rests, as a multiple of how long it works. Raises OperatorError while some process seals under another key.
+    `rest` is how long it rests, as a multiple of how long it works. Raises OperatorError while a process encrypts under another key.
     """
     began_s = clock.passed_s()
     await _wait_for_others(database, vault, idle)
     rows: dict[str, int] = {}
     broken: dict[str, int] = {}
-    for table in SEALED:
-        done = _Round(database, vault, table, rest, at_once, on_progress)
-        rows[table.table], broken[table.table] = await done.repeat()
+    for table in encrypted_columns():
+        rotation = _TableRotation(database, vault, table, rest, at_once, on_progress)
+        rows[table.table], broken[table.table] = await rotation.run()
     async with database.transaction(OPERATOR) as connection:
         retired = await retire(connection, vault, idle)
         known = await list_master_keys(connection)
@@ -75,14 +84,14 @@ async def reseal(
         newest=vault.key_ids[0].hex(),
         rows=rows,
         broken=broken,
-        retired=_names(retired),
-        dispensable=_names([key for key in known if not key.is_needed]),
+        retired=[key.name for key in retired],
+        dispensable=[key.name for key in known if not key.is_needed],
         seconds=clock.passed_s() - began_s,
     )
 
 
-class _Round:
-    """Goes through a table, again and again, until nothing older is left in it."""
+class _TableRotation:
+    """Goes through a table until nothing is under an older key."""
 
     def __init__(
         self, database: Database, vault: Vault, table: SealedTable, rest: float, at_once: int, on_progress: OnProgress
@@ -94,16 +103,16 @@ class _Round:
         self._at_once = at_once
         self._on_progress = on_progress
 
-    async def repeat(self) -> tuple[int, int]:
-        """How many rows it sealed anew, and how many no key of the list opens."""
+    async def run(self) -> tuple[int, int]:
+        """Returns how many rows it encrypted, and how many no key of the list decrypts."""
         resealed = 0
-        for _ in range(_MAX_ROUNDS):
+        for _ in range(_MAX_PASSES):
             found, left, broken = await self._once()
             resealed += found
             if not left:
                 return resealed, broken
             await asyncio.sleep(_LOOK_AGAIN_S)
-        raise OperatorError(f"rows of {self._table.table} stay locked by somebody else: run this again later")
+        raise OperatorError(f"rows of {self._table.table} stay locked by other transactions: run this again later")
 
     async def _once(self) -> tuple[int, int, int]:
         after = self._table.before_all
@@ -123,7 +132,7 @@ class _Round:
 
 
 async def _wait_for_others(database: Database, vault: Vault, idle: timedelta) -> None:
-    """Waits until those who sealed under another key were not heard of for `idle`. Raises OperatorError for who goes on."""
+    """Waits until no process has reported another key for `idle`. Raises OperatorError for a process that goes on."""
     first: dict[bytes, KeyRecord] = {}
     while True:
         async with database.connection(OPERATOR) as connection:
@@ -138,7 +147,3 @@ async def _wait_for_others(database: Database, vault: Vault, idle: timedelta) ->
                     f"same list and {vault.key_ids[0].hex()} in front, and run this again"
                 )
         await asyncio.sleep(_LOOK_AGAIN_S)
-
-
-def _names(keys: list[KeyRecord]) -> list[str]:
-    return [key.name for key in keys]

@@ -1,7 +1,7 @@
-"""Anchors: where each chain ended at some time, kept elsewhere, so that one that was made anew or rolled back since is found.
+"""Anchors: where each chain ended at some time. Stored elsewhere, an anchor shows a chain that was rewritten or rolled back since.
 
-An anchor tells the last entry of every account, the last event of every audit log and the last mark of what became of lines, each with its mark. It gives no way to make
-another: what a chain goes on from stands in the database alone.
+An anchor names the last entry of every account, the last event of every audit log and the last mark of line events, each with its mark.
+Nobody can forge a mark from it: the head that a chain continues from stands in the database alone.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from pathlib import Path
 import msgspec
 
 from largesse.base.errors import OperatorError
-from largesse.db.pool import Connection
+from largesse.db.pool import Connection, Database
+from largesse.db.scope import OPERATOR
 from largesse.ledger.verification import note_anchored
 
 _MOST_BYTES = 1_000_000_000
@@ -34,20 +35,32 @@ class Anchor(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     made_at: datetime
     entries: list[Anchored]
     events: list[Anchored]
-    moves: list[Anchored] = []  # of what became of lines; earlier releases made none
+    moves: list[Anchored] = []  # of line events; earlier releases made none
 
     def to_json(self) -> str:
-        """What `read_anchor` reads."""
+        """Returns the text that `read_anchor` reads."""
         return msgspec.json.format(msgspec.json.encode(self), indent=2).decode()
 
     def rows(self) -> Sequence[tuple[str, str]]:
-        """What ended where, for people: the row, and its mark."""
+        """Returns each chain's last row and its mark, for people."""
         ends = [("entry", self.entries), ("event", self.events), ("mark", self.moves)]
         return [(f"{one.name} {kind} {one.id}", one.mac) for kind, chained in ends for one in chained]
 
 
+async def take_anchor(database: Database, *, note: bool) -> Anchor:
+    """Returns where all chains end now. With `note` the database notes it for the accounts' people too."""
+    async with (
+        database.connection(OPERATOR) as connection,
+        connection.transaction(isolation="repeatable_read", readonly=not note),
+    ):
+        anchor = await make_anchor(connection)
+        if note:
+            await note_anchor(connection, anchor)
+    return anchor
+
+
 async def make_anchor(connection: Connection) -> Anchor:
-    """Where all chains end now. To be called in a transaction that sees one snapshot."""
+    """Returns where all chains end. Call it in a transaction that sees one snapshot."""
     return Anchor(
         await connection.fetchval("SELECT clock_now()"),
         [Anchored(*row) for row in await connection.fetch(_ENTRIES)],
@@ -62,7 +75,7 @@ async def note_anchor(connection: Connection, anchor: Anchor) -> None:
 
 
 def read_anchor(path: Path) -> Anchor:
-    """The anchor in a file that `largesse anchor --json` has printed. Raises OperatorError."""
+    """Reads an anchor from a file that `largesse anchor --json` printed. Raises OperatorError."""
     try:
         if path.stat().st_size > _MOST_BYTES:
             raise OperatorError(f"{path} is too large for an anchor")
@@ -73,7 +86,7 @@ def read_anchor(path: Path) -> Anchor:
         raise OperatorError(f"{path} is no anchor as `largesse anchor --json` prints them: {error}") from None
 
 
-# SQL for what people call an account a of the customer c.
+# SQL for the name of an account a of the customer c.
 ACCOUNT_NAME = "c.key || '/' || coalesce(a.key, concat_ws(' ', a.kind, a.currency, a.environment))"
 _ENTRIES = f"""
     SELECT {ACCOUNT_NAME}, a.id, last.id, encode(coalesce(last.mac, o.mac), 'hex')
