@@ -9,14 +9,8 @@ from largesse.customers.second_step import totp_context
 from largesse.db.pool import Row
 from largesse.encryption.columns import SealedTable
 from largesse.encryption.vault import Vault
+from largesse.jobs.registry import RoomTasks
 from largesse.jobs.retention import Old
-
-OLD = (
-    Old("form_posts", "posted_at", days=1),
-    Old("sessions", "ends_at", days=30),
-    Old("sign_in_links", "ends_at", days=30),
-    Old("sign_in_allowances", "counted_at", days=1),
-)
 
 
 def _renew(vault: Vault, row: Row) -> tuple[bytes]:
@@ -41,4 +35,13 @@ SECOND_STEPS = SealedTable(
     put="""
         UPDATE people SET totp = new.totp FROM unnest($1::int[], $2::bytea[]) AS new (id, totp) WHERE people.id = new.id
     """,
+)
+
+TASKS = RoomTasks(
+    retention=(
+        Old("form_posts", "posted_at", days=1),
+        Old("sessions", "ends_at", days=30),
+        Old("sign_in_links", "ends_at", days=30),
+        Old("sign_in_allowances", "counted_at", days=1),
+    )
 )

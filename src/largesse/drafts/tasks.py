@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from largesse.jobs.registry import RoomTasks
 from largesse.jobs.retention import Old
 
-OLD = (Old("drafts", "changed_at", days=14), Old("draft_columns", "used_at", days=400))
+TASKS = RoomTasks(retention=(Old("drafts", "changed_at", days=14), Old("draft_columns", "used_at", days=400)))

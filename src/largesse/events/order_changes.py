@@ -13,9 +13,7 @@ from largesse.db.pool import Connection
 from largesse.db.shard_groups import Customers
 from largesse.db.sharding import arguments, within
 from largesse.db.statements import Part
-from largesse.jobs.retention import Waiting
 
-CHANGES = Waiting("order_changes", "true", "order_changes_waiting", "id", since="changed_at")
 # Of the customers in $1, those whose orders have changed last.
 CUSTOMERS_CHANGED = """
     SELECT customer_id FROM order_changes WHERE customer_id = ANY($1::int[]) ORDER BY id DESC LIMIT 500

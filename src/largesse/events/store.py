@@ -15,12 +15,8 @@ import msgspec
 from largesse.db.pool import Connection
 from largesse.db.statements import insert
 from largesse.events.kinds import EventType, OrderRecord, Payload
-from largesse.jobs.retention import LONG_AGO, Old, Waiting
 
-# An event outlives its deliveries: one asked for again on its last day still has all its attempts to make.
-OLD = Old("events", "created_at", 35, f"fanned_out_at < {LONG_AGO}")
 NEXT_EVENT_ID = "nextval('events_id_seq')"
-WAITING = Waiting("events", "fanned_out_at IS NULL", "events_waiting", "id", since="created_at")
 _INTO = "INSERT INTO events (id, order_id, customer_id, environment, event, body, created_at)"
 # A row of them.
 EventColumns = tuple[int, int, int, str, str, bytes, datetime]

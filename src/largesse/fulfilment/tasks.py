@@ -13,13 +13,16 @@ from prometheus_client import Gauge
 
 from largesse.base.money import canonical
 from largesse.db.pool import Connection, Row, commit_as_one
+from largesse.db.scope import WORKER
 from largesse.db.shard_groups import Customers, list_shard_groups
 from largesse.db.sharding import arguments, within
 from largesse.encryption.columns import SealedTable
 from largesse.encryption.vault import Vault
+from largesse.fulfilment.allocation import allocate_all_waiting
 from largesse.fulfilment.notifications import open_email, seal_email
 from largesse.fulfilment.shipments import reseal_address
 from largesse.fulfilment.vouchers import open_voucher, seal_voucher
+from largesse.jobs.registry import PeriodicTask, RoomTasks, WorkerContext
 from largesse.lines.states import LineKey, State, record_move
 from largesse.lines.tasks import left_emails, read_left_emails
 
@@ -212,4 +215,29 @@ ADDRESSES = SealedTable(
         FROM unnest($1::int[], $2::bigint[], $3::bytea[]) AS new (customer_id, id, sealed)
         WHERE shipments.customer_id = new.customer_id AND shipments.id = new.id
     """,
+)
+
+
+async def _measure_inventory(context: WorkerContext) -> bool:
+    async with context.database.connection(WORKER) as connection:
+        await measure_inventory(connection)
+    return False
+
+
+async def _expire_gifts(context: WorkerContext) -> bool:
+    return any(await context.in_shard_groups(CUSTOMERS_LATE, expire_late))
+
+
+async def _allocate_waiting(context: WorkerContext) -> bool:
+    """Imports serve lines that wait; this serves them with numbers that became free in another way."""
+    await allocate_all_waiting(context.database, context.vault)
+    return False
+
+
+TASKS = RoomTasks(
+    periodic=(
+        PeriodicTask("measure_stock", _measure_inventory, every_s=60.0),
+        PeriodicTask("expire_gifts", _expire_gifts, every_s=60.0),
+        PeriodicTask("serve_waiting", _allocate_waiting, every_s=30.0),
+    )
 )

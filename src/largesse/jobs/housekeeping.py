@@ -1,23 +1,27 @@
-"""Maintenance of all that leaves the house: the worker has old rows removed and queues measured every so often."""
+"""The rooms whose tasks the worker runs, and maintenance of what they register: pruning old rows and measuring queues."""
 
 from __future__ import annotations
 
-from largesse.customers import tasks as people
+from largesse.customers import tasks as customers
 from largesse.db.pool import Connection
+from largesse.db.scope import WORKER
 from largesse.db.statements import plan_by_index
 from largesse.drafts import tasks as drafts
-from largesse.events.order_changes import CHANGES
-from largesse.events.store import OLD, WAITING
-from largesse.jobs import metrics, retention
+from largesse.events import tasks as events
+from largesse.fulfilment import tasks as fulfilment
+from largesse.jobs import retention
+from largesse.jobs.registry import PeriodicTask, RoomTasks, WorkerContext
+from largesse.lines import tasks as lines
 from largesse.mail import tasks as mail
+from largesse.reports import tasks as reports
 from largesse.webhooks import tasks as webhooks
 
-RETENTION = (*webhooks.OLD, OLD, *mail.OLD, *drafts.OLD, *people.OLD)
-_QUEUES = (WAITING, CHANGES, *mail.QUEUES, webhooks.DELIVERIES)
+_MEASURE_EVERY_S = 5.0
+_PRUNE_EVERY_S = 60.0
 
 
 async def prune(connection: Connection) -> bool:
-    """Removes a bite of what is old from each table; True when there may be more."""
+    """Removes a batch of old rows from each table; True when there may be more."""
     return await retention.prune(connection, RETENTION)
 
 
@@ -25,6 +29,36 @@ async def measure(connection: Connection) -> None:
     """Sets the gauges of the queues, of failing subscriptions and of held mail."""
     async with connection.transaction():
         await plan_by_index(connection)
-        await retention.measure(connection, _QUEUES)
-        metrics.FAILING_SUBSCRIPTIONS.set(await retention.count(connection, webhooks.FAILING))
-        metrics.MAIL_HELD.set(await retention.count(connection, mail.HELD))
+        await retention.measure(connection, [queue for room in ROOMS for queue in room.queues])
+        for gauge, waiting in [pair for room in ROOMS for pair in room.gauges]:
+            gauge.set(await retention.count(connection, waiting))
+
+
+async def _prune(context: WorkerContext) -> bool:
+    async with context.database.connection(WORKER) as connection:
+        return await prune(connection)
+
+
+async def _measure(context: WorkerContext) -> bool:
+    async with context.database.connection(WORKER) as connection:
+        await measure(connection)
+    return False
+
+
+ROOMS = (
+    lines.TASKS,
+    fulfilment.TASKS,
+    webhooks.TASKS,
+    mail.TASKS,
+    events.TASKS,
+    drafts.TASKS,
+    reports.TASKS,
+    customers.TASKS,
+    RoomTasks(
+        periodic=(
+            PeriodicTask("measure", _measure, every_s=_MEASURE_EVERY_S),
+            PeriodicTask("prune", _prune, every_s=_PRUNE_EVERY_S),
+        )
+    ),
+)
+RETENTION = [old for room in ROOMS for old in room.retention]

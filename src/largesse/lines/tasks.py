@@ -13,8 +13,11 @@ from typing import NamedTuple
 
 from largesse.base.email import email_key, erased_email, is_erased
 from largesse.db.pool import Connection, Row
+from largesse.db.scope import WORKER
 from largesse.encryption.columns import SealedTable
 from largesse.encryption.vault import Compartment, DecryptionFailed, Vault
+from largesse.jobs.registry import PeriodicTask, RoomTasks, WorkerContext
+from largesse.lines.attempts import prune_guesses
 from largesse.lines.codes import SealedCodes, open_code
 from largesse.lines.states import LineKey
 
@@ -184,3 +187,12 @@ def left_emails(part: Callable[[Vault], Compartment], renew: Callable[[Vault, Ro
               AND line_states.number = new.number AND line_states.customer_id = ANY($1::int[])
         """,
     )
+
+
+async def _prune_guesses(context: WorkerContext) -> bool:
+    async with context.database.connection(WORKER) as connection:
+        await prune_guesses(connection)
+    return False
+
+
+TASKS = RoomTasks(periodic=(PeriodicTask("prune_guesses", _prune_guesses, every_s=60.0),))

@@ -10,22 +10,27 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
+import structlog
+
 from largesse.base.email import email_key, erased_email, is_erased
 from largesse.db.pool import Connection, Row
+from largesse.db.scope import WORKER
+from largesse.db.shard_groups import Customers
 from largesse.encryption.columns import SealedTable
 from largesse.encryption.vault import Vault
+from largesse.jobs import metrics
 from largesse.jobs.outbox import lock_mail_job
+from largesse.jobs.registry import PeriodicTask, RoomTasks, WorkerContext
 from largesse.jobs.retention import Old, Waiting
+from largesse.ledger.low_balance_store import CUSTOMERS_WATCHING
 from largesse.lines.states import LineKey
 from largesse.lines.tasks import may_be
+from largesse.mail.fan_out import CUSTOMERS_WAITING, fan_out
 from largesse.mail.mailbox import sealing_context
+from largesse.mail.people.writing import queue_low_balances
+from largesse.mail.requeue import release
 
-OLD = (Old("captured_mail", "captured_at", 30),)
-QUEUES = (
-    Waiting("mail_jobs", "fanned_out_at IS NULL", "mail_jobs_waiting", "due_at"),
-    Waiting("messages", "state = 'pending'", "messages_pending", "rank_at"),
-)
-HELD = Waiting("messages", "state = 'held'", "messages_held", "rank_at")
+log = structlog.get_logger(__name__)
 
 
 class ErasedMail(NamedTuple):
@@ -135,4 +140,47 @@ CAPTURED = SealedTable(
         FROM unnest($1::int[], $2::bigint[], $3::bytea[]) AS new (customer_id, id, sealed)
         WHERE captured_mail.customer_id = new.customer_id AND captured_mail.id = new.id
     """,
+)
+
+_MAIL_JOBS_AT_ONCE = 100
+
+
+async def _fan_out_mail(context: WorkerContext) -> bool:
+    async def step(connection: Connection, customers: Customers) -> tuple[int, int]:
+        return await fan_out(connection, _MAIL_JOBS_AT_ONCE, customers)
+
+    made = await context.in_shard_groups(CUSTOMERS_WAITING, step)
+    if messages := sum(messages for _, messages in made):
+        metrics.FANNED_OUT.labels("message").inc(messages)
+        context.wake("mail")
+    return any(jobs for jobs, _ in made)
+
+
+async def _release_held(context: WorkerContext) -> bool:
+    async with context.database.transaction(WORKER) as connection:
+        released = await release(connection)
+    if released:
+        log.info("mail.released", messages=released)
+        context.wake("mail")
+    return False
+
+
+async def _watch_balances(context: WorkerContext) -> bool:
+    if mails := sum(await context.in_shard_groups(CUSTOMERS_WATCHING, queue_low_balances)):
+        log.info("balances.low", mails=mails)
+    return False
+
+
+TASKS = RoomTasks(
+    periodic=(
+        PeriodicTask("fan_out_mail", _fan_out_mail, finishes=True),
+        PeriodicTask("watch_balances", _watch_balances, every_s=10.0, needs_mail_server=True),
+        PeriodicTask("release_held", _release_held, every_s=2.0, needs_mail_server=True),
+    ),
+    retention=(Old("captured_mail", "captured_at", 30),),
+    queues=(
+        Waiting("mail_jobs", "fanned_out_at IS NULL", "mail_jobs_waiting", "due_at"),
+        Waiting("messages", "state = 'pending'", "messages_pending", "rank_at"),
+    ),
+    gauges=((metrics.MAIL_HELD, Waiting("messages", "state = 'held'", "messages_held", "rank_at")),),
 )

@@ -11,12 +11,16 @@ from uuid import UUID
 
 from largesse.base.email import email_key
 from largesse.db.pool import Connection, Row
+from largesse.db.scope import WORKER
+from largesse.db.shard_groups import Customers
 from largesse.encryption.columns import SealedTable
 from largesse.encryption.vault import Vault
+from largesse.events.store import CUSTOMERS_WAITING
+from largesse.jobs import metrics
+from largesse.jobs.registry import PeriodicTask, RoomTasks, WorkerContext
 from largesse.jobs.retention import Old, Waiting
+from largesse.webhooks.fan_out import fan_out
 from largesse.webhooks.subscriptions import secret_context
-
-OLD = (Old("delivery_attempts", "started_at", 30), Old("deliveries", "created_at", 30, "state <> 'pending'"))
 
 # Of each room, those that have waited longest for their turn.
 _QUEUES_LOOKED_AT = 1_000
@@ -35,10 +39,7 @@ _OLDEST = f"""
           AND state = 'pending' ORDER BY due_at LIMIT 1) AS first
 """  # noqa: S608 - the names are constants
 
-DELIVERIES = Waiting(
-    "deliveries", "state = 'pending'", "deliveries_pending", "customer_id, subscription_id, due_at", oldest=_OLDEST
-)
-FAILING = Waiting("subscription_queues", "failing", "subscription_queues_failing", "subscription_id")
+_EVENTS_AT_ONCE = 500
 
 
 async def erase_from_answers(connection: Connection, email: str) -> int:
@@ -78,4 +79,39 @@ SECRETS = SealedTable(
         FROM unnest($1::int[], $2::uuid[], $3::bytea[]) AS new (customer_id, id, sealed)
         WHERE webhook_subscriptions.customer_id = new.customer_id AND webhook_subscriptions.id = new.id
     """,
+)
+
+
+async def _fan_out_events(context: WorkerContext) -> bool:
+    async def step(customers: Customers) -> tuple[int, int]:
+        async with context.database.connection(WORKER) as connection:
+            return await fan_out(connection, _EVENTS_AT_ONCE, customers)
+
+    made = await context.shard_groups.run(CUSTOMERS_WAITING, step)
+    if any(events for events, _ in made):
+        context.wake("report")
+    if deliveries := sum(deliveries for _, deliveries in made):
+        metrics.FANNED_OUT.labels("delivery").inc(deliveries)
+        context.wake("deliver", "deliver_failing")
+    return any(events == _EVENTS_AT_ONCE for events, _ in made)
+
+
+TASKS = RoomTasks(
+    periodic=(PeriodicTask("fan_out_events", _fan_out_events, finishes=True),),
+    retention=(Old("delivery_attempts", "started_at", 30), Old("deliveries", "created_at", 30, "state <> 'pending'")),
+    queues=(
+        Waiting(
+            "deliveries",
+            "state = 'pending'",
+            "deliveries_pending",
+            "customer_id, subscription_id, due_at",
+            oldest=_OLDEST,
+        ),
+    ),
+    gauges=(
+        (
+            metrics.FAILING_SUBSCRIPTIONS,
+            Waiting("subscription_queues", "failing", "subscription_queues_failing", "subscription_id"),
+        ),
+    ),
 )

@@ -1,0 +1,16 @@
+"""Retention of events, and the queues of events and of changed orders."""
+
+from __future__ import annotations
+
+from largesse.jobs.registry import RoomTasks
+from largesse.jobs.retention import LONG_AGO, Old, Waiting
+
+# An event outlives its deliveries: a delivery that is requested again on its last day still has all its attempts to make.
+OLD = Old("events", "created_at", 35, f"fanned_out_at < {LONG_AGO}")
+TASKS = RoomTasks(
+    retention=(OLD,),
+    queues=(
+        Waiting("events", "fanned_out_at IS NULL", "events_waiting", "id", since="created_at"),
+        Waiting("order_changes", "true", "order_changes_waiting", "id", since="changed_at"),
+    ),
+)
