@@ -26,7 +26,8 @@ from largesse.encryption.vault import Vault
 from largesse.jobs import housekeeping
 from largesse.main import open_worker
 from largesse.privacy import retention
-from largesse.privacy.retention import DUE, Retention
+from largesse.privacy.retention import Retention
+from largesse.privacy.store import DUE
 
 DAYS = 40
 LATE = "Late.Featherstone@example.com"  # may still claim

@@ -1,8 +1,10 @@
-"""`privacy`: what is held about a recipient, and erasing it."""
+"""`privacy`: exporting and erasing what is stored about a recipient."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import datetime
 
 import click
@@ -12,19 +14,20 @@ from largesse.base.email import EmailError, normalise_email
 from largesse.base.errors import OperatorError
 from largesse.base.settings import load_settings
 from largesse.cli.running import Commands, acting_operator, command
+from largesse.customers.actor import Actor, command_actor
 from largesse.customers.customer_store import find_customer
 from largesse.db.scope import OPERATOR
+from largesse.encryption.vault import Vault
 from largesse.installation import open_vault
-from largesse.privacy.erasing import Receipt, erase
-from largesse.privacy.exporting import export
-from largesse.privacy.lookup import find
+from largesse.privacy.service import erase, export
+from largesse.privacy.store import Receipt
 
 _customer = click.option("--customer", metavar="KEY", help="Only with this customer; else with all.")
 
 
 @click.group(cls=Commands)
 def privacy() -> None:
-    """Tell or erase what is held about a recipient."""
+    """Export or erase what is stored about a recipient."""
 
 
 @privacy.command("export")
@@ -32,22 +35,14 @@ def privacy() -> None:
 @_customer
 @command
 async def privacy_export(email: str, customer: str | None) -> None:
-    """Print what is held about the recipient EMAIL, in JSON.
+    """Print what is stored about the recipient EMAIL, in JSON.
 
-    Everything but codes, PINs and vouchers: orders sent to it, how they are doing, mail, parcels with their addresses. It reads
-    all orders, which takes a while where there are many.
+    Everything but codes, PINs and vouchers: orders sent to it, their status, mail, parcels with their addresses. It reads all
+    orders, which takes a while where there are many.
     """
     address = _read(email)
-    async with acting_operator() as (database, acting):
-        vault = await open_vault(database, load_settings())
-        async with database.transaction(OPERATOR) as connection:
-            customer_id = await find_customer(connection, customer) if customer else None
-            found = await find(connection, vault, address, customer_id)
-            told = {"orders": len(found.lines)}  # whose they are the log must not say
-            await acting.record(connection, "privacy.exported", "a recipient's data", after=told)
-            held = await export(connection, vault, address, found)
-    if not found and not held["people"]:
-        raise OperatorError("nothing is held about that address")
+    async with _operator(customer) as (actor, vault, customer_id):
+        held = await export(actor, vault, address, customer_id)
     click.echo(json.dumps(held, indent=2, ensure_ascii=False, default=_plain))
 
 
@@ -59,26 +54,27 @@ async def privacy_export(email: str, customer: str | None) -> None:
 async def privacy_erase(email: str, customer: str | None, as_json: bool) -> None:
     """Erase the recipient EMAIL, for good, and print a receipt.
 
-    Address and name go from orders, mail, the captured mailbox, parcels and texts. Orders, money and counts stay as they are. Mail that
-    has not left does not leave any more, and a parcel that is not shipped cannot be. Names in messages cannot be found. Backups and
-    logs of mail servers are not ours to erase.
+    Removes address and name from orders, mail, the captured mailbox, parcels and texts. Orders, money and counts stay. Mail that is
+    not sent yet is cancelled, and a parcel that is not shipped cannot be shipped. It cannot find names in messages, and does not
+    reach backups and logs of mail servers.
     """
     address = _read(email)
-    async with acting_operator() as (database, acting):
-        vault = await open_vault(database, load_settings())
-        async with database.connection(OPERATOR) as connection:
-            customer_id = await find_customer(connection, customer) if customer else None
-            found = await find(connection, vault, address, customer_id)
-        if not found:
-            raise OperatorError("nothing is held about that address as a recipient's")
-        receipt = await erase(database, acting.chains.entries, address, found, customer_id)
-        async with database.transaction(OPERATOR) as connection:
-            told = {"orders": receipt.orders, "lines": receipt.lines}
-            await acting.record(connection, "privacy.erased", f"erasure {receipt.number}", after=told)
+    async with _operator(customer) as (actor, vault, customer_id):
+        receipt = await erase(actor, vault, address, customer_id)
     if as_json:
         click.echo(json.dumps(msgspec.to_builtins(receipt), indent=2))
     else:
         click.echo(_said(receipt))
+
+
+@asynccontextmanager
+async def _operator(customer: str | None) -> AsyncIterator[tuple[Actor, Vault, int | None]]:
+    """Yields the command as an actor, the vault, and the id of the customer. Raises OperatorError for an unknown customer."""
+    async with acting_operator() as (database, acting):
+        vault = await open_vault(database, load_settings())
+        async with database.connection(OPERATOR) as connection:
+            customer_id = await find_customer(connection, customer) if customer else None
+        yield command_actor(database, acting), vault, customer_id
 
 
 def _read(email: str) -> str:

@@ -1,8 +1,12 @@
-"""All that is held about a recipient, in JSON. Codes, PINs and vouchers are not of it: who has them has money."""
+"""The SQL of exports, receipts of erasures, and orders whose retention period has ended.
+
+An export holds no codes, PINs or vouchers: whoever has them has money.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -16,22 +20,14 @@ from largesse.fulfilment.shipments import read_address
 from largesse.lines.states import LineKey
 from largesse.lines.store import read_line_records
 from largesse.orders.options import PERSONAL
-from largesse.privacy.lookup import Found, OrderKey
 
+OrderKey = tuple[int, int]  # customer and id
 Json = dict[str, Any]
 _PERSONAL = ", ".join(f"o.{name}" for name in PERSONAL)
 
 
-async def export(connection: Connection, vault: Vault, email: str, found: Found) -> Json:
-    """What is held about the address where it was found."""
-    orders = [
-        await _order(connection, vault, order, found.lines.get(order, ()))
-        for order in sorted({*found.lines, *found.mentions})
-    ]
-    return {"email": email, "orders": orders, "drafts": found.drafts, "people": await _people(connection, email)}
-
-
-async def _order(connection: Connection, vault: Vault, order: OrderKey, numbers: Sequence[int]) -> Json:
+async def read_order(connection: Connection, vault: Vault, order: OrderKey, numbers: Sequence[int]) -> Json:
+    """Returns an order with these of its lines and their mail, for export."""
     row = await connection.fetchrow(
         f"""
         SELECT o.reference, c.key AS customer, o.environment, o.created_at, o.scheduled_for, o.external_reference,
@@ -43,10 +39,10 @@ async def _order(connection: Connection, vault: Vault, order: OrderKey, numbers:
         *order,
     )
     assert row is not None, "orders are never deleted"
-    told: Json = dict(row)
-    value_minor = told.pop("value_minor")
+    columns: Json = dict(row)
+    value_minor = columns.pop("value_minor")
     return {
-        **told,
+        **columns,
         "value": to_number(value_minor, row["currency"]),
         "lines": await _lines(connection, vault, order, numbers),
         "mail": await _mail(connection, order, numbers),
@@ -110,7 +106,8 @@ async def _mail(connection: Connection, order: OrderKey, numbers: Sequence[int])
     return [dict(row) for row in rows]
 
 
-async def _people(connection: Connection, email: str) -> list[Json]:
+async def read_members(connection: Connection, email: str) -> list[Json]:
+    """Returns the memberships of an address."""
     rows = await connection.fetch(
         """
         SELECT c.key AS customer, u.email, u.name, u.role, u.is_active, u.created_at, u.last_login_at
@@ -119,3 +116,60 @@ async def _people(connection: Connection, email: str) -> list[Json]:
         email,
     )
     return [dict(row) for row in rows if email_key(row["email"]) == email_key(email)]
+
+
+class Receipt(msgspec.Struct, frozen=True):
+    """What an erasure removed, by number, without names."""
+
+    number: int
+    at: datetime
+    orders: int
+    lines: int
+    messages: int  # whose recipient was removed
+    cancelled: int  # of those: will not be sent any more
+    captured: int  # copies in the captured mailbox
+    parcels: int
+    texts: int  # orders whose texts or reference contained the address
+    drafts: int  # deleted
+
+
+async def add_receipt(
+    connection: Connection, counts: Mapping[str, int], *, customer_id: int | None, retention_days: int | None = None
+) -> Receipt:
+    """Saves what an erasure removed; `retention_days` where the retention period ended."""
+    row = await connection.fetchrow(
+        """
+        INSERT INTO erasures (at, customer_id, orders, lines, messages, cancelled, captured, parcels, texts, drafts,
+            retention_days)
+        VALUES (clock_now(), $1, $2, $3, $4, $5, $6, $7, $8, $9, $10) RETURNING id, at
+        """,
+        customer_id,
+        *counts.values(),
+        retention_days,
+    )
+    assert row is not None, "an INSERT returns its row"
+    return Receipt(number=row["id"], at=row["at"], **counts)
+
+
+# An order that was erased stays in front until the read models have followed; looked up one by one, so that none is sorted.
+_NOT_ERASED = "(SELECT erased_at FROM orders o WHERE o.customer_id = r.customer_id AND o.id = r.order_id) IS NULL"
+
+
+def _due(condition: str) -> str:
+    """SQL for the first $2 orders at their end for $1 days."""
+    return f"""
+        SELECT customer_id, order_id, codes FROM report_orders r
+        WHERE erasable_since <= (SELECT clock_now()) - $1 * interval '1 day'
+          AND {condition}
+        ORDER BY erasable_since LIMIT $2
+    """  # noqa: S608 - constants
+
+
+DUE = _due(_NOT_ERASED)
+# Where orders lie on nodes: whoever erases sees which are erased already. Not by the index of the customers, who may have many that are not due.
+DUE_OF = _due("customer_id + 0 = ANY($3::int[])")
+CUSTOMERS_DUE = """
+    SELECT customer_id FROM report_orders
+    WHERE erasable_since <= (SELECT clock_now()) - $2 * interval '1 day' AND customer_id = ANY($1::int[])
+    ORDER BY erasable_since LIMIT 500
+"""

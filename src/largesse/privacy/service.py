@@ -1,0 +1,146 @@
+"""Finding, exporting and erasing a recipient. Erasing removes who it was; orders, payments, mail, claims and counts stay.
+
+Addresses are compared without letter case, as recipients are counted.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from largesse.base.errors import NotFound
+from largesse.customers.actor import Actor
+from largesse.db.pool import Connection, commit_as_one
+from largesse.drafts.store import count_drafts_with, drop_drafts_with
+from largesse.encryption.vault import Vault
+from largesse.fulfilment.tasks import erase_addresses, find_lines_with_left_email
+from largesse.lines.tasks import erase_recipients, find_recipient_lines
+from largesse.mail.tasks import ErasedMail, erase_from_requeues, erase_mail, find_notified_lines
+from largesse.orders.erasing import Texts, erase_mentions, find_orders_mentioning
+from largesse.orders.marks import changing_orders
+from largesse.privacy import store
+from largesse.privacy.store import Json, OrderKey, Receipt
+from largesse.reports.updates import forget_recipient, forget_texts
+from largesse.webhooks.tasks import erase_from_answers
+
+
+class Occurrences(msgspec.Struct, frozen=True):
+    """Where an address occurs: lines by order, orders whose texts contain it, and the number of drafts that do."""
+
+    lines: Mapping[OrderKey, Sequence[int]]
+    mentions: Sequence[OrderKey]
+    drafts: int
+
+    def __bool__(self) -> bool:
+        return bool(self.lines or self.mentions or self.drafts)
+
+
+async def _find(connection: Connection, vault: Vault, email: str, customer_id: int | None = None) -> Occurrences:
+    """Returns where an address occurs, with one customer or all: as recipient, as address that a recipient left, and in texts.
+
+    Reads all orders, lines and messages, without a lock.
+    """
+    keys = {
+        *await find_recipient_lines(connection, email),
+        *await find_notified_lines(connection, email),
+        *await find_lines_with_left_email(connection, vault, email),
+    }
+    lines: dict[OrderKey, list[int]] = defaultdict(list)
+    for key in sorted(keys):
+        if customer_id in (None, key.customer_id):
+            lines[key.customer_id, key.order_id].append(key.number)
+    mentions = await find_orders_mentioning(connection, email, customer_id)
+    return Occurrences(lines, mentions, await count_drafts_with(connection, email, customer_id))
+
+
+class ErasedOrder(msgspec.Struct, frozen=True):
+    """What was removed from one order."""
+
+    lines: int
+    mail: ErasedMail
+    parcels: int
+
+
+async def erase_lines(connection: Connection, order: OrderKey, numbers: Sequence[int]) -> ErasedOrder:
+    """Erases the recipients of those lines of an order; call it inside a transaction."""
+    erased = await erase_recipients(connection, order, numbers)
+    mail = await erase_mail(connection, order, set(numbers), erased.stand_ins)
+    customer_id, order_id = order
+    await forget_recipient(connection, customer_id, [order_id], erased.told)
+    return ErasedOrder(len(numbers), mail, await erase_addresses(connection, order, numbers))
+
+
+async def forget_written(connection: Connection, customer_id: int, texts: Texts) -> None:
+    """Removes an order's texts from the search; call it inside the transaction that erases them."""
+    await forget_texts(connection, customer_id, texts.order_id, texts.external_reference, texts.written)
+
+
+async def export(actor: Actor, vault: Vault, email: str, customer_id: int | None = None) -> Json:
+    """Returns everything stored about an address, with one customer or all. Raises NotFound where there is nothing."""
+    async with actor.transaction() as transaction:
+        connection = transaction.connection
+        found = await _find(connection, vault, email, customer_id)
+        orders = [
+            await store.read_order(connection, vault, order, found.lines.get(order, ()))
+            for order in sorted({*found.lines, *found.mentions})
+        ]
+        members = await store.read_members(connection, email)
+        # The log must not say whose data it is.
+        await transaction.record("privacy.exported", "a recipient's data", after={"orders": len(found.lines)})
+    if not found and not members:
+        raise NotFound("nothing is held about that address")
+    return {"email": email, "orders": orders, "drafts": found.drafts, "people": members}
+
+
+async def erase(actor: Actor, vault: Vault, email: str, customer_id: int | None = None) -> Receipt:
+    """Erases an address with one customer or all, an order at a time, and returns the receipt. Raises NotFound where there is nothing.
+
+    After an interruption it may be repeated: what is erased is not found again.
+    """
+    async with actor.transaction() as transaction:
+        found = await _find(transaction.connection, vault, email, customer_id)
+    if not found:
+        raise NotFound("nothing is held about that address as a recipient's")
+    orders = []
+    for order, numbers in found.lines.items():
+        async with actor.transaction() as transaction:
+            await commit_as_one(transaction.connection)
+            async with changing_orders(transaction.connection, transaction.entries, order[0], [order[1]], waits=True):
+                orders.append(await erase_lines(transaction.connection, order, numbers))
+    for order in found.mentions:
+        async with actor.transaction() as transaction:
+            await commit_as_one(transaction.connection)
+            async with changing_orders(transaction.connection, transaction.entries, order[0], [order[1]], waits=True):
+                texts = await erase_mentions(transaction.connection, order, email)
+            if texts is not None:
+                await forget_written(transaction.connection, order[0], texts)
+    async with actor.transaction() as transaction:
+        if customer_id is None:
+            await erase_from_requeues(transaction.connection, email)
+            await erase_from_answers(transaction.connection, email)
+        counts = count_erased(
+            orders,
+            count=len({*found.lines, *found.mentions}),
+            texts=len(found.mentions),
+            drafts=await drop_drafts_with(transaction.connection, email, customer_id),
+        )
+        receipt = await store.add_receipt(transaction.connection, counts, customer_id=customer_id)
+        after = {"orders": receipt.orders, "lines": receipt.lines}
+        await transaction.record("privacy.erased", f"erasure {receipt.number}", after=after)
+    return receipt
+
+
+def count_erased(orders: Sequence[ErasedOrder], *, count: int, texts: int, drafts: int = 0) -> dict[str, int]:
+    """Returns the counts of a receipt, over `count` orders."""
+    return {
+        "orders": count,
+        "lines": sum(order.lines for order in orders),
+        "messages": sum(order.mail.messages for order in orders),
+        "cancelled": sum(order.mail.cancelled for order in orders),
+        "captured": sum(order.mail.captured for order in orders),
+        "parcels": sum(order.parcels for order in orders),
+        "texts": texts,
+        "drafts": drafts,
+    }
