@@ -1,4 +1,4 @@
-"""Running the application under uvicorn: one process or several, drained on SIGTERM."""
+"""Runs the application under uvicorn: in one process or several, drained on SIGTERM."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _COULD_NOT_START = 3  # uvicorn's exit code
 
 
 class Listening(NamedTuple):
-    """Where a service listens; `inherited` is the socket there, where somebody else opened it and keeps it open."""
+    """Where a service listens. `inherited` is the listening socket if systemd opened it."""
 
     host: str
     port: int
@@ -43,11 +43,11 @@ def serve(
     mailbox: bool = False,
     on_start: Callable[[], None] | None = None,
 ) -> None:
-    """Serves until SIGTERM or SIGINT, then finishes what is under way.
+    """Serves until SIGTERM or SIGINT, then finishes the requests under way.
 
-    What connects to an inherited socket after that waits for the next process. Several processes make the application each for itself from the environment (`largesse.main:create_app`). With
-    `metrics_port` each process serves its metrics: one of them there, the others on the ports that follow. Raises OperatorError
-    when nobody can listen there, or one of several processes cannot start.
+    Later connections to an inherited socket wait for the next process. Each of several processes makes its own application from the
+    environment (`largesse.main:create_app`). With `metrics_port` each process serves its metrics: the first on that port, the others on
+    the ports that follow. Raises OperatorError if a port cannot be listened on, or one of several processes cannot start.
     """
     host, port, inherited = listening
     if inherited is None:
@@ -67,7 +67,7 @@ def serve(
         serve_metrics([metrics_port])
     app = build_app(settings, with_worker=with_worker, mailbox=mailbox, listens_on=host)
     server = _Server(uvicorn.Config(app, **options), on_start)
-    # uvicorn takes these signals over while it runs, and when all is finished raises them again: here, for nothing more.
+    # uvicorn handles these signals while it runs, and raises them again at the end: here they do nothing more.
     for ending in (signal.SIGTERM, signal.SIGINT):
         signal.signal(ending, server.end)
     server.run([inherited] if inherited is not None else None)
@@ -76,16 +76,16 @@ def serve(
 
 
 def _serve_in_processes(processes: int, options: dict[str, Any], inherited: socket.socket | None) -> None:
-    """Serves in `processes` of their own until a signal ends them. Raises OperatorError when one of them could not start."""
+    """Serves in several processes until a signal ends them. Raises OperatorError if one of them could not start."""
     config = uvicorn.Config("largesse.main:create_app", factory=True, workers=processes, **options)
     parent = Multiprocess(config, [inherited or config.bind_socket()])
-    parent.run()  # ends all of them when one cannot start, and says so nowhere but in the log
+    parent.run()  # ends all if one cannot start, and says so only in the log
     if any(child.exitcode == _COULD_NOT_START for child in parent.processes):
         raise OperatorError("a serving process could not start, so all were ended; the log says why (not_started)")
 
 
 def server_options(host: str, port: int, limit: int = MAX_CONNECTIONS) -> dict[str, Any]:
-    """How uvicorn is set, whatever it serves; `limit` bounds the connections of a process."""
+    """Returns the options of uvicorn. `limit` bounds the connections of a process."""
     return {
         "host": host,
         "port": port,
@@ -111,40 +111,38 @@ class _Server(uvicorn.Server):
             self._on_start()
 
     def end(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002 - as signal.signal calls it
-        """Ends the serving once what is under way is finished, as soon as that begins."""
+        """Stops serving after the requests under way. Handles a signal before uvicorn does."""
         self.should_exit = True
 
 
 def inherited_socket(environ: MutableMapping[str, str]) -> socket.socket | None:
-    """Returns the listening socket that systemd handed over, as sd_listen_fds(3) says; None where it handed over none.
+    """Returns the listening socket that systemd handed over, as sd_listen_fds(3) says; None without one.
 
-    The variables that say so are removed: they are not for the processes started from here. Raises OperatorError.
+    Removes the variables that name it, so that child processes do not see them. Raises OperatorError for an unusable socket.
     """
-    said = {name: environ.pop(name, "") for name in ("LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES")}
-    if said["LISTEN_PID"] != str(os.getpid()) or said["LISTEN_FDS"] in {"", "0"}:
+    given = {name: environ.pop(name, "") for name in ("LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES")}
+    if given["LISTEN_PID"] != str(os.getpid()) or given["LISTEN_FDS"] in {"", "0"}:
         return None
-    if said["LISTEN_FDS"] != "1":
-        raise OperatorError(f"systemd handed over {said['LISTEN_FDS']} sockets (LISTEN_FDS): give the unit one")
+    if given["LISTEN_FDS"] != "1":
+        raise OperatorError(f"systemd handed over {given['LISTEN_FDS']} sockets (LISTEN_FDS): give the unit one")
     try:
         inherited = socket.socket(fileno=_FIRST_FD)
-        inherited.set_inheritable(False)  # the embedded database server must not keep it
+        inherited.set_inheritable(False)  # the embedded database server must not inherit it
         listens = inherited.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)
     except OSError as error:
         raise OperatorError(f"systemd handed over no socket (LISTEN_FDS): {error.strerror}") from None
     if not listens or inherited.family not in {socket.AF_INET, socket.AF_INET6}:
-        raise OperatorError(
-            "systemd handed over a socket that does not listen on TCP: see ListenStream=, and Accept=no"
-        )
+        raise OperatorError("systemd handed over a socket that does not listen on TCP: see ListenStream=, and Accept=no")
     return inherited
 
 
 def require_free(host: str, port: int) -> None:
-    """Raises OperatorError when nobody can listen there, before anything else has started."""
+    """Raises OperatorError if the port cannot be listened on, before anything else starts."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((host, port))
         except (OSError, OverflowError) as error:
-            said = getattr(error, "strerror", "no such port")
-            raise OperatorError(f"cannot listen on {host}:{port}: {said}") from None
+            reason = getattr(error, "strerror", "no such port")
+            raise OperatorError(f"cannot listen on {host}:{port}: {reason}") from None

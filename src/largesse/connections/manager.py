@@ -1,7 +1,7 @@
-"""The manager of a process's connections: ends those that wait too long, and makes room at the limit.
+"""Manages the connections of a process: ends those that wait too long, and makes room at the limit.
 
-There is no timer for each request. A connection stands in the list of what it waits for, the longest waiting first, and
-once a second the heads of the lists are looked at.
+Requests have no timers. A connection is in the list of what it waits for, the longest waiting first, and once a second the manager checks
+the first entries of each list.
 """
 
 from __future__ import annotations
@@ -22,26 +22,26 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 HEAD_S = 10.0
-# Longer than proxies keep idle connections to us, so that they are the ones to close.
+# Longer than proxies keep idle connections, so that the proxy closes them.
 IDLE_S = 75.0
-# How long an answer may wait for a client that reads nothing of it.
+# How long an answer may wait for a client that reads nothing.
 UNREAD_S = 30.0
-# How long the service, when it stops, waits for the next request of a connection that has none: one may be on its way.
+# How long the service waits, when it stops, for a request that may be on its way.
 QUIET_S = 1.0
-# A head of this age gives way to a new connection when there is no room: hardly an honest one takes so long.
+# At the limit, a request head of this age gives way to a new connection. Few honest ones take so long.
 _YIELDS_AFTER_S = 2.0
-# So many idle ones are asked for one whose client has read all it was answered.
-_ASKED = 100
+# How many idle connections are checked for one whose client has read its whole answer.
+_CHECKED = 100
 _LOG_EVERY_S = 10.0
 
 _log = structlog.get_logger(__name__)
 
 
 class ConnectionManager:
-    """Makes the connections of one server (uvicorn calls it as its protocol class) and watches over them.
+    """Makes and watches the connections of one server. uvicorn calls it as its protocol class.
 
-    At `limit` connections a new one takes the place of the one that has owed the head of its request for longest (and for
-    two seconds at least), else of the one that has been idle for longest; where all are at work it is answered 503.
+    At `limit` connections a new one replaces the one that has owed the head of its request for longest (at least two seconds),
+    otherwise the one that has been idle for longest. If all are at work, the new one is answered 503.
     """
 
     def __init__(
@@ -59,31 +59,31 @@ class ConnectionManager:
         self._idle_s = idle_s
         self._unread_s = unread_s
         self._quiet_s = quiet_s
-        self.is_draining = False  # the service stops: each answer is the last of its connection
+        self.is_draining = False  # the service stops: each connection ends with its next answer
         self._sweep_every_s = sweep_every_s
         self._too_late = SlowRequest(f"The head of the request did not arrive within {head_s:g} seconds.")
         self._loop: asyncio.AbstractEventLoop | None = None
         self._next_sweep: asyncio.TimerHandle | None = None
         self._open = 0
-        # Since when (loop time), the longest first. Between two requests:
+        # Loop time since when, the longest first. Between two requests:
         self.idle: dict[Connection, float] = {}
-        # Since the connection came, the head of a request began, or a request was answered whose body is not whole yet:
+        # Since the connection began, a request head began, or a request was answered before its body was whole:
         self._heads: dict[Connection, float] = {}
-        # Answers that the client does not read: how many bytes waited, and since when it took none of them.
+        # Answers that the client does not read: the bytes that wait, and since when it has read none.
         self._unread: dict[Connection, tuple[int, float]] = {}
         self._refused = 0
         self._gave_way = 0
         self._log_after_s = 0.0
 
     def __call__(self, **uvicorns: Any) -> Connection:
-        """A connection, as uvicorn makes them."""
+        """Returns a new connection. uvicorn calls this."""
         if self._loop is None:
             self._loop = asyncio.get_running_loop()
             metrics.LIMIT.set(self._limit)
         return Connection(self, **uvicorns)
 
     def drain(self) -> None:
-        """Has each connection end with its next answer, and those without a request once they were quiet for a second."""
+        """Ends each connection with its next answer, and those without a request after one quiet second."""
         if not self.is_draining:
             self.is_draining = True
             assert self._loop is not None, "there is a connection"
@@ -93,14 +93,14 @@ class ConnectionManager:
         for connection in [*self.idle, *(one for one in self._heads if one.said_nothing)]:
             connection.end()
 
-    # What connections tell
+    # Calls from connections
 
     def enter(self, connection: Connection) -> None:
-        """A new connection: it is given room, or refused."""
+        """Admits a new connection or refuses it."""
         self._open += 1
         metrics.OPEN.inc()
         if self._next_sweep is None:
-            self._later()
+            self._schedule_sweep()
         if self._open > self._limit and not self._make_room():
             self._refused += 1
             metrics.REFUSED.inc()
@@ -108,37 +108,35 @@ class ConnectionManager:
         else:
             self._heads[connection] = self._now_s
         if self._open > self._limit:
-            self._tell()
+            self._log_limit()
 
     def leave(self, connection: Connection) -> None:
-        """A connection has ended."""
+        """Removes a connection that ended."""
         self._open -= 1
         metrics.OPEN.dec()
         for waiting in (self.idle, self._heads, self._unread):
             waiting.pop(connection, None)
 
     def rest(self, connection: Connection) -> None:
-        """A request is over and nothing of the next one has come."""
+        """Marks a connection as idle between two requests."""
         self._heads.pop(connection, None)
         self.idle[connection] = self._now_s
 
     def await_head(self, connection: Connection) -> None:
-        """The head of a request is owed, or the rest of a body that nobody waits for."""
+        """Starts the time for the head of a request, or for the rest of a body that nothing waits for."""
         self._heads.setdefault(connection, self._now_s)
 
     def has_head(self, connection: Connection) -> None:
-        """The head of a request is whole."""
+        """Ends the time for the head of a request."""
         self._heads.pop(connection, None)
 
     def await_reading(self, connection: Connection) -> None:
-        """An answer waits in our memory, since the client does not read it as fast as it is written."""
+        """Starts the time for a client that does not read its answer as fast as it is written."""
         self._unread[connection] = (connection.unread_bytes, self._now_s)
 
     def was_read(self, connection: Connection) -> None:
-        """The client has taken most of what waited."""
+        """Ends the time for a client that has read most of its answer."""
         self._unread.pop(connection, None)
-
-    # What the manager does
 
     @property
     def _now_s(self) -> float:
@@ -146,22 +144,22 @@ class ConnectionManager:
         return self._loop.time()
 
     def _make_room(self) -> bool:
-        """Ends the connection that can best be spared; False when none can."""
-        spared = next(_waiting_since(self._heads, self._now_s - _YIELDS_AFTER_S), None)
-        if spared is None:
-            spared = next((one for one in islice(self.idle, _ASKED) if not one.unread_bytes), None)
-        if spared is None:
-            spared = next(iter(self.idle), None)
-        if spared is None:
+        """Ends the connection that is needed least. Returns False if none can end."""
+        ended = next(_waiting_since(self._heads, self._now_s - _YIELDS_AFTER_S), None)
+        if ended is None:
+            ended = next((one for one in islice(self.idle, _CHECKED) if not one.unread_bytes), None)
+        if ended is None:
+            ended = next(iter(self.idle), None)
+        if ended is None:
             return False
-        self.idle.pop(spared, None)
-        self._heads.pop(spared, None)
-        spared.give_way()
+        self.idle.pop(ended, None)
+        self._heads.pop(ended, None)
+        ended.give_way()
         metrics.ROOM.inc()
         self._gave_way += 1
         return True
 
-    def _later(self) -> None:
+    def _schedule_sweep(self) -> None:
         assert self._loop is not None, "there is a connection"
         self._next_sweep = self._loop.call_later(self._sweep_every_s, self._sweep)
 
@@ -186,12 +184,12 @@ class ConnectionManager:
             elif since_s < now_s - self._unread_s:
                 metrics.UNREAD.inc()
                 connection.abort()
-        self._tell()
+        self._log_limit()
         if self._open:
-            self._later()
+            self._schedule_sweep()
 
-    def _tell(self) -> None:
-        """Logs what the limit did, at once and then at most every ten seconds."""
+    def _log_limit(self) -> None:
+        """Logs what the limit did: at once, then at most every ten seconds."""
         if not (self._refused or self._gave_way) or self._now_s < self._log_after_s:
             return
         _log.warning(
@@ -207,7 +205,7 @@ class ConnectionManager:
 
 
 def _waiting_since(waiting: Mapping[Connection, float], before_s: float) -> Iterator[Connection]:
-    """Those that have waited since before then, the longest first."""
+    """Yields the connections that have waited since before then, the longest first."""
     for connection, since_s in waiting.items():
         if since_s > before_s:
             return

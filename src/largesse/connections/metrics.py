@@ -1,15 +1,15 @@
-"""What is counted of connections. Nothing here is done for each request."""
+"""Metrics of connections. None is updated for each request."""
 
 from __future__ import annotations
 
 from prometheus_client import Counter, Gauge
 
 OPEN = Gauge("largesse_connections_open", "Connections of callers that are open now.")
-LIMIT = Gauge("largesse_connections_limit", "How many connections this process holds at most.")
+LIMIT = Gauge("largesse_connections_limit", "How many connections this process may hold at most.")
 REFUSED = Counter(
-    "largesse_connections_refused", "Connections answered 503 at once, since the process held as many as it may."
+    "largesse_connections_refused", "Connections answered 503 at once, because the process held as many as it may."
 )
-CLOSED = Counter("largesse_connections_closed", "Connections the service closed, by why.", ["reason"])
+CLOSED = Counter("largesse_connections_closed", "Connections the service closed, by reason.", ["reason"])
 
 IDLE = CLOSED.labels("idle")
 LATE = CLOSED.labels("late")

@@ -1,8 +1,8 @@
-"""One connection: uvicorn's HTTP/1.1 on httptools, held to what a request may be.
+"""One connection: uvicorn's HTTP/1.1 on httptools, with limits on requests.
 
-- What comes after a body is no header: trailers are dropped, so that none passes for a key or a proxy's word.
-- A head, and what a body is wrapped in, have a size; the manager sees to the time they take.
-- What cannot be read as HTTP is answered with a problem, and after the answers that are owed.
+- Trailers after a body are dropped, so that none passes for an API key or a header of a proxy.
+- The head of a request, and a body with its chunks, have a largest size. The manager limits their time.
+- Invalid HTTP is answered with a problem, after the answers to earlier requests.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from largesse.web.kit.requests import NAME as EXCHANGE
 if TYPE_CHECKING:
     from largesse.connections.manager import ConnectionManager
 
-# More than headers that are answered in full detail may have, for the request line and what stands between them.
+# More than headers may have, to leave room for the request line and separators.
 _MAX_HEAD_BYTES = 2 * MAX_HEADER_BYTES
-# With the sizes of its chunks and the trailers.
+# A body with the sizes of its chunks and its trailers.
 _MAX_WRAPPED_BODY_BYTES = 4 * MAX_BODY_BYTES
 
 
@@ -40,9 +40,9 @@ class _Reads(enum.Enum):
 
 
 class _Joined:
-    """What an answer is written to: its head waits for the first of its body, and both leave in one system call.
+    """Writes an answer: the head waits for the first part of the body, and both leave in one system call.
 
-    ASGI wants it so, too: an answer does not begin before there is something of its body.
+    ASGI requires it too: an answer does not begin before there is a part of its body.
     """
 
     __slots__ = ("_head", "_transport")
@@ -74,23 +74,23 @@ class Connection(HttpToolsProtocol):
         super().__init__(**uvicorns)
         self._manager = manager
         self._reads = _Reads.NOTHING
-        self._bytes = 0  # of the request that is being read, as they came, but for those that came with its first
-        self._is_broken = False  # nothing more is read
+        self._bytes = 0  # received for the current request, without those that came with its first byte
+        self._is_broken = False  # reads nothing more
 
     @property
     def unread_bytes(self) -> int:
-        """What was answered and waits for the client to read it."""
+        """The bytes of answers that the client has not read."""
         return self.transport.get_write_buffer_size()
 
     @property
     def said_nothing(self) -> bool:
-        """Whether nothing of a request has come since the last one."""
+        """Whether no part of a request has come since the last one."""
         return self._reads is _Reads.NOTHING
 
-    # What the manager asks for
+    # Calls from the manager
 
     def end(self) -> None:
-        """Closes once what was answered has been read."""
+        """Closes after the client has read its answers."""
         self.transport.close()
         if self.unread_bytes:
             self._manager.await_reading(self)
@@ -100,36 +100,36 @@ class Connection(HttpToolsProtocol):
         self.transport.abort()
 
     def give_way(self) -> None:
-        """Closes so that its place is free, whatever the client has still to read."""
+        """Closes so that its place is free at once, whatever the client has not read."""
         if self.unread_bytes:
             self.transport.abort()
         else:
             self.transport.close()
 
     def refuse(self, problem: Problem, *, at_once: bool = False) -> None:
-        """Reads no more, answers `problem` where that is still possible, and closes.
+        """Stops reading, answers `problem` if that is still possible, and closes.
 
-        Answers that are owed to earlier requests go first, and then there is none to this one. `at_once` does not wait
-        until the client has seen the answer.
+        If earlier requests have no answer yet, they get theirs, and this one gets none. `at_once` does not wait until the
+        client has read the answer.
         """
         if self._is_broken or self.transport.is_closing():
             self.end()
             return
         self._is_broken = True
         if self._is_answered():
-            # A request that had its answer gets no second one.
+            # A request that was answered gets no second answer.
             self._part(None if self._reads is _Reads.BODY else problem, at_once=at_once)
         elif self._reads is not _Reads.BODY:
             self.cycle.keep_alive = False
         elif self.pipeline:
-            self.pipeline.popleft()  # the request whose body it is; those before it are answered
+            self.pipeline.popleft()  # the request of this body; those before it are answered
         else:
             self.cycle.disconnected = True
             self.cycle.message_event.set()
             self._part(None if self.cycle.response_started else problem)
 
     def _part(self, problem: Problem | None, *, at_once: bool = False) -> None:
-        """Ends with `problem`, or without a word."""
+        """Ends with `problem`, or without an answer."""
         if problem is None:
             self.end()
             return
@@ -137,13 +137,13 @@ class Connection(HttpToolsProtocol):
         if at_once:
             self.end()
             return
-        # Closed with bytes unread, the socket would be reset, and the answer might never be seen.
+        # Closing with unread bytes resets the socket, and the client might never see the answer.
         self.transport.write_eof()
         self._manager.await_head(self)
 
     def _is_answered(self) -> bool:
-        """Whether every request that came whole, or had its head read, has had its answer."""
-        return bool(getattr(self.cycle, "response_complete", True))  # before the first there is none
+        """Whether every request whose head was read has been answered."""
+        return bool(getattr(self.cycle, "response_complete", True))  # None before the first request
 
     def _write(self, problem: Problem) -> None:
         reply = problem_reply(problem)
@@ -156,7 +156,7 @@ class Connection(HttpToolsProtocol):
         self.transport.write(STATUS_LINE[reply.status] + lines_of(headers) + b"\r\n" + reply.body)
 
     def _answer(self, cycle: RequestResponseCycle, status: int, lines: bytes, body: bytes) -> bool:
-        """Writes a whole answer, as an Exchange has it; False where the connection is to end with it, or its client is slow or gone."""
+        """Writes a whole answer for an Exchange. Returns False if the connection must end with it, or the client is slow or gone."""
         if not cycle.keep_alive or cycle.disconnected or cycle.response_started or self.flow.write_paused:
             return False
         cycle.response_started = cycle.response_complete = True
@@ -167,27 +167,27 @@ class Connection(HttpToolsProtocol):
         cycle.on_response()
         return True
 
-    # What the transport tells
+    # Calls from the transport
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Has the manager watch it from its first moment on."""
+        """Enters the connection with the manager."""
         super().connection_made(transport)
         self._manager.enter(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Ends the request under way, and the manager's watch."""
+        """Ends the request under way, and leaves the manager."""
         super().connection_lost(exc)
         self._manager.leave(self)
 
     def data_received(self, data: bytes) -> None:
-        """Feeds the parser; refuses what is no HTTP, and heads and bodies of more bytes than are read."""
+        """Feeds the parser. Refuses invalid HTTP, and heads and bodies that are too large."""
         if self._is_broken:
             return
         scope = self.scope
         try:
             self.parser.feed_data(data)
         except httptools.HttpParserUpgrade:
-            pass  # answered as if it had not been asked for
+            pass  # answered like a request without an upgrade
         except httptools.HttpParserError as error:
             metrics.MALFORMED.inc()
             refusal = error.__context__
@@ -205,43 +205,43 @@ class Connection(HttpToolsProtocol):
             self.refuse(TooLarge(f"The body with its chunks has more than {_MAX_WRAPPED_BODY_BYTES} bytes."))
 
     def pause_writing(self) -> None:
-        """The client reads too slowly: the manager gives it until its time is up."""
+        """Starts the manager's time limit for a client that reads too slowly."""
         super().pause_writing()
         self._manager.await_reading(self)
 
     def resume_writing(self) -> None:
-        """The client has read: its time begins anew."""
+        """Ends the time limit, as the client has read."""
         super().resume_writing()
         if not self.transport.is_closing():
             self._manager.was_read(self)
 
-    # What the parser tells
+    # Calls from the parser
 
     def on_message_begin(self) -> None:
-        """The head of a request begins; until it is whole, the connection is not idle."""
+        """Begins the head of a request. The connection is no longer idle."""
         self._manager.idle.pop(self, None)
         self._reads = _Reads.HEAD
         super().on_message_begin()
 
     def on_headers_complete(self) -> None:
-        """The head is whole: the request begins, its answer written in as few pieces as there can be.
+        """Begins the request, whose answer is written in as few pieces as possible.
 
-        Raises InvalidRequest for more than one Host header (RFC 9112, 3.2): two programs might each take another one.
+        Raises InvalidRequest for more than one Host header (RFC 9112, 3.2): two programs might each use a different one.
         """
         if [name for name, _ in self.headers].count(b"host") > 1:
             raise InvalidRequest("The request has more than one `Host` header.")
         self._manager.has_head(self)
         super().on_headers_complete()
         self._reads = _Reads.BODY
-        # The request keeps its list; what the parser calls headers from here on are trailers.
+        # The request has its list of headers. What the parser calls headers from now on are trailers.
         self.headers = []
         if self._manager.is_draining:
             self.cycle.keep_alive = False
-        if self.scope["method"] != "HEAD":  # whose answer has no body
+        if self.scope["method"] != "HEAD":  # the answer to HEAD has no body
             self.cycle.transport = _Joined(self.transport)  # type: ignore[assignment]
 
     def on_message_complete(self) -> None:
-        """The request is whole. Where it had its answer before, the connection rests."""
+        """Ends the request. If it was answered already, the connection is idle."""
         self._reads = _Reads.NOTHING
         super().on_message_complete()
         cycle = self.cycle
@@ -250,10 +250,10 @@ class Connection(HttpToolsProtocol):
         elif not self.transport.is_closing():
             self._manager.rest(self)
 
-    # What the request under way tells
+    # Calls from the request
 
     def on_response_complete(self) -> None:
-        """The answer is written: goes on with the next request of the pipeline, rests, or closes."""
+        """Continues after an answer with the next request of the pipeline, or as an idle connection, or closes."""
         self.server_state.total_requests += 1
         if self.transport.is_closing():
             if self.unread_bytes:
@@ -270,10 +270,10 @@ class Connection(HttpToolsProtocol):
             self._manager.await_head(self)
 
     def shutdown(self) -> None:
-        """Ends with the request that is under way, or may be, as the server asks for when it stops.
+        """Ends after the request under way. The server calls this when it stops.
 
-        uvicorn would close at once where it has read no request. One may have been sent all the same, and its caller would see
-        the connection break.
+        uvicorn closes at once if it has read no request. A request may be on its way all the same, and its caller would see the
+        connection break.
         """
         self._manager.drain()
         if not self._is_answered():

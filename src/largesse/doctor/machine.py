@@ -18,7 +18,7 @@ from aiosmtplib.errors import SMTPAuthenticationError, SMTPException, SMTPTimeou
 
 from largesse.base.errors import OperatorError
 from largesse.base.settings import Settings
-from largesse.connections.limit import files_wanted
+from largesse.connections.limit import files_needed
 from largesse.db.pool import Connection
 from largesse.doctor.checks import CheckResult, error, ok, warning
 from largesse.encryption.master_keys import KeyRecord, is_sealed, list_master_keys, prove_master_key
@@ -48,7 +48,7 @@ def check_data_dir(settings: Settings) -> list[CheckResult]:
 def check_open_files(settings: Settings) -> list[CheckResult]:
     """Whether this process, and so one that is started alike, may open as many files as the busiest one wants."""
     name = "RLIMIT_NOFILE"
-    wanted = files_wanted(settings.max_connections, other_files=OPEN_FILES)
+    wanted = files_needed(settings.max_connections, other_files=OPEN_FILES)
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     if hard == resource.RLIM_INFINITY or hard >= wanted:
         return [ok(name, f"A process may open the {wanted:,} files that serving and working take at most.")]
