@@ -132,7 +132,9 @@ def inherited_socket(environ: MutableMapping[str, str]) -> socket.socket | None:
     except OSError as error:
         raise OperatorError(f"systemd handed over no socket (LISTEN_FDS): {error.strerror}") from None
     if not listens or inherited.family not in {socket.AF_INET, socket.AF_INET6}:
-        raise OperatorError("systemd handed over a socket that does not listen on TCP: see ListenStream=, and Accept=no")
+        raise OperatorError(
+            "systemd handed over a socket that does not listen on TCP: see ListenStream=, and Accept=no"
+        )
     return inherited
 
 

@@ -1,10 +1,10 @@
-"""The ASGI application: finds the operation, checks the key, and has the answer sent."""
+"""The ASGI application: finds the operation, checks the key, and sends the answer."""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 
 import msgspec
@@ -29,11 +29,10 @@ from largesse.web.kit.replies import Reply, send_reply
 from largesse.web.kit.requests import Message, Receive, Scope, Send, client_address, exchange_of
 from largesse.web.kit.services import Services
 
-_Found = tuple[dict[str, Operation], dict[str, str]]  # the operations of a path by method, and its parameters
+_Found = tuple[dict[str, Operation], dict[str, str]]  # operations of a path by method, and parameters of the path
 
-_NOT_OPERATIONS = ("claim", "page", "none")  # what else is counted: pages, and methods that an address does not have
-
-_REFUSED = 400  # statuses from there on
+_NOT_OPERATIONS = ("claim", "page", "none")  # counted too: pages, and methods that an address does not have
+_REFUSED = 400  # the lowest status of a refusal
 
 _log = structlog.get_logger(__name__)
 
@@ -49,9 +48,9 @@ class Application:
         pages: Callable[[Services], Sequence[BaseRoute]],
         rate_limit: int = 0,
     ) -> None:
-        """`lifespan` opens what is worked with, from which `pages` makes the routes beside the operations.
+        """`lifespan` opens the services, from which `pages` makes the routes beside the operations.
 
-        A key may send `rate_limit` requests a minute; 0: as many as it likes.
+        A key may send `rate_limit` requests a minute; 0 means no limit.
         """
         REQUESTS.expect([*(operation.name for operation in operations), *_NOT_OPERATIONS])
         self._lifespan = lifespan
@@ -75,12 +74,12 @@ class Application:
 
     @property
     def services(self) -> Services:
-        """What the application works with, from start to stop."""
+        """The services, from start to stop."""
         assert self._services is not None, "the application has not started"
         return self._services
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """One ASGI connection: a request, or the server's start and stop; web sockets are closed unheard."""
+        """Handles a request, or the server's start and stop. Closes web sockets."""
         if scope["type"] == "http":
             await self._serve(scope, receive, send)
         elif scope["type"] == "lifespan":
@@ -97,7 +96,7 @@ class Application:
                 await send({"type": "lifespan.startup.complete"})
                 await receive()
         except OperatorError as error:
-            # Something an operator must put right, or a database that went away since the command looked: no trace helps.
+            # An operator must correct it, or the database went away since the command checked: a trace does not help.
             _log.error("not_started", reason=str(error))
             await send({"type": "lifespan.startup.failed"})
             return
@@ -125,7 +124,7 @@ class Application:
                 operation = _choose(methods, scope["method"])
                 name = operation.name
                 reply = await self._answer(operation, path, scope, headers, receive, request_id, ignored)
-            except Exception as error:  # noqa: BLE001 - each has its answer
+            except Exception as error:  # noqa: BLE001 - each becomes an answer
                 reply = _reply_to(error, scope, found, request_id)
             if ignored:
                 names = header_of_names(ignored)
@@ -140,7 +139,7 @@ class Application:
     async def _show(
         self, scope: Scope, headers: Headers, request_id: bytes, began_s: float, receive: Receive, send: Send
     ) -> int:
-        """Lets the pages answer; returns the status."""
+        """Answers with a page. Returns the status."""
         status = 0
 
         async def send_with_id(message: Message) -> None:
@@ -152,7 +151,7 @@ class Application:
                 message["headers"] = [*message["headers"], (b"x-request-id", request_id)]
             await send(message)
 
-        scope["app"] = self  # with it the router raises what it else would answer in plain text
+        scope["app"] = self  # makes the router raise errors instead of answering in plain text
         scope["request_id"] = request_id.decode()
         try:
             check_size(headers)
@@ -186,9 +185,9 @@ class Application:
         request_id: bytes,
         ignored: list[str],
     ) -> Reply:
-        """The checks in the order the contract gives them, then the operation.
+        """Runs the checks in the order of the contract, then the operation.
 
-        Time that the caller takes to send a body is its own. `ignored` gets the names of parameters and members that are none.
+        The time in which the caller sends a body does not count. `ignored` gets the names of unknown parameters and members.
         """
         services = self.services
         wait = services.timeouts.wait()
@@ -200,20 +199,21 @@ class Application:
             query, unknown = read_query(scope["query_string"], operation.query)
             if unknown:
                 ignored += unknown
+
+            def call(body: bytes) -> Awaitable[Reply]:
+                given = Call(caller, path, query, body, request_id, ignored, operation.scope)
+                return operation.handler(services, given)
+
             body = b"" if operation.body is None else None
             if body is None and exchange is not None:
                 body = whole_body(headers, exchange["body"])
             if body is not None:
-                return await operation.handler(
-                    services, Call(caller, path, query, body, request_id, ignored, operation.scope)
-                )
+                return await call(body)
         sender = client_address(scope) if caller is None else caller.principal.customer_id
         with services.body_memory.share(("customer", sender)) as share:
             body = await read_body(headers, receive, share)
             with wait:
-                return await operation.handler(
-                    services, Call(caller, path, query, body, request_id, ignored, operation.scope)
-                )
+                return await call(body)
 
     async def _identify(
         self, authenticator: Authenticator, operation: Operation, scope: Scope, headers: Headers
@@ -236,7 +236,7 @@ def _reply_to(error: Exception, scope: Scope, found: _Found | None, request_id: 
 
 
 def _route_of(scope: Scope, found: _Found | None) -> str:
-    """The template of a request's address, which holds none of what stands in for its parameters."""
+    """Returns the template of a request's address, without the values of its parameters."""
     if found is not None:
         return next(iter(found[0].values())).path
     return getattr(scope.get("route"), "path", "none")
@@ -245,13 +245,9 @@ def _route_of(scope: Scope, found: _Found | None) -> str:
 def _choose(methods: Mapping[str, Operation], method: str) -> Operation:
     operation = methods.get("GET" if method == "HEAD" else method)
     if operation is None:
-        raise _method_not_allowed(method, methods)
+        allow = ", ".join(sorted(methods))
+        raise MethodNotAllowed(f"{method} is not allowed here; {allow} is.", allow=allow)
     return operation
-
-
-def _method_not_allowed(method: str, allowed: Iterable[str]) -> MethodNotAllowed:
-    allow = ", ".join(sorted(allowed))
-    return MethodNotAllowed(f"{method} is not allowed here; {allow} is.", allow=allow)
 
 
 def _router(pages: Sequence[BaseRoute]) -> Router:

@@ -1,4 +1,4 @@
-"""Requests by operation and status, and how long they took."""
+"""Metrics of requests: their count by operation and status, and their duration."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LABELS = [*map(str, _BUCKETS_S), "+Inf"]
 
 
 class _Durations:
-    """How many requests fell between one bound and the next, and what they took together."""
+    """The count of requests between each two bounds, and the sum of their durations."""
 
     __slots__ = ("counts", "sum_s")
 
@@ -27,8 +27,9 @@ class _Durations:
 
 
 class RequestTally(Collector):
-    """Counts requests. In plain numbers, which only the event loop changes: the library's metrics take a lock each time,
-    and with that longer than all the rest that is done to count a request.
+    """Counts requests in plain numbers, which only the event loop changes.
+
+    The library's metrics take a lock each time, which takes longer than everything else done to count a request.
     """
 
     def __init__(self) -> None:
@@ -36,13 +37,13 @@ class RequestTally(Collector):
         self._durations: dict[str, _Durations] = {}
 
     def expect(self, operations: Iterable[str]) -> None:
-        """Counts no failures yet of these: Prometheus sees the first of a series only as a rise from 0."""
+        """Starts the failures of these operations at 0: Prometheus sees the first failure only as a rise from 0."""
         for operation in operations:
             for status in _ALERTING:
                 self._answered[operation, status] += 0
 
     def count(self, operation: str, status: int, took_s: float) -> None:
-        """Counts a request that was answered with `status`; `operation` is one of a few names, none a caller chose."""
+        """Counts a request that was answered with `status`. `operation` is never a text that a caller chose."""
         self._answered[operation, status] += 1
         durations = self._durations.get(operation)
         if durations is None:
@@ -51,7 +52,7 @@ class RequestTally(Collector):
         durations.sum_s += took_s
 
     def collect(self) -> Iterator[Metric]:
-        """The metrics `largesse_requests` and `largesse_request_seconds`, of all requests since the start."""
+        """Yields the metrics `largesse_requests` and `largesse_request_seconds` since the start."""
         answered = CounterMetricFamily(
             "largesse_requests", "Requests by operation and status.", labels=["operation", "status"]
         )

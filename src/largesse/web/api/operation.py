@@ -1,4 +1,4 @@
-"""One operation of the API: declared once, and from that both served and documented."""
+"""An operation of the API, declared once: it is served and documented from its declaration."""
 
 from __future__ import annotations
 
@@ -51,15 +51,15 @@ _PARAMETER = re.compile(r"\{(\w+)\}")
 
 
 class Call(msgspec.Struct, frozen=True):
-    """One request to an operation."""
+    """A request to an operation."""
 
     caller: Caller | None
     path: dict[str, str]
     query: Any
     body: bytes
     request_id: bytes
-    ignored: list[str]  # names of parameters and members that there are none of, for the answer to name
-    scope: str | None = None  # that the operation takes
+    ignored: list[str]  # names of unknown parameters and members, which the answer lists
+    scope: str | None = None  # that the operation requires of the key
 
     def read(self, wanted: type[Decoded]) -> Decoded:
         """Returns the body as `wanted`, and notes the members that it does not have. Raises InvalidRequest."""
@@ -67,18 +67,18 @@ class Call(msgspec.Struct, frozen=True):
 
     @property
     def principal(self) -> Principal:
-        """For whom the caller acts; operations that take no key must not ask."""
+        """The principal for whom the caller acts. Only for operations that need a key."""
         assert self.caller is not None, "the operation needs a key"
         return self.caller.principal
 
     @property
     def address(self) -> str | None:
-        """The network address it came from, as far as that is known."""
+        """The network address of the caller; None if unknown."""
         assert self.caller is not None, "the operation needs a key"
         return self.caller.address
 
     def acting(self, services: Services) -> Acting:
-        """The caller, for what is kept in the audit log."""
+        """Returns the caller for the audit log."""
         principal = self.principal
         assert principal.key_id is not None, "operations are called with keys"
         name = principal.service_account_name
@@ -108,14 +108,14 @@ class Call(msgspec.Struct, frozen=True):
         )
 
     def id(self, name: str = "id", *, highest: int = INT32) -> int:
-        """An id of the path; what is none from 1 to `highest` names nothing, which is NotFound."""
+        """Returns an id in the path. Raises NotFound for anything but a number from 1 to `highest`."""
         text = self.path[name]
         if not (text.isascii() and text.isdigit() and len(text) <= len(str(highest)) and 0 < int(text) <= highest):
             raise NotFound(f"There is nothing under {text!r}.")
         return int(text)
 
     def uuid(self, name: str = "id") -> UUID:
-        """A UUID of the path; what is none names nothing, which is NotFound."""
+        """Returns a UUID in the path. Raises NotFound for anything else."""
         try:
             return UUID(self.path[name])
         except ValueError:
@@ -123,17 +123,16 @@ class Call(msgspec.Struct, frozen=True):
 
     @property
     def now(self) -> datetime:
-        """The database's clock when the key was looked up."""
+        """The time of the database when the key was looked up."""
         assert self.caller is not None, "the operation needs a key"
         return self.caller.now
 
     @asynccontextmanager
     async def writing(self, services: Services) -> AsyncIterator[Connection]:
-        """A transaction for what the call writes, in which its key has been looked at again and can be neither deleted nor narrowed.
+        """Begins a transaction that re-checks the key and holds it: until it ends, the key can be neither deleted nor narrowed.
 
-        Every operation that writes does so in one, but for orders: the placer looks at their keys itself. It may have to wait
-        for what somebody else has locked, with a connection in hand, hence in turns. Raises what `hold_key` does,
-        or Unavailable when too many wait.
+        Every operation that writes uses one, except orders, whose keys the placer checks. It may wait for locks with a connection
+        in hand, so customers take turns. Raises what `hold_key` raises, and Unavailable if too many wait.
         """
         async with (
             services.writing_turns.turn(self.principal.customer_id),
@@ -144,7 +143,7 @@ class Call(msgspec.Struct, frozen=True):
             yield connection
 
     async def snapshot(self, services: Services) -> Snapshot:
-        """The catalogue as it is now, no older than when the key was looked up."""
+        """Returns the catalogue, no older than when the key was looked up."""
         assert self.caller is not None, "the operation needs a key"
         return await services.catalogue.at(self.caller.catalogue_version)
 
@@ -160,10 +159,10 @@ class NoQuery(msgspec.Struct, frozen=True):
 class Operation:
     """How an operation is called, answered and described.
 
-    `path_types` gives the JSON schema of each path parameter; `shape` is the type of a successful body, None when
-    it has none; `example` shows one. `also` holds further statuses that answer in the same shape, each with an
-    example. `problems` are those beyond what every operation can answer. A key whose service account is switched off is
-    let in only where `needs_active` is false, and one that is narrowed only where it has the `scope`, None for any.
+    `path_types` has the JSON schema of each path parameter. `shape` is the type of a successful body, None without one;
+    `example` shows one. `also` has further statuses with the same shape, each with an example. `problems` are those beyond
+    the ones that every operation can answer. A key of an inactive service account is admitted only if `needs_active` is
+    false, and a narrowed key only if it has the `scope`; None admits any.
     """
 
     method: str
@@ -188,7 +187,7 @@ class Operation:
 
     @property
     def all_problems(self) -> tuple[ProblemType, ...]:
-        """Every kind of problem this operation can answer, by status."""
+        """Every problem that this operation can answer, by status."""
         common: list[type[Problem]] = [HeadersTooLarge, InvalidRequest, InternalError, Unavailable]
         if self.needs_key:
             common += [Unauthorized, NetworkNotAllowed, PlanRequired, TooManyRequests]
@@ -201,7 +200,7 @@ class Operation:
 
     @property
     def pattern(self) -> re.Pattern[str] | None:
-        """What its path looks like, None when it has no parameters."""
+        """The pattern of its path; None for a path without parameters."""
         if "{" not in self.path:
             return None
         return re.compile(_PARAMETER.sub(r"(?P<\1>[^/]+)", self.path))

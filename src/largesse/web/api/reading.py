@@ -1,7 +1,4 @@
-"""Paging by offset and limit.
-
-Reading what an operation is called with: the key, and the query within its limits.
-"""
+"""Reads the key and the query of a request, and the paging of lists."""
 
 from __future__ import annotations
 
@@ -20,22 +17,22 @@ from largesse.web.kit.headers import Headers
 
 
 class Paging(msgspec.Struct, frozen=True):
-    """Which part of a list: `limit` items after the first `offset`."""
+    """A part of a list: `limit` items after the first `offset`."""
 
     offset: Annotated[int, Meta(ge=0, le=2_147_483_647, description="Items to skip")] = 0
     limit: Annotated[int, Meta(ge=1, le=200, description="Items to return at most")] = 100
 
 
 _MAX_QUERY_PARAMETERS = 50
-_KEPT_QUERIES = 1_000
-_KEPT_QUERY_BYTES = 200
-_NAMED = 10  # of what was ignored
+_CACHED_QUERIES = 1_000
+_CACHED_QUERY_BYTES = 200
+_NAMED = 10  # ignored names in the header
 _LONGEST_NAME = 64
 _HALF = re.compile("%.?$")
 
 
 def read_secret(headers: Headers) -> str:
-    """The key's secret from the one header it came in. Raises InvalidRequest for two, Unauthorized for none."""
+    """Returns the secret of the key from its header. Raises InvalidRequest for two headers, Unauthorized for none."""
     if headers.repeated:
         raise InvalidRequest(f"The header {headers.repeated[0]} must be sent once.")
     if headers.authorization is not None and headers.api_key is not None:
@@ -50,30 +47,30 @@ def read_secret(headers: Headers) -> str:
     return secret.strip()
 
 
-def read_query(raw: bytes, wanted: type[Any]) -> tuple[Any, Sequence[str]]:
-    """The parameters of a query string as `wanted`, and the names of those that it does not have. Raises InvalidRequest."""
-    read = _read_query_once if len(raw) <= _KEPT_QUERY_BYTES else _read_query_anew
-    return read(raw, wanted)
+def read_query(raw: bytes, shape: type[Any]) -> tuple[Any, Sequence[str]]:
+    """Returns the parameters of a query string as `shape`, and the names of unknown ones. Raises InvalidRequest."""
+    read = _read_query_once if len(raw) <= _CACHED_QUERY_BYTES else _read_query_anew
+    return read(raw, shape)
 
 
-def _read_query_anew(raw: bytes, wanted: type[Any]) -> tuple[Any, Sequence[str]]:
+def _read_query_anew(raw: bytes, shape: type[Any]) -> tuple[Any, Sequence[str]]:
     query = _parse_query(raw)
-    return decode_query(query, wanted), unknown_parameters(query, wanted)
+    return decode_query(query, shape), unknown_parameters(query, shape)
 
 
-# Callers ask the same again and again.
+# Callers repeat the same queries.
 _read_query_once = cast(
-    "Callable[[bytes, type[Any]], tuple[Any, Sequence[str]]]", lru_cache(_KEPT_QUERIES)(_read_query_anew)
+    "Callable[[bytes, type[Any]], tuple[Any, Sequence[str]]]", lru_cache(_CACHED_QUERIES)(_read_query_anew)
 )
 
 
 def header_of_names(names: Sequence[str]) -> str:
-    """Names that a caller chose, for a header: what is no letter, digit or one of `._-~[]` is percent-encoded.
+    """Returns names that a caller chose, for a header: all but letters, digits and `._-~[]` is percent-encoded.
 
-    Of long names and of many the rest is left out, which `...` says.
+    Long names and long lists are cut, and end with `...`.
     """
-    told = [quote(name, safe="[]", errors="replace") for name in names[:_NAMED]]
-    cut = [name if len(name) <= _LONGEST_NAME else _HALF.sub("", name[:_LONGEST_NAME]) + "..." for name in told]
+    encoded = [quote(name, safe="[]", errors="replace") for name in names[:_NAMED]]
+    cut = [name if len(name) <= _LONGEST_NAME else _HALF.sub("", name[:_LONGEST_NAME]) + "..." for name in encoded]
     return ", ".join(cut if len(names) <= _NAMED else [*cut, "..."])
 
 

@@ -1,4 +1,4 @@
-"""Delivery addresses: which fields a country has, and what is wrong with what was typed. The rules are Google's data."""
+"""Delivery addresses: the fields of each country, and checks of a typed address. The rules are Google's data."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _FIELD_OF = {
     "Z": "postal_code",
     "X": "sorting_code",
 }
-# What browsers fill in by (HTML, section on autofill).
+# Tokens for autofill (HTML, section on autofill).
 _AUTOCOMPLETE = {
     "name": "name",
     "company_name": "organization",
@@ -36,7 +36,7 @@ LONGEST = 200
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A field of an address form. `kind` says what the country calls it, such as `zip`, `state` or `post_town`."""
+    """A field of an address form. `kind` is the country's name for it, such as `zip`, `state` or `post_town`."""
 
     name: str
     kind: str
@@ -46,25 +46,25 @@ class Field:
 
     @property
     def autocomplete(self) -> str:
-        """The token by which a browser fills the field in; `off` where HTML has none."""
+        """The autofill token of the field; `off` if HTML has none."""
         return _AUTOCOMPLETE.get(self.name, "off")
 
 
 @dataclass(frozen=True, slots=True)
 class CheckedAddress:
-    """A typed address: normal, or what is wrong with it (`required` or `invalid`, by field)."""
+    """A typed address in its normal form, and its errors (`required` or `invalid`, by field)."""
 
     address: Mapping[str, str]
     errors: Mapping[str, str]
 
 
 def address_fields(country: str) -> list[Field]:
-    """The fields of an address in `country` (ISO 3166-1 alpha-2), in the order written there."""
+    """Returns the fields of an address in `country` (ISO 3166-1 alpha-2), in the order used there."""
     rules = get_validation_rules({"country_code": country})
     letters = _PLACEHOLDER.findall(rules.address_format)
     written = [_FIELD_OF[letter] for letter in letters if letter in _FIELD_OF]
     names = [name for name in dict.fromkeys(written) if name in rules.allowed_fields]
-    if "name" in names:  # some countries write it last, but nobody starts a form with a postal code
+    if "name" in names:  # some countries write the name last, but no form starts with a postal code
         names = ["name", *(name for name in names if name != "name")]
     kinds = {
         "country_area": rules.country_area_type,
@@ -87,7 +87,7 @@ def address_fields(country: str) -> list[Field]:
 
 
 def check_address(country: str, typed: Mapping[str, str]) -> CheckedAddress:
-    """What was typed as an address in `country`, whose country is never the typist's to say."""
+    """Checks an address typed for `country`. A country in the form is ignored."""
     fields = address_fields(country)
     given = {field.name: _tidy(typed.get(field.name, ""), field.name) for field in fields}
     errors = {field.name: "required" for field in fields if field.required and not given[field.name]} | {
@@ -98,11 +98,11 @@ def check_address(country: str, typed: Mapping[str, str]) -> CheckedAddress:
     except InvalidAddressError as error:
         errors |= {name: what for name, what in error.errors.items() if name in given and name not in errors}
         return CheckedAddress(given, errors)
-    kept = {name: str(address.get(name) or "") for name in (*given, "country_code")}
-    return CheckedAddress(kept, errors)
+    normal = {name: str(address.get(name) or "") for name in (*given, "country_code")}
+    return CheckedAddress(normal, errors)
 
 
 def _tidy(text: str, name: str) -> str:
-    """Without surrounding blanks and empty lines; only a street has lines at all."""
+    """Removes surrounding blanks and empty lines. Only a street may have several lines."""
     lines = [" ".join(line.split()) for line in text.replace("\r\n", "\n").split("\n")]
     return ("\n" if name == "street_address" else " ").join(line for line in lines if line)

@@ -1,7 +1,4 @@
-"""Before a gift is claimed: entering a code, following a link, and the claim itself.
-
-The pages of a claimed gift, for the browser that has its session: looking, choosing, giving an address.
-"""
+"""The pages of a gift: the code, the link and the claim; then, for the browser with its session, the choice and the address."""
 
 from __future__ import annotations
 
@@ -34,16 +31,16 @@ class PinEntry:
         self._layout = layout
 
     async def type_code(self, request: Request) -> Response:
-        """The form for a code and its PIN."""
+        """Shows the form for a code and its PIN."""
         return self._layout.page(request, "enter.html")
 
     async def claim_typed(self, request: Request) -> Response:
-        """Claims by a code that was typed in."""
+        """Claims by a typed code."""
         form = await read_form(request)
         return await self._claim(request, read_typed_code(form.get("code", "")), None, form)
 
     async def link(self, request: Request) -> Response:
-        """What a claim link leads to: the gift in its wrapping, and the form for its PIN. Raises NotFound."""
+        """Shows the page of a claim link: the wrapped gift and the form for its PIN. Raises NotFound."""
         line, progress = await self._services.claiming.find(request.path_params["token"])
         return self._layout.page(
             request,
@@ -56,7 +53,7 @@ class PinEntry:
         )
 
     async def claim_link(self, request: Request) -> Response:
-        """Claims by the code that a link stands for."""
+        """Claims by the code of a link."""
         form = await read_form(request)
         try:
             code, customer_id = self._services.vault.code_of_token(request.path_params["token"])
@@ -65,7 +62,7 @@ class PinEntry:
         return await self._claim(request, code, customer_id, form)
 
     async def opened(self, request: Request) -> Response:
-        """Notes that a person did something on the page of a link."""
+        """Records that a person used the page of a link."""
         require_own_site(request)
         await self._services.claiming.open(request.path_params["token"])
         return Response(status_code=204, headers=HEADERS)
@@ -79,13 +76,13 @@ class PinEntry:
         if claim.outcome is Outcome.REFUSED:
             return self._layout.page(request, "refused.html", status=403)
         if claim.outcome is Outcome.SLOWED:
-            raise TooManyRequests("Too many wrong codes and PINs came from there.", retry_after_s=claim.wait_s)
+            raise TooManyRequests("Too many wrong codes and PINs came from your network.", retry_after_s=claim.wait_s)
         if claim.outcome is Outcome.WITHDRAWN:
             return self._layout.page(request, "withdrawn.html", status=410)
         return self._begin(request, claim)
 
     def _begin(self, request: Request, claim: Claim) -> Response:
-        """Lets the browser in to the claimed gift; whoever comes late is told that it was claimed before."""
+        """Starts a session for the claimed gift. If it was claimed before, the page says so."""
         assert claim.line is not None, "code and PIN were right"
         assert claim.at is not None, "code and PIN were right"
         environment = self._services.settings.environment
@@ -100,14 +97,14 @@ class PinEntry:
 
 
 class GiftPages:
-    """A claimed gift's page, and the forms on it."""
+    """The page of a claimed gift, and its forms."""
 
     def __init__(self, services: Services, layout: Layout) -> None:
         self._services = services
         self._layout = layout
 
     async def show(self, request: Request) -> Response:
-        """The gift as it stands."""
+        """Shows the gift."""
         session = await self._session(request)
         gift = None if session is None else await self._services.gifts.read(session.line)
         if session is None or gift is None:
@@ -115,7 +112,7 @@ class GiftPages:
         return self._show(request, session, gift)
 
     async def choose(self, request: Request) -> Response:
-        """Chooses a product of the collection: asks whether it is sure, then settles it."""
+        """Chooses a product of the collection after asking for confirmation."""
         session, form = await self._posted(request)
         gift = await self._services.gifts.read(session.line)
         chosen = next((p for p in gift.choices if str(p.id) == form.get("product")), None) if gift else None
@@ -127,7 +124,7 @@ class GiftPages:
         return self._layout.see_gift(session.handle, "#open")
 
     async def address(self, request: Request) -> Response:
-        """Takes the address that a parcel goes to; shows the form again with what is wrong with it."""
+        """Saves the delivery address, or shows the form again with its errors."""
         session, form = await self._posted(request)
         gift = await self._services.gifts.read(session.line)
         if gift is None or gift.step is not GiftStep.ADDRESS:
@@ -142,7 +139,7 @@ class GiftPages:
         return self._layout.see_gift(session.handle)
 
     async def email(self, request: Request) -> Response:
-        """Takes the address of who wants to be told when the voucher is there."""
+        """Saves the e-mail address to which the voucher is sent once it arrives."""
         session, form = await self._posted(request)
         errors: dict[str, str] = {}
         email = _typed_email(form, errors, is_required=True)
@@ -194,7 +191,7 @@ class GiftPages:
         return read_session(self._services.vault, environment, cookie, request.path_params["handle"], now)
 
     async def _posted(self, request: Request) -> tuple[Session, dict[str, str]]:
-        """The session and form of a post. Raises BadForm for one that none of the session's pages sent."""
+        """Returns the session and form of a post. Raises BadForm for a form that is not of the session."""
         form = await read_form(request)
         session = await self._session(request)
         if session is None or not session.sent(self._services.vault, form):
@@ -203,7 +200,7 @@ class GiftPages:
 
 
 def _typed_email(form: Mapping[str, str], errors: dict[str, str], *, is_required: bool) -> str | None:
-    """The normal form of the address typed; None when there is none. What is wrong goes into `errors`."""
+    """Returns the typed address in its normal form; None without one. Adds errors to `errors`."""
     text = form.get("email", "").strip()
     if not text:
         if is_required:

@@ -1,4 +1,4 @@
-"""What every page of recipients stands in: its language, its headers and cookies, and how it tells what went wrong."""
+"""The layout of every page for recipients: its language, headers and cookies, and the pages of errors."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from largesse.web.kit.problems import headers_of, problem_type
 from largesse.web.kit.sessions import give_cookie
 
 _YEAR_S = 365 * 24 * 3600
-_RETRY_AFTER_S = 5  # people are asked back less soon than programs
+_RETRY_AFTER_S = 5  # people wait longer than programs
 _TEMPLATES: dict[type[Problem], str] = {NotFound: "unknown.html", TooManyRequests: "slowed.html"}
 
 
 class Layout:
-    """The frame of one installation's pages."""
+    """The layout of all claim pages of an installation."""
 
     def __init__(self, settings: Settings) -> None:
         self._base = public_path(settings.public_url)
@@ -34,34 +34,35 @@ class Layout:
         self._renderer = Renderer(self._base, settings.environment, self.assets)
 
     def page(self, request: Request, template: str, *, status: int = 200, **values: Any) -> Response:
-        """The page of a template, in the language of the request, else that of the country of the `line` among the values."""
+        """Returns the page of a template, in the language of the request, otherwise of the country of the `line`."""
         line: Line | None = values.get("line")
         language = chosen(request) or (language_of_country(line.country) if line else DEFAULT)
         response = page(self._renderer.render(template, language, values), HEADERS, status=status)
         response.headers["Content-Language"] = language.tag
         response.headers["Vary"] = "Accept-Language, Cookie"
         if chosen_by_switch(request) == language.tag:
+            path, is_secure = f"{self._base}/claim", self._is_secure
             give_cookie(
                 response,
                 LANGUAGE_COOKIE,
                 language.tag,
                 lasts_s=_YEAR_S,
-                path=f"{self._base}/claim",
-                is_secure=self._is_secure,
+                path=path,
+                is_secure=is_secure,
                 same_site="lax",
             )
         return response
 
     def gift_address(self, handle: str) -> str:
-        """Where the pages of a claimed gift are."""
+        """Returns the address of a claimed gift."""
         return f"{self._base}/claim/gift/{handle}"
 
     def see_gift(self, handle: str, part: str = "") -> Response:
-        """Sends the browser to that gift's page, or a part of it such as `#open`."""
+        """Redirects to the page of a gift, or a part of it such as `#open`."""
         return see(self.gift_address(handle) + part, HEADERS)
 
     def remember(self, response: Response, session: Session) -> None:
-        """Has the browser keep the session, for the pages of its gift."""
+        """Sets the cookie of the session, for the pages of its gift."""
         give_cookie(
             response,
             COOKIE,
@@ -73,11 +74,11 @@ class Layout:
         )
 
     def ended(self, request: Request) -> Response:
-        """For who has no session here, or sent what no page of ours sends."""
+        """Returns the page for a browser without a session, or a form that is not ours."""
         return self.page(request, "ended.html", status=403)
 
     def wrong(self, request: Request, problem: Problem) -> Response:
-        """The page that tells a problem."""
+        """Returns the page of a problem."""
         template = _TEMPLATES.get(type(problem), "trouble.html")
         response = self.page(request, template, status=problem_type(type(problem)).status)
         response.headers.update(headers_of(problem))

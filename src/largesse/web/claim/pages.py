@@ -1,7 +1,4 @@
-"""Pages of a gift that is not there yet: as its recipient will see them, for who puts it together.
-
-The routes of the recipient's pages. Reading one changes nothing; every change is a form posted by a person.
-"""
+"""The routes of claim pages, and previews of them for senders. A GET changes nothing; every change is a posted form."""
 
 from __future__ import annotations
 
@@ -26,7 +23,7 @@ from largesse.web.kit.services import Services
 
 
 class Previews:
-    """Shows the pages of one installation."""
+    """Renders claim pages of gifts that are not sent yet."""
 
     def __init__(self, settings: Settings) -> None:
         self._base = public_path(settings.public_url)
@@ -35,9 +32,8 @@ class Previews:
     def link(
         self, language: Language, *, environment: str, wrapping: str | None, sender: str | None, recipient: str | None
     ) -> str:
-        """The page that the link leads to; what is on it leads nowhere."""
-        said = {"wrapping": wrapping, "sender": sender, "recipient": recipient}
-        values = {**said, "state": "issued", "is_preview": True}
+        """Returns the page of a claim link. Its form and links lead nowhere."""
+        values = {"wrapping": wrapping, "sender": sender, "recipient": recipient, "state": "issued", "is_preview": True}
         return Renderer(self._base, environment, self._assets).render("link.html", language, values)
 
     def choice(
@@ -50,7 +46,7 @@ class Previews:
         choices: Sequence[Product],
         details: Mapping[int, Details],
     ) -> str:
-        """The page that asks who opened a collection which of its products it is to be; what is on it leads nowhere."""
+        """Returns the page on which the recipient chooses from a collection. Its forms and links lead nowhere."""
         values = {
             "line": {"value_minor": value_minor, "currency": currency, "message": None},
             "gift": {"product": None, "choices": choices, "details": details, "progress": {"expires_at": None}},
@@ -67,14 +63,14 @@ _GIFT = "/claim/gift/{handle:str}"
 
 
 def claim_pages(services: Services) -> Sequence[BaseRoute]:
-    """The routes under `/claim`, for the gifts of the process's environment."""
+    """Returns the routes under `/claim`, for the gifts of the process's environment."""
     layout = Layout(services.settings)
     entering, gift = PinEntry(services, layout), GiftPages(services, layout)
 
     def see_gift(request: Request) -> Response:
         return layout.see_gift(request.path_params["handle"])
 
-    # Who does what a gift is past is shown how it stands.
+    # A form for a step that is over shows the gift.
     expected = {BadForm: layout.ended, NotPossible: see_gift}
 
     def route(method: str, path: str, endpoint: Endpoint) -> Route:

@@ -1,9 +1,4 @@
-"""The language that a browser is to read: the one its user chose, else the best of those it asks for.
-
-How a wrapped gift looks on the recipient's pages before it is opened.
-
-Turning what is to be shown into HTML, in the language of the request.
-"""
+"""Renders claim pages: their language, and the wrapping of a gift."""
 
 from __future__ import annotations
 
@@ -29,12 +24,12 @@ _SWITCH = "lang"  # the query parameter by which a page's switch chooses
 
 
 def chosen_by_switch(request: Request) -> str:
-    """The tag that the address names; empty where it names none."""
+    """Returns the language tag in the address; empty without one."""
     return query_of(request, {_SWITCH: Line(20)}).text(_SWITCH)
 
 
 def chosen(request: Request) -> Language | None:
-    """The language somebody chose or asks for; None where they want none that we speak."""
+    """Returns the language that the reader chose or their browser accepts; None if we have none of them."""
     return chosen_language(
         chosen_by_switch(request) or None,
         request.cookies.get(LANGUAGE_COOKIE),
@@ -43,14 +38,14 @@ def chosen(request: Request) -> Language | None:
 
 
 def chosen_tag(request: Request) -> str | None:
-    """The tag of that language, as it is kept with a line."""
+    """Returns the tag of that language, which is stored with a line."""
     language = chosen(request)
     return language.tag if language else None
 
 
 @dataclass(frozen=True, slots=True)
 class Theme:
-    """A wrapping: its colours are in the style sheet under its key, `pattern` is what is printed on the paper."""
+    """A wrapping. The style sheet has its colours under its key; `pattern` is printed on the paper."""
 
     key: str
     pattern: str
@@ -71,7 +66,7 @@ THEMES = {theme.key: theme for theme in _THEMES}
 
 
 def theme(key: str) -> Theme:
-    """The theme of the wrapping that `key` names."""
+    """Returns the theme of a wrapping."""
     return THEMES[known_wrapping(key)]
 
 
@@ -81,23 +76,23 @@ HEADERS = OF_FORMS
 
 
 class Renderer:
-    """Renders templates for one installation; `base` is the path its public address begins with."""
+    """Renders templates for one installation. `base` is the path of its public address."""
 
     def __init__(self, base: str, environment: str, assets: Assets) -> None:
         self._base = base
         self._assets = assets
         self._environment = environment
-        self._kept: dict[tuple[str, str], str] = {}  # pages without values, by template and language
+        self._cache: dict[tuple[str, str], str] = {}  # pages without values, by template and language
 
     def render(self, template: str, language: Language, values: Mapping[str, Any]) -> str:
-        """The page of a template. `wrapping` may be among the values: a key, or nothing for the default one."""
+        """Returns the page of a template. The value `wrapping` is a key, or empty for the default one."""
         if values:
             return self._render(template, language, values)
-        # Refusals above all are asked for often, and say the same to everybody.
+        # Refusals are requested often, and are the same for everybody.
         key = (template, language.tag)
-        if key not in self._kept:
-            self._kept[key] = self._render(template, language, values)
-        return self._kept[key]
+        if key not in self._cache:
+            self._cache[key] = self._render(template, language, values)
+        return self._cache[key]
 
     def _render(self, template: str, language: Language, values: Mapping[str, Any]) -> str:
         shown: Theme = theme(values.get("wrapping") or "default")
@@ -105,26 +100,21 @@ class Renderer:
             _templates(language.tag)
             .get_template(template)
             .render(
-                {
-                    **values,
-                    "base": self._base,
-                    "language": language,
-                    "languages": LANGUAGES.values(),
-                    "theme": shown,
-                    "is_staging": self._environment == "staging",
-                    "is_preview": values.get("is_preview", False),
-                    "asset": self._asset,
-                    "picture_address": lambda name: self._base + picture_path(name),
-                }
+                values,
+                base=self._base,
+                language=language,
+                languages=LANGUAGES.values(),
+                theme=shown,
+                is_staging=self._environment == "staging",
+                is_preview=values.get("is_preview", False),
+                asset=lambda name: self._base + self._assets.address_of(name),
+                picture_address=lambda name: self._base + picture_path(name),
             )
         )
 
-    def _asset(self, name: str) -> str:
-        return self._base + self._assets.address_of(name)
-
 
 def grouped(number: str) -> list[str]:
-    """A long number of letters and digits in groups of four, as people read it aloud; others as they are."""
+    """Splits a long number of letters and digits into groups of four, as people read it aloud. Leaves others whole."""
     if len(number) > 8 and number.isalnum():
         return [number[start : start + 4] for start in range(0, len(number), 4)]
     return [number]

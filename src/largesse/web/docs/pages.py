@@ -1,15 +1,16 @@
-"""The pages beside the API: the reference, the problems explained, the OpenAPI documents, the landing page.
+"""The pages beside the API: the landing page, the reference, the problems, and the OpenAPI documents.
 
-Each is rendered once and kept. They run no script and load nothing from elsewhere, and their policy forbids both.
+Each is rendered once. They run no script and load nothing from other sites; their policy forbids both.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from http import HTTPStatus
 from pathlib import Path
+from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -34,7 +35,7 @@ _HEADERS = page_headers(content_policy(style_src="'self'", img_src="'self'"), ma
 
 
 def docs_pages(settings: Settings, *, has_mailbox: bool = False) -> Sequence[BaseRoute]:
-    """The routes of the pages; samples call the public address, and `has_mailbox` links to captured mail."""
+    """Returns the routes of the pages. Samples call the public address; `has_mailbox` links to captured mail."""
     return _Pages(settings, has_mailbox=has_mailbox).routes()
 
 
@@ -47,59 +48,33 @@ class _Pages:
 
     def routes(self) -> list[BaseRoute]:
         return [
-            Route("/", self._landing),
-            Route("/docs", self._reference),
+            _page_route("/", self._landing),
+            _page_route("/docs", self._reference),
             *self._assets.routes(),
-            Route("/openapi.json", self._openapi),
-            Route("/openapi-events.json", self._openapi_events),
-            Route("/problems", self._problems),
-            Route("/problems/{slug}", self._problem),
+            _document_route("/openapi.json", lambda: build_document(OPERATIONS)),
+            _document_route("/openapi-events.json", build_events_document),
+            _page_route("/problems", self._problems),
+            Route("/problems/{slug}", self._show_problem),
         ]
 
-    async def _landing(self, _: Request) -> Response:
-        return page(self._landing_html, _HEADERS)
-
-    async def _reference(self, _: Request) -> Response:
-        return page(self._reference_html, _HEADERS)
-
-    async def _problems(self, _: Request) -> Response:
-        return page(self._problems_html, _HEADERS)
-
-    async def _problem(self, request: Request) -> Response:
-        html = self._problem_html.get(request.path_params["slug"])
+    async def _show_problem(self, request: Request) -> Response:
+        html = self._problem_pages.get(request.path_params["slug"])
         if html is None:
             raise NotFound("There is no problem of that name; /problems lists them.")
         return page(html, _HEADERS)
 
-    async def _openapi(self, _: Request) -> Response:
-        return Response(self._document, media_type="application/json", headers=_HEADERS)
-
-    async def _openapi_events(self, _: Request) -> Response:
-        return Response(self._events_document, media_type="application/json", headers=_HEADERS)
-
-    @cached_property
-    def _document(self) -> bytes:
-        return encode_json(build_document(OPERATIONS))
-
-    @cached_property
-    def _events_document(self) -> bytes:
-        return encode_json(build_events_document())
-
-    @cached_property
-    def _landing_html(self) -> str:
+    def _landing(self) -> str:
         return self._render("landing.html", version=__version__, has_mailbox=self._has_mailbox)
 
-    @cached_property
-    def _problems_html(self) -> str:
+    def _problems(self) -> str:
         return self._render("problems.html", here="problems", problems=PROBLEMS)
 
     @cached_property
-    def _problem_html(self) -> dict[str, str]:
+    def _problem_pages(self) -> dict[str, str]:
         """The page of each problem, by slug."""
         return {problem.slug: self._render_problem(problem) for problem in PROBLEMS}
 
-    @cached_property
-    def _reference_html(self) -> str:
+    def _reference(self) -> str:
         document = build_document(OPERATIONS)
         events = build_events_document()
         tables = read_tables(document)
@@ -129,3 +104,23 @@ class _Pages:
     def _render(self, name: str, *, here: str = "", **values: object) -> str:
         asset: Callable[[str], str] = self._assets.address_of
         return self._templates.get_template(name).render(here=here, asset=asset, **values)
+
+
+def _page_route(path: str, render: Callable[[], str]) -> Route:
+    """Returns the route of a page that is rendered once."""
+    html = cache(render)
+
+    async def show(_: Request) -> Response:
+        return page(html(), _HEADERS)
+
+    return Route(path, show)
+
+
+def _document_route(path: str, build: Callable[[], Any]) -> Route:
+    """Returns the route of a JSON document that is built once."""
+    document = cache(lambda: encode_json(build()))
+
+    async def show(_: Request) -> Response:
+        return Response(document(), media_type="application/json", headers=_HEADERS)
+
+    return Route(path, show)

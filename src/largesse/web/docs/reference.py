@@ -1,10 +1,6 @@
-"""Code to copy: how an operation is called with curl and from Python.
+"""The API reference: the OpenAPI document as operations, tables and code samples for readers.
 
-Members, parameters and their rules in words, as the tables of the reference show them.
-
-The operations of the reference: the OpenAPI document cut up for reading, with code samples.
-
-Everything is read from the document, so the page cannot say anything else than the document does.
+Everything is read from the document, so that the page cannot contradict it.
 """
 
 from __future__ import annotations
@@ -28,7 +24,7 @@ class Sample:
 
 
 def read_samples(method: str, url: str, examples: dict[str, Any], *, needs_key: bool) -> Iterator[Sample]:
-    """Each example body in each way; one call without a body where there is none."""
+    """Yields a curl and a Python sample for each example body, or for the call without a body."""
     for name, example in (examples or {"": None}).items():
         label = f", {_words(name)}" if len(examples) > 1 else ""
         yield Sample(f"curl{label}", _curl(method, url, example, needs_key=needs_key))
@@ -36,7 +32,7 @@ def read_samples(method: str, url: str, examples: dict[str, Any], *, needs_key: 
 
 
 def _curl(method: str, url: str, body: Any, *, needs_key: bool) -> str:
-    usual = "GET" if body is None else "POST"  # what curl does unless told otherwise
+    usual = "GET" if body is None else "POST"  # the default of curl
     parts = ["curl" if method == usual else f"curl -X {method}", f"'{url}'"]
     if needs_key:
         parts.append('-H "Authorization: Bearer $LARGESSE_API_KEY"')
@@ -61,13 +57,13 @@ def _python(method: str, url: str, body: Any, *, needs_key: bool) -> str:
 
 
 def _python_literal(value: Any) -> str:
-    """JSON as Python writes it; examples hold no text that would look like a constant."""
+    """Returns JSON as Python source. Examples hold no text that looks like a constant."""
     text = json.dumps(value, indent=4, ensure_ascii=False)
     return text.replace(": null", ": None").replace(": true", ": True").replace(": false", ": False")
 
 
 def pretty(value: Any) -> str:
-    """JSON as people read it."""
+    """Returns indented JSON."""
     return json.dumps(value, indent=2, ensure_ascii=False)
 
 
@@ -105,7 +101,7 @@ class Table:
 
 
 def read_tables(document: Json) -> list[Table]:
-    """The document's schemas, each a table."""
+    """Returns a table for each schema of the document."""
     users = _users(document)
     return [
         Table(
@@ -122,14 +118,14 @@ def read_tables(document: Json) -> list[Table]:
 
 
 def prose(text: str) -> Markup:
-    """A text of the document as HTML: code in backticks, links to pages of ours, nothing else."""
+    """Returns a text of the document as HTML, with code in backticks and links to pages of ours."""
     html = str(escape(text))
     html = _CODE.sub(r"<code>\1</code>", html)
     return Markup(_LINK.sub(r'<a href="\2">\1</a>', html))  # noqa: S704 - escaped first
 
 
 def read_field(name: str, place: str, schema: Json, *, required: bool) -> Field:
-    """A member or parameter of that schema; `place` as in Field."""
+    """Returns the row of a member or parameter with that schema. `place` is as in Field."""
     return Field(
         name=name,
         place=place,
@@ -141,7 +137,7 @@ def read_field(name: str, place: str, schema: Json, *, required: bool) -> Field:
 
 
 def type_in_words(schema: Json) -> Markup:
-    """The type in words, with links to the tables of other schemas."""
+    """Returns the type in words, with links to the tables of other schemas."""
     if "$ref" in schema:
         name = schema["$ref"].rpartition("/")[2]
         return Markup('<a href="#schema-{0}">{0}</a>').format(name)
@@ -160,7 +156,7 @@ def type_in_words(schema: Json) -> Markup:
 
 
 def _rules(schema: Json) -> Iterator[Markup]:
-    """What a value must keep to, in words."""
+    """Yields the rules for a value, in words."""
     if "enum" in schema:
         yield Markup(" or ").join(Markup("<code>{}</code>").format(value) for value in schema["enum"])
     lowest, highest = schema.get("minimum"), schema.get("maximum")
@@ -183,7 +179,7 @@ def _number(number: float) -> str:
 
 
 def _users(document: Json) -> dict[str, list[str]]:
-    """Which operations take or answer each schema, directly or within another."""
+    """Returns the operations that take or answer each schema, directly or inside another."""
     schemas = document["components"]["schemas"]
     users: dict[str, list[str]] = {}
     for methods in document.get("paths", {}).values():
@@ -246,7 +242,7 @@ class Section:
 
 
 def read_sections(document: Json, base_url: str) -> list[Section]:
-    """The operations by tag, in the document's order; samples call `base_url`."""
+    """Returns the operations by tag, in the document's order. Samples call `base_url`."""
     described: dict[str, list[Described]] = {tag["name"]: [] for tag in document["tags"]}
     for path, methods in document["paths"].items():
         for method, operation in methods.items():
@@ -271,7 +267,8 @@ def _describe(document: Json, method: str, path: str, operation: Json, base_url:
         description=prose(operation.get("description", "")),
         needs_key=needs_key,
         parameters=[
-            read_field(p["name"], p["in"], {**p["schema"], **_said(p)}, required=p["required"]) for p in parameters
+            read_field(p["name"], p["in"], {**p["schema"], **_description(p)}, required=p["required"])
+            for p in parameters
         ],
         body=body["schema"]["$ref"].rpartition("/")[2] if body else "",
         samples=list(read_samples(method, url, examples, needs_key=needs_key)),
@@ -281,7 +278,7 @@ def _describe(document: Json, method: str, path: str, operation: Json, base_url:
     )
 
 
-def _said(parameter: Json) -> Json:
+def _description(parameter: Json) -> Json:
     return {"description": parameter["description"]} if "description" in parameter else {}
 
 

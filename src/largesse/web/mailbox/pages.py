@@ -1,6 +1,6 @@
-"""The pages of the captured mailbox. Whoever can reach them reads codes: `main` adds them in staging and the demo alone.
+"""The pages of the captured mailbox. They show codes, so `main` adds them only in staging and in the demo.
 
-They run no script. A message is shown in a frame of its own, whose document may run nothing, and load our pictures alone.
+They run no script. A message is shown in a frame whose document may run nothing and load only our pictures.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ PAGE_MESSAGES = 50
 
 _FOLDER = Path(__file__).parent
 _PAGE_HEADERS = page_headers(content_policy(style_src="'self'", img_src="'self'", frame_src="'self'"))
-# Links may open a window of their own, which the sandbox does not reach: claiming works as from a mail client.
+# Links may open a window outside of the sandbox, so that claiming works as from a mail client.
 _SANDBOX = "allow-popups allow-popups-to-escape-sandbox"
 
 
 def mailbox_pages(services: Services, listens_on: str = "") -> Sequence[BaseRoute]:
-    """The routes under `/mailbox`, for the mail of the process's environment.
+    """Returns the routes under `/mailbox`, for the mail of the process's environment.
 
-    They answer to the service's own host names alone; `listens_on` is one of them.
+    They answer only to the service's own host names; `listens_on` is one of them.
     """
     return _Pages(services, listens_on).routes()
 
@@ -49,7 +49,7 @@ class _Pages:
         self._base = public_path(settings.public_url)
         self._assets = Assets(_FOLDER / "assets", "/mailbox", UNLISTED)
         self._templates = page_templates(_FOLDER / "templates")
-        # Mail names pictures by the public address, whatever name of ours the mailbox is read by.
+        # Mail names pictures by the public address, even if the mailbox is read under another host name.
         self._pictures = f"'self' {settings.public_url.removesuffix(self._base)}/"
 
     def routes(self) -> list[BaseRoute]:
@@ -62,7 +62,7 @@ class _Pages:
         ]
 
     def _own(self, endpoint: Endpoint) -> Endpoint:
-        """`endpoint` for who comes by a name of ours."""
+        """Returns `endpoint`, limited to requests for a host name of ours."""
 
         async def own(request: Request) -> Response:
             connected_to = request.scope["server"][0] if request.scope.get("server") else ""
@@ -90,7 +90,7 @@ class _Pages:
 
     async def _html(self, request: Request) -> Response:
         opened = await self._open(request)
-        # Inside the frame the pages of a claim are forbidden to show, and a mail client opens a window, too.
+        # Claim pages may not be framed, and a mail client opens a window too.
         html = opened.html.replace("<head>", '<head>\n<base target="_blank">', 1)
         document, styles = with_named_styles(html)
         return page(document, self._message_headers(styles))
@@ -101,7 +101,7 @@ class _Pages:
         return Response(opened.raw, media_type="message/rfc822", headers=self._message_headers("'none'") | attached)
 
     async def _open(self, request: Request) -> OpenedMail:
-        """The message of the path. Raises NotFound when this environment has none of that id, or cannot open it."""
+        """Returns the message in the path. Raises NotFound if this environment has none of that id, or cannot open it."""
         async with self._services.database.connection(LOOKUP) as connection:
             return await open_captured(connection, self._services.vault, self._environment, request.path_params["id"])
 
@@ -115,14 +115,14 @@ class _Pages:
         return self._base + self._assets.address_of(name)
 
     def _message_headers(self, styles: str) -> dict[str, str]:
-        """The headers of a message in its frame, with the styles it may have."""
+        """Returns the headers of a message in its frame, with its styles."""
         return page_headers(
             content_policy(style_src=styles, img_src=self._pictures, frame_ancestors="'self'", sandbox=_SANDBOX)
         )
 
 
 def _read_before(request: Request) -> int | None:
-    """The id that a page of the list begins below. Raises InvalidRequest."""
+    """Returns the id below which a page of the list begins. Raises InvalidRequest."""
     query = query_of(request, {"before": Whole(INT64)})
     if query.is_wrong("before"):
         raise InvalidRequest("`before` must be the id of a message.")
