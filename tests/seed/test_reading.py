@@ -181,7 +181,7 @@ def test_files(tmp_path: Path) -> None:
         read_seed(path)
 
     path.write_bytes(b"#" * (32 * 2**20 + 1))
-    with pytest.raises(OperatorError, match=r"^world\.yaml:1: a world file has at most 32 MiB$"):
+    with pytest.raises(OperatorError, match=r"^world\.yaml:1: a seed file has at most 32 MiB$"):
         read_seed(path)
 
     with pytest.raises(OperatorError, match="No such file"):

@@ -1,7 +1,7 @@
-"""What a world file says, checked and in minor units.
+"""The content of a seed file, checked and in minor units.
 
-A field `x` of the file is here `x`, or `x_minor` where it is an amount. `place` says where it was written.
-Currencies are looked up only when the world is loaded: which there are is for the database to say.
+A field `x` of the file is `x` here, or `x_minor` if it is an amount. `place` is where an object is in the file. Currencies are
+checked when the file is loaded, since the database has the list.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from largesse.catalogue.pictures import Picture
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where an object was written: file, line, path (`products[2]`) and the lines of its fields."""
+    """The place of an object: file, line, path (`products[2]`) and the lines of its fields."""
 
     file: str
     line: int
@@ -23,17 +23,17 @@ class Place:
     lines: Mapping[str, int]
 
     def line_of(self, name: str) -> int:
-        """The line of the field `name`, or the object's own where it is not there."""
+        """Returns the line of the field `name`, or the object's own if it is missing."""
         return self.lines.get(name, self.line)
 
     def mistake(self, name: str, text: str) -> str:
-        """One line about the field `name`: `world.yaml:14: products[2].name: …`."""
+        """Returns a line about the field `name`: `seed.yaml:14: products[2].name: …`."""
         return f"{self.file}:{self.line_of(name)}: {self.path}.{name}: {text}"
 
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """A person of a customer, found again by e-mail address whatever its letter case."""
+    """A person of a customer, identified by e-mail address without regard to case."""
 
     place: Place = field(compare=False, repr=False)
     email: str
@@ -44,7 +44,7 @@ class User:
 
 @dataclass(frozen=True, slots=True)
 class ServiceAccount:
-    """Whom API keys act as; its key is unique within the customer."""
+    """A service account, which API keys belong to. Its key is unique within the customer."""
 
     place: Place = field(compare=False, repr=False)
     key: str
@@ -54,7 +54,7 @@ class ServiceAccount:
 
 @dataclass(frozen=True, slots=True)
 class ApiKey:
-    """A key of a service account in one environment; its secret is drawn when it is loaded, and is never in a file."""
+    """A key of a service account in one environment. Loading draws its secret, which is never in a file."""
 
     place: Place = field(compare=False, repr=False)
     key: str
@@ -64,7 +64,7 @@ class ApiKey:
 
 @dataclass(frozen=True, slots=True)
 class FundingAccount:
-    """Prepaid money that service accounts draw on. The balance is its opening one: a repeated load leaves it alone."""
+    """Prepaid money that service accounts draw on. The balance is the opening one: a repeated load does not change it."""
 
     place: Place = field(compare=False, repr=False)
     key: str
@@ -78,7 +78,7 @@ class FundingAccount:
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """A saved preset of a customer: what is sent, at which value and to which country. One of product and collection is set."""
+    """A saved preset of a customer: gift, value and country. One of product and collection is set."""
 
     place: Place = field(compare=False, repr=False)
     key: str
@@ -95,7 +95,7 @@ class Template:
 
 @dataclass(frozen=True, slots=True)
 class Customer:
-    """A customer and all that is its own; the parts refer to one another by key."""
+    """A customer with its lists, which refer to one another by key."""
 
     place: Place = field(compare=False, repr=False)
     key: str
@@ -136,7 +136,7 @@ class Product:
 
 @dataclass(frozen=True, slots=True)
 class Collection:
-    """What a recipient chooses from: a curated one, or with `customer` a custom one."""
+    """The products a recipient chooses from. Curated, or custom if it has a `customer`."""
 
     place: Place = field(compare=False, repr=False)
     key: str
@@ -153,7 +153,7 @@ class Collection:
 
 @dataclass(frozen=True, slots=True)
 class SeedFile:
-    """All that one world file describes; every reference in it resolves."""
+    """The objects of one seed file. Every reference in it resolves."""
 
     file: str
     customers: tuple[Customer, ...]

@@ -1,7 +1,4 @@
-"""The files beside a world file: pictures, and nothing that lies elsewhere.
-
-Reading products and collections, and which of their amounts a template may take.
-"""
+"""Reads the products and collections of a seed file, with the pictures in its folder, and the values a template may have."""
 
 from __future__ import annotations
 
@@ -23,11 +20,11 @@ from largesse.catalogue.pictures import MAX_BYTES, Picture, PictureRefused, read
 from largesse.seed.document import Collection, Product
 from largesse.seed.fields import Fields
 
-_MAX_TOTAL_BYTES = 128 * 2**20  # of all pictures of one world file
+_MAX_TOTAL_BYTES = 128 * 2**20  # of all pictures of one seed file
 
 
-class Beside:
-    """Reads the pictures in a folder and those below it, each once; without a folder there are none."""
+class PictureFolder:
+    """Reads the pictures in a folder and below it, each once. Without a folder there are none."""
 
     def __init__(self, folder: Traversable | None) -> None:
         self._folder = folder
@@ -35,7 +32,7 @@ class Beside:
         self._total_bytes = 0
 
     def picture(self, name: str) -> Picture:
-        """The picture in the file of that name, such as `pictures/coffee.png`. Raises PictureRefused."""
+        """Returns the picture in the file of that name, such as `pictures/coffee.png`. Raises PictureRefused."""
         if name not in self._read:
             picture = read_picture(self._content(name))
             self._total_bytes += len(picture.content)
@@ -49,9 +46,9 @@ class Beside:
     def _content(self, name: str) -> bytes:
         parts = name.split("/")
         if "\\" in name or ":" in name or any(part in {"", ".", ".."} for part in parts):
-            raise PictureRefused("must be the name of a file beside the world file, as pictures/coffee.png")
+            raise PictureRefused("must be the name of a file beside the seed file, as pictures/coffee.png")
         if self._folder is None:
-            raise PictureRefused("is not there: the world file lies in no folder")
+            raise PictureRefused("is not there: the seed file is in no folder")
         try:
             with self._folder.joinpath(*parts).open("rb") as file:
                 content: bytes = file.read(MAX_BYTES + 1)
@@ -66,11 +63,8 @@ _DIGITAL = ("countries", "denominations", "min_amount", "max_amount")
 _PHYSICAL = ("cost", "markup_percent", "postage", "vat_percent")
 
 
-def read_product(fields: Fields, beside: Beside) -> Product:
-    """The product that a mapping of the file describes; mistakes, also of amounts against one another, are noted in `fields`.
-
-    Its picture is one of the files `beside` that one.
-    """
+def read_product(fields: Fields, folder: PictureFolder) -> Product:
+    """Returns the product that a mapping describes, with its picture from the folder. Mistakes are noted in `fields`."""
     digital = fields.flag("digital")
     currency = fields.currency()
     fields.refuse(_PHYSICAL if digital else _DIGITAL, f"is for {'physical' if digital else 'digital'} gifts only")
@@ -90,30 +84,32 @@ def read_product(fields: Fields, beside: Beside) -> Product:
         vat_percent=fields.percents("vat_percent"),
         customers=fields.references("customers"),
         active=fields.flag("active", default=True),
-        picture=_read_picture(fields, beside),
+        picture=_read_picture(fields, folder),
         description=fields.text("description", MAX_DESCRIPTION, line_ends=True),
         how_to_redeem=fields.text("how_to_redeem", MAX_HOW_TO_REDEEM, line_ends=True),
         terms=fields.text("terms", MAX_TERMS, line_ends=True),
     )
     if digital:
         _check_amounts(product, fields)
-    fields.done()
+    fields.finish(product)
+    if fields.is_valid:
+        _check_prices(product, fields)
     return product
 
 
-def _read_picture(fields: Fields, beside: Beside) -> Picture | None:
+def _read_picture(fields: Fields, folder: PictureFolder) -> Picture | None:
     name = fields.text("picture", _FILE_NAME_LENGTH)
     if name is None:
         return None
     try:
-        return beside.picture(name)
+        return folder.picture(name)
     except PictureRefused as refused:
         fields.mistake("picture", f"{name!r} {refused}")
         return None
 
 
 def _check_amounts(product: Product, fields: Fields) -> None:
-    """A digital gift has denominations or a range."""
+    """Checks that a digital gift has denominations or a range."""
     if fields.has("denominations"):
         for name in ("min_amount", "max_amount"):
             if fields.has(name):
@@ -126,8 +122,8 @@ def _check_amounts(product: Product, fields: Fields) -> None:
         fields.mistake("min_amount", "must be at most `max_amount`")
 
 
-def check_prices(product: Product, fields: Fields) -> None:
-    """No delivered price of a physical gift exceeds the largest amount; ask only about one without mistakes."""
+def _check_prices(product: Product, fields: Fields) -> None:
+    """Checks that no delivered price of a physical gift exceeds the largest amount."""
     most_minor = to_minor(MAX_AMOUNT, product.currency)
     gift = _catalogue_product(product)
     for country in product.postage_minor:
@@ -137,7 +133,7 @@ def check_prices(product: Product, fields: Fields) -> None:
 
 
 def read_collection(fields: Fields) -> Collection:
-    """The collection that a mapping of the file describes; mistakes are noted in `fields`."""
+    """Returns the collection that a mapping describes. Mistakes are noted in `fields`."""
     currency = fields.currency()
     customer = fields.reference("customer")
     if customer is None:
@@ -159,46 +155,30 @@ def read_collection(fields: Fields) -> Collection:
     )
     if customer is None and not fields.has("value_points") and not collection.allow_custom_value:
         fields.mistake("value_points", "is required, or `allow_custom_value: true`")
-    fields.done()
-    return collection
+    return fields.finish(collection)
 
 
-def product_value(product: Product, country: str, value_minor: int | None) -> int:
-    """The value of one code of `product` in `country`: `value_minor`, or the implied one where it is None.
+def gift_value(gift: Product | Collection, country: str, value_minor: int | None) -> int:
+    """Returns the value of one code: `value_minor`, or the implied one if it is None.
 
-    Raises ValueError, naming the limit, when it cannot be sent so.
+    Raises ValueError, naming the limit, if the gift cannot be sent so.
     """
-    value = None if value_minor is None else to_number(value_minor, product.currency)
+    value = None if value_minor is None else to_number(value_minor, gift.currency)
     try:
-        return gift_price(_catalogue_product(product), country, value).value_minor
+        if isinstance(gift, Product):
+            return gift_price(_catalogue_product(gift), country, value).value_minor
+        if gift.value_minor is None:
+            return collection_price(_catalogue_collection(gift), value).value_minor
     except InvalidRequest as error:
-        raise ValueError(_reason(error)) from None
-
-
-def collection_value(collection: Collection, value_minor: int | None) -> int:
-    """The value of one code of `collection`: `value_minor`, or the fixed one where it is None.
-
-    Raises ValueError, naming the limit, when it cannot be sent so.
-    """
-    fixed_minor = collection.value_minor
-    if fixed_minor is not None:
-        if value_minor not in (None, fixed_minor):
-            raise ValueError(f"must be {canonical(fixed_minor, collection.currency)}, the collection's, or left out")
-        return fixed_minor
-    value = None if value_minor is None else to_number(value_minor, collection.currency)
-    try:
-        return collection_price(_catalogue_collection(collection), value).value_minor
-    except InvalidRequest as error:
-        raise ValueError(_reason(error)) from None
-
-
-def _reason(error: InvalidRequest) -> str:
-    """The error's text without the member's name in front, which the mistake has already."""
-    return error.detail.removeprefix("`value` ").removesuffix(".")
+        # The text without the member's name, which the mistake names already.
+        raise ValueError(error.detail.removeprefix("`value` ").removesuffix(".")) from None
+    if value_minor not in (None, gift.value_minor):
+        raise ValueError(f"must be {canonical(gift.value_minor, gift.currency)}, the collection's, or left out")
+    return gift.value_minor
 
 
 def sold_in(product: Product) -> frozenset[str]:
-    """The countries a product is sold in."""
+    """Returns the countries a product is sold in."""
     return _catalogue_product(product).sold_countries
 
 

@@ -1,11 +1,8 @@
-"""YAML text as a tree in which every value knows its line and still has its own letters.
+"""Reads YAML text as a tree in which every value has its line and its text as written.
 
-Values are read as text, never guessed: `1000.00` stays exact and the country `NO` is not the boolean that
-YAML 1.1 makes of it. The tree is built from the parser's events, one by one and without recursion, so that
-depth, size and what aliases repeat are limited before they cost anything.
-
-PyYAML's own `compose` gives lines and letters too, and cannot be used here: the quick one, in C, calls itself for each list in a
-list, and a file of 200 kB of brackets ends the process with a segmentation fault before anything could be refused.
+Values are read as text: `1000.00` stays exact, and the country `NO` is not the boolean that YAML 1.1 makes of it. The tree is
+built from the parser's events, without recursion, so that depth, size and repetition by aliases are limited before they cost
+anything. Decision 55 says why PyYAML's `compose` is not used.
 """
 
 from __future__ import annotations
@@ -20,17 +17,17 @@ from largesse.base.errors import OperatorError
 
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _MAX_DEPTH = 16
-_MAX_NODES = 5_000_000  # what aliases repeat counted again
+_MAX_NODES = 5_000_000  # repetitions by aliases count again
 _TAGS = frozenset(
     f"tag:yaml.org,2002:{name}" for name in ("str", "int", "float", "bool", "null", "seq", "map", "timestamp")
 )
 _UNREADABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-_LINE_END = re.compile("\r\n|[\r\n\x85\u2028\u2029]")  # what the parser counts as one
+_LINE_END = re.compile("\r\n|[\r\n\x85\u2028\u2029]")  # as the parser counts lines
 
 
 @dataclass(frozen=True, slots=True)
 class Scalar:
-    """One value as it is written; `plain` when without quotes."""
+    """One value as written. `plain` means without quotes."""
 
     text: str
     plain: bool
@@ -47,7 +44,7 @@ class Sequence:
 
 @dataclass(frozen=True, slots=True)
 class Mapping:
-    """Names and values in the order of the file; no name comes twice."""
+    """Names and values in the order of the file. No name comes twice."""
 
     items: dict[str, tuple[int, Node]]  # the line of the name, the value
     line: int
@@ -57,10 +54,10 @@ Node = Scalar | Sequence | Mapping
 
 
 def compose(text: str, file: str) -> Node | None:
-    """The tree of a YAML text, None for an empty one.
+    """Returns the tree of a YAML text, None for an empty one.
 
     Raises OperatorError with file and line for anything but one plain YAML document: broken syntax, tags of
-    programming languages, names that come twice, nesting or repetition beyond all use.
+    programming languages, repeated names, and nesting or repetition beyond the limits.
     """
     bad = _UNREADABLE.search(text)
     if bad:
@@ -84,7 +81,7 @@ def _events(text: str, file: str) -> Iterator[yaml.Event]:
 
 @dataclass(slots=True)
 class _Open:
-    """A list or mapping whose end has not come yet."""
+    """A list or mapping that has not ended."""
 
     node: Sequence | Mapping
     anchor: str | None
@@ -95,7 +92,7 @@ class _Open:
 
 @dataclass(slots=True)
 class _Builder:
-    """Puts the tree together from events."""
+    """Builds the tree from events."""
 
     file: str
     root: Node | None = None
@@ -129,7 +126,7 @@ class _Builder:
         elif isinstance(event, yaml.DocumentStartEvent):
             self._documents += 1
             if self._documents > 1:
-                raise self._refuse(line, "a world file is one YAML document, and here a second one begins")
+                raise self._refuse(line, "a seed file is one YAML document, and here a second one begins")
 
     def _repeat(self, event: yaml.AliasEvent, line: int) -> None:
         if event.anchor not in self._anchors:

@@ -1,4 +1,4 @@
-"""Reading a whole world file."""
+"""Reads a whole seed file."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from pathlib import Path
 
 from largesse.base.errors import OperatorError
 from largesse.seed.customers import Gifts, check_customer, check_keys, read_customer
-from largesse.seed.document import Collection, Product, SeedFile
+from largesse.seed.document import SeedFile
 from largesse.seed.fields import Fields, SeedErrors
-from largesse.seed.gifts import Beside, check_prices, read_collection, read_product
+from largesse.seed.gifts import PictureFolder, read_collection, read_product
 from largesse.seed.nodes import compose
 
 _MAX_BYTES = 32 * 2**20
 
 
 def read_seed(path: Path) -> SeedFile:
-    """The world a file describes.
+    """Returns the seed file at a path.
 
-    Raises OperatorError with file and line for each mistake in it (one per line, the first 20), or when it cannot
-    be read, is no UTF-8 or exceeds 32 MiB.
+    Raises OperatorError with file and line for each mistake (one per line, the first 20), or if the file cannot be
+    read, is not UTF-8 or exceeds 32 MiB.
     """
     try:
         with path.open("rb") as file:
@@ -32,18 +32,15 @@ def read_seed(path: Path) -> SeedFile:
 
 
 def demo_seed() -> SeedFile:
-    """The world of `largesse demo`."""
+    """Returns the seed file of `largesse demo`."""
     folder = resources.files("largesse.seed")
     return parse_seed(folder.joinpath("demo.yaml").read_bytes(), "demo.yaml", folder)
 
 
 def parse_seed(content: bytes, file: str, folder: Traversable | None = None) -> SeedFile:
-    """The world that `content`, the bytes of the file named `file` in `folder`, describes; OperatorError as for `read_seed`.
-
-    Without a folder there are no pictures beside it.
-    """
+    """Reads `content`, the bytes of the file named `file` in `folder`, as `read_seed` does. Without a folder it has no pictures."""
     if len(content) > _MAX_BYTES:
-        raise OperatorError(f"{file}:1: a world file has at most {_MAX_BYTES // 2**20} MiB")
+        raise OperatorError(f"{file}:1: a seed file has at most {_MAX_BYTES // 2**20} MiB")
     try:
         text = content.removeprefix(codecs.BOM_UTF8).decode()
     except UnicodeDecodeError as error:
@@ -53,65 +50,41 @@ def parse_seed(content: bytes, file: str, folder: Traversable | None = None) -> 
     if root is None:
         raise OperatorError(f"{file}:1: the file is empty")
     mistakes = SeedErrors(file)
-    world = _read(Fields(root, "", mistakes), mistakes, Beside(folder))
+    seed = _read(Fields(root, "", mistakes), mistakes, PictureFolder(folder))
     mistakes.refuse_any()
-    return world
+    return seed
 
 
-def _read(fields: Fields, mistakes: SeedErrors, beside: Beside) -> SeedFile:
-    products = _read_products(fields, mistakes, beside)
-    collections = _read_collections(fields, mistakes)
+def _read(fields: Fields, mistakes: SeedErrors, folder: PictureFolder) -> SeedFile:
+    products = [(read_product(item, folder), item.is_valid) for item in fields.objects("products")]
+    collections = [(read_collection(item), item.is_valid) for item in fields.objects("collections")]
     gifts = Gifts(
-        {product.key: product if faultless else None for product, faultless in products},
-        {collection.key: collection if faultless else None for collection, faultless in collections},
+        {product.key: product if is_valid else None for product, is_valid in products},
+        {collection.key: collection if is_valid else None for collection, is_valid in collections},
     )
-    world = SeedFile(
+    seed = SeedFile(
         file=mistakes.file,
         customers=tuple(read_customer(customer, gifts) for customer in fields.objects("customers")),
         products=tuple(product for product, _ in products),
         collections=tuple(collection for collection, _ in collections),
     )
-    fields.done()
-    _check(world, mistakes)
-    return world
+    _check(fields.finish(seed), mistakes)
+    return seed
 
 
-def _read_products(fields: Fields, mistakes: SeedErrors, beside: Beside) -> list[tuple[Product, bool]]:
-    """The products, each with whether it is without mistakes."""
-    found = []
-    for product_fields in fields.objects("products"):
-        before = len(mistakes)
-        product = read_product(product_fields, beside)
-        if len(mistakes) == before:
-            check_prices(product, product_fields)
-        found.append((product, len(mistakes) == before))
-    return found
-
-
-def _read_collections(fields: Fields, mistakes: SeedErrors) -> list[tuple[Collection, bool]]:
-    """The collections, each with whether it is without mistakes."""
-    found = []
-    for collection_fields in fields.objects("collections"):
-        before = len(mistakes)
-        collection = read_collection(collection_fields)
-        found.append((collection, len(mistakes) == before))
-    return found
-
-
-def _check(world: SeedFile, mistakes: SeedErrors) -> None:
-    """Keys that come twice, and references between the three lists."""
-    check_keys(((customer.place, customer.key) for customer in world.customers), mistakes)
-    check_keys(((product.place, product.key) for product in world.products), mistakes)
-    check_keys(((collection.place, collection.key) for collection in world.collections), mistakes)
-    for customer in world.customers:
+def _check(seed: SeedFile, mistakes: SeedErrors) -> None:
+    """Checks that no key comes twice, and the references between the three lists."""
+    for keyed in (seed.customers, seed.products, seed.collections):
+        check_keys(((one.place, one.key) for one in keyed), mistakes)
+    for customer in seed.customers:
         check_customer(customer, mistakes)
-    customers = {customer.key for customer in world.customers}
-    for product in world.products:
+    customers = {customer.key for customer in seed.customers}
+    for product in seed.products:
         for number, key in enumerate(product.customers or ()):
             if key not in customers:
                 mistakes.note(product.place, f"customers[{number}]", f"there is no customer {key!r}")
-    products = {product.key for product in world.products}
-    for collection in world.collections:
+    products = {product.key for product in seed.products}
+    for collection in seed.collections:
         if collection.customer is not None and collection.customer not in customers:
             mistakes.note(collection.place, "customer", f"there is no customer {collection.customer!r}")
         for number, key in enumerate(collection.products):

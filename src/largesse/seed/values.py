@@ -1,6 +1,6 @@
-"""What a single value may be, kind by kind. Each rule takes a node and returns its value, or raises InvalidValue.
+"""The rules for single values, by kind. A rule takes a node and returns its value, or raises InvalidValue.
 
-The rules go by the letters as they are written: YAML 1.1 would make a boolean of the country NO, and a float of an amount.
+The rules use the text as written: YAML 1.1 would turn the country NO into a boolean, and an amount into a float.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from largesse.seed.nodes import Node, Scalar
 Value = TypeVar("Value")
 Rule: TypeAlias = Callable[[Node], Value]
 
-# YAML 1.1 in its plain scalars; a leading zero would make an octal number, an underscore is allowed in none.
+# Plain scalars of YAML 1.1. Octal numbers (leading zero) and underscores are refused.
 _NUMBER = re.compile(r"[-+]?(?:(?:0|[1-9][0-9]*)(?:\.[0-9]*)?|\.[0-9]+)")
-_NUMBER_LENGTH = 24  # far inside the precision of Decimal arithmetic, which rounds beyond 28 digits
+_NUMBER_LENGTH = 24  # Decimal arithmetic rounds beyond 28 digits
 _LIKE_A_NUMBER = re.compile(r"[-+]?\.?[0-9][0-9_]*(?:\.[0-9_]*)?")
 _NULLS = frozenset(("", "~", "null", "Null", "NULL"))
 _TRUE = frozenset(("true", "yes", "on"))
@@ -30,16 +30,16 @@ _PERCENT_DECIMALS = 4
 
 
 class InvalidValue(Exception):
-    """A value that breaks its rule; the text goes behind the value's place."""
+    """A value that breaks its rule. The message follows the value's place."""
 
 
 def is_null(node: Node) -> bool:
-    """Whether a value says that there is none."""
+    """Returns whether a value is null."""
     return isinstance(node, Scalar) and node.plain and node.text in _NULLS
 
 
 def text(most: int, *, line_ends: bool = False) -> Rule[str]:
-    """Text of at most `most` characters, without the blanks around it."""
+    """Returns the rule for text of at most `most` characters, without the spaces around it."""
 
     def rule(node: Node) -> str:
         if not isinstance(node, Scalar):
@@ -59,7 +59,7 @@ def text(most: int, *, line_ends: bool = False) -> Rule[str]:
 
 
 def email(node: Node) -> str:
-    """An e-mail address in its normal form."""
+    """Returns a normalised e-mail address."""
     try:
         return normalise_email(text(MAX_EMAIL)(node))
     except EmailError as error:
@@ -67,7 +67,7 @@ def email(node: Node) -> str:
 
 
 def choice(options: Collection[str]) -> Rule[str]:
-    """One of `options`, as it is written."""
+    """Returns the rule for one of `options`, as written."""
 
     def rule(node: Node) -> str:
         if not isinstance(node, Scalar) or node.text not in options:
@@ -78,17 +78,17 @@ def choice(options: Collection[str]) -> Rule[str]:
 
 
 def currency(node: Node) -> str:
-    """An ISO 4217 code in capitals, whatever its letter case; whether there is such a currency is for the database to say."""
+    """Returns an ISO 4217 code in capitals. Loading checks that the database has the currency."""
     return _code(node, 3, "a currency of three letters, as GBP")
 
 
 def country(node: Node) -> str:
-    """An ISO 3166-1 alpha-2 code in capitals, whatever its letter case."""
+    """Returns an ISO 3166-1 alpha-2 code in capitals."""
     return _code(node, 2, "a country of two letters, as GB")
 
 
 def flag(node: Node) -> bool:
-    """True or false."""
+    """Returns a boolean."""
     word = node.text.lower() if isinstance(node, Scalar) and node.plain else ""
     if word not in _TRUE and word not in _FALSE:
         raise InvalidValue("must be true or false")
@@ -96,7 +96,7 @@ def flag(node: Node) -> bool:
 
 
 def whole(least: int, most: int) -> Rule[int]:
-    """A whole number from `least` to `most`."""
+    """Returns the rule for a whole number from `least` to `most`."""
 
     def rule(node: Node) -> int:
         number = _number(node)
@@ -108,7 +108,7 @@ def whole(least: int, most: int) -> Rule[int]:
 
 
 def percent(node: Node) -> Decimal:
-    """A percentage from 0 to 1000 with at most 4 decimals."""
+    """Returns a percentage from 0 to 1000 with at most 4 decimals."""
     number = _number(node)
     if not 0 <= number <= _PERCENT_MAX:
         raise InvalidValue(f"must be from 0 to {_PERCENT_MAX}")
@@ -118,7 +118,7 @@ def percent(node: Node) -> Decimal:
 
 
 def amount(currency: str, *, least: int = 1) -> Rule[int | None]:
-    """Minor units of `currency`, `least` (1 or 0) of them or more; None where the currency is empty, after a mistake in it."""
+    """Returns the rule for an amount of at least `least` (0 or 1) minor units; it returns None if the currency is empty after a mistake."""
 
     def rule(node: Node) -> int | None:
         number = _number(node)
