@@ -21,7 +21,7 @@ from largesse.lines.attempts import Attempt
 from largesse.lines.claiming import Outcome
 from largesse.lines.states import LineKey
 from largesse.mail.resending import resend, resend_unclaimed
-from largesse.orders.acts import cancel_order
+from largesse.orders.acts import void_unclaimed
 
 CUSTOMER = 1
 SCOPE = for_customer(CUSTOMER, "production")
@@ -67,7 +67,7 @@ async def claimed(spread: Overheard, product_id: int) -> LineKey:
 async def test_a_cancellation_and_the_mail_that_it_holds_back(spread: Overheard) -> None:
     order = await place(spread, CUSTOMER)
     async with as_one(spread), spread.transaction(SCOPE) as connection:
-        await cancel_order(connection, principal_of(CUSTOMER), CHAIN, order.reference)
+        await void_unclaimed(connection, principal_of(CUSTOMER), CHAIN, order.reference)
 
 
 async def test_a_claim_and_the_parcel_that_leaves(spread: Overheard, operator: Overheard, tmp_path: Path) -> None:

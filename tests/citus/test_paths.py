@@ -15,7 +15,7 @@ from largesse.db.scope import for_customer
 from largesse.lines.attempts import Attempt
 from largesse.lines.claiming import Outcome
 from largesse.lines.codes import draw_codes
-from largesse.orders.acts import cancel_order, read_order
+from largesse.orders.acts import read_order, void_unclaimed
 from largesse.orders.listing import OrderLists
 
 WRITES_AND_READS = ("SELECT", "INSERT", "UPDATE", "DELETE", "WITH")
@@ -82,7 +82,7 @@ async def go_through_an_order(spread: Overheard, customer_id: int, home: str) ->
             receipt = await read_order(connection, principal, VAULT, "https://x.example", order.reference)
             assert len(receipt.codes) == codes
         async with listening(spread, home), spread.transaction(scope) as connection:
-            cancelled = await cancel_order(connection, principal, CHAIN, order.reference, address="::1")
+            cancelled = await void_unclaimed(connection, principal, CHAIN, order.reference, address="::1")
             assert cancelled.cancelled_count == codes
     await lists.close()
 

@@ -35,7 +35,7 @@ from largesse.drafts.store import (
 )
 from largesse.drafts.text_sheet import read_text_sheet
 from largesse.jobs.housekeeping import prune
-from largesse.orders.acts import cancel_order, read_order
+from largesse.orders.acts import read_order, void_unclaimed
 from largesse.verify.audit import audit
 
 
@@ -207,11 +207,11 @@ async def test_orders_of_people_are_theirs_and_the_administrators_to_decide_over
                 with pytest.raises(OtherServiceAccount):
                     await reading
                 with pytest.raises(OtherServiceAccount):
-                    await cancel_order(connection, caller.principal, chain, reference)
+                    await void_unclaimed(connection, caller.principal, chain, reference)
             else:
                 assert len((await reading).codes) == 2
     async with database.transaction(cem.principal.scope) as connection:
-        assert (await cancel_order(connection, cem.principal, chain, reference)).cancelled_count == 2
+        assert (await void_unclaimed(connection, cem.principal, chain, reference)).cancelled_count == 2
     readers = await house.sql("SELECT user_id, service_account_id FROM code_readings ORDER BY id")
     assert [tuple(row) for row in readers] == [(cem.principal.user_id, None), (admin.principal.user_id, None)]
     acts = await house.sql("SELECT act, user_id, api_key_id FROM order_acts")

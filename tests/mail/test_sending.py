@@ -19,7 +19,7 @@ from largesse.mail.outcomes import Sent, record
 from largesse.mail.resending import resend
 from largesse.mail.smtp import MailServer
 from largesse.mail.transport import SmtpTransport
-from largesse.orders.acts import cancel_order
+from largesse.orders.acts import void_unclaimed
 
 SAM, KIM = "sam@example.com", "kim@example.com"
 
@@ -326,7 +326,7 @@ async def test_mail_that_is_leased_is_withdrawn_by_a_cancellation(office: Office
     )
     for reference in (void, half):
         async with office.database.transaction(OPERATOR) as connection:
-            assert (await cancel_order(connection, office.principal, CHAIN, reference)).cancelled_count == 1
+            assert (await void_unclaimed(connection, office.principal, CHAIN, reference)).cancelled_count == 1
     office.server.released.set()
     await step
     await office.send()
@@ -350,7 +350,7 @@ async def test_a_look_at_a_message_counts_for_a_moment_only(office: Office) -> N
             pass
     await asyncio.sleep(2 * FRESH_S)
     async with office.database.transaction(OPERATOR) as connection:
-        assert (await cancel_order(connection, office.principal, CHAIN, void)).cancelled_count == 1
+        assert (await void_unclaimed(connection, office.principal, CHAIN, void)).cancelled_count == 1
     office.server.released.set()
     await step
     assert office.server.recipients() == ["first@example.com"]

@@ -35,7 +35,7 @@ def build_order(
         reference=reference,
         principal=principal,
         gift=Gift("gift", product_id, None, None, "GB", currency, cost_minor, cost_minor),
-        wanted=OrderSpec(
+        spec=OrderSpec(
             source="api",
             recipients=(),
             code_count=codes,

@@ -10,8 +10,10 @@ from datetime import datetime
 import msgspec
 
 from largesse.customers.access import require_own
+from largesse.customers.actor import Actor
 from largesse.customers.principal import Principal
 from largesse.customers.restrictions import CODES, require_scope
+from largesse.customers.roles import Right
 from largesse.db.pool import Connection, Row, commit_as_one, is_distributed
 from largesse.encryption.chain import Chain
 from largesse.encryption.vault import Vault
@@ -21,11 +23,11 @@ from largesse.ledger.posting import Entry, lock_accounts, own_accounts, post
 from largesse.lines.codes import CODES_AT_ONCE, DrawnCode, give_codes, open_code
 from largesse.lines.states import lock_issued, record_cancelled
 from largesse.orders.lookup import find_order, find_own_order
-from largesse.orders.order import SendResponse, order_row, receipt
+from largesse.orders.order import SendResponse, new_receipt, order_row
 
 
 class Cancellation(msgspec.Struct, frozen=True, kw_only=True):
-    """How an order stands after its cancellation; the same however often that is repeated, but for `has_voided`."""
+    """An order after its cancellation. Repeating the cancellation changes nothing but `has_voided`."""
 
     reference: str
     code_count: int
@@ -36,13 +38,39 @@ class Cancellation(msgspec.Struct, frozen=True, kw_only=True):
     currency: str
 
 
-async def cancel_order(
+async def cancel_order(actor: Actor, principal: Principal, reference: str) -> Cancellation:
+    """Cancels the codes of an order that nobody has claimed, and refunds them.
+
+    Raises NotFound for an order of another customer or environment, OtherServiceAccount for one of another service account.
+    """
+    async with actor.transaction(Right.SEND) as transaction:
+        address = actor.acting.who.address
+        done = await void_unclaimed(transaction.connection, principal, transaction.entries, reference, address=address)
+        if done.has_voided:
+            after = {"cancelled": done.cancelled_count, "refunded_minor": done.refunded_minor}
+            await transaction.record("order.cancelled", f"order {reference}", after=after)
+    return done
+
+
+async def read_receipt(
+    actor: Actor, principal: Principal, vault: Vault, public_url: str, reference: str
+) -> SendResponse:
+    """Returns the receipt of an order again, with the codes of a batch. Raises as `read_order` does."""
+    async with actor.transaction(Right.SEE_ORDERS) as transaction:
+        address = actor.acting.who.address
+        receipt = await read_order(transaction.connection, principal, vault, public_url, reference, address=address)
+        if receipt.codes:
+            await transaction.record("codes.read", f"order {reference}")
+    return receipt
+
+
+async def void_unclaimed(
     connection: Connection, principal: Principal, chain: Chain, reference: str, *, address: str | None = None
 ) -> Cancellation:
-    """Voids every line of the order that nobody has claimed and refunds it to where the order was paid from.
+    """Voids each line of the order that nobody has claimed, and refunds it to where the order was paid from.
 
-    Claims and this lock the same rows of `lines`, so a line is either claimed or refunded. Mail that has not left goes
-    out without the voided codes, or not at all. Who did it, from `address`, is kept. Call it inside a transaction.
+    Claims lock the same rows of `lines`, so a line is either claimed or refunded. Mail that has not left goes out without the voided
+    codes, or not at all. Records who did it, from `address`. Call it inside a transaction.
 
     Raises NotFound for an order of another customer or environment, OtherServiceAccount for one of another service account.
     """
@@ -55,11 +83,11 @@ async def cancel_order(
         await _refund(connection, chain, order, len(issued), at)
         await hold_mail_back(connection, order["customer_id"], order["id"])
         await record_cancel(connection, principal, address, order["id"])
-    return await _standing(connection, order, has_voided=bool(issued))
+    return await _cancellation(connection, order, has_voided=bool(issued))
 
 
 async def _refund(connection: Connection, chain: Chain, order: Row, count: int, at: datetime) -> None:
-    """Moves what `count` lines cost out of sales, back to where the order was paid from."""
+    """Moves the price of `count` lines from sales back to where the order was paid from."""
     customer_id = order["customer_id"]
     own = await own_accounts(connection, customer_id, order["environment"], order["currency"])
     payer_id = payment_source(order["account_id"]).payer_id(own["receivable"])
@@ -87,7 +115,7 @@ async def _refund(connection: Connection, chain: Chain, order: Row, count: int, 
     )
 
 
-async def _standing(connection: Connection, order: Row, *, has_voided: bool) -> Cancellation:
+async def _cancellation(connection: Connection, order: Row, *, has_voided: bool) -> Cancellation:
     row = await connection.fetchrow(
         """
         SELECT count(*) FILTER (WHERE state = 'cancelled') AS cancelled,
@@ -119,11 +147,11 @@ async def read_order(
     *,
     address: str | None = None,
 ) -> SendResponse:
-    """The receipt again, for whoever lost it.
+    """Returns the receipt of an order again.
 
-    Codes of a batch are given out again, to who decides over it alone, and that is recorded with `address`; call it inside a
-    transaction. Raises NotFound for an order of another customer or environment, OtherServiceAccount, and ScopeRequired
-    for a key that may not be given codes.
+    The codes of a batch are included only for its own service account or person, and the reading is recorded with `address`: call it
+    inside a transaction. Raises NotFound for an order of another customer or environment, OtherServiceAccount, and ScopeRequired for a
+    key without the scope `codes`.
     """
     row = await find_order(connection, principal, reference)
     codes: list[DrawnCode] = []
@@ -133,11 +161,11 @@ async def read_order(
         codes = await _read_codes(connection, vault, row)
         await record_reading(connection, principal, address, row["id"])
     whose = row["customer_id"] if is_distributed(connection) else None
-    return receipt(order_row(row), await give_codes(codes, vault, public_url, whose))
+    return new_receipt(order_row(row), await give_codes(codes, vault, public_url, whose))
 
 
 async def _read_codes(connection: Connection, vault: Vault, order: Row) -> list[DrawnCode]:
-    """The codes of an order, opened a part at a time: other requests get their turn in between."""
+    """Decrypts the codes of an order in parts, so that other requests run in between."""
     lines = await connection.fetch(
         "SELECT number, sealed FROM lines WHERE customer_id = $1 AND order_id = $2 ORDER BY number",
         order["customer_id"],
@@ -153,7 +181,7 @@ async def _read_codes(connection: Connection, vault: Vault, order: Row) -> list[
 
 @dataclass(frozen=True, slots=True)
 class OrderAct:
-    """What somebody did with an order after it was placed, and how often in one go."""
+    """What a person or service account did with an order after it was placed, and how often at once."""
 
     act: str  # cancel, resend, or read: its codes were read again
     at: datetime
@@ -162,7 +190,7 @@ class OrderAct:
 
 
 async def record_reading(connection: Connection, principal: Principal, address: str | None, order_id: int) -> None:
-    """Keeps that the codes of an order were given out again."""
+    """Records that the codes of an order were read again."""
     await connection.execute(
         """
         INSERT INTO code_readings (customer_id, order_id, service_account_id, api_key_id, user_id, address)
@@ -178,7 +206,7 @@ async def record_reading(connection: Connection, principal: Principal, address: 
 
 
 async def list_acts(connection: Connection, customer_id: int, order_id: int, *, limit: int = 100) -> list[OrderAct]:
-    """What was done with an order after it was placed, the newest first."""
+    """Returns what was done with an order after it was placed, newest first."""
     rows = await connection.fetch(
         """
         SELECT act, acted_at AS at, coalesce(u.name, s.name, '') AS by, count(*)::int AS times
@@ -201,14 +229,14 @@ async def list_acts(connection: Connection, customer_id: int, order_id: int, *, 
 
 
 async def record_cancel(connection: Connection, principal: Principal, address: str | None, order_id: int) -> None:
-    """Keeps that codes of an order were voided."""
+    """Records that codes of an order were voided."""
     await _record(connection, principal, address, order_id, "cancel", [None])
 
 
 async def record_resends(
     connection: Connection, principal: Principal, address: str | None, order_id: int, message_ids: Sequence[int]
 ) -> None:
-    """Keeps that the mail of recipients was asked for again, as those messages."""
+    """Records that mail to recipients was sent again, with the ids of the new messages."""
     await _record(connection, principal, address, order_id, "resend", message_ids)
 
 

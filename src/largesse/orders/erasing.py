@@ -1,4 +1,4 @@
-"""Erasing recipients from what callers wrote on orders: the personal texts among the options, and the external reference."""
+"""Erasing recipients from the texts of orders: the personal options and the external reference."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _HOLDS_ADDRESS = r"[^\s@]@[^\s@]"  # for the database
 
 
 class Texts(NamedTuple):
-    """What was written on an order before it was erased, or what of that was."""
+    """The texts of an order before it was erased."""
 
     order_id: int
     external_reference: str | None
@@ -29,7 +29,7 @@ class Texts(NamedTuple):
 
 
 async def find_orders_mentioning(connection: Connection, email: str, customer_id: int | None) -> list[tuple[int, int]]:
-    """The orders, of one customer or of all, whose texts hold that address. Reads all orders."""
+    """Returns customer and id of the orders, of one customer or of all, with that address in a text. Reads all orders."""
     rows = await connection.fetch(
         f"""
         SELECT customer_id, id FROM orders WHERE position($1 IN lower(concat_ws(' ', {_COLUMNS}))) > 0
@@ -42,9 +42,9 @@ async def find_orders_mentioning(connection: Connection, email: str, customer_id
 
 
 async def erase_mentions(connection: Connection, order: tuple[int, int], email: str) -> Texts | None:
-    """Takes an address out of the texts of an order, and of the event that tells of it; returns the texts as they were.
+    """Removes an address from the texts of an order and of its event. Returns the texts as they were.
 
-    An external reference that holds it is replaced as a whole: the caller's no longer names the order.
+    An external reference that contains the address is replaced as a whole, so the caller's reference no longer finds the order.
     """
     row = await connection.fetchrow(
         f"SELECT reference, {_COLUMNS} FROM orders WHERE customer_id = $1 AND id = $2 FOR UPDATE",  # noqa: S608 - columns
@@ -67,10 +67,10 @@ async def erase_mentions(connection: Connection, order: tuple[int, int], email: 
 
 
 async def erase_texts(connection: Connection, customer_id: int, order_ids: Sequence[int]) -> list[Texts]:
-    """Erases the personal texts of a customer's orders, and what of their references holds an address; returns what is gone.
+    """Erases the personal texts of a customer's orders, and references that contain an address. Returns the erased texts.
 
-    Says of them that their recipients are erased. Those of which that was said before, or that somebody else has locked, are left
-    out. Events that tell of them are gone by then: who erases all of an order waits longer than those are kept.
+    Marks the orders as erased. Leaves out orders that are marked already or locked by another transaction. Their events are gone by
+    then: retention of orders is longer than retention of events.
     """
     rows = await connection.fetch(
         f"""

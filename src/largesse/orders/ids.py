@@ -1,17 +1,14 @@
-"""Up to which id no order can appear any more, so that whoever reads on from the last id they know misses none.
+"""Ids of orders, the watermark of listings, and references.
 
-Ids are drawn inside transactions, which commit in another order: while 7 is there to be read, 5 may still be on its way.
-Whoever draws ids first marks, until its transaction ends, how far the sequence had come: what it draws is above its mark. A
-reader asks how far the sequence has come, then for the marks, and reads no further than the lowest of all these: every order
-up to there is committed or will never be. A mark is an advisory lock, shared, which nobody ever waits for and which ends
-with its transaction, however that ends.
+Ids are drawn inside transactions, which commit in another order: id 7 can be visible while 5 is not committed yet. So a transaction
+marks how far the sequence had come before it draws ids: its ids are above its mark. A reader reads the sequence, then the marks, and
+goes no further than the lowest of these. Each order up to there is committed, or never will be. A mark is a shared advisory lock: nobody waits
+for it, and it ends with its transaction.
 
-Ids of orders: an int32 for callers, so they come to an end, which operators are told of in good time.
+Ids are int32 for callers, so they can run out. Operators are warned in good time.
 
-The public key of an order: opaque, and near the ids of the same time.
-
-The first four characters are the hour, so that new references land on the same pages of their index however
-many orders there are; the other sixteen are 80 random bits, which is what keeps them from being guessed.
+A reference is the public key of an order. Its first four characters are the hour, so that new references land on the same pages of their
+index. The other sixteen are 80 random bits, so that references cannot be guessed.
 """
 
 from __future__ import annotations
@@ -33,9 +30,9 @@ _MARKS = 0x6F726465  # "orde"; the class of these advisory locks, the object is 
 
 
 def drawn_ids(count: str) -> str:
-    """SQL for an array of new ids of orders, as many as the placeholder `count` says, above a mark of this transaction's.
+    """Returns SQL for an array of new order ids, as many as the placeholder `count` says, above a mark of this transaction.
 
-    The join is there so that the mark is set before the first id is drawn.
+    The join makes sure that the mark is set before the first id is drawn.
     """
     return f"""
         ARRAY(
@@ -46,10 +43,10 @@ def drawn_ids(count: str) -> str:
 
 
 async def read_watermark(database: Database) -> int:
-    """The id up to which a statement that begins now sees every order there will ever be.
+    """Returns the id up to which a statement that begins now sees every order there will ever be.
 
-    The marks are asked for once the sequence has been read: they are compared with it. Raises Unavailable on a standby:
-    it has not the marks of its primary.
+    The marks are read after the sequence, as they are compared with it. Raises Unavailable on a standby, which lacks the marks of its
+    primary.
     """
     row = await database.fetchrow(
         LOOKUP,
@@ -57,19 +54,19 @@ async def read_watermark(database: Database) -> int:
         SELECT pg_is_in_recovery() AS is_standby, least(last_value, (
             SELECT min(objid::bigint) FROM pg_locks
             WHERE locktype = 'advisory' AND classid = {_MARKS} AND objsubid = 2 AND objid::bigint <= last_value
-              AND database = (SELECT oid FROM pg_database WHERE datname = current_database()))) AS horizon
+              AND database = (SELECT oid FROM pg_database WHERE datname = current_database()))) AS watermark
         FROM orders_id_seq
         """,  # noqa: S608 - a constant
     )
     assert row is not None
     if row["is_standby"]:
         raise Unavailable("A standby cannot tell which orders are still on their way: ask for `after` at the primary.")
-    horizon: int = row["horizon"]
-    return horizon
+    watermark: int = row["watermark"]
+    return watermark
 
 
 LAST_ID = 2**31 - 1
-# When this few are left, it is said in the log, in metrics and by GET /health: at a million orders a day, more than half a year.
+# With fewer ids left, the log, metrics and GET /health say so: at a million orders a day, more than half a year before the end.
 FEW_IDS = LAST_ID // 10
 
 _WARN_EVERY_S = 3600.0
@@ -80,18 +77,18 @@ _log = structlog.get_logger(__name__)
 
 
 async def read_ids_left(database: Database) -> int:
-    """How many more orders can be placed in the installation."""
+    """Returns how many more orders can be placed in the installation."""
     return LAST_ID - int(await database.fetchval(LOOKUP, "SELECT last_value FROM orders_id_seq"))
 
 
 class IdWatch:
-    """Keeps the metric of the ids that are left, and warns when they are few: at most once an hour."""
+    """Updates the metric of the ids left, and warns at most once an hour when they are few."""
 
     def __init__(self) -> None:
         self._warned_at: float | None = None
 
     def note(self, left: int) -> None:
-        """Notes that so many are left."""
+        """Notes the number of ids left."""
         _LEFT.set(left)
         if left >= FEW_IDS:
             return
@@ -109,17 +106,17 @@ _WELL_FORMED = re.compile(rf"[{_ALPHABET}]{{20}}")
 
 
 def new_reference(now: datetime) -> str:
-    """A new reference of 20 Crockford base32 characters."""
+    """Returns a new reference of 20 Crockford base32 characters."""
     random = int.from_bytes(os.urandom(_RANDOM_BYTES), "big")
     return _hour_text(int(now.timestamp()) // 3600) + "".join([_PAIRS[random >> shift & 1023] for shift in _SHIFTS])
 
 
 @lru_cache(maxsize=2)
 def _hour_text(hour: int) -> str:
-    """The hour as four characters, which come round after some 120 years."""
+    """Returns the hour as four characters. They repeat after some 120 years."""
     return "".join(_ALPHABET[hour >> shift & 31] for shift in (15, 10, 5, 0))
 
 
 def is_reference(text: str) -> bool:
-    """Whether `text` could be a reference at all."""
+    """Returns whether `text` has the form of a reference."""
     return _WELL_FORMED.fullmatch(text) is not None

@@ -1,9 +1,7 @@
-"""The newest orders of an installation, for its operator.
+"""Lists of orders: for callers that poll, and for the operator.
 
-The orders of a customer, for callers that poll: lists asked for at once are read together.
-
-Who asks for the same list at the same time gets the same answer, read and told once. Each read begins after all
-who wait for it have asked, so nobody misses an order that was placed before.
+Callers that ask for the same list at the same time share one read and one serialization. Each read begins after all its callers have
+asked, so nobody misses an order that was placed before.
 """
 
 from __future__ import annotations
@@ -29,7 +27,7 @@ from largesse.orders.request import read_reference
 
 @dataclass(frozen=True, slots=True)
 class OrderOverview:
-    """An order as an operator sees it: no codes, and nobody's name or address."""
+    """An order as an operator sees it: no codes, names or addresses."""
 
     id: int
     created_at: datetime
@@ -51,7 +49,7 @@ class OrderOverview:
 async def list_newest_orders(
     connection: Connection, customer_id: int | None, *, before: int, limit: int
 ) -> list[OrderOverview]:
-    """The `limit` newest orders with ids below `before`, newest first: of one customer, or of all."""
+    """Returns the `limit` newest orders with ids below `before`, newest first, of one customer or of all."""
     rows: list[Row] = []
     for customers in await list_shard_groups(connection, None if customer_id is None else [customer_id]):
         rows += await connection.fetch(_newest(customers), before, limit, *arguments(customers))
@@ -64,14 +62,14 @@ async def list_newest_orders(
     }
     orders = []
     for row in newest:
-        told = dict(row)
-        gift = gifts[told.pop("product_id"), told.pop("collection_id")]
-        orders.append(OrderOverview(gift=gift, **told))
+        columns = dict(row)
+        gift = gifts[columns.pop("product_id"), columns.pop("collection_id")]
+        orders.append(OrderOverview(gift=gift, **columns))
     return orders
 
 
 def _newest(customers: Customers) -> str:
-    """SQL for the newest orders of those customers, else of all: those of each, by the primary key."""
+    """Returns SQL for the newest orders of those customers, or of all: those of each, by the primary key."""
     return f"""
         SELECT o.id, o.created_at, c.key AS customer, o.environment, o.reference, o.external_reference, o.product_id,
                o.collection_id, o.code_count, o.delivery_mode, o.scheduled_for, o.source, s.key AS service_account,
@@ -86,7 +84,7 @@ def _newest(customers: Customers) -> str:
     """  # noqa: S608 - placeholders
 
 
-# The keys of what orders give, a product or a collection each: in two columns of their ids.
+# The keys of the products and collections of orders, from two arrays of their ids.
 _GIFTS = """
     SELECT id AS product_id, NULL::int AS collection_id, key FROM products WHERE id = ANY($1::int[])
     UNION ALL SELECT NULL, id, key FROM collections WHERE id = ANY($2::int[])
@@ -94,12 +92,11 @@ _GIFTS = """
 
 
 _LISTS_AT_ONCE = 100
-# What makes of a list what callers are told; it goes to all of them as it is.
 Serialize = Callable[[list[OrderRecord]], bytes]
 
 
 class _List(NamedTuple):
-    """What a list is of: at most `length` orders, the newest, or the next after an id."""
+    """A list: at most `length` orders, the newest ones or those after an id."""
 
     customer_id: int
     environment: str
@@ -108,11 +105,11 @@ class _List(NamedTuple):
 
 
 class OrderLists:
-    """Reads lists of orders, and has each told once: `tell` makes of it what callers get."""
+    """Reads lists of orders, and serializes each once."""
 
-    def __init__(self, database: Database, tell: Serialize) -> None:
+    def __init__(self, database: Database, serialize: Serialize) -> None:
         self._database = database
-        self._tell = tell
+        self._serialize = serialize
         self._newest: Batcher[_List, bytes] = Batcher(
             self._read_newest, tasks=1, max_items=_LISTS_AT_ONCE, max_waiting=5_000
         )
@@ -121,46 +118,46 @@ class OrderLists:
         )
 
     async def newest(self, principal: Principal, *, limit: int) -> bytes:
-        """The newest orders of the principal's customer and environment, newest first, as it is told.
+        """Returns the newest orders of the principal's customer and environment, newest first, serialized.
 
         Raises Unavailable when too many wait, and one of DATABASE_AWAY.
         """
         return await self._newest.submit(_List(principal.customer_id, principal.environment, limit))
 
     async def after(self, principal: Principal, order_id: int, *, limit: int) -> bytes:
-        """The first orders of the principal's customer and environment whose ids are above `order_id`, in the same form.
+        """Returns the first orders of the principal's customer and environment with ids above `order_id`, oldest first, serialized.
 
-        Oldest first, and none that an order with a lower id may still come before: whoever goes on from the last id misses
-        none. Raises Unavailable on a standby and when too many wait, and one of DATABASE_AWAY.
+        Ends before the first id below which an order may still be committed, so that a caller who continues from the last id misses none.
+        Raises Unavailable on a standby and when too many wait, and one of DATABASE_AWAY.
         """
         return await self._next.submit(_List(principal.customer_id, principal.environment, limit, order_id))
 
     async def of_reference(self, principal: Principal, reference: str, *, after: int | None) -> bytes:
-        """A list of the one order that holds a caller's reference, and whose id is above `after`; else an empty one. In the same form.
+        """Returns a list of the one order with a caller's reference and an id above `after`, or an empty list, serialized.
 
-        The reference is read as a send reads it. Raises InvalidRequest for one that no order can hold, and one of DATABASE_AWAY.
+        The reference is read as a send reads it. Raises InvalidRequest for one that no order can have, and one of DATABASE_AWAY.
         """
-        wanted = read_reference(reference)
-        if wanted is None:
+        found = read_reference(reference)
+        if found is None:
             raise InvalidRequest("`external_reference` must not be blank.")
         rows = await self._database.fetch(
-            principal.scope, _OF_REFERENCE, principal.customer_id, principal.environment, wanted, after or 0
+            principal.scope, _OF_REFERENCE, principal.customer_id, principal.environment, found, after or 0
         )
-        return self._tell([order_record(order_id, told, created_at) for order_id, created_at, *told in rows])
+        return self._serialize([order_record(order_id, values, created_at) for order_id, created_at, *values in rows])
 
     async def close(self) -> None:
-        """Answers who waits, then ends."""
+        """Answers the callers that wait, then ends."""
         await self._newest.close()
         await self._next.close()
 
-    async def _read_newest(self, wanted: list[_List]) -> Sequence[bytes]:
-        return await self._read(wanted, _NEWEST)
+    async def _read_newest(self, requested: list[_List]) -> Sequence[bytes]:
+        return await self._read(requested, _NEWEST)
 
-    async def _read_next(self, wanted: list[_List]) -> Sequence[bytes]:
-        return await self._read(wanted, _NEXT, await read_watermark(self._database))
+    async def _read_next(self, requested: list[_List]) -> Sequence[bytes]:
+        return await self._read(requested, _NEXT, await read_watermark(self._database))
 
-    async def _read(self, wanted: list[_List], queries: Mapping[bool, str], *arguments: int) -> Sequence[bytes]:
-        lists = list(dict.fromkeys(wanted))
+    async def _read(self, requested: list[_List], queries: Mapping[bool, str], *arguments: int) -> Sequence[bytes]:
+        lists = list(dict.fromkeys(requested))
         records: list[list[OrderRecord]] = []
         # Where customers are distributed, each list is asked of its customer's node.
         for at_once in [[each] for each in lists] if self._database.is_distributed else [lists]:
@@ -170,19 +167,19 @@ class OrderLists:
                 scope, queries[bool(pin)], *map(list, zip(*at_once, strict=True)), *arguments, *pin
             )
             read: list[list[OrderRecord]] = [[] for _ in at_once]
-            for list_at, order_id, created_at, *told in rows:
-                read[list_at - 1].append(order_record(order_id, told, created_at))
+            for list_at, order_id, created_at, *values in rows:
+                read[list_at - 1].append(order_record(order_id, values, created_at))
             records += read
-        answers = dict(zip(lists, map(self._tell, records), strict=True))
-        return [answers[each] for each in wanted]
+        answers = dict(zip(lists, map(self._serialize, records), strict=True))
+        return [answers[each] for each in requested]
 
 
 def _reading(which: str, pin: str) -> str:
-    """SQL for the orders of lists, `which` of them each; with a `pin`, the placeholder of the customer of all, of its node.
+    """Returns SQL for the orders of lists, selected by `which`. With a `pin`, the placeholder of the one customer, it runs on the customer's node.
 
-    `orders_newest` is an index of the expressions `customer_id::bigint` and `id::bigint`, so that only who writes these is planned by it.
-    An index of the columns would attract other queries before the first ANALYZE, and those read all orders of a customer. A cast cannot fail, and so is
-    looked up in an index under row-level security, too.
+    `orders_newest` indexes the expressions `customer_id::bigint` and `id::bigint`, so that only queries that write these use it. An
+    index of the columns would attract other queries before the first ANALYZE, which would then read all orders of a customer. A cast cannot
+    fail, so the index works under row-level security too.
     """
     return f"""
         SELECT list.at, o.id, o.created_at, {", ".join(f"o.{name}" for name in RESPONSE_COLUMNS)}
@@ -196,7 +193,7 @@ def _reading(which: str, pin: str) -> str:
     """  # noqa: S608 - constants
 
 
-# As a range, in order, so that no other index than that of references fits, whatever is known of the table (`reading`).
+# A range, in order, so that only the index of references fits, whatever the planner knows of the table (see `_holders` in `reading`).
 _OF_REFERENCE = f"""
     SELECT id, created_at, {", ".join(RESPONSE_COLUMNS)} FROM (
         SELECT * FROM orders

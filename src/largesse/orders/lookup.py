@@ -20,7 +20,7 @@ from largesse.orders.order import order_row
 
 
 async def find_order(connection: Connection, principal: Principal, reference: str) -> Row:
-    """The order's row. Raises NotFound for none, which one of another customer or environment is too."""
+    """Returns the order's row. Raises NotFound if there is none, or it belongs to another customer or environment."""
     order: Row | None = None
     if is_reference(reference):
         order = await connection.fetchrow(
@@ -35,7 +35,7 @@ async def find_order(connection: Connection, principal: Principal, reference: st
 
 
 async def references_of(connection: Connection, customer_id: int, user_id: int, references: Iterable[str]) -> set[str]:
-    """Returns those of the references whose orders that person has placed."""
+    """Returns those references whose orders that person placed."""
     rows = await connection.fetch(
         "SELECT reference FROM orders WHERE customer_id = $1 AND user_id = $2 AND reference = ANY($3::text[])",
         customer_id,
@@ -46,7 +46,7 @@ async def references_of(connection: Connection, customer_id: int, user_id: int, 
 
 
 async def find_own_order(connection: Connection, principal: Principal, reference: str) -> Row:
-    """The same, for who decides over an order: cancels it, has its mail sent again. Raises OtherServiceAccount besides."""
+    """Returns the order's row for a caller who may change it. Raises as `find_order`, and OtherServiceAccount."""
     order = await find_order(connection, principal, reference)
     require_own(principal, order["service_account_id"], order["user_id"], order["reference"])
     return order

@@ -1,8 +1,8 @@
-"""What an order is, under the marks of the ledger: what was ordered, by whom, for whom.
+"""Marks of orders, which make a change of an order's row or recipients in the database detectable.
 
-The mark of the entry that pays an order covers a digest of the order's row and its recipients, so that neither is changed without a
-finding of `verify`. What may change later, as recipients are erased or an address is corrected, leaves in the row the digest of the order as it was
-placed, and a mark of it together with how the order is now. Why so: docs/decisions/0031-marks-of-orders-and-lines.md.
+The mark of the entry that pays an order covers a digest of the order's row and its recipients, and `verify` recomputes it. When recipients are
+erased or an address is corrected, the row stores the digest of the order as it was placed, and a mark of that digest together with the
+order's new state. See docs/decisions/0031-marks-of-orders-and-lines.md.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ def order_digest(chain: Chain, order: Order, at: datetime) -> str:
 async def read_digests(
     connection: Connection, chain: Chain, orders: Iterable[tuple[OrderKey, int]]
 ) -> dict[OrderKey, str]:
-    """Returns the digests of orders as they were placed, as far as their marks say that nothing else was changed.
+    """Returns the digests of orders as they were placed.
 
-    Each order comes with its number of codes. One that is missing or was changed from outside is left out.
+    Each order comes with its number of codes. Orders that are missing, or whose mark does not match, are left out.
     """
     digests = {}
     for piece in _pieces(dict(orders)):
@@ -55,10 +55,10 @@ async def read_digests(
 async def changing_orders(
     connection: Connection, chain: Chain, customer_id: int, order_ids: Sequence[int], *, waits: bool = False
 ) -> AsyncIterator[list[int]]:
-    """Has the block change texts and recipients of orders, and marks how they are then; gives the ids of those it may change.
+    """Locks orders whose texts or recipients the block changes, and marks them afterwards. Yields the ids of the locked orders.
 
-    Call it inside a transaction: the orders are locked, and those that somebody else has locked are left out unless it `waits` for them.
-    What was changed from outside before gets no mark, so that `verify` goes on finding it.
+    Call it inside a transaction. Orders that another transaction has locked are left out unless it `waits` for them. An order that was changed
+    in the database before gets no mark, so that `verify` still reports it.
     """
     held = await connection.fetch(_HOLD + ("" if waits else " SKIP LOCKED"), customer_id, list(order_ids))
     mine = [row["id"] for row in held]

@@ -1,4 +1,4 @@
-"""What is counted of placing orders. Nothing here is done for each order that is placed."""
+"""Metrics of placing orders. They are updated per batch, not per order."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BATCHES = Histogram(
 
 
 def count_batch(orders: int, refusals: Iterable[Exception]) -> None:
-    """Counts the orders of one transaction, and those of them that it refused."""
+    """Counts the orders of one transaction and those it refused."""
     BATCHES.observe(orders)
     for refusal in refusals:
         if isinstance(refusal, Problem):

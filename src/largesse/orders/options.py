@@ -1,13 +1,9 @@
-"""Texts that callers give: blank ones are as if left out, and which characters none may hold.
+"""The optional texts of an order, each declared once, and the keys of wrappings.
 
-The keys of wrappings: what `wrapping_key` may name. Mail and pages each give them their looks.
-
-What a caller may say of an order and need not: each declared here, once.
-
-A field of `Options` is a column of `orders`. From its declaration follow the member of the send bodies with its limit, how it is
-read, written and read back, the member of `GET /orders/{reference}/request`, and a line of the order's page. A text is personal
-unless its declaration says otherwise: what erases, exports and searches personal texts goes by that. What events say of it
-is a member of the same name in their shape. CONTRIBUTING.md says how one is added.
+A field of `Options` is a column of `orders`. From its declaration follow the member of the send bodies with its limit, how it is checked,
+written and read back, the member of `GET /orders/{reference}/request`, and a line on the order's page. A text is personal unless its
+declaration says otherwise: erasing, exporting and searching follow from that. Events name it as a member of their own shape. CONTRIBUTING.md says
+how to add one.
 """
 
 from __future__ import annotations
@@ -24,7 +20,7 @@ from largesse.base.text import unfit, unfit_key
 
 
 def read_text(member: str, text: str | None, *, line_breaks: bool = False) -> str | None:
-    """`text` as it is; None when it is blank. Raises InvalidRequest, naming `member`, for what no text may hold."""
+    """Returns `text`, None when it is blank. Raises InvalidRequest, naming `member`, for characters that no text may contain."""
     if text is None or not text.strip():
         return None
     if text.isprintable():  # which is less than may be, and takes a tenth of the time to tell
@@ -35,7 +31,7 @@ def read_text(member: str, text: str | None, *, line_breaks: bool = False) -> st
 
 
 def read_key(member: str, text: str | None) -> str | None:
-    """The same for what a caller names something of its own by: without surrounding blanks, and as it likes otherwise."""
+    """Returns a caller's own key without surrounding blanks, None when it is blank. Raises InvalidRequest as `read_text` does."""
     key = text.strip() if text else ""
     if key.isprintable():  # as in `read_text`
         return key or None
@@ -62,7 +58,7 @@ ALIASES = {
 
 
 def known_wrapping(key: str) -> str:
-    """The wrapping that `key` names, whatever its letter case; the default one for a key nobody knows."""
+    """Returns the wrapping that `key` names in any letter case, the default one for an unknown key."""
     folded = key.strip().casefold()
     named = ALIASES.get(folded, folded)
     return named if named in WRAPPINGS else DEFAULT_WRAPPING
@@ -71,13 +67,13 @@ def known_wrapping(key: str) -> str:
 _KNOWN_WRAPPINGS = ", ".join(f"`{key}`" for key in WRAPPINGS)
 MAX_FROM_NAME = 32  # characters
 MAX_MESSAGE = 256
-# What a declaration says in `extra`. Left out, a text takes no line breaks, and is personal: somebody may be named in it.
+# Keys of `extra` in a declaration. By default a text takes no line breaks and is personal, as it may name a person.
 _LINE_BREAKS = "line_breaks"
 _PERSONAL = "personal"
 
 
 class Options(msgspec.Struct, frozen=True):
-    """The optional texts of an order; None for what was not said, or only in blanks."""
+    """The optional texts of an order; None for one that was left out or blank."""
 
     wrapping_key: (
         Annotated[
@@ -109,7 +105,7 @@ class Options(msgspec.Struct, frozen=True):
     ) = None
 
     def or_else(self, others: Options) -> Options:
-        """The same, with what was not said as in `others`."""
+        """Returns the same with the texts that were left out taken from `others`."""
         pairs = zip(_values(self), _values(others), strict=True)
         return Options(*(own or other for own, other in pairs))
 
@@ -120,7 +116,7 @@ _values = attrgetter(*OPTIONS)
 
 
 def _declared(said: str, *, default: bool) -> tuple[bool, ...]:
-    """Returns for each option what its declaration says, or the default where it says nothing."""
+    """Returns for each option what its declaration says, or the default."""
     found = []
     for field in msgspec.structs.fields(Options):
         kinds = msgspec.inspect.type_info(field.type)
@@ -136,13 +132,13 @@ PERSONAL = tuple(compress(OPTIONS, _declared(_PERSONAL, default=True)))
 
 
 def options_of(given: Any) -> Options:
-    """The options in what has an attribute for each, as they are."""
+    """Returns the options of an object that has an attribute for each."""
     texts = _values(given)
     return Options(*texts) if any(texts) else _NONE_SAID
 
 
 def check_options(options: Options) -> Options:
-    """The options with blank ones left out. Raises InvalidRequest for what no text may hold."""
+    """Returns the options without blank ones. Raises InvalidRequest for characters that no text may contain."""
     if options is _NONE_SAID:
         return options
     return Options(

@@ -27,7 +27,7 @@ from largesse.orders.options import DEFAULT_WRAPPING, Options
 from largesse.orders.recipients import OrderRecipient
 from largesse.orders.request import OrderSpec
 
-# Members of a record that are columns of another name.
+# Members of a record whose columns have another name.
 _COLUMN_OF = {
     "value": "value_minor",
     "source_type": "source",
@@ -37,14 +37,14 @@ _COLUMN_OF = {
     "line_count": "code_count",
     "created_by": "service_account_id",
 }
-_, _, *_told, _ = OrderRecord.__struct_fields__  # but the id, the event and the time
-# The columns of an order that its record tells, in the order of the record.
-RESPONSE_COLUMNS = tuple(_COLUMN_OF.get(member, member) for member in _told)
+_, _, *_members, _ = OrderRecord.__struct_fields__  # but the id, the event and the time
+# The columns of an order in its record, in the order of the record.
+RESPONSE_COLUMNS = tuple(_COLUMN_OF.get(member, member) for member in _members)
 
 
-def order_record(order_id: int, told: Sequence[Any], created_at: datetime) -> OrderRecord:
-    """The order record of what an order has in `RESPONSE_COLUMNS`."""
-    reference, customer_id, value_minor, currency, *rest = told
+def order_record(order_id: int, values: Sequence[Any], created_at: datetime) -> OrderRecord:
+    """Returns the order record for the values of `RESPONSE_COLUMNS`."""
+    reference, customer_id, value_minor, currency, *rest = values
     value = to_number(value_minor, currency)
     members = [order_id, ORDER_CREATED.name, reference, customer_id, value, currency, *rest, created_at]
     return OrderRecord(*members)
@@ -55,12 +55,12 @@ _SQL_TYPES = {str: "text", int: "bigint", datetime: "timestamptz"}
 
 
 class OrderRow(Options, frozen=True, kw_only=True, omit_defaults=True):
-    """A row of `orders` but for its id and the time it was placed, which are known only then; its options are columns too."""
+    """A row of `orders` without its id and the time it was placed, which are known only when it is written."""
 
     reference: str
     customer_id: int
     environment: str
-    service_account_id: int | None  # none of what a person placed
+    service_account_id: int | None  # None for an order of a person
     source: str
     external_reference: str | None
     gift_selection: str  # gift: one product; gifts: a collection
@@ -83,7 +83,7 @@ class OrderRow(Options, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def is_batch(self) -> bool:
-        """Whether its codes were handed to the caller, and mailed to nobody."""
+        """Whether its codes went to the caller, and no mail to anybody."""
         return self.delivery_mode == "manual"
 
 
@@ -103,7 +103,7 @@ class SendResponse(msgspec.Struct, kw_only=True, rename="camel"):
     codes: Annotated[list[IssuedCode], Meta(description="Of a code batch; empty when recipients were emailed")]
 
 
-def receipt(order: OrderRow, codes: list[IssuedCode]) -> SendResponse:
+def new_receipt(order: OrderRow, codes: list[IssuedCode]) -> SendResponse:
     """Returns the receipt of an order. Amounts are in major units."""
     return SendResponse(
         reference=order.reference,
@@ -124,20 +124,20 @@ COLUMNS = OrderRow.__struct_fields__
 
 
 def order_row(row: Row) -> OrderRow:
-    """The order in a row that has all columns of `orders`."""
-    kept = {name: row[name] for name in COLUMNS}
-    address = kept.pop("address")
-    return OrderRow(**kept, address=None if address is None else str(address))
+    """Returns the order of a row that has all columns of `orders`."""
+    columns = {name: row[name] for name in COLUMNS}
+    address = columns.pop("address")
+    return OrderRow(**columns, address=None if address is None else str(address))
 
 
 def sql_columns() -> str:
-    """The columns with their types, for a record that is read from JSON."""
+    """Returns the columns with their types, for a record that is read from JSON."""
     hints = get_type_hints(OrderRow, include_extras=True)
     return ", ".join(f"{name} {_sql_type(hints[name])}" for name in COLUMNS)
 
 
 def new_orders(orders: str, beside: str, *, order_id: str) -> str:
-    """SQL for orders as they are to be written, from two placeholders of JSON arrays: of theirs, and of what goes beside each.
+    """Returns SQL for orders to write, from two placeholders of JSON arrays: their rows, and what goes with each.
 
     `order_id` is SQL for the id of the order at a `place`.
     """
@@ -149,12 +149,12 @@ def new_orders(orders: str, beside: str, *, order_id: str) -> str:
 
 
 def written_orders(orders: str, at: str) -> str:
-    """SQL that writes `orders` as of a time: a statement, or the end of one."""
+    """Returns SQL that writes `orders` as of a time: a statement, or the end of one."""
     return f"{_INTO} SELECT id, {at}, {_COLUMNS} FROM {orders}"  # noqa: S608 - placeholders
 
 
 async def insert_orders(connection: Connection, orders: Iterable[tuple[int, OrderRow]], at: datetime) -> None:
-    """Writes orders under these ids as of a time, of one customer, on its node."""
+    """Writes orders of one customer under these ids as of a time, on the customer's node."""
     await insert(connection, _INTO, [(order_id, at, *astuple(order)) for order_id, order in orders])
 
 
@@ -163,7 +163,7 @@ _INTO = f"INSERT INTO orders (id, created_at, {_COLUMNS})"
 
 
 def _sql_type(hint: Any) -> str:
-    """The type of PostgreSQL that holds what a field is declared to be; of every integer the larger, as JSON has but one."""
+    """Returns the PostgreSQL type of a field; for each integer bigint, as JSON has one kind of integer."""
     if inner := [part for part in get_args(hint) if part is not type(None)]:
         if get_origin(hint) is Annotated:
             return next((part for part in inner if isinstance(part, str)), None) or _sql_type(inner[0])
@@ -178,7 +178,7 @@ AccountIds = tuple[int, int]
 
 
 class Gift(msgspec.Struct, frozen=True):
-    """What is sent, priced: `value_minor` is the face value of a code, `unit_cost_minor` what a code is charged."""
+    """The gift of an order with its price: `value_minor` is the face value of a code, `unit_cost_minor` the price of a code."""
 
     selection: str  # gift: one product; gifts: a collection
     product_id: int | None
@@ -191,14 +191,14 @@ class Gift(msgspec.Struct, frozen=True):
 
 
 class OwnAccounts(msgspec.Struct, frozen=True):
-    """The customer's ledger accounts beside its funding accounts, in the order's currency."""
+    """The customer's ledger accounts in the order's currency that are not funding accounts."""
 
     receivable: int
     sales: int
 
 
 class Order(msgspec.Struct, frozen=True, kw_only=True):
-    """A checked order with its codes drawn, ready to be written. Those of a large one are sealed as they are written."""
+    """A checked order with its codes, ready to be written. The codes of a large order are encrypted while they are written."""
 
     row: OrderRow
     principal: Principal
@@ -210,27 +210,27 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def reference(self) -> str:
-        """Its public key, opaque to callers."""
+        """The public key, opaque to callers."""
         return self.row.reference
 
     @property
     def currency(self) -> str:
-        """The ISO 4217 code that all its amounts are in."""
+        """The ISO 4217 code of all its amounts."""
         return self.row.currency
 
     @property
     def payer_id(self) -> int:
-        """The ledger account that the order is paid from."""
+        """The id of the ledger account that pays."""
         return self.account_ids[0]
 
     @property
     def code_count(self) -> int:
-        """How many codes it issues, over all its recipients."""
+        """The number of codes, over all recipients."""
         return self.row.code_count
 
     @property
     def total_minor(self) -> int:
-        """What it costs altogether, in minor units of its currency."""
+        """The price of the whole order, in minor units of its currency."""
         return self.row.total_minor
 
     def addressees(self) -> Iterable[tuple[str | None, str | None]]:
@@ -242,7 +242,7 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def reference_key(self) -> ReferenceKey | None:
-        """What no other order may have; None when the caller gave no reference."""
+        """The key that no other order may have; None when the caller gave no reference."""
         row = self.row
         return None if row.external_reference is None else (row.customer_id, row.environment, row.external_reference)
 
@@ -255,22 +255,22 @@ def new_order(
     reference: str,
     principal: Principal,
     gift: Gift,
-    wanted: OrderSpec,
+    spec: OrderSpec,
     own_accounts: OwnAccounts,
     codes: list[DrawnCode],
     sealed: Iterable[SealedCode],
     address: str | None = None,
 ) -> Order:
-    """The order that `principal` wants, sent from the network address `address`, under a reference drawn for it."""
-    options = msgspec.structs.asdict(wanted.options)
+    """Returns the order of `principal` with this meaning, sent from the network address `address`."""
+    options = msgspec.structs.asdict(spec.options)
     options["wrapping_key"] = options["wrapping_key"] or DEFAULT_WRAPPING
     row = OrderRow(
         reference=reference,
         customer_id=principal.customer_id,
         environment=principal.environment,
         service_account_id=principal.service_account_id,
-        source=wanted.source,
-        external_reference=wanted.external_reference,
+        source=spec.source,
+        external_reference=spec.external_reference,
         gift_selection=gift.selection,
         product_id=gift.product_id,
         collection_id=gift.collection_id,
@@ -278,24 +278,24 @@ def new_order(
         country=gift.country,
         currency=gift.currency,
         value_minor=gift.value_minor,
-        total_minor=gift.unit_cost_minor * wanted.code_count,
-        code_count=wanted.code_count,
-        recipient_count=wanted.recipient_count,
-        delivery_mode=wanted.delivery_mode,
-        scheduled_for=wanted.scheduled_for,
-        expiry_after_days=wanted.expiry_after_days,
-        account_id=wanted.account_id,
+        total_minor=gift.unit_cost_minor * spec.code_count,
+        code_count=spec.code_count,
+        recipient_count=spec.recipient_count,
+        delivery_mode=spec.delivery_mode,
+        scheduled_for=spec.scheduled_for,
+        expiry_after_days=spec.expiry_after_days,
+        account_id=spec.account_id,
         api_key_id=principal.key_id,
         address=address,
         user_id=principal.user_id,
         **options,
     )
-    source = payment_source(wanted.account_id)
+    source = payment_source(spec.account_id)
     return Order(
         row=row,
         principal=principal,
         source=source,
-        recipients=wanted.recipients,
+        recipients=spec.recipients,
         account_ids=(source.payer_id(own_accounts.receivable), own_accounts.sales),
         codes=codes,
         sealed=sealed,
@@ -310,7 +310,7 @@ class Placed(msgspec.Struct, frozen=True):
 
 
 def scope_of_orders(orders: Iterable[Order]) -> Scope:
-    """For whom what is done with these orders at once acts: their customers."""
+    """Returns the scope of the customers of these orders."""
     return for_customers({(order.principal.customer_id, order.principal.environment) for order in orders})
 
 

@@ -240,7 +240,7 @@ def _order(caller: Caller, gift: Gift, wanted: OrderSpec) -> Order:
         reference="",
         principal=caller.principal,
         gift=gift,
-        wanted=wanted,
+        spec=wanted,
         own_accounts=_OWN_ACCOUNTS,
         codes=[],
         sealed=[],

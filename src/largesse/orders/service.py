@@ -31,7 +31,7 @@ from largesse.ledger.store import list_funding_accounts
 from largesse.lines.codes import SealedCodes, draw_codes, give_codes
 from largesse.orders.ids import new_reference
 from largesse.orders.options import Options
-from largesse.orders.order import Gift, Order, OwnAccounts, SendResponse, new_order, receipt
+from largesse.orders.order import Gift, Order, OwnAccounts, SendResponse, new_order, new_receipt
 from largesse.orders.placer import Placer, is_large
 from largesse.orders.quotes import QUOTE_REFUSED, require_quoted
 from largesse.orders.reading import read_references
@@ -119,9 +119,9 @@ class OrderService:
 
     async def _answer(self, order: Order) -> SendResponse:
         if order.recipients:
-            return receipt(order.row, [])
+            return new_receipt(order.row, [])
         whose = order.row.customer_id if self._database.is_distributed else None
-        return receipt(order.row, await give_codes(order.codes, self._vault, self._public_url, whose))
+        return new_receipt(order.row, await give_codes(order.codes, self._vault, self._public_url, whose))
 
     async def _place(self, order: Order, turn: Turn[int]) -> None:
         try:
@@ -157,7 +157,7 @@ class OrderService:
             reference=reference,
             principal=principal,
             gift=gift,
-            wanted=wanted,
+            spec=wanted,
             own_accounts=await self._accounts_beside(principal, gift.currency),
             codes=codes,
             sealed=sealed if is_large(wanted.code_count) else list(sealed),

@@ -12,8 +12,6 @@ from largesse.base.email import email_key
 from largesse.base.errors import InvalidRequest, NotFound, TooManyRequests
 from largesse.base.i18n.templates import text
 from largesse.customers.access import is_own
-from largesse.customers.authenticator import person_calls
-from largesse.customers.principal import Principal
 from largesse.customers.roles import Reach, Right
 from largesse.db.pool import Connection, Row
 from largesse.ledger.payment_sources import OnInvoice, payment_source
@@ -22,7 +20,7 @@ from largesse.ledger.statements import order_entries
 from largesse.ledger.store import list_seen_accounts
 from largesse.mail.order_mail import RecipientDelivery, list_order_deliveries
 from largesse.mail.resending import RESENT_TO_ALL_AFTER_H, correct_address, count_unclaimed, resend, resend_unclaimed
-from largesse.orders.acts import OrderAct, cancel_order, list_acts, read_order
+from largesse.orders.acts import OrderAct, cancel_order, list_acts, read_receipt
 from largesse.orders.lookup import find_order
 from largesse.orders.options import OPTIONS
 from largesse.reports.filters import Place
@@ -100,8 +98,7 @@ async def send_again(context: RequestContext) -> Response:
     email, reference = context.form["email"], _reference(context)
     try:
         async with context.writing() as connection:
-            principal = await _principal(context, connection)
-            await resend(connection, principal, reference, email, address=context.origin.address)
+            await resend(connection, context.principal, reference, email, address=context.origin.address)
             await context.record(connection, "order.resent", f"order {reference}")
     except (InvalidRequest, TooManyRequests) as problem:
         return context.see(f"/app/orders/{reference}", _said(context, problem))
@@ -111,10 +108,10 @@ async def send_again(context: RequestContext) -> Response:
 async def ask_sending_again(context: RequestContext) -> Response:
     """Asks whether all who have claimed nothing are to be mailed again: how many, and when they were last. Raises NotFound."""
     async with context.database.connection(context.person.scope) as connection:
-        principal, order = await _find(context, connection)
+        order = await _find(context, connection)
         if order["delivery_mode"] != "send":
             raise NotFound("There is no mail of an order of that reference.")
-        unclaimed = await count_unclaimed(connection, principal, order["reference"])
+        unclaimed = await count_unclaimed(connection, context.principal, order["reference"])
     return context.page("resend_all.html", order=order, unclaimed=unclaimed, pause_h=RESENT_TO_ALL_AFTER_H)
 
 
@@ -122,8 +119,7 @@ async def send_all_again(context: RequestContext) -> Response:
     """Sends the mail of all who have claimed nothing again. Raises NotFound."""
     reference = _reference(context)
     async with context.writing() as connection:
-        principal = await _principal(context, connection)
-        count = await resend_unclaimed(connection, principal, reference, address=context.origin.address)
+        count = await resend_unclaimed(connection, context.principal, reference, address=context.origin.address)
         if count:
             await context.record(connection, "order.resent", f"order {reference}", after={"recipients": count})
     said = context.say(
@@ -143,9 +139,8 @@ async def correct(context: RequestContext) -> Response:
         return await _shown(context)
     try:
         async with context.writing() as connection:
-            principal = await _principal(context, connection)
             chain, sender = context.services.chains.entries, context.origin.address
-            await correct_address(connection, chain, principal, reference, old, corrected, address=sender)
+            await correct_address(connection, chain, context.principal, reference, old, corrected, address=sender)
             await context.record(connection, "order.readdressed", f"order {reference}")
     except (InvalidRequest, TooManyRequests) as problem:
         context.form.error("corrected", _said(context, problem))
@@ -157,8 +152,8 @@ async def correct(context: RequestContext) -> Response:
 async def ask_cancelling(context: RequestContext) -> Response:
     """Asks whether what nobody has claimed is to be cancelled, with what comes back. Raises NotFound."""
     async with context.database.connection(context.person.scope) as connection:
-        principal, order = await _find(context, connection)
-        if not is_own(principal, order["service_account_id"], order["user_id"]):
+        order = await _find(context, connection)
+        if not is_own(context.principal, order["service_account_id"], order["user_id"]):
             raise NotFound("There is no order of that reference.")
         unclaimed = await connection.fetchval(_UNCLAIMED, order["customer_id"], order["id"])
         account = await connection.fetchval(
@@ -171,14 +166,7 @@ async def ask_cancelling(context: RequestContext) -> Response:
 async def cancel(context: RequestContext) -> Response:
     """Cancels what nobody has claimed. Raises NotFound."""
     reference = _reference(context)
-    async with context.writing() as connection:
-        principal = await _principal(context, connection)
-        done = await cancel_order(
-            connection, principal, context.services.chains.entries, reference, address=context.origin.address
-        )
-        if done.has_voided:
-            told = {"cancelled": done.cancelled_count, "refunded_minor": done.refunded_minor}
-            await context.record(connection, "order.cancelled", f"order {reference}", after=told)
+    done = await cancel_order(context.actor, context.principal, reference)
     said = context.say(
         "Codes cancelled: %(count)s. Returned: %(amount)s.",
         count=done.cancelled_count,
@@ -191,29 +179,23 @@ async def ask_codes(context: RequestContext) -> Response:
     """Asks whether the codes of a batch are to be shown again, of who shows that it is still them. Raises NotFound, NotProved."""
     context.require_proof()
     async with context.database.connection(context.person.scope) as connection:
-        principal, order = await _find(context, connection)
-    if order["delivery_mode"] != "manual" or not is_own(principal, order["service_account_id"], order["user_id"]):
+        order = await _find(context, connection)
+    if order["delivery_mode"] != "manual" or not is_own(
+        context.principal, order["service_account_id"], order["user_id"]
+    ):
         raise NotFound("There is no batch of codes of that reference.")
     return context.page("ask_codes.html", order=order)
 
 
 async def show_codes(context: RequestContext) -> Response:
     """The codes of a batch again, which is recorded. Raises NotFound."""
-    reference = _reference(context)
+    async with context.database.connection(context.person.scope) as connection:
+        order = await _find(context, connection)
+    if order["delivery_mode"] != "manual":
+        raise NotFound("There is no batch of codes of that reference.")
     services = context.services
-    async with context.writing() as connection:
-        principal, order = await _find(context, connection)
-        if order["delivery_mode"] != "manual":
-            raise NotFound("There is no batch of codes of that reference.")
-        receipt = await read_order(
-            connection,
-            principal,
-            services.vault,
-            services.settings.public_url_of(context.person.environment),
-            reference,
-            address=context.origin.address,
-        )
-        await context.record(connection, "codes.read", f"order {reference}")
+    public_url = services.settings.public_url_of(context.person.environment)
+    receipt = await read_receipt(context.actor, context.principal, services.vault, public_url, order["reference"])
     return context.page("send/codes.html", receipt=receipt)
 
 
@@ -242,43 +224,29 @@ def _said(context: RequestContext, problem: InvalidRequest | TooManyRequests) ->
     return context.say("That cannot be done now: %(why)s", why=problem.detail)
 
 
-async def _principal(context: RequestContext, connection: Connection) -> Principal:
-    """The person as who decides over orders. Raises Unauthorized for who may not sign in any longer."""
-    person = context.person
-    caller = await person_calls(
-        connection,
-        user_id=person.user_id,
-        customer_id=person.customer_id,
-        environment=person.environment,
-        session_id=person.session_id,
-    )
-    return caller.principal
-
-
-async def _find(context: RequestContext, connection: Connection) -> tuple[Principal, Row]:
-    """The order, as far as the person may see it. Raises NotFound."""
-    principal = await _principal(context, connection)
-    order = await find_order(connection, principal, _reference(context))
+async def _find(context: RequestContext, connection: Connection) -> Row:
+    """Returns the order if the person may see it. Raises NotFound."""
+    order = await find_order(connection, context.principal, _reference(context))
     if context.person.reach(Right.SEE_ORDERS) is Reach.OWN and order["user_id"] != context.person.user_id:
         raise NotFound("There is no order of that reference.")
-    return principal, order
+    return order
 
 
 async def _shown(context: RequestContext) -> Response:
     person, offset = context.person, _offset(context)
     async with context.database.connection(person.scope) as connection:
-        principal, order = await _find(context, connection)
+        order = await _find(context, connection)
         listed = await read_listed(connection, person.customer_id, [Place(order["created_at"], order["id"])])
         deliveries = await list_order_deliveries(
-            connection, principal, order["reference"], offset=offset, limit=_RECIPIENTS_AT_ONCE
+            connection, context.principal, order["reference"], offset=offset, limit=_RECIPIENTS_AT_ONCE
         )
         acts = await list_acts(connection, person.customer_id, order["id"])
         entries = await order_entries(
             connection, person.customer_id, await _payer(connection, order), order["id"], _moments(order, acts)
         )
         sees_balances = await _sees_balances(context, connection, order)
-        webhooks = await list_order_webhooks(connection, principal, order["id"], order["created_at"])
-    may_act = person.may(Right.SEND) and is_own(principal, order["service_account_id"], order["user_id"])
+        webhooks = await list_order_webhooks(connection, context.principal, order["id"], order["created_at"])
+    may_act = person.may(Right.SEND) and is_own(context.principal, order["service_account_id"], order["user_id"])
     ways = [_way(context, delivery, may_act=may_act) for delivery in deliveries]
     if context.form.errors and not any(way.is_wrong for way in ways):
         return context.see(_place(context), context.form.errors["corrected"])

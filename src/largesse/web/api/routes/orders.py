@@ -23,7 +23,7 @@ from largesse.base.errors import (
 from largesse.base.money import to_number
 from largesse.customers.restrictions import READ, SEND
 from largesse.events.kinds import ORDER_CREATED, OrderRecord, Sampled
-from largesse.orders.acts import Cancellation, cancel_order, read_order
+from largesse.orders.acts import Cancellation, cancel_order, read_receipt
 from largesse.orders.lookup import OrderRequest, read_request
 from largesse.orders.options import OPTIONS
 from largesse.orders.order import SendResponse
@@ -170,13 +170,8 @@ async def _orders(services: Services, call: Call) -> Reply:
 
 
 async def _order(services: Services, call: Call) -> Reply:
-    reference = call.path["reference"]
-    async with call.writing(services) as connection:
-        receipt = await read_order(
-            connection, call.principal, services.vault, services.settings.public_url, reference, address=call.address
-        )
-        if receipt.codes:
-            await call.record(services, connection, "codes.read", f"order {receipt.reference}")
+    actor, public_url = call.actor(services), services.settings.public_url
+    receipt = await read_receipt(actor, call.principal, services.vault, public_url, call.path["reference"])
     return Reply(encode_json(receipt))
 
 
@@ -187,13 +182,7 @@ async def _order_request(services: Services, call: Call) -> Reply:
 
 
 async def _cancel(services: Services, call: Call) -> Reply:
-    async with call.writing(services) as connection:
-        cancellation = await cancel_order(
-            connection, call.principal, services.chains.entries, call.path["reference"], address=call.address
-        )
-        if cancellation.has_voided:
-            told = {"cancelled": cancellation.cancelled_count, "refunded_minor": cancellation.refunded_minor}
-            await call.record(services, connection, "order.cancelled", f"order {cancellation.reference}", after=told)
+    cancellation = await cancel_order(call.actor(services), call.principal, call.path["reference"])
     return Reply(encode_json(_cancellation_shape(cancellation)))
 
 

@@ -13,7 +13,7 @@ from largesse.customers.authenticator import Caller
 from largesse.customers.roles import Right
 from largesse.db.pool import Row
 from largesse.drafts.model import DraftContent
-from largesse.orders.acts import read_order
+from largesse.orders.acts import read_receipt
 from largesse.orders.lookup import find_order
 from largesse.orders.order import SendResponse
 from largesse.templates.store import MAX_NAME, TemplateContent, TooManyTemplates, add_template
@@ -143,19 +143,9 @@ async def _codes(context: RequestContext, caller: Caller) -> SendResponse | None
     order = await _order(context, caller)
     if not _is_fresh(caller, order):
         return None
-    services, settings = context.services, context.services.settings
-    is_here = order["environment"] == settings.environment
-    async with context.writing() as connection:
-        receipt = await read_order(
-            connection,
-            caller.principal,
-            services.vault,
-            settings.public_url if is_here else settings.other_public_url,
-            order["reference"],
-            address=caller.address,
-        )
-        await context.record(connection, "codes.read", f"order {receipt.reference}")
-    return receipt
+    services = context.services
+    public_url = services.settings.public_url_of(order["environment"])
+    return await read_receipt(context.actor, caller.principal, services.vault, public_url, order["reference"])
 
 
 def _is_fresh(caller: Caller, order: Row) -> bool:
