@@ -104,7 +104,7 @@ async def test_any_number_of_locked_customers_keep_no_other_waiting(town: Town, 
 
 async def test_who_becomes_free_does_not_wait_for_those_who_do_not(town: Town) -> None:
     """Eleven are locked, and the one freed is placed while the ten others stay so: whoever's turn it was."""
-    placer = Placer(town.database, CHAIN, patience_s=60)
+    placer = Placer(town.database, CHAIN, timeout_s=60)
     try:
         async with town.locked(*range(2, CUSTOMERS)):
             async with town.locked(1):
@@ -120,7 +120,7 @@ async def test_who_becomes_free_does_not_wait_for_those_who_do_not(town: Town) -
 
 
 async def test_an_order_does_not_wait_for_ever(town: Town) -> None:
-    placer = Placer(town.database, CHAIN, patience_s=0.3)
+    placer = Placer(town.database, CHAIN, timeout_s=0.3)
     try:
         async with town.locked(1, 2, 3, 4):
             waiting = [placer.place(town.order(n, codes=codes)) for n in (1, 2, 3, 4) for codes in (1, MANY)]
@@ -161,7 +161,7 @@ async def test_a_customer_fills_half_the_room_at_most(town: Town) -> None:
     async def find_free(orders: Sequence[Order]) -> set[int]:
         return {account_id for order in orders for account_id in order.account_ids}
 
-    room = LockQueue(place, find_free, patience_s=60, max_waiting=12)
+    room = LockQueue(place, find_free, timeout_s=60, max_waiting=12)
     waiting = [asyncio.create_task(room.submit(town.order(n))) for n in (1, 1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 3)]
     await asyncio.wait(waiting, timeout=0.1)
     refused = [at for at, task in enumerate(waiting) if task.done()]
@@ -176,7 +176,7 @@ async def test_a_customer_fills_half_the_room_at_most(town: Town) -> None:
 
 async def test_a_reference_that_somebody_is_taking_keeps_only_its_own_order_waiting(town: Town) -> None:
     """The other transaction holds no account: only writing the order finds it, and the other orders of its batch must not pay for that."""
-    placer = Placer(town.database, CHAIN, patience_s=60)
+    placer = Placer(town.database, CHAIN, timeout_s=60)
     try:
         async with town.database.connection(OPERATOR) as other:
             taking = other.transaction()
@@ -298,7 +298,7 @@ async def test_a_turn_that_is_broken_off_refuses_its_orders_and_the_room_goes_on
     async def free(orders: Sequence[Order]) -> set[int]:
         return set()
 
-    room = LockQueue(place, free, patience_s=60.0, max_waiting=100)
+    room = LockQueue(place, free, timeout_s=60.0, max_waiting=100)
     for said in ("The request was broken off.", "Nothing was placed."):
         with pytest.raises(Unavailable, match=said):
             await asyncio.wait_for(room.submit(town.order(1)), 20)

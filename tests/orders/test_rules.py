@@ -81,7 +81,7 @@ def make_context(*held: int, **taken: str) -> BatchContext:
         locked=frozenset(account.id for account in accounts) - set(held),
         ids_left=1_000,
         transfer_ids=count(1),
-        standings={
+        key_statuses={
             1: KeyStatus("pro", True),
             2: KeyStatus("pro", True),
             4: KeyStatus("pro", False),

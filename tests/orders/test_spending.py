@@ -19,8 +19,8 @@ SPENT: SpendingKey = (1, 1, "production", "GBP")
 
 def limited(spent: Mapping[SpendingKey, int] | None = None, /, **limits: int) -> BatchContext:
     """A context in which the first two keys may order so much in pounds."""
-    standing = KeyStatus("pro", True, write_limits({"GBP": Limit(**limits)}))
-    return replace(make_context(), standings={1: standing, 2: standing}, spending=dict(spent or {}))
+    status = KeyStatus("pro", True, write_limits({"GBP": Limit(**limits)}))
+    return replace(make_context(), key_statuses={1: status, 2: status}, spending=dict(spent or {}))
 
 
 def refused(costs: list[int], context: BatchContext) -> dict[int, type]:
@@ -69,6 +69,6 @@ def test_what_was_spent_is_added_up_where_a_day_is_limited() -> None:
     ],
 )
 def test_whose_day_is_read(limits: Mapping[str, Limit] | None, keys: list[SpendingKey]) -> None:
-    standings = {1: KeyStatus("pro", True, write_limits(limits) if limits else None)}
+    key_statuses = {1: KeyStatus("pro", True, write_limits(limits) if limits else None)}
     orders = [make_order(), make_order(), make_order(key=2), make_order(key=3)]
-    assert limited_daily(orders, standings) == keys
+    assert limited_daily(orders, key_statuses) == keys

@@ -1,8 +1,8 @@
-"""The waiting room: orders whose accounts somebody else has locked wait aside, and all others pass.
+"""The lock queue: orders whose accounts another transaction has locked wait here, so that all others pass.
 
-Orders of the same accounts wait in one queue, and queues take turns. A turn waits for the locks a short while, in the
-database's own queue, so that placers that share an account have it in turn. Where many wait, whoever's accounts have become
-free comes next: however many are locked, nobody waits for more than the turns that are under way.
+Orders of the same accounts wait in one queue, and the queues take turns. A turn waits for the locks a short while in the database's own
+queue, so that placers that share an account take turns with it. When many queues wait, those whose accounts have become free
+come next: however many accounts are locked, an order waits for no more turns than are running.
 """
 
 from __future__ import annotations
@@ -28,27 +28,27 @@ _MAX_CODES = 1_000
 class _Waiting:
     order: Order
     outcome: asyncio.Future[Placed]
-    until: float  # by the loop's clock
+    until: float  # by the event loop's clock
     is_taken: bool = False
 
 
 @dataclass(slots=True, eq=False)
 class _Queue:
-    """The orders of the same accounts, first come first."""
+    """The orders of the same accounts, in the order they came."""
 
     accounts: AccountIds
     waiting: dict[_Waiting, None] = field(default_factory=dict)
     is_taken: bool = False
-    # Orders of a turn at most: few after one whose reference somebody else is taking, so that the others pass that one.
+    # The most orders of a turn: one after a turn with a reference that another transaction is taking, so that the others pass it.
     at_once: int = _MAX_ORDERS
     reference_held: bool = False
 
     def take(self) -> list[_Waiting]:
-        """The orders of the next turn: at most `_MAX_CODES` codes, or a single order of more."""
+        """Returns the orders of the next turn: at most `_MAX_CODES` codes, or a single larger order."""
         batch: list[_Waiting] = []
         codes = 0
         for one in self.waiting:
-            if one.outcome.done():  # its caller went away, or has been told that its time is over
+            if one.outcome.done():  # its caller went away, or it was refused at its timeout
                 continue
             codes += one.order.code_count
             if len(batch) == self.at_once or (batch and codes > _MAX_CODES):
@@ -61,10 +61,10 @@ class _Queue:
 
 
 class LockQueue:
-    """Places orders as soon as their accounts can be had; one that waits longer than `patience_s` is refused.
+    """Places orders once their accounts are free. Refuses an order that waits longer than `timeout_s`.
 
-    `place` gives an outcome for each of some orders of the same accounts, LockedAccount for those that must go on waiting; `find_free`
-    tells which accounts of some orders nobody has locked. A customer may fill half the room, two of them a third each, and so on.
+    `place` returns an outcome for each of some orders of the same accounts, LockedAccount for those that must wait longer. `find_free`
+    returns which accounts of some orders are not locked. One customer may fill half of the places, two of them a third each, and so on.
     """
 
     def __init__(
@@ -72,14 +72,14 @@ class LockQueue:
         place: Callable[[list[Order]], Awaitable[Sequence[Outcome]]],
         find_free: Callable[[Sequence[Order]], Awaitable[set[int]]],
         *,
-        patience_s: float,
+        timeout_s: float,
         max_waiting: int,
     ) -> None:
         self._place = place
         self._find_free = find_free
-        self._patience_s = patience_s
+        self._timeout_s = timeout_s
         self._max_waiting = max_waiting
-        self._queues: dict[AccountIds, _Queue] = {}  # whose turn comes first, first
+        self._queues: dict[AccountIds, _Queue] = {}  # the next turn first
         self._of_customer: Counter[int] = Counter()
         self._count = 0
         self._closing = False
@@ -87,21 +87,21 @@ class LockQueue:
         self._tasks = [asyncio.create_task(self._work()) for _ in range(_TASKS)]
 
     def holds(self, account_ids: AccountIds) -> bool:
-        """Whether orders of these accounts wait here: who comes later joins them."""
+        """Whether orders of these accounts wait here. Later ones join them."""
         return account_ids in self._queues
 
     async def submit(self, order: Order) -> Placed:
-        """Places `order` once it can be; raises what refuses it, or Unavailable."""
+        """Places `order` once it can be placed. Raises what refuses it, or Unavailable."""
         customer_id = order.principal.customer_id
         if self._of_customer[customer_id] >= self._max_waiting - self._count:
             raise Unavailable("Too many orders wait for accounts that are in use elsewhere.", retry_after_s=5)
         loop = asyncio.get_running_loop()
-        waiting = _Waiting(order, loop.create_future(), loop.time() + self._patience_s)
+        waiting = _Waiting(order, loop.create_future(), loop.time() + self._timeout_s)
         expiry = loop.call_at(waiting.until, self._expire, waiting)
         queue = self._queues.setdefault(order.account_ids, _Queue(order.account_ids))
         queue.waiting[waiting] = None
         self._count += 1
-        metrics.ASIDE.inc()
+        metrics.LOCKED.inc()
         self._of_customer[customer_id] += 1
         self._arrival.set()
         try:
@@ -110,19 +110,19 @@ class LockQueue:
             expiry.cancel()
             queue.waiting.pop(waiting, None)
             self._count -= 1
-            metrics.ASIDE.dec()
+            metrics.LOCKED.dec()
             self._of_customer[customer_id] -= 1
             if not self._of_customer[customer_id]:
                 del self._of_customer[customer_id]
 
     async def close(self) -> None:
-        """Places what waits, or refuses it when its time is over, then ends."""
+        """Places the orders that wait, or refuses them at their timeout, then ends."""
         self._closing = True
         self._arrival.set()
         await asyncio.gather(*self._tasks)
 
     def _expire(self, waiting: _Waiting) -> None:
-        """Refuses an order whose time is over, unless it is being placed even now: then its turn decides."""
+        """Refuses an order at its timeout, unless it is being placed right now: then its turn decides."""
         if not waiting.is_taken and not waiting.outcome.done():
             waiting.outcome.set_exception(
                 Unavailable("The account is in use elsewhere; nothing was placed.", retry_after_s=5)
@@ -140,7 +140,7 @@ class LockQueue:
                 await self._arrival.wait()
 
     async def _turn(self, queue: _Queue) -> None:
-        """Places what can be of a queue's next orders; what is left goes last the next time."""
+        """Places what it can of a queue's next orders. The rest of the queue goes last the next time."""
         queue.is_taken = True
         try:
             batch = queue.take()
@@ -159,7 +159,7 @@ class LockQueue:
             self._arrival.set()
 
     async def _outcomes(self, orders: list[Order]) -> Sequence[Outcome]:
-        """An outcome for each, whatever happens: a task that died would leave all waiting."""
+        """Returns an outcome for each order, whatever happens: if the task died, all orders would wait."""
         try:
             return await self._place(orders)
         except asyncio.CancelledError:
@@ -171,7 +171,7 @@ class LockQueue:
             return [error] * len(orders)
 
     def _deliver(self, one: _Waiting, outcome: Outcome) -> bool:
-        """Tells a caller what came of its order; false when that has to go on waiting."""
+        """Gives a caller the outcome of its order. Returns False if the order has to wait longer."""
         one.is_taken = False
         loop = asyncio.get_running_loop()
         if one.outcome.done():  # its caller went away
@@ -187,7 +187,7 @@ class LockQueue:
         return True
 
     async def _put_free_ones_first(self, last: _Queue) -> None:
-        """Those whose accounts can be had come next, those before whose turn was in vain after all others."""
+        """Puts the queues whose accounts are free first, and the queue whose turn placed nothing last."""
         candidates = [
             (accounts, next(iter(queue.waiting)).order)
             for accounts, queue in self._queues.items()

@@ -12,7 +12,7 @@ PLACED = Counter("largesse_orders_placed", "Orders placed.")
 REFUSED = Counter(
     "largesse_orders_refused", "Orders that the transaction placing them refused, by the problem answered.", ["problem"]
 )
-ASIDE = Gauge("largesse_orders_aside", "Orders that wait for accounts which somebody else has locked.")
+LOCKED = Gauge("largesse_orders_aside", "Orders that wait for accounts that another transaction has locked.")
 BATCHES = Histogram(
     "largesse_batch_orders", "Orders decided together in one transaction.", buckets=(1, 2, 5, 10, 25, 50, 100, 250)
 )

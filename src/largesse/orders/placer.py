@@ -1,8 +1,8 @@
 """The placer: many orders in one transaction, each placed whole or refused alone.
 
-One commit an order makes a busy funding account a queue behind its own row lock. Here whatever waits is placed
-together (largesse.base.batching): the accounts are locked in id order, each order is decided by plain rules
-(largesse.orders.rules), all rows are written set by set, and one COMMIT makes them durable before anyone hears.
+With one commit per order, a busy funding account is a queue behind its own row lock. Here all orders that wait are placed
+together (largesse.base.batching): the accounts are locked in id order, plain rules decide each order (largesse.orders.rules), all rows
+are written in a few statements, and one COMMIT makes them durable before any caller gets an answer.
 """
 
 from __future__ import annotations
@@ -41,19 +41,19 @@ MAX_ORDERS = 250
 _SMALL_TASKS = 2
 # The same where customers are distributed over nodes: a batch is then of one customer, and so a transaction of one node.
 _DISTRIBUTED_TASKS = 6
-# How often a small order whose accounts are locked rides with the next batch, where it costs nothing: most locks are those of
-# another process's batch, and gone by then.
-_RIDES = 4
+# How often a small order with locked accounts is tried in the next batch, where it costs nothing: most locks belong to a batch of
+# another process, and are gone by then.
+_ATTEMPTS = 4
 _MAX_WAITING = 5_000
-# Of large orders, their codes: those are what takes memory and time, and repeated orders of few must not be turned away.
+# Of large orders their codes count, as those take memory and time.
 _MAX_WAITING_CODES = 250_000
-# How long an order waits for accounts that somebody else has locked.
+# How long an order waits for accounts that another transaction has locked.
 TIMEOUT_S = 10.0
 _ALONE_ATTEMPTS = 5
 
 
 class Written(msgspec.Struct):
-    """What a transaction has written of a batch, and what became of the others by their place in it."""
+    """What a transaction has written of a batch, and the refusals of the others by their index in it."""
 
     placed: list[Placed]
     refusals: Mapping[int, Problem | LockedAccount]
@@ -67,15 +67,15 @@ _customer_of = attrgetter("principal.customer_id")  # orders of one customer mee
 
 
 def is_large(code_count: int) -> bool:
-    """Whether an order of so many codes goes through the lane for large ones."""
+    """Returns whether an order of so many codes goes through the lane for large orders."""
     return code_count > SMALL_ORDER_CODES
 
 
 class Placer:
-    """Places orders, and chains their entries by `chain`. `max_orders` bounds a batch; the benchmark sets 1 to see what one commit an order costs.
+    """Places orders, and chains their entries by `chain`. `max_orders` limits a batch; the benchmark sets 1 to measure one commit per order.
 
-    `on_placed` is called when orders have been placed, once for those of a transaction: it wakes whoever delivers. An order
-    whose accounts somebody else has locked waits aside for at most `patience_s`.
+    `on_placed` is called once for each transaction that placed orders, to wake the workers. An order whose accounts another
+    transaction has locked waits in the lock queue for at most `timeout_s`.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class Placer:
         chain: Chain,
         *,
         max_orders: int = MAX_ORDERS,
-        patience_s: float = TIMEOUT_S,
+        timeout_s: float = TIMEOUT_S,
         on_placed: Callable[[], None] = lambda: None,
         ids: IdWatch | None = None,
     ) -> None:
@@ -115,28 +115,27 @@ class Placer:
             room_by_weight=True,
             group=_customer_of,
         )
-        self._aside = LockQueue(
-            partial(self._place, partial(_place_aside, chain)),
+        self._lock_queue = LockQueue(
+            partial(self._place, partial(_place_locked, chain)),
             self._find_free,
-            patience_s=patience_s,
+            timeout_s=timeout_s,
             max_waiting=_MAX_WAITING,
         )
 
-    async def place(self, order: Order, *, on_aside: Callable[[], None] = lambda: None) -> Placed:
-        """Places `order` durably. `on_aside` is called when it is to wait aside, where it keeps nobody waiting.
+    async def place(self, order: Order, *, on_locked: Callable[[], None] = lambda: None) -> Placed:
+        """Places `order` durably. Calls `on_locked` when the order moves to the lock queue, where it keeps no other order waiting.
 
-        Raises Unauthorized, ReferenceUsed, InvalidRequest (the funding account), InsufficientBalance, or
-        Unavailable when the database is away, the account is in use elsewhere or the placer closes; in each case nothing of
-        the order exists.
+        Raises Unauthorized, ReferenceUsed, InvalidRequest (the funding account), InsufficientBalance, or Unavailable when the database is
+        away, the account is locked by others or the placer closes. In each case nothing of the order exists.
         """
         if self._closing:
             raise Unavailable("The service is stopping.")
         self._under_way += 1
         try:
-            placed = await self._submit(order, on_aside)
+            placed = await self._submit(order, on_locked)
         except Unsettled as unsettled:
             placed = await unsettled.outcome()
-            self._tell_placed(1)
+            self._report_placed(1)
         finally:
             self._under_way -= 1
             if not self._under_way:
@@ -144,27 +143,27 @@ class Placer:
         return placed
 
     async def close(self) -> None:
-        """Places what is under way, then ends. The lanes stay open until then: an order that is held goes through several."""
+        """Places the orders under way, then ends. The lanes stay open until then, as a locked order goes through several."""
         self._closing = True
         if self._under_way:
             self._all_done.clear()
             await self._all_done.wait()
         await asyncio.gather(self._small.close(), self._large.close())
-        await self._aside.close()
+        await self._lock_queue.close()
         await self._settler.close()
         await self._nodes.close()
 
-    async def _submit(self, order: Order, on_aside: Callable[[], None]) -> Placed:
-        lane, rides = (self._large, 1) if is_large(order.code_count) else (self._small, _RIDES)
-        for _ in range(rides):
-            if self._aside.holds(order.account_ids):
+    async def _submit(self, order: Order, on_locked: Callable[[], None]) -> Placed:
+        lane, attempts = (self._large, 1) if is_large(order.code_count) else (self._small, _ATTEMPTS)
+        for _ in range(attempts):
+            if self._lock_queue.holds(order.account_ids):
                 break
             try:
                 return await lane.submit(order)
             except LockedAccount:
                 continue
-        on_aside()
-        return await self._aside.submit(order)
+        on_locked()
+        return await self._lock_queue.submit(order)
 
     async def _find_free(self, orders: Sequence[Order]) -> set[int]:
         async with self._database.transaction(scope_of_orders(orders)) as connection:
@@ -176,20 +175,20 @@ class Placer:
         except LockedAccount as held:
             return [held] * len(batch)
         except asyncpg.LockNotAvailableError:
-            # The accounts are ours: what was waited for in vain is whoever takes a reference of the batch.
+            # The accounts are locked by us, so the statement waited for another transaction that takes a reference of the batch.
             return [ReferenceHeld()] * len(batch)
         except DATABASE_AWAY:
             raise
         except asyncpg.PostgresError as error:
-            # Something in this batch cannot be written (another process took a reference first, say).
-            # Alone, each order meets its own fate, and none fails for its neighbour.
+            # Something in this batch cannot be written, such as a reference that another process took first.
+            # Placed alone, no order fails because of another.
             if len(batch) == 1 and not isinstance(error, asyncpg.UniqueViolationError | asyncpg.DeadlockDetectedError):
                 raise
             _log.info("batch_retried_order_by_order", orders=len(batch), error=type(error).__name__)
             return [await self._place_alone(writer, order) for order in batch]
 
     async def _place_alone(self, writer: Writer, order: Order) -> Outcome:
-        """The outcome of one order. Another process may be taking its reference even now: then it is tried again."""
+        """Returns the outcome of one order. While another process is taking its reference, it is tried again."""
         outcome: Outcome = Unavailable("The order could not be placed just now.")
         for _ in range(_ALONE_ATTEMPTS):
             try:
@@ -203,7 +202,7 @@ class Placer:
         return outcome
 
     async def _transact(self, writer: Writer, batch: Sequence[Order]) -> Sequence[Outcome]:
-        """The outcomes of a batch that is placed in one transaction; Unsettled ones when its COMMIT got no answer."""
+        """Returns the outcomes of a batch placed in one transaction: Unsettled ones when its COMMIT got no answer."""
         is_distributed, database = self._database.is_distributed, self._database
         if is_distributed:
             database = await self._nodes.node_of(batch[0].principal.customer_id)
@@ -227,18 +226,18 @@ class Placer:
                 try:
                     await connection.execute("COMMIT")
                 except DATABASE_FAILED as error:
-                    # One server that refuses a COMMIT has undone it. Of several one may refuse what another has done.
+                    # A single server that refuses a COMMIT has rolled back. Of several, one may refuse what another has committed.
                     if not (is_distributed or isinstance(error, DATABASE_AWAY)):
                         raise
                     orders = [placed.order for placed in written.placed]
                     unsettled = self._settler.settle(database, orders, written.context.transaction_id)
                     outcomes = dict(zip(outcomes, unsettled, strict=True))
                 else:
-                    self._tell_placed(len(written.placed))
+                    self._report_placed(len(written.placed))
         metrics.count_batch(len(batch), written.refusals.values())
         return [written.refusals.get(at) or outcomes[order.row.reference] for at, order in enumerate(batch)]
 
-    def _tell_placed(self, orders: int) -> None:
+    def _report_placed(self, orders: int) -> None:
         metrics.PLACED.inc(orders)
         self._on_placed()
 
@@ -256,16 +255,16 @@ async def _roll_back(connection: Connection) -> None:
 
 
 async def _place_small(chain: Chain, connection: Connection, batch: Sequence[Order]) -> Written:
-    """Writes what of the batch can be placed without waiting for anyone, in a transaction that it begins."""
+    """Begins a transaction and writes the orders of the batch that can be placed without waiting for locks."""
     await begin(connection)
     context = await read_context(connection, batch)
     return await _write(chain, connection, decide(batch, context), context)
 
 
 async def _place_large(chain: Chain, connection: Connection, batch: Sequence[Order]) -> Written:
-    """Writes an order of many codes, its lines before its accounts are locked: nobody waits for them.
+    """Begins a transaction and writes an order of many codes, its lines before its accounts are locked, so that no other order waits for them.
 
-    Whether it can be placed at all is asked first without a lock, and again under it, in a transaction that it begins.
+    Decides the order first without a lock, and again under it.
     """
     await begin(connection)
     context = await read_context(connection, batch, lock=False)
@@ -278,7 +277,7 @@ async def _place_large(chain: Chain, connection: Connection, batch: Sequence[Ord
     return await _write(chain, connection, decide(batch, context), context, ids)
 
 
-async def _place_aside(chain: Chain, connection: Connection, batch: Sequence[Order]) -> Written:
+async def _place_locked(chain: Chain, connection: Connection, batch: Sequence[Order]) -> Written:
     """Writes orders of the same accounts, small ones or a large one, and waits for the accounts a while first."""
     await begin(connection)
     await wait_for_accounts(connection, batch)
@@ -291,7 +290,7 @@ async def _place_aside(chain: Chain, connection: Connection, batch: Sequence[Ord
 
 
 async def _write_lines(connection: Connection, decided: Decided) -> list[int]:
-    """Writes the lines of large orders; returns the ids that these are to have."""
+    """Writes the lines of large orders. Returns the ids that the orders will get."""
     ids = await draw_ids(connection, len(decided.placed))
     await write_lines(connection, zip(ids, decided.placed, strict=True))
     return ids
@@ -300,6 +299,6 @@ async def _write_lines(connection: Connection, decided: Decided) -> list[int]:
 async def _write(
     chain: Chain, connection: Connection, decided: Decided, context: BatchContext, ids: Sequence[int] | None = None
 ) -> Written:
-    """Writes what was decided; with `ids`, all but the lines, which are there under those."""
+    """Writes the orders that were decided to be placed. With `ids`, their lines exist already under those."""
     placed = await write_orders(connection, chain, decided, context, ids=ids) if decided.placed else []
     return Written(placed, decided.refusals, context)

@@ -1,7 +1,7 @@
-"""Quoting: what a send would be charged, by the rules that place it, and all that would keep it from being placed.
+"""Quotes: what a send would be charged, by the rules that place it, and all errors that would refuse it.
 
-A send is refused for the first thing that is wrong; a quote tells all. So that the rules are there once, they are asked again
-with what they refused left out, until nothing is left that they refuse.
+A send is refused for the first error, a quote reports all. The rules exist once: a quote applies them again without what they
+refused, until they refuse nothing.
 """
 
 from __future__ import annotations
@@ -37,19 +37,19 @@ from largesse.orders.rules import BatchContext, Decided, LedgerAccount, decide
 from largesse.orders.service import OrderService
 from largesse.orders.spending import limited_daily, read_spending
 
-# A field is refused once, the recipients perhaps twice, and there are fewer fields.
+# Each field is refused once, recipients at most twice, and there are fewer fields.
 _MOST_READINGS = 32
-# What stands for the customer's accounts beside its funding accounts, which it may not have yet.
+# Placeholders for the customer's own accounts, which may not exist yet.
 _OWN_ACCOUNTS = OwnAccounts(receivable=0, sales=-1)
 _NOBODY = OrderRecipient("nobody@example.com", None, 1)
-# Without these nobody knows what is sent, and without the others what it costs.
+# Without these the gift is unknown, and without the others its price.
 _CHOOSING = ("product_id", "collection_id", "template_id", "country")
 _PRICING = (*_CHOOSING, "value", "recipients", "code_quantity")
 
 
 _NAMED = re.compile(r"`([A-Za-z_]+)")
 _CAPITAL = re.compile(r"[A-Z]")
-# In the order in which a send would be refused for them, and the field that each is about where it names none.
+# In the order in which a send is refused for them, with the field of those that name none.
 _KEPT: dict[type[Problem], str | None] = {
     ReferenceUsed: "external_reference",
     InvalidRequest: None,
@@ -60,7 +60,7 @@ _KEPT: dict[type[Problem], str | None] = {
 
 
 class RequestFaults:
-    """Keeps the problems that blocks under `with findings:` raise, the first of each field, and lets what follows go on."""
+    """Collects the problems raised in blocks under `with faults:`, the first of each field, so that the checks after them still run."""
 
     def __init__(self) -> None:
         self._found: dict[str, Problem] = {}  # by the field it is about
@@ -80,7 +80,7 @@ class RequestFaults:
         return field in self._found
 
     def keep(self, problem: Problem) -> str:
-        """Keeps a problem; returns the field it is about. Raises one that is about none."""
+        """Adds a problem. Returns the field it is about; raises the problem if it is about none."""
         field = next(about for kind, about in _KEPT.items() if isinstance(problem, kind)) or _field(problem)
         if field is None:
             raise problem
@@ -88,7 +88,7 @@ class RequestFaults:
         return field
 
     def raise_all(self) -> None:
-        """Raises what a send would have been refused for first, its `errors` naming all there is; nothing when all is well."""
+        """Raises the problem that would refuse the send first, with all of them in its `errors`. Does nothing without problems."""
         ranked = [
             (field, problem) for kind in _KEPT for field, problem in self._found.items() if isinstance(problem, kind)
         ]
@@ -105,7 +105,7 @@ class RequestFaults:
 
 
 def _field(problem: Problem) -> str | None:
-    """The field that a problem is about, which is the first that it names; a body's members are spelled otherwise."""
+    """Returns the field that a problem is about, the first it names, in the spelling of the code."""
     if problem.errors:
         name = problem.errors[0].pointer.split("/")[1]
     elif named := _NAMED.search(problem.detail):
@@ -116,7 +116,7 @@ def _field(problem: Problem) -> str | None:
 
 
 class Quote(msgspec.Struct, frozen=True, kw_only=True):
-    """What a send would be charged, and the token that holds it to that."""
+    """The price of a send, and the token that holds a send to it."""
 
     value_minor: int  # of a code
     currency: str
@@ -131,126 +131,120 @@ class Quote(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Quoter:
-    """Says what sends would be charged. Nothing is written or kept for them, and nothing reserved."""
+    """Says what sends would be charged. Writes, stores and reserves nothing."""
 
-    def __init__(self, database: Database, intake: OrderService, vault: Vault) -> None:
+    def __init__(self, database: Database, orders: OrderService, vault: Vault) -> None:
         self._database = database
-        self._intake = intake
+        self._orders = orders
         self._vault = vault
 
-    async def quote(self, caller: Caller, asked: SendRequest, found: RequestFaults) -> Quote:
-        """The quote for what is asked for; `found` holds what was wrong with it already, and has something harmless in its place.
+    async def quote(self, caller: Caller, request: SendRequest, faults: RequestFaults) -> Quote:
+        """Returns the quote for a request. `faults` has the errors found so far, and the request harmless values in their place.
 
-        Raises what the send would raise, for as long as nothing changes, with all else that is wrong in its `errors`.
+        Raises what the send would raise as long as nothing changes, with all other errors in its `errors`.
         """
-        asked, wanted = self._read(caller, asked, found)
-        with found:
-            await self._intake.check_account_given(caller.principal, wanted)
+        request, spec = self._read(caller, request, faults)
+        with faults:
+            await self._orders.check_account_given(caller.principal, spec)
         gift = None
-        if not any(field in found for field in _CHOOSING):
-            with found:
-                gift, wanted = await self._intake.find_gift(caller, asked.choice, wanted)
-        if asked.recipients and "recipients" not in found:
-            with found:
-                recipients = await self._intake.read_recipients(caller.principal, asked.recipients)
-                wanted = msgspec.structs.replace(wanted, recipients=recipients)
-        decided = await self._decide(caller, gift, wanted, found)
-        found.raise_all()
-        assert gift is not None, "a gift that was not found has been told"
-        return self._quote(caller, gift, wanted, decided)
+        if not any(field in faults for field in _CHOOSING):
+            with faults:
+                gift, spec = await self._orders.find_gift(caller, request.choice, spec)
+        if request.recipients and "recipients" not in faults:
+            with faults:
+                recipients = await self._orders.read_recipients(caller.principal, request.recipients)
+                spec = msgspec.structs.replace(spec, recipients=recipients)
+        decided = await self._decide(caller, gift, spec, faults)
+        faults.raise_all()
+        assert gift is not None, "a gift that was not found is among the faults"
+        return self._quote(caller, gift, spec, decided)
 
-    def _read(self, caller: Caller, asked: SendRequest, found: RequestFaults) -> tuple[SendRequest, OrderSpec]:
-        """What is asked for with something harmless for whatever is wrong, and what comes of it."""
+    def _read(self, caller: Caller, request: SendRequest, faults: RequestFaults) -> tuple[SendRequest, OrderSpec]:
+        """Returns the request with a harmless value for each field that is wrong, and what it means."""
         for _ in range(_MOST_READINGS):
             try:
-                return asked, read_send(asked, caller.principal, caller.now)
+                return request, read_send(request, caller.principal, caller.now)
             except InvalidRequest as refusal:
-                asked = _without(asked, found.keep(refusal))
-        raise AssertionError("what was refused is left out, so that something is left that can be read")
+                request = _without(request, faults.keep(refusal))
+        raise AssertionError("each field is refused at most twice")
 
-    async def _decide(self, caller: Caller, gift: Gift | None, wanted: OrderSpec, found: RequestFaults) -> Decided:
-        """What the placer would decide on the order now; what it would refuse it for is among what was found then."""
-        if "account_id" in found:
-            wanted = msgspec.structs.replace(wanted, account_id=None)
+    async def _decide(self, caller: Caller, gift: Gift | None, spec: OrderSpec, faults: RequestFaults) -> Decided:
+        """Returns what the placer would decide now. What it would refuse the order for is in `faults` afterwards."""
+        if "account_id" in faults:
+            spec = msgspec.structs.replace(spec, account_id=None)
         async with self._database.connection(caller.principal.scope) as connection:
-            account = await _read_account(connection, caller, payment_source(wanted.account_id))
+            account = await _read_account(connection, caller, payment_source(spec.account_id))
             if gift is None:
                 gift = _free_gift(account.currency if account else "")
-            elif any(member in found for member in _PRICING):
+            elif any(member in faults for member in _PRICING):
                 gift = msgspec.structs.replace(gift, unit_cost_minor=0)
-            order = _order(caller, gift, wanted)
+            order = _order(caller, gift, spec)
             keys = [] if order.reference_key is None else [order.reference_key]
             context = _context(order, caller.now, account, await read_references(connection, keys))
             if caller.principal.session_id is not None:
                 context.people = await person_statuses(connection, [caller.principal.session_id])
-            context.spending = await read_spending(connection, limited_daily([order], context.standings), caller.now)
+            context.spending = await read_spending(connection, limited_daily([order], context.key_statuses), caller.now)
         decided = decide([order], context)
         while refusal := decided.refusals.get(0):
-            with found:
+            with faults:
                 if isinstance(refusal, InvalidRequest):  # the funding account cannot be used
-                    await self._intake.check_some_account(caller.principal)
+                    await self._orders.check_some_account(caller.principal)
                 raise refusal
             if not isinstance(refusal, ReferenceUsed):
                 break
-            wanted = msgspec.structs.replace(wanted, external_reference=None)
-            order = _order(caller, gift, wanted)
+            spec = msgspec.structs.replace(spec, external_reference=None)
+            order = _order(caller, gift, spec)
             decided = decide([order], context)
         return decided
 
-    def _quote(self, caller: Caller, gift: Gift, wanted: OrderSpec, decided: Decided) -> Quote:
-        token, expires_at = make_quote(self._vault, caller, gift, wanted)
+    def _quote(self, caller: Caller, gift: Gift, spec: OrderSpec, decided: Decided) -> Quote:
+        token, expires_at = make_quote(self._vault, caller, gift, spec)
         (order,) = decided.placed
         paid = next(entry for entry in decided.entries if entry.account_id == order.payer_id)
         return Quote(
             value_minor=gift.value_minor,
             currency=gift.currency,
-            code_count=wanted.code_count,
-            recipient_count=wanted.recipient_count,
+            code_count=spec.code_count,
+            recipient_count=spec.recipient_count,
             total_minor=order.total_minor,
-            delivery_mode=wanted.delivery_mode,
-            scheduled_for=wanted.scheduled_for,
+            delivery_mode=spec.delivery_mode,
+            scheduled_for=spec.scheduled_for,
             balance_after_minor=paid.balance_minor if isinstance(order.source, FromAccount) else None,
             expires_at=expires_at,
             token=token,
         )
 
 
-def _without(asked: SendRequest, field: str) -> SendRequest:
-    """What is asked for with something harmless for a field that was refused."""
-    if field == "recipients" and asked.recipients and asked.code_quantity is not None:
+def _without(request: SendRequest, field: str) -> SendRequest:
+    """Returns the request with a harmless value for a field that was refused."""
+    if field == "recipients" and request.recipients and request.code_quantity is not None:
         field = "code_quantity"  # the one too many
     harmless: object = UNSET if field in {"send_at", "expiry_after_days"} else None
     if field == "recipients":
         harmless = [_NOBODY]
-    elif field == "code_quantity" and not asked.recipients:
+    elif field == "code_quantity" and not request.recipients:
         harmless = 1
-    return msgspec.structs.replace(asked, **{field: harmless})
+    return msgspec.structs.replace(request, **{field: harmless})
 
 
 async def _read_account(connection: Connection, caller: Caller, source: PaymentSource) -> LedgerAccount | None:
-    """The caller's account that an order is to be paid from; None for another's, and for one on invoice."""
+    """Returns the caller's account that pays; None for another customer's account, and on invoice."""
     if not isinstance(source, FromAccount):
         return None
     return await read_account(connection, caller.principal.customer_id, source.account_id)
 
 
-def _order(caller: Caller, gift: Gift, wanted: OrderSpec) -> Order:
-    """The order as the rules look at it: without codes, beside accounts that stand for the customer's own."""
+def _order(caller: Caller, gift: Gift, spec: OrderSpec) -> Order:
+    """Returns the order for the rules: without codes, and with placeholders for the customer's own accounts."""
     return new_order(
-        reference="",
-        principal=caller.principal,
-        gift=gift,
-        spec=wanted,
-        own_accounts=_OWN_ACCOUNTS,
-        codes=[],
-        sealed=[],
+        reference="", principal=caller.principal, gift=gift, spec=spec, own_accounts=_OWN_ACCOUNTS, codes=[], sealed=[]
     )
 
 
 def _context(
     order: Order, now: datetime, funding: LedgerAccount | None, references: dict[ReferenceKey, str]
 ) -> BatchContext:
-    """What an order is decided on that is not going to be placed: nothing is locked, and nobody else is asked for."""
+    """Returns the context that decides an order that will not be placed: nothing is locked."""
     principal = order.principal
     accounts = {
         number: LedgerAccount(number, principal.customer_id, principal.environment, kind, order.currency, 0, False, ())
@@ -264,8 +258,10 @@ def _context(
         locked=frozenset(accounts),
         ids_left=1,
         transfer_ids=count(),
-        # A quote gives no codes, so it does not ask for the scope that a batch of codes needs.
-        standings={} if principal.key_id is None else {principal.key_id: KeyStatus.of(principal)._replace(scopes=None)},
+        # A quote returns no codes, so it does not need their scope.
+        key_statuses={}
+        if principal.key_id is None
+        else {principal.key_id: KeyStatus.of(principal)._replace(scopes=None)},
         people={},
         references=references,
         accounts=accounts,
@@ -273,5 +269,5 @@ def _context(
 
 
 def _free_gift(currency: str) -> Gift:
-    """What stands for a gift that was refused, while the account and the reference are looked at."""
+    """Returns a placeholder for a gift that was refused, while account and reference are checked."""
     return Gift("gift", None, None, None, "", currency, 0, 0)

@@ -1,8 +1,8 @@
-"""Quotes as callers hold them: a signed token of what was asked for and what it would have cost.
+"""Quote tokens: signed, and not stored.
 
-Nothing of a quote is kept: the token has the instant it expires, the price, and a hash of the request as it was understood, all
-under the signature of a key made for this alone. The customer and the environment are signed too, without being in it. The
-caller's reference is not: it names an order, whatever is in that. No two quotes are alike, so that one can be derived from each.
+A token has the time it expires, the price, and a hash of the request's meaning, all signed with a key used only for this. The
+signature also covers the customer and the environment. The hash leaves out the caller's reference, which only names an order. Each token has
+random bytes, so that no two are equal.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from largesse.orders.order import Gift
 from largesse.orders.request import OrderSpec
 
 QUOTE_HOLDS = timedelta(minutes=15)
-# What a send with a quote of this service's may be refused for.
+# The refusals of a send with a valid quote.
 QUOTE_REFUSED = (QuoteChanged, QuoteExpired)
 
-_TOKEN = struct.Struct(">QQ3s32s9s")  # seconds since 1970, minor units, currency, hash, and what makes it the only one
+_TOKEN = struct.Struct(">QQ3s32s9s")  # seconds since 1970, minor units, currency, hash, random bytes
 _encode = msgspec.json.Encoder().encode
 
 
 class _Quoted(msgspec.Struct, frozen=True):
-    """What a token says."""
+    """The content of a token."""
 
     expires_at_s: int
     total_minor: int
@@ -41,11 +41,11 @@ class _Quoted(msgspec.Struct, frozen=True):
     request: bytes
 
     @classmethod
-    def of(cls, gift: Gift, wanted: OrderSpec, expires_at: datetime) -> _Quoted:
-        request = (gift, msgspec.structs.replace(wanted, external_reference=None))
+    def of(cls, gift: Gift, spec: OrderSpec, expires_at: datetime) -> _Quoted:
+        request = (gift, msgspec.structs.replace(spec, external_reference=None))
         return cls(
             int(expires_at.timestamp()),
-            gift.unit_cost_minor * wanted.code_count,
+            gift.unit_cost_minor * spec.code_count,
             gift.currency.encode("ascii"),
             hashlib.sha256(_encode(request)).digest(),
         )
@@ -56,25 +56,25 @@ class _Quoted(msgspec.Struct, frozen=True):
         return f"{canonical(self.total_minor, currency)} {currency}"
 
 
-def make_quote(vault: Vault, caller: Caller, gift: Gift, wanted: OrderSpec) -> tuple[str, datetime]:
-    """The token for an order of `gift` and `wanted`, and the instant until which it holds, in whole seconds."""
+def make_quote(vault: Vault, caller: Caller, gift: Gift, spec: OrderSpec) -> tuple[str, datetime]:
+    """Returns the token for an order of `gift` and `spec`, and the time until which it holds, in whole seconds."""
     expires_at = (caller.now.astimezone(UTC) + QUOTE_HOLDS).replace(microsecond=0)
-    body = _TOKEN.pack(*msgspec.structs.astuple(_Quoted.of(gift, wanted, expires_at)), os.urandom(9))
+    body = _TOKEN.pack(*msgspec.structs.astuple(_Quoted.of(gift, spec, expires_at)), os.urandom(9))
     token = body + vault.sign_quote(_signed(caller.principal, body))
     return urlsafe_b64encode(token).decode("ascii"), expires_at
 
 
-def require_quoted(vault: Vault, caller: Caller, token: str, gift: Gift, wanted: OrderSpec) -> None:
+def require_quoted(vault: Vault, caller: Caller, token: str, gift: Gift, spec: OrderSpec) -> None:
     """Raises what keeps an order from being placed under the quote `token`.
 
-    InvalidRequest for one that this service has not given to this customer, QuoteExpired, or QuoteChanged when the order is
-    not the one that was quoted.
+    InvalidRequest for a token that this service has not given to this customer, QuoteExpired, or QuoteChanged when the order differs from
+    the quoted one.
     """
     quoted = _read(vault, caller.principal, token)
     expires_at = datetime.fromtimestamp(quoted.expires_at_s, UTC)
     if expires_at <= caller.now:
         raise QuoteExpired(f"The quote held until {expires_at:%Y-%m-%dT%H:%M:%SZ}; nothing was placed.")
-    now = _Quoted.of(gift, wanted, expires_at)
+    now = _Quoted.of(gift, spec, expires_at)
     if now == quoted:
         return
     if now.cost != quoted.cost:

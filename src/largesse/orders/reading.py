@@ -1,7 +1,7 @@
-"""Reading what a batch of orders is decided on, under the locks of its accounts.
+"""Reads what decides a batch of orders, under the locks of its accounts.
 
-Two statements are put together from parts, all of them constants: what both must read alike, an account or the holders of references,
-is written once, and neither asks the database a second time for it.
+Two statements are composed of constant parts, so that what both read, an account or the holders of references, is written once and
+costs no second query.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from largesse.orders.order import Order, ReferenceKey
 from largesse.orders.rules import BatchContext, LedgerAccount, LockedAccount
 from largesse.orders.spending import limited_daily, read_spending
 
-# The longest that a batch waits for anything that another transaction holds. Placers that share an account have it some
-# ten milliseconds each; who waits longer waits for something else, and had better make room (largesse.orders.lock_queue).
+# The longest that a batch waits for a lock. Placers that share an account hold it some ten milliseconds each; a batch that waits
+# longer waits for something else, and its orders move to the lock queue.
 WAIT_MS = 200
 # What is looked up for a batch is planned once a connection: its plan does not depend on how much is looked up. Where customers
 # are distributed it does depend on whose orders these are, as those say which node is asked.
@@ -32,31 +32,31 @@ _BEGIN_BESIDE = "BEGIN; SET LOCAL idle_in_transaction_session_timeout = '10s';"
 
 
 async def begin(connection: Connection) -> None:
-    """Begins the transaction of a batch; on a node, that of the coordinator's session beside it as well."""
+    """Begins the transaction of a batch. On a node, also begins that of the coordinator's session."""
     await connection.execute(_BEGIN_DISTRIBUTED if is_distributed(connection) else BEGIN)
     if (coordinator := coordinator_of(connection)) is not connection:
         await coordinator.execute(_BEGIN_BESIDE)
 
 
 def require_begun(connection: Connection) -> None:
-    """Raises one of DATABASE_AWAY unless what was begun beside a node's transaction still holds what that relies on."""
+    """Raises one of DATABASE_AWAY if the coordinator's session, whose locks a node's transaction relies on, is closed."""
     if coordinator_of(connection).is_closed():
         raise asyncpg.ConnectionDoesNotExistError("the coordinator is away")
 
 
 async def read_context(connection: Connection, batch: Sequence[Order], *, lock: bool = True) -> BatchContext:
-    """Reads what the orders of a batch are decided on, and locks those of their accounts that nobody else has locked.
+    """Reads what decides a batch, and locks those of its accounts that no other transaction has locked.
 
-    Nothing is waited for, so that this sees everything as it is when it locks. What another transaction commits in
-    between, a reference, say, writing the orders finds. Accounts of customers who have no order in the batch are not locked.
-    Without `lock` it is told what would be decided if all accounts could be locked and nothing changed until then.
+    Waits for nothing, so that it sees everything as of its locks. Writing the orders finds what others commit in between, such as a reference.
+    Does not lock accounts of customers without an order in the batch. Without `lock`, returns what would be decided if all accounts could be locked
+    and nothing changed until then.
     """
     references = [key for order in batch if (key := order.reference_key) is not None]
     keys = list({order.principal.key_id for order in batch if order.principal.key_id is not None})
     wanted = (*_account_columns(batch), *_columns(references))
     row: Mapping[str, Any] | asyncpg.Record | None
     if is_distributed(connection):
-        row = await _read_at_home(connection, lock, (len(batch), keys), wanted, *_pin(connection, batch))
+        row = await _read_on_node(connection, lock, (len(batch), keys), wanted, *_pin(connection, batch))
     else:
         row = await connection.fetchrow(_CONTEXTS[lock], len(batch), keys, *wanted)
     assert row is not None
@@ -68,8 +68,8 @@ async def read_context(connection: Connection, batch: Sequence[Order], *, lock: 
         locked=frozenset(account[0] for account in row["locked"]),
         ids_left=row["ids_left"],
         transfer_ids=iter(row["transfer_ids"]),
-        standings=key_statuses,
-        # Asked for apart, by the few batches that have orders of people.
+        key_statuses=key_statuses,
+        # A query of its own, as few batches have orders of people.
         people=await person_statuses(connection, people) if people else {},
         references=_taken(references, row["holders"]),
         accounts={account[0]: LedgerAccount(*account) for account in (*row["locked"], *row["held"])},
@@ -78,10 +78,10 @@ async def read_context(connection: Connection, batch: Sequence[Order], *, lock: 
 
 
 async def wait_for_accounts(connection: Connection, batch: Sequence[Order]) -> None:
-    """Locks the accounts that the batch may touch until its transaction ends, and waits for those that others have locked.
+    """Locks the accounts of the batch until its transaction ends, and waits for those that others have locked.
 
-    In the order of their ids, so that no two who wait ever wait for each other. Raises LockedAccount where it takes too long. What is
-    decided on is read afterwards: a statement that waited still sees other tables as they were before.
+    Locks in the order of ids, so that no two transactions wait for each other. Raises LockedAccount after WAIT_MS. The context is read
+    afterwards, as a statement that waited still sees other tables as they were before.
     """
     try:
         await connection.execute(
@@ -95,7 +95,7 @@ async def wait_for_accounts(connection: Connection, batch: Sequence[Order]) -> N
 
 
 async def find_free(connection: Connection, orders: Sequence[Order]) -> set[int]:
-    """Which of the accounts of these orders nobody has locked just now."""
+    """Returns which accounts of these orders are not locked now."""
     free: set[int] = set()
     for at_once in _at_once(connection, orders):
         rows = await connection.fetch(
@@ -131,23 +131,23 @@ def _pinned(connection: Connection, placeholder: str) -> str:
 
 
 async def read_account(connection: Connection, customer_id: int, account_id: int) -> LedgerAccount | None:
-    """A customer's account as it is now; None for one of another. Nothing is locked."""
+    """Returns a customer's account as it is now; None for another customer's. Locks nothing."""
     query = f"SELECT {_account('$1')} FROM accounts AS a WHERE customer_id = $1 AND id = $2"  # noqa: S608 - constants
     row = await connection.fetchrow(query, customer_id, account_id)
     return LedgerAccount(*row) if row else None
 
 
 def _account_columns(orders: Iterable[Order]) -> tuple[list[int], list[int]]:
-    """The accounts that orders change: in one column their customers, in the other their ids, which ascend."""
+    """Returns the accounts that orders change as two arrays: customers, and ids in ascending order."""
     wanted = sorted({(account_id, order.principal.customer_id) for order in orders for account_id in order.account_ids})
     return [customer_id for _, customer_id in wanted], [account_id for account_id, _ in wanted]
 
 
 def _wanted_accounts(customers: str, ids: str, lock: str, pin: str) -> str:
-    """SQL for the accounts of two such columns, in their order and each locked so when its turn comes.
+    """Returns SQL for the accounts of two such arrays, in their order, each locked when its turn comes.
 
-    A subquery for each, not a join, as in `_holders`: what is locked, or begins somewhere, is none to the planner. Two who name an account of
-    one another find it nowhere. With a `pin`, the placeholder of the one customer of all, it is a statement for that customer's node.
+    Uses a subquery for each, not a join, as in `_holders`. An account of another customer is not found. With a `pin`, the placeholder of the
+    one customer of all, it is a statement for that customer's node.
     """
     return f"""
         unnest({customers}::int[], {ids}::int[]) AS wanted (customer_id, account_id)
@@ -158,18 +158,18 @@ def _wanted_accounts(customers: str, ids: str, lock: str, pin: str) -> str:
 
 
 async def read_references(connection: Connection, references: Sequence[ReferenceKey]) -> dict[ReferenceKey, str]:
-    """Which of the callers' references are taken, and the reference of the order that holds each."""
+    """Returns those of the callers' references that are taken, each with the reference of the order that holds it."""
     pin = ({customer_id for customer_id, _, _ in references} or {0}) if is_distributed(connection) else ()
     query = f"SELECT {_holders('$1', '$2', '$3', _pinned(connection, '$4'))}"
     return _taken(references, await connection.fetchval(query, *_columns(references), *pin))
 
 
 def _holders(customers: str, environments: str, references: str, pin: str) -> str:
-    """SQL for the orders that hold references, in their order, null for a free one.
+    """Returns SQL for the orders that hold references, in their order, null for a free one.
 
-    A subquery for each, not a join: the planner must walk the index whatever it thinks of the table's size. As long as it knows nothing
-    of the table, all orders of a customer are one to it, and it took any index that begins with the customer, whichever was the lower
-    when it planned. So the reference is asked for as a range, in order, which one index alone has: in a batch nothing is sorted (BEGIN).
+    Uses a subquery for each, not a join: the planner must use the index whatever it thinks of the table's size. Before it has statistics of
+    the table, it would take any index that begins with the customer. So the reference is a range, in order, which only one index has: a
+    batch forbids sorting (BEGIN).
     """
     return f"""
         ARRAY(
@@ -194,7 +194,7 @@ def _taken(references: Sequence[ReferenceKey], holders: Sequence[str | None]) ->
 
 # No order is paid from a closed account: it is of no kind that pays.
 def _account(pin: str) -> str:
-    """SQL for the columns of a LedgerAccount, of an account `a`."""
+    """Returns SQL for the columns of a LedgerAccount, of an account `a`."""
     return f"""
         id, customer_id, environment, CASE WHEN closed_at IS NULL THEN kind ELSE 'closed' END AS kind, currency, balance_minor,
         open_to_all,
@@ -216,19 +216,18 @@ _BESIDE = f"""
     keys AS MATERIALIZED ({key_statuses("$2::int[]")}),
     instant AS MATERIALIZED (SELECT now() + ahead_by AS now FROM clock)
 """  # noqa: S608 - a placeholder
-_TOLD_BESIDE = f"""
+_COLUMNS_BESIDE = f"""
     now, {LAST_ID} - (SELECT last_value FROM orders_id_seq) AS ids_left,
     ARRAY(SELECT nextval('movements_id_seq') FROM generate_series(1, $1)) AS transfer_ids,
     ARRAY(SELECT ROW(id, plan, active, limits, scopes, networks) FROM keys) AS key_statuses
 """  # noqa: S608 - constants
-_READ_BESIDE = f"WITH {_BESIDE} SELECT {_TOLD_BESIDE} FROM instant"  # noqa: S608 - constants
+_READ_BESIDE = f"WITH {_BESIDE} SELECT {_COLUMNS_BESIDE} FROM instant"  # noqa: S608 - constants
 
 
 def _accounts(customers: str, ids: str, lock: str, pin: str) -> str:
-    """SQL for the accounts of two such columns, those that could be locked and the others.
+    """Returns SQL for the accounts of two such arrays: those that could be locked, and the others.
 
-    An account that has been locked is read as it is then; the others, which are told beside them, as of the statement's
-    beginning.
+    A locked account is read as of its lock, the others as of the statement's beginning.
     """
     return f"""
         locked AS MATERIALIZED (
@@ -242,10 +241,10 @@ def _accounts(customers: str, ids: str, lock: str, pin: str) -> str:
 
 
 def _context(lock: str) -> str:
-    """SQL for a BatchContext: of how many orders, keys, accounts in two columns, and references in three."""
+    """Returns SQL for a BatchContext: of a number of orders, keys, accounts in two arrays, and references in three."""
     return f"""
         WITH {_accounts("$3", "$4", lock, "")}, {_BESIDE}, holding AS MATERIALIZED (SELECT {_holders("$5", "$6", "$7", "")} AS holders)
-        SELECT {_TOLD_BESIDE}, pg_current_xact_id()::text AS transaction_id,
+        SELECT {_COLUMNS_BESIDE}, pg_current_xact_id()::text AS transaction_id,
                ARRAY(SELECT {_LEDGER_ACCOUNT} FROM locked) AS locked,
                ARRAY(SELECT {_LEDGER_ACCOUNT} FROM held) AS held,
                (SELECT holders FROM holding) AS holders
@@ -256,13 +255,13 @@ def _context(lock: str) -> str:
 # By whether accounts are locked.
 _LOCKS = {True: "FOR NO KEY UPDATE SKIP LOCKED", False: ""}
 _CONTEXTS = {is_locking: _context(lock) for is_locking, lock in _LOCKS.items()}
-_ACCOUNTS_AT_HOME = {
+_ACCOUNTS_ON_NODE = {
     is_locking: f"WITH {_accounts('$1', '$2', lock, '$3')} SELECT true, * FROM locked UNION ALL SELECT false, * FROM held"  # noqa: S608 - constants
     for is_locking, lock in _LOCKS.items()
 }
 
 
-async def _read_at_home(
+async def _read_on_node(
     connection: Connection,
     lock: bool,
     beside: tuple[object, ...],
@@ -272,7 +271,7 @@ async def _read_at_home(
     """What `_context` tells, of one customer: what is on its node by statements for that alone."""
     row = await coordinator_of(connection).fetchrow(_READ_BESIDE, *beside)
     assert row is not None
-    accounts = await connection.fetch(_ACCOUNTS_AT_HOME[lock], *wanted[:2], pin)
+    accounts = await connection.fetch(_ACCOUNTS_ON_NODE[lock], *wanted[:2], pin)
     holders = f"SELECT {_holders('$1', '$2', '$3', '$4')}"
     return {
         **row,

@@ -1,4 +1,4 @@
-"""The recipients of an order as callers give them: read, and when any are wrong, all of those told at once."""
+"""The recipients of an order as callers give them, and checking them. All wrong recipients are reported at once."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class OrderRecipient(Recipient, frozen=True):
 
 
 def count_codes(given: Iterable[Recipient]) -> int:
-    """How many codes the recipients get in all. Raises InvalidRequest for more than an order may have."""
+    """Returns how many codes the recipients get in all. Raises InvalidRequest for more than an order may have."""
     count = 0
     for one in given:
         count += 1 if one.quantity is None else one.quantity
@@ -59,9 +59,10 @@ def count_codes(given: Iterable[Recipient]) -> int:
 
 
 def read_recipients(given: Iterable[Recipient | InvalidRequest]) -> Steps[tuple[OrderRecipient, ...]]:
-    """The recipients as the order keeps them, one a step: an address at a domain not of ASCII takes milliseconds.
+    """Returns the checked recipients, one per step: an address at a domain beyond ASCII takes milliseconds.
 
-    One that could not even be read is given as what is wrong with it. Raises InvalidRequest whose `errors` name all that are wrong, or the first MAX_ERRORS; its detail is the first's.
+    A recipient that could not be decoded is given as its error. Raises InvalidRequest with all errors, or the first MAX_ERRORS, in
+    `errors`; its detail is the first of them.
     """
     recipients: list[OrderRecipient] = []
     errors: list[FieldError] = []
@@ -81,7 +82,7 @@ def read_recipients(given: Iterable[Recipient | InvalidRequest]) -> Steps[tuple[
 
 
 def check_recipient(email: str, name: str | None, quantity: int | None, at: int = 0) -> OrderRecipient:
-    """One recipient as the order keeps it. Raises InvalidRequest, which names the member that breaks a rule, of recipient `at`."""
+    """Returns one checked recipient. Raises InvalidRequest, which names the wrong member of recipient `at`."""
     try:
         normal = normalise_email(email)
     except EmailError as error:
@@ -95,7 +96,7 @@ def _refusal(errors: list[FieldError]) -> InvalidRequest:
 
 
 def count_more(errors: Sequence[FieldError]) -> str:
-    """What follows the detail of the first of several errors: how many more there are. Nothing for a single one."""
+    """Returns the sentence that says how many more errors there are. Empty for a single one."""
     more = len(errors) - 1
     if more == 0:
         return ""

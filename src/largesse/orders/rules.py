@@ -1,4 +1,4 @@
-"""Which orders of a batch are placed: plain rules on what the transaction has read and locked."""
+"""The rules that decide which orders of a batch are placed, on what the transaction has read and locked."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class LedgerAccount:
     head: bytes = START  # of the chain of its entries
 
     def is_open_to(self, order: Order, person: PersonStatus | None) -> bool:
-        """Whether it is a funding account of the order's customer and environment that the caller may draw on, who may be a person."""
+        """Whether it is a funding account of the order's customer and environment that the caller may use."""
         principal = order.principal
         return (
             self.kind == "funding"
@@ -50,23 +50,23 @@ class LedgerAccount:
 
 
 class LockedAccount(Exception):
-    """Somebody else has locked what the order needs: it is neither placed nor refused, and can be tried again."""
+    """Another transaction has locked what the order needs. The order is neither placed nor refused, and can be tried again."""
 
 
 class ReferenceHeld(LockedAccount):
-    """Its accounts could be had, but somebody else is taking a reference of its batch and has not finished."""
+    """The accounts are free, but another transaction is taking a reference of the batch."""
 
 
 @dataclass(slots=True)
 class BatchContext:
-    """What a batch is decided on, all read under its locks."""
+    """What decides a batch, all read under its locks."""
 
     now: datetime
     transaction_id: str  # the database's name for the transaction that read this
     locked: frozenset[int]  # accounts by id: those this transaction has locked
     ids_left: int  # how many more orders can be placed at all
     transfer_ids: Iterator[int]
-    standings: Mapping[int, KeyStatus]  # of the keys that are there
+    key_statuses: Mapping[int, KeyStatus]  # of the keys that exist
     people: Mapping[int, PersonStatus]  # of the people who are still signed in, by session
     references: dict[ReferenceKey, str]  # taken ones, to the reference of the order that holds each
     accounts: Mapping[int, LedgerAccount]
@@ -75,9 +75,9 @@ class BatchContext:
 
 @dataclass(slots=True)
 class Decided:
-    """The orders to write with their entries; a refusal, or that it is held, for each of the others.
+    """The orders to write with their entries, and a refusal or LockedAccount for each of the others.
 
-    An order gets its id as it is written. Until then its place among `placed`, from 1, stands for it in the entries.
+    An order gets its id when it is written. Until then its place among `placed`, from 1, stands for it in the entries.
     """
 
     placed: list[Order] = field(default_factory=list)
@@ -87,7 +87,7 @@ class Decided:
 
 
 def decide(batch: Sequence[Order], context: BatchContext) -> Decided:
-    """Decides each order in turn, each seeing what those before it took; a refusal touches nobody else."""
+    """Decides each order in turn. Each sees what those before it took, and a refusal affects no other order."""
     decided = Decided()
     for at, order in enumerate(batch):
         try:
@@ -107,24 +107,24 @@ def decide(batch: Sequence[Order], context: BatchContext) -> Decided:
 
 
 def _refuse(order: Order, context: BatchContext) -> Limit | None:
-    """Raises the problem that keeps `order` from being placed, in the order of checks of the contract, or LockedAccount.
+    """Raises the problem that keeps `order` from being placed, in the contract's order of checks, or LockedAccount.
 
-    Returns what its service account is held to.
+    Returns the limit of its service account.
     """
     principal = order.principal
-    standing = None
+    status = None
     if principal.user_id is not None:
         require_sender(principal, _person(order, context))
     elif principal.key_id is not None:
-        standing = context.standings.get(principal.key_id)
-        require_key_status(principal, standing, *_scopes(order), address=order.row.address)
+        status = context.key_statuses.get(principal.key_id)
+        require_key_status(principal, status, *_scopes(order), address=order.row.address)
     reference_key = order.reference_key
     if reference_key is not None and (holder := context.references.get(reference_key)):
         raise reference_used(holder)
     account = _funding_account(order, context) if isinstance(order.source, FromAccount) else None
     if not context.locked.issuperset(order.account_ids):
         raise LockedAccount
-    limit = limit_of(order, standing)
+    limit = limit_of(order, status)
     if limit is not None:
         require_within(order, limit, context.spending.get(spending_key(order), 0))
     if account is not None and account.balance_minor < order.total_minor:
@@ -136,7 +136,7 @@ def _refuse(order: Order, context: BatchContext) -> Limit | None:
 
 
 def _funding_account(order: Order, context: BatchContext) -> LedgerAccount:
-    """The account that the order names. Raises InvalidRequest when it cannot be drawn from."""
+    """Returns the account that the order names. Raises InvalidRequest when the caller cannot use it."""
     account = context.accounts.get(order.payer_id)
     if account is None or not account.is_open_to(order, _person(order, context)):
         raise InvalidRequest(NO_SUCH_ACCOUNT)
@@ -145,7 +145,7 @@ def _funding_account(order: Order, context: BatchContext) -> LedgerAccount:
 
 
 def _scopes(order: Order) -> tuple[str, ...]:
-    """What an order takes: codes are given to whoever asks for a batch of them."""
+    """Returns the scopes an order needs: a batch gives its codes to the caller."""
     return (SEND,) if order.recipients else (SEND, CODES)
 
 
@@ -154,19 +154,19 @@ def _person(order: Order, context: BatchContext) -> PersonStatus | None:
     return None if session_id is None else context.people.get(session_id)
 
 
-def require_currency(held: str, wanted: str) -> None:
+def require_currency(held: str, currency: str) -> None:
     """Raises InvalidRequest unless the funding account holds the currency of the order."""
-    if held != wanted:
-        raise InvalidRequest(f"`account_id` names an account in {held}, but the order is in {wanted}.")
+    if held != currency:
+        raise InvalidRequest(f"`account_id` names an account in {held}, but the order is in {currency}.")
 
 
 def reference_used(holder: str) -> ReferenceUsed:
-    """The refusal of an order whose external reference the order of the reference `holder` holds already."""
+    """Returns the refusal of an order whose external reference the order `holder` has."""
     return ReferenceUsed(f"`external_reference` is already used by order {holder}; nothing was placed.", holder=holder)
 
 
 def _post(place: int, order: Order, context: BatchContext) -> list[Entry]:
-    """The order's transfer: out of the funding account, or the receivable one, into sales."""
+    """Returns the entries of the order's transfer: from the funding or receivable account to sales."""
     transfer_id = next(context.transfer_ids)
     payer_id, sales_id = order.account_ids
     total_minor, reference = order.total_minor, order.reference

@@ -1,4 +1,4 @@
-"""Sending: from what is asked for to a placed order."""
+"""Sending: from a request to a placed order."""
 
 from __future__ import annotations
 
@@ -51,16 +51,15 @@ from largesse.orders.rules import NO_SUCH_ACCOUNT, reference_used, require_curre
 from largesse.templates.store import Template, read_template
 
 _CACHED_ACCOUNTS = 10_000
-# Orders of one customer under way in a process while others order too. What waits in the process is done in one go each time
-# the event loop comes round, and an order comes round seven times: with all that one customer sends under way, another's single
-# order takes twice as long. Sixteen keep the batches large enough.
+# Orders of one customer under way in a process while others order too. An order passes the event loop seven times, each time behind
+# all that waits there: without the limit, another customer's single order takes twice as long. Sixteen keep batches large enough.
 _EACH_UNDER_WAY = 16
 _MAX_UNDER_WAY = 5_000
 _ALONE_AFTER_S = 1.0
 
 
 class OrderService:
-    """Takes in the orders that callers send: checks them, draws their codes, and has them placed."""
+    """Checks the orders that callers send, draws their codes, and has them placed."""
 
     def __init__(
         self,
@@ -68,16 +67,16 @@ class OrderService:
         catalogue: Catalogue,
         placer: Placer,
         vault: Vault,
-        patience: Timeouts,
+        timeouts: Timeouts,
         public_url: str,
     ) -> None:
         self._database = database
         self._catalogue = catalogue
         self._placer = placer
         self._vault = vault
-        self._patience = patience
+        self._timeouts = timeouts
         self._public_url = public_url
-        self._slices = CooperativeRunner()
+        self._runner = CooperativeRunner()
         self._turns: FairTurns[int] = FairTurns(
             at_once=_MAX_UNDER_WAY, each=_EACH_UNDER_WAY, max_waiting=_MAX_UNDER_WAY, alone_after_s=_ALONE_AFTER_S
         )
@@ -86,30 +85,29 @@ class OrderService:
     async def send(
         self,
         caller: Caller,
-        asked: SendRequest,
+        request: SendRequest,
         *,
         reference: str | None = None,
         check: Callable[[Order], None] | None = None,
     ) -> SendResponse:
-        """Places the order that is asked for, unless `check` raises something once it is known what it comes to.
+        """Places the order of a request, unless `check` raises once the order is known. `reference` is its public key, by default a new one.
 
-        Refuses it in the contract's order: for a used reference whatever else is wrong, then for anything else, then for a quote
-        that holds no longer, and for the balance last. Raises ReferenceUsed, InvalidRequest, those of QUOTE_REFUSED,
-        InsufficientBalance, and what `Placer.place` does.
+        Checks in the contract's order: a used reference whatever else is wrong, then any other error, then a quote that no longer holds,
+        and the balance last. Raises ReferenceUsed, InvalidRequest, those of QUOTE_REFUSED, InsufficientBalance, and what `Placer.place` raises.
         """
         async with self._turns.turn(caller.principal.customer_id) as turn:
             try:
-                order = await self._prepare(caller, asked, reference)
+                order = await self._prepare(caller, request, reference)
             except (InvalidRequest, *QUOTE_REFUSED):
-                await self.refuse_used_reference(caller.principal, asked.external_reference)
+                await self.refuse_used_reference(caller.principal, request.external_reference)
                 raise
             if check is not None:
                 check(order)
             if not is_large(order.code_count):
                 await self._place(order, turn)
                 return await self._answer(order)
-            # The answer to a large order is written while the database writes its lines. Whatever becomes of the answer, and of
-            # whoever waits for it, the order is placed or refused first.
+            # The receipt of a large order is made while the database writes its lines. The order is placed or refused first,
+            # even if the caller goes away.
             placing = asyncio.create_task(self._place(order, turn))
             try:
                 answer = await self._answer(order)
@@ -125,89 +123,89 @@ class OrderService:
 
     async def _place(self, order: Order, turn: Turn[int]) -> None:
         try:
-            await self._placer.place(order, on_aside=turn.end)
+            await self._placer.place(order, on_locked=turn.end)
         except InvalidRequest:  # the funding account cannot be used
             await self.check_some_account(order.principal)
             raise
 
     async def refuse_used_reference(self, principal: Principal, reference: str | None) -> None:
-        """Raises ReferenceUsed when an order of the customer holds that reference, InvalidRequest when it can be none."""
+        """Raises ReferenceUsed when an order of the customer has that reference, InvalidRequest when no order can have it."""
         await self._check_reference_free(principal, read_reference(reference))
 
     async def read_recipients(
         self, principal: Principal, given: Iterable[Recipient | InvalidRequest]
     ) -> tuple[OrderRecipient, ...]:
-        """The recipients as an order keeps them, one customer's after the other. Raises InvalidRequest for all that are wrong."""
+        """Returns the checked recipients, one request of a customer at a time. Raises InvalidRequest for all that are wrong."""
         return await self._finish(principal, read_recipients(given))
 
-    async def _prepare(self, caller: Caller, asked: SendRequest, reference: str | None) -> Order:
+    async def _prepare(self, caller: Caller, request: SendRequest, reference: str | None) -> Order:
         principal = caller.principal
-        wanted = read_send(asked, principal, caller.now)
-        await self.check_account_given(principal, wanted)
-        gift, wanted = await self.find_gift(caller, asked.choice, wanted)
-        if asked.recipients:
-            recipients = await self._read_recipients(principal, wanted, gift, asked.recipients)
-            wanted = msgspec.structs.replace(wanted, recipients=recipients)
-        if asked.quote is not None:
-            require_quoted(self._vault, caller, asked.quote, gift, wanted)
+        spec = read_send(request, principal, caller.now)
+        await self.check_account_given(principal, spec)
+        gift, spec = await self.find_gift(caller, request.choice, spec)
+        if request.recipients:
+            recipients = await self._read_recipients(principal, spec, gift, request.recipients)
+            spec = msgspec.structs.replace(spec, recipients=recipients)
+        if request.quote is not None:
+            require_quoted(self._vault, caller, request.quote, gift, spec)
         reference = reference or new_reference(caller.now)
-        codes = draw_codes(wanted.code_count)
+        codes = draw_codes(spec.code_count)
         sealed = SealedCodes(self._vault, codes, reference)
         return new_order(
             reference=reference,
             principal=principal,
             gift=gift,
-            spec=wanted,
+            spec=spec,
             own_accounts=await self._accounts_beside(principal, gift.currency),
             codes=codes,
-            sealed=sealed if is_large(wanted.code_count) else list(sealed),
+            sealed=sealed if is_large(spec.code_count) else list(sealed),
             address=caller.address,
         )
 
-    async def find_gift(self, caller: Caller, choice: Choice, wanted: OrderSpec) -> tuple[Gift, OrderSpec]:
-        """What was chosen, priced, and `wanted` with what a template says. Raises InvalidRequest for what cannot be sent."""
+    async def find_gift(self, caller: Caller, choice: Choice, spec: OrderSpec) -> tuple[Gift, OrderSpec]:
+        """Returns the gift chosen, priced, and `spec` completed from a template. Raises InvalidRequest for what cannot be sent."""
         principal = caller.principal
         snapshot = await self._catalogue.at(caller.catalogue_version)
         match choice:
             case ProductChoice():
-                return _gift_of_product(snapshot, principal, choice), wanted
+                return _gift_of_product(snapshot, principal, choice), spec
             case CollectionChoice():
-                return _gift_of_collection(snapshot, principal, choice), wanted
+                return _gift_of_collection(snapshot, principal, choice), spec
             case TemplateChoice():
                 template = await self._template(principal, choice)
                 gift = _gift_of_template(snapshot, principal, template)
-                return gift, _with_template(wanted, template, principal.plan)
+                return gift, _with_template(spec, template, principal.plan)
 
     async def _read_recipients(
-        self, principal: Principal, wanted: OrderSpec, gift: Gift, given: Sequence[Recipient]
+        self, principal: Principal, spec: OrderSpec, gift: Gift, given: Sequence[Recipient]
     ) -> tuple[OrderRecipient, ...]:
-        """The recipients, after all that is wrong for a cheaper reason where reading them takes more than a moment."""
+        """Returns the checked recipients. When that takes more than a moment, cheaper checks run first."""
         steps = read_recipients(given)
         recipients = first_slice(steps)
-        if recipients is None:  # that others had the processor for that long meanwhile is not its fault
+        if recipients is None:  # others may have used the processor meanwhile
             await asyncio.sleep(0)
             recipients = first_slice(steps)
         if recipients is None:
-            await self._check_account(principal, payment_source(wanted.account_id), gift.currency)
-            await self._check_reference_free(principal, wanted.external_reference)
+            await self._check_account(principal, payment_source(spec.account_id), gift.currency)
+            await self._check_reference_free(principal, spec.external_reference)
             recipients = await self._finish(principal, steps)
         return recipients
 
     async def _finish(self, principal: Principal, steps: Steps[Result]) -> Result:
-        """What a long computation comes to: it takes what it takes, and the caller waits for nobody else."""
-        with self._patience.suspended():
-            return await self._slices.finish(principal.customer_id, steps)
+        """Runs a long computation to its end. No timeout applies, and no other customer waits for it."""
+        with self._timeouts.suspended():
+            return await self._runner.finish(principal.customer_id, steps)
 
-    async def check_account_given(self, principal: Principal, wanted: OrderSpec) -> None:
+    async def check_account_given(self, principal: Principal, spec: OrderSpec) -> None:
         """Raises InvalidRequest when an account must be named and is not, or the other way round."""
-        if is_fitting(payment_source(wanted.account_id), principal.funding):
+        if is_fitting(payment_source(spec.account_id), principal.funding):
             return
         if names_account(principal.funding):
             await self.check_some_account(principal)
         raise unfitting(principal.funding)
 
     async def _check_account(self, principal: Principal, source: PaymentSource, currency: str) -> None:
-        """Raises InvalidRequest when the caller cannot draw from the account in that currency, whatever it holds."""
+        """Raises InvalidRequest when the caller cannot use the account in that currency, whatever its balance."""
         if not isinstance(source, FromAccount):
             return
         async with self._database.connection(principal.scope) as connection:
@@ -219,7 +217,7 @@ class OrderService:
         require_currency(account.currency, currency)
 
     async def check_some_account(self, principal: Principal) -> None:
-        """Raises InvalidRequest when there is no account at all that the caller could name."""
+        """Raises InvalidRequest when the caller has no account to name."""
         async with self._database.connection(principal.scope) as connection:
             if await list_funding_accounts(connection, principal):
                 return
@@ -242,7 +240,7 @@ class OrderService:
         return template
 
     async def _accounts_beside(self, principal: Principal, currency: str) -> OwnAccounts:
-        """The customer's own ledger accounts, made on its first order in a currency. Their ids never change."""
+        """Returns the customer's own ledger accounts. They are created on its first order in a currency, and their ids never change."""
         key = (principal.customer_id, principal.environment, currency)
         accounts = self._own_accounts.get(key)
         if accounts is None:
@@ -254,7 +252,7 @@ class OrderService:
         return accounts
 
     async def _check_reference_free(self, principal: Principal, reference: str | None) -> None:
-        """Raises ReferenceUsed when an order of the customer holds the reference."""
+        """Raises ReferenceUsed when an order of the customer has the reference."""
         if reference is None:
             return
         key = (principal.customer_id, principal.environment, reference)
@@ -281,7 +279,7 @@ def _gift_of_collection(snapshot: Snapshot, principal: Principal, choice: Collec
 
 
 def _gift_of_template(snapshot: Snapshot, principal: Principal, template: Template) -> Gift:
-    """The template's gift at the template's value. Raises InvalidRequest when that cannot be sent any more."""
+    """Returns the template's gift at the template's value. Raises InvalidRequest when it can no longer be sent."""
     try:
         gift = _priced_template(snapshot, principal, template)
     except InvalidRequest as refusal:
@@ -318,7 +316,7 @@ def _collection_gift(collection_id: int, country: str, price: Price, *, template
     )
 
 
-def _with_template(wanted: OrderSpec, template: Template, plan: str) -> OrderSpec:
-    """`wanted` with what the caller left out taken from the template."""
+def _with_template(spec: OrderSpec, template: Template, plan: str) -> OrderSpec:
+    """Returns `spec` completed from the template."""
     options = Options(wrapping_key=template.wrapping_key, from_name=template.from_name, message=template.message)
-    return wanted.or_else(options, template.expiry_after_days if plan == "enterprise" else None)
+    return spec.or_else(options, template.expiry_after_days if plan == "enterprise" else None)

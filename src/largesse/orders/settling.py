@@ -1,4 +1,4 @@
-"""Settling: finding out after a COMMIT whose answer was lost whether it happened. Nothing is placed again."""
+"""Settling: finding out whether a COMMIT whose answer was lost took effect. Nothing is placed again."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _log = structlog.get_logger(__name__)
 
 # Batches settled at once: each takes a connection now and then.
 _AT_ONCE = 3
-_PATIENCE_S = 10.0
+_TIMEOUT_S = 10.0
 _EVERY_S = 0.25
 
 
 class Unsettled(Exception):
-    """The connection broke during COMMIT: the order may or may not have been placed. `outcome` will tell."""
+    """The connection broke during COMMIT, so it is not known yet whether the order was placed. `outcome` finds out."""
 
     def __init__(self, settling: asyncio.Task[dict[str, Outcome]], order: Order) -> None:
         super().__init__()
@@ -31,7 +31,7 @@ class Unsettled(Exception):
         self._reference = order.reference
 
     async def outcome(self) -> Placed:
-        """The order if it was placed. Raises Unavailable when it was not, or when that could not be told in time."""
+        """Returns the order if it was placed. Raises Unavailable when it was not, or when that is not known in time."""
         outcome = (await asyncio.shield(self._settling))[self._reference]
         if isinstance(outcome, Exception):
             raise outcome
@@ -39,7 +39,7 @@ class Unsettled(Exception):
 
 
 class Settler:
-    """Settles batches aside, so that those that come after need not wait."""
+    """Settles batches in the background, so that later batches need not wait."""
 
     def __init__(self) -> None:
         self._slots = asyncio.Semaphore(_AT_ONCE)
@@ -53,12 +53,12 @@ class Settler:
         return [Unsettled(task, order) for order in orders]
 
     async def close(self) -> None:
-        """Ends when everything is settled."""
+        """Waits until everything is settled."""
         await asyncio.gather(*self._tasks)
 
     async def _settle(self, database: Database, orders: Sequence[Order], transaction_id: str) -> dict[str, Outcome]:
         try:
-            async with asyncio.timeout(_PATIENCE_S), self._slots:
+            async with asyncio.timeout(_TIMEOUT_S), self._slots:
                 placed = await _find(database, orders, transaction_id)
         except TimeoutError:
             _log.error("commit_unsettled", references=[order.reference for order in orders])
@@ -74,7 +74,7 @@ class Settler:
 
 
 async def _find(database: Database, orders: Sequence[Order], transaction_id: str) -> dict[str, Placed]:
-    """Those of the orders that exist, by reference, once the transaction has ended, should the server still be at it."""
+    """Returns the orders that exist, by reference, once the transaction has ended."""
     while True:
         try:
             async with database.connection(LOOKUP) as connection:
@@ -104,9 +104,9 @@ async def _read(database: Database, orders: Sequence[Order]) -> list[Row]:
 
 
 async def _has_ended(connection: Connection, transaction_id: str) -> bool:
-    """Whether nothing can come of a transaction any more that has not come of it yet.
+    """Returns whether a transaction has ended, so that its outcome is final.
 
-    A standby cannot tell: what it has not replayed yet looks as if it had never been.
+    Always False on a standby: it has not replayed what its primary did last.
     """
     try:
         row = await connection.fetchrow(

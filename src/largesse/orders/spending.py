@@ -1,7 +1,7 @@
-"""What service accounts with a daily limit have ordered today, kept under the lock of their customer's sales account.
+"""The daily sums of service accounts with a daily limit, written under the lock of their customer's sales account.
 
-Every order of a customer in an environment and currency holds that lock, so that no two of a service account are decided at once,
-whichever funding accounts they are paid from. Where nobody has such a limit nothing is read or written. A day is one of UTC.
+Each order of a customer in an environment and currency holds that lock, so no two orders of a service account are decided at once, whichever
+funding accounts pay. Where no service account has such a limit nothing is read or written. A day is one of UTC.
 """
 
 from __future__ import annotations
@@ -17,39 +17,39 @@ from largesse.db.pool import Connection, is_distributed
 from largesse.db.sharding import at_node
 from largesse.orders.order import Order
 
-# Whose daily sum it is: customer, service account, environment and currency.
+# A daily sum: customer, service account, environment and currency.
 SpendingKey = tuple[int, int | None, str, str]
 
 
-def limit_of(order: Order, standing: KeyStatus | None) -> Limit | None:
-    """What holds for the order's service account in its currency; None where nothing does."""
-    if standing is None or standing.limits is None:
+def limit_of(order: Order, status: KeyStatus | None) -> Limit | None:
+    """Returns the limit of the order's service account in its currency; None if it has none."""
+    if status is None or status.limits is None:
         return None
-    return read_limits(standing.limits).get(order.currency)
+    return read_limits(status.limits).get(order.currency)
 
 
 def spending_key(order: Order) -> SpendingKey:
-    """Whose daily sum the order counts towards."""
+    """Returns the daily sum that the order counts towards."""
     principal = order.principal
     return principal.customer_id, principal.service_account_id, principal.environment, order.currency
 
 
-def limited_daily(orders: Iterable[Order], standings: Mapping[int, KeyStatus]) -> list[SpendingKey]:
-    """Whose daily sums the orders are held to."""
-    if all(standing.limits is None for standing in standings.values()):
+def limited_daily(orders: Iterable[Order], key_statuses: Mapping[int, KeyStatus]) -> list[SpendingKey]:
+    """Returns the daily sums that limit the orders."""
+    if all(status.limits is None for status in key_statuses.values()):
         return []
     limited = {
         spending_key(order): None
         for order in orders
         if order.principal.key_id is not None
-        and (limit := limit_of(order, standings.get(order.principal.key_id)))
+        and (limit := limit_of(order, key_statuses.get(order.principal.key_id)))
         and limit.daily_minor is not None
     }
     return list(limited)
 
 
 def require_within(order: Order, limit: Limit, spent_minor: int) -> None:
-    """Raises OrderLimit or DailyLimit when the order costs more than its service account may order, or may today."""
+    """Raises OrderLimit or DailyLimit when the order costs more than its service account may order at once, or today."""
     total, currency = order.total_minor, order.currency
     name = order.principal.service_account_name
     if limit.largest_order_minor is not None and total > limit.largest_order_minor:
@@ -66,9 +66,9 @@ def require_within(order: Order, limit: Limit, spent_minor: int) -> None:
 
 
 async def read_spending(connection: Connection, keys: Sequence[SpendingKey], at: datetime) -> dict[SpendingKey, int]:
-    """What was ordered on the day of that instant, in minor units; call it when the accounts are locked, by a statement of its own.
+    """Returns the sums of the day of that instant, in minor units. Call it after the accounts are locked, as a statement of its own.
 
-    What another transaction committed before it gave the lock back is seen by no statement that began before.
+    A statement that began before the lock would not see what the last holder committed.
     """
     if not keys:
         return {}
@@ -77,7 +77,7 @@ async def read_spending(connection: Connection, keys: Sequence[SpendingKey], at:
         f"""
         SELECT customer_id, service_account_id, environment, currency, spent_minor
         FROM daily_spending JOIN unnest($1::int[], $2::int[], $3::text[], $4::text[])
-            AS asked (customer_id, service_account_id, environment, currency)
+            AS wanted (customer_id, service_account_id, environment, currency)
             USING (customer_id, service_account_id, environment, currency)
         WHERE day = $5 AND customer_id = ANY($1::int[]) {at_node("daily_spending.customer_id", "$6" if pin else "")}
         """,  # noqa: S608 - constants
@@ -91,7 +91,7 @@ async def read_spending(connection: Connection, keys: Sequence[SpendingKey], at:
 async def read_spent_today(
     connection: Connection, customer_id: int, service_account_id: int, environment: str
 ) -> dict[str, int]:
-    """What a service account has ordered today, in minor units by currency; only where it has, or had, a daily limit."""
+    """Returns what a service account has ordered today, in minor units by currency, if it has or had a daily limit."""
     rows = await connection.fetch(
         """
         SELECT currency, spent_minor FROM daily_spending
@@ -105,7 +105,7 @@ async def read_spent_today(
 
 
 async def add_spending(connection: Connection, spent: Mapping[SpendingKey, int], at: datetime) -> None:
-    """Adds to what was ordered on the day of that instant; an earlier day is forgotten."""
+    """Adds to the sums of the day of that instant. Sums of an earlier day are replaced."""
     if not spent:
         return
     await connection.executemany(

@@ -1,11 +1,10 @@
-"""Writing placed orders: all rows of a batch in a few statements, whatever its size.
+"""Writes placed orders: all rows of a batch in a few statements, whatever its size.
 
-Rows travel as one JSON array a statement: msgspec writes it in a fraction of the time that the driver takes to encode
-an array for each column, and the columns are named where they are read. The lines of large orders, which are the many, go as arrays of columns.
+Rows travel as one JSON array per statement: msgspec writes it in a fraction of the time that the driver takes to encode
+an array for each column. The lines of large orders go as arrays of columns.
 
-Writing a batch where customers are distributed over nodes: a statement for each table, all for the node of the one customer of the batch.
-
-A statement that writes several tables would be taken apart by the coordinator, and committed in two phases.
+With distributed customers, a batch is of one customer, and each table takes a statement for that customer's node: the
+coordinator would split a statement that writes several tables, and commit it in two phases.
 """
 
 from __future__ import annotations
@@ -43,12 +42,12 @@ from largesse.orders.spending import add_spending
 _encode = msgspec.json.Encoder().encode
 # Lines of large orders that go in one statement: of 100 instead, they take a third more of the processor.
 _ROWS_AT_ONCE = 500
-# Of these, lines whose codes are sealed before other requests get their turn: a millisecond.
-_SEALED_AT_ONCE = 100
+# Lines whose codes are encrypted before other requests run: a millisecond.
+_ENCRYPTED_AT_ONCE = 100
 
 
 def by_reference(orders: Sequence[Order]) -> list[tuple[int, Order]]:
-    """Orders by the caller's reference, each with its place, from 1: two batches that share references then wait for each other in one direction only."""
+    """Returns the orders sorted by the caller's reference, each with its place from 1, so that two batches with the same references wait in one direction."""
     return sorted(enumerate(orders, 1), key=_reference_of)
 
 
@@ -58,7 +57,7 @@ def _reference_of(place_and_order: tuple[int, Order]) -> tuple[int, str, str]:
 
 
 def event_after_id(order: OrderRow, at: datetime) -> str:
-    """The order record in JSON but for the id that it begins with: EVENT_BEFORE_ID, the id and this are the body of its event."""
+    """Returns the order record in JSON without its start: EVENT_BEFORE_ID, the id and this text are the body of the event."""
     record = _encode(order_record(0, _response_columns(order), at)).decode()
     assert record.startswith(_NO_ID), "an order record begins with its id"
     return record[len(_NO_ID) :]
@@ -70,7 +69,7 @@ _NO_ID = f"{EVENT_BEFORE_ID}0"
 
 
 def lines_of(orders: Iterable[tuple[int, Order]]) -> Iterator[LineColumns]:
-    """The lines of orders under the ids given, or what stands for them, in the order of their columns; to take one seals its code."""
+    """Yields the lines of orders, in the order of their columns, under the given ids or their placeholders. Each line encrypts its code."""
     for order_id, order in orders:
         for number, ((email, name), code) in enumerate(zip(order.addressees(), order.sealed, strict=True), 1):
             yield order.row.customer_id, order_id, number, email, name, code.lookup, code.sealed
@@ -79,10 +78,10 @@ def lines_of(orders: Iterable[tuple[int, Order]]) -> Iterator[LineColumns]:
 async def write_orders(
     connection: Connection, chain: Chain, decided: Decided, context: BatchContext, *, ids: Sequence[int] | None = None
 ) -> list[Placed]:
-    """Writes the orders of a batch, all their rows by one statement; the caller commits.
+    """Writes the orders of a batch with all their rows by one statement. The caller commits.
 
-    Those are the orders, their lines unless they were written before under `ids`, which else are drawn here, their events, the mail jobs of those that are emailed, and the ledger's
-    entries with the balances they leave. Where customers are distributed, a batch is of one, and it takes a statement for each table.
+    The rows are the orders, their events, the mail jobs of emailed orders, the ledger entries with the new balances, and the lines, unless those
+    were written before under `ids`. With distributed customers it takes a statement for each table.
     """
     at = context.now
     digests: dict[str | None, str] = {order.reference: order_digest(chain, order, at) for order in decided.placed}
@@ -111,19 +110,19 @@ async def write_orders(
 
 
 async def draw_ids(connection: Connection, count: int) -> list[int]:
-    """New ids for orders whose lines are written before they are."""
+    """Returns new ids for orders whose lines are written first."""
     ids: list[int] = await coordinator_of(connection).fetchval(f"SELECT {drawn_ids('$1::int')}", count)
     return ids
 
 
 class _BesideOrder(msgspec.Struct):
-    """What is written with an order: its place, which stands for its id, and the body of its event from there on."""
+    """What is written with an order: its place, which stands for its id, and the rest of its event's body."""
 
     place: int
     event_after_id: str
 
 
-# The body of an event of an order, whose id is drawn in the same breath.
+# The body of an order's event, whose id the same statement draws.
 _EVENT_BODY = f"'{EVENT_BEFORE_ID}' || id || event_after_id"
 _DRAWN_ID = "(SELECT ids FROM drawn)[place]"
 _WRITE_ORDERS = f"""
@@ -142,9 +141,9 @@ _WRITE_ORDERS = f"""
 
 
 async def write_lines(connection: Connection, orders: Iterable[tuple[int, Order]]) -> None:
-    """Writes the lines of large orders under the ids given, one row for each code.
+    """Writes the lines of large orders under the given ids, one row for each code.
 
-    In pieces: while the server writes one, the codes of the next are sealed, and other requests get their turn.
+    Works in pieces: while the server writes one, the codes of the next are encrypted, and other requests run.
     """
     lines = lines_of(orders)
     taking = asyncio.create_task(_take(lines))
@@ -157,9 +156,9 @@ async def write_lines(connection: Connection, orders: Iterable[tuple[int, Order]
 
 
 async def _take(lines: Iterator[LineColumns]) -> list[LineColumns]:
-    """The next piece; taking lines seals their codes."""
+    """Returns the next piece of lines. Taking a line encrypts its code."""
     piece: list[LineColumns] = []
-    while len(piece) < _ROWS_AT_ONCE and (some := list(islice(lines, _SEALED_AT_ONCE))):
+    while len(piece) < _ROWS_AT_ONCE and (some := list(islice(lines, _ENCRYPTED_AT_ONCE))):
         piece += some
         await asyncio.sleep(0)
     return piece
@@ -168,7 +167,7 @@ async def _take(lines: Iterator[LineColumns]) -> list[LineColumns]:
 async def write_by_shard_group(
     connection: Connection, orders: Sequence[Order], posting: Posting, at: datetime, ids: Sequence[int] | None
 ) -> None:
-    """Writes the rows of a batch of one customer: those of its lines only without `ids`, under which they were written before."""
+    """Writes the rows of a batch of one customer. With `ids`, the lines exist already under those."""
     count = len(orders)
     drawn = await coordinator_of(connection).fetchrow(_DRAW, 0 if ids else count, count, len(posting.rows))
     assert drawn is not None, "a row of arrays"
