@@ -37,7 +37,7 @@ from largesse.installation import chains_of, check_schema, open_database, open_v
 from largesse.jobs.job_loop import Loop
 from largesse.jobs.notifier import Notifier
 from largesse.lines.claiming import Claiming
-from largesse.lines.claiming import RecipientSlots as RecipientTurns
+from largesse.lines.claiming import RecipientSlots
 from largesse.orders.ids import IdWatch, read_ids_left
 from largesse.orders.listing import OrderLists
 from largesse.orders.placer import MAX_ORDERS, Placer
@@ -216,10 +216,10 @@ def _recipients(
         provider = TestProvider(vault)
     elif makes_vouchers:
         provider = TestProvider(vault, InventoryProvider())
-    turns = RecipientTurns()
-    gifts = ClaimedGifts(database, vault, settings.environment, provider, turns)
+    slots = RecipientSlots()
+    gifts = ClaimedGifts(database, vault, settings.environment, provider, slots)
     claiming = Claiming(
-        database, vault, settings.environment, gifts, default_expiry_days=settings.default_expiry_days, turns=turns
+        database, vault, settings.environment, gifts, default_expiry_days=settings.default_expiry_days, slots=slots
     )
     return claiming, gifts
 

@@ -175,6 +175,6 @@ async def place(spread: Overheard, customer_id: int, **more: Any) -> Any:
 
 
 def recipients(spread: Overheard) -> tuple[Claiming, ClaimedGifts]:
-    turns = RecipientSlots()
-    gifts = ClaimedGifts(spread, VAULT, "production", InventoryProvider(), turns)
-    return Claiming(spread, VAULT, "production", gifts, default_expiry_days=30, turns=turns), gifts
+    slots = RecipientSlots()
+    gifts = ClaimedGifts(spread, VAULT, "production", InventoryProvider(), slots)
+    return Claiming(spread, VAULT, "production", gifts, default_expiry_days=30, slots=slots), gifts

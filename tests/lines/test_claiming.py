@@ -62,7 +62,7 @@ async def database(database_url: str) -> AsyncIterator[Database]:
 
 
 def claiming(database: Database, fulfiller: Recording) -> Claiming:
-    return Claiming(database, VAULT, "production", fulfiller, default_expiry_days=30, turns=RecipientSlots())
+    return Claiming(database, VAULT, "production", fulfiller, default_expiry_days=30, slots=RecipientSlots())
 
 
 def attempt(number: int, pin: str | None = None) -> Attempt:

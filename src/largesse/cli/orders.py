@@ -1,7 +1,4 @@
-"""`orders`: what was placed.
-
-`rebuild-reports`: the read models anew.
-"""
+"""`orders` and `rebuild-reports`: listing placed orders, and rebuilding the read models."""
 
 from __future__ import annotations
 
@@ -35,7 +32,7 @@ _AFTER_ALL = 2_147_483_647
 
 @click.group(cls=Commands)
 def orders() -> None:
-    """See what was placed."""
+    """See placed orders."""
 
 
 @orders.command("list")
@@ -45,7 +42,7 @@ def orders() -> None:
 @format_options
 @command
 async def orders_list(customer: str | None, limit: int, before: int, form: str | None) -> None:
-    """List the newest orders, newest first; no codes, and nobody's name or address."""
+    """List the newest orders, newest first, without codes, names or addresses."""
     async with current_database() as database, database.connection(OPERATOR) as connection:
         customer_id = None if customer is None else await find_customer(connection, customer)
         records = await list_newest_orders(connection, customer_id, before=before, limit=limit)
@@ -56,9 +53,9 @@ async def orders_list(customer: str | None, limit: int, before: int, form: str |
 @click.command("rebuild-reports")
 @command
 async def rebuild_reports() -> None:
-    """Make anew what people list, search and add up, from the orders.
+    """Rebuild what people list, search and add up, from the orders.
 
-    Orders go on meanwhile, and workers help. Broken off, the workers finish it.
+    Orders can be placed meanwhile, and workers help. If interrupted, the workers finish it.
     """
     from largesse.reports.updates import rebuild
 

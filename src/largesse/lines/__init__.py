@@ -1,1 +1,1 @@
-"""Lines: one code of an order each. Codes and PINs, claim links, claiming, and the states of a line."""
+"""Lines: each is one code of an order. Codes and PINs, claim links, claiming, and the states of a line."""

@@ -1,12 +1,10 @@
-"""How often one may guess: rules as plain functions.
+"""Attempts to claim: finding the code, applying the limits and comparing the PIN.
 
-Five wrong PINs in a row pause a code, each time for twice as long. A network address has an allowance of wrong
-answers that refills with time, which bounds what it can try over many codes.
+Five wrong PINs in a row pause a code, each time twice as long. A network address has an allowance of wrong answers that refills with
+time, which limits what it can try over many codes.
 
-One attempt to claim: the code found, the limits held, the PIN compared.
-
-Whether the code is unknown, paused, or met with a wrong PIN, the same statements run and the same cryptography is
-done, so that neither the answer nor the time it takes tells them apart.
+An unknown code, a paused code and a wrong PIN run the same statements and the same cryptography, so that neither the answer nor its time
+tells them apart.
 """
 
 from __future__ import annotations
@@ -40,18 +38,18 @@ LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class Failures:
-    """Wrong PINs of one code since the last right one: in a row, how many pauses they led to, and until when."""
+    """Wrong PINs of a code since the last right one: how many in a row, how many pauses, and until when it is paused."""
 
     in_a_row: int = 0
     pauses: int = 0
     paused_until: datetime = LONG_AGO
 
     def is_paused(self, now: datetime) -> bool:
-        """Whether no PIN is looked at just now, right or wrong."""
+        """Whether no PIN is checked now, right or wrong."""
         return now < self.paused_until
 
     def with_one_more(self, now: datetime) -> Failures:
-        """These after another wrong PIN, which may pause the code."""
+        """Returns these after another wrong PIN, which may pause the code."""
         if self.in_a_row + 1 < FAILURES_TO_PAUSE:
             return Failures(self.in_a_row + 1, self.pauses, self.paused_until)
         pause = min(FIRST_PAUSE * 2 ** min(self.pauses, _DOUBLINGS), LONGEST_PAUSE)
@@ -66,25 +64,25 @@ class Allowance:
     at: datetime = LONG_AGO
 
     def now_left(self, now: datetime) -> float:
-        """How many wrong answers are left at `now`, after what has been refilled since."""
+        """Returns how many wrong answers are left at `now`, with the refill since."""
         return _ADDRESS_RATE.left_after(self.left, (now - self.at).total_seconds())
 
     def wait(self, now: datetime) -> timedelta:
-        """How long until the next attempt is allowed; zero when it is now."""
+        """Returns the time until the next attempt is allowed; zero when it is allowed now."""
         return timedelta(seconds=_ADDRESS_RATE.wait_s(self.now_left(now)))
 
 
 # Guesses at codes that do not exist share so many rows of `pin_failures`.
 _DECOYS = 1 << 16
 _DECOY_REFERENCE = "decoy"
-_ADDRESSES_KEPT = 100_000
+_MAX_ADDRESSES = 100_000
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Attempt:
-    """What somebody typed: a code (None when it cannot be one) and a PIN, from a network address.
+    """A typed code (None when it cannot be a code) and PIN, from a network address.
 
-    `customer_id` is whose the code is, where a link said so.
+    `customer_id` is the code's customer if a link named it.
     """
 
     code: bytes | None
@@ -108,12 +106,12 @@ class CheckedCode:
 
     @property
     def wait(self) -> timedelta:
-        """How long this address has to wait before it may try again; zero when it need not."""
+        """How long this address has to wait before its next attempt; zero if it need not wait."""
         return self.allowance.wait(self.now)
 
     @property
     def is_right(self) -> bool:
-        """Whether there is such a code, the PIN is its own, and no pause of it is under way."""
+        """Whether the code exists, the PIN is right, and the code is not paused."""
         return self.line is not None and self.pin_is_right and not self.failures.is_paused(self.now)
 
 
@@ -127,9 +125,9 @@ class CodeChecker:
         self._decoy = decoy.sealed
 
     async def examine(self, connection: Connection, attempt: Attempt) -> CheckedCode:
-        """Reads and locks what the attempt is decided on; call it inside a transaction that looks up.
+        """Reads and locks what decides the attempt. Call it inside a transaction that looks up.
 
-        It acts for the line's customer from then on; for whom the link named, or nobody, where there is no line.
+        The transaction then acts for the line's customer; without a line for the customer the link named, or for none.
         """
         code = os.urandom(CODE_BYTES) if attempt.code is None else attempt.code
         line = await find_line(connection, self._vault, code, self._environment, attempt.customer_id, lock=True)
@@ -173,7 +171,7 @@ class CodeChecker:
         )
 
     def _compare(self, line: Line | None, typed: str) -> bool:
-        """Whether `typed` is the line's PIN; without a line a decoy is opened, and nothing is right."""
+        """Returns whether `typed` is the line's PIN. Without a line it decrypts a decoy and returns False."""
         try:
             code = (
                 open_code(self._vault, self._decoy, _DECOY_REFERENCE, 1)
@@ -218,13 +216,13 @@ async def record_failure(connection: Connection, examined: CheckedCode) -> None:
 
 
 async def forget_failures(connection: Connection, examined: CheckedCode) -> None:
-    """Forgets the code's wrong PINs after a right one."""
+    """Deletes the code's wrong PINs after a right one."""
     if examined.failures != Failures():
         await connection.execute("DELETE FROM pin_failures WHERE (decoy, key) = ($1, $2)", *examined.key)
 
 
 def read_typed_code(text: str) -> bytes | None:
-    """The code in a text as a person types it; None for what cannot be one."""
+    """Returns the code in a text as a person types it; None for what cannot be one."""
     try:
         return parse_code(unicodedata.normalize("NFKC", text[:200]).strip())
     except CodeError:
@@ -232,7 +230,7 @@ def read_typed_code(text: str) -> bytes | None:
 
 
 def read_typed_pin(text: str) -> str:
-    """The PIN in a text as a person types it: without blanks and hyphens, digits of any script as 0 to 9."""
+    """Returns the PIN in a text as a person types it: without blanks and hyphens, digits of any script as 0 to 9."""
     folded = unicodedata.normalize("NFKC", text[:64])
     return "".join(
         str(unicodedata.decimal(character, character))
@@ -242,9 +240,9 @@ def read_typed_pin(text: str) -> str:
 
 
 async def prune_guesses(connection: Connection) -> None:
-    """Forgets addresses whose allowance is full again, and codes nobody has guessed at for a month.
+    """Deletes addresses whose allowance is full again, and wrong PINs of codes without an attempt for a month.
 
-    Both tables stay small: of addresses the newest are kept, whatever comes.
+    Both tables stay small: only the newest addresses stay.
     """
     await connection.execute(
         """
@@ -252,6 +250,6 @@ async def prune_guesses(connection: Connection) -> None:
            OR last_at < (SELECT last_at FROM claim_addresses ORDER BY last_at DESC OFFSET $2 LIMIT 1)
         """,
         ADDRESS_REFILL,
-        _ADDRESSES_KEPT,
+        _MAX_ADDRESSES,
     )
     await connection.execute("DELETE FROM pin_failures WHERE last_at < (SELECT clock_now()) - interval '30 days'")

@@ -1,4 +1,4 @@
-"""Claiming: a code and its PIN make a gift its recipient's, once, in one transaction with the line locked."""
+"""Claiming: a code and its PIN give a gift to its recipient, once, in one transaction with the line locked."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _LEADS_NOWHERE = "This link leads to no gift."
 
 
 class Outcome(Enum):
-    """What came of an attempt to claim."""
+    """The outcome of an attempt to claim."""
 
     CLAIMED = auto()
     """The gift is this recipient's now."""
@@ -40,16 +40,16 @@ class Outcome(Enum):
     WITHDRAWN = auto()
     """Right code and PIN, but the customer cancelled the line."""
     REFUSED = auto()
-    """An unknown code, a wrong PIN, or a paused code: nobody learns which."""
+    """An unknown code, a wrong PIN, or a paused code: the answer does not say which."""
     SLOWED = auto()
     """Too many wrong answers to this network address."""
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """An attempt to claim, decided.
+    """A decided attempt to claim.
 
-    `line` and `at`, the instant, are set where code and PIN were right; `wait_s` where the address must wait.
+    `line` and `at`, the time, are set when code and PIN were right; `wait_s` when the address must wait.
     """
 
     outcome: Outcome
@@ -59,7 +59,7 @@ class Claim:
 
 
 class RecipientSlots:
-    """How many recipients one process serves at once: those who change something, and those who look."""
+    """How many recipients a process serves at once: those who change something, and those who look."""
 
     def __init__(self) -> None:
         self.changes = asyncio.Semaphore(_CHANGES_AT_ONCE)
@@ -67,19 +67,19 @@ class RecipientSlots:
 
 
 class Fulfiller(Protocol):
-    """What a claimed gift becomes, where there is nothing to choose."""
+    """What happens to a claimed gift when there is nothing to choose."""
 
     async def settle(self, connection: Connection, line: Line, product_id: int, at: datetime) -> bool:
-        """Settles the product of the claimed line in the claim's transaction; False where it has to wait for stock."""
+        """Settles the product of the claimed line in the claim's transaction. Returns False if it has to wait for stock."""
         ...
 
     async def serve(self, line: Line, product_id: int) -> None:
-        """Hands what stock has come meanwhile to the customer's lines that wait, after the commit."""
+        """Assigns new stock to the customer's lines that wait, after the commit."""
         ...
 
 
 class Claiming:
-    """Claiming in one environment, and what goes before it: a link followed, a page opened."""
+    """Claiming in one environment, and the steps before it: following a link and opening a page."""
 
     def __init__(
         self,
@@ -89,7 +89,7 @@ class Claiming:
         fulfiller: Fulfiller,
         *,
         default_expiry_days: int,
-        turns: RecipientSlots,
+        slots: RecipientSlots,
         now_s: Callable[[], float] = clock.passed_s,
     ) -> None:
         self._database = database
@@ -97,18 +97,18 @@ class Claiming:
         self._environment = environment
         self._fulfiller = fulfiller
         self._default_expiry_days = default_expiry_days
-        self._turns = turns
+        self._slots = slots
         self._examiner = CodeChecker(vault, environment)
         self._pacers = {Outcome.REFUSED: Pacer(_REFUSED_PER_S), Outcome.SLOWED: Pacer(_SLOWED_PER_S)}
         self._slowed: Waits[bytes] = Waits(remembered=_REMEMBERED_ADDRESSES, now_s=now_s)
 
     async def find(self, token: str) -> tuple[Line, Progress]:
-        """The line a claim link leads to, and how far it has come. Changes nothing. Raises NotFound for a link that leads nowhere."""
+        """Returns the line of a claim link and its progress. Changes nothing. Raises NotFound for a link without a gift."""
         try:
             code, customer_id = self._vault.code_of_token(token)
         except DecryptionFailed:
             raise NotFound(_LEADS_NOWHERE) from None
-        async with self._turns.looks, self._database.transaction(LOOKUP) as connection:
+        async with self._slots.looks, self._database.transaction(LOOKUP) as connection:
             line = await find_line(connection, self._vault, code, self._environment, customer_id)
             if line is None or not line.is_sent(await connection.fetchval("SELECT clock_now()")):
                 raise NotFound(_LEADS_NOWHERE)
@@ -116,16 +116,16 @@ class Claiming:
             return line, await read_progress(connection, line.key)
 
     async def open(self, token: str) -> None:
-        """Records that a person did something on the page of a claim link; of one that leads nowhere there is nothing to record."""
+        """Records that a person did something on the page of a claim link. Does nothing for a link without a gift."""
         try:
             line, _ = await self.find(token)
         except NotFound:
             return
-        async with self._turns.looks, self._database.connection(line.scope) as connection:
+        async with self._slots.looks, self._database.connection(line.scope) as connection:
             await record_opened(connection, line.key)
 
     async def claim(self, attempt: Attempt, language: str | None) -> Claim:
-        """Claims the gift of a code and PIN, once. Refusals are paced."""
+        """Claims the gift of a code and PIN, once. Limits the rate of refusals."""
         claim = await self._claim(attempt, language)
         if claim.outcome in self._pacers:
             await self._pacers[claim.outcome].turn()
@@ -135,7 +135,7 @@ class Claiming:
         network = network_of(attempt.host)
         if (slowed := self._slowed_for(network)) is not None:
             return slowed
-        async with self._turns.changes:
+        async with self._slots.changes:
             if (slowed := self._slowed_for(network)) is not None:
                 return slowed
             async with self._database.transaction(LOOKUP) as connection:
@@ -155,7 +155,7 @@ class Claiming:
     async def _take(
         self, connection: Connection, line: Line, examined: CheckedCode, language: str | None
     ) -> tuple[Outcome, int | None]:
-        """Claims the locked line for whoever has its PIN; also the product it has to wait for, if any."""
+        """Claims the locked line after a right PIN. Also returns the product it has to wait for, if any."""
         if examined.progress.state is State.CANCELLED:
             return Outcome.WITHDRAWN, None
         if examined.progress.state is not State.ISSUED:
@@ -168,7 +168,7 @@ class Claiming:
         return Outcome.CLAIMED, None if served else line.product_id
 
     def _slowed_for(self, network: bytes) -> Claim | None:
-        """What an address known to have to wait gets, at no cost; the database decides again after that."""
+        """Returns the answer for an address known to have to wait, at no cost. The database decides again after that."""
         wait_s = self._slowed.left_s(network)
         return Claim(Outcome.SLOWED, wait_s=wait_s) if wait_s else None
 

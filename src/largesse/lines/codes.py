@@ -1,11 +1,8 @@
-"""How a code is written: 16 Crockford base32 characters and a check character, in groups of four.
+"""Codes: how they are written, drawn, encrypted and given out.
 
-The check character is the sum of the characters, each times its own power of a generator of GF(32), so that one
-wrong character or two swapped ones, wherever they stand, are always noticed. (The power 0 is the check's own.)
-
-Drawing codes and PINs, and sealing them for storage.
-
-Codes as they are given out: in clear, with the link that a recipient opens.
+A code is 16 Crockford base32 characters and a check character, in groups of four. The check character is the sum of the characters, each
+times its own power of a generator of GF(32), so that one wrong character or two swapped ones are always noticed, wherever they
+are. (The power 0 belongs to the check character.)
 """
 
 from __future__ import annotations
@@ -34,11 +31,11 @@ _LONGEST_TYPED = 64
 
 
 class CodeError(ValueError):
-    """A text that cannot be a code: a wrong length, a character outside the alphabet, or a wrong check."""
+    """A text that cannot be a code: a wrong length, a character outside the alphabet, or a wrong check character."""
 
 
 def format_code(code: bytes) -> str:
-    """The text of a code of 10 bytes, check character last: `7QK2-M0TX-9ZVA-4RBE-A`."""
+    """Returns the text of a code of 10 bytes, check character last: `7QK2-M0TX-9ZVA-4RBE-A`."""
     number = int.from_bytes(code, "big")
     # Eight pairs of characters, ten bits each; written out, since a batch formats thousands of codes.
     a, b, c, d = number >> 70, number >> 60 & 1023, number >> 50 & 1023, number >> 40 & 1023
@@ -50,7 +47,7 @@ def format_code(code: bytes) -> str:
 
 
 def parse_code(text: str) -> bytes:
-    """The 10 bytes of a code as a person may type it. Raises CodeError."""
+    """Returns the 10 bytes of a code as a person may type it. Raises CodeError."""
     if len(text) > _LONGEST_TYPED:
         raise CodeError("a code is 17 characters long")
     typed = text.translate(_TYPED)
@@ -63,13 +60,13 @@ def parse_code(text: str) -> bytes:
 
 
 def _times_generator(value: int) -> int:
-    """`value` times x in GF(32), modulo x^5 + x^2 + 1."""
+    """Returns `value` times x in GF(32), modulo x^5 + x^2 + 1."""
     value <<= 1
     return value ^ 0b100101 if value & 0b100000 else value
 
 
 def _tables() -> tuple[tuple[int, ...], ...]:
-    """For each pair of characters and each of its values, what it adds to the check: the check is linear in the bits."""
+    """Returns for each pair of characters what each of its values adds to the check, which is linear in the bits."""
     weights = [_times_generator(1)]
     for _ in range(_CHARACTERS - 1):
         weights.append(_times_generator(weights[-1]))
@@ -103,7 +100,7 @@ _FAIR_BELOW = (1 << 8 * _DRAWN_BYTES) // _PINS * _PINS
 
 
 class DrawnCode(msgspec.Struct, frozen=True, gc=False):
-    """A code and its PIN in clear. Its repr shows neither: it could end in a log."""
+    """A code and its PIN in clear. Its repr shows neither, as it could end in a log."""
 
     code: bytes
     pin: int
@@ -113,7 +110,7 @@ class DrawnCode(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def code_text(self) -> str:
-        """The code as people read it: 17 characters, a check last, in groups of four."""
+        """The code as people read it: 17 characters, the check character last, in groups of four."""
         return format_code(self.code)
 
     @property
@@ -123,14 +120,14 @@ class DrawnCode(msgspec.Struct, frozen=True, gc=False):
 
 
 class SealedCode(msgspec.Struct, frozen=True, gc=False):
-    """What is stored of a code: the number it is found by, and code and PIN sealed."""
+    """The stored form of a code: the number it is found by, and code and PIN encrypted."""
 
     lookup: int
     sealed: bytes
 
 
 def draw_codes(count: int) -> list[DrawnCode]:
-    """`count` new codes of 80 random bits with PINs of six digits, all from the system's generator."""
+    """Returns `count` new codes of 80 random bits with PINs of six digits, all from the system's generator."""
     width = CODE_BYTES + _DRAWN_BYTES
     random = os.urandom(count * width)
     return [
@@ -140,7 +137,7 @@ def draw_codes(count: int) -> list[DrawnCode]:
 
 
 class SealedCodes:
-    """The codes of an order, the first for line 1 or `first`, sealed as they are asked for: each time anew."""
+    """The codes of an order, the first for line 1 or `first`. Each iteration encrypts them anew."""
 
     def __init__(self, vault: Vault, codes: Sequence[DrawnCode], reference: str, *, first: int = 1) -> None:
         self._vault = vault
@@ -160,7 +157,7 @@ class SealedCodes:
 
 
 def open_code(vault: Vault, sealed: bytes, reference: str, number: int) -> DrawnCode:
-    """What was sealed for the line `number` of the order `reference`. Raises SealBroken."""
+    """Decrypts the code of the line `number` of the order `reference`. Raises DecryptionFailed."""
     secret = vault.codes.open(sealed, _context(reference, number))
     return DrawnCode(secret[:CODE_BYTES], int.from_bytes(secret[CODE_BYTES:], "big"))
 
@@ -190,9 +187,9 @@ class IssuedCode(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 async def give_codes(
     codes: Sequence[DrawnCode], vault: Vault, public_url: str, customer_id: int | None
 ) -> list[IssuedCode]:
-    """Codes as they are given out, in their order; other requests get their turn in between.
+    """Returns codes in clear with their links, in their order. Other requests run in between.
 
-    `customer_id` is whose they are where the links are to say so, as they do where customers are distributed over nodes: it is found there at once.
+    `customer_id` is their customer if the links are to name it: with distributed customers, the code is then found on the right node at once.
     """
     given: list[IssuedCode] = []
     for start in range(0, len(codes), CODES_AT_ONCE):
@@ -205,11 +202,11 @@ async def give_codes(
 
 
 def claim_link(code: DrawnCode, vault: Vault, public_url: str, customer_id: int | None = None) -> str:
-    """The address a recipient opens; it carries a token, not the code, and `customer_id` as `give_codes` has it."""
+    """Returns the address a recipient opens. It carries a token, not the code, and `customer_id` as in `give_codes`."""
     return claim_links([code], vault, public_url, customer_id)[0]
 
 
 def claim_links(codes: Iterable[DrawnCode], vault: Vault, public_url: str, customer_id: int | None) -> list[str]:
-    """`claim_link` of each code."""
+    """Returns the `claim_link` of each code."""
     tokens = vault.token_all((code.code for code in codes), customer_id)
     return [f"{public_url}/claim/{token}" for token in tokens]

@@ -1,8 +1,8 @@
-"""Marking what became of lines, so that a line that is put back with the database alone is found.
+"""Marks of what happened to lines, so that a line reset in the database alone is detected.
 
-The worker does it as it learns that an order has changed, and not whoever moves a line: claims wait for no chain. There is one
+The worker adds the marks when it processes a changed order, not the code that moves a line: claims wait for no chain. There is one
 chain, and one worker at a time adds to it. `largesse verify` compares the marks with `line_events`.
-Why so: docs/decisions/0031-marks-of-orders-and-lines.md.
+See docs/decisions/0031-marks-of-orders-and-lines.md.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ log = structlog.get_logger(__name__)
 
 
 def event_content(number: int, customer_id: int, order_id: int, line: int, event: str, at_us: int) -> bytes:
-    """Returns what the mark of an event is made of."""
+    """Returns what the mark of an event is computed from."""
     return content(number, customer_id, order_id, line, event, at_us)
 
 
 async def mark_events(
     connection: Connection, acting: Acting, orders: Sequence[tuple[int, int]], customers: Customers = None
 ) -> None:
-    """Marks what became of the lines of those orders (customer and id), as far as it has no mark.
+    """Marks the unmarked events of the lines of those orders (customer and id).
 
-    Call it late in a transaction, one at a time. Where somebody reset the chain nothing is marked, so that `verify` goes on finding it.
+    Call it late in a transaction, one at a time. If the chain was reset, it marks nothing, so that `verify` still reports that.
     """
     columns = [customer_id for customer_id, _ in orders], [order_id for _, order_id in orders]
     events = await connection.fetch(_events(customers), *columns, *arguments(customers))
@@ -58,7 +58,7 @@ async def has_begun(connection: Connection) -> bool:
 
 
 async def _begin(connection: Connection, acting: Acting) -> bool:
-    """Has the audit log keep that the chain begins; returns False where it says that it has begun before."""
+    """Records in the audit log that the chain begins. Returns False if it has begun before."""
     if await has_begun(connection):
         return False
     await acting.record(connection, BEGUN, "line events")

@@ -23,7 +23,7 @@ from largesse.events.order_changes import changed
 
 
 class LineKey(NamedTuple):
-    """What names a line: its customer, its order's id, and its number in that. The primary key."""
+    """The primary key of a line: its customer, its order's id, and its number in the order."""
 
     customer_id: int
     order_id: int
@@ -31,7 +31,7 @@ class LineKey(NamedTuple):
 
 
 class State(StrEnum):
-    """How far a line has come."""
+    """The state of a line."""
 
     ISSUED = "issued"
     """The code exists and nobody has claimed it. The line has no row in `line_states` yet."""
@@ -64,7 +64,7 @@ MOVES: dict[State, frozenset[State]] = {
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Where a line stands. `product_id` is the product once it is settled."""
+    """The state of a line with its times. `product_id` is the product once it is settled."""
 
     state: State = State.ISSUED
     claimed_at: datetime | None = None
@@ -77,7 +77,7 @@ class WrongMove(Exception):
 
 
 def expiry(claimed_at: datetime, order_days: int | None, default_days: int) -> datetime | None:
-    """When a gift claimed then expires: the order's days after the claim, else the installation's; 0 is never."""
+    """Returns when a gift claimed then expires: the order's days after the claim, else the installation's; 0 means never."""
     days = order_days if order_days is not None else default_days
     return claimed_at + timedelta(days=days) if days else None
 
@@ -94,7 +94,7 @@ async def record_opened(connection: Connection, line: LineKey) -> None:
 async def record_claim(
     connection: Connection, line: LineKey, at: datetime, expires_at: datetime | None, language: str | None
 ) -> None:
-    """Moves an issued line to `claimed`; `language` is the one its recipient chose, if any."""
+    """Moves an issued line to `claimed`. `language` is the one its recipient chose, if any."""
     await fetch_together(
         connection,
         Part(
@@ -121,7 +121,7 @@ async def record_claim(
 
 
 async def record_language(connection: Connection, line: LineKey, language: str) -> None:
-    """Keeps the language in which the recipient of a claimed line goes on."""
+    """Sets the language of a claimed line's recipient."""
     await connection.execute(
         """
         UPDATE line_states SET language = $4
@@ -133,7 +133,7 @@ async def record_language(connection: Connection, line: LineKey, language: str) 
 
 
 async def record_email(connection: Connection, line: LineKey, sealed: bytes) -> None:
-    """Keeps the address, sealed, that the recipient of a claimed line wants to be told at."""
+    """Sets the encrypted address at which the recipient of a claimed line wants to be notified."""
     await connection.execute(
         "UPDATE line_states SET sealed_email = $4 WHERE customer_id = $1 AND order_id = $2 AND number = $3",
         *line,
@@ -142,7 +142,7 @@ async def record_email(connection: Connection, line: LineKey, sealed: bytes) -> 
 
 
 async def has_left_email(connection: Connection, line: LineKey) -> bool:
-    """Whether the recipient of the line has left such an address."""
+    """Returns whether the recipient of the line has left such an address."""
     left: bool | None = await connection.fetchval(
         "SELECT sealed_email IS NOT NULL FROM line_states WHERE customer_id = $1 AND order_id = $2 AND number = $3",
         *line,
@@ -153,7 +153,7 @@ async def has_left_email(connection: Connection, line: LineKey) -> bool:
 async def lock_issued(connection: Connection, customer_id: int, order_id: int) -> list[int]:
     """Locks an order's lines and returns the numbers of those still issued.
 
-    Two statements: what the first sees may be older than its locks.
+    Uses two statements: what the first sees may be older than its locks.
     """
     await connection.execute(
         "SELECT FROM lines WHERE customer_id = $1 AND order_id = $2 ORDER BY number FOR UPDATE", customer_id, order_id
@@ -202,7 +202,7 @@ async def record_cancelled(
 async def record_move(
     connection: Connection, line: LineKey, to: State, at: datetime, *, product_id: int | None = None
 ) -> None:
-    """Moves a claimed line on; `product_id` settles its product.
+    """Moves a claimed line on. `product_id` settles its product.
 
     Raises WrongMove when its state does not allow that; the transaction must not be committed then.
     """

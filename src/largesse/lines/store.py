@@ -1,8 +1,6 @@
-"""Finding the line of a code, with its order and how far it has come.
+"""Lines in the database: finding the line of a code, the progress of an order's lines, and writing the lines of placed orders.
 
-How the lines of an order stand, for whoever sent it.
-
-Writing the lines of placed orders: within the statement that writes the orders, or before it where they are many.
+Lines are written within the statement that writes the orders, or before it for large orders.
 """
 
 from __future__ import annotations
@@ -23,7 +21,7 @@ from largesse.encryption.vault import DecryptionFailed, Vault
 from largesse.lines.codes import open_code
 from largesse.lines.states import LineKey, Progress, State
 
-NO_LINE = LineKey(-1, -1, -1)  # whose there is none
+NO_LINE = LineKey(-1, -1, -1)  # no line has this key
 _LINE = """
     SELECT l.order_id, l.number, l.code_lookup, l.sealed, l.recipient_email, l.recipient_name, o.reference,
            o.environment, o.customer_id, o.gift_selection, o.product_id, o.collection_id, o.country, o.currency,
@@ -34,7 +32,7 @@ _LINE = """
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Line:
-    """A line with what its order says of the gift. It has no repr: it names a person."""
+    """A line with its order's gift. It has no repr, as it names a person."""
 
     order_id: int
     number: int
@@ -59,21 +57,21 @@ class Line:
 
     @property
     def key(self) -> LineKey:
-        """What names it: the primary key."""
+        """The primary key."""
         return LineKey(self.customer_id, self.order_id, self.number)
 
     @property
     def scope(self) -> Scope:
-        """For whom whoever has found the line goes on."""
+        """The scope of its customer, in which a transaction goes on after finding the line."""
         return for_customer(self.customer_id, self.environment)
 
     @property
     def has_email(self) -> bool:
-        """Whether it was sent to an address that is still known."""
+        """Whether it was sent to an address that is not erased."""
         return self.recipient_email is not None and not is_erased(self.recipient_email)
 
     def is_sent(self, now: datetime) -> bool:
-        """Whether its code may be known to anyone yet: a scheduled one is not before its time."""
+        """Whether its code may be known yet: a scheduled line is not sent before its time."""
         return self.scheduled_for is None or self.scheduled_for <= now
 
 
@@ -86,11 +84,11 @@ async def find_line(
     *,
     lock: bool = False,
 ) -> Line | None:
-    """The line of a code, in this environment, whosever it is: whoever has found it goes on in its `scope`.
+    """Returns the line of a code in this environment, of any customer. The transaction then goes on in the line's `scope`.
 
-    With `lock` its row is held to the end of the transaction. How far it has come must be read after that, by
-    `read_progress`: what the same statement saw may be older than the lock. Where customers are distributed, the customer's node is
-    asked, and before that all nodes whose it is, unless a link has said so (`customer_id`).
+    With `lock`, its row is locked until the transaction ends. Read its progress after that, by `read_progress`: what the same
+    statement saw may be older than the lock. With distributed customers it asks the customer's node, and before that all nodes for the
+    customer unless a link named it (`customer_id`).
     """
     lookups = vault.codes.lookups(code)
     if is_distributed(connection):
@@ -105,16 +103,16 @@ async def find_line(
 async def _ask_node(
     connection: Connection, lookups: list[int], environment: str, customer_id: int | None, *, lock: bool
 ) -> list[Row]:
-    """The lines found by those numbers; the transaction goes on for their customers.
+    """Returns the lines found by those numbers. The transaction goes on for their customers.
 
-    Where they are nobody's, nobody's are asked for: a code that is not known takes what any other does.
+    An unknown code queries a dummy customer, so that it takes as long as any other.
     """
-    whose = {customer_id} if customer_id is not None else await customers_of_code(connection, lookups)
-    whose = whose or {NO_LINE.customer_id}
-    await act_for(connection, for_customers((each, environment) for each in whose))
+    customers = {customer_id} if customer_id is not None else await customers_of_code(connection, lookups)
+    customers = customers or {NO_LINE.customer_id}
+    await act_for(connection, for_customers((each, environment) for each in customers))
     query = f"{_LINE} WHERE l.customer_id = $1 AND l.code_lookup = ANY($2) AND o.environment = $3"
     query += " FOR UPDATE OF l" if lock else ""
-    return [row for each in sorted(whose) for row in await connection.fetch(query, each, lookups, environment)]
+    return [row for each in sorted(customers) for row in await connection.fetch(query, each, lookups, environment)]
 
 
 def _has_code(vault: Vault, line: Line, code: bytes) -> bool:
@@ -125,7 +123,7 @@ def _has_code(vault: Vault, line: Line, code: bytes) -> bool:
 
 
 async def read_line(connection: Connection, key: LineKey, environment: str, *, lock: bool = False) -> Line | None:
-    """The line of a key, in this environment; `lock` as for `find_line`. Its customer must be in the scope."""
+    """Returns the line of a key in this environment; `lock` as for `find_line`. Its customer must be in the scope."""
     row = await connection.fetchrow(
         _LINE
         + "WHERE l.customer_id = $1 AND l.order_id = $2 AND l.number = $3 AND o.environment = $4"
@@ -137,7 +135,7 @@ async def read_line(connection: Connection, key: LineKey, environment: str, *, l
 
 
 async def read_progress(connection: Connection, key: LineKey) -> Progress:
-    """How far the line has come."""
+    """Returns the progress of a line."""
     row = await connection.fetchrow(
         """
         SELECT state, claimed_at, expires_at, product_id FROM line_states
@@ -149,14 +147,14 @@ async def read_progress(connection: Connection, key: LineKey) -> Progress:
 
 
 def progress_from_row(row: Row | None) -> Progress:
-    """The progress of a row of `line_states`; a line without one is issued."""
+    """Returns the progress in a row of `line_states`. A line without one is issued."""
     if row is None or row["state"] is None:
         return Progress()
     return Progress(State(row["state"]), row["claimed_at"], row["expires_at"], row["product_id"])
 
 
 class LineRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """How far a line has come, and when; None for what has not happened."""
+    """The state of a line and the time of each event; None for what has not happened."""
 
     number: int  # counts the order's lines from 1
     state: str
@@ -171,7 +169,7 @@ class LineRecord(msgspec.Struct, frozen=True, kw_only=True):
 async def read_line_records(
     connection: Connection, customer_id: int, order_id: int
 ) -> list[tuple[str | None, str | None, LineRecord]]:
-    """Each line of the order by number, with the address and name of its recipient; None in a code batch."""
+    """Returns each line of the order by number, with the address and name of its recipient; None in a code batch."""
     rows = await connection.fetch(
         """
         SELECT l.number, recipient_email, recipient_name, coalesce(s.state, $3) AS state, e.*
@@ -208,7 +206,7 @@ LineColumns = tuple[int, int, int, str | None, str | None, int, bytes]
 
 
 class LineRow(msgspec.Struct, gc=False):
-    """A row of `lines`, but that the place of its order stands for the order's id."""
+    """A row of `lines`, with the place of its order instead of the order's id."""
 
     customer_id: int
     place: int
@@ -227,7 +225,7 @@ _WRITE_COLUMNS = f"""
 
 
 def new_lines(lines: str, *, order_id: str) -> str:
-    """SQL that writes lines: a statement, or part of one.
+    """Returns SQL that writes lines: a statement, or part of one.
 
     `lines` is the placeholder of the `LineRow`s as a JSON array; `order_id` is SQL for the id of the order at a `place`.
     """
@@ -241,19 +239,19 @@ def new_lines(lines: str, *, order_id: str) -> str:
 
 
 async def write_columns(connection: Connection, lines: Sequence[LineColumns]) -> None:
-    """Writes lines that know their orders' ids, by arrays of columns: COPY is refused where row-level security holds."""
+    """Writes lines with their orders' ids from arrays of columns: COPY is refused under row-level security."""
     await connection.execute(_WRITE_COLUMNS, *map(list, zip(*lines, strict=True)))
 
 
 async def insert_lines(connection: Connection, lines: Sequence[LineColumns]) -> None:
-    """Writes lines that know their orders' ids, of one customer, on its node."""
+    """Writes lines of one customer with their orders' ids, on the customer's node."""
     await insert(connection, _INTO, lines)
 
 
 async def readdress_lines(
     connection: Connection, customer_id: int, order_id: int, numbers: Sequence[int], email: str
 ) -> None:
-    """Has lines of an order be to another address. Call it inside a transaction that has locked them."""
+    """Sets another address on lines of an order. Call it inside a transaction that has locked them."""
     await connection.execute(
         "UPDATE lines SET recipient_email = $4 WHERE customer_id = $1 AND order_id = $2 AND number = ANY($3::int[])",
         customer_id,

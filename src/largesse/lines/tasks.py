@@ -1,9 +1,7 @@
-"""Finding the lines of a recipient by address, and erasing who that is.
+"""Recipients of lines: finding them by address, erasing them, and rotating the keys of what is encrypted of lines.
 
-No index leads from an address to its lines: each line would have to be written into it when its order is placed, for something that is
-wanted a few times a year. All lines are read instead.
-
-Bringing what is sealed of lines under the newest master key: codes, with the numbers they are found by, and addresses.
+No index leads from an address to its lines: each new line would have to update it, for a search made a few times a year. A search
+reads all lines instead.
 """
 
 from __future__ import annotations
@@ -23,19 +21,19 @@ from largesse.lines.states import LineKey
 
 
 class Erased(NamedTuple):
-    """What stands for each address from now on, by its key, and the addresses and names that are gone.
+    """The replacement of each address by its key, and the erased addresses and names.
 
-    Lines of one address go on having something in common, and those of two have not.
+    Lines of one address still share a replacement, and lines of two do not.
     """
 
     stand_ins: Mapping[str, str]
-    told: Sequence[tuple[str, str | None]]
+    removed: Sequence[tuple[str, str | None]]
 
 
 def may_be(column: str, key: str) -> str:
-    """SQL for whether an address may be the one of a key (`email_key`); whoever asks compares what was found.
+    """Returns SQL for whether an address may match a key (`email_key`). The caller compares what it finds.
 
-    Of addresses beyond ASCII all may, as databases differ in what the small form of a letter is.
+    All addresses beyond ASCII may match, as databases differ in lower case.
     """
     return f"""
         CASE WHEN {key}::text ~ '^[[:ascii:]]*$' THEN lower({column} COLLATE "C") = {key}::text
@@ -44,7 +42,7 @@ def may_be(column: str, key: str) -> str:
 
 
 async def find_recipient_lines(connection: Connection, email: str) -> list[LineKey]:
-    """The lines whose gift was sent to that address, letter case ignored. Reads all lines."""
+    """Returns the lines sent to that address, letter case ignored. Reads all lines."""
     rows = await connection.fetch(
         f"""
         SELECT customer_id, order_id, number, recipient_email FROM lines
@@ -60,7 +58,7 @@ async def find_recipient_lines(connection: Connection, email: str) -> list[LineK
 
 
 async def read_left_emails(connection: Connection, after: LineKey, limit: int) -> list[tuple[LineKey, bytes]]:
-    """The next lines whose recipient left an address, and what is sealed of it."""
+    """Returns the next lines whose recipient left an address, with the encrypted address."""
     rows = await connection.fetch(
         """
         SELECT customer_id, order_id, number, sealed_email FROM line_states
@@ -74,7 +72,7 @@ async def read_left_emails(connection: Connection, after: LineKey, limit: int) -
 
 
 async def erase_recipients(connection: Connection, order: tuple[int, int], numbers: Sequence[int]) -> Erased:
-    """Erases address and name of those lines of an order (customer and id), and addresses that were left there; locks the lines."""
+    """Locks lines of an order (customer and id), and erases their addresses and names, and addresses left by recipients."""
     rows = await connection.fetch(
         """
         SELECT number, recipient_email, recipient_name FROM lines
@@ -84,13 +82,13 @@ async def erase_recipients(connection: Connection, order: tuple[int, int], numbe
         list(numbers),
     )
     stand_ins: dict[str, str] = {}
-    told: list[tuple[str, str | None]] = []
+    removed: list[tuple[str, str | None]] = []
     erased = []
     for row in rows:
         email = row["recipient_email"]
         if email is not None and not is_erased(email):
             erased.append((row["number"], stand_ins.setdefault(email_key(email), erased_email(row["number"]))))
-            told.append((email, row["recipient_name"]))
+            removed.append((email, row["recipient_name"]))
     await connection.execute(
         """
         UPDATE lines SET recipient_email = erased.email, recipient_name = NULL
@@ -109,11 +107,11 @@ async def erase_recipients(connection: Connection, order: tuple[int, int], numbe
         *order,
         list(numbers),
     )
-    return Erased(stand_ins, told)
+    return Erased(stand_ins, removed)
 
 
 def _renew(vault: Vault, row: Row) -> tuple[bytes, int, int]:
-    """What is sealed, and the number it is found by, before and now."""
+    """Returns the code encrypted again, and the number it is found by, before and now."""
     if row["reference"] is None:
         raise DecryptionFailed("the line has no order")
     code = open_code(vault, row["sealed"], row["reference"], row["number"])
@@ -122,8 +120,8 @@ def _renew(vault: Vault, row: Row) -> tuple[bytes, int, int]:
     return sealed.sealed, row["code_lookup"], sealed.lookup
 
 
-# Whoever looks a code up asks for its numbers under all keys, so that it is found before and after. Wrong PINs are counted by the
-# number: whoever counts one holds the line, so that the count moves with it.
+# A look-up of a code asks for its numbers under all keys, so that it is found before and after. Wrong PINs are counted by the
+# number: counting one locks the line, so that the count moves with it.
 CODES = SealedTable(
     table="lines",
     column="sealed",
@@ -160,7 +158,7 @@ CODES = SealedTable(
 
 
 def left_emails(part: Callable[[Vault], Compartment], renew: Callable[[Vault, Row], tuple[bytes]]) -> SealedTable:
-    """The addresses that recipients left, for the room that seals them: in that compartment, and as `renew` does."""
+    """Returns the encrypted column of addresses that recipients left, for the room that encrypts them."""
     return SealedTable(
         table="line_states",
         column="sealed_email",

@@ -68,7 +68,7 @@ async def erase_lines(connection: Connection, order: OrderKey, numbers: Sequence
     erased = await erase_recipients(connection, order, numbers)
     mail = await erase_mail(connection, order, set(numbers), erased.stand_ins)
     customer_id, order_id = order
-    await forget_recipient(connection, customer_id, [order_id], erased.told)
+    await forget_recipient(connection, customer_id, [order_id], erased.removed)
     return ErasedOrder(len(numbers), mail, await erase_addresses(connection, order, numbers))
 
 

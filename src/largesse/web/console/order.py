@@ -1,4 +1,4 @@
-"""One order: what became of each gift, and what to do about it."""
+"""The page of one order: the progress of each gift, and what to do about it."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ ENTRIES = {"order": text("Order"), "refund": text("Refund")}
 
 @dataclass(frozen=True, slots=True)
 class TimelineStep:
-    """How many of a recipient's codes have come so far, and when the last did."""
+    """How many of a recipient's codes have reached a state, and when the last did."""
 
     word: str
     count: int
@@ -79,7 +79,7 @@ class TimelineStep:
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """A recipient, with how far their gift has come and what may be done."""
+    """A recipient with the progress of their gift, and what the person may do."""
 
     delivery: RecipientDelivery
     steps: list[TimelineStep]
@@ -89,7 +89,7 @@ class Way:
 
 
 async def show(context: RequestContext) -> Response:
-    """The order of a reference. Raises NotFound for none that the person may see."""
+    """Shows the order of a reference. Raises NotFound for an order that the person may not see."""
     return await _shown(context)
 
 
@@ -106,7 +106,7 @@ async def send_again(context: RequestContext) -> Response:
 
 
 async def ask_sending_again(context: RequestContext) -> Response:
-    """Asks whether all who have claimed nothing are to be mailed again: how many, and when they were last. Raises NotFound."""
+    """Asks whether to mail all who have claimed nothing again, with how many and when they were last mailed. Raises NotFound."""
     async with context.database.connection(context.person.scope) as connection:
         order = await _find(context, connection)
         if order["delivery_mode"] != "send":
@@ -132,7 +132,7 @@ async def send_all_again(context: RequestContext) -> Response:
 
 
 async def correct(context: RequestContext) -> Response:
-    """Corrects a recipient's address and has the mail go there; what is wrong is said beside it. Raises NotFound."""
+    """Corrects a recipient's address and sends the mail there. Raises NotFound."""
     reference, old = _reference(context), context.form["email"]
     corrected = context.form.email("corrected")
     if context.form.errors:
@@ -150,7 +150,7 @@ async def correct(context: RequestContext) -> Response:
 
 
 async def ask_cancelling(context: RequestContext) -> Response:
-    """Asks whether what nobody has claimed is to be cancelled, with what comes back. Raises NotFound."""
+    """Asks whether to cancel the unclaimed codes, with the amount that is refunded. Raises NotFound."""
     async with context.database.connection(context.person.scope) as connection:
         order = await _find(context, connection)
         if not is_own(context.principal, order["service_account_id"], order["user_id"]):
@@ -164,7 +164,7 @@ async def ask_cancelling(context: RequestContext) -> Response:
 
 
 async def cancel(context: RequestContext) -> Response:
-    """Cancels what nobody has claimed. Raises NotFound."""
+    """Cancels the unclaimed codes. Raises NotFound."""
     reference = _reference(context)
     done = await cancel_order(context.actor, context.principal, reference)
     said = context.say(
@@ -176,7 +176,7 @@ async def cancel(context: RequestContext) -> Response:
 
 
 async def ask_codes(context: RequestContext) -> Response:
-    """Asks whether the codes of a batch are to be shown again, of who shows that it is still them. Raises NotFound, NotProved."""
+    """Asks whether to show the codes of a batch again, after step-up. Raises NotFound, NotProved."""
     context.require_proof()
     async with context.database.connection(context.person.scope) as connection:
         order = await _find(context, connection)
@@ -188,7 +188,7 @@ async def ask_codes(context: RequestContext) -> Response:
 
 
 async def show_codes(context: RequestContext) -> Response:
-    """The codes of a batch again, which is recorded. Raises NotFound."""
+    """Shows the codes of a batch again. The reading is recorded. Raises NotFound."""
     async with context.database.connection(context.person.scope) as connection:
         order = await _find(context, connection)
     if order["delivery_mode"] != "manual":
@@ -211,7 +211,7 @@ def _reference(context: RequestContext) -> str:
 
 
 def _place(context: RequestContext) -> str:
-    """The page of the order, from the recipient on that it begins with."""
+    """Returns the address of the order's page, from the same recipient on."""
     offset = _offset(context)
     return f"/app/orders/{_reference(context)}" + (f"?from={offset}" if offset else "")
 
@@ -277,7 +277,7 @@ async def _shown(context: RequestContext) -> Response:
 
 
 async def _sees_balances(context: RequestContext, connection: Connection, order: Row) -> bool:
-    """Whether the person sees what the account held that the order was paid from: it may no longer be theirs to use."""
+    """Returns whether the person may see what the paying account held."""
     person, own = context.person, sees_own_of(context)
     if own is None or isinstance(payment_source(order["account_id"]), OnInvoice):
         return person.may(Right.SEE_FUNDS)
@@ -286,7 +286,7 @@ async def _sees_balances(context: RequestContext, connection: Connection, order:
 
 
 def _mailbox(context: RequestContext) -> str | None:
-    """Where captured mail is read: that of test mode, and in the demo all."""
+    """Returns the address of the test mailbox; None in live mode outside the demo."""
     settings, environment = context.services.settings, context.person.environment
     if environment == "staging" or context.services.captures:
         return f"{settings.public_url_of(environment)}/mailbox"
@@ -299,7 +299,7 @@ async def _payer(connection: Connection, order: Row) -> int:
 
 
 def _moments(order: Row, acts: Sequence[OrderAct]) -> list[datetime]:
-    """When the order changed a balance."""
+    """Returns when the order changed a balance."""
     return [order["created_at"], *(act.at for act in acts if act.act == "cancel")]
 
 

@@ -1,7 +1,4 @@
-"""Which orders a page is about, from its address: a link to a page is the view it shows.
-
-Orders: the list with its filters and search, and the same as a file.
-"""
+"""The list of orders with its filters and search, as a page and as a file. The address says which orders: a link to a page is the view it shows."""
 
 from __future__ import annotations
 
@@ -35,7 +32,7 @@ NO_DAY = text("This is not a date, such as 2026-11-30.")
 
 
 def read_filter(context: RequestContext) -> OrderFilter:
-    """The filter in the address of the page; of a member, their own orders. What is wrong with a day is noted in the form."""
+    """Returns the filter in the page's address; for a member, of their own orders. Notes a wrong day in the form."""
     person = context.person
     said: dict[str, Any] = {}  # by the names of the filter's fields
     for name in ("gift", "by"):
@@ -61,7 +58,7 @@ def read_filter(context: RequestContext) -> OrderFilter:
 
 
 def read_day(context: RequestContext, name: str) -> date | None:
-    """The day in a parameter of the address; None for none, and for what is none, which is noted in the form."""
+    """Returns the day of a parameter; None if it is missing or wrong, which is noted in the form."""
     if context.parameters.is_wrong(name):
         context.form.error(name, context.say(NO_DAY))
     return context.parameters.day(name)
@@ -77,7 +74,7 @@ _COLUMNS = (
 
 
 async def show(context: RequestContext) -> Response:
-    """The newest orders that pass the filter in the address, or those from a place on, with what all of them add up to."""
+    """Shows the newest orders that pass the filter, or those from a place on, with the sums of all."""
     wanted, person = read_filter(context), context.person
     async with context.database.connection(person.scope) as connection:
         before, after = (
@@ -110,12 +107,12 @@ async def show(context: RequestContext) -> Response:
 
 
 async def download(context: RequestContext) -> Response:
-    """The orders that pass the filter as CSV, the newest first; at most so many."""
+    """Returns the orders that pass the filter as CSV, newest first, at most `_MOST_OF_FILE`."""
     return await context.csv("orders.csv", _COLUMNS, _rows(context, read_filter(context)))
 
 
 def _file_of(context: RequestContext) -> str:
-    """The address of the same list as a file."""
+    """Returns the address of the same list as a file."""
     return context.here(before=None, after=None).replace("/app/orders", "/app/orders.csv", 1)
 
 

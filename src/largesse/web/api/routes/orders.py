@@ -241,8 +241,8 @@ OPERATIONS = (
         shape=list[OrderRecord],
         query=OrdersQuery,
         description="Newest first, each as the order.created event tells it; for polling. With `after`, an addition to the "
-        "specification, oldest first: whoever asks again with the last `id` misses none. An order that was placed but a "
-        "moment ago is held back while one with a lower `id` may still come. `externalReference`, an addition too, finds the order "
+        "specification, oldest first: ask again with the last `id`, and you miss none. An order placed a "
+        "moment ago is left out while one with a lower `id` may still come. `externalReference`, an addition too, finds the order "
         "that a request placed.",
         example=[_RECORD],
     ),
@@ -257,8 +257,8 @@ OPERATIONS = (
         shape=SendResponse,
         path_types=_REFERENCE,
         problems=(NotFound, OtherServiceAccount),
-        description="For whoever lost the answer. The codes of a batch are included: those go to a key of the service account "
-        "that placed it alone, which must be for `codes` too, and reading them is recorded.",
+        description="Use it when you lost the answer. The codes of a batch are included: only a key of the service account "
+        "that placed it gets them, it must be for `codes` too, and reading them is recorded.",
         example=_RESPONSE,
     ),
     Operation(
@@ -272,8 +272,8 @@ OPERATIONS = (
         shape=OrderRequest,
         path_types=_REFERENCE,
         problems=(NotFound,),
-        description="For whoever got 409 and wants to know whether the order that holds the `externalReference` is the one just "
-        "asked for. In the words of a send body, without codes. An addition to the specification.",
+        description="Use it after a 409 to learn whether the order that holds the `externalReference` is the one you just "
+        "sent. It has the members of a send body, without codes. An addition to the specification.",
         example={
             "reference": _RESPONSE["reference"],
             "isOwn": True,

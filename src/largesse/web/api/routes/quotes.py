@@ -36,7 +36,7 @@ _EXAMPLE = {
     "quote": "AAAAAHDb8kQAAAAAAAAD6EdCUA",
 }
 _DESCRIPTION = (
-    "The body is that of the send; what would be charged is told, and nothing is placed, charged, kept or reserved. What the "
+    "The body is that of the send. The answer says what would be charged; nothing is placed, charged, stored or reserved. What the "
     "send would be refused for is answered in the same way, and `errors` names all of it at once. A send that carries "
     "`quote` is placed only while request and price are what was quoted, and gets 409 otherwise."
 )
