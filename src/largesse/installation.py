@@ -126,7 +126,7 @@ async def chain_ledger(settings: Settings) -> int:
 
 
 async def _is_new(connection: Connection) -> bool:
-    """Whether nothing is there yet that could bear a mark, so that whoever starts first makes the key."""
+    """Whether nothing is there yet that could bear a mark, so that the first process to start makes the key."""
     return not (await connection.fetchval("SELECT has_marks()") or await unchained(connection))
 
 

@@ -16,7 +16,7 @@ import pytest
 import largesse
 from largesse.db.sharding import DISTRIBUTED
 from largesse.encryption.key_rotation import encrypted_columns
-from largesse.jobs.housekeeping import _QUEUES, RETENTION
+from largesse.jobs.housekeeping import RETENTION, ROOMS
 from largesse.verify.audit import CHECKS
 
 _STATEMENT = re.compile(r"\s*\(*(SELECT|INSERT INTO|UPDATE|DELETE FROM|WITH)\s")
@@ -56,7 +56,7 @@ def _declared() -> Iterator[tuple[str, str]]:
         yield f"old {old.table}", old.statement()
         if old.table in DISTRIBUTED:
             yield f"old {old.table} of a shard group", old.statement([1])
-    for queue in _QUEUES:
+    for queue in (queue for room in ROOMS for queue in (*room.queues, *(waiting for _, waiting in room.gauges))):
         yield f"counting {queue.table}", queue.counting
         yield f"ageing {queue.table}", queue.ageing
 

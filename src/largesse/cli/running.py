@@ -1,11 +1,4 @@
-"""Instants as an operator types them.
-
-Names as operators type them.
-
-What commands show and write beside their answer: progress, and files for their owner alone.
-
-How every command runs: asynchronously, on the installation's database, its errors one line.
-"""
+"""How every command runs: asynchronously, on the installation's database, with one-line errors; and helpers for arguments and output."""
 
 from __future__ import annotations
 
@@ -89,7 +82,7 @@ def one_line() -> Iterator[None]:
     except Problem as error:
         raise click.ClickException(error.detail) from None
     except BrokenPipeError:
-        raise  # whoever read our output has gone
+        raise  # the reader of the output has gone
     except DATABASE_FAILED as error:
         raise click.ClickException(f"the database answered: {in_one_line(error)}") from None
     except KeyboardInterrupt:

@@ -1,7 +1,4 @@
-"""`database-url`: how to get at the database with PostgreSQL's own programs.
-
-`migrate`, `serve`, `worker`, `demo`: what makes an installation run.
-"""
+"""`database-url`, `migrate`, `serve`, `worker` and `demo`: the commands that run an installation."""
 
 from __future__ import annotations
 
@@ -204,7 +201,7 @@ async def _check_ready(settings: Settings) -> None:
 
     if settings.database_url is not None:
         load_vault(settings)  # a key that is missing or malformed needs no database to be seen
-    # With the patience of who serves: on a network that falls silent now, whoever watches starts the next one soon.
+    # With the limits of a serving process: if the network falls silent now, a supervisor starts the next process soon.
     async with open_database(settings, role=Role.APP, limits=REQUESTS) as database:
         await check_schema(database)
         await open_vault(database, settings)

@@ -89,8 +89,7 @@ class Cluster:
             f"--username={ADMIN}",
             "--encoding=UTF8",
             "--locale=C",
-            # Whoever fills a segment of the log makes the next, zeros to the disk included, and all commits wait: the smaller
-            # the segments, the shorter each wait.
+            # A full segment of the log makes all commits wait until the next is written with zeros: small segments, short waits.
             "--wal-segsize=1",
         ]
         options += ["--locale-provider=builtin", "--builtin-locale=C.UTF-8"]
@@ -178,18 +177,18 @@ class Cluster:
 
     def _ask_for_passwords(self, server: postmaster.Postmaster) -> None:
         """Makes the roles with passwords, and the server ask for them, unless that is done."""
-        kept = read_passwords(self._data_dir)
-        if kept is None:
-            kept = make_passwords()
+        passwords = read_passwords(self._data_dir)
+        if passwords is None:
+            passwords = make_passwords()
             self._let_in(server, TRUSTING, asked=False)
-            self._query(server.socket_dir, password_sql(kept))
+            self._query(server.socket_dir, password_sql(passwords))
             self._let_in(server, ASKING, asked=True)
-            keep_passwords(self._data_dir, kept)
+            keep_passwords(self._data_dir, passwords)
             _sync_folder(self._data_dir)
-        self.passwords = kept
+        self.passwords = passwords
 
     def _let_in(self, server: postmaster.Postmaster, rules: str, *, asked: bool) -> None:
-        """Gives the server its rules on who gets in, and waits until it goes by them."""
+        """Writes the server's rules on logins, and waits until it applies them."""
         unfinished = self.path / "pg_hba.conf.new"
         unfinished.unlink(missing_ok=True)
         with os.fdopen(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
@@ -310,7 +309,7 @@ def programs() -> Path:
 
 
 def _output(command: list[str], said: str = "", password: str = "") -> str:
-    """What a program printed that was told `said`; its last line of complaint as a OperatorError where it failed."""
+    """Runs a program with `said` as its input and returns what it printed. Raises OperatorError with its last error line."""
     done = subprocess.run(  # noqa: S603 - our own program and arguments
         command,
         cwd="/",

@@ -1,4 +1,4 @@
-"""How a process's pools of connections are used, told when somebody asks."""
+"""Metrics of a process's connection pools, read when they are scraped."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from prometheus_client.registry import Collector
 
 @dataclass(frozen=True, slots=True)
 class PoolUsage:
-    """Connections that are lent and that lie idle, how many wait for one, and how many there may be."""
+    """Connections in use and idle, callers that wait for one, and the limit."""
 
     used: int
     idle: int
@@ -23,10 +23,10 @@ class PoolUsage:
 
 
 class Pool(Protocol):
-    """What can tell how it is used."""
+    """A pool that reports its usage."""
 
     def usage(self) -> PoolUsage:
-        """How it is used just now."""
+        """Returns the usage now."""
 
 
 class PoolGauges(Collector):

@@ -23,10 +23,10 @@ LOCK_KEY = 0x6C617267657373  # "largess"; one `migrate` at a time holds this adv
 
 @dataclass(frozen=True, slots=True)
 class Upgraded:
-    """What `upgrade` came to."""
+    """The result of `upgrade`."""
 
     revision: str  # the one the database is at
-    refused: Sequence[str]  # statements on roles and rights that whoever migrates may not run: for an administrator
+    refused: Sequence[str]  # statements on roles and rights that the login may not run: for an administrator
     distributed: Sequence[str]  # tables that it distributed over the nodes of a cluster
 
 
@@ -46,8 +46,8 @@ async def upgrade(url: str) -> Upgraded:
             raise OperatorError(f"the database's schema is at revision {revision}, newer than this release of Largesse")
         refused = await grants.prepare_roles(connection)
         # Before a table is made or changed on the coordinator alone.
-        if told := await sharding.trouble(connection):
-            raise OperatorError(told)
+        if trouble := await sharding.trouble(connection):
+            raise OperatorError(trouble)
         owns = await connection.fetchval("SELECT current_user = $1", Role.OWNER)
         if revision != head_revision():
             await _run_revisions(dialer, revision, as_owner=owns)
@@ -62,7 +62,7 @@ async def upgrade(url: str) -> Upgraded:
 
 
 async def roles_to_make(url: str) -> list[str]:
-    """The statements about roles that `upgrade` would run, for an administrator. Changes nothing; raises as `upgrade` does."""
+    """Returns the statements about roles that `upgrade` would run, for an administrator. Changes nothing; raises as `upgrade` does."""
     connection = await Dialer(_direct(url), UNLIMITED).dial()
     try:
         return await grants.roles_to_make(connection)
@@ -78,7 +78,7 @@ def _direct(url: str) -> DatabaseAddress:
 
 
 async def current_revision(connection: asyncpg.Connection[asyncpg.Record]) -> str | None:
-    """The revision the database is at; None where it was never migrated."""
+    """Returns the revision of the database; None if it was never migrated."""
     if await connection.fetchval("SELECT to_regclass('alembic_version')") is None:
         return None
     revision: str | None = await connection.fetchval("SELECT version_num FROM alembic_version")

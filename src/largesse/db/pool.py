@@ -1,4 +1,4 @@
-"""The pool, and which of the driver's errors mean that the database is away."""
+"""The connection pool, and which errors of the driver mean that the database is away."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ Connection = asyncpg.Connection
 OUT_OF_RESOURCES: tuple[type[BaseException], ...] = (asyncpg.InsufficientResourcesError, asyncpg.PostgresIOError)
 
 # Those, and what the driver raises when the server is stopping, starting, gone, silent, or a standby (before its
-# promotion, or after that of another), and when it has lost patience: with a statement, a lock, or a transaction in which
+# promotion, or after that of another), and when a time limit has passed: of a statement, a lock, or a transaction in which
 # nothing was said. A statement that fails so may be tried again on another connection; a COMMIT that fails so may
 # or may not have happened.
-# InternalClientError: a statement was begun on a connection whose server has said its last words and not yet closed it.
+# InternalClientError: a statement was begun on a connection that its server is about to close.
 DATABASE_AWAY: tuple[type[BaseException], ...] = (
     OSError,
     TimeoutError,
@@ -59,7 +59,7 @@ _log = structlog.get_logger(__name__)
 class Database:
     """A pool of connections; `transaction`, `connection` and `session` lend one for as long as the block lasts.
 
-    Whoever takes one says for whom it acts (largesse.db.scope).
+    Each takes the scope that its transactions act in (largesse.db.scope).
     """
 
     def __init__(self, pool: asyncpg.Pool, dialer: Dialer) -> None:
@@ -74,9 +74,9 @@ class Database:
     async def connect(
         cls, url: str, *, role: Role | None = None, max_connections: int = 10, limits: Limits = REQUESTS
     ) -> Self:
-        """Opens the pool, whose sessions act as `role`; None: as whoever logs in, which is for tests and benchmarks.
+        """Opens the pool, whose sessions act as `role`; None: as the login, for tests and benchmarks.
 
-        Raises one of DATABASE_AWAY when the server cannot be reached, and OperatorError when whoever logs in may not act so.
+        Raises one of DATABASE_AWAY when the server cannot be reached, and OperatorError when the login may not act as the role.
         """
         return await cls.open(Dialer(DatabaseAddress.parse(url), limits, role), max_connections)
 
@@ -118,16 +118,16 @@ class Database:
     async def connection(self, scope: Scope) -> AsyncIterator[Connection]:
         """A connection for statements that need not belong together.
 
-        For customers they are one transaction all the same: the database is told for whom with BEGIN, and only what is told so reaches
-        the nodes of a distributed one. For others each statement stands alone.
+        In the scope of customers they are one transaction all the same: BEGIN sets the scope, and only what BEGIN sets reaches the nodes
+        of a distributed database. In other scopes each statement stands alone.
         """
-        has_to_be_told = getattr(scope, "customers", None)  # what is no scope is refused by both
-        async with (self.transaction if has_to_be_told else self.session)(scope) as connection:
+        has_customers = getattr(scope, "customers", None)  # both refuse what is no scope
+        async with (self.transaction if has_customers else self.session)(scope) as connection:
             yield connection
 
     @asynccontextmanager
     async def session(self, scope: Scope) -> AsyncIterator[Connection]:
-        """A connection outside any transaction, for who begins transactions of another kind, or sends BEGIN by itself."""
+        """A connection outside any transaction, for callers that begin their own."""
         # Not by the pool's own time-out, which makes a task of every acquisition.
         self._waiting += 1
         try:
@@ -151,7 +151,7 @@ class Database:
         finally:
             take_back()
             if _is_lost(connection):
-                # So may those be that lie idle, and where the server is silent, who comes next would wait to find out.
+                # Idle connections may be lost too, and the next caller would wait for a silent server to find out.
                 await self._pool.expire_connections()
             with contextlib.suppress(asyncpg.InternalClientError):  # dropped while it is given back
                 await self._pool.release(connection)
@@ -165,14 +165,14 @@ class Database:
             try:
                 yield connection
             except BaseException:
-                # What went wrong is told, also where the connection is lost, which rolls back by itself.
+                # The first error is raised, also if the connection is lost, which rolls back by itself.
                 with contextlib.suppress(*DATABASE_AWAY):
                     await transaction.rollback()
                 raise
             await transaction.commit()
 
     async def at_once(self, scope: Scope, *reads: Callable[[Connection], Awaitable[Any]]) -> list[Any]:
-        """What each of the reads gives; they go on at the same time, each on a connection of its own. Raises what the first that fails does."""
+        """Runs the reads at the same time, each on its own connection, and returns their results. Raises the first error."""
 
         async def run(read: Callable[[Connection], Awaitable[Any]]) -> Any:
             async with self.connection(scope) as connection:
@@ -207,7 +207,7 @@ class Database:
 
 
 class ReadOnly(Database):
-    """The same pool for who only reads: the database refuses whatever would write."""
+    """The same pool for reading: the database refuses writes."""
 
     def __init__(self, database: Database) -> None:
         super().__init__(database._pool, database.dialer)  # noqa: SLF001 - of the same class
@@ -222,13 +222,13 @@ class ReadOnly(Database):
 
     @asynccontextmanager
     async def connection(self, scope: Scope) -> AsyncIterator[Connection]:
-        """As `transaction`, whoever acts."""
+        """As `transaction`, in every scope."""
         async with self.transaction(scope) as connection:
             yield connection
 
 
 async def _check_role(connection: Connection, role: Role, limits: Limits) -> None:
-    """Raises OperatorError where a session could not take its role and must not go on without; else services say so."""
+    """Raises OperatorError if the session must not go on without its role; else services log a warning."""
     if cast("Session", connection).acts_as is not None:
         return
     if trouble := await why_not(connection, role):
@@ -244,27 +244,27 @@ async def _check_limits(connection: Connection) -> None:
 
 
 def scope_of(connection: Connection) -> Scope:
-    """For whom the connection's transactions act. Raises LookupError for one that was given back."""
+    """Returns the scope of the connection's transactions. Raises LookupError for a connection that was given back."""
     scope = cast("Session", connection).scope
     if scope is None:
-        raise LookupError("this connection is lent to nobody")
+        raise LookupError("this connection was given back to the pool")
     return scope
 
 
 def is_distributed(connection: Connection) -> bool:
-    """Whether customers are distributed over nodes: a statement then had better be about one."""
+    """Whether customers are distributed over nodes, so that a statement should be about one customer."""
     return bool(
         getattr(connection, "is_distributed", False)
     )  # of a plain one of the driver's, which tests have, nothing is known
 
 
 def coordinator_of(connection: Connection) -> Connection:
-    """Where the coordinator's own tables and sequences are asked: its session, where `connection` is one on a node, else that itself."""
+    """Returns the session for the coordinator's own tables and sequences: `connection` itself unless that is on a node."""
     return getattr(connection, "coordinator", None) or connection
 
 
 async def commit_as_one(connection: Connection) -> None:
-    """Has what the transaction writes on a node and beside it be there together or not at all, as it is in one database.
+    """Commits what the transaction writes on a node and on the coordinator together or not at all, as on one server.
 
     Call it inside the transaction.
     """
@@ -273,15 +273,15 @@ async def commit_as_one(connection: Connection) -> None:
 
 
 async def act_for(connection: Connection, scope: Scope) -> None:
-    """Lets the transaction of a look-up go on for whom it has found. Raises RuntimeError for any other."""
+    """Gives the transaction of a look-up the scope of the customer it found. Raises RuntimeError for any other."""
     await cast("Session", connection).act_for(scope)
 
 
 async def open_credentials(connection: Connection) -> None:
     """Lets the rest of the transaction change what people sign in with and what they are at a customer.
 
-    Whatever writes `people`, `users`, `sessions`, `sign_in_links`, `passkeys` or `recovery_codes` calls it first. It shows the database a
-    key of the master key; who commands or owns the tables needs none.
+    Call it before writing `people`, `users`, `sessions`, `sign_in_links`, `passkeys` or `recovery_codes`. It shows the database a key
+    derived from the master key; commands and the owner of the tables need none.
     """
     opens = getattr(connection, "open_credentials", None)  # a plain one of the driver's, which tests have, has no key
     if opens is not None:
@@ -289,12 +289,12 @@ async def open_credentials(connection: Connection) -> None:
 
 
 def credentials_key(connection: Connection) -> bytes | None:
-    """Returns what functions ask for before they tell what people sign in with: a parameter, never text of a statement."""
+    """Returns the key that functions need before they return credentials: a parameter, never text of a statement."""
     return getattr(connection, "credentials_key", None)
 
 
 def in_one_line(error: BaseException) -> str:
-    """What the driver says is wrong, for an operator to read."""
+    """Returns the driver's error as one line for an operator."""
     if isinstance(error, TimeoutError) and not error.errno:
         return "it does not answer"
     return " ".join(str(error).split()) or type(error).__name__

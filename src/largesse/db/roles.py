@@ -1,4 +1,4 @@
-"""The roles of the database: as whom a process acts there, and what that takes.
+"""The roles of the database, and how a process comes to act as one.
 
     OWNER      owns the schema and changes it: `migrate` alone
     APP        serves
@@ -6,8 +6,8 @@
     OPERATOR   commands
     READ       audits and reports: changes nothing
 
-None is a superuser, and all but the owner own nothing; what each may do is in `largesse.db.rights`. Whoever logs in as
-more than it needs, as an owner or a superuser, acts as its role from the first statement on.
+None is a superuser, and all but the owner own nothing; what each may do is in `largesse.db.rights`. A login with
+more rights than it needs, as an owner or a superuser, acts as its role from the first statement on.
 See docs/decisions/0035-roles.md.
 """
 
@@ -21,7 +21,7 @@ _SET_OPTION_SINCE = 16  # from then on a membership says by itself whether it le
 
 
 class Role(StrEnum):
-    """Whom a process is at the database."""
+    """The role that a process acts as."""
 
     OWNER = "largesse_owner"
     APP = "largesse_app"
@@ -35,13 +35,13 @@ ACTING = (Role.APP, Role.WORKER, Role.OPERATOR, Role.READ)
 
 
 def may_act(connection: asyncpg.Connection[asyncpg.Record]) -> str:
-    """A condition on rows of `pg_roles`: those as whom whoever has logged in may act."""
+    """Returns a condition on rows of `pg_roles`: the roles that the login may act as."""
     option = "SET" if connection.get_server_version().major >= _SET_OPTION_SINCE else "MEMBER"
     return f"pg_has_role(session_user, pg_roles.oid, '{option}')"
 
 
 async def act_as(connection: asyncpg.Connection[asyncpg.Record], role: Role) -> bool:
-    """Makes the session act as a role; False, with nothing changed, where it is not there or whoever logged in may not.
+    """Makes the session act as a role; False, with nothing changed, where there is no such role or the login may not act as it.
 
     One round trip. Never on a session of PgBouncer's, which is another's after the transaction.
     """
@@ -53,7 +53,7 @@ async def act_as(connection: asyncpg.Connection[asyncpg.Record], role: Role) -> 
 
 
 async def can_act_as(connection: asyncpg.Connection[asyncpg.Record], role: Role) -> bool:
-    """Whether there is the role and whoever logged in may act as it, not being it already."""
+    """Whether the role exists, and the login is another role that may act as it."""
     able: bool = await connection.fetchval(
         f"SELECT EXISTS (SELECT FROM pg_roles WHERE rolname = '{role}' AND rolname <> session_user AND {may_act(connection)})"  # noqa: S608 - constants
     )
@@ -61,7 +61,7 @@ async def can_act_as(connection: asyncpg.Connection[asyncpg.Record], role: Role)
 
 
 async def why_not(connection: asyncpg.Connection[asyncpg.Record], role: Role) -> str | None:
-    """What keeps a session from its work that could not act as its role; None where it may go on as whom it logged in.
+    """Returns why a session that could not act as its role must stop; None where it may go on as its login.
 
     It may where there are no roles, as they could not be made, or where it owns the schema.
     """
@@ -76,6 +76,6 @@ async def why_not(connection: asyncpg.Connection[asyncpg.Record], role: Role) ->
     if not refused:
         return None
     return (
-        f"whoever logs in at the database may not act as {role}, as which this runs: give the address of one who may "
+        f"the login at the database may not act as {role}, which this runs as: give the address of a login that may "
         "(LARGESSE_DATABASE_URL; for commands LARGESSE_OWNER_DATABASE_URL)"
     )

@@ -1,13 +1,13 @@
-"""For whom a transaction acts. Whoever takes a connection says so, and all that begins on it while it is lent acts for them.
+"""Scopes: which customers a transaction acts for. A connection is taken with a scope, which holds for all transactions on it.
 
     for_customer(id, environment)   a customer in one environment; `for_customers` for a batch of several
-    LOOKUP                          nobody yet: who calls is looked up by a key, a line by its code; or what is nobody's, such as
-                                    sequences, and what is everybody's, such as the catalogue in memory
-    WORKER                          the worker: delivers, expires and prunes, whosever it is
+    LOOKUP                          no customer yet: a caller is looked up by a key, a line by its code; also for what belongs to no
+                                    customer, such as sequences, or to all, such as the catalogue in memory
+    WORKER                          the worker: delivers, expires and prunes for all customers
     OPERATOR                        commands, and what a process does as it starts
 
-The connection keeps it, and a transaction for customers tells the database with BEGIN, in the same message, by two settings that end
-with it: `largesse.customers` and `largesse.environments`, arrays of ids and of environments.
+The connection stores the scope. A transaction for customers sets it with BEGIN, in the same message, by two settings that end with the
+transaction: `largesse.customers` and `largesse.environments`, arrays of ids and of environments.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Actor(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """For whom transactions act. `customers` are pairs of id and environment, where they act for customers and else none."""
+    """The scope of transactions. `customers` are pairs of id and environment, empty unless customers act."""
 
     actor: Actor
     customers: frozenset[tuple[int, str]] = frozenset()
@@ -40,12 +40,12 @@ class Scope:
             raise ValueError("an environment is a word")
 
     def includes(self, other: Scope) -> bool:
-        """Whether it acts for all customers of another, and more."""
+        """Whether this scope has all customers of another scope."""
         return bool(other.customers) and other.customers <= self.customers
 
     @property
     def said(self) -> str:
-        """SQL that says so to the transaction that it is in; nothing where no customers act."""
+        """Returns the SQL that sets the scope in its transaction; empty unless customers act."""
         if not self.customers:
             return ""
         customers = ",".join(str(int(number)) for number in sorted({number for number, _ in self.customers}))

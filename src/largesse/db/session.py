@@ -1,6 +1,6 @@
 """Sessions of the database: how one is opened, and how long each of its two sides waits for the other.
 
-A host that vanishes, or a network that swallows what is said, tells nobody. So both sides have limits. The server ends a
+A host that vanishes, or a network that drops packets, reports nothing. So both sides have limits. The server ends a
 transaction whose client says nothing more, and frees its locks; the client drops a session whose server does not answer.
 Where the addresses are PgBouncer's, the server's limits are the role's own (docs/scaling.md).
 """
@@ -34,7 +34,7 @@ _UNACKNOWLEDGED_MS = 10_000
 class Limits:
     """How long, in seconds, a statement runs at most, waits for a lock, and a transaction for its next statement.
 
-    Those are kept by the server. The client waits a little longer than the longest statement, as what comes after that
+    The server enforces them. The client waits a little longer than the longest statement, as what comes after that
     is no slow statement but a silent server.
     """
 
@@ -61,11 +61,11 @@ class Limits:
 
     @property
     def name(self) -> str:
-        """What the server calls such sessions."""
+        """Returns the application name of such sessions."""
         return "largesse command" if self.cancels else "largesse"
 
 
-# Whoever waits for an answer gets one within 15 seconds, whatever became of the database: one wait for a session and one for
+# A caller gets an answer within 15 seconds, whatever happens to the database: one wait for a session and one for
 # a statement must fit in that, and a transaction that was left alone must have ended by then.
 REQUESTS = Limits(statement_s=7, lock_s=3, idle_in_transaction_s=5, idle_s=30)
 # A worker's steps touch more rows, and nobody waits for them.
@@ -93,7 +93,7 @@ class Session(asyncpg.Connection):
         super().__init__(protocol, transport, *more)
         _keep_alive(transport.get_extra_info("socket"))
         self.scope: Scope | None = None
-        self.acts_as: Role | None = None  # the role that whoever logged in has taken
+        self.acts_as: Role | None = None  # the role that the login has taken
         self.begins_as: Role | None = None  # what each transaction acts as, where the session is PgBouncer's
         self.is_distributed = False  # whether customers are distributed over nodes (largesse.db.sharding)
         self.credentials_key: bytes | None = None
@@ -102,7 +102,7 @@ class Session(asyncpg.Connection):
         self.coordinator: asyncpg.Connection | None = None
 
     def lend(self, scope: Scope, *, is_distributed: bool = False, credentials_key: bytes | None = None) -> None:
-        """Says for whom what begins from now on acts, and whether customers are distributed. Raises TypeError for what is no scope.
+        """Sets the scope of the transactions that begin from now on. Raises TypeError for what is no scope.
 
         `credentials_key` is what `open_credentials` shows.
         """
@@ -130,7 +130,7 @@ class Session(asyncpg.Connection):
         self._has_opened = True
 
     async def act_for(self, scope: Scope) -> None:
-        """Says whom a look-up has found: the rest of its transaction, if it is in one, acts for them."""
+        """Sets the scope of the customer that a look-up has found, for the rest of its transaction if it is in one."""
         if self.scope == scope:
             return
         if self.scope is None or not (self.scope.actor is Actor.LOOKUP or self.scope.includes(scope)):
@@ -140,7 +140,7 @@ class Session(asyncpg.Connection):
             await self.execute(scope.said)
 
     async def execute(self, query: str, *args: Any, timeout: float | None = None) -> str:  # noqa: ASYNC109 - as the driver has it
-        """Runs statements, as the driver does; what begins a transaction says in the same message who acts, and for whom."""
+        """Runs statements, as the driver does. BEGIN sets role and scope in the same message."""
         if query.startswith(("BEGIN", "ROLLBACK")):
             self._has_opened = False
         if query.startswith("BEGIN") and (said := self._said):
@@ -164,7 +164,7 @@ class Session(asyncpg.Connection):
         return ""
 
     async def close(self, *, timeout: float | None = None) -> None:  # noqa: ASYNC109 - as the driver has it
-        """Says goodbye, to a server that may not hear it."""
+        """Closes the session, also with a server that is silent."""
         with contextlib.suppress(OSError, asyncpg.InterfaceError, asyncpg.PostgresError):
             await super().close(timeout=timeout or _CLOSE_TIMEOUT_S)
 
@@ -185,7 +185,7 @@ class _DroppedSession(Session):
 class Dialer:
     """Opens sessions at an address: on the first of its hosts that takes one, the last that did being asked first.
 
-    With a `role` they act as it from the first statement on, where whoever logs in may.
+    With a `role` they act as it from the first statement on, where the login may.
     """
 
     def __init__(self, address: DatabaseAddress, limits: Limits, role: Role | None = None) -> None:
@@ -246,7 +246,7 @@ class Dialer:
 
 
 def _keep_alive(sock: socket.socket) -> None:
-    """Has the system notice a peer that has vanished, where it can be told to."""
+    """Has the operating system notice a peer that has vanished, where it can."""
     if sock.family == socket.AF_UNIX:
         return
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)

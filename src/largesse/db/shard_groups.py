@@ -1,7 +1,7 @@
-"""Sessions on the node where a customer lives: what is for that node alone need not be planned and passed on by the coordinator.
+"""Sessions on the node of a customer: the coordinator need not plan and pass on what is for that node alone.
 
-Any node takes what a coordinator does about tables that are distributed. So where a customer lives is a matter of what it costs, and what is
-known of it may be some seconds old: a node passes on what is not its own. What is the coordinator's alone (keys, sequences) a node does
+Any node takes what a coordinator does about tables that are distributed. So the node of a customer only matters for
+the cost, and may be known from some seconds ago: a node passes on what is not its own. What is the coordinator's alone (keys, sequences) a node does
 not have: a session on one is lent with one on the coordinator.
 
 ShardGroupRunner: work of all customers, done at one node after the other where customers are distributed, so that a node that is away stops no other.
@@ -26,7 +26,7 @@ from largesse.db.scope import LOOKUP, WORKER, Scope
 from largesse.db.session import Session
 from largesse.db.sharding import read_shard_groups
 
-_KNOWN_S = 10.0  # who has moved is looked for anew after this
+_KNOWN_S = 10.0  # the node of a customer is read again after this
 
 _log = structlog.get_logger(__name__)
 
@@ -54,7 +54,7 @@ class Node(Database):
 
 
 class Nodes:
-    """The nodes of a database, and which of them is whose. On a database that is one server nobody asks for them."""
+    """The nodes of a database, and which customer is on which. Unused on one server."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -64,7 +64,7 @@ class Nodes:
         self._opening: defaultdict[tuple[str, int], asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def node_of(self, customer_id: int) -> Database:
-        """Where a customer's rows are read and written: the node it lives on, or the database itself where there is no way straight to it.
+        """Returns the node with a customer's rows, or the database itself where the node cannot be reached directly.
 
         Raises one of DATABASE_AWAY where the node is away.
         """
@@ -113,14 +113,14 @@ class Nodes:
 Result = TypeVar("Result")
 Customers = Sequence[int] | None  # of one shard group, by id; None: all, on one server
 
-_ROUNDS_KNOWN_S = 1.0  # a customer that is new, or has moved, is found after this
-_REST_S = 2.0  # so long a node that was away is not asked again
+_NODES_KNOWN_S = 1.0  # a customer that is new, or has moved, is found after this
+_REST_S = 2.0  # a node that was away is left alone for this long
 
 log = structlog.get_logger(__name__)
 
 
 async def list_shard_groups(connection: Connection, customers: Customers) -> Sequence[Customers]:
-    """The customers for whom work is done one after the other: those given, else all; a shard group at a time where they are distributed."""
+    """Returns the given customers, else all: one shard group at a time where they are distributed."""
     if customers is not None or not is_distributed(connection):
         return [customers]
     return [shard_group.customers for shard_group in await read_shard_groups(connection)]
@@ -129,7 +129,7 @@ async def list_shard_groups(connection: Connection, customers: Customers) -> Seq
 async def read_by_shard_group(
     connection: Connection, customer_ids: Iterable[int], read: Callable[[Customers], Awaitable[list[Row]]]
 ) -> tuple[list[Row], set[int]]:
-    """What `read` finds of those customers, one after the other where they are distributed, and those of them whose node is away.
+    """Returns what `read` finds of customers, by shard group where they are distributed, and the customers whose node is away.
 
     Call it inside a transaction, which goes on without them.
     """
@@ -149,7 +149,7 @@ async def read_by_shard_group(
 
 
 class ShardGroupRunner:
-    """Goes round the nodes of a database. What it leaves out, as a node is away, waits there for another round."""
+    """Runs work on each node of a database. Work on a node that is away waits for the next run."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -160,7 +160,8 @@ class ShardGroupRunner:
     async def run(self, waiting: str, step: Callable[[Customers], Awaitable[Result]], *more: object) -> list[Result]:
         """What `step` returns for all customers; where they are distributed, for each shard group with a customer among those that wait.
 
-        `waiting` tells those, of the customers in `$1`, with `more` as its other arguments: the first few, in the order in which they wait. Raises what went wrong where no node could be asked.
+        The statement `waiting` returns them, of the customers in `$1` and with `more` as its other arguments, the longest waiting first.
+        Raises the error if every node is away.
         """
         if not self._database.is_distributed:
             return [await step(None)]
@@ -172,7 +173,7 @@ class ShardGroupRunner:
                 continue
             try:
                 for customers in await self._waiting(shard_groups, waiting, *more):
-                    done.append(await step(customers))  # noqa: PERF401 - kept, whoever comes after it fails
+                    done.append(await step(customers))  # noqa: PERF401 - stays if a later one fails
                 are_all_away = False
             except DATABASE_AWAY as error:
                 trouble = error
@@ -189,7 +190,7 @@ class ShardGroupRunner:
             async with self._database.connection(WORKER) as connection:
                 for shard_group in await read_shard_groups(connection):
                     nodes[shard_group.node].append(shard_group.customers)
-            self._known, self._known_until_s = nodes, clock.passed_s() + _ROUNDS_KNOWN_S
+            self._known, self._known_until_s = nodes, clock.passed_s() + _NODES_KNOWN_S
         return self._known
 
     async def _waiting(self, shard_groups: Sequence[Sequence[int]], query: str, *more: object) -> list[list[int]]:

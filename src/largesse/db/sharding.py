@@ -1,4 +1,4 @@
-"""Where the database is Citus's: which tables are distributed over its nodes, and bringing that about. Elsewhere nothing here does anything.
+"""Citus: which tables are distributed over nodes, and distributing them. On one server nothing here has an effect.
 
     DISTRIBUTED   what orders and claims fill: by `customer_id`, all rows of a customer on one node
     REFERENCE     what those refer to, or are read with: a copy on every node
@@ -47,11 +47,11 @@ REFERENCE = ("clock", "currencies", "customers", "people", "service_accounts", "
 # Of the tables whose changes take a key (migration `credentials`), those that are on every node: there changing them takes none.
 NOT_GUARDED = ("people", "users")
 
-# Of every session. Nodes hear of what a transaction sets for itself: for whom it acts, how long it waits for a lock. On a PostgreSQL
-# without the extension it is the name of a setting that nobody reads.
+# For every session. Passes to the nodes what a transaction sets: its scope, and how long it waits for a lock. PostgreSQL without the
+# extension ignores it.
 SESSION_SETTINGS: Mapping[str, str] = {"citus.propagate_set_commands": "local"}
-# Of every session of a service. The engine hides its parts of tables from whoever reads the system's catalogues, which makes the driver's
-# first question about an array, in each session, take seconds. Commands compare catalogues with what should be there, and must not see them.
+# For every session of a service. The engine hides shards in the system's catalogues, which makes the driver's first look-up of an array
+# type take seconds in each session. Commands compare catalogues with what should be there, and must not see them.
 SERVICE_SETTINGS: Mapping[str, str] = {"citus.override_table_visibility": "off"}
 
 
@@ -83,7 +83,7 @@ def arguments(given: Sequence[int] | None) -> tuple[Sequence[int], ...]:
 _MARK = "distribution"
 WRITE_ON_COORDINATOR = "UPDATE distribution SET since = since WHERE NOT one"
 
-# As what a coordinator tells of a node whose connection broke within a statement: faults of its own, by these words.
+# How a coordinator reports a node whose connection broke within a statement: as errors of its own, with these words.
 LOST_NODE: tuple[type[asyncpg.PostgresError], ...] = (asyncpg.InternalServerError, asyncpg.PostgresIOError)
 _LOST_NODE_WORDS = re.compile(r"connection|could not (receive|send) data|SSL SYSCALL|failed to COPY to shard")
 
@@ -91,7 +91,7 @@ HAS_EXTENSION = "EXISTS (SELECT FROM pg_extension WHERE extname = 'citus')"
 
 
 async def is_distributed(session: Session) -> bool:
-    """Whether the database is one whose tables are distributed over nodes."""
+    """Whether the tables of the database are distributed over nodes."""
     has_extension: bool = await session.fetchval(f"SELECT {HAS_EXTENSION}")
     return has_extension
 
@@ -102,7 +102,7 @@ def is_of_lost_node(error: asyncpg.PostgresError) -> bool:
 
 
 async def trouble(session: Session) -> str | None:
-    """What keeps the nodes from being worked with, and what to do; None where all is well, or there are none to be.
+    """Returns what is wrong with the nodes and what to do; None where all is well, or on one server.
 
     A node that is away is no trouble: customers on others go on.
     """
@@ -145,9 +145,9 @@ async def trouble(session: Session) -> str | None:
         """
     )
     if others:
-        told = ", ".join(f"{row['node']} has {row['version'] or 'none'}" for row in others)
+        versions = ", ".join(f"{row['node']} has {row['version'] or 'none'}" for row in others)
         return (
-            f"the coordinator has citus {others[0]['ours']}, and {told}: bring all to one version, "
+            f"the coordinator has citus {others[0]['ours']}, and {versions}: bring all to one version, "
             "ALTER EXTENSION citus UPDATE on each, with citus in shared_preload_libraries"
         )
     return None
@@ -175,13 +175,13 @@ async def distribute(session: Session) -> list[str]:
         # Nodes do not know which transactions have shown the key of credentials.
         for table in NOT_GUARDED:
             await session.execute(f"DROP TRIGGER IF EXISTS guarded ON {table}")
-        kept = await session.fetch(_KEYS_BETWEEN, list(DISTRIBUTED), distributed)
+        keys = await session.fetch(_KEYS_BETWEEN, list(DISTRIBUTED), distributed)
         # With a foreign key to a copy the engine takes charge of a table of the coordinator's too, and of all statements about it.
-        for key in (*held, *kept):
+        for key in (*held, *keys):
             await session.execute(f"ALTER TABLE {key['child']} DROP CONSTRAINT {key['name']}")
         await _distribute(session, copied, distributed)
         # A row on the coordinator cannot be held to one on a node.
-        for key in (key for key in kept if key["child"] in DISTRIBUTED):
+        for key in (key for key in keys if key["child"] in DISTRIBUTED):
             await session.execute(f"ALTER TABLE {key['child']} ADD CONSTRAINT {key['name']} {key['means']}")
         # Nodes work it out beside their rows, from their own copy of the clock.
         await session.execute(_CUSTOMERS_OF_CODE)
@@ -211,22 +211,22 @@ async def _distribute(session: Session, copied: Sequence[str], distributed: Sequ
         )
 
 
-# The part of each table that the customers in $1 live in, worked out once for each of them.
-_LIVING = f"""
-    living AS MATERIALIZED (
+# The shard of each customer in $1, computed once for each.
+_SHARDS_OF = f"""
+    customer_shards AS MATERIALIZED (
         SELECT id, get_shard_id_for_distribution_column('{DISTRIBUTED[0]}', id) AS shardid FROM unnest($1::int[]) AS id)
 """  # noqa: S608 - a constant
 
 
 async def node_names(session: Session, customer_ids: Sequence[int]) -> dict[int, str]:
-    """The node that each of these customers lives on, as host and port. Raises OperatorError where none are distributed."""
+    """Returns the node of each of these customers, as host and port. Raises OperatorError on one server."""
     if not await is_distributed(session):
         raise OperatorError("this database is one server: no customers are distributed over nodes")
     rows = await session.fetch(
         f"""
-        WITH {_LIVING}
+        WITH {_SHARDS_OF}
         SELECT id, n.nodename || ':' || n.nodeport AS node
-        FROM living JOIN pg_dist_placement p USING (shardid)
+        FROM customer_shards JOIN pg_dist_placement p USING (shardid)
         JOIN pg_dist_node n ON n.groupid = p.groupid AND n.noderole = 'primary'
         """,  # noqa: S608 - a constant
         customer_ids,
@@ -235,12 +235,12 @@ async def node_names(session: Session, customer_ids: Sequence[int]) -> dict[int,
 
 
 async def node_addresses(session: Session, customer_ids: Sequence[int]) -> dict[int, tuple[str, int]]:
-    """Where who acts for a customer may go straight: host and port of each one's node. None of those who are to be reached by the coordinator alone."""
+    """Returns host and port of each customer's node. Leaves out customers that only the coordinator reaches."""
     rows = await session.fetch(
         f"""
-        WITH {_LIVING}
+        WITH {_SHARDS_OF}
         SELECT id, n.nodename, n.nodeport
-        FROM living JOIN pg_dist_placement p USING (shardid)
+        FROM customer_shards JOIN pg_dist_placement p USING (shardid)
         JOIN pg_dist_node n ON n.groupid = p.groupid AND n.noderole = 'primary'
         WHERE n.groupid <> 0 AND n.metadatasynced
         """,  # noqa: S608 - a constant
@@ -251,21 +251,21 @@ async def node_addresses(session: Session, customer_ids: Sequence[int]) -> dict[
 
 @dataclass(frozen=True, slots=True)
 class ShardGroup:
-    """Customers whose rows lie in the same part of each table: a statement about them alone is one for their node."""
+    """Customers whose rows are in the same shard of each table: a statement about them alone goes to their node."""
 
     node: int
     customers: Sequence[int]
 
 
 async def read_shard_groups(session: Session, customer_ids: Sequence[int] | None = None) -> list[ShardGroup]:
-    """These customers, else all, by where they live. For a database whose tables are distributed."""
+    """Returns the shard groups of these customers, else of all. For a distributed database."""
     if customer_ids is None:
         customer_ids = await session.fetchval("SELECT coalesce(array_agg(id), '{}') FROM customers")
     rows = await session.fetch(
         f"""
-        WITH {_LIVING}
+        WITH {_SHARDS_OF}
         SELECT p.groupid AS node, array_agg(id ORDER BY id) AS customers
-        FROM living JOIN pg_dist_placement p USING (shardid) GROUP BY p.groupid, p.shardid ORDER BY p.shardid
+        FROM customer_shards JOIN pg_dist_placement p USING (shardid) GROUP BY p.groupid, p.shardid ORDER BY p.shardid
         """,  # noqa: S608 - a constant
         customer_ids,
     )

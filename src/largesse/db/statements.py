@@ -1,22 +1,12 @@
-"""Rows written as values, by `INSERT … VALUES`: how a node is handed rows of its customers.
+"""Helpers for statements that several rooms need.
 
-An engine that spreads tables plans such a statement for the one part of the table that its rows belong to. What is selected (`INSERT … SELECT`)
-it plans for every part, and asks leave of every part, one that is being moved as well. Elsewhere one JSON array a statement costs less.
-
-Statements that belong together: one where one server has all tables, and one after the other where customers are distributed over nodes.
-
-A statement that writes several tables saves round trips; a coordinator would take it apart, and pass rows through itself that a node
-can write alone.
-
-How statements are planned where the planner knows less than we do.
-
-Its figures are of the last ANALYZE, and a table may have grown from nothing to a million rows since. Of how many rows a policy
-lets through it knows nothing.
-
-Bringing the rows of one table in line with what is wanted: whole lists at a time, found by key, written only where different.
-
-A row that agrees already is not touched, and a statement with nothing to do is not sent: a trigger for each
-statement (`catalogue_changed`) fires even when no row is hit.
+- `insert` writes rows by `INSERT … VALUES`. Citus plans that for one shard; it plans `INSERT … SELECT` for every shard, also one that is
+  being moved. On one server, one JSON array a statement costs less.
+- `fetch_together` runs statements as one where one server has all tables, which saves round trips, and one after the other on a cluster.
+- `plan_by_index` and `planned_at_once` tell the planner what it cannot know: its figures are of the last ANALYZE, a table may have grown
+  to a million rows since, and it knows nothing of how many rows a policy lets through.
+- `Table` saves whole lists of rows, found by key and written only where different. A statement with nothing to do is not sent, since a
+  trigger for each statement (`catalogue_changed`) fires even when no row is hit.
 """
 
 from __future__ import annotations
@@ -37,7 +27,7 @@ _ROWS_AT_ONCE = 64
 
 
 async def insert(connection: Connection, into: str, rows: Sequence[Sequence[object]], *, conflict: str = "") -> None:
-    """Writes rows, in their order, by as few statements as there are ones in the binary number of rows, and one more for every 64.
+    """Writes rows in their order, by INSERTs of 64, 32, 16 … 1 rows, so that few distinct statements are prepared.
 
     `into` is the beginning of the statement, up to its columns, and `conflict` its end, if it has one; each row has a value for each column. Where customers are distributed, rows of
     several customers are written by several nodes, and committed in two phases.
@@ -133,11 +123,11 @@ Values = Mapping[str, Any]  # of a row, by column
 
 @dataclass(frozen=True, slots=True)
 class Saved:
-    """What became of the rows, in their order."""
+    """The result of saving rows, in their order."""
 
     ids: list[int]
     created: list[bool]
-    kept: list[bool]  # differ, and were left as they are
+    unchanged: list[bool]  # differ, and were left as they are
 
 
 class FixedColumn(Exception):

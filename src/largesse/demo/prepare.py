@@ -1,7 +1,4 @@
-"""Making the demo's world, and the text that welcomes to it.
-
-What `largesse demo` prints.
-"""
+"""Prepares the data of the demo, and the welcome text that `largesse demo` prints."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ def error(setting: str, text: str) -> CheckResult:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """All findings of a checkup, in the order they were made."""
+    """All results of a check, in the order they were made."""
 
     findings: Sequence[CheckResult]
 

@@ -1,7 +1,4 @@
-"""Checks of roles: as whom a process logs in and acts, and whether every role has the rights and sees the rows that are its own.
-
-Checks of the database: reached, of a version and schema that fit, safe, roomy, and on time.
-"""
+"""Checks of the database: connection, version, schema, safety, limits and clock, and of its roles, rights and policies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The checkup: everything that can be looked at without changing anything."""
+"""Runs all checks of `largesse check`. They change nothing."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""Checks of the machine: the data directory, and how many files may be open.
-
-The check of the mail server: a conversation with it in which nothing is sent.
-
-Checks of the master key: that there is one, that it is kept well, and that it is the one the database was sealed with.
-"""
+"""Checks of the data directory, the limit of open files, the mail server (without sending mail) and the master key."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Checks of the settings themselves: malformed, unknown, and doubtful where they are well formed.
-
-What a service says about its settings when it starts: one line of the log for each doubt.
-"""
+"""Checks of the settings: malformed, unknown and doubtful ones. A service logs one line for each doubt when it starts."""
 
 from __future__ import annotations
 
@@ -19,7 +16,7 @@ from largesse.doctor.checks import CheckResult, error, warning
 from largesse.mail.smtp import MailServer
 
 _PREFIX = "LARGESSE_"
-# What `serve` tells the processes it starts, what the tests are told, and what callers' samples keep their key in.
+# Variables of `serve` for its processes, of the tests, and of samples in the docs for their key.
 _OTHERS = ("LARGESSE_SERVE_", "LARGESSE_TEST_", "LARGESSE_API_KEY")
 _ALIKE = 0.6  # from here on a name may be a slip of another
 

@@ -1,12 +1,12 @@
 """A chain's marks, and its head.
 
 The mark (`mac`) of a row is a keyed hash of its content and of the chain's head before it; it stands in the row. The head is a keyed
-hash of the last mark; it stands apart, and in no row. Whoever has the database alone can make neither: a row that was added, changed or
+hash of the last mark; it stands apart, and in no row. Access to the database alone is not enough to make either: a row that was added, changed or
 moved bears a mark that does not fit, where one is gone the next does not fit, and where the last are gone no head is to be had that fits
 the one before them.
 
-A mark that does not fit breaks the chain at its row alone: the head after any mark can be told from the mark, so that whoever
-checks goes on behind it.
+A mark that does not fit breaks the chain at its row alone: the head after any mark follows from the mark, so that a check
+goes on behind it.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ class Chain:
         return compare_digest(mac, mac[:1] + made.finalize()[:_BYTES])
 
     def head_after(self, mac: bytes) -> bytes:
-        """The head of a chain whose last row bears `mac`; none that fits anything for what is no mark."""
+        """Returns the head of a chain whose last row has the mark `mac`; empty, which fits nothing, for what is no mark."""
         keys = self._keys.get(mac[0]) if mac else None
         if keys is None:
             return b""
@@ -118,12 +118,12 @@ class Chain:
 
 
 def content(*columns: Any) -> bytes:
-    """The content of a row as bytes, which tell every column from the next."""
+    """Returns the content of a row as bytes, in which each column is separate from the next."""
     return _encode(columns)
 
 
 def micros(instant: str) -> str:
-    """SQL for an instant as whole microseconds of the epoch, which is how contents tell it."""
+    """Returns SQL for an instant as whole microseconds of the epoch, the form it has in contents."""
     return f"(extract(epoch FROM {instant}) * 1000000)::bigint"
 
 

@@ -1,8 +1,7 @@
 """The keys of chains: random, numbered, and sealed in the database under the master key.
 
 They are no part of the master key, so that an old one can go while every mark that was made under it can still be checked. A new
-master key brings a new key, for whoever had the old one may know the others; marks made before keep theirs, and stand by those that follow
-them.
+master key brings a new key, since an owner of the old one may know the others; earlier marks stay, and are secured by those that follow.
 
 A key is sealed together with the format of the marks that it makes. So a key of the present format is a record, which the database
 alone can neither make nor change, that the installation is chained: nothing that bears no mark is ever taken over again.
@@ -38,7 +37,7 @@ RUN_MIGRATE = (
 
 @dataclass(frozen=True, slots=True)
 class Chains:
-    """The chains of an installation: those of its ledger's accounts, those of its audit log, and the one of what became of lines."""
+    """The chains of an installation: those of its ledger's accounts, those of its audit log, and the one of line events."""
 
     entries: Chain
     audit: Chain
@@ -69,7 +68,7 @@ async def open_chains(connection: Connection, vault: Vault, *, keep: bool) -> Ch
 
 
 async def is_chained(connection: Connection) -> bool:
-    """Returns whether the chains are of the present format, as far as can be told without the master key."""
+    """Returns whether the chains are of the present format, as far as is visible without the master key."""
     sealed = await _read(connection)
     return bool(sealed) and len(sealed[max(sealed)]) > _SEALED_EARLY_BYTES
 

@@ -149,7 +149,7 @@ class Compartment:
         return _in_hex(self.lookup(message))
 
     def is_name(self, name: str, message: bytes) -> bool:
-        """Whether `name` is what some key of the ring names `message`, told in constant time."""
+        """Whether `name` is what some key of the ring names `message`, compared in constant time."""
         given = name.encode(errors="replace")  # a caller wrote it
         return any(hmac.compare_digest(_in_hex(n).encode(), given) for n in self.lookups(message))
 
@@ -207,7 +207,7 @@ class Vault:
 
     @property
     def credentials_hashes(self) -> list[bytes]:
-        """The SHA-256 of that of each master key, in the order of `key_ids`: what the database knows of it."""
+        """Returns the SHA-256 of each master key's credentials key, in the order of `key_ids`, as the database stores it."""
         return [sha256(key).digest() for key in self._credentials_keys]
 
     def prove(self, key_id: bytes, text: bytes, context: bytes) -> bytes:
@@ -229,7 +229,7 @@ class Vault:
         self._tokens.setdefault(rest.links_id, AESSIV(rest.links))
 
     def token(self, code: bytes, customer_id: int | None = None) -> str:
-        """The claim token of a code of 10 bytes: 40 characters fit for a URL, 48 where it says whose the code is."""
+        """The claim token of a code of 10 bytes: 40 characters fit for a URL, 48 with the customer's id."""
         return self.token_all([code], customer_id)[0]
 
     def token_all(self, codes: Iterable[bytes], customer_id: int | None = None) -> list[str]:

@@ -1,4 +1,4 @@
-"""Reading how changed orders stand now, and how they were last told."""
+"""Reads the state of changed orders now, and their state in the read models."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ async def read_facts(connection: Connection, keys: Sequence[OrderKey], shard_gro
     sent = [key for key, order in facts.orders.items() if order["delivery_mode"] == "send"]
     facts.bounced = {row["order_id"]: row["bounced"] for row in await connection.fetch(_BOUNCED, *_columns(sent))}
     facts.before = {
-        (row["customer_id"], row["order_id"]): _told(row) for row in await connection.fetch(_BEFORE, *columns)
+        (row["customer_id"], row["order_id"]): _summary(row) for row in await connection.fetch(_BEFORE, *columns)
     }
     return facts
 
@@ -70,7 +70,7 @@ def _columns(keys: Sequence[OrderKey]) -> tuple[list[int], list[int]]:
     return [customer_id for customer_id, _ in keys], [order_id for _, order_id in keys]
 
 
-def _told(row: Row) -> OrderSummary:
+def _summary(row: Row) -> OrderSummary:
     return OrderSummary(
         customer_id=row["customer_id"],
         group_id=row["group_id"],

@@ -1,7 +1,4 @@
-"""Which orders somebody wants to see, and from where on.
-
-Adding orders up, by what they have in common or by time: from the sums, so that it does not matter how many orders there are.
-"""
+"""Filters of orders, and sums of the orders that pass one. They come from the read models, so the number of orders does not matter."""
 
 from __future__ import annotations
 
@@ -57,7 +54,7 @@ class Place(NamedTuple):
 
 
 _FIRST, _LAST = date(1, 1, 1), date(9999, 12, 31)
-# What sums may be told apart by, and how.
+# What sums may be grouped by, and the SQL for it.
 BY = {
     "currency": "g.currency",
     "day": "s.day",
@@ -85,7 +82,7 @@ class Added:
 async def add_up(
     connection: Connection, wanted: OrderFilter, by: str = "currency", *, only: Sequence[str] = SUMS
 ) -> list[Added]:
-    """The sums of the orders that pass a filter, told apart by one of BY and by currency, in the order of both.
+    """Returns the sums of the orders that pass a filter, grouped by one of BY and by currency, in the order of both.
 
     `only` names those that are read, which is quicker; the others are 0. Claims and cancellations are those of the filter's days, of
     whatever day their orders are. A filter that searches for words cannot be added up.
@@ -123,7 +120,7 @@ _SUMS_OF_PART = """
 
 
 def together(added: Iterable[Added]) -> list[Added]:
-    """The same, told apart by currency alone: what `add_up` would give for it, without reading the sums again."""
+    """Groups sums by currency alone: the same as `add_up` by currency, without reading the sums again."""
     sums: dict[str, Sums] = defaultdict(Sums)
     for one in added:
         sums[one.currency].add(one.sums)

@@ -120,7 +120,7 @@ async def read_listed(connection: Connection, customer_id: int, places: list[Pla
 async def _as_they_stand(
     connection: Connection, customer_id: int, orders: list[ListedOrder], new: set[int]
 ) -> list[ListedOrder]:
-    """The orders as they stand now, where the read models have yet to look at them: whoever changed one sees that it is changed.
+    """The orders as they stand now, where the read models are behind, so that a person sees their own change at once.
 
     The read models do not have those that are `new`.
     """

@@ -1,9 +1,7 @@
-"""By which words an order is found: how texts are taken apart, alike when they are kept and when they are asked for.
+"""The words that an order is found by, and the orders that a search means. Stored and searched texts are split alike.
 
-What is typed into a search, and which orders it means.
-
-Each word that was typed stands for all kept words that begin so. Where those are of few orders, they are read; of a common word the
-orders are gone through from the newest on, and of a beginning that is common, those of its first words in the alphabet.
+A search word stands for all stored words that begin with it. If these belong to few orders, all are read. For a common word, orders are
+read from the newest on; for a common beginning, those of its first words in the alphabet.
 """
 
 from __future__ import annotations
@@ -141,15 +139,15 @@ async def _common(connection: Connection, wanted: OrderFilter, typed: str, begin
     for beginning in beginnings:
         rows = await connection.fetch(
             """
-            WITH RECURSIVE kept (word, at) AS (
+            WITH RECURSIVE stored (word, at) AS (
                 (SELECT word, 1 FROM report_words
                  WHERE customer_id = $1 AND environment = $2 AND word >= $3 AND word < $4 ORDER BY word LIMIT 1)
                 UNION ALL
                 SELECT (SELECT word FROM report_words
-                        WHERE customer_id = $1 AND environment = $2 AND word > kept.word AND word < $4
+                        WHERE customer_id = $1 AND environment = $2 AND word > stored.word AND word < $4
                         ORDER BY word LIMIT 1), at + 1
-                FROM kept WHERE kept.word IS NOT NULL AND at <= $5)
-            SELECT word FROM kept WHERE word IS NOT NULL
+                FROM stored WHERE stored.word IS NOT NULL AND at <= $5)
+            SELECT word FROM stored WHERE word IS NOT NULL
             """,
             *_range(wanted, beginning),
             MAX_MEANT,

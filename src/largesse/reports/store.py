@@ -93,7 +93,7 @@ async def _find_groups(connection: Connection, groups: Sequence[Group]) -> dict[
 
 
 async def write_orders(connection: Connection, orders: Sequence[ReportedOrder]) -> None:
-    """Writes how orders stand, over what was told of them before."""
+    """Writes the state of orders over their earlier one."""
     await connection.execute(_WRITE_ORDERS, _encode(orders).decode())
 
 
@@ -132,15 +132,15 @@ _TYPES = {"environment": "text", "currency": "text", "source": 'text COLLATE "C"
 _GROUP_TYPES = ", ".join(f"{name} {_TYPES.get(name, 'integer')}" for name in Group.__struct_fields__)
 
 _ORDER_COLUMNS = ", ".join(ReportedOrder.__struct_fields__)
-_TOLD = [name for name in ReportedOrder.__struct_fields__ if name not in {"customer_id", "order_id"}]
+_CHANGING = [name for name in ReportedOrder.__struct_fields__ if name not in {"customer_id", "order_id"}]
 _WRITE_ORDERS = f"""
     INSERT INTO report_orders ({_ORDER_COLUMNS})
     SELECT {_ORDER_COLUMNS} FROM json_populate_recordset(NULL::report_orders, $1::json)
     ORDER BY customer_id, order_id
-    ON CONFLICT (customer_id, order_id) DO UPDATE SET {", ".join(f"{name} = excluded.{name}" for name in _TOLD)}
+    ON CONFLICT (customer_id, order_id) DO UPDATE SET {", ".join(f"{name} = excluded.{name}" for name in _CHANGING)}
 """  # noqa: S608 - constants
 
-# Each by its whole key: a word alone may be that of every order.
+# Each by its whole key, since every order may have the same word.
 REMOVE_WORDS = """
     DELETE FROM report_words AS w USING (
         SELECT o.order_id, o.environment, o.created_at, word COLLATE "C" AS word

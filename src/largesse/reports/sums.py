@@ -1,4 +1,4 @@
-"""How an order stands for those who list and add up, and what it adds to the sums: plain rules, without a database."""
+"""The state of an order in lists and reports, and what it adds to the sums: pure rules, without a database."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from datetime import date, datetime
 from enum import StrEnum
 
 HOUR_S, DAY_S = 3_600, 86_400
-# A claim is told apart by how long after its order was sent it came; what is past the last is `later`.
+# Claims are counted by their delay after the order was sent; past the last limit they count as `later`.
 AGES_S = (HOUR_S, DAY_S, 7 * DAY_S, 30 * DAY_S)
 
 
 class OrderState(StrEnum):
-    """How an order stands, told by what somebody may want to do about it."""
+    """The state of an order in lists, named by what can be done about it."""
 
     SCHEDULED = "scheduled"
     """Its mail is to leave later."""

@@ -1,9 +1,7 @@
-"""Keeping the read models: how changed orders stand now is told in the place of how they stood, and the sums by the difference.
+"""Updates the read models: writes the new state of changed orders and adds the difference to the sums; `rebuild` makes them anew.
 
-One worker at a time does this, in the whole installation, whoever comes first; the others look again soon. So two never add to one
-sum at once, and nobody's difference is of something that another has changed meanwhile.
-
-Making the read models anew, beside orders that go on.
+One worker at a time in the whole installation does this; the others try again soon. So two never add to one sum at once, and no
+difference is based on a state that another worker has changed.
 """
 
 from __future__ import annotations
@@ -50,10 +48,10 @@ async def apply_changes(
     connection: Connection, acting: Acting, limit: int = CHANGES_AT_ONCE, customers: Customers = None
 ) -> int:
     """Takes in up to `limit` changes of orders, of those customers, else of all; returns how many: 0 when there are none, or another worker is at it.
-    What became of their lines is marked.
+    Marks their line events.
 
     Call it inside a transaction, with which the changes and what follows from them are written or not at all. It may be begun
-    again after anything: what an order adds to the sums is told by its row, not by how often it was looked at.
+    again after anything: what an order adds to the sums follows from its row, not from how often it was read.
     """
     if not await connection.fetchval(_TRY, _ONE_AT_A_TIME):
         return 0
@@ -75,11 +73,11 @@ async def _take_in(connection: Connection, acting: Acting, limit: int, shard_gro
     await add_to_sums(
         connection, add_changes((facts.before.get((one.customer_id, one.order_id)), _standing(one)) for one in reported)
     )
-    retold = {(change.customer_id, change.order_id) for change in changes if change.texts}
-    new = [key for key in facts.orders if key not in facts.before or key in retold]
+    with_new_texts = {(change.customer_id, change.order_id) for change in changes if change.texts}
+    new = [key for key in facts.orders if key not in facts.before or key in with_new_texts]
     await _add_words(connection, facts, new, shard_group)
     await remove_changes(connection, changes)
-    # Not what is only told anew: `rebuild-reports` must not mark what somebody wrote from outside.
+    # Not orders with new texts only: `rebuild-reports` must not mark what was written from outside.
     moved = sorted({(change.customer_id, change.order_id) for change in changes if not change.texts})
     await mark_events(connection, acting, moved, shard_group)
     return len(changes)
@@ -224,8 +222,8 @@ _LOOK_AGAIN_S = 0.2
 async def rebuild(database: Database, acting: Acting, progress: Callable[[int, int], None]) -> int:
     """Empties the read models and takes every order in again, the newest first; returns how many orders that were.
 
-    Workers that run help. When it is broken off they go on by themselves, and begun again it begins anew. `progress` is told
-    now and then how many orders are taken in, of how many.
+    Workers that run help. When it is broken off they go on by themselves, and begun again it begins anew. `progress` is called
+    now and then with how many orders are done, of how many.
     """
     async with database.transaction(OPERATOR) as connection:
         await connection.execute("SET LOCAL statement_timeout = 0")

@@ -1,7 +1,4 @@
-"""Who has had a gift before: told to whoever is about to send them another of the kind.
-
-How often templates are used.
-"""
+"""Which recipients had a gift before, and how often templates are used."""
 
 from __future__ import annotations
 

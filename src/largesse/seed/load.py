@@ -292,7 +292,7 @@ class _Loader:
 
     def _warn_of_changed(self, what: str, described: Sequence[Collection | Template], saved: Saved) -> None:
         """Warns of objects that people changed or removed since, and that stay so."""
-        for one, is_changed in zip(described, saved.kept, strict=True):
+        for one, is_changed in zip(described, saved.unchanged, strict=True):
             if is_changed:
                 self._warn(
                     one,

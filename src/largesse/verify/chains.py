@@ -1,4 +1,4 @@
-"""Going along every chain: whether each row bears its mark, whether the chain ends where it says, and where an anchor says it was."""
+"""Checks every chain: that each row has its mark, that the chain ends at its head, and that it agrees with an anchor."""
 
 from __future__ import annotations
 
@@ -120,8 +120,8 @@ class _Walk:
         heads: dict[int, bytes] = {row["customer_id"]: row["head"] for row in ended}
         ends = dict.fromkeys(heads, START)
         async for rows in self._chunks(_EVENTS):
-            for customer_id, event_id, at_us, *told, mac in rows:
-                content = event_content(customer_id, at_us, *told)
+            for customer_id, event_id, at_us, *columns, mac in rows:
+                content = event_content(customer_id, at_us, *columns)
                 if not chain.fits(ends.get(customer_id, START), content, mac):
                     self.broken[AUDIT_CHAINED].add(f"{await self._customer(customer_id)} event {event_id}")
                 ends[customer_id] = chain.head_after(mac)
@@ -132,7 +132,7 @@ class _Walk:
         self._miss(seen.missing("event"))
 
     async def moves(self, chain: Chain, seen: _Seen) -> None:
-        """What became of lines, as the worker marked it."""
+        """Checks the marks of line events."""
         last, head = 0, START
         async for rows in self._chunks(_MOVES):
             for number, *columns, mac in rows:

@@ -1,7 +1,4 @@
-"""Checks of what became of lines: their states, refunds, vouchers and parcels.
-
-Opening every code: the one check that no SQL can make.
-"""
+"""Checks of lines: states, refunds, vouchers and parcels, and that every code decrypts, which no SQL can check."""
 
 from __future__ import annotations
 
@@ -21,10 +18,10 @@ CLAIMS = (
         SELECT DISTINCT order_id || '/' || number FROM (
             SELECT customer_id, order_id, number FROM line_states
             UNION SELECT customer_id, order_id, number FROM line_events
-        ) AS told
+        ) AS recorded
         WHERE NOT EXISTS (
             SELECT FROM lines l
-            WHERE (l.customer_id, l.order_id, l.number) = (told.customer_id, told.order_id, told.number))
+            WHERE (l.customer_id, l.order_id, l.number) = (recorded.customer_id, recorded.order_id, recorded.number))
         """,
     ),
     Check(

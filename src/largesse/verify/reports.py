@@ -1,7 +1,4 @@
-"""Checks of the read models: they say of the orders what the orders say.
-
-An order whose last change nobody has taken in yet may stand otherwise than it is told; that is no disagreement.
-"""
+"""Checks that the read models agree with the orders. An order with a change that no worker has applied yet may differ."""
 
 from __future__ import annotations
 
@@ -83,7 +80,7 @@ REPORTS = (
             UNION ALL
             SELECT customer_id, day, group_id, state, 0, 0, 0, 0, 0, count, count * (spent_minor / codes), 0, 0, 0, 0, 0
             FROM report_orders, unnest(cancel_days, cancel_counts) AS cancelled (day, count)
-        ), told AS (
+        ), expected AS (
             SELECT customer_id, grain, day, group_id, state, {", ".join(f"sum({name}) AS {name}" for name in _SUMS)}
             FROM (SELECT 'day' AS grain, * FROM parts
                   UNION ALL
@@ -91,7 +88,7 @@ REPORTS = (
             ) AS grained
             GROUP BY 1, 2, 3, 4, 5)
         SELECT DISTINCT 'customer ' || customer_id || ' ' || grain || ' ' || day FROM (
-            SELECT customer_id, grain, day, group_id, state, {", ".join(_SUMS)} FROM told
+            SELECT customer_id, grain, day, group_id, state, {", ".join(_SUMS)} FROM expected
             UNION ALL
             SELECT customer_id, grain, day, group_id, state, {", ".join(f"-{name}" for name in _SUMS)} FROM report_sums
         ) AS difference

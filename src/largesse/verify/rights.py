@@ -62,11 +62,11 @@ RIGHTS = (
 
 async def check_policies(connection: Connection) -> list[Finding]:
     """Holds row-level security against what is declared: each statement that would put it right."""
-    told = await policies_missing(connection)
-    if not told:
+    missing = await policies_missing(connection)
+    if not missing:
         return []
     rule = RULES[CUSTOMERS_ARE_HELD_APART]
-    return [Finding(CUSTOMERS_ARE_HELD_APART, rule, len(told), tuple(told[:SHOWN_IDS]))]
+    return [Finding(CUSTOMERS_ARE_HELD_APART, rule, len(missing), tuple(missing[:SHOWN_IDS]))]
 
 
 async def check_schema(connection: Connection) -> list[Finding]:
@@ -85,9 +85,9 @@ async def check_rights(connection: Connection) -> list[Finding]:
         "SELECT relowner::regrole::text = $1 FROM pg_class WHERE oid = to_regclass('alembic_version')", Role.OWNER
     )
     # Until it is, everybody may call functions, as PostgreSQL has it, and no role is there to lack anything.
-    told = [f"not {right.grant}" for right in found.missing if handed]
-    told += [right.grant for right in found.extra if handed or right.kind == "TABLE"]
-    if not told:
+    wrong = [f"not {right.grant}" for right in found.missing if handed]
+    wrong += [right.grant for right in found.extra if handed or right.kind == "TABLE"]
+    if not wrong:
         return []
     rule = RULES[ROLES_HAVE_THEIR_RIGHTS]
-    return [Finding(ROLES_HAVE_THEIR_RIGHTS, rule, len(told), tuple(told[:SHOWN_IDS]))]
+    return [Finding(ROLES_HAVE_THEIR_RIGHTS, rule, len(wrong), tuple(wrong[:SHOWN_IDS]))]
