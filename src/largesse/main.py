@@ -36,8 +36,7 @@ from largesse.fulfilment.providers import InventoryProvider, Provider, TestProvi
 from largesse.installation import chains_of, check_schema, open_database, open_vault
 from largesse.jobs.job_loop import Loop
 from largesse.jobs.notifier import Notifier
-from largesse.lines.claiming import Claiming
-from largesse.lines.claiming import RecipientSlots
+from largesse.lines.claiming import Claiming, RecipientSlots
 from largesse.orders.ids import IdWatch, read_ids_left
 from largesse.orders.listing import OrderLists
 from largesse.orders.placer import MAX_ORDERS, Placer
