@@ -60,6 +60,23 @@ else:
     )
 
 
+async def read_refundable(connection: Connection, order: Row) -> tuple[int, str | None]:
+    """Returns how many codes of an order nobody has claimed, and the name of the account that paid; None when invoiced."""
+    row = await connection.fetchrow(
+        """
+        SELECT count(*), (SELECT name FROM accounts WHERE customer_id = $1 AND id = $3)
+        FROM lines AS l WHERE customer_id = $1 AND order_id = $2 AND NOT EXISTS (
+            SELECT FROM line_states AS s
+            WHERE s.customer_id = l.customer_id AND s.order_id = l.order_id AND s.number = l.number)
+        """,
+        order["customer_id"],
+        order["id"],
+        order["account_id"],
+    )
+    assert row is not None, "an aggregate has a row"
+    return row[0], row[1]
+
+
 class RequestedRecipient(msgspec.Struct, frozen=True, rename="camel"):
     """One address and name, and how many codes it got in all."""
 

@@ -21,7 +21,7 @@ from largesse.ledger.store import list_seen_accounts
 from largesse.mail.order_mail import RecipientDelivery, list_order_deliveries
 from largesse.mail.resending import RESENT_TO_ALL_AFTER_H, correct_address, count_unclaimed, resend, resend_unclaimed
 from largesse.orders.acts import OrderAct, cancel_order, list_acts, read_receipt
-from largesse.orders.lookup import find_order
+from largesse.orders.lookup import find_order, read_refundable
 from largesse.orders.options import OPTIONS
 from largesse.reports.filters import Place
 from largesse.reports.listing import read_listed
@@ -155,10 +155,7 @@ async def ask_cancelling(context: RequestContext) -> Response:
         order = await _find(context, connection)
         if not is_own(context.principal, order["service_account_id"], order["user_id"]):
             raise NotFound("There is no order of that reference.")
-        unclaimed = await connection.fetchval(_UNCLAIMED, order["customer_id"], order["id"])
-        account = await connection.fetchval(
-            "SELECT name FROM accounts WHERE customer_id = $1 AND id = $2", order["customer_id"], order["account_id"]
-        )
+        unclaimed, account = await read_refundable(connection, order)
     back_minor = order["total_minor"] // order["code_count"] * unclaimed
     return context.page("cancel_order.html", order=order, unclaimed=unclaimed, back_minor=back_minor, account=account)
 
@@ -197,13 +194,6 @@ async def show_codes(context: RequestContext) -> Response:
     public_url = services.settings.public_url_of(context.person.environment)
     receipt = await read_receipt(context.actor, context.principal, services.vault, public_url, order["reference"])
     return context.page("send/codes.html", receipt=receipt)
-
-
-_UNCLAIMED = """
-    SELECT count(*) FROM lines AS l WHERE customer_id = $1 AND order_id = $2 AND NOT EXISTS (
-        SELECT FROM line_states AS s
-        WHERE s.customer_id = l.customer_id AND s.order_id = l.order_id AND s.number = l.number)
-"""
 
 
 def _reference(context: RequestContext) -> str:
