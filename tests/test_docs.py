@@ -36,7 +36,7 @@ from largesse.orders.placer import SMALL_ORDER_CODES
 from largesse.orders.quotes import QUOTE_HOLDS
 from largesse.orders.recipients import MAX_CODES, MAX_NAME, MAX_QUANTITY
 from largesse.orders.request import MAX_QUOTE, MAX_REFERENCE, MAX_SOURCE
-from largesse.templates.store import MOST_TEMPLATES
+from largesse.templates.service import MOST_TEMPLATES
 from largesse.web.api.routes import OPERATIONS
 from largesse.web.docs.pages import docs_pages
 from largesse.web.kit.body import BODY_TIMEOUT_S, MAX_BODY_BYTES

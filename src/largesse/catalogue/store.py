@@ -1,9 +1,6 @@
-"""Collections of one customer's own, as its people make, change and remove them. What they have touched is theirs: a world file
-leaves it as it is.
+"""SQL of products and collections. What people have changed or removed (`of_people`) is theirs: loading a seed file leaves it as it is.
 
-A change raises the catalogue's version, so that every process has it with the next request it answers.
-
-Products and collections as a world file describes them. Each change of either raises the catalogue's version, by a trigger.
+A trigger raises the catalogue's version with each change, so that every process has the change with the next request it answers.
 """
 
 from __future__ import annotations
@@ -11,25 +8,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from largesse.base.errors import InvalidRequest, NotFound
-from largesse.db.pool import Connection
+from largesse.db.pool import Connection, Row
 from largesse.db.statements import Saved, Table, Values
 
-MOST_COLLECTIONS = 200
-MOST_PRODUCTS = 100  # of one collection
-MAX_NAME = 200
-
-
-class TooManyCollections(InvalidRequest):
-    """The customer has as many as it may."""
-
-    def __init__(self) -> None:
-        super().__init__(f"A customer has at most {MOST_COLLECTIONS} collections of its own.")
+_COUNT = "SELECT count(*) FROM collections WHERE customer_id = $1 AND active"
+_LOCK = """
+    SELECT name, cardinality(product_ids) AS products FROM collections
+    WHERE customer_id = $1 AND id = $2 AND active FOR NO KEY UPDATE
+"""
+_INSERT = """
+    INSERT INTO collections (key, of_people, customer_id, name, country, currency, value_minor, product_ids)
+    VALUES ('app/' || gen_random_uuid(), true, $1, $2, $3, $4, $5, $6) RETURNING id
+"""
+_UPDATE = "UPDATE collections SET of_people = true, name = $3, product_ids = $4 WHERE customer_id = $1 AND id = $2"
+_REMOVE = "UPDATE collections SET of_people = true, active = false WHERE customer_id = $1 AND id = $2"
 
 
 @dataclass(frozen=True, slots=True)
 class OwnCollection:
-    """A collection to be made: what recipients in `country` choose from, worth `value_minor`."""
+    """A customer's own collection: what recipients in `country` choose from, worth `value_minor`."""
 
     name: str
     country: str
@@ -38,62 +35,33 @@ class OwnCollection:
     product_ids: Sequence[int]
 
 
-async def add_collection(connection: Connection, customer_id: int, wanted: OwnCollection) -> int:
-    """Adds one and returns its id. Raises TooManyCollections."""
-    # Locked, so that two who add at the same time do not both take the last place.
+async def count_collections(connection: Connection, customer_id: int) -> int:
+    """Returns how many own collections a customer has. Locks the customer, so that two who add one do not both take the last place."""
     await connection.execute("SELECT FROM customers WHERE id = $1 FOR NO KEY UPDATE", customer_id)
-    count = await connection.fetchval("SELECT count(*) FROM collections WHERE customer_id = $1 AND active", customer_id)
-    if count >= MOST_COLLECTIONS:
-        raise TooManyCollections
-    added: int = await connection.fetchval(
-        """
-        INSERT INTO collections (key, of_people, customer_id, name, country, currency, value_minor, product_ids)
-        VALUES ('app/' || gen_random_uuid(), true, $1, $2, $3, $4, $5, $6) RETURNING id
-        """,
-        customer_id,
-        wanted.name,
-        wanted.country,
-        wanted.currency,
-        wanted.value_minor,
-        list(wanted.product_ids),
-    )
-    return added
+    return int(await connection.fetchval(_COUNT, customer_id))
 
 
-async def change_collection(
-    connection: Connection, customer_id: int, collection_id: int, *, name: str, product_ids: Sequence[int]
+async def lock_collection(connection: Connection, customer_id: int, collection_id: int) -> Row | None:
+    """Locks a customer's own collection until the transaction ends; returns its name and how many products it has."""
+    return await connection.fetchrow(_LOCK, customer_id, collection_id)
+
+
+async def insert_collection(connection: Connection, customer_id: int, new: OwnCollection) -> int:
+    """Adds a customer's own collection and returns its id."""
+    values = new.name, new.country, new.currency, new.value_minor, list(new.product_ids)
+    return int(await connection.fetchval(_INSERT, customer_id, *values))
+
+
+async def update_collection(
+    connection: Connection, customer_id: int, collection_id: int, name: str, product_ids: Sequence[int]
 ) -> None:
-    """Gives it another name and other products: whoever has not chosen yet chooses among them. Raises NotFound."""
-    changed = await connection.fetchval(
-        """
-        UPDATE collections SET of_people = true, name = $3, product_ids = $4
-        WHERE customer_id = $1 AND id = $2 AND active RETURNING id
-        """,
-        customer_id,
-        collection_id,
-        name,
-        list(product_ids),
-    )
-    if not changed:
-        raise _no_such_collection()
+    """Replaces the name and the products of a customer's own collection."""
+    await connection.execute(_UPDATE, customer_id, collection_id, name, list(product_ids))
 
 
-async def remove_collection(connection: Connection, customer_id: int, collection_id: int) -> None:
-    """Removes it: it can be sent no more, and who was sent it still chooses. Raises NotFound."""
-    removed = await connection.fetchval(
-        """
-        UPDATE collections SET of_people = true, active = false
-        WHERE customer_id = $1 AND id = $2 AND active RETURNING id
-        """,
-        customer_id,
-        collection_id,
-    )
-    if not removed:
-        raise _no_such_collection()
-
-
-def _no_such_collection() -> NotFound:
-    return NotFound("There is no such collection.")
+async def deactivate_collection(connection: Connection, customer_id: int, collection_id: int) -> None:
+    """Removes a customer's own collection. Its row stays, for recipients who still choose from it."""
+    await connection.execute(_REMOVE, customer_id, collection_id)
 
 
 _PRODUCTS = Table(
@@ -142,12 +110,12 @@ _COLLECTIONS = Table(
 
 
 async def save_products(connection: Connection, rows: Sequence[Values]) -> Saved:
-    """Adds products and overwrites those that differ, found by key. Raises FixedColumn for another currency."""
+    """Adds the products of a seed file and overwrites those that differ, by key. Raises FixedColumn for another currency."""
     return await _PRODUCTS.save(connection, rows)
 
 
 async def save_collections(connection: Connection, rows: Sequence[Values]) -> Saved:
-    """Adds collections and overwrites those that differ, found by key, but for what people have touched.
+    """Adds the collections of a seed file and overwrites those that differ, by key, except those that people have changed.
 
     Raises FixedColumn for another customer or currency.
     """

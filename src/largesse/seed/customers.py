@@ -22,7 +22,7 @@ from largesse.seed.document import (
 )
 from largesse.seed.fields import Fields, SeedErrors
 from largesse.seed.gifts import gift_value, sold_in
-from largesse.templates.store import MAX_EXPIRY_DAYS
+from largesse.templates.service import MAX_EXPIRY_DAYS
 
 ENVIRONMENTS = ("production", "staging")
 _NAME_LENGTH = 200

@@ -1,33 +1,43 @@
-"""Saved templates as they are read: one, and a customer's.
-
-Templates as people make, change and remove them. What they have touched is theirs: a world file leaves it as it is.
-
-Templates as a world file describes them.
-"""
+"""SQL of templates. What people have changed or removed (`of_people`) is theirs: loading a seed file leaves it as it is."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import astuple, dataclass
 from datetime import datetime
 
-from largesse.base.errors import InvalidRequest, NotFound
 from largesse.base.money import to_number
 from largesse.customers.principal import Principal
-from largesse.db.pool import Connection, Row
+from largesse.db.pool import Connection
 from largesse.db.statements import Saved, Table, Values
 
-_COLUMNS = """
-    id, name, product_id, collection_id, gift_name, value_minor, currency, country, wrapping_key, from_name, message,
-    expiry_after_days, created_at
+_SELECT = """
+    SELECT id, name, product_id, collection_id, gift_name, value_minor, currency, country, wrapping_key, from_name, message,
+           expiry_after_days, created_at
+    FROM templates WHERE customer_id = $1 AND removed_at IS NULL
 """
+_NEWEST_FIRST = _SELECT + "ORDER BY id DESC OFFSET $2 LIMIT $3"
+_ONE = _SELECT + "AND id = $2"
+_COUNT = "SELECT count(*) FROM templates WHERE customer_id = $1 AND removed_at IS NULL"
+_LOCK = "SELECT FROM templates WHERE customer_id = $1 AND id = $2 FOR NO KEY UPDATE"
+_INSERT = """
+    INSERT INTO templates (customer_id, key, of_people, created_at, name, product_id, collection_id, gift_name, value_minor, currency,
+                           country, wrapping_key, from_name, message, expiry_after_days)
+    VALUES ($1, 'app/' || gen_random_uuid(), true, clock_now(), $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
+    RETURNING id
+"""
+_UPDATE = """
+    UPDATE templates SET of_people = true, name = $3, product_id = $4, collection_id = $5, gift_name = $6, value_minor = $7,
+                         currency = $8, country = $9, wrapping_key = $10, from_name = $11, message = $12, expiry_after_days = $13
+    WHERE customer_id = $1 AND id = $2
+"""
+_REMOVE = "UPDATE templates SET removed_at = clock_now(), of_people = true WHERE customer_id = $1 AND id = $2"
 
 
-@dataclass(frozen=True, slots=True)
-class Template:
-    """A saved preset; exactly one of `product_id` and `collection_id` is set."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TemplateContent:
+    """What a template sends. Exactly one of `product_id` and `collection_id` is set."""
 
-    id: int
     name: str | None
     product_id: int | None
     collection_id: int | None
@@ -39,121 +49,59 @@ class Template:
     from_name: str | None
     message: str | None
     expiry_after_days: int | None
-    created_at: datetime
 
     @property
     def value(self) -> float:
-        """The per-recipient face value in major units."""
+        """The face value per recipient in major units."""
         return to_number(self.value_minor, self.currency)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Template(TemplateContent):
+    """A saved template."""
+
+    id: int
+    created_at: datetime
+
+
 async def list_templates(connection: Connection, principal: Principal, *, offset: int, limit: int) -> list[Template]:
-    """The templates of the principal's customer, newest first."""
-    rows = await connection.fetch(
-        f"SELECT {_COLUMNS} FROM templates WHERE customer_id = $1 AND removed_at IS NULL ORDER BY id DESC OFFSET $2 LIMIT $3",  # noqa: S608 - constant
-        principal.customer_id,
-        offset,
-        limit,
-    )
-    return [_template(row) for row in rows]
+    """Returns templates of the principal's customer, newest first."""
+    rows = await connection.fetch(_NEWEST_FIRST, principal.customer_id, offset, limit)
+    return [Template(**row) for row in rows]
 
 
 async def read_template(connection: Connection, principal: Principal, template_id: int) -> Template | None:
-    """One template of the principal's customer; None for every other id, and one that was removed."""
-    row = await connection.fetchrow(
-        f"SELECT {_COLUMNS} FROM templates WHERE id = $1 AND customer_id = $2 AND removed_at IS NULL",  # noqa: S608 - constant
-        template_id,
-        principal.customer_id,
-    )
-    return _template(row) if row else None
+    """Returns a template of the principal's customer. None for every other id, and for a removed one."""
+    row = await connection.fetchrow(_ONE, principal.customer_id, template_id)
+    return None if row is None else Template(**row)
 
 
-def _template(row: Row) -> Template:
-    return Template(**row)
+async def lock_template(connection: Connection, customer_id: int, template_id: int) -> Template | None:
+    """Locks a customer's template until the transaction ends, and returns it as `read_template` does."""
+    await connection.execute(_LOCK, customer_id, template_id)
+    row = await connection.fetchrow(_ONE, customer_id, template_id)
+    return None if row is None else Template(**row)
 
 
-MOST_TEMPLATES = 500
-MAX_NAME = 200
-MAX_EXPIRY_DAYS = 36_500
-
-
-class TooManyTemplates(InvalidRequest):
-    """The customer has as many as it may."""
-
-    def __init__(self) -> None:
-        super().__init__(f"A customer has at most {MOST_TEMPLATES} templates.")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TemplateContent:
-    """What a template says. One of `product_id` and `collection_id` is set; the value is one that the gift can be sent at."""
-
-    name: str | None
-    product_id: int | None
-    collection_id: int | None
-    gift_name: str
-    value_minor: int
-    currency: str
-    country: str
-    wrapping_key: str | None
-    from_name: str | None
-    message: str | None
-    expiry_after_days: int | None
-
-
-_KEEPING_COLUMNS = [field.name for field in fields(TemplateContent)]
-
-
-async def add_template(connection: Connection, customer_id: int, content: TemplateContent) -> int:
-    """Adds one and returns its id. Raises TooManyTemplates."""
-    # Locked, so that two who add at the same time do not both take the last place.
+async def count_templates(connection: Connection, customer_id: int) -> int:
+    """Returns how many templates a customer has. Locks the customer, so that two who add one do not both take the last place."""
     await connection.execute("SELECT FROM customers WHERE id = $1 FOR NO KEY UPDATE", customer_id)
-    count = await connection.fetchval(
-        "SELECT count(*) FROM templates WHERE customer_id = $1 AND removed_at IS NULL", customer_id
-    )
-    if count >= MOST_TEMPLATES:
-        raise TooManyTemplates
-    added: int = await connection.fetchval(_INSERT, customer_id, *_values(content))
-    return added
+    return int(await connection.fetchval(_COUNT, customer_id))
 
 
-async def change_template(connection: Connection, customer_id: int, template_id: int, content: TemplateContent) -> None:
-    """Has it say something else from now on; what was sent with it stays. Raises NotFound."""
-    if not await connection.fetchval(_UPDATE, customer_id, template_id, *_values(content)):
-        raise _no_such_template()
+async def insert_template(connection: Connection, customer_id: int, content: TemplateContent) -> int:
+    """Adds a template and returns its id."""
+    return int(await connection.fetchval(_INSERT, customer_id, *astuple(content)))
 
 
-async def remove_template(connection: Connection, customer_id: int, template_id: int) -> None:
-    """Removes it: it can be sent no more, and what was sent with it stays. Raises NotFound."""
-    removed = await connection.fetchval(
-        """
-        UPDATE templates SET removed_at = clock_now(), of_people = true
-        WHERE customer_id = $1 AND id = $2 AND removed_at IS NULL RETURNING id
-        """,
-        customer_id,
-        template_id,
-    )
-    if not removed:
-        raise _no_such_template()
+async def update_template(connection: Connection, customer_id: int, template_id: int, content: TemplateContent) -> None:
+    """Replaces what a template sends."""
+    await connection.execute(_UPDATE, customer_id, template_id, *astuple(content))
 
 
-def _values(content: TemplateContent) -> list[object]:
-    return [getattr(content, name) for name in _KEEPING_COLUMNS]
-
-
-def _no_such_template() -> NotFound:
-    return NotFound("There is no such template.")
-
-
-_INSERT = f"""
-    INSERT INTO templates (customer_id, key, of_people, created_at, {", ".join(_KEEPING_COLUMNS)})
-    VALUES ($1, 'app/' || gen_random_uuid(), true, clock_now(), {", ".join(f"${at}" for at, _ in enumerate(_KEEPING_COLUMNS, 2))})
-    RETURNING id
-"""  # noqa: S608 - constants
-_UPDATE = f"""
-    UPDATE templates SET of_people = true, {", ".join(f"{name} = ${at}" for at, name in enumerate(_KEEPING_COLUMNS, 3))}
-    WHERE customer_id = $1 AND id = $2 AND removed_at IS NULL RETURNING id
-"""  # noqa: S608 - constants
+async def mark_removed(connection: Connection, customer_id: int, template_id: int) -> None:
+    """Removes a template. Its row stays, for what was sent with it."""
+    await connection.execute(_REMOVE, customer_id, template_id)
 
 
 _TEMPLATES = Table(
@@ -172,7 +120,7 @@ _TEMPLATES = Table(
         "from_name": "text",
         "message": "text",
         "expiry_after_days": "integer",
-        "removed_at": "timestamptz",  # never in a file: one that people have removed differs
+        "removed_at": "timestamptz",  # never in a file: a template that people have removed differs
     },
     match="saved.customer_id = new.customer_id AND saved.key = new.key",
     unwatched=("gift_name",),  # the name when the template was saved: renaming the gift alone saves no template
@@ -181,5 +129,5 @@ _TEMPLATES = Table(
 
 
 async def save_templates(connection: Connection, rows: Sequence[Values]) -> Saved:
-    """Adds templates and overwrites those that differ, found by customer and key, but for what people have touched."""
+    """Adds the templates of a seed file and overwrites those that differ, by customer and key, except those that people have changed."""
     return await _TEMPLATES.save(connection, rows)

@@ -14,7 +14,7 @@ from tests.web.api.conftest import Service
 from tests.web.console.conftest import Browser
 from tests.web.console.gifts import PICTURE, WORLD, acts, ada, gathered, gil, made, send, with_a_picture
 
-from largesse.templates import store
+from largesse.templates import service as templates
 
 __all__ = ["WORLD", "ada", "gil", "with_a_picture"]
 
@@ -196,7 +196,7 @@ def test_what_is_wrong_with_a_template_is_said_and_what_was_typed_stays(
 
 
 def test_there_are_so_many_templates_at_most(service: Service, ada: Browser, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store, "MOST_TEMPLATES", 0)
+    monkeypatch.setattr(templates, "MOST_TEMPLATES", 0)
     ada.get("/app/templates")
     answer = ada.post(
         "/app/templates",

@@ -14,7 +14,7 @@ from tests.web.console.sending import WORLD, begin, quote_in, ready
 
 from largesse.encryption.vault import Vault
 from largesse.mail.mailbox import sealing_context
-from largesse.templates.store import MAX_NAME, MOST_TEMPLATES
+from largesse.templates.service import MAX_NAME, MOST_TEMPLATES
 
 SignIn = Callable[[str], Browser]
 SAID = {"wrapping_key": "confetti", "from_name": "Acme <b>", "message": "Thanks!\r\nAll of us"}

@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import partial
 
 from largesse.base.i18n.templates import text
-from largesse.catalogue.store import MOST_PRODUCTS
+from largesse.catalogue.service import MOST_PRODUCTS
 from largesse.customers.roles import Right
 from largesse.drafts.sheet import MAX_FILE_BYTES
 from largesse.web.console import (

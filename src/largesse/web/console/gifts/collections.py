@@ -15,16 +15,16 @@ from largesse.base.i18n.languages import LANGUAGES, language_of_country
 from largesse.base.i18n.templates import text
 from largesse.base.money import canonical
 from largesse.catalogue.model import Collection, Product, can_become, read_details
-from largesse.catalogue.snapshot import Snapshot
-from largesse.catalogue.store import (
+from largesse.catalogue.service import (
     MAX_NAME,
     MOST_PRODUCTS,
-    OwnCollection,
     TooManyCollections,
-    add_collection,
     change_collection,
+    create_collection,
     remove_collection,
 )
+from largesse.catalogue.snapshot import Snapshot
+from largesse.catalogue.store import OwnCollection
 from largesse.customers.authenticator import Caller
 from largesse.web.claim.pages import Previews
 from largesse.web.console.context import RequestContext, typed_amount
@@ -109,15 +109,8 @@ async def ask_removal(context: RequestContext) -> Response:
 async def remove(context: RequestContext) -> Response:
     """Removes a collection of one's own: it can be sent no more. Raises NotFound."""
     caller, snapshot = await opened(context)
-    collection, person = own_collection(context, caller, snapshot), context.person
-    async with context.writing() as connection:
-        await remove_collection(connection, person.customer_id, collection.id)
-        await context.record(
-            connection,
-            "collection.removed",
-            f"collection {collection.id}",
-            before={"name": collection.name, "products": len(collection.product_ids)},
-        )
+    collection = own_collection(context, caller, snapshot)
+    await remove_collection(context.actor, collection.id)
     return context.see("/app/collections", context.say("The collection %(name)s was removed.", name=collection.name))
 
 
@@ -192,23 +185,15 @@ async def ask(context: RequestContext) -> Response:
 async def create(context: RequestContext) -> Response:
     """Makes a collection, which every process knows with the next request it answers."""
     _, snapshot = await opened(context)
-    person, form = context.person, context.form
+    form = context.form
     terms, ticked = _terms(context, snapshot), _ticked(context)
     name = form.text("name", MAX_NAME)
     chosen = _chosen(context, snapshot, terms, ticked)
     if form.errors or terms.value_minor is None:
         return _show(context, snapshot, terms, ticked=chosen, status=422)
-    wanted = OwnCollection(name, terms.country, terms.currency, terms.value_minor, chosen)
+    new = OwnCollection(name, terms.country, terms.currency, terms.value_minor, chosen)
     try:
-        async with context.writing() as connection:
-            collection_id = await add_collection(connection, person.customer_id, wanted)
-            told = {"name": name, "value": canonical(terms.value_minor, terms.currency), "currency": terms.currency}
-            await context.record(
-                connection,
-                "collection.created",
-                f"collection {collection_id}",
-                after={**told, "country": terms.country, "products": len(chosen)},
-            )
+        collection_id = await create_collection(context.actor, new)
     except TooManyCollections:
         form.error("name", context.say(_TOO_MANY))
         return _show(context, snapshot, terms, ticked=chosen, status=422)
@@ -235,21 +220,13 @@ async def edit(context: RequestContext) -> Response:
 async def change(context: RequestContext) -> Response:
     """Gives a collection of one's own another name and other gifts. Raises NotFound."""
     caller, snapshot = await opened(context)
-    collection, person, form = own_collection(context, caller, snapshot), context.person, context.form
+    collection, form = own_collection(context, caller, snapshot), context.form
     terms = _terms_of(collection)
     name = form.text("name", MAX_NAME)
     chosen = _chosen(context, snapshot, terms, _ticked(context))
     if form.errors:
         return _show(context, snapshot, terms, ticked=chosen, collection=collection, status=422)
-    async with context.writing() as connection:
-        await change_collection(connection, person.customer_id, collection.id, name=name, product_ids=chosen)
-        await context.record(
-            connection,
-            "collection.changed",
-            f"collection {collection.id}",
-            before={"name": collection.name, "products": len(collection.product_ids)},
-            after={"name": name, "products": len(chosen)},
-        )
+    await change_collection(context.actor, collection.id, name, chosen)
     return context.see(f"/app/collections/{collection.id}", context.say(_SAVED))
 
 

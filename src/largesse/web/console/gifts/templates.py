@@ -13,7 +13,6 @@ from starlette.responses import Response
 from largesse.base.errors import NotFound
 from largesse.base.i18n.languages import LANGUAGES, Language, language_of_country
 from largesse.base.i18n.templates import text
-from largesse.base.money import canonical
 from largesse.catalogue.snapshot import Snapshot
 from largesse.customers.authenticator import Caller
 from largesse.drafts.model import Draft, DraftContent
@@ -21,17 +20,15 @@ from largesse.orders.options import DEFAULT_WRAPPING, MAX_FROM_NAME, MAX_MESSAGE
 from largesse.orders.order import Gift
 from largesse.orders.request import TemplateChoice
 from largesse.reports.usage import MOST_COUNTED, template_uses
-from largesse.templates.store import (
+from largesse.templates.service import (
     MAX_EXPIRY_DAYS,
     MAX_NAME,
-    Template,
-    TemplateContent,
     TooManyTemplates,
-    add_template,
     change_template,
-    list_templates,
+    create_template,
     remove_template,
 )
+from largesse.templates.store import Template, TemplateContent, list_templates
 from largesse.web.console.context import RequestContext
 from largesse.web.console.gifts.browsing import page_number
 from largesse.web.console.gifts.picking import Picked, amount_values, priced, read_picked
@@ -70,10 +67,8 @@ async def ask_removal(context: RequestContext) -> Response:
 
 async def remove(context: RequestContext) -> Response:
     """Removes a template: it can be sent no more. Raises NotFound."""
-    template, person = await read_own(context), context.person
-    async with context.writing() as connection:
-        await remove_template(connection, person.customer_id, template.id)
-        await context.record(connection, "template.removed", f"template {template.id}", before=kept(template))
+    template = await read_own(context)
+    await remove_template(context.actor, template.id)
     return context.see("/app/templates", context.say("The template %(name)s was removed.", name=called(template)))
 
 
@@ -90,11 +85,6 @@ async def read_own(context: RequestContext) -> Template:
 def called(template: Template) -> str:
     """What people call it: its name, or that of its gift."""
     return template.name or template.gift_name
-
-
-def kept(template: Template) -> dict[str, object]:
-    """What the audit log keeps of a template: no message, which may name somebody."""
-    return {"name": template.name, "gift": template.gift_name, "value": template.value, "currency": template.currency}
 
 
 _NO_DAYS = text("Type a number of days from 1 to %(most)s, or leave it empty.")
@@ -134,9 +124,7 @@ async def create(context: RequestContext) -> Response:
     if typed.content is None or _looks(context):
         return await _show(context, typed.picked, typed.said)
     try:
-        async with context.writing() as connection:
-            template_id = await add_template(connection, context.person.customer_id, typed.content)
-            await context.record(connection, "template.created", f"template {template_id}", after=_kept(typed.content))
+        template_id = await create_template(context.actor, typed.content)
     except TooManyTemplates:
         context.form.error("name", context.say(_TOO_MANY))
         return await _show(context, typed.picked, typed.said)
@@ -161,11 +149,7 @@ async def change(context: RequestContext) -> Response:
     typed = await _typed(context, caller, snapshot, template)
     if typed.content is None or _looks(context):
         return await _show(context, typed.picked, typed.said, template=template)
-    async with context.writing() as connection:
-        await change_template(connection, context.person.customer_id, template.id, typed.content)
-        await context.record(
-            connection, "template.changed", f"template {template.id}", before=kept(template), after=_kept(typed.content)
-        )
+    await change_template(context.actor, template.id, typed.content)
     return context.see(f"/app/templates/{template.id}", context.say(_SAVED))
 
 
@@ -245,16 +229,6 @@ def _days(context: RequestContext) -> int | None:
     if not 1 <= days <= MAX_EXPIRY_DAYS:
         context.form.error("expiry_after_days", context.say(_NO_DAYS, most=MAX_EXPIRY_DAYS))
     return days
-
-
-def _kept(content: TemplateContent) -> dict[str, object]:
-    """What the audit log keeps, as `templates.kept`."""
-    return {
-        "name": content.name,
-        "gift": content.gift_name,
-        "value": float(canonical(content.value_minor, content.currency)),
-        "currency": content.currency,
-    }
 
 
 async def _said(context: RequestContext, template: Template) -> Chosen | None:

@@ -16,7 +16,8 @@ from largesse.drafts.model import DraftContent
 from largesse.orders.acts import read_receipt
 from largesse.orders.lookup import find_order
 from largesse.orders.order import SendResponse
-from largesse.templates.store import MAX_NAME, TemplateContent, TooManyTemplates, add_template
+from largesse.templates.service import MAX_NAME, TooManyTemplates, create_template
+from largesse.templates.store import TemplateContent
 from largesse.web.console.context import RequestContext
 from largesse.web.console.send.opening import person_as_caller
 
@@ -53,9 +54,7 @@ async def save_template(context: RequestContext) -> Response:
         return await _shown(context, caller, order, status=422)
     content = TemplateContent(name=name, gift_name=gift.name, **{member: order[member] for member in _KEPT})
     try:
-        async with context.writing() as connection:
-            made = await add_template(connection, caller.principal.customer_id, content)
-            await context.record(connection, "template.created", f"template {made}", after={"name": name})
+        await create_template(context.actor, content, of_order=True)
     except TooManyTemplates:
         form.error("name", context.say(_TOO_MANY))
         return await _shown(context, caller, order, status=422)

@@ -1,0 +1,65 @@
+"""Operations on a customer's own collections: create, change and remove them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from largesse.base.errors import InvalidRequest, NotFound
+from largesse.base.money import canonical
+from largesse.catalogue import store
+from largesse.catalogue.store import OwnCollection
+from largesse.customers.actor import Actor, Transaction
+from largesse.customers.roles import Right
+
+MOST_COLLECTIONS = 200
+MOST_PRODUCTS = 100  # of one collection
+MAX_NAME = 200
+
+
+class TooManyCollections(InvalidRequest):
+    """The customer has as many own collections as it may."""
+
+    def __init__(self) -> None:
+        super().__init__(f"A customer has at most {MOST_COLLECTIONS} collections of its own.")
+
+
+async def create_collection(actor: Actor, new: OwnCollection) -> int:
+    """Creates a collection and returns its id. Raises TooManyCollections."""
+    async with actor.transaction(Right.TEMPLATES) as transaction:
+        if await store.count_collections(transaction.connection, actor.customer_id) >= MOST_COLLECTIONS:
+            raise TooManyCollections
+        collection_id = await store.insert_collection(transaction.connection, actor.customer_id, new)
+        after = {
+            "name": new.name,
+            "value": canonical(new.value_minor, new.currency),
+            "currency": new.currency,
+            "country": new.country,
+            "products": len(new.product_ids),
+        }
+        await transaction.record("collection.created", f"collection {collection_id}", after=after)
+    return collection_id
+
+
+async def change_collection(actor: Actor, collection_id: int, name: str, product_ids: Sequence[int]) -> None:
+    """Renames a collection and replaces its products: recipients who have not chosen yet choose among them. Raises NotFound."""
+    async with actor.transaction(Right.TEMPLATES) as transaction:
+        before = await _lock(transaction, collection_id)
+        await store.update_collection(transaction.connection, actor.customer_id, collection_id, name, product_ids)
+        after = {"name": name, "products": len(product_ids)}
+        await transaction.record("collection.changed", f"collection {collection_id}", before=before, after=after)
+
+
+async def remove_collection(actor: Actor, collection_id: int) -> None:
+    """Removes a collection: it cannot be sent any more, and recipients who have it still choose. Raises NotFound."""
+    async with actor.transaction(Right.TEMPLATES) as transaction:
+        before = await _lock(transaction, collection_id)
+        await store.deactivate_collection(transaction.connection, actor.customer_id, collection_id)
+        await transaction.record("collection.removed", f"collection {collection_id}", before=before)
+
+
+async def _lock(transaction: Transaction, collection_id: int) -> dict[str, object]:
+    """Locks a collection, and returns what the audit log keeps of it. Raises NotFound."""
+    row = await store.lock_collection(transaction.connection, transaction.actor.customer_id, collection_id)
+    if row is None:
+        raise NotFound("There is no such collection.")
+    return dict(row)

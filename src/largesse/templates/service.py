@@ -1,0 +1,61 @@
+"""Operations on templates: create, change and remove them."""
+
+from __future__ import annotations
+
+from largesse.base.errors import InvalidRequest, NotFound
+from largesse.customers.actor import Actor, Transaction
+from largesse.customers.roles import Right
+from largesse.templates import store
+from largesse.templates.store import Template, TemplateContent
+
+MOST_TEMPLATES = 500
+MAX_NAME = 200
+MAX_EXPIRY_DAYS = 36_500
+
+
+class TooManyTemplates(InvalidRequest):
+    """The customer has as many templates as it may."""
+
+    def __init__(self) -> None:
+        super().__init__(f"A customer has at most {MOST_TEMPLATES} templates.")
+
+
+async def create_template(actor: Actor, content: TemplateContent, *, of_order: bool = False) -> int:
+    """Creates a template and returns its id. The audit entry of one made from an order has only its name. Raises TooManyTemplates."""
+    async with actor.transaction(Right.TEMPLATES) as transaction:
+        if await store.count_templates(transaction.connection, actor.customer_id) >= MOST_TEMPLATES:
+            raise TooManyTemplates
+        template_id = await store.insert_template(transaction.connection, actor.customer_id, content)
+        after = {"name": content.name} if of_order else _audited(content)
+        await transaction.record("template.created", f"template {template_id}", after=after)
+    return template_id
+
+
+async def change_template(actor: Actor, template_id: int, content: TemplateContent) -> None:
+    """Replaces what a template sends; what was sent with it stays. Raises NotFound."""
+    async with actor.transaction(Right.TEMPLATES) as transaction:
+        before = await _lock(transaction, template_id)
+        await store.update_template(transaction.connection, actor.customer_id, template_id, content)
+        await transaction.record(
+            "template.changed", f"template {template_id}", before=_audited(before), after=_audited(content)
+        )
+
+
+async def remove_template(actor: Actor, template_id: int) -> None:
+    """Removes a template: it cannot be sent any more, and what was sent with it stays. Raises NotFound."""
+    async with actor.transaction(Right.TEMPLATES) as transaction:
+        before = await _lock(transaction, template_id)
+        await store.mark_removed(transaction.connection, actor.customer_id, template_id)
+        await transaction.record("template.removed", f"template {template_id}", before=_audited(before))
+
+
+async def _lock(transaction: Transaction, template_id: int) -> Template:
+    template = await store.lock_template(transaction.connection, transaction.actor.customer_id, template_id)
+    if template is None:
+        raise NotFound("There is no such template.")
+    return template
+
+
+def _audited(content: TemplateContent) -> dict[str, object]:
+    """Returns what the audit log keeps of a template: no message, which may name somebody."""
+    return {"name": content.name, "gift": content.gift_name, "value": content.value, "currency": content.currency}
