@@ -1,4 +1,4 @@
-"""Bars and lines, drawn as SVG: what each shows is said in words too, and the numbers stand beside."""
+"""Bar and line charts as SVG. Each describes itself in words, and pages show the numbers beside it."""
 
 from __future__ import annotations
 
@@ -7,27 +7,27 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-# Room for labels of twice the size, which phones give them (console.css).
+# Leaves room for labels of twice the size, which phones use (console.css).
 _WIDTH, _HEIGHT, _LEFT = 720, 232, 8
 _FLOOR, _CEILING = 196, 32
 _LABELS = 8
-_NEAR_THE_END = 0.85  # of the width: from there on a label ends at its place, not to run out of the picture
+_NEAR_THE_END = 0.85  # of the width: labels beyond it are aligned to the right, so that they fit
 _LINE_WIDTH, _LINE_HEIGHT = 240, 40
 
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """One place on the axis: its label, and the height of each of its bars."""
+    """One place on the axis: its label, and the value of each of its bars."""
 
     label: str
     values: tuple[int, ...]
-    said: str  # all of it in words
+    said: str  # the values in words
 
 
 def bars(title: str, description: str, points: Sequence[Bar], scale: Callable[[int], str]) -> Markup:
-    """A bar chart, its bars of the same place beside each other, with what the highest is by `scale`.
+    """Returns a bar chart. Bars of a place stand side by side; `scale` writes the highest value.
 
-    Every so many labels are written, as there is room; every other one of them is `minor`, and left out where there is less.
+    Shows as many labels as fit. Every other one is `minor`, and hidden on narrow windows.
     """
     top = max((value for point in points for value in (0, *point.values)), default=0)
     highest = top or 1
@@ -60,7 +60,7 @@ def bars(title: str, description: str, points: Sequence[Bar], scale: Callable[[i
 
 
 def line(title: str, description: str, values: Sequence[int]) -> Markup:
-    """A small line of values that each hold until the next, with nothing written on it; zero is at its foot."""
+    """Returns a small line of values without labels. Each value holds until the next; zero is at the bottom."""
     highest = max(values, default=0) or 1
     step = _LINE_WIDTH / max(len(values) - 1, 1)
     heights = [_LINE_HEIGHT - 2 - max(value, 0) / highest * (_LINE_HEIGHT - 4) for value in values]

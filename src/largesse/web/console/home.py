@@ -1,4 +1,4 @@
-"""The first page: what needs attention, this month beside the last, and the newest orders."""
+"""The home page: what needs attention, this month compared with the last, and the newest orders."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ from largesse.web.console.reports import own_filter
 _NEWEST = 8
 _UNCLAIMED_DAYS = 30
 _UNUSED_DAYS = 90
-_DRAWN = 4  # accounts that have a line
-_SHOWN = ("orders", "spent_minor", "claimed", "refunded_minor")  # of a month's sums
+_DRAWN = 4  # accounts with a line chart
+_SHOWN = ("orders", "spent_minor", "claimed", "refunded_minor")  # sums of a month
 
 
 @dataclass(frozen=True, slots=True)
 class AttentionItem:
-    """Something to look after, and where."""
+    """Something that needs attention, and the page for it."""
 
     said: str
     path: str
 
 
 class _Read(NamedTuple):
-    """What was read for the page."""
+    """The data of the page."""
 
     accounts: list[SeenAccount]
     matters: list[AttentionItem]
@@ -53,15 +53,15 @@ class _Read(NamedTuple):
 
 
 async def show(context: RequestContext) -> Response:
-    """Where to begin."""
+    """Shows the home page."""
     person = context.person
     month = period_of("this-month", clock.now().date())
-    wanted = own_filter(context, since=month.since, until=month.until)
-    # The sums of all orders take about as long as all else.
+    orders = own_filter(context, since=month.since, until=month.until)
+    # The sums of all orders take about as long as all other reads.
     of_orders, read = await context.database.at_once(
         person.scope,
         lambda connection: _matters_of_orders(context, connection),
-        lambda connection: _read(context, connection, wanted, month),
+        lambda connection: _read(context, connection, orders, month),
     )
     return context.page(
         "home.html",
@@ -80,23 +80,23 @@ async def show(context: RequestContext) -> Response:
     )
 
 
-async def _read(context: RequestContext, connection: Connection, wanted: OrderFilter, month: Period) -> _Read:
-    """What the page shows beside what needs attention of all orders."""
+async def _read(context: RequestContext, connection: Connection, orders: OrderFilter, month: Period) -> _Read:
+    """Reads what the page shows, except for orders that need attention."""
     person = context.person
     accounts = await _accounts(context, connection)
     matters = await _matters(context, connection, accounts)
     matters += await _waiting(context, connection, accounts)
     drawn = [account.id for account in accounts[:_DRAWN]]
     history = await read_history(connection, person.customer_id, drawn)
-    now = await add_up(connection, wanted, only=_SHOWN)
-    last = replace(wanted, since=month.before_since, until=month.before_until)
+    now = await add_up(connection, orders, only=_SHOWN)
+    last = replace(orders, since=month.before_since, until=month.before_until)
     before = await add_up(connection, last, only=_SHOWN)
     page = await list_page(connection, own_filter(context), _NEWEST)
     return _Read(accounts, matters, history, now, before, page)
 
 
 def _line(context: RequestContext, account: SeenAccount, history: Sequence[int]) -> Markup:
-    """What an account held lately, as a line up to now, and in words."""
+    """Returns the recent balance of an account as a line, with its description."""
     values = [*history, account.balance_minor]
     least, most = (context.language.amount(minor, account.currency) for minor in (min(values), max(values)))
     said = context.say("In the last %(days)s days between %(least)s and %(most)s", days=DAYS, least=least, most=most)
@@ -104,7 +104,7 @@ def _line(context: RequestContext, account: SeenAccount, history: Sequence[int])
 
 
 async def _accounts(context: RequestContext, connection: Connection) -> list[SeenAccount]:
-    """The open accounts that the person may see."""
+    """Returns the open accounts that the person may see."""
     person = context.person
     if not person.may(Right.SEE_FUNDS):
         return []
@@ -113,15 +113,15 @@ async def _accounts(context: RequestContext, connection: Connection) -> list[See
 
 
 async def _matters_of_orders(context: RequestContext, connection: Connection) -> list[AttentionItem]:
-    """What needs attention among all orders."""
+    """Returns what needs attention among all orders."""
     matters = []
-    wanted = own_filter(context)
-    refused = await add_up(connection, replace(wanted, states=(OrderState.BOUNCED,)), only=("orders",))
+    orders = own_filter(context)
+    refused = await add_up(connection, replace(orders, states=(OrderState.BOUNCED,)), only=("orders",))
     if count := sum(one.sums.orders for one in refused):
         said = context.say("Orders with mail that was refused: %(count)s", count=count)
         matters.append(AttentionItem(said, "/app/orders?state=bounced"))
     until = clock.now().date() - timedelta(days=_UNCLAIMED_DAYS)
-    waiting = replace(wanted, states=(OrderState.WAITING,), until=until)
+    waiting = replace(orders, states=(OrderState.WAITING,), until=until)
     late = await add_up(connection, waiting, only=("orders",))
     if count := sum(one.sums.orders for one in late):
         said = context.say("Orders unclaimed for %(days)s days: %(count)s", days=_UNCLAIMED_DAYS, count=count)
@@ -132,7 +132,7 @@ async def _matters_of_orders(context: RequestContext, connection: Connection) ->
 async def _matters(
     context: RequestContext, connection: Connection, accounts: Sequence[SeenAccount]
 ) -> list[AttentionItem]:
-    """What else needs attention of whom this page is for."""
+    """Returns what needs attention in accounts, webhooks and API keys."""
     matters, person = [], context.person
     if count := sum(one.is_low for one in accounts):
         said = context.say("Accounts that hold little: %(count)s", count=count)
@@ -152,7 +152,7 @@ async def _matters(
 async def _waiting(
     context: RequestContext, connection: Connection, accounts: Sequence[SeenAccount]
 ) -> list[AttentionItem]:
-    """The top-ups of these accounts that wait for their transfer, of whom they may be asked about."""
+    """Returns the item for top-ups of these accounts that wait for their transfer."""
     person, seen = context.person, {account.id for account in accounts}
     if not seen or not person.may(Right.MOVE_FUNDS):
         return []

@@ -1,6 +1,6 @@
-"""The time zones that people choose from.
+"""Periods of reports, and the time zones that people choose from.
 
-The periods that figures are of: whole months up to today, of which the sums are kept, or days that somebody names.
+A period is whole months up to today, whose sums are stored, or days that the reader chooses.
 """
 
 from __future__ import annotations
@@ -18,20 +18,15 @@ _PLACES = frozenset(
 
 
 def zone_choices(chosen: str) -> list[tuple[str, str]]:
-    """Pairs of value and label: UTC, the zones of places, and the one that is chosen, whatever it is."""
-    names = sorted({*_of_places(), chosen} - {""})
+    """Returns pairs of value and label: UTC, the zones of places, and the chosen one."""
+    names = sorted({*(name for name in known_zones() if name.partition("/")[0] in _PLACES), chosen} - {""})
     return [("", "UTC"), *((name, name.replace("_", " ")) for name in names)]
 
 
 @cache
 def known_zones() -> frozenset[str]:
-    """All zones that the machine knows."""
+    """Returns all time zones that the machine knows."""
     return frozenset(available_timezones())
-
-
-@cache
-def _of_places() -> frozenset[str]:
-    return frozenset(name for name in known_zones() if name.partition("/")[0] in _PLACES)
 
 
 FREE = "days"
@@ -42,14 +37,14 @@ PERIODS = {
     "12-months": text("Twelve months"),
     FREE: text("From and to"),
 }
-MOST_DAYS = 5 * 366  # of a free one
-_DAYS_DRAWN = 62  # more are drawn by month
+MOST_DAYS = 5 * 366  # of a chosen period
+_DAYS_DRAWN = 62  # longer periods are drawn by month
 _MONTHS = {"this-month": 1, "last-month": 1, "3-months": 3, "12-months": 12}
 
 
 @dataclass(frozen=True, slots=True)
 class Period:
-    """Days from `since` to `until`, both included, and as many months or days before them to compare with."""
+    """Days from `since` to `until`, both included, and as many months or days before them for comparison."""
 
     name: str
     since: date
@@ -59,13 +54,13 @@ class Period:
 
     @property
     def grain(self) -> str:
-        """By what it is drawn: `day` or `month`."""
+        """The unit of its chart: `day` or `month`."""
         if self.name == FREE:
             return "day" if (self.until - self.since).days < _DAYS_DRAWN else "month"
         return "day" if _MONTHS[self.name] == 1 else "month"
 
     def steps(self) -> list[date]:
-        """The first day of each of these, from the first to the last; of a month that is under way, all its days."""
+        """Returns the first day of each unit; for the current month, all its days."""
         if self.grain == "month":
             first, last = self.since.replace(day=1), self.until.replace(day=1)
             count = (last.year - first.year) * 12 + last.month - first.month
@@ -75,7 +70,7 @@ class Period:
 
 
 def period_of(name: str, today: date) -> Period:
-    """The period of that name, this month where there is none such. What came before it is as long in months, whole."""
+    """Returns the period of that name, otherwise this month. It is compared with as many whole months before."""
     name = name if name in _MONTHS else "this-month"
     last = months_before(today.replace(day=1), 1 if name == "last-month" else 0)
     since = months_before(last, _MONTHS[name] - 1)
@@ -84,7 +79,7 @@ def period_of(name: str, today: date) -> Period:
 
 
 def free_period(since: date, until: date) -> Period:
-    """The days from one to another, which is no earlier, and as many days before them. Raises ValueError for more than MOST_DAYS, and for days before any there can be."""
+    """Returns the period of chosen days, compared with as many days before. Raises ValueError for none or more than MOST_DAYS, and below the calendar."""
     days = (until - since).days + 1
     if not 0 < days <= MOST_DAYS or since.toordinal() <= days:
         raise ValueError(f"1 to {MOST_DAYS} days, not {days}")
@@ -92,7 +87,7 @@ def free_period(since: date, until: date) -> Period:
 
 
 def months_before(first: date, months: int) -> date:
-    """The first of the month that was so many before that of `first`."""
+    """Returns the first day of the month that was so many months before `first`."""
     count = first.year * 12 + first.month - 1 - months
     return date(count // 12, count % 12 + 1, 1)
 

@@ -1,4 +1,4 @@
-"""Reports: what was spent and claimed, over time and by what orders have in common, and how soon gifts are claimed."""
+"""Reports: amounts spent and claimed, over time and by group of orders, and how soon gifts are claimed."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ AGES = {
     "later": text("Later"),
 }
 _NOTHING = Sums()
-_SHOWN = ("orders", "spent_minor", "claimed", "refunded_minor")  # of what a period is compared with, and of its parts
+_SHOWN = ("orders", "spent_minor", "claimed", "refunded_minor")  # sums of groups and of the period before
 _TOO_LONG = text("At most %(most)s days, the first no later than the last.")
 _FIGURES = ("orders", "codes", "spent", "codes claimed", "value claimed", "codes cancelled", "returned", "currency")
 
 
 def own_filter(context: RequestContext, **more: date) -> OrderFilter:
-    """All orders that the person may see, of a time."""
+    """Returns the filter of all orders that the person may see, in a period."""
     person = context.person
     own = person.user_id if person.reach(Right.SEE_ORDERS) is Reach.OWN else None
     return OrderFilter(
@@ -58,13 +58,13 @@ def own_filter(context: RequestContext, **more: date) -> OrderFilter:
 
 
 async def show(context: RequestContext) -> Response:
-    """The figures of a period, beside those of the one before."""
-    period, by = _asked(context)
-    wanted = own_filter(context, since=period.since, until=period.until)
+    """Shows the figures of a period and of the one before."""
+    period, by = _parameters(context)
+    orders = own_filter(context, since=period.since, until=period.until)
     (before, over_time), parts = await context.database.at_once(
         context.person.scope,
-        lambda connection: _totals(connection, wanted, period),
-        lambda connection: _parts(connection, context, wanted, by, only=_SHOWN),
+        lambda connection: _totals(connection, orders, period),
+        lambda connection: _parts(connection, context, orders, by, only=_SHOWN),
     )
     totals = together(over_time)
     file = context.here().replace("/app/reports", "/app/reports.csv", 1)
@@ -89,40 +89,40 @@ async def show(context: RequestContext) -> Response:
     )
 
 
-async def _totals(connection: Connection, wanted: OrderFilter, period: Period) -> tuple[list[Added], list[Added]]:
-    """The sums of the time before the period, and those of the period over its time."""
-    compared = replace(wanted, since=period.before_since, until=period.before_until)
+async def _totals(connection: Connection, orders: OrderFilter, period: Period) -> tuple[list[Added], list[Added]]:
+    """Returns the sums of the period before, and those of the period by day or month."""
+    compared = replace(orders, since=period.before_since, until=period.before_until)
     before = await add_up(connection, compared, only=_SHOWN)
-    return before, await add_up(connection, wanted, period.grain)
+    return before, await add_up(connection, orders, period.grain)
 
 
 async def download(context: RequestContext) -> Response:
-    """One of the tables of a period, as CSV: `of` says which."""
-    period, by = _asked(context)
-    wanted = own_filter(context, since=period.since, until=period.until)
+    """Returns one table of a period as CSV. The parameter `of` names it."""
+    period, by = _parameters(context)
+    orders = own_filter(context, since=period.since, until=period.until)
     name = "report.csv"
     columns: tuple[str, ...] = ("by", *_FIGURES)
     async with context.database.connection(context.person.scope) as connection:
         if context.query("of") == "time":
             name, columns = "over-time.csv", (period.grain, *_FIGURES)
-            over_time = await add_up(connection, wanted, period.grain)
+            over_time = await add_up(connection, orders, period.grain)
             rows = [_row(one.key.isoformat(), one) for one in over_time]
         elif context.query("of") == "claims":
             name, columns = "claims.csv", _OF_CLAIMS
-            rows = [row for one in await add_up(connection, wanted) for row in _claims(one)]
+            rows = [row for one in await add_up(connection, orders) for row in _claims(one)]
         else:
-            rows = [_row(name_, added) for name_, added in await _parts(connection, context, wanted, by)]
+            rows = [_row(name_, added) for name_, added in await _parts(connection, context, orders, by)]
     return await context.csv(name, columns, rows)
 
 
-def _asked(context: RequestContext) -> tuple[Period, str]:
-    """The period and by what it is told apart. What is wrong with days is noted in the form, and the period is this month."""
+def _parameters(context: RequestContext) -> tuple[Period, str]:
+    """Returns the period and the grouping. Notes errors of days in the form; the period is this month then."""
     by, today = context.query("by"), clock.now().date()
     return _period(context, today), by if by in BY else "gift"
 
 
 def _period(context: RequestContext, today: date) -> Period:
-    # Days that were typed count, even where the choice beside them was left; but not those of the page before, where another was made.
+    # Typed days count even if the choice beside them is another, but not if they only come from the page before.
     typed = bool(context.query("since") or context.query("until")) and context.query("was") != FREE
     if context.query("period") != FREE and not typed:
         return period_of(context.query("period"), today)
@@ -139,23 +139,23 @@ def _period(context: RequestContext, today: date) -> Period:
 
 
 async def _parts(
-    connection: Connection, context: RequestContext, wanted: OrderFilter, by: str, *, only: Sequence[str] = SUMS
+    connection: Connection, context: RequestContext, orders: OrderFilter, by: str, *, only: Sequence[str] = SUMS
 ) -> list[tuple[str, Added]]:
-    """The sums by what orders have in common, with its name; what most was spent on comes first."""
-    added = await add_up(connection, wanted, by, only=only)
-    choices = await read_choices(connection, wanted.customer_id, wanted.environment)
+    """Returns the sums of each group with its name, the largest spending first."""
+    added = await add_up(connection, orders, by, only=only)
+    choices = await read_choices(connection, orders.customer_id, orders.environment)
     names = _names(choices, by)
-    nobody = {
+    without = {
         "account": context.say("Invoice"),
         "user": context.say("API keys"),
         "service_account": context.say("People"),
     }
-    parts = [(names.get(str(one.key)) or (nobody[by] if one.key == 0 else str(one.key)), one) for one in added]
+    parts = [(names.get(str(one.key)) or (without[by] if one.key == 0 else str(one.key)), one) for one in added]
     return sorted(parts, key=lambda part: (part[1].currency, -part[1].sums.spent_minor, part[0]))
 
 
 def _names(choices: Choices, by: str) -> Mapping[str, str]:
-    """What people call what sums are told apart by."""
+    """Returns the names of the groups for people."""
     if by in {"user", "service_account"}:
         kind = "person-" if by == "user" else "key-"
         return {key.removeprefix(kind): name for key, name in choices.placed_by if key.startswith(kind)}
@@ -164,10 +164,10 @@ def _names(choices: Choices, by: str) -> Mapping[str, str]:
 
 
 def _chart(context: RequestContext, period: Period, currency: str, over_time: Sequence[Added]) -> Markup:
-    told = {one.key: one.sums for one in over_time if one.currency == currency}
+    sums_of = {one.key: one.sums for one in over_time if one.currency == currency}
     points = []
     for day in period.steps():
-        sums = told.get(day, _NOTHING)
+        sums = sums_of.get(day, _NOTHING)
         when = _day(context, period, day)
         spent = context.language.amount(sums.net_minor, currency)
         claimed = context.language.amount(sums.claimed_minor, currency)
@@ -182,7 +182,7 @@ def _chart(context: RequestContext, period: Period, currency: str, over_time: Se
 
 
 def _day(context: RequestContext, period: Period, day: date) -> str:
-    """A day or month for its readers."""
+    """Returns a day or month in the reader's language."""
     locale = context.language.locale
     if period.grain == "month":
         return str(format_skeleton("yMMM", day, locale=locale))
@@ -208,7 +208,7 @@ _OF_CLAIMS = ("claimed", "codes claimed", "of codes", "currency")
 
 
 def _claims(added: Added) -> list[Sequence[object]]:
-    """How many codes were claimed how soon, and how many are not."""
+    """Returns the rows of how many codes were claimed how soon, and how many are unclaimed."""
     sums = added.sums
     counts = {name: getattr(sums, name) for name in AGES}
     counts["unclaimed"] = max(0, sums.codes - sum(counts.values()))

@@ -1,12 +1,8 @@
-"""The OpenAPI document of events: what subscriptions are sent.
+"""The OpenAPI 3.1 documents: one of the operations that the application serves, one of the events that subscriptions receive.
 
-A document of its own: generators of clients take what a document holds for something that they can call.
-
-The OpenAPI 3.1 document, built from the operations that the application serves.
-
-Schemas come from the types that requests are decoded into and answers are encoded from, so the limits in the document
-are the ones that hold. It is written so that generators make usable clients of it (tests/generators): no alternatives of
-which they would make types, and no events, which have a document of their own.
+Schemas come from the types that requests are decoded into and answers are encoded from, so the limits in the document are the ones that
+apply. Client generators must be able to use it (tests/generators): so it has no alternatives, of which they would make types, and events
+have their own document, as generators take everything in a document for an operation to call.
 """
 
 from __future__ import annotations
@@ -39,12 +35,12 @@ from largesse.web.api.operation import Operation
 from largesse.web.kit.problems import problem_type
 
 _DESCRIPTION = """\
-What a subscription's address is sent. How to subscribe, and everything else that can be called, is in [the main document](/openapi.json).
+The requests that a subscription's address receives. How to subscribe, and all other operations, are in [the main document](/openapi.json).
 """
 
 
 def build_events_document() -> Json:
-    """The document, ready to be encoded."""
+    """Returns the document of events, ready to be encoded."""
     payloads = [event.payload for event in EVENTS.values()]
     schema_of, schemas = schema_components(payloads)
     return {
@@ -130,7 +126,7 @@ _TAGS = {
     "Service": "The service itself.",
 }
 
-# What an answer leads to: operations with their parameters, each a runtime expression on the request or the answer.
+# Operations that an answer links to, with their parameters: runtime expressions on the request or the answer.
 _OF_ORDER = {
     name: {"reference": "$response.body#/reference"}
     for name in ("getOrder", "cancelOrder", "listOrderDeliveries", "resendOrderMail")
@@ -146,9 +142,8 @@ _LINKS = {
     "testWebhook": {"redeliverWebhook": {"id": "$request.path.id", "deliveryId": "$response.body#/id"}},
 }
 
-# Which members of a send body exclude each other; types cannot say it (`largesse.orders.request` checks it). Not by `oneOf`:
-# generators make a type of each alternative, and lose the other members. That there are others is what Redocly's rules want
-# to be told.
+# Which members of a send body exclude each other; types cannot say it (`largesse.orders.request` checks it). Not with `oneOf`:
+# generators make a type of each alternative and lose the other members. Redocly's rules require a note that there are others.
 _OTHERS_TOO: Json = {"unevaluatedProperties": True}
 
 _DELIVERY: Json = {
@@ -163,13 +158,13 @@ _DELIVERY: Json = {
 
 
 def build_document(operations: Sequence[Operation]) -> Json:
-    """The document of `operations`, ready to be encoded."""
+    """Returns the document of `operations`, ready to be encoded."""
     shapes = [operation.shape for operation in operations if operation.shape is not None]
     bodies = [operation.body for operation in operations if operation.body is not None]
     schema_of, schemas = schema_components([*bodies, *shapes, FieldError])
     for body in bodies:
         if issubclass(body, SendRequest):
-            _tell_gift_first(schemas[body.__name__], body)
+            _order_members(schemas[body.__name__], body)
             schemas[body.__name__] |= _DELIVERY
     paths: Json = {}
     for operation in operations:
@@ -202,8 +197,8 @@ def build_document(operations: Sequence[Operation]) -> Json:
     }
 
 
-def _tell_gift_first(schema: Json, body: type[SendRequest]) -> None:
-    """Puts the members of `body` itself first, then those of each class it is made from."""
+def _order_members(schema: Json, body: type[SendRequest]) -> None:
+    """Puts the members of `body` first, then those of its base classes."""
     members = schema["properties"]
     encode_name = {field.name: field.encode_name for field in msgspec.structs.fields(body)}
     own = (name for kind in body.__mro__ for name in get_annotations(kind))
@@ -233,7 +228,7 @@ def _operation(operation: Operation, schema_of: dict[int, Json]) -> Json:
 
 
 def _scope(operation: Operation) -> str:
-    """What a key that is narrowed must be for."""
+    """Returns the sentence about the scope that a narrowed key needs."""
     return f"Takes a key that is for `{operation.scope}`." if operation.scope is not None else ""
 
 

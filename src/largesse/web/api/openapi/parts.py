@@ -1,11 +1,7 @@
-"""What our OpenAPI documents share: what they say of themselves, and schemas, which msgspec tells of a type.
+"""The shared parts of our OpenAPI documents: info, schemas, parameters, problems and headers.
 
-What JSON Schema calls a format, and types cannot say, is filled in here: an integer is an int32 and a number a double unless
-its type says otherwise.
-
-What a document says of parameters: those of the path, and the members of a query type.
-
-What a document says of errors: the problem body, the answers it comes with, and their headers.
+msgspec makes the schemas from types. The formats of JSON Schema, which types do not have, are added here: an integer is an int32 and a
+number a double unless the type says otherwise.
 """
 
 from __future__ import annotations
@@ -26,7 +22,7 @@ REF = "#/components/schemas/{name}"
 
 
 def info(title: str, description: str) -> Json:
-    """What a document says of itself."""
+    """Returns the info object of a document."""
     return {
         "title": title,
         "version": __version__,
@@ -38,14 +34,14 @@ def info(title: str, description: str) -> Json:
 
 
 def schema_components(types: Sequence[Any]) -> tuple[dict[int, Json], Json]:
-    """The schema of each type by the type's `id()`, and the named schemas those refer to."""
+    """Returns the schema of each type by the type's `id()`, and the named schemas they refer to."""
     refs, schemas = msgspec.json.schema_components(types, ref_template=REF)
     schema_of = {id(type_): publish(ref) for type_, ref in zip(types, refs, strict=True)}
     return schema_of, {_public_name(name): publish(schema) for name, schema in schemas.items()}
 
 
 def publish(schema: Any) -> Any:
-    """A schema as published: public names, formats filled in, `T or null` in the short form, no null defaults."""
+    """Returns a schema as published: public names, formats, `T or null` in the short form, no null defaults."""
     if isinstance(schema, list):
         return [publish(item) for item in schema]
     if not isinstance(schema, dict):
@@ -73,7 +69,7 @@ def publish(schema: Any) -> Any:
 
 
 def _shortened(schema: Json) -> Json:
-    """`anyOf: [T, null]` as T with a second type, its description and examples on the outside."""
+    """Returns `anyOf: [T, null]` as T with a second type, and its description and examples outside."""
     match schema.get("anyOf"):
         case [{"type": str(kind)} as inner, {"type": "null"}]:
             outer = {name: value for name, value in schema.items() if name != "anyOf"}
@@ -86,13 +82,13 @@ def _public_name(name: str) -> str:
 
 
 def path_parameters(operation: Operation) -> Iterator[Json]:
-    """The parameters in an operation's path, each required."""
+    """Yields the parameters in the path of an operation, each required."""
     for name, schema in operation.path_types.items():
         yield _parameter(name, "path", publish(schema), required=True)
 
 
 def query_parameters(query: type[msgspec.Struct]) -> Iterator[Json]:
-    """The members of a query type as parameters; a query cannot hold null, so only absence says nothing."""
+    """Yields the members of a query type as parameters. A query cannot hold null: absent parameters take its place."""
     if query is NoQuery:
         return
     schema = msgspec.json.schema(query)["$defs"][query.__name__]
@@ -115,7 +111,7 @@ def _parameter(name: str, place: str, schema: Json, *, required: bool) -> Json:
 
 _EXAMPLE_REQUEST_ID = "5b1f0c9a7e3d2846"
 
-# What a detail reads like; the text is for people and may change, `type` and `status` are for programs.
+# Example details. The text is for people and may change; `type` and `status` are for programs.
 _DETAILS = {
     "invalid-request": "`codeQuantity` must be at most 5000.",
     "unauthorized": "The API key is not valid here.",
@@ -209,7 +205,7 @@ _HEADERS_OF_STATUS = {401: "WWW-Authenticate", 429: "Retry-After", 503: "Retry-A
 
 
 def problem_responses(operations: Iterable[Operation]) -> Json:
-    """Every set of problems that share a status in some operation."""
+    """Returns an answer for every set of problems that share a status in some operation."""
     responses: Json = {}
     for operation in operations:
         for status, problems in by_status(operation.all_problems):
@@ -218,7 +214,7 @@ def problem_responses(operations: Iterable[Operation]) -> Json:
 
 
 def method_not_allowed() -> Json:
-    """What no operation answers, but any address does when it has not the method: no component, as nothing refers to it."""
+    """Returns the answer of any address to a method that it does not have. No operation refers to it, so it is no component."""
     problem = problem_type(MethodNotAllowed)
     response = _problem_response(problem.status, [problem])
     response["headers"]["Allow"] = {
@@ -247,7 +243,7 @@ def _problem_response(status: int, problems: list[ProblemType]) -> Json:
 
 
 def example_problem(problem: ProblemType) -> Json:
-    """What a problem body of this kind reads like."""
+    """Returns an example body of a problem."""
     return {
         "type": f"/problems/{problem.slug}",
         "title": problem.title,
@@ -258,18 +254,18 @@ def example_problem(problem: ProblemType) -> Json:
 
 
 def by_status(problems: Iterable[ProblemType]) -> Iterator[tuple[int, list[ProblemType]]]:
-    """The problems of each status together, as one answer tells of them."""
+    """Yields the problems of each status together, which share one answer."""
     for status, group in groupby(problems, key=lambda problem: problem.status):
         yield status, list(group)
 
 
 def response_name(problems: Sequence[ProblemType]) -> str:
-    """What the answer that tells of these problems is called among the components."""
+    """Returns the name of the component for the answer with these problems."""
     return "Or".join(problem.name for problem in problems)
 
 
 def headers_of(status: int) -> Json:
-    """The headers that every answer of that status has, as references."""
+    """Returns references to the headers that every answer of that status has."""
     names = ["X-Request-Id", "X-Ignored"]
     if status in _HEADERS_OF_STATUS:
         names.append(_HEADERS_OF_STATUS[status])
