@@ -18,8 +18,7 @@ from largesse.audit.model import ACTS
 from largesse.base.money import MAX_AMOUNT
 from largesse.base.settings import load_settings
 from largesse.cli import main
-from largesse.connections.limit import MAX_CONNECTIONS
-from largesse.connections.manager import IDLE_S
+from largesse.connections.manager import IDLE_S, MAX_CONNECTIONS
 from largesse.customers.authenticator import WRONG_KEYS_A_MINUTE
 from largesse.customers.members import MOST_PEOPLE
 from largesse.customers.passkeys import MOST_PASSKEYS

@@ -1,4 +1,4 @@
-"""The only wiring: settings to database to application."""
+"""Wires the application: from settings to database to services to pages."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ from largesse.worker import DATABASE_CONNECTIONS, Worker
 
 
 def create_app() -> Application:
-    """The application of a serving process; uvicorn calls it, once in each."""
+    """Returns the application of a serving process. uvicorn calls it once in each."""
     settings = load_settings()
     configure_logs(settings.log_format)
     _end_with_parent()
@@ -82,10 +82,10 @@ def build_app(
     max_orders: int = MAX_ORDERS,
     wrong_keys: WrongKeys | None = None,
 ) -> Application:
-    """The application for these settings. Its database is opened when it starts.
+    """Returns the application for these settings. It opens its database when it starts.
 
-    `mailbox` captures and shows mail of production too, as the demo does; `listens_on` is the host it is served on. Only benchmarks
-    set `max_orders`, which bounds the orders of one transaction, and only tests how many `wrong_keys` may come.
+    `mailbox` captures and shows mail of production too, as in the demo. `listens_on` is the host of the server. Only benchmarks set
+    `max_orders`, which bounds the orders of one transaction, and only tests set the limit of `wrong_keys`.
     """
 
     @asynccontextmanager
@@ -96,7 +96,7 @@ def build_app(
             services = await stack.enter_async_context(
                 open_services(settings, is_demo=mailbox, max_orders=max_orders, wrong_keys=wrong_keys)
             )
-            # What lives now lives to the end: collections need not walk it again and again.
+            # These objects live to the end: garbage collections need not visit them.
             gc.collect()
             gc.freeze()
             yield services
@@ -115,8 +115,8 @@ def build_app(
 
 
 def _end_with_parent() -> None:
-    """Ends this process, drained, when the one that started it was killed and can no longer tell it to end."""
-    # Not by os.getppid(): the parent may be gone before this line, and its successor would be watched instead.
+    """Drains and ends this process if its parent is killed."""
+    # os.getppid() would watch the wrong process if the parent ends before this line.
     parent = multiprocessing.parent_process()
     if parent is None:
         return
@@ -132,17 +132,17 @@ def _end_with_parent() -> None:
 async def open_services(
     settings: Settings, *, is_demo: bool = False, max_orders: int = MAX_ORDERS, wrong_keys: WrongKeys | None = None
 ) -> AsyncIterator[Services]:
-    """Everything operations and pages work with; on the way out, what is under way is finished first.
+    """Opens the services that operations and pages use. On exit, finishes the work under way first.
 
-    `is_demo`: in production too, what is not in stock gets a test voucher, and mail is captured where no mail server is set.
-    Raises StartError when the database cannot be reached or its schema is not the current one.
+    With `is_demo`, gifts that are not in stock get a test voucher in production too, and mail is captured if no mail server is set.
+    Raises OperatorError if the database cannot be reached or its schema is not current.
     """
     async with AsyncExitStack() as stack:
         database = await stack.enter_async_context(open_database(settings, role=Role.APP, limits=REQUESTS))
         await check_schema(database)
         vault = await open_vault(database, settings)
         chains = await chains_of(database, vault, settings)
-        stack.callback(asyncio.create_task(_go_on_beside(database, vault)).cancel)
+        stack.callback(asyncio.create_task(_run_in_background(database, vault)).cancel)
         catalogue = Catalogue(database, CatalogueInJson(settings.public_url))
         notifier = Notifier(database)
         stack.push_async_callback(notifier.close)
@@ -191,13 +191,13 @@ async def open_services(
         )
 
 
-async def _go_on_beside(database: Database, vault: Vault) -> None:
-    """Does what every process does until it is cancelled: it tells under which key it seals, and looks at the database's disk."""
+async def _run_in_background(database: Database, vault: Vault) -> None:
+    """Reports the key that this process encrypts with, and watches the database's disk, until it is cancelled."""
     await asyncio.gather(tell_sealing_for_ever(database, vault), database.disk.look_for_ever(database))
 
 
 async def _watched_ids(database: Database) -> IdWatch:
-    """The watch over how many ids are left for orders, which knows how many there are now."""
+    """Returns the watch over the ids that are left for orders, with the current number."""
     ids = IdWatch()
     ids.note(await read_ids_left(database))
     return ids
@@ -206,9 +206,9 @@ async def _watched_ids(database: Database) -> IdWatch:
 def _recipients(
     settings: Settings, database: Database, vault: Vault, *, makes_vouchers: bool
 ) -> tuple[Claiming, ClaimedGifts]:
-    """What recipients do, before a gift is claimed and after.
+    """Returns the services of recipients, before and after the claim.
 
-    Voucher numbers come from stock; in staging, and for what is not in stock where it `makes_vouchers`, they are made up.
+    Voucher numbers come from stock. Test vouchers are made in staging, and with `makes_vouchers` for gifts that are not in stock.
     """
     provider: Provider = InventoryProvider()
     if settings.environment == "staging":
@@ -225,20 +225,20 @@ def _recipients(
 
 @asynccontextmanager
 async def open_worker(settings: Settings, *, captures: bool = False) -> AsyncIterator[Worker]:
-    """A worker that delivers until the block ends, and then drains. `captures` is the worker's.
+    """Runs a worker until the block ends, and drains it then. `captures` is the worker's.
 
-    Raises StartError when the database cannot be reached or its schema is not the current one.
+    Raises OperatorError if the database cannot be reached or its schema is not current.
     """
     async with open_database(settings, role=Role.WORKER, max_connections=DATABASE_CONNECTIONS, limits=WORK) as database:
         await check_schema(database)
         vault = await open_vault(database, settings)
-        beside = asyncio.create_task(_go_on_beside(database, vault))
+        background = asyncio.create_task(_run_in_background(database, vault))
         try:
             more = await _retaining(settings, database, vault)
             async with Worker(database, settings, vault, captures=captures, more=more) as worker:
                 yield worker
         finally:
-            beside.cancel()
+            background.cancel()
 
 
 async def _retaining(settings: Settings, database: Database, vault: Vault) -> list[Loop]:

@@ -15,8 +15,7 @@ from uvicorn.supervisors import Multiprocess
 from largesse.base.errors import OperatorError
 from largesse.base.metrics_server import serve_metrics
 from largesse.base.settings import Settings
-from largesse.connections.limit import MAX_CONNECTIONS, connection_limit
-from largesse.connections.manager import ConnectionManager
+from largesse.connections.manager import MAX_CONNECTIONS, ConnectionManager, connection_limit
 from largesse.main import build_app
 from largesse.worker import OPEN_FILES
 

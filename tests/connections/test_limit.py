@@ -118,7 +118,7 @@ def test_a_limit_that_the_system_does_not_allow(installation, wanted: int, start
 
 PRINT_LIMIT = """
 import json, resource, sys
-from largesse.connections.limit import connection_limit
+from largesse.connections.manager import connection_limit
 print(json.dumps([connection_limit(int(sys.argv[1])), resource.getrlimit(resource.RLIMIT_NOFILE)[0]]))
 """
 

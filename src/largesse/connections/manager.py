@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import structlog
 
-from largesse.base.errors import Unavailable
+from largesse.base.errors import OperatorError, Unavailable
+from largesse.base.open_files import allow_files
 from largesse.connections import metrics
 from largesse.connections.protocol import Connection
 from largesse.web.kit.problems import SlowRequest
@@ -21,6 +22,9 @@ from largesse.web.kit.problems import SlowRequest
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+MAX_CONNECTIONS = 4_000
+# Files that a serving process opens besides connections: the database, the log, listening sockets, files it reads.
+_OTHER_FILES = 100
 HEAD_S = 10.0
 # Longer than proxies keep idle connections, so that the proxy closes them.
 IDLE_S = 75.0
@@ -210,3 +214,30 @@ def _waiting_since(waiting: Mapping[Connection, float], before_s: float) -> Iter
         if since_s > before_s:
             return
         yield connection
+
+
+def files_needed(requested: int | None, *, other_files: int = 0) -> int:
+    """Returns how many files a process needs to open, for the arguments of `connection_limit`."""
+    return (requested or MAX_CONNECTIONS) + _OTHER_FILES + other_files
+
+
+def connection_limit(requested: int | None, *, other_files: int = 0) -> int:
+    """Returns how many connections this process may hold at once. Raises its limit of open files if needed and allowed.
+
+    `requested` is the operator's setting; None means MAX_CONNECTIONS, or fewer if the system allows fewer. `other_files` is
+    what a worker in the same process opens. Raises OperatorError if the system does not allow the operator's setting.
+    """
+    reserve = _OTHER_FILES + other_files
+    allowed = allow_files(files_needed(requested, other_files=other_files))
+    # Callers get at least half of a small limit, whatever a worker needs.
+    most = max(allowed - reserve, allowed // 2)
+    if requested is None:
+        if most < MAX_CONNECTIONS:
+            _log.warning("connections_limited_by_open_files", limit=most, open_files=allowed)
+        return min(MAX_CONNECTIONS, most)
+    if requested > most:
+        raise OperatorError(
+            f"LARGESSE_MAX_CONNECTIONS is {requested}, but this process may open {allowed} files, which is enough for "
+            f"{most} connections: raise the limit of open files (LimitNOFILE=, ulimit -Hn) or lower the setting"
+        )
+    return requested

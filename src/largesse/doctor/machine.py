@@ -13,7 +13,7 @@ from aiosmtplib.errors import SMTPAuthenticationError, SMTPException, SMTPTimeou
 
 from largesse.base.errors import OperatorError
 from largesse.base.settings import Settings
-from largesse.connections.limit import files_needed
+from largesse.connections.manager import files_needed
 from largesse.db.pool import Connection
 from largesse.doctor.checks import CheckResult, error, ok, warning
 from largesse.encryption.master_keys import KeyRecord, is_sealed, list_master_keys, prove_master_key

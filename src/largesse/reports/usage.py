@@ -89,3 +89,20 @@ async def template_uses(
         MOST_COUNTED + 1,
     )
     return {row["id"]: TemplateUses(row["orders"], row["last_at"]) for row in rows}
+
+
+async def count_setup_problems(
+    connection: Connection, customer_id: int, environment: str, *, unused_days: int
+) -> tuple[int, int]:
+    """Returns how many webhook subscriptions fail, and how many API keys were not used for so many days."""
+    row = await connection.fetchrow(_COUNT_SETUP_PROBLEMS, customer_id, environment, unused_days)
+    assert row is not None, "it counts"
+    return row["failing"], row["unused"]
+
+
+_COUNT_SETUP_PROBLEMS = """
+    SELECT (SELECT count(*) FROM webhook_subscriptions AS s JOIN subscription_queues AS q ON q.subscription_id = s.id
+            WHERE s.customer_id = $1 AND s.environment = $2 AND q.failing) AS failing,
+           (SELECT count(*) FROM api_keys WHERE customer_id = $1 AND environment = $2 AND deleted_at IS NULL
+            AND coalesce(last_seen_at, created_at) < clock_now() - $3 * interval '1 day') AS unused
+"""

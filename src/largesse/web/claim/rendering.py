@@ -15,9 +15,9 @@ from largesse.base.i18n.languages import LANGUAGES, Language, chosen_language
 from largesse.catalogue.pictures import picture_path
 from largesse.orders.options import known_wrapping
 from largesse.web.kit.assets import Assets
+from largesse.web.kit.pages import page_templates, qr_code
 from largesse.web.kit.query import Line, query_of
 from largesse.web.kit.security import OF_FORMS
-from largesse.web.kit.templates import page_templates, qr_code
 
 LANGUAGE_COOKIE = "language"
 _SWITCH = "lang"  # the query parameter by which a page's switch chooses

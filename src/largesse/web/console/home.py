@@ -19,6 +19,7 @@ from largesse.ledger.top_ups_store import list_top_ups
 from largesse.reports.filters import Added, OrderFilter, add_up
 from largesse.reports.listing import OrderPage, list_page
 from largesse.reports.sums import OrderState
+from largesse.reports.usage import count_setup_problems
 from largesse.web.console.charts import line
 from largesse.web.console.context import RequestContext
 from largesse.web.console.funding import sees_own_of
@@ -138,13 +139,14 @@ async def _matters(
         said = context.say("Accounts that hold little: %(count)s", count=count)
         matters.append(AttentionItem(said, "/app/funding"))
     if person.may(Right.SETTINGS):
-        row = await connection.fetchrow(_OF_SETTINGS, person.customer_id, person.environment, _UNUSED_DAYS)
-        assert row is not None, "it counts"
-        if row["failing"]:
-            said = context.say("Webhooks that fail: %(count)s", count=row["failing"])
+        failing, unused = await count_setup_problems(
+            connection, person.customer_id, person.environment, unused_days=_UNUSED_DAYS
+        )
+        if failing:
+            said = context.say("Webhooks that fail: %(count)s", count=failing)
             matters.append(AttentionItem(said, "/app/webhooks"))
-        if row["unused"]:
-            said = context.say("API keys unused for %(days)s days: %(count)s", days=_UNUSED_DAYS, count=row["unused"])
+        if unused:
+            said = context.say("API keys unused for %(days)s days: %(count)s", days=_UNUSED_DAYS, count=unused)
             matters.append(AttentionItem(said, "/app/keys"))
     return matters
 
@@ -160,11 +162,3 @@ async def _waiting(
     count = sum(top_up.account_id in seen for top_up in waiting)
     said = context.say("Top-ups that wait for their transfer: %(count)s", count=count)
     return [AttentionItem(said, "/app/funding/top-ups")] if count else []
-
-
-_OF_SETTINGS = """
-    SELECT (SELECT count(*) FROM webhook_subscriptions AS s JOIN subscription_queues AS q ON q.subscription_id = s.id
-            WHERE s.customer_id = $1 AND s.environment = $2 AND q.failing) AS failing,
-           (SELECT count(*) FROM api_keys WHERE customer_id = $1 AND environment = $2 AND deleted_at IS NULL
-            AND coalesce(last_seen_at, created_at) < clock_now() - $3 * interval '1 day') AS unused
-"""

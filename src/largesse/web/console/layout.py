@@ -24,10 +24,9 @@ from largesse.customers.sessions import Person, Session
 from largesse.encryption.vault import Vault
 from largesse.web.console.page_routes import Group, PageRoute
 from largesse.web.kit.assets import Assets
-from largesse.web.kit.pages import page, public_path
+from largesse.web.kit.pages import page, page_templates, public_path, qr_code
 from largesse.web.kit.security import OF_FORMS
 from largesse.web.kit.sessions import one_time_token
-from largesse.web.kit.templates import page_templates, qr_code
 
 if TYPE_CHECKING:
     from largesse.web.console.context import RequestContext

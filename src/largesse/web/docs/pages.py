@@ -24,11 +24,10 @@ from largesse.web.api.openapi.parts import example_problem
 from largesse.web.api.routes import OPERATIONS
 from largesse.web.docs.reference import prose, read_sections, read_tables
 from largesse.web.kit.assets import Assets
-from largesse.web.kit.pages import page
+from largesse.web.kit.pages import page, page_templates
 from largesse.web.kit.problems import PROBLEMS, ProblemType
 from largesse.web.kit.replies import encode_json
 from largesse.web.kit.security import content_policy, page_headers
-from largesse.web.kit.templates import page_templates
 
 _FOLDER = Path(__file__).parent
 _HEADERS = page_headers(content_policy(style_src="'self'", img_src="'self'"), max_age_s=300)

@@ -1,14 +1,21 @@
-"""Pages for people: how a page is answered, and how an error becomes a page."""
+"""Pages for people: their templates, how a page is answered, and how an error becomes a page."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
+import jinja2
+import segno
+from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from largesse.base.errors import Problem
+from largesse.base.i18n.languages import DEFAULT
+from largesse.base.i18n.templates import CATALOGUES, template_environment
 from largesse.base.timeouts import Timeouts
 from largesse.web.kit.problems import problem_of
 from largesse.web.kit.query import require_fit_path
@@ -60,3 +67,23 @@ def guarded(
             return show(request, problem)
 
     return answer
+
+
+def qr_code(text: str) -> Markup:
+    """Returns the QR code of a text as an inline SVG without styles."""
+    code = segno.make(text, error="m", micro=False)
+    return Markup(  # noqa: S704 - segno writes path data, none of the text
+        code.svg_inline(border=2, dark="#000", light="#fff", omitsize=True, svgclass="qr", lineclass=None)
+    )
+
+
+def page_templates(
+    folder: Path, language: str = DEFAULT.tag, catalogues: Path = CATALOGUES, **filters: Callable[..., Any]
+) -> jinja2.Environment:
+    """Returns the templates of a folder in a language, translated by `catalogues`, with further filters.
+
+    Values are escaped, an unknown name in a template is an error, and templates are cached.
+    """
+    environment = template_environment(folder, language, catalogues)
+    environment.filters.update(filters)
+    return environment

@@ -18,11 +18,10 @@ from largesse.db.scope import LOOKUP
 from largesse.mail.mailbox import OpenedMail, list_captured, open_captured
 from largesse.web.kit.assets import Assets
 from largesse.web.kit.headers import require_own_host
-from largesse.web.kit.pages import Endpoint, page, public_path
+from largesse.web.kit.pages import Endpoint, page, page_templates, public_path
 from largesse.web.kit.query import INT64, Whole, query_of, require_fit_path
 from largesse.web.kit.security import UNLISTED, content_policy, page_headers, with_named_styles
 from largesse.web.kit.services import Services
-from largesse.web.kit.templates import page_templates
 
 PAGE_MESSAGES = 50
 
