@@ -35,7 +35,7 @@ class Keys:
     def __init__(self, page: Any) -> None:
         self.page = page
         self._choosers: list[Any] = []
-        # Asked for from the beginning: a chooser that opens before the browser hands it over is none of ours.
+        # Requested from the beginning: a chooser that opens before the browser hands it over is none of ours.
         page.on("filechooser", self._opened)
 
     def _opened(self, chooser: Any) -> None:

@@ -101,7 +101,7 @@ def test_a_passkey_is_made_and_asked_for(visit: Visits, demo: Any, browser: Any,
     keys.press("^Add a passkey")
     keys.type("^What to call it", "My phone")
     one.check("passkey")
-    keys.press("^Make the passkey")
+    keys.press("^Create the passkey")
     page.get_by_role("heading", name="Your recovery codes").wait_for()
     one.open(f"{app}/app/security")
     one.check("security-with-passkey")

@@ -47,7 +47,7 @@ def made_and_used_a_key(page: Any, url: str) -> None:
     """A key, tried with the command beside it."""
     page.goto(f"{url}/app/keys")
     page.get_by_label("Name", exact=True).fill("Payroll")
-    page.get_by_role("main").get_by_role("button", name="Make a key").click()
+    page.get_by_role("main").get_by_role("button", name="Create a key").click()
     command = page.locator("code.secret").nth(1).inner_text()
     answer = subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=60, check=True)
     assert json.loads(answer.stdout), answer.stderr
@@ -57,7 +57,7 @@ def saved_a_template(page: Any, url: str) -> None:
     """A gift to be sent again and again, made from the catalogue."""
     page.goto(f"{url}/app/catalogue")
     page.get_by_role("main").get_by_role("link", name=re.compile("Coffee")).first.click()
-    page.get_by_role("link", name="Make a template of it").click()
+    page.get_by_role("link", name="Make a template from it").click()
     page.get_by_label("Name of the template").fill("Well done")
     page.get_by_role("button", name="Save").click()
     page.goto(f"{url}/app/templates")
@@ -101,7 +101,7 @@ def topped_up(page: Any, demo: Any) -> None:
     """Money: asked for here, confirmed at the shell by whoever runs it."""
     page.goto(f"{demo.url}/app/funding/top-ups/new")
     page.get_by_label("Amount", exact=True).fill("2500")
-    page.get_by_role("button", name="Ask for it").click()
+    page.get_by_role("button", name="Request the top-up").click()
     page.get_by_role("main").get_by_text("Waits for the transfer").wait_for()
     confirm = [str(Path(sys.executable).with_name("largesse")), "top-ups", "confirm", page.url.rpartition("/")[2]]
     done = subprocess.run(confirm, env=demo.environment, capture_output=True, text=True, timeout=60, check=False)

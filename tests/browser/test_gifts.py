@@ -31,7 +31,7 @@ def test_a_collection_and_a_template_of_it_are_made_without_script_by_keyboard(
     assert choice.get_by_role("radio").count() == 2
     assert choice.locator(".choice img").count() == 2
 
-    page.get_by_role("link", name="Make a template of it").press("Enter")
+    page.get_by_role("link", name="Make a template from it").press("Enter")
     page.get_by_label("Name of the template").fill("Browser preset")
     page.get_by_label("Message").fill("Pick one!")
     page.get_by_role("button", name="Save", exact=True).press("Enter")

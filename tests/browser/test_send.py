@@ -44,7 +44,7 @@ def test_each_page_is_fit_to_be_seen(demo: Any, cookies: Any, visit: Visits, tmp
     draft(demo, one, "email,name\na@example.com,A\nA@example.com,A\nnobody,N\n", tmp_path, check=True)
     one.check("4-mend")
     address = page.url.removesuffix("/recipients")
-    page.get_by_role("button", name="Leave out the rows that are wrong").click()
+    page.get_by_role("button", name="Leave out the rows with errors").click()
     page.wait_for_url("**/recipients")
     for step in ("message", "delivery", "review"):
         one.open(f"{address}/{step}")

@@ -1,4 +1,4 @@
-"""Codes of an app as RFC 6238 has them, each taken once, and recovery codes."""
+"""Authenticator app as RFC 6238 has them, each taken once, and recovery codes."""
 
 from __future__ import annotations
 

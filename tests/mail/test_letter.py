@@ -312,7 +312,7 @@ What to do next
 2. Type in its PIN.
 3. Your voucher appears: show it in a shop, or use its number online.
 
-Keep this mail to yourself: whoever has the code and the PIN has the gift.
+Keep this mail to yourself: anybody with the code and the PIN can use the gift.
 """
     )
 

@@ -210,7 +210,7 @@ async def add_passkey(connection: Connection, person_id: int, name: str, made: S
         made.sign_count,
     )
     if added is None:
-        raise Unfit("This passkey is kept already.")
+        raise Unfit("This passkey is registered already.")
     return await begin_recovery(connection, person_id)
 
 

@@ -107,7 +107,7 @@ class Session(asyncpg.Connection):
         `credentials_key` is what `open_credentials` shows.
         """
         if not isinstance(scope, Scope):
-            raise TypeError("a transaction says for whom it acts, by a Scope, before what it does")
+            raise TypeError("a transaction needs a Scope before its first statement")
         self.scope, self.is_distributed, self.credentials_key = scope, is_distributed, credentials_key
 
     def take_back(self) -> None:
@@ -134,7 +134,7 @@ class Session(asyncpg.Connection):
         if self.scope == scope:
             return
         if self.scope is None or not (self.scope.actor is Actor.LOOKUP or self.scope.includes(scope)):
-            raise RuntimeError("only what looks somebody up goes on for whom it finds")
+            raise RuntimeError("only a look-up may continue with the scope of what it found")
         self.scope = scope
         if self.is_in_transaction():
             await self.execute(scope.said)

@@ -23,7 +23,7 @@ REFUSALS = {
     "columns": "Row {row} has more than {limit} columns.",
     "cell": "A cell of row {row} has more than {limit} characters.",
     "characters": "The cells have more than {limit} characters in all.",
-    "empty": "There is nothing in it.",
+    "empty": "It is empty.",
     "headings": "It has headings, and no rows below them.",
     "encoding": "It is text in an encoding that is neither UTF-8 nor Windows-1252.",
     "quotes": "A quotation mark of row {row} is not closed, or stands inside a cell.",

@@ -84,7 +84,7 @@ async def open_captured(connection: Connection, vault: Vault, environment: str, 
         "SELECT message_id, sealed, captured_at FROM captured_message($1, $2)", environment, captured_id
     )
     if row is None:
-        raise NotFound("There is no such message here; captured mail is kept for 30 days.")
+        raise NotFound("There is no such message here; captured mail is deleted after 30 days.")
     try:
         raw = vault.captured.open(row["sealed"], sealing_context(row["message_id"]))
     except DecryptionFailed:

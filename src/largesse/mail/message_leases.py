@@ -105,7 +105,7 @@ class MessageLeases:
             self._recorder.hasten()
             await asyncio.wait({last}, timeout=self._leases.certain_s(message.lease))
             if not last.done():
-                raise NotNowError("what became of the last message cannot be written down")
+                raise NotNowError("the outcome of the last message cannot be written")
 
     def write_down(self, sent: Sent) -> asyncio.Future[bool]:
         """Has an outcome written, now or when the database is back; the future tells when it is."""

@@ -138,7 +138,7 @@ def test_a_form_without_its_key_changes_nothing(service: Any, recipient: Any, co
 
 def test_a_collection_with_nothing_left_says_so(recipient: Any, codes: Codes) -> None:
     page = recipient.get(recipient.gift(codes("collection", "empty", value=25)[0]))
-    assert "none of the gifts in this collection can be had just now" in page.text
+    assert "none of the gifts in this collection is available just now" in page.text
 
 
 def test_out_of_stock_keeps_the_claim_and_the_next_import_serves_the_oldest_first(
@@ -148,7 +148,7 @@ def test_out_of_stock_keeps_the_claim_and_the_next_import_serves_the_oldest_firs
     for code in codes("gift", "tea", 3):
         one = type(recipient)(service)
         path = one.gift(code)
-        assert "Yours is kept for you" in one.get(path).text
+        assert "Yours is reserved" in one.get(path).text
         assert state(service, path, one) == "chosen"
         waiting.append((one, path))
 
@@ -162,7 +162,7 @@ def test_out_of_stock_keeps_the_claim_and_the_next_import_serves_the_oldest_firs
     texts = [one.get(path).text for one, path in waiting]
     assert "T1" in texts[0]
     assert "T2" in texts[1]
-    assert "Yours is kept for you" in texts[2]
+    assert "Yours is reserved" in texts[2]
     assert stock("tea", ["T2", "T3", "T4"]).__repr__() == "Imported(added=2, duplicates=1, served=1)"
     assert "T3" in waiting[2][0].get(waiting[2][1]).text
     [level] = [level for level in on_pool(levels) if level.product == "tea"]
@@ -312,7 +312,7 @@ def test_who_waits_for_stock_or_a_parcel_does_not_expire(
     move_clock(timedelta(days=3))
     again = recipient.claim(code)
     path = re.findall(r'href="(/claim/gift/\w+)"', again.text)[0]
-    assert "Yours is kept for you" in recipient.get(path).text
+    assert "Yours is reserved" in recipient.get(path).text
 
     async def serve(database: Database, vault: Vault) -> int:
         return await allocate_all_waiting(database, vault)

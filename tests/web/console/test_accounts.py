@@ -102,7 +102,7 @@ def test_money_is_moved_once_after_both_balances_were_shown(sign_in: People, ser
     [
         ("Acme float", "Acme float", "1", "Choose another account"),
         ("Acme float", "Euros", "1", "This account is in EUR"),
-        ("Acme float", "People team", "99999", "Acme float holds £"),
+        ("Acme float", "People team", "99999", "Balance of Acme float: £"),
         ("Acme float", "People team", "", "Type an amount"),
         ("Acme float", "People team", "-1", "Type an amount"),
         ("Acme float", "People team", "sNaN", "“sNaN” is not an amount"),
@@ -150,7 +150,7 @@ def test_an_account_is_made_named_closed_and_opened(sign_in: People, service: Se
     browser.get("/app/funding/accounts/new")
     assert browser.post("/app/funding/accounts", name="<b>Xmas</b>", currency="GBP").status_code == 303
     assert "<b>Xmas" not in browser.get("/app/funding").text
-    assert "<b>Xmas</b> was made." in browser.text
+    assert "<b>Xmas</b> was created." in browser.text
     page = f"/app/funding/{account(service, '<b>Xmas</b>')}"
     browser.get(f"{page}/account")
     assert browser.post(f"{page}/name", name="Acme float").status_code == 422
@@ -207,8 +207,8 @@ def test_who_is_told_of_a_low_balance_is_said_and_shown(sign_in: People, service
     member = service.sql("SELECT id FROM users WHERE email = 'member@acme.example'")[0]["id"]
     for fields, said in (
         ({"below": "x", "who": str(finn)}, "Type an amount"),
-        ({"below": "10"}, "Choose who is told"),
-        ({"below": "10", "who": str(member)}, "Choose who is told"),
+        ({"below": "10"}, "Choose who gets the mail"),
+        ({"below": "10", "who": str(member)}, "Choose who gets the mail"),
     ):
         browser.get(f"{page}/account")
         answer = browser.post(f"{page}/watch", **fields)
@@ -218,7 +218,7 @@ def test_who_is_told_of_a_low_balance_is_said_and_shown(sign_in: People, service
     browser.get("/app/funding")
     assert "Below €10.00" in browser.text
     browser.get("/app")
-    assert "Accounts that hold little: 1" in browser.text
+    assert "Accounts with a low balance: 1" in browser.text
     browser.get(f"{page}/account")
     assert 'value="10.00"' in browser.page.text
     assert browser.post(f"{page}/watch", off="yes").status_code == 303
@@ -257,13 +257,13 @@ async def pay(database_url: str) -> None:
 def test_an_invoiced_customer_sees_what_it_owes_by_month(sign_in: People, service: Service) -> None:
     browser = sign_in("ines@initech.example")
     browser.get("/app/funding/owed")
-    assert "What your company owes for its orders will stand here." in browser.text
+    assert "The amount due for your orders appears here." in browser.text
     for _ in range(3):
         sent = service.send("gift", "coffee", key="initech", account=None, value=5)
         assert sent.status_code == 200, sent.text
     asyncio.run(pay(service.database_url))
     browser.get("/app/funding")
-    assert "Owed in GBP £11.00" in browser.text
+    assert "Due in GBP £11.00" in browser.text
     browser.get("/app/funding/owed")
     assert "£0.00 £15.00 £4.00 £11.00" in browser.text
     assert "bank-7 £4.00" in browser.text

@@ -306,7 +306,7 @@ def test_too_many_that_wait_are_refused_and_said(sign_in: People, service: Servi
 
 def told_of_waiting(browser: Browser) -> int:
     browser.get("/app")
-    return int((re.findall(r"Top-ups that wait for their transfer: (\d+)", browser.text) or ["0"])[0])
+    return int((re.findall(r"Top-ups waiting for a transfer: (\d+)", browser.text) or ["0"])[0])
 
 
 def test_home_tells_of_top_ups_that_wait(service: Service, sign_in: People) -> None:

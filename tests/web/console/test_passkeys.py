@@ -127,7 +127,7 @@ def test_what_a_passkey_never_said_is_refused(service: Service, wrong: dict) -> 
     answer = replace(CEMS, count=1_000, **wrong).sign(options)
     refused = browser.post("/app/second-step", passkey=answer, next="")
     assert refused.status_code == 422
-    assert "That is not right" in refused.text
+    assert "That is not correct" in refused.text
     # Nor is one made so.
     gus = with_password(service, "gus@acme.example")
     options = asked(gus.get("/app/security/passkeys/new").text)
@@ -196,7 +196,7 @@ def test_app_and_passkeys_stand_beside_each_other_and_the_last_takes_the_codes_a
     assert added(fay, passkey) == [], "codes that were shown hold on"
     browser = enter(service, "fay@acme.example")
     page = browser.get("/app/second-step")
-    assert "Code of your app" in page.text
+    assert "Code from your authenticator app" in page.text
     assert "data-options" in page.text
     assert browser.post("/app/second-step", code=code_of(service, secret, 30), next="").status_code == 303
     fay.get("/app/security")
@@ -205,7 +205,7 @@ def test_app_and_passkeys_stand_beside_each_other_and_the_last_takes_the_codes_a
     assert "10 recovery codes are left" in fay.text
     page = enter(service, "fay@acme.example").get("/app/second-step").text
     assert "Recovery code" in page
-    assert "Code of your app" not in page
+    assert "Code from your authenticator app" not in page
     [path] = re.findall(r"/app/security/passkeys/\d+/remove", fay.get("/app/security").text)
     ida = with_password(service, "ida@acme.example")
     ida.get("/app/security")

@@ -1,4 +1,4 @@
-"""Is it still you? A form that was posted when this was shown too long ago waits for the answer, and nothing of it is lost."""
+"""Confirm it's you A form that was posted when this was shown too long ago waits for the answer, and nothing of it is lost."""
 
 from __future__ import annotations
 
@@ -60,14 +60,14 @@ def keys_called(service: Service, name: str) -> int:
 def test_a_form_waits_for_the_answer_and_is_carried_out_then_once(service: Service, ada: Browser) -> None:
     typed = key_form(service, ada)
     send(ada, "/app/keys", dict(typed))
-    assert "Is it still you?" in ada.text
+    assert "Confirm it's you" in ada.text
     assert keys_called(service, NAME) == 0
     waiting = carried(ada)
     assert waiting == typed | {"networks": ""}
     send(ada, "/app/keys", {**waiting, "proof": "wrong"})
     assert ada.page is not None
     assert ada.page.status_code == 422
-    assert "That is not right" in ada.text
+    assert "That is not correct" in ada.text
     assert carried(ada) == waiting, "kept beside what was wrong"
     assert keys_called(service, NAME) == 0
     for _ in range(2):
@@ -159,9 +159,9 @@ def test_who_has_no_password_yet_chooses_one_and_the_form_is_carried_out(service
     service.sql("UPDATE sessions SET proved_at = now() - interval '1 day'")
     gil.get("/app/security")
     gil.page = gil.post("/app/security/required", required="")
-    assert "Is it still you?" in gil.text
+    assert "Confirm it's you" in gil.text
     send(gil, "/app/security/required", {**carried(gil), "proof": "four other words here"})
-    assert "That is not right" in gil.text
+    assert "That is not correct" in gil.text
     assert password_of(service, "gil@globex.example") == chosen, "who has one is asked for it"
 
 

@@ -140,7 +140,7 @@ def test_what_was_sent_is_kept_as_a_template_and_sent_again(service: Service, si
     kept = cem.post(f"{path}/template", name="Spring <i>thanks</i>")
     assert (kept.status_code, kept.headers["location"]) == (303, f"{path}/sent")
     assert "Spring <i>thanks</i>" not in cem.get(f"{path}/sent").text
-    assert "It is kept as the template Spring <i>thanks</i>." in cem.text
+    assert "Saved as the template Spring <i>thanks</i>." in cem.text
     [row] = service.sql("SELECT * FROM templates WHERE name LIKE 'Spring%'")
     assert (row["product_id"], row["value_minor"], row["currency"]) == (service.ids["products"]["coffee"], 1000, "GBP")
     assert (row["wrapping_key"], row["from_name"], row["message"]) == ("confetti", "Acme <b>", "Thanks!\nAll of us")

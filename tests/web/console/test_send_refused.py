@@ -20,7 +20,7 @@ __all__ = ["WORLD"]
     ("data", "said"),
     [
         (b"", "The file is empty: it has 0 bytes."),
-        (b" \n", "There is nothing in it."),
+        (b" \n", "It is empty."),
         (b"email,name\n", "It has headings, and no rows below them."),
         (b"a\x00b", "This is neither a CSV file nor an Excel workbook (XLSX)."),
         (b"PK\x03\x04x", "This is neither a CSV file nor an Excel workbook (XLSX)."),
@@ -107,7 +107,7 @@ def test_an_account_that_ran_dry_and_a_price_that_changed_are_told(
     dry = browser.post(f"{second}/place", quote=quotes[1])
     assert dry.status_code == 409
     assert "Nothing was charged." in browser_text(dry.text)
-    assert "The account does not hold enough for this." in browser_text(dry.text)
+    assert "balance is too low." in browser_text(dry.text)
 
     parcel = ready(browser, service, gift="hamper", value="")
     browser.get(f"{parcel}/review")
@@ -187,7 +187,7 @@ def test_what_lacks_is_told_on_the_review(service: Service, sign_in: Callable[[s
     browser = sign_in("ada@acme.example")
     path = begin(browser, service)
     browser.get(f"{path}/review")
-    assert "Say who it is for, and mend the rows that are wrong." in browser.text
+    assert "Add recipients, and fix the rows with errors." in browser.text
     before = service.state()
     assert browser.post(f"{path}/place").status_code == 409
     browser.get(f"{path}/recipients")

@@ -63,7 +63,7 @@ def test_no_form_that_matters_is_carried_out_for_who_showed_it_a_while_ago(servi
         if route.step_up:
             ada.get("/app")
             ada.page = ada.post(path_of(route), role="admin", email="new@acme.example", name="x", amount="1")
-            assert "Is it still you?" in ada.text, route.path
+            assert "Confirm it's you" in ada.text, route.path
     assert all_that_counts(service) == before
 
 
@@ -96,7 +96,7 @@ def test_a_send_above_the_amount_that_was_set_asks_first(
     orders = service.sql("SELECT count(*) FROM orders")[0][0]
     send(ada, f"{path}/place", dict(fields))
     if asks:
-        assert "Is it still you?" in ada.text
+        assert "Confirm it's you" in ada.text
         assert service.sql("SELECT count(*) FROM orders")[0][0] == orders
         send(ada, f"{path}/place", {**carried(ada), "proof": PASSWORD})
     assert ada.page is not None

@@ -32,7 +32,7 @@ _SAID = {
     Why.HOLDS: text("The account still holds money. Move it to another one first."),
     Why.AWAITS: text("A top-up of the account waits for its transfer. Cancel it first."),
 }
-_WHO = text("Choose who is told, at most %(most)s people.")
+_WHO = text("Choose who gets the mail, at most %(most)s people.")
 
 
 async def ask(context: RequestContext) -> Response:
@@ -52,7 +52,7 @@ async def create(context: RequestContext) -> Response:
     except AccountRefused as refused:
         form.error("name", context.say(_SAID[refused.why], most=MOST_ACCOUNTS))
         return await _show_new(context)
-    return context.see("/app/funding", context.say("%(name)s was made. Top it up, or move money to it.", name=name))
+    return context.see("/app/funding", context.say("%(name)s was created. Top it up, or move money to it.", name=name))
 
 
 async def show(context: RequestContext) -> Response:
@@ -71,7 +71,7 @@ async def rename(context: RequestContext) -> Response:
             context.form.error("name", context.say(_SAID[refused.why]))
     if context.form.errors:
         return await _show(context, account)
-    return context.see("/app/funding", context.say("It is called %(name)s now.", name=name))
+    return context.see("/app/funding", context.say("Renamed to %(name)s.", name=name))
 
 
 async def close(context: RequestContext) -> Response:

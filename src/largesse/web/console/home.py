@@ -136,7 +136,7 @@ async def _matters(
     """Returns what needs attention in accounts, webhooks and API keys."""
     matters, person = [], context.person
     if count := sum(one.is_low for one in accounts):
-        said = context.say("Accounts that hold little: %(count)s", count=count)
+        said = context.say("Accounts with a low balance: %(count)s", count=count)
         matters.append(AttentionItem(said, "/app/funding"))
     if person.may(Right.SETTINGS):
         failing, unused = await count_setup_problems(
@@ -160,5 +160,5 @@ async def _waiting(
         return []
     waiting = await list_top_ups(connection, person.customer_id, person.environment, waiting=True)
     count = sum(top_up.account_id in seen for top_up in waiting)
-    said = context.say("Top-ups that wait for their transfer: %(count)s", count=count)
+    said = context.say("Top-ups waiting for a transfer: %(count)s", count=count)
     return [AttentionItem(said, "/app/funding/top-ups")] if count else []

@@ -39,7 +39,7 @@ from largesse.web.console.context import RequestContext
 NAMES = {
     "read": text("Look: the catalogue, accounts, orders and how they are doing"),
     "send": text("Send: orders and quotes, cancelling, mail once more"),
-    "codes": text("Codes: codes and PINs in what it is told"),
+    "codes": text("Codes: read codes and PINs"),
     "webhooks": text("Webhooks: subscriptions and their deliveries"),
 }
 MOST_TYPED = 5_000

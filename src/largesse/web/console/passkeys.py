@@ -14,7 +14,7 @@ from largesse.web.console.context import RequestContext
 HERE = "/app/security"
 NEW = f"{HERE}/passkeys/new"
 _MOST_NAME = 60
-_NOT_MADE = text("No passkey was made. Try again.")
+_NOT_MADE = text("No passkey was created. Try again.")
 _ENOUGH = text("You have %(most)s passkeys, or this one already: remove one first.")
 
 
@@ -48,10 +48,10 @@ async def add(context: RequestContext) -> Response:
         return await begin(context)
     if codes:
         return context.page("recovery_codes.html", codes=codes)
-    return context.see(HERE, context.say("%(name)s is a passkey of yours now.", name=name))
+    return context.see(HERE, context.say("The passkey %(name)s was added.", name=name))
 
 
 async def remove(context: RequestContext) -> Response:
     """Removes a passkey of the person. Raises NotFound."""
     name = await context.services.security.remove_passkey(context.actor, context.number("passkey"), context.origin)
-    return context.see(HERE, context.say("%(name)s is no passkey of yours any longer.", name=name))
+    return context.see(HERE, context.say("The passkey %(name)s was removed.", name=name))

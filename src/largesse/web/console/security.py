@@ -73,7 +73,7 @@ async def turn_app_on(context: RequestContext) -> Response:
         context.form.error("code", context.say(_NOT_THAT_CODE))
         return _app(context, secret)
     if not codes:
-        return context.see(HERE, context.say("Codes of your app are asked for from now on."))
+        return context.see(HERE, context.say("From now on you need a code from your authenticator app to sign in."))
     return context.page("recovery_codes.html", codes=codes)
 
 
@@ -81,7 +81,7 @@ async def turn_app_off(context: RequestContext) -> Response:
     """Turns off the authenticator app."""
     await context.services.security.turn_off_app(context.actor, context.origin)
     if _session(context).has_passkey:
-        return context.see(HERE, context.say("No code of an app is asked for any longer."))
+        return context.see(HERE, context.say("Your authenticator app is switched off."))
     return context.see(HERE, context.say("You sign in with your password alone now."))
 
 

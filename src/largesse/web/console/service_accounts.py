@@ -92,7 +92,7 @@ async def create(context: RequestContext) -> Response:
     except TooManyServiceAccounts:
         context.form.error("name", context.say("Your company has as many service accounts as it can."))
         return await _shown(context, status=422)
-    said = context.say("%(name)s was made. Say which accounts it may use, and give it a key.", name=name)
+    said = context.say("%(name)s was created. Choose which accounts it may use, and create a key.", name=name)
     return context.see(f"/app/service-accounts/{account_id}", said)
 
 

@@ -21,14 +21,14 @@ from largesse.web.console.passkeys import asked
 from largesse.web.console.sign_in import new_password, own_path
 
 PROOF = "proof"  # the field that makes a form one with a proof
-TITLE = text("Is it still you?")
+TITLE = text("Confirm it's you")
 _CHOOSE = text("Choose a password")
 MOST_BYTES = 4096  # that the form that asks adds to the one it carries
 MOST_FIELDS = 3
 _ADDED = frozenset({PROOF, "passkey", "username"})
 _SECRET = frozenset({"password", "code", "passkey"})
 NOT_CARRIED = _SECRET | _ADDED | {"token"}
-_NOT_THEM = text("That is not right. Try again.")
+_NOT_THEM = text("That is not correct. Try again.")
 
 
 async def ask(context: RequestContext) -> Response:

@@ -15,7 +15,7 @@ from largesse.web.console.form import Form
 
 _SAME = text("Choose another account than the one the money comes from.")
 _OTHER_CURRENCY = text("This account is in %(currency)s, the other one is not.")
-_HOLDS = text("%(account)s holds %(amount)s.")
+_HOLDS = text("Balance of %(account)s: %(amount)s.")
 _CHANGED = text("The accounts have changed meanwhile. Look at them, and try again.")
 
 

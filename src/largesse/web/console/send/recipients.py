@@ -31,7 +31,7 @@ REFUSED = {
     "columns": text("Row %(row)s has more than %(limit)s columns."),
     "cell": text("A cell of row %(row)s has more than %(limit)s characters."),
     "characters": text("It holds more than %(limit)s characters in all."),
-    "empty": text("There is nothing in it."),
+    "empty": text("It is empty."),
     "headings": text("It has headings, and no rows below them. Add a row for each recipient."),
     "encoding": text("Its letters cannot be read. Save it as CSV in UTF-8, or as XLSX."),
     "quotes": text("A quotation mark in row %(row)s is not closed, or stands inside a cell."),

@@ -33,8 +33,8 @@ _MEND = {
     "template_id": ("gift", text("The gift cannot be sent any more. Choose another.")),
     "country": ("gift", text("The gift cannot be sent any more. Choose another.")),
     "value": ("gift", text("The gift cannot be sent for this amount any more.")),
-    "recipients": ("recipients", text("Say who it is for, and mend the rows that are wrong.")),
-    "code_quantity": ("recipients", text("Say who it is for, and mend the rows that are wrong.")),
+    "recipients": ("recipients", text("Add recipients, and fix the rows with errors.")),
+    "code_quantity": ("recipients", text("Add recipients, and fix the rows with errors.")),
     "wrapping_key": ("message", text("The wrapping cannot be used.")),
     "from_name": ("message", text("The sender's name cannot be used.")),
     "message": ("message", text("The message cannot be used.")),
@@ -42,10 +42,10 @@ _MEND = {
     "account_id": ("delivery", text("Choose the account that pays.")),
     "external_reference": ("delivery", text("Another order has your reference. Choose another.")),
 }
-_DRY = text("The account does not hold enough for this. Choose another, or top it up.")
+_DRY = text("The account's balance is too low. Choose another account, or top it up.")
 _CHANGED = text("The price or the draft has changed since you saw it. Nothing was charged: look again.")
 _EXPIRED = text("This page was open for a while. Nothing was charged: look once more, and send.")
-_NO_LONGER = text("It cannot be sent as it stands. Nothing was charged.")
+_NO_LONGER = text("It cannot be sent yet. Nothing was charged.")
 
 
 async def show(context: RequestContext) -> Response:

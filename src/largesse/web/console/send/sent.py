@@ -58,7 +58,7 @@ async def save_template(context: RequestContext) -> Response:
     except TooManyTemplates:
         form.error("name", context.say(_TOO_MANY))
         return await _shown(context, caller, order, status=422)
-    said = context.say("It is kept as the template %(name)s.", name=name)
+    said = context.say("Saved as the template %(name)s.", name=name)
     return context.see(f"/app/send/{order['reference']}/sent", said)
 
 
