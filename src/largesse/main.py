@@ -242,7 +242,7 @@ async def open_worker(settings: Settings, *, captures: bool = False) -> AsyncIte
 
 
 async def _retaining(settings: Settings, database: Database, vault: Vault) -> list[Loop]:
-    """The loop that erases recipients who were kept long enough; none where they are kept for good."""
+    """The loop that erases recipients after the retention period; None without one."""
     if not settings.retention_days:
         return []
     acting = Acting(by_worker("retention"), await chains_of(database, vault, settings))

@@ -121,7 +121,7 @@ class Listener:
         self._accepting.join()
         for connection in list(self._open):
             with contextlib.suppress(OSError):
-                connection.shutdown(socket.SHUT_RDWR)  # wakes whoever reads from it
+                connection.shutdown(socket.SHUT_RDWR)  # wakes its reader
         self._threads.shutdown()
 
 

@@ -56,7 +56,7 @@ def by_key(key_id: int, name: str, address: str | None, request_id: str | None) 
 
 
 def by_command(command: str) -> Who:
-    """An operator at a shell: the command, and the machine's name for whoever ran it."""
+    """An operator at a shell: the command, and the machine's name for the user who ran it."""
     try:
         user = getpass.getuser()
     except (KeyError, OSError):  # a user without a name
@@ -70,7 +70,7 @@ def by_worker(job: str) -> Who:
 
 
 class Acting(msgspec.Struct, frozen=True):
-    """Who acts, with the chains that what they do is kept in."""
+    """Who acts, with the chains of the audit log."""
 
     who: Who
     chains: Chains
@@ -224,7 +224,7 @@ async def list_events(
         ORDER BY e.at, e.id LIMIT $3
     """  # noqa: S608 - constants
     while True:
-        # Each page by itself: whoever takes them may be slow.
+        # Each page by itself: the reader may be slow.
         async with connection.transaction():
             rows = await connection.fetch(query, at, after, _AT_ONCE, *(() if customer_id is None else (customer_id,)))
         if rows:

@@ -5,7 +5,7 @@ takes all of them, up to a bound. Under load the batches grow by themselves and 
 
 Items may belong to groups. Those of one group are handled in order, by one task at a time: where they would meet at the
 same lock, they meet in one batch instead. Others pass by a batch of one group, on the tasks that are left; a batch of
-several is everybody's, and who comes later waits for the next, as a batch for each would cost more than it saves. Groups
+several is everybody's, and a later item waits for the next, as a batch for each would cost more than it saves. Groups
 take turns at going first, so that one that keeps sending does not keep the others waiting. Of the room to wait in, a group may
 fill half, two of them a third each, and so on: there is always some for another.
 """

@@ -1,7 +1,7 @@
 """Addresses of databases: what `LARGESSE_DATABASE_URL` may say.
 
 One address may name several hosts, of which one takes writes (docs/scaling.md). PostgreSQL's own programs read a port after
-each host; whoever writes all ports behind all hosts means the same, and names a host called "5432".
+each host; writing all ports after all hosts means the same, and names a host called "5432".
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class DatabaseAddress:
 def for_programs(url: str, role: str) -> str:
     """An address for PostgreSQL's own programs, psql and pg_dump, whose session acts as `role`.
 
-    Through PgBouncer it acts as whoever logs in: there a session cannot be told. Raises ValueError as `parse` does.
+    Through PgBouncer it acts as the login: there a session cannot set a role. Raises ValueError as `parse` does.
     """
     pooled = DatabaseAddress.parse(url).is_pooled
     parts = urlsplit(url)

@@ -157,7 +157,7 @@ def decode_query(query: Mapping[str, str], wanted: type[Decoded]) -> Decoded:
 
 
 def decode_part(raw: bytes, decoder: msgspec.json.Decoder[Decoded], path: str) -> Decoded:
-    """A part of a body that was kept as it came (msgspec.Raw), as `decoder` reads it; `path` is where it stood.
+    """A part of a body that is still encoded (msgspec.Raw), as `decoder` reads it; `path` is where it stood.
 
     Raises InvalidRequest naming the member.
     """

@@ -1,4 +1,4 @@
-"""Every error Largesse raises on purpose. None knows how it is told: a page, an answer and a command may tell the same.
+"""Every error Largesse raises on purpose. None knows how it is shown: a page, a response and a command may show the same.
 
     OperatorError              an operator's mistake: one line, then a non-zero exit
     └── MayNotAct           the login may not act as the role that this needs
@@ -54,7 +54,7 @@ class FieldError(msgspec.Struct, frozen=True):
 class Problem(Exception):
     """What keeps a caller from getting what it asked for: `detail` says it in a sentence that the caller reads.
 
-    `slug` names the kind for programs, and in metrics. `errors` names members that are wrong, where it can be told for each.
+    `slug` names the kind for programs, and in metrics. `errors` names the members that are wrong, where that is known.
     """
 
     slug: ClassVar[str]

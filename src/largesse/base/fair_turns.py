@@ -1,4 +1,4 @@
-"""FairTurns: a bounded number of pieces of work at once, in all and for each key, and whoever waits is let in by turns of keys.
+"""FairTurns: a bounded number of pieces of work at once, in all and for each key, and those who wait are let in by turns of keys.
 
 For what may take long, or hold something that others need, such as a connection to the database: a key that does much of it
 keeps only itself waiting.
@@ -19,7 +19,7 @@ Key = TypeVar("Key", bound=Hashable)
 
 
 class FairTurns(Generic[Key]):
-    """`at_once` turns at a time, `each` of them for one key; `max_waiting` may wait, of whom a key fills half at most.
+    """`at_once` turns at a time, `each` of them for one key; `max_waiting` may wait, of which a key fills half at most.
 
     With `alone_after_s` a key may have them all once no other has asked for a turn for so long: how many there are of one key
     is bounded where others would notice, and only there.

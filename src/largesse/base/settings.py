@@ -35,7 +35,7 @@ STARTTLS: Mapping[str, bool | None] = {
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
-# What tells of an order to others is kept for so long, whatever becomes of it.
+# Deliveries and mails about an order are stored for so long, whatever their outcome.
 SHORTEST_RETENTION_DAYS = 35
 
 _MOST_LINES = 10

@@ -1,7 +1,7 @@
 """Throttling: how often somebody may do something, counted in memory by each process for itself.
 
-A `Throttle` refuses who has used an allowance up, `Waits` remembers who was told to wait, a `Pacer` lets everybody wait for a turn. Counts that must outlive a
-process, such as wrong PINs, are kept in the database, by the arithmetic of the same `Rate`.
+A `Throttle` refuses who has used an allowance up, `Waits` remembers who has to wait, a `Pacer` lets everybody wait for a turn. Counts that must outlive a
+process, such as wrong PINs, stand in the database, by the arithmetic of the same `Rate`.
 """
 
 from __future__ import annotations
@@ -83,15 +83,15 @@ class Throttle(Generic[Key]):
 
 
 class Waits(Generic[Key]):
-    """Who was told to wait, and for how long still: they are told so again at no cost.
+    """Who has to wait, and for how long still: answering them again costs nothing.
 
-    At most `remembered` are; beyond that those told first are forgotten, and find out anew.
+    At most `remembered` are; beyond that the oldest are forgotten, and counted anew.
     """
 
     def __init__(self, *, remembered: int = _REMEMBERED, now_s: clock.Seconds = clock.passed_s) -> None:
         self._remembered = remembered
         self._now_s = now_s
-        self._until_s: dict[Key, float] = {}  # the latest told last
+        self._until_s: dict[Key, float] = {}  # the latest last
 
     def __len__(self) -> int:
         return len(self._until_s)

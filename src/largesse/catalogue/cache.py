@@ -25,7 +25,7 @@ class Catalogue:
     async def at(self, version: int) -> Snapshot:
         """A snapshot of `version` (read from `catalogue_version`) or a later one.
 
-        All who wait share one load. Its failure goes to each of them, and whoever asks next loads again.
+        All who wait share one load. Its failure goes to each of them, and the next caller loads again.
         """
         # A load that was under way may have read an older version than was asked for; one that begins
         # after the question cannot, as versions only grow.

@@ -1,6 +1,6 @@
-"""How the catalogue is told to callers: whoever speaks to them says so, once for a process.
+"""How the catalogue is serialized for callers: `web` says so, once for a process.
 
-What lists are made of: gifts with what callers are told of them, made when first asked for, and the filters over them.
+What lists are made of: gifts in their serialized form, made at first use, and the filters over them.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from typing import Protocol, TypeVar
 from largesse.base.money import exponent
 from largesse.catalogue.model import Collection, Product, least_collection_minor, least_gift_minor
 
-# What callers are told, ready to be sent. The catalogue keeps it and never looks into it.
+# The serialized form, ready to be sent. The catalogue keeps it and never looks into it.
 Serialized = bytes
 
 
 class Serializer(Protocol):
-    """Makes of gifts what callers are told. A snapshot keeps that, as the same is asked for again and again."""
+    """Serializes gifts for callers. A snapshot stores the result, as it is used again and again."""
 
     def product(self, product: Product, country: str) -> Serialized:
         """A product as sold in `country`, one it is sold in."""
@@ -26,7 +26,7 @@ class Serializer(Protocol):
         """A collection."""
 
     def listed(self, told: Sequence[Serialized]) -> Serialized:
-        """A list of gifts that have been told."""
+        """A list of serialized gifts."""
 
 
 # More than any gift can cost; keeps the arithmetic on a caller's number within the context's 28 digits.
@@ -55,11 +55,11 @@ class Item(Protocol):
 
     @property
     def told(self) -> Serialized:
-        """As callers are told of it, encoded once."""
+        """Its serialized form, encoded once."""
 
 
 class ProductItem:
-    """A product as sold in one country. (A digital one is told alike in all of its countries.)"""
+    """A product as sold in one country. (A digital one has the same form in all of its countries.)"""
 
     __slots__ = ("_country", "_least_minor", "_product", "_telling", "_told", "currency", "id", "name")
 
@@ -82,7 +82,7 @@ class ProductItem:
 
     @property
     def told(self) -> Serialized:
-        """As callers in the country are told of it; encoded when first asked for."""
+        """Its serialized form in the country, encoded at first use."""
         if self._told is None:
             self._told = self._telling.product(self._product, self._country)
         return self._told
@@ -108,7 +108,7 @@ class CollectionItem:
 
     @property
     def told(self) -> Serialized:
-        """As callers are told of it; encoded when first asked for."""
+        """Its serialized form, encoded at first use."""
         if self._told is None:
             self._told = self._telling.collection(self.collection)
         return self._told

@@ -1,4 +1,4 @@
-"""What people are told of products beyond their names: read when it is shown, and not in the snapshot, which it would swell.
+"""What pages show of products beyond their names: read when it is shown, and not in the snapshot, which it would swell.
 
 What a physical gift costs, in whole minor units.
 

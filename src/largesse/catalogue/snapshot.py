@@ -1,6 +1,6 @@
 """A bounded memory of what was asked for last.
 
-The catalogue in memory: immutable, of one version, with lists of what each gift is told as, made once.
+The catalogue in memory: immutable, of one version, with the serialized form of each gift, made once.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ class RecentlyUsed(Generic[Cached]):
         self._kept: OrderedDict[Hashable, Cached] = OrderedDict()
 
     def get(self, key: Hashable) -> Cached | None:
-        """What is kept under the key, now the most recent; None where nothing is."""
+        """Returns the value of the key, now the most recent; None where there is none."""
         kept = self._kept.get(key)
         if kept is not None:
             self._kept.move_to_end(key)
         return kept
 
     def put(self, key: Hashable, value: Cached) -> None:
-        """Keeps `value` under a new key, dropping the longest unused; one longer than all room is not kept."""
+        """Keeps `value` under a new key, dropping the longest unused; a value longer than the whole cache is not stored."""
         if len(value) > self._max_total:
             return
         self._kept[key] = value
@@ -79,7 +79,7 @@ class Snapshot:
         return self._products.find(product_id, country, customer_id)
 
     def tell_product(self, product_id: int, country: str, customer_id: int) -> Serialized:
-        """The product as callers are told of it. Raises NotFound unless it is sold in `country` to this customer."""
+        """The serialized product. Raises NotFound unless it is sold in `country` to this customer."""
         told = self._products.tell(product_id, country, customer_id)
         if told is None:
             raise NotFound(f"There is no product {product_id} available in {country}.")
@@ -95,7 +95,7 @@ class Snapshot:
         page: int = 1,
         limit: int = 100,
     ) -> Serialized:
-        """A page (1-based) of the customer's products in `country`, by id, as callers are told of it.
+        """A page (1-based) of the customer's products in `country`, by id, serialized.
 
         `amount`, in major units, keeps what can be sent for that or less; `keyword` what has it in its name.
         """
@@ -125,7 +125,7 @@ class Snapshot:
         return self._collections.find(collection_id, customer_id)
 
     def tell_collection(self, collection_id: int, customer_id: int) -> Serialized:
-        """The collection as callers are told of it. Raises NotFound unless it is curated or this customer's own."""
+        """The serialized collection. Raises NotFound unless it is curated or this customer's own."""
         told = self._collections.tell(collection_id, customer_id)
         if told is None:
             raise NotFound(f"There is no collection {collection_id}.")
@@ -134,11 +134,11 @@ class Snapshot:
     def tell_collections(
         self, customer_id: int, country: str | None = None, currency: str | None = None, amount: Decimal | None = None
     ) -> Serialized:
-        """All curated collections and the customer's own, by id, as callers are told of them."""
+        """All curated collections and the customer's own, by id, serialized."""
         return self._collections.tell_list(customer_id, country, currency, amount)
 
     def has_gift(self, product_id: int | None, collection_id: int | None) -> bool:
-        """Whether the product or collection of a template is still in the catalogue, whoever may send it."""
+        """Whether the product or collection of a template is still in the catalogue, no matter who may send it."""
         return self._products.has(product_id) or self._collections.has(collection_id)
 
 
@@ -204,7 +204,7 @@ class _Products:
         return sorted({*self._open, *own})
 
     def tell_page(self, customer_id: int, filters: _Filters, page: int, limit: int) -> Serialized:
-        # Customers whom no product names see the same, so they share what is kept.
+        # Customers whom no product names see the same, so they share the cached list.
         scope = customer_id if customer_id in self._named_customers else None
         key = (scope, filters, page, limit)
         told = self._pages.get(key)

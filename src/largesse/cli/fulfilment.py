@@ -97,7 +97,7 @@ async def stock_list(as_json: bool) -> None:
 
 @click.group(cls=Commands)
 def shipments() -> None:
-    """Hand parcels to whoever packs them, and say which are on their way."""
+    """Hand parcels to packing, and say which are on their way."""
 
 
 @shipments.command("export")

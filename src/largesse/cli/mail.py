@@ -1,4 +1,4 @@
-"""`mail`: what became of the mail to recipients."""
+"""`mail`: the mail to recipients."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ _MATCH_COLUMNS = ("line", "outcome", "reference", "amount", "currency", "account
 
 @click.group("top-ups", cls=Commands)
 def top_ups() -> None:
-    """See the top-ups that customers requested, and credit those whose money has come."""
+    """See the top-ups that customers requested, and credit the ones that were paid."""
 
 
 @top_ups.command("list")

@@ -22,7 +22,7 @@ from largesse.installation import check_schema, open_database, open_vault
 async def anchor(as_json: bool, note: bool) -> None:
     """Print where each account's entries and each audit log end, with the marks they end in; keep it elsewhere.
 
-    `largesse verify --anchor FILE` then finds what was made anew or rolled back since, whoever did it.
+    `largesse verify --anchor FILE` then finds what was made anew or rolled back since, no matter by whom.
     """
     from largesse.verify.anchor import take_anchor
 

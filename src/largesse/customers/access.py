@@ -2,7 +2,7 @@
 
 Whatever a key asks for, it is there, and its customer's plan and its service account allow it.
 
-Asked when a request comes in, and again inside the transaction that writes what it asked for: a body may be long under
+Checked when a request comes in, and again inside the transaction that writes what it asked for: a body may be long under
 way. There the key's row is locked as well, so that a deletion waits for the transaction, or the transaction for the
 deletion, and nothing is ever written with a key after its deletion.
 
@@ -34,7 +34,7 @@ class KeyStatus(NamedTuple):
 
     @classmethod
     def of(cls, principal: Principal) -> Self:
-        """Returns that of a key whose principal was read just now."""
+        """Returns the status of a key whose principal was just read."""
         networks = None if principal.networks is None else [str(one) for one in principal.networks]
         return cls(principal.plan, principal.service_account_active, principal.limits, principal.scopes, networks)
 

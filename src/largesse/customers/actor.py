@@ -1,6 +1,6 @@
 """Who performs an operation, and the transaction they perform it in.
 
-A room's operations take an `Actor`, so that a right, a transaction and an audit entry stand in one place whoever calls:
+A room's operations take an `Actor`, so that a right, a transaction and an audit entry stand in one place for all callers:
 
     async with actor.transaction(Right.MOVE_FUNDS) as transaction:
         ...                                                      # reads and writes through transaction.connection
@@ -32,7 +32,7 @@ class Transaction:
     actor: Actor
 
     def on_behalf_of(self, customer_id: int, environment: str | None = None) -> Transaction:
-        """Returns the same transaction, whose audit entries belong to a customer: that of the row an operator named by its id."""
+        """Returns the same transaction, whose audit entries belong to a customer: the customer of the row an operator named by its id."""
         return replace(self, actor=self.actor.on_behalf_of(customer_id, environment))
 
     @property

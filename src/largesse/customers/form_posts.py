@@ -26,7 +26,7 @@ class Post:
 
 
 async def take_post(database: Database, post: Post) -> bytes | None:
-    """None for who comes first; who repeats gets the first one's answer. Raises StillUnderWay."""
+    """None on the first submission, otherwise the stored response. Raises StillUnderWay."""
     until_s = clock.passed_s() + _WAIT_S
     while True:
         taken = await database.fetchval(

@@ -53,8 +53,8 @@ async def add_key(  # noqa: PLR0913 - the columns of a key, each by its name
 ) -> tuple[int, str]:
     """Creates an API key and returns its id and its secret, which cannot be read again. Raises NameTaken.
 
-    `scopes` and `networks` restrict the key, None does not. `made_by` is the id of a user, `replaces` that of the key it is to
-    replace. The name of a deleted key is free.
+    `scopes` and `networks` restrict the key, None does not. `made_by` is the id of a user, `replaces` the id of the key it is
+    to replace. The name of a deleted key is free.
     """
     secret = new_secret(environment)
     key_id: int | None = await connection.fetchval(

@@ -45,7 +45,7 @@ class Invitation:
 
 
 async def invite(actor: Actor, email: str, *, name: str | None, role: str | None, mails: bool) -> Invitation:
-    """Invites an address to the actor's customer: whoever has the link and signs in by that address becomes a member.
+    """Invites an address to the actor's customer: a person with the link who signs in by that address becomes a member.
 
     A member who was invited or removed before is invited again. Without a `role` they keep theirs, and a new member gets the role
     member. With `mails` the invitation is also mailed. Raises AlreadyThere, and InvalidRequest above the maximum.

@@ -2,7 +2,7 @@
 
 The library is imported when it is first needed: most processes never see a passkey.
 
-Passkeys of people: kept by name, asked for as a second step, each challenge taken once and within some minutes.
+Passkeys of people: stored by name, asked for as a second step, each challenge taken once and within some minutes.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class NotThePasskey(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Signed:
-    """A passkey that signed: what is kept of it, its id, and how often it has signed (0: it does not count)."""
+    """A passkey that signed: its stored credential, its id, and how often it has signed (0: it does not count)."""
 
     credential_id: bytes
     credential: bytes
@@ -97,7 +97,7 @@ class RelyingParty:
         return Signed(credential.credential_id, bytes(credential), made.counter)
 
     def read(self, challenge: bytes, credentials: Sequence[bytes], answer: str) -> Signed:
-        """Which of those kept signed the challenge. Raises NotThePasskey."""
+        """Returns which of the stored passkeys signed the challenge. Raises NotThePasskey."""
         from fido2.webauthn import AttestedCredentialData, AuthenticationResponse
 
         try:
@@ -151,7 +151,7 @@ _RENEWED_AFTER = timedelta(minutes=5)  # so that each page has at least the rest
 
 
 class Unfit(InvalidRequest):
-    """A passkey that cannot be kept: one too many, or somebody's already."""
+    """A passkey that cannot be added: one too many, or registered already."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,7 +229,7 @@ async def take_passkey(
 ) -> bool:
     """Whether one of the person's passkeys signed what a page of the session asked: each challenge is taken once.
 
-    A count that does not go on is that of a copy, and refused.
+    A count that does not rise comes from a copy, and is refused.
     """
     await open_credentials(connection)
     rows = await connection.fetch(

@@ -58,11 +58,11 @@ class Passwords:
         self._nobodys = _of_nobody(self._hasher)
 
     async def hash(self, password: str) -> str:
-        """What is kept of a password."""
+        """Returns the hash of a password to store."""
         return await self._beside(password, None)
 
     async def is_right(self, kept: str | None, password: str) -> bool:
-        """Whether `kept` is of that password; takes as long where nothing is kept, and is False then."""
+        """Returns whether `kept` is the hash of that password. Without a hash it takes as long, and returns False."""
         return bool(await self._beside(password[: LONGEST + 1], kept or self._nobodys)) and kept is not None
 
     def is_outdated(self, kept: str) -> bool:

@@ -14,7 +14,7 @@ class PersonRecord:
 
     id: int
     email: str
-    password: str | None = field(repr=False)  # what is kept of it; None also for a process that has no master key
+    password: str | None = field(repr=False)  # its stored hash; None also for a process that has no master key
     has_password: bool
     is_member: bool  # of some customer
     is_confirmed: bool  # has shown that they read the mail of the address
@@ -50,7 +50,7 @@ async def add_person(connection: Connection, email: str) -> int:
 
 
 async def set_password(connection: Connection, person_id: int, password: str) -> None:
-    """Keeps what is kept of a password."""
+    """Stores the hash of a password."""
     await open_credentials(connection)
     await connection.execute("UPDATE people SET password = $2 WHERE id = $1", person_id, password)
 
@@ -65,7 +65,7 @@ async def set_first_password(connection: Connection, person_id: int, password: s
 
 
 async def holds_password(connection: Connection, person_id: int, password: str | None) -> bool:
-    """Returns whether that is still what is kept of the person's password, and locks it until the transaction ends."""
+    """Returns whether that is still the hash of the person's password, and locks it until the transaction ends."""
     # Read after the lock is there, as another transaction may change it until then.
     await connection.execute("SELECT FROM people WHERE id = $1 FOR NO KEY UPDATE", person_id)
     holds = await connection.fetchval(

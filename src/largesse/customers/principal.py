@@ -17,7 +17,7 @@ SENDERS = (ADMIN, "member")
 class Principal:
     """The customer and service account an API key belongs to, or the customer and the person, read afresh for each request.
 
-    Of a person, what is of a key is None, and the service account none that is there.
+    For a person, the fields about API keys are None, and the service account none that is there.
     """
 
     key_id: int | None
@@ -38,7 +38,7 @@ class Principal:
 
     @property
     def draws_on_all(self) -> bool:
-        """Whether it may draw from each funding account of the customer, whoever that is assigned to."""
+        """Whether it may draw from each funding account of the customer, no matter who it is assigned to."""
         return self.role == ADMIN
 
     @property

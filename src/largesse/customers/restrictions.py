@@ -5,7 +5,7 @@
     codes      codes and PINs in answers: orders of code batches, and reading those again
     webhooks   subscriptions and their deliveries
 
-A key has all of these unless it was told otherwise. `GET /me` takes none.
+A key has all of these unless it was narrowed. `GET /me` takes none.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def parse_network(typed: str) -> Network:
 
 
 def stored_scopes(scopes: Collection[str]) -> list[str] | None:
-    """What is kept of the scopes of a key, in their usual order; None where it has all, or none was named."""
+    """The stored scopes of a key, in their usual order; None where it has all, or none was named."""
     kept = [scope for scope in SCOPES if scope in scopes]
     return kept if 0 < len(kept) < len(SCOPES) else None
 

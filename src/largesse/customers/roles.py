@@ -18,7 +18,7 @@ class Right(Enum):
     SEE_FUNDS = auto()  # balances and statements
     SEE_OWED = auto()  # what an invoiced customer owes
     MOVE_FUNDS = auto()  # ask for top-ups, export
-    TRANSFER = auto()  # between accounts; how low each may fall before who is told
+    TRANSFER = auto()  # between accounts; who gets a mail below which balance
     SETTINGS = auto()  # API keys, service accounts, people, webhooks, limits
     AUDIT = auto()  # the audit log
 

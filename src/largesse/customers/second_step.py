@@ -67,7 +67,7 @@ async def forget_second_step(connection: Connection, person_id: int) -> None:
 
 
 async def begin_recovery(connection: Connection, person_id: int) -> list[str]:
-    """Recovery codes, told only here, for who has none yet; who has some keeps them, and none are told."""
+    """Returns recovery codes for a person who has none yet, the only time they are shown; otherwise none."""
     has_some = await connection.fetchval("SELECT EXISTS (SELECT FROM recovery_codes WHERE person_id = $1)", person_id)
     return [] if has_some else await new_recovery_codes(connection, person_id)
 
@@ -80,7 +80,7 @@ async def end_recovery(connection: Connection, person_id: int) -> None:
 
 
 async def new_recovery_codes(connection: Connection, person_id: int) -> list[str]:
-    """Fresh recovery codes, told only here; those of before hold no longer."""
+    """Returns new recovery codes, the only time they are shown. The former ones stop working."""
     await open_credentials(connection)
     codes = ["".join(secrets.choice(_ALPHABET) for _ in range(_RECOVERY_CHARACTERS)) for _ in range(_RECOVERY_CODES)]
     await connection.execute("DELETE FROM recovery_codes WHERE person_id = $1", person_id)

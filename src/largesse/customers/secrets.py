@@ -1,4 +1,4 @@
-"""What a cookie or a link carries: 256 random bits, of which only a hash is kept."""
+"""What a cookie or a link carries: 256 random bits, of which only a hash is stored."""
 
 from __future__ import annotations
 

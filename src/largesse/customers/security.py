@@ -37,7 +37,7 @@ class SignInMethods(NamedTuple):
 
 
 class SecurityService:
-    """Changes how people sign in. With `mails` they are told by mail about changes to their second step."""
+    """Changes how people sign in. With `mails` they get a mail about changes to their second step."""
 
     def __init__(
         self, database: Database, vault: Vault, passwords: Passwords, party: RelyingParty, *, mails: bool
@@ -82,7 +82,7 @@ class SecurityService:
             await self._end_others_after_password(transaction, person)
 
     async def turn_on_app(self, actor: Actor, secret: bytes, code: str, origin: Origin) -> list[str] | None:
-        """Turns on the authenticator app of a secret, and ends the person's other sessions.
+        """Switches on the authenticator app of a secret, and ends the person's other sessions.
 
         Returns None for a wrong code, otherwise recovery codes: those of the first second step, and none where there were some.
         """
@@ -96,7 +96,7 @@ class SecurityService:
         return codes
 
     async def turn_off_app(self, actor: Actor, origin: Origin) -> None:
-        """Turns off the authenticator app."""
+        """Switches off the authenticator app."""
         person = _person(actor)
         async with actor.transaction(changes_access=True) as transaction:
             await second_step.forget_app(transaction.connection, person.person_id)

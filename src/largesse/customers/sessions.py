@@ -15,7 +15,7 @@ from largesse.db.scope import LOOKUP, Scope, for_customer
 LASTS = timedelta(days=14)
 PROVED = timedelta(minutes=10)  # for so long nobody is asked again who they are
 IDLE = timedelta(hours=12)  # without a request, it ends
-_LONGEST_BROWSER = 300  # characters kept of what a browser calls itself
+_LONGEST_BROWSER = 300  # characters of a browser's name that are stored
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,7 @@ async def begin_session(
     browser: str,
     device: bytes | None = None,
 ) -> str:
-    """The secret of a new session, told only here: never that of one there was, so that nobody can prepare it."""
+    """Returns the secret of a new session, the only time. It is never an old one, so that nobody can prepare it."""
     await open_credentials(connection)
     secret = new_secret()
     awaits_second_step = await asks_second_step(connection, person_id)
@@ -124,7 +124,7 @@ async def begin_session(
 
 
 def browser_name(browser: str) -> str:
-    """What is kept of what a browser calls itself."""
+    """Returns the part of a browser's name that is stored."""
     return cleaned(browser, " ")[:_LONGEST_BROWSER]
 
 
@@ -223,7 +223,7 @@ async def find_session_id(database: Database, secret: str) -> int | None:
 
 
 async def pass_second_step(connection: Connection, session_id: int) -> str | None:
-    """Lets the session in; its new secret, told only here: what the browser had before holds no longer. None where it has ended."""
+    """Lets the session in; its new secret, returned only here: what the browser had before holds no longer. None where it has ended."""
     await open_credentials(connection)
     secret = new_secret()
     done = await connection.execute(

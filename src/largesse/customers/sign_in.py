@@ -50,7 +50,7 @@ from largesse.jobs.outbox import mail_new_device, mail_reset
 
 
 class Refused(Exception):
-    """No such address, or another password: nobody is told which."""
+    """No such address, or another password: the answer is the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +141,7 @@ class SigningIn:
         """Takes up an invitation, or a reset, with a new password; ends all sessions there were. Raises NotFound.
 
         An invitation that somebody may have copied replaces no password, and gives none to a member of a customer: they sign in, and
-        `take_up` it then. Otherwise whoever invites an address could sign in as its owner elsewhere. The first link from a mail
+        `take_up` it then. Otherwise a person who invites an address could sign in as its owner elsewhere. The first link from a mail
         confirms the address, and ends what was set up for it before.
         """
         kept = await self._passwords.hash(password)
@@ -271,7 +271,7 @@ class SigningIn:
         device = secret_hash(origin.device)
         async with self._database.connection(LOOKUP) as connection:
             known = await find_person(connection, email)
-            # Asked of nobody, too, so that it takes as long.
+            # Also asked for an unknown person, so that both cases take the same time.
             is_theirs = await knows_device(connection, known.id if known else 0, device)
         # Whoever guesses at an address keeps its owner out nowhere but in browsers that are new to them.
         about += device if is_theirs and device else b""

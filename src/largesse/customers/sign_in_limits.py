@@ -1,4 +1,4 @@
-"""How often something may be tried: kept in the database, so that all processes count together.
+"""How often something may be tried: counted in the database, so that all processes count together.
 
 Each is about somebody who is named by a keyed hash: an address somebody types, the network they come from. It is taken before the
 try, so that many at once are no way around it; who succeeds gets it back.

@@ -21,7 +21,7 @@ LASTS = {"invitation": timedelta(days=7), "sign_in": timedelta(hours=24), "reset
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A link that holds still: what it lets do, and for whom."""
+    """A link that holds still: what it lets do, and its person."""
 
     hash: bytes
     kind: str  # invitation, sign_in or reset

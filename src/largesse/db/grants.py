@@ -1,7 +1,7 @@
 """Making the roles and giving them their rights, and no more: what `migrate` does, and what `check` and `verify` compare.
 
 Everything is looked at first and only what differs is done, so that it may be done again and again, and by several databases of
-one server at once, whose roles are the same. What whoever migrates may not do is left for an administrator.
+one server at once, whose roles are the same. What the migrating login may not do is left for an administrator.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Differences:
 async def prepare_roles(session: Session) -> list[str]:
     """Makes the roles and hands them the schema, and from then on acts as its owner; returns the statements that were refused.
 
-    Where any was, an administrator has to run them; until all the schema is the owner's, the session goes on as whom it logged in.
+    Where any was, an administrator has to run them; until all the schema is the owner's, the session goes on as its login.
     Raises OperatorError for a login that only serves, delivers or reads.
     """
     await _refuse_acting(session)
@@ -189,7 +189,7 @@ def as_script(statements: Sequence[str]) -> str:
 
 
 async def _roles_missing(session: Session) -> list[str]:
-    """What makes the roles, lets the owner act as each of them, and whoever logs in as the owner."""
+    """What makes the roles, lets the owner act as each of them, and the login as the owner."""
     row = await session.fetchrow(
         f"""
         SELECT array_agg(rolname::text) AS there,
@@ -208,7 +208,7 @@ async def _roles_missing(session: Session) -> list[str]:
     )
     assert row is not None, "an aggregate is one row"
     there, owned = row["there"] or [], row["owned"] or []
-    # A coordinator opens its sessions on the nodes as whoever acts.
+    # A coordinator opens its sessions on the nodes as the acting role.
     login = "LOGIN" if row["has_nodes"] else "NOLOGIN"
     statements = [f"CREATE ROLE {role} {login}" for role in Role if role not in there]
     if row["has_nodes"]:
@@ -240,7 +240,7 @@ async def _schema_missing(session: Session) -> list[str]:
 
 
 async def _foreign_owned(session: Session) -> list[str]:
-    """What hands over the schema that somebody else has made: whoever migrated it before there were roles.
+    """What hands over the schema that another login made, before there were roles.
 
     They may act as its owner from then on, so that processes that still log in as them go on.
     """

@@ -72,7 +72,7 @@ class Rows:
 
 _OF_CUSTOMER = Rows(_own())
 _OF_ENVIRONMENT = Rows(f"({_own()} AND {_HERE})")
-# What is nobody's may be seen, and a free voucher taken; none can be made so.
+# Rows without a customer may be seen, and a free voucher taken; no row can be made so.
 _OR_NOBODYS = Rows(f"((customer_id IS NULL) OR {_own()})", _own())
 
 TABLES: Mapping[str, Rows] = {

@@ -28,7 +28,7 @@ Connection = asyncpg.Connection
 OUT_OF_RESOURCES: tuple[type[BaseException], ...] = (asyncpg.InsufficientResourcesError, asyncpg.PostgresIOError)
 
 # Those, and what the driver raises when the server is stopping, starting, gone, silent, or a standby (before its
-# promotion, or after that of another), and when a time limit has passed: of a statement, a lock, or a transaction in which
+# promotion, or after the promotion of another), and when a time limit has passed: of a statement, a lock, or a transaction in which
 # nothing was said. A statement that fails so may be tried again on another connection; a COMMIT that fails so may
 # or may not have happened.
 # InternalClientError: a statement was begun on a connection that its server is about to close.

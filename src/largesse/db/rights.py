@@ -90,7 +90,7 @@ TABLES: Mapping[str, Writes] = {
     "noted_anchors": Writes(operator="INSERT, UPDATE"),
     "order_acts": Writes(app="INSERT"),
     "order_changes": Writes(app="INSERT", worker="INSERT, UPDATE, DELETE", operator="INSERT, UPDATE, DELETE"),
-    # Texts alone, out of which an operator erases an address (`largesse privacy erase`), and the worker what was kept long enough.
+    # Texts alone, out of which an operator erases an address (`largesse privacy erase`), and the worker after the retention period.
     "orders": Writes(
         app="INSERT, UPDATE(placed_digest), UPDATE(mac)",
         worker="UPDATE(message), UPDATE(from_name), UPDATE(external_reference), UPDATE(erased_at), UPDATE(placed_digest), UPDATE(mac)",
@@ -128,7 +128,7 @@ TABLES: Mapping[str, Writes] = {
     ),
 }
 
-# Tables with columns that commands alone read: what is kept of passwords, and sealed secrets, is told by functions that ask for a key.
+# Tables with columns that commands alone read: hashes of passwords, and encrypted secrets, are returned by functions that ask for a key.
 HIDDEN: Mapping[str, tuple[str, ...]] = {"people": ("password", "totp")}
 # Their other columns. A column of theirs that is in neither list is hidden, and a test fails.
 SHOWN: Mapping[str, tuple[str, ...]] = {
@@ -152,7 +152,7 @@ FUNCTIONS_OF_CLUSTER: Mapping[str, tuple[Role, ...]] = {"customers_of_code": (Ro
 # Who may call a function; those of triggers are called by nobody.
 FUNCTIONS: Mapping[str, tuple[Role, ...]] = {
     "clock_now": ACTING,
-    # What the application looks up before it knows for whom it acts.
+    # What the application looks up before it knows the customer.
     "callers": (Role.APP,),
     "captured_message": (Role.APP, Role.OPERATOR),
     "captured_page": (Role.APP, Role.OPERATOR),

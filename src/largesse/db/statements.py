@@ -146,7 +146,7 @@ class Table:
 
     `columns` gives each its SQL type. A row is found by `match`, a condition on `saved` and `new`. Columns in
     `fixed` are settled when it is created: another value is refused. Those in `unwatched` are written with the
-    row, but a difference in them alone is no reason to write it. Rows of which `kept`, a condition on `saved`, holds are left as they are.
+    row, but a difference in them alone is no reason to write it. Rows for which `kept`, a condition on `saved`, is true stay as they are.
     """
 
     name: str

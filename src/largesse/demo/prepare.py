@@ -72,7 +72,7 @@ async def _sign_in_link(connection: Connection) -> str:
 async def _demo_key(connection: Connection, data_dir: Path, environment: str) -> str:
     """The secret of the demo's API key: the one of the last start, or a new one in place of it where that is lost.
 
-    It is kept in the data directory, for its owner's eyes: beside a demo's world it guards nothing else.
+    It stands in the data directory, readable by its owner alone: beside a demo's world it guards nothing else.
     """
     file = data_dir / f"demo-key-{environment}"
     if file.exists() and await key_exists(connection, kept := file.read_text(encoding="ascii").strip(), environment):

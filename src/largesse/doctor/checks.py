@@ -10,7 +10,7 @@ from typing import Any
 
 
 class Level(StrEnum):
-    """How much a finding matters."""
+    """How much a result matters."""
 
     OK = "ok"
     """As it should be."""
@@ -33,17 +33,17 @@ class CheckResult:
 
 
 def ok(setting: str, text: str) -> CheckResult:
-    """A finding that all is well with a setting."""
+    """A result for a setting that is fine."""
     return CheckResult(Level.OK, setting, text)
 
 
 def warning(setting: str, text: str) -> CheckResult:
-    """A finding that works and that the operator should think about."""
+    """A result that works and that the operator should think about."""
     return CheckResult(Level.WARNING, setting, text)
 
 
 def error(setting: str, text: str) -> CheckResult:
-    """A finding with which the service cannot work as it is meant to."""
+    """A result with which the service cannot work as intended."""
     return CheckResult(Level.ERROR, setting, text)
 
 
@@ -55,7 +55,7 @@ class Report:
 
     @property
     def can_work(self) -> bool:
-        """Whether there is no error among the findings; a warning hinders nothing."""
+        """Whether there is no error among the results; a warning hinders nothing."""
         return all(finding.level is not Level.ERROR for finding in self.findings)
 
     def to_json(self) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """Sheets written as text: CSV files of any spreadsheet, and cells pasted from one.
 
-The encoding is what the file's mark says, else UTF-8, else that of Excel in the west; the separator is the one that makes most rows
+The encoding is what the file's mark says, else UTF-8, else the one of Excel in western Europe; the separator is the one that makes most rows
 alike.
 """
 

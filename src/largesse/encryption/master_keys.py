@@ -1,7 +1,7 @@
 """The proof of the master keys: a wrong one would take orders, seal their codes under itself, and open none of the others.
 
-For each key that a process has had in its list the database keeps a known text, sealed by that key. A list is right when it opens all of
-those whose key is still needed, which it is until `largesse reseal` has retired it: without one of them something would stay shut.
+For each key that a process has had in its list the database keeps a known text, sealed by that key. A list is right when it opens every text
+whose key is still needed, which it is until `largesse reseal` has retired it: without one of them something would stay shut.
 
 Retiring master keys: when nothing is sealed under a key any more, and nobody seals under it, it can go.
 """
@@ -53,7 +53,7 @@ class KeyRecord:
 async def prove_master_key(connection: Connection, vault: Vault, *, keep: bool) -> None:
     """Raises OperatorError when the vault's keys are not those of this database, or lack one that is still needed.
 
-    With `keep` the keys that are new are kept from then on, and the newest is one that is sealed under. Claim links of keys that are
+    With `keep` new keys are stored from then on, and the newest is one that is sealed under. Claim links of keys that are
     needed no longer open again. `connection` must not be in a transaction.
     """
     try:

@@ -14,7 +14,7 @@ from largesse.db.shard_groups import Customers
 from largesse.db.sharding import arguments, within
 from largesse.db.statements import Part
 
-# Of the customers in $1, those whose orders have changed last.
+# Of the customers in $1, the ones with the latest changes of orders.
 CUSTOMERS_CHANGED = """
     SELECT customer_id FROM order_changes WHERE customer_id = ANY($1::int[]) ORDER BY id DESC LIMIT 500
 """

@@ -1,8 +1,8 @@
-"""The table `events`: each is written in the transaction of what it tells of, fanned out to subscribers once, and pruned.
+"""The table `events`: each is written in the transaction that it is about, fanned out to subscribers once, and pruned.
 
 Parts of statements (common table expressions) are for those who do more in the same round trip.
 
-Rewriting what an event tells of an order, where somebody's data had to go.
+Rewriting the order in an event, where personal data had to be erased.
 """
 
 from __future__ import annotations

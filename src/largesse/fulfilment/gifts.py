@@ -1,6 +1,6 @@
 """Which products of a collection a recipient may choose: plain rules.
 
-What a recipient can do with a claimed gift: choose, give an address, ask to be told. Each is one transaction with the line locked.
+What a recipient can do with a claimed gift: choose, give an address, ask for a mail. Each is one transaction with the line locked.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ async def read_choices(connection: Connection, line: Line) -> list[Product]:
 
 
 async def read_product(connection: Connection, product_id: int) -> Product:
-    """A product, also one that is not sold any more: what was sent is kept."""
+    """A product, also one that is not sold any more: what was sent stays."""
     row = await connection.fetchrow(_PRODUCT + "WHERE id = $1", product_id)
     assert row is not None, "products are never deleted"
     return product_from_row(row)
@@ -103,7 +103,7 @@ class ClaimedGifts:
         return await settle_product(connection, self._provider, line, product.id, at, is_digital=product.is_digital)
 
     async def serve(self, line: Line, product_id: int) -> None:
-        """Hands what stock has come meanwhile to the customer's lines that wait for it; after the commit of whoever has to wait."""
+        """Hands what stock has come meanwhile to the customer's lines that wait for it; after the commit of the claim that has to wait."""
         await allocate_waiting(self._database, line.scope, self._vault, product_id, line.value_minor)
 
     async def read(self, key: LineKey) -> ClaimedGift | None:
@@ -128,7 +128,7 @@ class ClaimedGifts:
     async def deliver_to(
         self, key: LineKey, address: Mapping[str, str], email: str | None, language: str | None
     ) -> None:
-        """Has the parcel sent to `address`, once; `email` is told when it leaves. Raises NotPossible."""
+        """Has the parcel sent to `address`, once; `email` gets a mail when it leaves. Raises NotPossible."""
         async with self._changing(key, GiftStep.ADDRESS, language) as (connection, gift, at):
             assert gift.product is not None, "an address is asked for once the product is settled"
             await request_shipment(connection, self._vault, gift.line, gift.product.id, address, at)
@@ -136,7 +136,7 @@ class ClaimedGifts:
                 await record_email(connection, key, seal_email(self._vault, email, key))
 
     async def tell(self, key: LineKey, email: str, language: str | None) -> None:
-        """Has `email` told when the voucher is there. Raises NotPossible."""
+        """Sends `email` a mail when the voucher is there. Raises NotPossible."""
         async with self._changing(key, GiftStep.WAIT, language) as (connection, _, _):
             await record_email(connection, key, seal_email(self._vault, email, key))
 

@@ -1,4 +1,4 @@
-"""Shipments: the parcels of physical gifts, exported for whoever packs them and imported with their tracking numbers."""
+"""Shipments: the parcels of physical gifts, exported for packing and imported with their tracking numbers."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ async def _references(connection: Connection, parcels: Sequence[Row]) -> dict[tu
 
 
 def _fields(vault: Vault, row: Row, references: Mapping[tuple[int, int], str]) -> list[object]:
-    """What is told of a parcel, column by column."""
+    """The columns of a parcel."""
     line = LineKey(row["customer_id"], row["order_id"], row["number"])
     address = _decode(vault.addresses.open(row["sealed_address"], _context(line)))
     return [

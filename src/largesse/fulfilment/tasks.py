@@ -175,7 +175,7 @@ def _renew_address(vault: Vault, row: Row) -> tuple[bytes]:
 EMAILS = left_emails(lambda vault: vault.emails, _renew_email)
 
 # An import asks for a number's look-ups under all keys, so that it finds the copy before and after. A free voucher that is locked
-# here may be passed over by whoever claims a gift just then: what waits for stock looks again after its commit.
+# here may be passed over by a claim at the same time: what waits for stock looks again after its commit.
 VOUCHERS = SealedTable(
     table="vouchers",
     column="sealed",

@@ -72,7 +72,7 @@ class Loop:
         self._pause = pause
         self._failures = 0  # in a row
         self._stopped = asyncio.Event()
-        metrics.LOOP_RESTARTS.labels(name)  # told from the start, as 0
+        metrics.LOOP_RESTARTS.labels(name)  # exported from the start, as 0
 
     async def run(self) -> None:
         """Runs until `stop`, or until its task is cancelled."""

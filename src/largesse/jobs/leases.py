@@ -1,7 +1,7 @@
 """Leases: a worker's claim on a row, which runs out by itself when the worker dies.
 
-The row has `leased_until` and `fence`. Taking a lease raises the fence, and whoever writes an outcome names the fence
-it got: a worker that was thought dead and comes back finds its fence outdated and changes nothing. All instants are
+The row has `leased_until` and `fence`. Taking a lease raises the fence, and writing an outcome names the
+fence: a worker that was thought dead and comes back finds its fence outdated and changes nothing. All instants are
 the database's.
 
 The leases a process holds, and whether they certainly hold: what is done under one is done only while they do.

@@ -1,7 +1,7 @@
 """Waking workers: a NOTIFY when something was put into the outbox, and polling behind it.
 
-NOTIFY takes a lock of the whole database until its transaction has committed, so an order never sends one: whoever
-placed orders notifies afterwards, at most every NOTIFY_EVERY_S. A lost notification costs POLL_S, and nothing else.
+NOTIFY takes a lock of the whole database until its transaction has committed, so an order never sends one: the
+placer notifies afterwards, at most every NOTIFY_EVERY_S. A lost notification costs POLL_S, and nothing else.
 """
 
 from __future__ import annotations

@@ -107,7 +107,7 @@ async def mail_invitation(connection: Connection, user_id: int) -> None:
 
 
 async def mail_low_balance(connection: Connection, account_id: int, user_ids: Sequence[int]) -> None:
-    """Has users told by mail that an account holds little."""
+    """Sends users a mail about a low balance."""
     await connection.execute(
         "INSERT INTO people_mails (kind, user_id, account_id) SELECT 'low_balance', unnest($1::int[]), $2",
         user_ids,
@@ -137,7 +137,7 @@ async def mail_reset(connection: Connection, email_key: str) -> None:
 
 
 async def mail_new_device(connection: Connection, person_id: int, address: str | None, browser: str) -> None:
-    """Has a person told by mail that a browser signed in as them which had not done so before."""
+    """Sends a person a mail that a browser signed in as them which had not done so before."""
     await connection.execute(
         "INSERT INTO people_mails (kind, person_id, address, browser) VALUES ('new_device', $1, $2, $3)",
         person_id,
@@ -149,7 +149,7 @@ async def mail_new_device(connection: Connection, person_id: int, address: str |
 async def mail_second_step(
     connection: Connection, person_id: int, change: str, address: str | None = None, browser: str | None = None
 ) -> None:
-    """Has a person told by mail what changed about their second step, one of the table's changes, and from where."""
+    """Sends a person a mail about a change of their second step, one of the table's changes, and from where."""
     await connection.execute(
         "INSERT INTO people_mails (kind, person_id, change, address, browser) VALUES ('second_step', $1, $2, $3, $4)",
         person_id,

@@ -37,14 +37,14 @@ class Recorder(Generic[Item]):
     """Hands what was added to `write`, in order and in batches, again and again until it is written.
 
     `write` may be given what it wrote before, when the answer to its COMMIT was lost. A batch that the database refuses is
-    written one by one, and what it refuses alone is given up. How much is kept, whoever adds keeps small: nothing new
+    written one by one, and what it refuses alone is given up. The caller keeps the amount small: nothing new
     is to be begun while `is_stuck`. A batch gathers for a short while, or until somebody waits for it.
     """
 
     def __init__(
         self, kind: str, write: Callable[[list[Item]], Awaitable[None]], *, gather_s: float = GATHER_S
     ) -> None:
-        metrics.OUTCOMES_WAITING.labels(kind)  # both are told from the start, as 0
+        metrics.OUTCOMES_WAITING.labels(kind)  # both are exported from the start, as 0
         metrics.OUTCOMES_GIVEN_UP.labels(kind)
         self.is_stuck = False  # the last try failed, and the next is still to come
         self._kind = kind

@@ -57,7 +57,7 @@ class PeriodicTask:
     name: str
     step: Callable[[WorkerContext], Awaitable[bool]]
     every_s: float = POLL_S
-    finishes: bool = False  # A worker that ends waits for the step under way; it cancels that of other tasks.
+    finishes: bool = False  # A worker that ends waits for the step under way; it cancels the steps of other tasks.
     needs_mail_server: bool = False
 
 

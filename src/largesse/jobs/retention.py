@@ -17,7 +17,7 @@ _COUNTED = 10_000  # a full count would read the whole backlog, every few second
 
 @dataclass(frozen=True, slots=True)
 class Old:
-    """Rows of a table that may go: those whose `age` is past `days` and that fulfil `done`."""
+    """Rows of a table that may go: rows whose `age` is past `days` and that fulfil `done`."""
 
     table: str
     age: str

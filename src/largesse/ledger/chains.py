@@ -40,7 +40,7 @@ def entry_content(  # noqa: PLR0913, PLR0917 - the columns of a row
     at_us: int,
     *more: str | None,
 ) -> bytes:
-    """Returns what an entry's mark is made of. Its order is told by reference, for its id is drawn as it is written.
+    """Returns what an entry's mark is made of. Its order is named by reference, for its id is drawn as it is written.
 
     `more` is the environment, kind and currency of its account, and of an entry that pays an order the digest of that; marks of the first
     format leave it out.
@@ -95,7 +95,7 @@ def micros_of(at: datetime) -> int:
 
 
 class Along:
-    """Along the entries of one account, oldest first, making each mark again. `on_broken` is told what does not fit: `entry 17`.
+    """Along the entries of one account, oldest first, making each mark again. `on_broken` gets what does not match: `entry 17`.
 
     `account` is a row of ACCOUNT_COLUMNS. Whoever begins later than at the first entry says by `behind` which mark the one before it bears.
     """

@@ -144,7 +144,7 @@ async def statement_entries(
 ) -> AsyncIterator[list[StatementEntry]]:
     """The entries of a statement, oldest first, some thousand at a time, each time on a connection that is given back.
 
-    So whoever takes them may be slow. What is written meanwhile is not among them: entries never change, and a statement has its end.
+    So the reader may be slow. What is written meanwhile is not among them: entries never change, and a statement has its end.
     """
     after = None
     while True:
@@ -226,7 +226,7 @@ async def _first_entry(connection: Connection, account: _Account, at: datetime) 
 
 
 async def _end(connection: Connection, account: _Account) -> int:
-    """The id after that of the account's last entry. Ids of one account ascend as its entries are committed."""
+    """The id after the account's last entry. Ids of one account ascend as its entries are committed."""
     last: int | None = await connection.fetchval(
         "SELECT max(id) FROM entries WHERE customer_id = $1 AND account_id = $2", *account
     )

@@ -12,7 +12,7 @@ from largesse.ledger.chains import ACCOUNT_COLUMNS, Along, ReadDigests, paid_ord
 
 MOST_AT_ONCE = 20_000  # entries: about a second's work
 MOST_NAMED = 20
-# So few that whoever else the process serves waits no more than some milliseconds.
+# So few that other requests of the process wait no more than some milliseconds.
 _ENTRIES_AT_ONCE = 500
 
 

@@ -1,4 +1,4 @@
-"""Attempts to claim: finding the code, applying the limits and comparing the PIN.
+"""Attempts to claim: look up the code, applying the limits and comparing the PIN.
 
 Five wrong PINs in a row pause a code, each time twice as long. A network address has an allowance of wrong answers that refills with
 time, which limits what it can try over many codes.

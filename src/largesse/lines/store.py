@@ -1,4 +1,4 @@
-"""Lines in the database: finding the line of a code, the progress of an order's lines, and writing the lines of placed orders.
+"""Lines in the database: the look-up of a line by its code, the progress of an order's lines, and writing the lines of placed orders.
 
 Lines are written within the statement that writes the orders, or before it for large orders.
 """
@@ -62,7 +62,7 @@ class Line:
 
     @property
     def scope(self) -> Scope:
-        """The scope of its customer, in which a transaction goes on after finding the line."""
+        """The scope of its customer, in which a transaction goes on after the look-up."""
         return for_customer(self.customer_id, self.environment)
 
     @property

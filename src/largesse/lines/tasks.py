@@ -1,4 +1,4 @@
-"""Recipients of lines: finding them by address, erasing them, and rotating the keys of what is encrypted of lines.
+"""Recipients of lines: look-up by address, erasing them, and rotating the keys of what is encrypted of lines.
 
 No index leads from an address to its lines: each new line would have to update it, for a search made a few times a year. A search
 reads all lines instead.

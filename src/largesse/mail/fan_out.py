@@ -13,7 +13,7 @@ from largesse.db.statements import plan_by_index
 from largesse.events.order_changes import record_changes
 from largesse.mail.messages import RANK_GAP_S, RANKED_TOGETHER
 
-# Of the customers in $1, those whose mail is due.
+# Of the customers in $1, the ones with mail that is due.
 CUSTOMERS_WAITING = """
     SELECT customer_id FROM mail_jobs
     WHERE fanned_out_at IS NULL AND due_at <= (SELECT clock_now()) AND customer_id = ANY($1::int[]) ORDER BY due_at LIMIT 500

@@ -48,7 +48,7 @@ class Letter:
     wrapping_key: str
     gift: str  # its name
     comes_as: str  # a voucher, a parcel, or a choice among a collection
-    value_minor: int | None  # None when it is not told
+    value_minor: int | None  # None when it is not shown
     currency: str
     expiry_days: int | None
     recipients: int  # of the whole order
@@ -57,7 +57,7 @@ class Letter:
     tracking_number: str | None = None
     picture: str | None = None  # its address
     details: Details = NOTHING_SAID  # of the product, where it is known
-    is_test: bool = False  # to whoever is about to send it: it holds no code that works
+    is_test: bool = False  # to its sender: it holds no code that works
 
     @property
     def subject(self) -> str:
@@ -149,7 +149,7 @@ def _subject_and_sender(letter: Letter, house: str) -> tuple[str, str]:
 
 @lru_cache(maxsize=1_000)
 def _kept_subject_and_sender(language: Language, kind: str, sender: str, house: str, is_one: bool) -> tuple[str, str]:
-    """Kept, since an order's recipients are all told the same."""
+    """Cached, since all recipients of an order get the same."""
     values = {"kind": kind, "sender": sender, "house": house, "is_one": is_one}
     subject, _, told = render("headers.txt", language, values).partition("\n")
     return subject, told.strip()

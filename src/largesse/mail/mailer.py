@@ -29,7 +29,7 @@ from largesse.mail.transport import SmtpTransport
 SCHEDULE = Schedule(first_s=30.0, factor=2.0, cap_s=3600.0)
 GIVE_UP_AFTER_S = 3 * 86400.0
 _AT_ONCE = 100  # leased together
-_TURN_S = 30.0  # then what is still leased goes back, so that a slow server holds up nobody's share
+_TURN_S = 30.0  # then what is still leased goes back, so that a slow server delays no other worker's messages
 _IDLE_S = 10.0  # then the connection is closed
 DRAIN_S = 20.0  # what a message under way may still take when the worker is to end
 _REST = Schedule(first_s=1.0, factor=2.0, cap_s=30.0)  # after the mail server was away
@@ -56,7 +56,7 @@ class Mailer:
         desk: MessageLeases | None = None,
         drain_s: float = DRAIN_S,
     ) -> None:
-        metrics.MAILS.labels("server_away")  # told from the start, as 0
+        metrics.MAILS.labels("server_away")  # exported from the start, as 0
         self._desk = desk or MessageLeases(database)
         self._vault = vault
         self._public_url_of = public_url_of
@@ -122,7 +122,7 @@ class Mailer:
         return None
 
     async def _send(self, message: Message) -> None:
-        """Sends one message and has what becomes of it written, unless that is in doubt until later."""
+        """Sends one message and has its outcome written, unless the outcome is not known yet."""
         started = clock.passed_s()
         if self._captures or message.letter.environment != "production":
             self._tell(self._capture(message, self._write_letter(message)), started)
@@ -141,7 +141,7 @@ class Mailer:
             self._judge(message, handover, started)
 
     def _judge(self, message: Message, handover: Handover, started: float) -> None:
-        """Decides what becomes of a message; where that depends on what the connection takes, later."""
+        """Decides the outcome of a message; later, where it depends on what the connection accepts."""
         assert self._transport is not None
         fault = rule_of(handover).fault if handover.refused else None
         if fault is Fault.UNSURE:

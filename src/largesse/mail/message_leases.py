@@ -1,4 +1,4 @@
-"""What a worker's connections to the mail server share: the messages they lease, and what became of those.
+"""What a worker's connections to the mail server share: the messages they lease, and their outcomes.
 
 Of everything a connection has handed over, at most one message is not yet written down as sent: the text of the next
 one ends only when the outcome of the last is in the database and the lease of the next is certain. So whatever goes
@@ -36,7 +36,7 @@ class NotNowError(Exception):
 
 
 class MessageLeases:
-    """Leases messages and writes down what became of them, for all connections of a process."""
+    """Leases messages and writes their outcomes, for all connections of a process."""
 
     def __init__(self, database: Database, *, lease_s: float = LEASE_S) -> None:
         self._database = database
@@ -60,7 +60,7 @@ class MessageLeases:
         return taken
 
     async def renew(self) -> None:
-        """Prolongs the leases of all messages under way, and of those whose outcome is not written yet."""
+        """Prolongs the leases of all messages under way, and of messages whose outcome is not written yet."""
         async with self._database.connection(WORKER) as connection:
             await self._leases.renew(connection)
 
@@ -82,7 +82,7 @@ class MessageLeases:
     async def allow(self, message: Message, last: asyncio.Future[bool] | None) -> None:
         """The last look before a message cannot be taken back: raises NotNowError unless it may be sent.
 
-        It looks at the row too: whoever cancelled the order since it was leased has changed that, and nobody else can tell.
+        It looks at the row too: a cancellation since it was leased has changed that, and nobody else can tell.
         `last` is the outcome of the one before it on the same connection, waited for as long as the lease is certain. A
         statement that has just written outcomes has looked at the row, which saves a round trip for each message.
         """

@@ -63,7 +63,7 @@ def build(headers: Mapping[str, str], text: str, html: str, *, at: float) -> byt
 
 @lru_cache(maxsize=2)
 def _date(at_s: int) -> str:
-    """The value of Date, kept since a worker writes many messages a second."""
+    """The value of Date, cached since a worker writes many messages a second."""
     return formatdate(at_s, usegmt=True).replace("GMT", "+0000")
 
 

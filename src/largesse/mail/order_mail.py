@@ -27,7 +27,7 @@ class RecipientDelivery(msgspec.Struct, kw_only=True):
     due_at: datetime
     sent_at: datetime | None
     attempts: int
-    resends: int  # the rest tells of the last one
+    resends: int  # the rest is about the last one
     lines: list[LineRecord] = []
 
 
@@ -72,7 +72,7 @@ _Lines = Sequence[tuple[str | None, str | None, LineRecord]]
 
 
 def _not_fanned_out(lines: _Lines, due_at: datetime, state: str) -> list[RecipientDelivery]:
-    """The recipients of an order whose mail job still waits, told apart as the fan-out will."""
+    """The recipients of an order whose mail job still waits, separated as the fan-out will."""
     recipients: dict[str, RecipientDelivery] = {}
     for email, name, line in lines:
         if email is None:
@@ -85,7 +85,7 @@ def _not_fanned_out(lines: _Lines, due_at: datetime, state: str) -> list[Recipie
 
 
 def _with_lines(recipients: list[RecipientDelivery], lines: _Lines) -> list[RecipientDelivery]:
-    """The recipients, each with what became of their codes."""
+    """The recipients, each with the state of their codes."""
     by_recipient: dict[str, list[LineRecord]] = defaultdict(list)
     for email, _, line in lines:
         by_recipient[email_key(email or "")].append(line)

@@ -1,4 +1,4 @@
-"""Writing down what became of messages, many at once."""
+"""Writes the outcomes of messages, many at once."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Sent:
 
 
 async def record(connection: Connection, sent: Sequence[Sent], watched: Sequence[Message] = ()) -> tuple[int, set[int]]:
-    """Writes what became of messages where the lease still holds; returns for how many it does not, and which may go next.
+    """Writes the outcomes of messages where the lease still holds; returns for how many it does not, and which may go next.
 
     Those are the ids of the `watched` that may go out as they were read: leased by nobody else, and no code in them voided,
     since. Captured ones go into the mailbox with the outcome, and of those given up the read models hear: then call it inside a transaction. An outcome that was written

@@ -84,7 +84,7 @@ async def count_given_up(database: Database, wanted: RequeueFilter) -> int:
 async def requeue(database: Database, wanted: RequeueFilter) -> int:
     """Makes messages due again, with three more days and without codes that were cancelled since; returns how many.
 
-    What was asked for is kept in `mail_requeues` with that number. It is done in bites; broken off, it may be repeated.
+    The request is stored in `mail_requeues` with that number. It is done in bites; broken off, it may be repeated.
     """
     made = 0
     after = _START

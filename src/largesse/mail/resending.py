@@ -1,6 +1,6 @@
 """Correcting a recipient's address, and sending the mail there.
 
-Sending a recipient's mail once more, or that of all who have not claimed.
+Sending a recipient's mail once more, or the mail to all who have not claimed.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ async def correct_address(
 ) -> None:
     """Has the recipient of an order who is at `email` be at `corrected`, in its normal form, and their mail go there.
 
-    Mail that has left is sent again, with the same codes; what has not left goes there at once. Who asked, from `address`, is
-    kept. `chain` marks the order anew. Call it inside a transaction.
+    Mail that has left is sent again, with the same codes; what has not left goes there at once. The audit log records who
+    asked, from `address`. `chain` marks the order anew. Call it inside a transaction.
 
     Raises NotFound for an unknown order, OtherServiceAccount for one that another placed, TooManyRequests as `resend`, and
     InvalidRequest where nobody of the order is at `email`, somebody is at `corrected`, a gift was claimed, or the mail is just leaving.
@@ -125,7 +125,7 @@ class Unclaimed:
 async def resend(
     connection: Connection, principal: Principal, reference: str, email: str, *, address: str | None = None
 ) -> RecipientDelivery:
-    """Sends the mail of the recipient at `email` once more, as a message of its own. Who asked, from `address`, is kept.
+    """Sends the mail of the recipient at `email` once more, as a message of its own. The audit log records who asked, from `address`.
 
     Call it inside a transaction.
 
@@ -176,8 +176,8 @@ async def resend_unclaimed(
 ) -> int:
     """Sends the mail of every recipient who has claimed nothing once more, with the codes that were not voided; returns how many.
 
-    Left out is whose mail has not left yet, and who was sent it again within RESENT_TO_ALL_AFTER_H hours. Who asked, from
-    `address`, is kept. Call it inside a transaction.
+    Left out is whose mail has not left yet, and who was sent it again within RESENT_TO_ALL_AFTER_H hours. The audit log
+    records who asked, from `address`. Call it inside a transaction.
 
     Raises NotFound for an unknown order, OtherServiceAccount for one that another placed.
     """

@@ -1,4 +1,4 @@
-"""Hands messages to the mail server over a connection that is kept open for many."""
+"""Hands messages to the mail server over a connection that stays open for many."""
 
 from __future__ import annotations
 

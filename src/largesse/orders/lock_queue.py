@@ -1,7 +1,7 @@
 """The lock queue: orders whose accounts another transaction has locked wait here, so that all others pass.
 
 Orders of the same accounts wait in one queue, and the queues take turns. A turn waits for the locks a short while in the database's own
-queue, so that placers that share an account take turns with it. When many queues wait, those whose accounts have become free
+queue, so that placers that share an account take turns with it. When many queues wait, queues whose accounts have become free
 come next: however many accounts are locked, an order waits for no more turns than are running.
 """
 

@@ -32,7 +32,7 @@ _BEGIN_BESIDE = "BEGIN; SET LOCAL idle_in_transaction_session_timeout = '10s';"
 
 
 async def begin(connection: Connection) -> None:
-    """Begins the transaction of a batch. On a node, also begins that of the coordinator's session."""
+    """Begins the transaction of a batch. On a node, also begins the transaction of the coordinator's session."""
     await connection.execute(_BEGIN_DISTRIBUTED if is_distributed(connection) else BEGIN)
     if (coordinator := coordinator_of(connection)) is not connection:
         await coordinator.execute(_BEGIN_BESIDE)

@@ -1,4 +1,4 @@
-"""Settling: finding out whether a COMMIT whose answer was lost took effect. Nothing is placed again."""
+"""Settling: look up whether a COMMIT whose answer was lost took effect. Nothing is placed again."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The SQL of exports, receipts of erasures, and orders whose retention period has ended.
 
-An export holds no codes, PINs or vouchers: whoever has them has money.
+An export holds no codes, PINs or vouchers: they are money.
 """
 
 from __future__ import annotations
@@ -166,7 +166,7 @@ def _due(condition: str) -> str:
 
 
 DUE = _due(_NOT_ERASED)
-# Where orders lie on nodes: whoever erases sees which are erased already. Not by the index of the customers, who may have many that are not due.
+# Where orders lie on nodes: the eraser sees which are erased already. Not by the index of the customers, who may have many that are not due.
 DUE_OF = _due("customer_id + 0 = ANY($3::int[])")
 CUSTOMERS_DUE = """
     SELECT customer_id FROM report_orders

@@ -33,7 +33,7 @@ _STATEMENT_TIMEOUT_S = 6 * 3600.0
 async def audit(
     database: Database, vault: Vault, *, anchor: Anchor | None = None, progress_to: TextIO = sys.stderr
 ) -> Report:
-    """Makes every check, against an `anchor` too where there is one; the findings come in the order of the checks. Changes nothing.
+    """Makes every check, against an `anchor` too where there is one; the results come in the order of the checks. Changes nothing.
 
     All is read in one snapshot, so that orders placed meanwhile are seen whole or not at all.
     """

@@ -95,7 +95,7 @@ class _Walk:
                 if (columns[0], columns[1]) != owner:
                     self._end(account, name)
                     owner = (columns[0], columns[1])
-                    # One that is missing is another check's finding.
+                    # Another check reports a missing one.
                     account = self._along(chain, found[owner]) if owner in found else None
                     name = found[owner]["name"] if owner in found else ""
                 if account is not None:
@@ -148,7 +148,7 @@ class _Walk:
         self._miss(seen.missing("mark"))
 
     async def _customer(self, customer_id: int) -> str:
-        """What a customer is called in findings."""
+        """A customer's name in results."""
         if customer_id not in self._names:
             query = "SELECT key FROM customers WHERE id = $1"
             key = await self._connection.fetchval(query, customer_id)

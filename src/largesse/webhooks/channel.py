@@ -113,7 +113,7 @@ class Channel(asyncio.Protocol):
             self.abort()  # more came than was asked for
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """httptools: one header; `Retry-After` alone is kept."""
+        """httptools: one header; only `Retry-After` is stored."""
         if name.lower() == b"retry-after":
             self._retry_after = value.decode("latin-1")
 
@@ -122,7 +122,7 @@ class Channel(asyncio.Protocol):
         self._in_body = self._parser.get_status_code() >= 200
 
     def on_body(self, body: bytes) -> None:
-        """httptools: a piece of the body; its start is kept, and beyond the limit no more is read."""
+        """httptools: a piece of the body; its start is stored, and beyond the limit no more is read."""
         self._body += body[: KEPT_BYTES - len(self._body)]
         self._body_bytes += len(body)
         if self._body_bytes > _MAX_BODY_BYTES:

@@ -278,7 +278,7 @@ async def _with_attempts(connection: Connection, principal: Principal, deliverie
 async def _orders_of(connection: Connection, principal: Principal, event_ids: set[int]) -> dict[int, int]:
     """The orders that events are about, without those of events that were pruned.
 
-    Asked for apart: events may be on the customer's node, and deliveries are not, nor does every engine survive their outer join.
+    Read separately: events may be on the customer's node, and deliveries are not, nor does every engine survive their outer join.
     """
     if not event_ids:
         return {}

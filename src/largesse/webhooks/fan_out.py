@@ -35,7 +35,7 @@ async def fan_out(connection: Connection, limit: int, customers: Customers = Non
 
 
 async def _fan_out_from_node(connection: Connection, limit: int, shard_group: Customers) -> tuple[int, int]:
-    """The same where events lie on nodes, and what follows from them does not: taken there, told here, and marked there."""
+    """The same where events lie on nodes, and what follows from them does not: taken there, delivered here, and marked there."""
     await commit_as_one(connection)
     taken = await connection.fetch(
         waiting_events("$1", within("customer_id", "$2", shard_group)), limit, *arguments(shard_group)

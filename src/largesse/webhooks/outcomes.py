@@ -80,7 +80,7 @@ def read_retry_after(text: str | None, now: datetime) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Attempted:
-    """An attempt and what becomes of its delivery."""
+    """An attempt and the outcome for its delivery."""
 
     queue: SubscriptionQueue
     job: Job
@@ -90,7 +90,7 @@ class Attempted:
 
 
 async def record(connection: Connection, attempted: Sequence[Attempted], leaving: Sequence[Lease] = ()) -> None:
-    """Writes attempts and what becomes of their deliveries, where the lease still holds; then gives `leaving` back.
+    """Writes attempts and the outcomes for their deliveries, where the lease still holds; then gives `leaving` back.
 
     The queues are locked first, so that nobody takes one while its outcomes are being written: all of them at once and
     in the order of a fan-out, which would otherwise wait in a circle with this. Before them come the subscriptions

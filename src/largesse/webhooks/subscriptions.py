@@ -38,7 +38,7 @@ class Subscription:
 
 @dataclass(frozen=True, slots=True)
 class CreatedSubscription:
-    """A new subscription with its signing secret, which is told this once."""
+    """A new subscription with its signing secret, which is shown this once."""
 
     id: UUID
     event: str

@@ -10,7 +10,7 @@ multicast registries, and the metadata services of the large clouds. A network-s
 
 Webhook targets: what a URL must look like, and which addresses it may lead to.
 
-A URL is read in one way only: what two programs could read differently is refused, and the host is kept as it
+A URL is read in one way only: what two programs could read differently is refused, and the host is stored as it
 will be dialled. The addresses behind it are judged when a subscription is created, and again by the delivery
 on the socket it opens, by the same `permits`.
 """

@@ -43,7 +43,7 @@ _EVENTS_AT_ONCE = 500
 
 
 async def erase_from_answers(connection: Connection, email: str) -> int:
-    """Drops the answers that hold the address; returns how many. Reads all that are kept."""
+    """Drops the answers that hold the address; returns how many. Reads all stored answers."""
     tag = await connection.execute(
         """
         UPDATE delivery_attempts SET answer = NULL

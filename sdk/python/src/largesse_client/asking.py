@@ -1,11 +1,11 @@
 """How a question becomes an answer: what to send, when to send it again, and when to give up.
 
-The rules are one generator that neither sends nor waits. It yields what to do, `Send` or `Wait`, and is told what came of
+The rules are one generator that neither sends nor waits. It yields what to do, `Send` or `Wait`, and gets back what came of
 it: an `Answer`, or the `NoAnswer` there was instead. Two drivers do as it says, one that blocks and one that awaits
 (`largesse_client.driving`), so that both clients do the same.
 
 A request is sent again only where that does no harm (`Call.is_repeatable`): after none or half an answer, and after a status that
-says that it may go better later. Waits double and are drawn at random from their upper half; a `Retry-After` is kept to.
+says that it may go better later. Waits double and are drawn at random from their upper half; a `Retry-After` is followed.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Patience:
 
 
 class Asker:
-    """Asks one service, as patiently as it was told."""
+    """Asks one service, as patiently as its settings say."""
 
     def __init__(self, base_url: str, patience: Patience, clock: Callable[[], float] = time.monotonic) -> None:
         self._base_url = base_url
@@ -121,7 +121,7 @@ def _may_pass(error: LargesseError) -> bool:
 
 
 def _told_after(error: LargesseError, attempt: int, is_unclear: bool) -> LargesseError:
-    """The error that the last attempt ended with, as it is told of all of them.
+    """The error that the last attempt ended with, as callers see it.
 
     Where an earlier attempt may have been carried out, that the last one reached nobody does not say that none was.
     """

@@ -45,10 +45,10 @@ def recover(body: Mapping[str, Any], used: ReferenceUsed, ask: Ask) -> Steps[Ord
 
 
 def differences(body: Mapping[str, Any], held: OrderRequest) -> Iterator[str]:
-    """Names the arguments in which the order is another than the body asks for, where it can be told.
+    """Names the arguments in which the order is another than the body asks for, where that is known.
 
     Every member of a request is compared, those that are not named here by what was said alone. What was left out is compared
-    with its default; of a template it may be anything, and so may a value that is implied. An expiry that was not kept is one
+    with its default; of a template it may be anything, and so may a value that is implied. An expiry that was not stored is one
     that the plan does not have.
     """
     if not held.is_own:

@@ -1,11 +1,11 @@
-"""Telling genuine deliveries of webhooks from others.
+"""Tells genuine deliveries of webhooks from forged ones.
 
     event = largesse_client.webhooks.verify(body, headers, secret)
     if event.type == "order.created":
         print(event.order.reference)
 
-Largesse signs a delivery twice: `X-Service-Signature` covers the body alone, and `webhook-signature`, that of Standard
-Webhooks (https://www.standardwebhooks.com), its id and instant as well, so that an old delivery sent again by somebody else is told.
+Largesse signs a delivery twice: `X-Service-Signature` covers the body alone, and `webhook-signature`, as Standard Webhooks
+defines it (https://www.standardwebhooks.com), its id and instant as well, so that an old delivery sent again by somebody else is recognised.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Event:
 
     @property
     def order(self) -> OrderRecord:
-        """The order that the event tells of. Raises InvalidWebhook where it tells of something else."""
+        """The order that the event is about. Raises InvalidWebhook where it is about something else."""
         try:
             return reader(OrderRecord)(self.body)
         except msgspec.DecodeError as error:
@@ -57,7 +57,7 @@ def verify(
     """The event of a delivery that was signed with the subscription's `secret`, at most `replay_window_s` from now.
 
     `body` is the raw body as it came, before anything parsed it; the case of the names of `headers` does not matter. Every
-    signature that is there must be right. One that says when it was made has to be there, or whoever has seen a delivery could take it away
+    signature that is there must be right. One that says when it was made has to be there, or somebody who has seen a delivery could take it away
     and send the delivery again for ever: only with `replay_window_s=None`, which asks for no instant, is
     `X-Service-Signature` alone enough.
 

@@ -69,7 +69,7 @@ def chosen_language(asked: str | None, remembered: str | None, accepted: str) ->
 
 
 def language_of(chosen: str | None, country: str) -> Language:
-    """The language of a recipient: the one they chose, if any, else that of the country their gift is for."""
+    """The language of a recipient: the one they chose, if any, else the language of the country their gift is for."""
     return LANGUAGES.get(chosen or "") or language_of_country(country)
 
 

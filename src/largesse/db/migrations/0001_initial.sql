@@ -144,7 +144,7 @@ CREATE TRIGGER catalogue_changed AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON
 CREATE TRIGGER catalogue_changed AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON collections
     FOR EACH STATEMENT EXECUTE FUNCTION catalogue_changed();
 
--- Saved send presets. The gift may have been deleted since, so its id is no foreign key; its name is kept.
+-- Saved send presets. The gift may have been deleted since, so its id is no foreign key; its name is stored.
 CREATE TABLE templates (
     id                integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     customer_id       integer NOT NULL REFERENCES customers,

@@ -65,7 +65,7 @@ CREATE INDEX webhook_lanes_due ON webhook_lanes (failing, due_at) WHERE due_at <
 -- resend is another. The states:
 --   pending    waits for `due_at`
 --   sent       the mail server took it
---   captured   kept in `captured_mail`: staging, or no mail server is set
+--   captured   stored in `captured_mail`: staging, or no mail server is set
 --   bounced    the mail server refused it for good; `reason` says why
 --   exhausted  the mail server could not take it in three days
 -- Workers take what is due in the order of `rank_at`, which spreads a large order so that small ones pass between.

@@ -1,4 +1,4 @@
--- The recipient's side: what becomes of a line once it is placed. Whoever moves a line holds the row lock of its row in
+-- The recipient's side: the states of a line once it is placed. A statement that moves a line holds the row lock of its row in
 -- `lines`, so that a claim and a cancellation of one line never both happen. Nothing here is written when an order is placed.
 -- No foreign keys to orders and lines, for the reason 0001 gives.
 

@@ -1,4 +1,4 @@
--- Which API key acted, and from which network address; both null for what was done before this was kept. Keys are never
+-- Which API key acted, and from which network address; both null for what was done before this was stored. Keys are never
 -- deleted from their table, so that an id always has its name. No foreign keys, for the reason 0001 gives.
 ALTER TABLE orders ADD COLUMN api_key_id integer, ADD COLUMN address inet;
 ALTER TABLE code_readings ADD COLUMN api_key_id integer, ADD COLUMN address inet;

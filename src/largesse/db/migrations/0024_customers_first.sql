@@ -35,7 +35,7 @@ BEGIN
     RETURN coalesce((SELECT customer_of_delivery(subscription_id, event_id, sample) FROM deliveries WHERE id = $1), 0);
 END $$;
 
--- Lines, and what became of them.
+-- Lines, and their states.
 DROP INDEX lines_code_lookup;
 ALTER TABLE lines
     DROP CONSTRAINT lines_pkey,
@@ -57,7 +57,7 @@ ALTER TABLE line_events
     ADD CONSTRAINT line_events_pkey PRIMARY KEY (customer_id, order_id, number, event);
 ALTER TABLE line_events ALTER COLUMN customer_id DROP EXPRESSION;
 
--- What fulfilment writes. A voucher is nobody's until it is handed out.
+-- What fulfilment writes. A voucher has no customer until it is handed out.
 DROP INDEX vouchers_line;
 ALTER TABLE vouchers
     ADD COLUMN customer_id integer

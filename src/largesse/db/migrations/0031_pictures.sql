@@ -6,7 +6,7 @@ CREATE TABLE pictures (
 -- It is compressed already.
 ALTER TABLE pictures ALTER COLUMN content SET STORAGE EXTERNAL;
 
--- What people are told of a product, in the one language that its name is in.
+-- What pages show of a product, in the one language that its name is in.
 ALTER TABLE products
     ADD COLUMN picture text REFERENCES pictures,
     ADD COLUMN description text,

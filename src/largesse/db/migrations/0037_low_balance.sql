@@ -1,4 +1,4 @@
--- Accounts whose people are told by mail when they fall below an amount, once: `is_low` says that they are below it, and were told so
+-- Accounts whose people get a mail when they fall below an amount, once: `is_low` says that they are below it, and were told so
 -- or knew it when they set it.
 CREATE TABLE account_watches (
     customer_id integer NOT NULL,
@@ -9,7 +9,7 @@ CREATE TABLE account_watches (
     CONSTRAINT account_watches_account_fkey FOREIGN KEY (customer_id, account_id) REFERENCES accounts (customer_id, id)
 );
 
--- Who is told.
+-- Who gets the mail.
 CREATE TABLE account_watchers (
     customer_id integer NOT NULL,
     account_id  integer NOT NULL,

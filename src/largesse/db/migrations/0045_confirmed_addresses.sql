@@ -1,4 +1,4 @@
--- `confirmed_at`: when a person first chose a password by a link that had only been mailed to their address. Until then whoever had the
+-- `confirmed_at`: when a person first chose a password by a link that had only been mailed to their address. Until then anybody who had the
 -- address's invitation from a page may have set up what is there, and the first such link ends it. Who has a second step already keeps it:
 -- nobody can tell who was invited by mail, and a reset by mail must not end the second step of its owner.
 ALTER TABLE people ADD COLUMN confirmed_at timestamptz;

@@ -18,7 +18,7 @@ CREATE TRIGGER accounts_stay AFTER UPDATE ON accounts FOR EACH ROW
 CREATE TRIGGER chain_openings_stay BEFORE UPDATE OR DELETE OR TRUNCATE ON chain_openings
     FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
 
--- Whether anything bears a mark, so that an installation without keys of chains has lost them. For nobody in particular, whoever asks.
+-- Whether anything bears a mark, so that an installation without keys of chains has lost them. For every caller.
 CREATE FUNCTION has_marks() RETURNS boolean
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = public, pg_temp AS $$
 BEGIN

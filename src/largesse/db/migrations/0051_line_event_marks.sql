@@ -1,4 +1,4 @@
--- Marks of what became of lines (docs/decisions/0031-marks-of-orders-and-lines.md): a copy of each event that moved a line, in the order in which the worker
+-- Marks of events of lines (docs/decisions/0031-marks-of-orders-and-lines.md): a copy of each event that moved a line, in the order in which the worker
 -- learned of them, chained. An event that is removed or changed differs from its copy. Written by the worker alone, by one at a time.
 CREATE TABLE line_event_marks (
     number      bigint PRIMARY KEY,

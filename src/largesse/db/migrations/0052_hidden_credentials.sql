@@ -1,4 +1,4 @@
--- The roles that serve, deliver and audit cannot read what is kept of passwords and of second steps (largesse.database.rights): the functions
+-- The roles that serve, deliver and audit cannot read the hashes of passwords and the secrets of second steps (largesse.database.rights): the functions
 -- below tell it to who has a key of the master key, as `open_credentials` asks for (docs/decisions/0039-credentials.md).
 
 -- Whether there is any is no secret.

@@ -1,4 +1,4 @@
-"""Telling people that an account has mark_low_balances below what was set for it.
+"""Mails to people about an account that has mark_low_balances below what was set for it.
 
 What a mail to somebody who signs in says.
 """
@@ -37,7 +37,7 @@ class LowBalance:
 
 
 async def queue_low_balances(connection: Connection, customers: Customers = None) -> int:
-    """Has everybody told, of those customers, else of all, whose accounts have mark_low_balances; returns how many mails. Call it inside a transaction."""
+    """Queues mails to everybody, of those customers or of all, whose accounts have mark_low_balances; returns how many mails. Call it inside a transaction."""
     mails = 0
     await commit_as_one(connection)
     for _, account_id, user_ids in await mark_low_balances(connection, customers):
@@ -47,7 +47,7 @@ async def queue_low_balances(connection: Connection, customers: Customers = None
 
 
 async def read_low_balance(connection: Connection, user_id: int, account_id: int) -> LowBalance | None:
-    """What a user is to be told of an account; None where they are not, any longer, or it has risen since."""
+    """What the mail to a user says of an account; None where none is due any longer, or it has risen since."""
     row = await connection.fetchrow(
         """
         SELECT a.name AS account, a.environment, a.currency, a.balance_minor, w.below_minor

@@ -67,7 +67,7 @@ class Call(msgspec.Struct, frozen=True):
 
     @property
     def principal(self) -> Principal:
-        """The principal for whom the caller acts. Only for operations that need a key."""
+        """The principal of the caller. Only for operations that need a key."""
         assert self.caller is not None, "the operation needs a key"
         return self.caller.principal
 

@@ -62,7 +62,7 @@ async def app(context: RequestContext) -> Response:
 
 
 async def turn_app_on(context: RequestContext) -> Response:
-    """Turns on the authenticator app; shows the recovery codes, this once, where there were none."""
+    """Switches on the authenticator app; shows the recovery codes, this once, where there were none."""
     session = _session(context)
     try:
         secret = context.services.vault.second_steps.open(bytes.fromhex(context.form["secret"]), _pending(session))
@@ -78,7 +78,7 @@ async def turn_app_on(context: RequestContext) -> Response:
 
 
 async def turn_app_off(context: RequestContext) -> Response:
-    """Turns off the authenticator app."""
+    """Switches off the authenticator app."""
     await context.services.security.turn_off_app(context.actor, context.origin)
     if _session(context).has_passkey:
         return context.see(HERE, context.say("Your authenticator app is switched off."))

@@ -1,4 +1,4 @@
-"""An administrator's pages of webhooks: who hears of what, and what became of each delivery."""
+"""An administrator's pages of webhooks: subscriptions, and the state of each delivery."""
 
 from __future__ import annotations
 

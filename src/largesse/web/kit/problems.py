@@ -247,7 +247,7 @@ _BY_CLASS = {one.raised: one for one in PROBLEMS}
 
 
 def problem_type(raised: type[Problem]) -> ProblemType:
-    """Returns the type of a class of errors; a subclass without one has that of its base."""
+    """Returns the type of a class of errors; a subclass without one has the type of its base."""
     return next(_BY_CLASS[one] for one in raised.__mro__ if one in _BY_CLASS)
 
 

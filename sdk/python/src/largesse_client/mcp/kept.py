@@ -1,4 +1,4 @@
-"""Requests that were quoted, kept so that what is sent is what was quoted, word for word."""
+"""Requests that were quoted, stored so that what is sent is what was quoted, word for word."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ class _Server(MCPServer[Any]):
 
 
 def build_server(largesse: AsyncLargesse, settings: Settings) -> MCPServer[Any]:
-    """The server that asks `largesse` for everything; whoever made that closes it."""
+    """The server that asks `largesse` for everything; the maker of that closes it."""
     server = _Server(
         "largesse",
         title="Largesse",

@@ -11,13 +11,13 @@ from largesse_client.mcp.settings import SETTINGS, SettingError, Settings
 
 
 async def serve_stdio(settings: Settings) -> None:
-    """Serves whoever holds the other ends of stdin and stdout, until they close."""
+    """Serves the program at the other ends of stdin and stdout, until they close."""
     async with AsyncLargesse(settings.url, settings.api_key) as largesse:
         await build_server(largesse, settings).run_stdio_async()
 
 
 async def serve_http(settings: Settings, host: str, port: int) -> None:
-    """Serves `/mcp` for who has the token, until told to end. Raises SettingError without one."""
+    """Serves `/mcp` for callers with the token, until it is stopped. Raises SettingError without one."""
     if settings.token is None:
         raise SettingError(f"LARGESSE_MCP_TOKEN must be set with --http: {SETTINGS['LARGESSE_MCP_TOKEN']}")
     async with AsyncLargesse(settings.url, settings.api_key) as largesse:

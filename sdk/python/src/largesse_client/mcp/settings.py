@@ -29,7 +29,7 @@ class SettingError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Cap:
-    """The most that may be spent, by currency; under None that of all others. Without any entry there is no cap."""
+    """The most that may be spent, by currency; under None the one for all others. Without any entry there is no cap."""
 
     most: Mapping[str | None, Decimal] = field(default_factory=dict)
 

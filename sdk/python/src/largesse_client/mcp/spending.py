@@ -1,4 +1,4 @@
-"""What was spent today, so that all orders of a day together stay under a cap, whoever asks for them and however often we start.
+"""What was spent today, so that all orders of a day together stay under a cap, no matter who asks and how often we start.
 
 A sum is taken before the order is sent, and given back only when the service has said that it was not placed. It counts once for
 each reference, which a repeated send has in common with the first.

@@ -1,4 +1,4 @@
-"""Orders: what sending answers, what lists and events tell, and what became of each recipient."""
+"""Orders: what sending answers, what lists and events tell, and the state of each recipient."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ class Wrappings(Resource[M]):
 
     @listing
     def list(self) -> Pages[Wrapping]:
-        """The known wrappings; any other key is kept with the order, and looks like `default`."""
+        """The known wrappings; any other key is stored with the order, and looks like `default`."""
         return whole("/wrappings", Wrapping)
 
 

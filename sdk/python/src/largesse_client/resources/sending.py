@@ -51,7 +51,7 @@ class Sending(Resource[M]):
 
 
 class Quoting(Resource[M]):
-    """Tells what sending would be charged, with the arguments of `Sending`; what is wrong is told all at once.
+    """Tells what sending would be charged, with the arguments of `Sending`; all that is wrong comes at once.
 
     A send that is given the `quote` of the answer places just that, or raises QuoteChanged or QuoteExpired. Nothing is reserved.
     """

@@ -30,7 +30,7 @@ class ServerError(Exception):
 class Server:
     """A running Largesse: its address, and a key of the demo's customer Acme, which pays from funding accounts.
 
-    Mail is kept and readable at `/mailbox`, and webhooks may go to addresses of this machine.
+    Mail is stored and readable at `/mailbox`, and webhooks may go to addresses of this machine.
     """
 
     base_url: str

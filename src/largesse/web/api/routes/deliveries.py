@@ -147,7 +147,7 @@ async def _resend(services: Services, call: Call) -> Reply:
     body = call.read(Resend)
     async with call.writing(services) as connection:
         recipient = await resend(connection, call.principal, call.path["reference"], body.email, address=call.address)
-        # Whose mail it was is told by `order_acts`: the log keeps no recipient's address.
+        # `order_acts` says whose mail it was: the log keeps no recipient's address.
         await call.record(services, connection, "order.resent", f"order {call.path['reference']}")
     return Reply(in_shape(recipient, RecipientDeliveryShape), 202)
 

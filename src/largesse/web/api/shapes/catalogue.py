@@ -174,7 +174,7 @@ def product_shape(product: Product, country: str, public_url: str) -> ProductSha
 
 
 def product_in_full(product: Serialized, said: Details) -> bytes:
-    """A ProductInFullShape in JSON, of a product as it was told."""
+    """A ProductInFullShape in JSON, from a serialized product."""
     return product[:-1] + b"," + _encode(_Texts(said.description, said.how_to_redeem, said.terms))[1:]
 
 
@@ -206,7 +206,7 @@ def collection_shape(collection: Collection) -> CollectionShape:
 
 
 class CatalogueInJson:
-    """Tells the catalogue in JSON (`largesse.catalogue.Telling`)."""
+    """Serializes the catalogue as JSON (`largesse.catalogue.Telling`)."""
 
     def __init__(self, public_url: str) -> None:
         self._public_url = public_url

@@ -104,7 +104,7 @@ class RecipientDeliveryShape(msgspec.Struct, kw_only=True, rename="camel"):
     due_at: Annotated[datetime, Meta(tz=True, description="When it was, or is, due first")]
     sent_at: Annotated[datetime, Meta(tz=True)] | None
     attempts: int
-    resends: Annotated[int, Meta(description="How often it was asked for again; the rest tells of the last one")]
+    resends: Annotated[int, Meta(description="How often it was asked for again; the rest is about the last one")]
     lines: Annotated[list[LineRecordShape], Meta(description="What became of each code")] = msgspec.field(
         default_factory=list
     )

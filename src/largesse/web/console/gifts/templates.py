@@ -83,7 +83,7 @@ async def read_own(context: RequestContext) -> Template:
 
 
 def called(template: Template) -> str:
-    """What people call it: its name, or that of its gift."""
+    """Its name, or the name of its gift."""
     return template.name or template.gift_name
 
 
@@ -277,13 +277,13 @@ async def _show(
 
 
 def _shown_in(context: RequestContext, said: Chosen | None) -> Language:
-    """The language asked for, else that of the country the gift is for, which is the mail's."""
+    """The language asked for, else the language of the gift's country, which is the mail's."""
     of_mail = language_of_country(said.gift.country) if said else context.language
     return LANGUAGES.get(context.form["look"]) or of_mail
 
 
 def _value(context: RequestContext, start: Template | None, picked: Picked | None) -> str:
-    """The amount that the field begins with: that of the template, where the gift has the same currency."""
+    """The amount that the field begins with: the template's, where the gift has the same currency."""
     if start is None or picked is None or picked.currency != start.currency:
         return ""
     return context.language.typed(start.value_minor, start.currency)

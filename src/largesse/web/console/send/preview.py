@@ -23,7 +23,7 @@ _HIDDEN = LetterCode("\N{BULLET}" * 4 + "-" + "\N{BULLET}" * 4, "\N{BULLET}" * 6
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """The mail and the claim page of a gift that is kept nowhere yet: whole documents, which a page holds in frames (`srcdoc`)."""
+    """The mail and the claim page of a gift that is not stored yet: whole documents, which a page holds in frames (`srcdoc`)."""
 
     sender: str
     subject: str
@@ -33,7 +33,7 @@ class Held:
 
 
 def language_of(context: RequestContext, said: Chosen) -> Language:
-    """The language asked for, else that of the country the gift is for, which is the mail's."""
+    """The language asked for, else the language of the gift's country, which is the mail's."""
     return LANGUAGES.get(context.query("lang")) or language_of_country(said.gift.country)
 
 

@@ -49,7 +49,7 @@ _NO_LONGER = text("It cannot be sent yet. Nothing was charged.")
 
 
 async def show(context: RequestContext) -> Response:
-    """The review; of a draft that was sent, what became of it."""
+    """The review; for a draft that was sent, the order."""
     try:
         opened = await open_draft(context)
     except NotFound:

@@ -1,4 +1,4 @@
-"""A test: the mail of a gift, to whoever is about to send it and to nobody else."""
+"""A test: the mail of a gift, to the sender alone."""
 
 from __future__ import annotations
 
