@@ -65,3 +65,125 @@ def test_a_function_too_long_is_found(lines: int, reason: str, mistakes: list[st
 )
 def test_a_file_too_long_is_found(lines: int, first: str, mistakes: list[str]):
     assert too_long("\n".join([first, *["    pass" if ":  #" in first else "pass"] * (lines - 1)])) == mistakes
+
+
+# The rules of docs/architecture.md, each with a violation that it finds.
+
+DOCUMENTED = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+# Still to be moved behind an operation, or into a store. Nothing may be added.
+ACT_THEMSELVES = {
+    "web/console/order.py",
+    "cli/service_accounts.py",
+    "web/api/routes/webhooks.py",
+    "web/console/amounts_due.py",
+    "web/console/context.py",
+    "cli/mail.py",
+    "web/console/funding.py",
+    "web/console/send/test_mail.py",
+    "web/api/operation.py",
+    "web/api/routes/deliveries.py",
+    "cli/keys.py",
+    "web/console/webhooks.py",
+    "cli/users.py",
+}
+HOLD_SQL = {
+    "web/console/service_accounts.py",
+    "web/console/security.py",
+    "web/console/send/sent.py",
+    "web/console/accounts.py",
+}
+SOURCES = ROOT / "src/largesse"
+# Where a name of the package is offered, or where code stands that the whole room is.
+WITH_CODE = {"__init__.py", "cli/__init__.py", "web/api/routes/__init__.py", "web/api/shapes/__init__.py"}
+SQL = re.compile(r"\b(SELECT\s|INSERT INTO\s|DELETE FROM\s|UPDATE \w+ SET\s)")
+# What begins a transaction that writes, or adds an entry to the audit log.
+ACTS = re.compile(r"(?<!\breport)\.(record|writing|transaction)\($")
+MOST_MODULES_THAT_ASK = 2
+# Each with the word to use instead, as the docs and the glossary have it.
+WORDS = re.compile(
+    r"\b(nobody's|somebody's|whoever|what is of|of whom|for whom|as whom|what becomes of|what became of|in vain|those whose"
+    r"|told|tells of|aside|kept|Asked|Wanted|Desk|Intake|Patience|Keeper|Slices?|Visit|Telling|resealing|checkup)\b"
+)
+
+
+def code_of_init(text: str) -> list[str]:
+    """Returns the statements of an `__init__` that are not its docstring."""
+    return [ast.unparse(node)[:60] for node in ast.parse(text).body[1:]]
+
+
+def calls(text: str) -> list[str]:
+    """Returns the calls in a module that act: that begin a transaction, or write the audit log."""
+    found = [ast.unparse(node.func) + "(" for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call)]
+    return [call for call in found if ACTS.search(call)]
+
+
+def statements(text: str) -> list[str]:
+    """Returns the SQL in a module's strings, docstrings left out."""
+    tree = ast.parse(text)
+    docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    return [
+        node.value.strip()[:60]
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant)
+        and isinstance(node.value, str)
+        and id(node) not in docstrings
+        and SQL.search(node.value)
+    ]
+
+
+def sources(*rooms: str) -> dict[str, str]:
+    """Returns the modules of some rooms, or of all, by their path."""
+    folders = [SOURCES / room for room in rooms] or [SOURCES]
+    return {str(path.relative_to(SOURCES)): path.read_text() for folder in folders for path in folder.rglob("*.py")}
+
+
+def test_an_init_holds_a_docstring():
+    inits = {path: text for path, text in sources().items() if path.endswith("__init__.py") and path not in WITH_CODE}
+    assert {path: code for path, text in inits.items() if (code := code_of_init(text))} == {}
+    assert code_of_init('"""A room."""\nfrom largesse.base.clock import now\n')
+
+
+def test_pages_and_commands_call_operations_that_act():
+    found = {path: called for path, text in sources("web", "cli").items() if (called := calls(text))}
+    assert found.keys() == ACT_THEMSELVES
+    assert calls(
+        "async def f(actor):\n    await acting.record(connection, 'a', 'b')\n    database.transaction(OPERATOR)"
+    )
+
+
+def test_pages_and_commands_hold_no_sql():
+    found = {path: sql for path, text in sources("web", "cli").items() if (sql := statements(text))}
+    assert found.keys() == HOLD_SQL
+    assert statements("rows = await connection.fetch('SELECT code FROM currencies')")
+
+
+def test_no_room_imports_what_is_private_to_another():
+    private = re.compile(r"^from (largesse\.\S+) import .*(?<![\w.])_[a-z]", re.MULTILINE)
+    found = {path: private.findall(text) for path, text in sources().items() if private.search(text)}
+    assert {path: names for path, names in found.items() if path != "__init__.py"} == {}
+
+
+def test_few_modules_ask_whether_the_database_is_distributed():
+    rooms: dict[str, set[str]] = {}
+    for path, text in sources().items():
+        if not path.startswith("db/") and "is_distributed" in text:
+            rooms.setdefault(path.partition("/")[0], set()).add(path)
+    assert {
+        room: paths for room, paths in rooms.items() if len(paths) > MOST_MODULES_THAT_ASK and room != "orders"
+    } == {}
+
+
+def test_handlers_leave_the_parsing_of_addresses_to_the_context():
+    parsed = re.compile(r"query_params|parse_qs|request\.form\(|\bint\(context\.")
+    assert [path for path, text in sources("web/console").items() if parsed.search(text)] == []
+
+
+def test_prose_uses_the_words_of_the_field():
+    found = {}
+    for path, text in sources().items():
+        prose = [ast.get_docstring(node) or "" for node in ast.walk(ast.parse(text)) if isinstance(node, DOCUMENTED)]
+        prose += re.findall(r"#\s(.*)", text)
+        if words := [word for one in prose for word in WORDS.findall(re.sub(r"`+[^`]*`+", "", one))]:
+            found[path] = words
+    assert found == {}
+    assert WORDS.findall("What is told of whoever asks") == ["told", "whoever"]
