@@ -16,7 +16,7 @@ import pytest
 from axe_playwright_python.base import AxeResults
 from axe_playwright_python.sync_playwright import Axe
 from tests.browser.conftest import AXE_OPTIONS, EVERY_PAGE
-from tests.web.console.everything import Walk, entry_of, send_gift
+from tests.web.console.everything import Walk, route_of, send_gift
 
 LOOKS = tuple(itertools.product((390, 768, 1280), ("light", "dark")))
 NAME = "Donaudampfschifffahrtsgesellschaft & Sons of Llanfairpwllgwyngyll"
@@ -77,9 +77,9 @@ def pages(demo: Any, admin: dict[str, Any]) -> list[str]:
     found: dict[str, str] = {}
     for path in (*sent, *walk.pages):
         page = walk.pages.get(path) or walk.browser.get(path)
-        entry = entry_of("GET", urlsplit(path).path)
-        if page.status_code == 200 and "text/html" in page.headers["content-type"] and entry is not None:
-            found.setdefault(entry.path, path)
+        route = route_of("GET", urlsplit(path).path)
+        if page.status_code == 200 and "text/html" in page.headers["content-type"] and route is not None:
+            found.setdefault(route.path, path)
     return [path for kind, path in found.items() if not kind.endswith(("/mail", "/claim", "{secret}"))]
 
 

@@ -72,9 +72,9 @@ def test_a_form_waits_for_the_answer_and_is_carried_out_then_once(service: Servi
     assert keys_called(service, NAME) == 0
     for _ in range(2):
         send(ada, "/app/keys", {**waiting, "proof": PASSWORD})
-        assert "is made" in ada.text
+        assert "was created" in ada.text
     send(ada, "/app/keys", dict(typed))
-    assert "is made" in ada.text, "and so is the form itself, sent once more"
+    assert "was created" in ada.text, "and so is the form itself, sent once more"
     assert keys_called(service, NAME) == 1
     assert service.sql("SELECT scopes FROM api_keys WHERE key = $1", NAME)[0][0] == ["read", "send"]
 
