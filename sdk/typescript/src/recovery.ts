@@ -1,0 +1,127 @@
+// After a 409: whether the order that holds the reference is the one that was just asked for.
+//
+// An answer that was lost, a program that was started again: then it is, and it is the result. But the same reference may have been
+// given to another order by mistake, and to take that one for the result would send nothing to the people it was meant for. So
+// everything that was asked for is compared with what that order was asked for with.
+
+import type { Asker, CallOptions } from "./asking.js";
+import type { Decimal } from "./decimal.js";
+import { NotFound, OtherServiceAccount, type ReferenceUsed } from "./generated/problems.js";
+import { SHAPES } from "./generated/tables.js";
+import type { Order, OrderRequest } from "./generated/types.js";
+import type { Members } from "./inputs.js";
+
+const LONGEST_SOURCE = 32;
+const NOT_COMPARED = new Set(["reference", "isOwn", "currency", "recipients"]);
+// What a template fills in where the caller leaves it out.
+const OF_TEMPLATE = new Set(["productId", "collectionId", "wrappingKey", "fromName", "message", "expiryAfterDays"]);
+
+/** Returns the order that `used` names, where it is the one that `body` asks for. Throws `used` where it is not. */
+export async function recover(body: Members, used: ReferenceUsed, asker: Asker, options: CallOptions): Promise<Order> {
+  const reference = used.orderReference;
+  if (reference === null) throw used;
+  const path = { reference };
+  try {
+    const request = await asker.ask("getOrderRequest", { path }, options);
+    let found = differences(body, request);
+    if (found.length === 1 && found[0] === "value" && request.collectionId !== null) {
+      // A collection with a value of its own ignores one that is given.
+      const collection = await asker.ask("getCollection", { path: { id: request.collectionId } }, options);
+      if (!collection.requiresValue) found = [];
+    }
+    if (!found.length) return await asker.ask("getOrder", { path }, options);
+    used.differences = found;
+    used.message += ` Order ${reference} differs in ${found.join(", ")}: nothing was placed.`;
+  } catch (error) {
+    if (!(error instanceof NotFound || error instanceof OtherServiceAccount)) throw error;
+    used.message += " What that order was asked for with could not be read.";
+  }
+  throw used;
+}
+
+/** Returns the members in which the order is another than the body asks for, where that is known.
+ *
+ * What was left out is compared with its default; of a template it may be anything, and so may a value that is implied. An expiry that
+ * was not stored is one that the plan does not have. */
+export function differences(body: Members, request: OrderRequest): string[] {
+  const found = request.isOwn ? [] : ["serviceAccount"];
+  const defaults: Members = {
+    value: request.value,
+    country: "productId" in body ? "GB" : request.country,
+    wrappingKey: "default",
+  };
+  for (const name of Object.keys(SHAPES.OrderRequest)) {
+    if (NOT_COMPARED.has(name) || ("templateId" in body && OF_TEMPLATE.has(name) && !(name in body))) continue;
+    const wanted = name === "sendAt" && !("recipients" in body) ? null : (body[name] ?? defaults[name] ?? null);
+    if (!isSame(name, wanted, (request as unknown as Members)[name] ?? null)) found.push(name);
+  }
+  if (addressed(body.recipients as Addressee[] | undefined) !== addressed(request.recipients)) found.push("recipients");
+  return found;
+}
+
+function isSame(name: string, wanted: unknown, stored: unknown): boolean {
+  switch (name) {
+    case "value":
+      return (stored as Decimal).equals(wanted as Decimal);
+    case "country":
+      return (wanted as string).toUpperCase() === stored;
+    case "source":
+      return normalSource(wanted as string | null) === stored;
+    case "externalReference":
+      return (wanted as string).trim() === stored;
+    case "sendAt":
+      return instantKey(wanted as string | null) === instantKey(stored as string | null);
+    case "claimBy":
+      // Left out, it may be the customer's default, and people may have moved it to a later date.
+      return wanted === null || (stored !== null && Date.parse(stored as string) >= Date.parse(wanted as string));
+    case "reminderDays":
+      return wanted === null || JSON.stringify(wanted) === JSON.stringify(stored);
+    case "expiryAfterDays":
+      return wanted === stored || (wanted !== null && stored === null);
+    default:
+      return wanted === stored;
+  }
+}
+
+/** Returns the reporting token as orders store it. */
+export function normalSource(text: string | null): string {
+  const words = ((text ?? "").toLowerCase().match(/[a-z0-9]+/g) ?? []).join("-");
+  return words.slice(0, LONGEST_SOURCE).replace(/^-+|-+$/g, "") || "api";
+}
+
+/** Returns what all texts of one instant share, to the microsecond. */
+function instantKey(text: string | null): string | null {
+  if (text === null) return null;
+  const [, whole = "", fraction = "", zone = ""] = /^([^.Zz+]*?\d\d:\d\d(?::\d\d)?)(?:\.(\d+))?(Z|z|[+-]\d\d:\d\d)$/.exec(text) ?? [];
+  return `${Date.parse(`${whole}${zone.toUpperCase()}`) / 1_000}.${fraction.slice(0, 6).replace(/0+$/, "")}`;
+}
+
+interface Addressee {
+  readonly email: string;
+  readonly name?: string | null | undefined;
+  readonly quantity?: number | null | undefined;
+}
+
+/** Returns how many codes each address and name gets, as one text. */
+function addressed(recipients: readonly Addressee[] = []): string {
+  const codes = new Map<string, number>();
+  for (const { email, name, quantity } of recipients) {
+    const key = JSON.stringify([addressKey(email), name?.trim() ? name : null]);
+    codes.set(key, (codes.get(key) ?? 0) + (quantity ?? 1));
+  }
+  return JSON.stringify([...codes].sort(([one], [other]) => (one < other ? -1 : 1)));
+}
+
+/** Returns what the spellings of an address share: letter case, composed characters, and domains in ASCII or not. */
+export function addressKey(email: string): string {
+  const text = email.trim();
+  const at = text.lastIndexOf("@");
+  const domain = text.slice(at + 1).toLowerCase();
+  let ascii = domain;
+  try {
+    ascii = new URL(`http://${domain}`).hostname;
+  } catch {
+    // No domain that an address may have: it stays as it is.
+  }
+  return `${text.slice(0, Math.max(at, 0))}@${ascii}`.normalize("NFC").toLowerCase();
+}
