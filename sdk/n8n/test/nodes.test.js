@@ -1,0 +1,137 @@
+// The nodes against a running Largesse, which LARGESSE and LARGESSE_API_KEY name. `functions` stands for what n8n gives a node.
+
+const assert = require("node:assert/strict");
+const { createServer } = require("node:http");
+const { test } = require("node:test");
+const { Expression, NodeApiError, NodeOperationError, NodeHelpers } = require("n8n-workflow");
+const { Largesse } = require("../dist/nodes/Largesse/Largesse.node.js");
+const { LargesseTrigger } = require("../dist/nodes/LargesseTrigger/LargesseTrigger.node.js");
+const { LargesseApi } = require("../dist/credentials/LargesseApi.credentials.js");
+
+const CREDENTIALS = { baseUrl: `${process.env.LARGESSE}/`, apiKey: process.env.LARGESSE_API_KEY };
+const node = new Largesse();
+const trigger = new LargesseTrigger();
+const reference = () => `n8n-${process.pid}-${process.hrtime.bigint()}`;
+
+/** Returns what n8n gives a node: its parameters by item, its credentials, and requests that carry them. */
+function functions(items, more = {}) {
+  const stored = {};
+  const self = {
+    getNode: () => ({ name: "Largesse", type: "largesse", typeVersion: 1, parameters: {} }),
+    getInputData: () => items.map((json) => ({ json })),
+    getNodeParameter: (name, item, fallback) => items[item ?? 0]?.[name] ?? fallback,
+    getCurrentNodeParameter: (name) => items[0]?.[name],
+    getCredentials: async () => CREDENTIALS,
+    getWorkflowStaticData: () => stored,
+    continueOnFail: () => false,
+    helpers: {
+      returnJsonArray: (all) => all.map((json) => ({ json })),
+      async httpRequestWithAuthentication(name, { method, baseURL, url, body, qs }) {
+        assert.equal(name, new LargesseApi().name);
+        const query = new URLSearchParams(Object.entries(qs ?? {}).map(([key, value]) => [key, String(value)]));
+        const header = new LargesseApi().authenticate.properties.headers.Authorization;
+        const response = await fetch(`${baseURL}${url}?${query}`, {
+          method,
+          headers: { Authorization: header.replace(/^=/, "").replace("{{$credentials.apiKey}}", CREDENTIALS.apiKey), "Content-Type": "application/json" },
+          body: body && JSON.stringify(body),
+        });
+        const text = await response.text();
+        return { statusCode: response.status, body: text ? JSON.parse(text) : undefined };
+      },
+    },
+    ...more,
+  };
+  return self;
+}
+
+const run = async (...items) => (await node.execute.call(functions(items)))[0].map(({ json }) => json);
+const menu = async (name, label) => (await node.methods.loadOptions[name].call(functions([{}]))).find((one) => one.name.startsWith(label)).value;
+
+async function gift(more = {}) {
+  const productId = await menu("getProducts", "Coffee House");
+  const accountId = await menu("getAccounts", "Acme float");
+  return { operation: "send", productId, accountId, value: "5.00", email: "sam@example.com", externalReference: reference(), ...more };
+}
+
+test("the descriptions are whole", () => {
+  for (const { description } of [node, trigger]) {
+    assert.deepEqual(description.credentials, [{ name: new LargesseApi().name, required: true }]);
+    const parameters = NodeHelpers.getNodeParameters(description.properties, {}, true, false, null, description);
+    assert.ok(parameters);
+    assert.equal(new Set(description.properties.map((one) => `${one.name} ${JSON.stringify(one.displayOptions)}`)).size, description.properties.length);
+  }
+  assert.equal(typeof Expression, "function");
+});
+
+test("a gift is sent once, however often the node runs", async () => {
+  const item = await gift({ additionalFields: { name: "Sam", message: "Thank you!", sendAt: "2090-01-01T00:00:00Z" } });
+  const [placed] = await run(item);
+  assert.deepEqual([placed.totalCost, placed.recipientCount, placed.codes], [5, 1, undefined]);
+  assert.deepEqual(await run(item, { ...item, email: "SAM@example.com" }), [placed, placed]);
+  const [found] = await run({ operation: "find", externalReference: item.externalReference });
+  assert.deepEqual([found.reference, found.sourceType], [placed.reference, "n8n"]);
+  assert.deepEqual(await run({ operation: "find", externalReference: reference() }), []);
+  for (const [change, name] of [
+    [{ email: "eve@example.com" }, "recipients"],
+    [{ value: "10" }, "value"],
+    [{ additionalFields: { ...item.additionalFields, message: "" } }, "message"],
+    [{ additionalFields: { ...item.additionalFields, sendAt: "2090-01-01T00:00:01Z" } }, "sendAt"],
+  ]) {
+    await assert.rejects(run({ ...item, ...change }), (error) => error instanceof NodeOperationError && error.message.includes(`differs in ${name}`));
+  }
+});
+
+test("a template is sent", async () => {
+  const item = await gift({ operation: "sendTemplate", templateId: await menu("getTemplates", "Welcome aboard") });
+  const [placed] = await run(item);
+  assert.equal(placed.deliveryMode, "send");
+  assert.deepEqual(await run(item), [placed]);
+});
+
+test("what is refused is said", async () => {
+  const refused = await gift({ email: "nobody" });
+  await assert.rejects(run(refused), (error) => error instanceof NodeApiError && /recipients\[0\]\.email/.test(`${error.message} ${error.description}`));
+  await assert.rejects(run(await gift({ value: "5,00" })), /such as 12.50/);
+  const going = functions([refused, await gift()], { continueOnFail: () => true });
+  const [[first, second]] = await node.execute.call(going);
+  assert.ok(first.json.error && second.json.reference);
+});
+
+test("the trigger subscribes once, takes what is signed, and unsubscribes", async () => {
+  const received = [];
+  const server = createServer(async (request, response) => {
+    const parts = [];
+    for await (const part of request) parts.push(part);
+    received.push({ headers: request.headers, rawBody: Buffer.concat(parts) });
+    response.writeHead(204).end();
+  });
+  await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const url = `http://127.0.0.1:${server.address().port}/hook`;
+  const answers = [];
+  const self = functions([{ events: ["order.created", "gift.claimed"] }], {
+    getNodeWebhookUrl: () => url,
+    getRequestObject: () => received.at(-1),
+    getResponseObject: () => ({ status: (status) => ({ json: () => answers.push(status) }) }),
+  });
+  const { checkExists, create, delete: remove } = trigger.webhookMethods.default;
+  try {
+    assert.equal(await checkExists.call(self), false);
+    assert.equal(await create.call(self), true);
+    assert.equal(await checkExists.call(self), true);
+    const [placed] = await run(await gift());
+    const until = Date.now() + 30_000;
+    while (!received.length && Date.now() < until) await new Promise((resolve) => setTimeout(resolve, 20));
+    const { workflowData } = await trigger.webhook.call(self);
+    assert.equal(workflowData[0][0].json.reference, placed.reference);
+    received.push({ ...received[0], rawBody: Buffer.concat([received[0].rawBody, Buffer.from(" ")]) });
+    assert.deepEqual(await trigger.webhook.call(self), { noWebhookResponse: true });
+    received.push({ ...received[0], headers: { ...received[0].headers, "webhook-timestamp": "1000000000" } });
+    assert.deepEqual(await trigger.webhook.call(self), { noWebhookResponse: true });
+    assert.deepEqual(answers, [401, 401]);
+    assert.equal(await remove.call(self), true);
+    assert.equal(await remove.call(self), true);
+    assert.equal(await checkExists.call(self), false);
+  } finally {
+    await new Promise((resolve) => server.close(resolve));
+  }
+});
