@@ -1,0 +1,8 @@
+"""The version of the suite."""
+
+try:
+    from largesse_conformance._version import __version__
+except ImportError:  # run from a checkout that was never installed
+    __version__ = "0+unknown"
+
+__all__ = ["__version__"]
