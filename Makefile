@@ -22,7 +22,7 @@ INSTALLED_DEV := .venv/.installed-dev
 # Where whoever calls this wants no bytecode, the hundreds of processes of the tests would each compile all they import.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help install install-dev demo test test-slow pytest test-bounds test-pgbouncer test-patroni test-citus mutants check format lock docs dist bench bench-citus performance-doc clean
+.PHONY: help install install-dev demo test test-slow test-typescript typescript-types pytest test-bounds test-pgbouncer test-patroni test-citus mutants check format lock docs dist image bench bench-citus performance-doc clean
 
 help:  ## List the targets
 	@grep -hE '^[a-z%-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -33,6 +33,7 @@ install: $(INSTALLED)  ## Build .venv with everything the service needs
 install-dev: $(INSTALLED_DEV)  ## The same, and the tools of test, check and bench
 	@$(call of_this_commit,largesse,.)
 	@$(call of_this_commit,largesse-client,sdk/python)
+	@$(call of_this_commit,largesse-conformance,sdk/conformance)
 
 # Installs a project of this checkout anew where another commit of it is installed: its version is that of the commit.
 of_this_commit = $(BIN)/python sdk/python/release/largesse_build.py $(1) $(2) || \
@@ -54,9 +55,9 @@ $(INSTALLED): requirements.lock pyproject.toml | $(CREATED)
 	$(PIP) install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
 
-$(INSTALLED_DEV): requirements-dev.lock $(INSTALLED) sdk/python/pyproject.toml
+$(INSTALLED_DEV): requirements-dev.lock $(INSTALLED) sdk/python/pyproject.toml sdk/conformance/pyproject.toml
 	$(PIP) install --quiet --require-hashes --only-binary :all: -r requirements-dev.lock
-	$(PIP) install --quiet --no-deps --no-build-isolation --editable sdk/python
+	$(PIP) install --quiet --no-deps --no-build-isolation --editable sdk/python --editable sdk/conformance
 	@touch $@
 
 demo: install  ## Start the service with a demo world on PORT (8000)
@@ -69,7 +70,7 @@ test-slow: install-dev  ## The slow tests alone, which CI runs after make test
 	@$(MAKE) --no-print-directory pytest PYTEST_ARGS='$(PYTEST_ARGS) -m slow'
 
 pytest: install-dev  ## All tests; DATABASE_URL= names an external server, PYTEST_ARGS= replaces -n 4
-	@$(BIN)/python -m compileall -q -j 2 src sdk/python/src
+	@$(BIN)/python -m compileall -q -j 2 src sdk/python/src sdk/conformance/src
 	@$(BIN)/python -m tools.compile_tests
 	LARGESSE_TEST_DATABASE_URL='$(DATABASE_URL)' $(BIN)/pytest $(PYTEST_ARGS)
 
@@ -105,6 +106,7 @@ check-client:
 	$(BIN)/ruff check --quiet
 	$(BIN)/lint-imports --no-cache
 	cd sdk/python && ../../$(BIN)/mypy
+	cd sdk/conformance && ../../$(BIN)/mypy
 
 format: install-dev  ## Rewrite the code in the house format
 	$(BIN)/ruff check --fix-only --quiet
@@ -132,8 +134,11 @@ docs: .venv/docs/.installed  ## The documentation as one site in build/docs: wha
 	.venv/docs/bin/python -m pip --disable-pip-version-check install --quiet --require-hashes --only-binary :all: -r requirements-docs.lock
 	@touch $@
 
-dist: install-dev  ## The wheels and source archives of both packages in dist/, built twice and held against each other
+dist: install-dev  ## The wheels and source archives of all packages in dist/, built twice and held against each other
 	$(BIN)/python -m tools.dist
+
+image: install  ## Build the container image IMAGE (largesse) with buildah, on BASE or on Debian's packages (docs/containers.md)
+	PYTHON=$(BIN)/python deploy/container/build
 
 bench: install-dev  ## All benchmarks, some 20 minutes; BENCH_ARGS=--quick only tries whether they run
 	$(BIN)/python -m bench $(BENCH_ARGS)
@@ -147,6 +152,16 @@ bench-%: install-dev  ## One benchmark, such as bench-orders-hot
 performance-doc: install-dev  ## Write docs/performance.md from bench/results
 	$(BIN)/python -m bench.document
 
+test-typescript: install-dev sdk/typescript/node_modules  ## The tests of the TypeScript client on node
+	$(BIN)/pytest -q tests/typescript
+
+sdk/typescript/node_modules: sdk/typescript/package-lock.json
+	npm ci --prefix sdk/typescript --ignore-scripts --no-audit --no-fund --loglevel=error
+	@touch $@
+
+typescript-types: install-dev  ## Write the generated files of the TypeScript client from the OpenAPI documents
+	$(BIN)/python -m tools.typescript_types
+
 clean:  ## Remove .venv and caches; the data directory stays
-	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf .venv build dist sdk/typescript/build sdk/typescript/dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find src tests bench sdk -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

@@ -15,7 +15,7 @@ from largesse.orders import reading
 from largesse.serving import server_options
 
 
-def as_it_is() -> None:
+def as_it_is(*_: object) -> None:
     """Nothing."""
 
 
@@ -24,12 +24,22 @@ def unfrozen() -> None:
     gc.freeze = as_it_is
 
 
+def collected_often() -> None:
+    """The collector starts as often as Python has it."""
+    gc.set_threshold = as_it_is
+
+
 def replanned() -> None:
     """The server decides by itself whether what a batch is decided on is planned anew each time."""
     reading.BEGIN = "BEGIN;"
 
 
-VARIANTS: dict[str, Callable[[], None]] = {"as-it-is": as_it_is, "unfrozen": unfrozen, "replanned": replanned}
+VARIANTS: dict[str, Callable[[], None]] = {
+    "as-it-is": as_it_is,
+    "unfrozen": unfrozen,
+    "collected-often": collected_often,
+    "replanned": replanned,
+}
 
 
 def main() -> None:

@@ -33,6 +33,8 @@ include_patterns = [
     "SECURITY.md",
     "CONTRIBUTING.md",
     "sdk/python/README.md",
+    "sdk/typescript/README.md",
+    "sdk/conformance/README.md",
 ]
 exclude_patterns = [".venv", ".git", "build", "dist", "node_modules", "**/node_modules", "largesse-data"]
 default_role = "code"
@@ -49,6 +51,7 @@ html_title = f"Largesse {release}"
 html_copy_source = False
 html_show_sphinx = False
 html_permalinks_icon = "#"
+html_search_scorer = str(ROOT / "docs/search.js")
 html_theme_options = {"navigation_with_keys": False}
 html_extra_path = ["site"]  # the way from the site's own folder to its first page
 

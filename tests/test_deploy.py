@@ -67,7 +67,7 @@ def test_a_service_may_do_little(analyze: Path, unit: Path) -> None:
 @services
 def test_a_service_runs_a_command_that_exists(unit: Path) -> None:
     (line,) = re.findall(r"^ExecStart=/opt/largesse/\.venv/bin/largesse (.+)$", unit.read_text(), re.MULTILINE)
-    name, *arguments = line.split()
+    name, *arguments = line.replace("%i", "1").split()
     command = commands_in(main)[name]
     command.make_context(name, arguments)  # raises for an option that it does not have
 
@@ -99,9 +99,9 @@ def test_every_alert_says_what_to_do() -> None:
 
 
 def test_the_sample_scrapes_what_the_units_serve() -> None:
-    said = (ROOT / "docs/monitoring.md").read_text()
+    said = (ROOT / "docs/metrics.md").read_text()
     for unit in SERVICES:
-        if found := re.search(r"--metrics-port (\d+)", unit.read_text()):
+        if found := re.search(r"--metrics-port (\d+)", unit.read_text().replace("%i", "1")):
             processes = re.search(r"--processes (\d+)", unit.read_text())
             for number in range(int(processes[1]) if processes else 1):
                 assert f"127.0.0.1:{int(found[1]) + number}" in said
@@ -153,18 +153,19 @@ def test_the_command_reads_the_settings_as_systemd_does(tmp_path: Path, monkeypa
 
 
 def test_connections_are_counted_as_they_are_opened() -> None:
-    said = (ROOT / "docs/install.md").read_text()
+    said = (ROOT / "docs/deploy.md").read_text()
     assert f"a worker {DATABASE_CONNECTIONS} " in said.replace("\n", " ")
 
 
 def test_what_keeps_an_address_open_is_stopped_with_its_service() -> None:
     """A socket that is left alone starts its service again at the next connection."""
     sockets = {unit.stem for unit in UNITS if unit.suffix == ".socket"}
-    said = "".join((ROOT / f"docs/{page}.md").read_text() for page in ("install", "backups"))
+    said = "".join((ROOT / f"docs/{page}.md").read_text() for page in ("install", "deploy", "backups"))
     for line in re.findall(r"systemctl stop ([^`\n]+)", said):
         units = set(line.split())
         assert {f"{name}.socket" for name in sockets & units} <= units, line
     for name in sockets:
         service = (DEPLOY / "systemd" / f"{name}.service").read_text()
+        assert "Type=notify\n" in service  # a restart is over when the next process answers
         assert f"Requires={name}.socket\n" in service
         assert re.search(rf"^After=.*\b{name}\.socket$", service, re.MULTILINE)

@@ -79,6 +79,8 @@ def test_a_package_is_the_same_whenever_and_wherever_it_is_built(
         shutil.copy(project / name, elsewhere)
     backend = tomllib.loads((project / "pyproject.toml").read_text())["build-system"]["backend-path"][0]
     shutil.copytree(project / backend, elsewhere / backend)
+    if (project / "deploy").is_dir():
+        shutil.copytree(project / "deploy", elsewhere / "deploy")
     shutil.copytree(project / "src", elsewhere / "src", copy_function=shutil.copy)  # with times of their own
     second = build(elsewhere, there, 1_700_000_000)
     assert [digest(path) for path in first] == [digest(path) for path in second]
@@ -99,9 +101,13 @@ def test_the_wheels_are_whole(wheels: list[Path]) -> None:
             (metadata,) = (name for name in names if name.endswith(".dist-info/METADATA"))
             told = Parser().parsestr(archive.read(metadata).decode())
         info = metadata.removesuffix("METADATA")
+        shared = metadata.removesuffix(".dist-info/METADATA") + ".data/data/share/largesse/"
+        deploy = (path.relative_to(folder) for path in (folder / "deploy").rglob("*") if path.is_file())
         assert names - ours == {
-            info + name for name in ("METADATA", "RECORD", "WHEEL", "entry_points.txt", "licenses/LICENSE")
+            *(info + name for name in ("METADATA", "RECORD", "WHEEL", "entry_points.txt", "licenses/LICENSE")),
+            *(f"{shared}{path}" for path in deploy),
         }
+        assert (folder != ROOT) or f"{shared}deploy/systemd/largesse-serve.service" in names
         assert ours <= names
         assert f"{module.name}/py.typed" in ours
         assert re.fullmatch(r"\d+\.\d+\.\d+(\.dev\d+(\+g[0-9a-f]{10})?)?", told["Version"])

@@ -81,6 +81,8 @@ JSON_OF_OURS = {
     "encryption/chain.py",  # what is hashed
     "db/passwords.py",  # a file of the data directory
     "db/statements.py",  # rows on their way to a statement
+    "contacts/store.py",  # a column of JSON
+    "budgets/store.py",  # what a statement reads
     "drafts/store.py",  # columns of JSON
     "drafts/workbook.py",  # what its program says
     "drafts/workbook_process.py",
@@ -89,7 +91,9 @@ JSON_OF_OURS = {
     "ledger/posting.py",  # rows on their way to a statement
     "customers/customer_store.py",  # a column of JSON
     "customers/restrictions.py",  # a column of JSON
+    "orders/follow_ups.py",  # a column of JSON
     "orders/quotes.py",  # what is hashed
+    "orders/reading.py",  # what a statement reads
     "orders/request.py",  # members whose type depends on the rest of the request
     "orders/store.py",  # rows on their way to a statement, and the event that goes with an order
     "customers/passkeys.py",  # what a browser's passkey is asked, and what it answers

@@ -16,7 +16,9 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-PROJECTS = tuple(folder for folder in (ROOT, ROOT / "sdk/python") if (folder / "pyproject.toml").is_file())
+PROJECTS = tuple(
+    folder for folder in (ROOT, ROOT / "sdk/python", ROOT / "sdk/conformance") if (folder / "pyproject.toml").is_file()
+)
 
 _BUILD = """
 import sys, tomllib

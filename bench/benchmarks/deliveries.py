@@ -28,7 +28,7 @@ from largesse.base.settings import load_settings
 from largesse.customers.principal import Principal
 from largesse.db.pool import Connection
 from largesse.encryption.vault import load_vault
-from largesse.webhooks.subscriptions import create_subscription
+from largesse.webhooks.store import insert_subscription
 from largesse.webhooks.targets import parse_target
 
 SUBSCRIPTIONS = 4
@@ -63,7 +63,7 @@ async def _subscribe(made: Installation, url: str, connection: Connection) -> No
     principal = Principal(0, "production", customer["id"], "", "enterprise", "balance", customer["account"], "", True)
     target = parse_target(url, settings.webhook_allowed_networks)
     for _ in range(SUBSCRIPTIONS):
-        await create_subscription(connection, principal, load_vault(settings), target, "order.created")
+        await insert_subscription(connection, principal, load_vault(settings), target, "order.created")
 
 
 def _deliver(made: Installation, seconds: float) -> Sample:

@@ -2,18 +2,21 @@
 
 *How.* `wrk` with one connection, and the median time of an answer. The reference is the sum of two medians: one commit of the same
 rows by `pgbench` with one client, and one `GET /health` of the same server, which is HTTP and a round trip to the database.
+A second row divides orders that count towards a budget by those of a customer without.
 
 *What it means.* A single order waits for no timer and for no other orders. Beyond the bare commit and the bare HTTP exchange,
-its time goes into the statements that check and decide: each is a round trip.
+its time goes into the statements that check and decide: each is a round trip. A budget takes one more, to read what is left; what the order counts is written with it.
 """
 
 from __future__ import annotations
 
+import subprocess
+
 from bench import load, reference
-from bench.installation import Failed, Installation, Server
+from bench.installation import LARGESSE, Failed, Installation, Server
 from bench.results import Row, Sample
 from bench.suite import WARM_UP_S, Suite, at_most, row, watched
-from bench.world import one_account
+from bench.world import many_accounts, one_account
 
 
 def run(suite: Suite) -> list[Row]:
@@ -34,12 +37,32 @@ def run(suite: Suite) -> list[Row]:
             "p50 of pgbench with one client + p50 of GET /health",
             at_most(2.5),
             pairs,
-        )
+        ),
+        _with_budget(suite),
     ]
 
 
-def _order(made: Installation, server: Server, seconds: float) -> Sample:
-    who = load.buyers(made)
+def _with_budget(suite: Suite) -> Row:
+    with suite.installation("order-alone, with a budget", many_accounts(customers=2, accounts=1)) as made:
+        _set_budget(made)
+        with made.serve() as server:
+            with_budget, without = (lambda at=at: _order(made, server, suite.seconds, at) for at in (0, 1))
+            _order(made, server, WARM_UP_S, 0)
+            _order(made, server, WARM_UP_S, 1)
+            pairs = suite.in_turn(with_budget, without)
+    return row("order-alone, with a budget", "ms", "p50, one budget", "p50, no budget", at_most(1.3), pairs)
+
+
+def _set_budget(made: Installation) -> None:
+    of = ("--currency", "GBP", "--service-account", "bot-0", "--limit", "900000000")
+    command = [LARGESSE, "budgets", "create", "customer-0", "All", *of]
+    done = subprocess.run(command, env=made.environment, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise Failed(done.stderr)
+
+
+def _order(made: Installation, server: Server, seconds: float, buyer: int = 0) -> Sample:
+    who = [load.buyers(made)[buyer]]
     sample = watched(made, server, lambda: load.orders(made, server, who, connections=1, seconds=seconds))
     return Sample(sample.seen["p50_ms"], sample.seen)
 

@@ -32,7 +32,7 @@ from largesse.base.settings import load_settings
 from largesse.customers.principal import Principal
 from largesse.db.pool import Connection
 from largesse.encryption.vault import load_vault
-from largesse.webhooks.subscriptions import create_subscription
+from largesse.webhooks.store import insert_subscription
 from largesse.webhooks.targets import parse_target
 
 GOOD_SUBSCRIPTIONS = 4
@@ -92,7 +92,7 @@ async def _subscribe(made: Installation, url: str, connection: Connection) -> No
     paths += [(bad, f"{kind}/{number}") for kind in BAD for number in range(OF_EACH_BAD)]
     for principal, path in paths:
         target = parse_target(f"{url}/{path}", settings.webhook_allowed_networks)
-        await create_subscription(connection, principal, vault, target, "order.created")
+        await insert_subscription(connection, principal, vault, target, "order.created")
 
 
 def _p99(made: Installation, server: Server, seconds: float) -> Sample:

@@ -16,7 +16,7 @@ from largesse.audit.service import Acting, by_command
 from largesse.base.errors import MayNotAct, OperatorError
 from largesse.base.settings import Settings
 from largesse.db.embedded import EmbeddedServer
-from largesse.db.migrate import current_revision, head_revision
+from largesse.db.migrate import current_revision, head_revision, runs_on
 from largesse.db.pool import DATABASE_FAILED, Connection, Database, commit_as_one, in_one_line
 from largesse.db.postmaster import end_orphans_for_ever
 from largesse.db.roles import Role
@@ -185,7 +185,7 @@ async def embedded_server(settings: Settings) -> AsyncIterator[EmbeddedServer]:
 
 
 async def check_schema(database: Database) -> None:
-    """Raises OperatorError when the schema is not the one this release needs, or its tables have not the nodes they need."""
+    """Raises OperatorError when this release does not run on the schema, or its tables have not the nodes they need."""
     async with database.connection(OPERATOR) as connection:
         trouble = await schema_trouble(connection)
     if trouble is not None:
@@ -198,7 +198,7 @@ async def schema_trouble(connection: Connection) -> str | None:
     named = f"at revision {revision}" if revision else "empty"
     if revision is None or revision < head_revision():
         return f"the database's schema is {named}: run `largesse migrate` first"
-    if revision > head_revision():
+    if revision > head_revision() and not await runs_on(connection):
         return f"the database's schema is {named}, newer than this release of Largesse"
     return await nodes_trouble(connection)
 

@@ -2,34 +2,39 @@
 
 from __future__ import annotations
 
+import asyncio
+import multiprocessing
 import os
 import signal
 import socket
-from collections.abc import Callable, MutableMapping
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from multiprocessing.connection import Connection
 from types import FrameType
 from typing import Any, NamedTuple
 
+import structlog
 import uvicorn
-from uvicorn.supervisors import Multiprocess
+from starlette.routing import BaseRoute
 
-from largesse.base.errors import OperatorError
-from largesse.base.metrics_server import serve_metrics
+from largesse.base.metrics_server import LOOPBACK, serve_metrics
 from largesse.base.settings import Settings
+from largesse.connections.listening import Listening, accept_waiting, bound_socket, leave_new_to_others, require_free
 from largesse.connections.manager import MAX_CONNECTIONS, ConnectionManager, connection_limit
+from largesse.connections.processes import COULD_NOT_START, run_processes
 from largesse.main import build_app
-from largesse.worker import OPEN_FILES
 
 _DRAIN_S = 30
-_FIRST_FD = 3  # SD_LISTEN_FDS_START
-_COULD_NOT_START = 3  # uvicorn's exit code
+
+_log = structlog.get_logger(__name__)
 
 
-class Listening(NamedTuple):
-    """Where a service listens. `inherited` is the listening socket if systemd opened it."""
+class DemoExtras(NamedTuple):
+    """What the demo serves beside the rest: captured mail of production, `pages`, and test mode on a port of its own."""
 
-    host: str
-    port: int
-    inherited: socket.socket | None = None
+    pages: Sequence[BaseRoute]
+    test_mode: Settings | None
+    test_port: int
 
 
 def serve(
@@ -39,48 +44,79 @@ def serve(
     processes: int = 1,
     with_worker: bool = False,
     metrics_port: int | None = None,
-    mailbox: bool = False,
+    metrics_host: str = LOOPBACK,
+    demo: DemoExtras | None = None,
     on_start: Callable[[], None] | None = None,
 ) -> None:
     """Serves until SIGTERM or SIGINT, then finishes the requests under way.
 
-    Later connections to an inherited socket wait for the next process. Each of several processes makes its own application from the
-    environment (`largesse.main:create_app`). With `metrics_port` each process serves its metrics: the first on that port, the others on
-    the ports that follow. Raises OperatorError if a port cannot be listened on, or one of several processes cannot start.
+    Later connections to a socket that systemd opened wait for the next process; those to a shared address go to the others.
+    Each of several processes makes its own application from the environment (`largesse.main:create_app`). With `metrics_port` each
+    process serves its metrics: the first on that port, the others on the ports that follow. Raises OperatorError if a port cannot be
+    listened on, or one of several processes cannot start.
     """
-    host, port, inherited = listening
-    if inherited is None:
-        require_free(host, port)
-    limit = connection_limit(settings.max_connections, other_files=OPEN_FILES if with_worker else 0)
-    options = server_options(host, port, limit)
+    host, port, opened, shared = listening
+    limit = connection_limit(settings.max_connections, other_files=_files_of_worker() if with_worker else 0)
     if processes > 1:
         os.environ["LARGESSE_SERVE_HOST"] = host
         os.environ["LARGESSE_SERVE_WITH_WORKER"] = "1" if with_worker else ""
         ports = range(metrics_port, metrics_port + processes) if metrics_port is not None else ()
         for one in ports:
-            require_free("127.0.0.1", one)
+            require_free(metrics_host, one)
+        os.environ["LARGESSE_SERVE_METRICS_HOST"] = metrics_host
         os.environ["LARGESSE_SERVE_METRICS_PORTS"] = ",".join(map(str, ports))
-        _serve_in_processes(processes, options, inherited)
+        bound = opened or bound_socket(host, port)
+        run_processes(
+            processes,
+            _serve_in_child,
+            (host, port, limit, bound, shared),
+            on_start=tell_ready,
+            on_end=lambda: leave_new_to_others(bound) if shared else None,
+        )
         return
+    if opened is None:
+        require_free(host, port)
     if metrics_port is not None:
-        serve_metrics([metrics_port])
-    app = build_app(settings, with_worker=with_worker, mailbox=mailbox, listens_on=host)
-    server = _Server(uvicorn.Config(app, **options), on_start)
+        serve_metrics([metrics_port], metrics_host)
+    pages = demo.pages if demo else ()
+    app = build_app(settings, with_worker=with_worker, mailbox=demo is not None, pages=pages, listens_on=host)
+    config = uvicorn.Config(app, **server_options(host, port, limit))
+
+    def started() -> None:
+        tell_ready()
+        if on_start is not None:
+            on_start()
+
+    _run(_Server(config, started, _test_server(host, demo) if demo else None, opened if shared else None), opened)
+
+
+def _serve_in_child(host: str, port: int, limit: int, opened: socket.socket, shared: bool, started: Connection) -> None:
+    """Serves in one of several processes. Sends True to `started` once it does."""
+    config = uvicorn.Config("largesse.main:create_app", factory=True, **server_options(host, port, limit))
+    _run(_Server(config, lambda: started.send(True), shared=opened if shared else None), opened)
+
+
+def _run(server: _Server, opened: socket.socket | None) -> None:
+    """Runs a server until a signal ends it. Exits if it could not start."""
     # uvicorn handles these signals while it runs, and raises them again at the end: here they do nothing more.
     for ending in (signal.SIGTERM, signal.SIGINT):
         signal.signal(ending, server.end)
-    server.run([inherited] if inherited is not None else None)
+    server.run([opened] if opened is not None else None)
     if not server.started:
-        raise SystemExit(3)
+        raise SystemExit(COULD_NOT_START)
 
 
-def _serve_in_processes(processes: int, options: dict[str, Any], inherited: socket.socket | None) -> None:
-    """Serves in several processes until a signal ends them. Raises OperatorError if one of them could not start."""
-    config = uvicorn.Config("largesse.main:create_app", factory=True, workers=processes, **options)
-    parent = Multiprocess(config, [inherited or config.bind_socket()])
-    parent.run()  # ends all if one cannot start, and says so only in the log
-    if any(child.exitcode == _COULD_NOT_START for child in parent.processes):
-        raise OperatorError("a serving process could not start, so all were ended; the log says why (not_started)")
+def _files_of_worker() -> int:
+    from largesse.worker import OPEN_FILES
+
+    return OPEN_FILES
+
+
+def _test_server(host: str, demo: DemoExtras) -> _Server | None:
+    if demo.test_mode is None:
+        return None
+    app = build_app(demo.test_mode, listens_on=host)
+    return _BesideServer(uvicorn.Config(app, **server_options(host, demo.test_port)))
 
 
 def server_options(host: str, port: int, limit: int = MAX_CONNECTIONS) -> dict[str, Any]:
@@ -100,50 +136,64 @@ def server_options(host: str, port: int, limit: int = MAX_CONNECTIONS) -> dict[s
 
 
 class _Server(uvicorn.Server):
-    def __init__(self, config: uvicorn.Config, on_start: Callable[[], None] | None) -> None:
+    """A server that calls `on_start` once it serves, together with a server `beside` it, if there is one.
+
+    `shared` is its listening socket if other processes have their own on the same address.
+    """
+
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        on_start: Callable[[], None] | None = None,
+        beside: _Server | None = None,
+        shared: socket.socket | None = None,
+    ) -> None:
         super().__init__(config)
         self._on_start = on_start
+        self._beside = beside
+        self._shared = shared
+        self._serving: asyncio.Task[None] | None = None
+        self.has_begun = asyncio.Event()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
+        self.has_begun.set()
+        if self.started and self._beside is not None:
+            self._serving = asyncio.create_task(self._beside.serve())
+            await self._beside.has_begun.wait()
         if self.started and self._on_start is not None:
             self._on_start()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        if self._shared is not None:
+            if multiprocessing.parent_process() is None:  # which does this once for all its processes
+                leave_new_to_others(self._shared)
+            await accept_waiting(self._shared)
+        if self._beside is not None and self._serving is not None:
+            self._beside.should_exit = True
+            await self._serving
+        await super().shutdown(sockets)
 
     def end(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002 - as signal.signal calls it
         """Stops serving after the requests under way. Handles a signal before uvicorn does."""
         self.should_exit = True
 
 
-def inherited_socket(environ: MutableMapping[str, str]) -> socket.socket | None:
-    """Returns the listening socket that systemd handed over, as sd_listen_fds(3) says; None without one.
+class _BesideServer(_Server):
+    """A server that leaves signals to the one that ends it."""
 
-    Removes the variables that name it, so that child processes do not see them. Raises OperatorError for an unusable socket.
-    """
-    given = {name: environ.pop(name, "") for name in ("LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES")}
-    if given["LISTEN_PID"] != str(os.getpid()) or given["LISTEN_FDS"] in {"", "0"}:
-        return None
-    if given["LISTEN_FDS"] != "1":
-        raise OperatorError(f"systemd handed over {given['LISTEN_FDS']} sockets (LISTEN_FDS): give the unit one")
-    try:
-        inherited = socket.socket(fileno=_FIRST_FD)
-        inherited.set_inheritable(False)  # the embedded database server must not inherit it
-        listens = inherited.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)
-    except OSError as error:
-        raise OperatorError(f"systemd handed over no socket (LISTEN_FDS): {error.strerror}") from None
-    if not listens or inherited.family not in {socket.AF_INET, socket.AF_INET6}:
-        raise OperatorError(
-            "systemd handed over a socket that does not listen on TCP: see ListenStream=, and Accept=no"
-        )
-    return inherited
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
 
 
-def require_free(host: str, port: int) -> None:
-    """Raises OperatorError if the port cannot be listened on, before anything else starts."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.socket(family, socket.SOCK_STREAM) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+def tell_ready() -> None:
+    """Reports to systemd, if it asks (NOTIFY_SOCKET), that the service answers: sd_notify(3)."""
+    address = os.environ.pop("NOTIFY_SOCKET", "")
+    if not address:
+        return
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notifying:
         try:
-            probe.bind((host, port))
-        except (OSError, OverflowError) as error:
-            reason = getattr(error, "strerror", "no such port")
-            raise OperatorError(f"cannot listen on {host}:{port}: {reason}") from None
+            notifying.sendto(b"READY=1", f"\0{address[1:]}" if address.startswith("@") else address)
+        except OSError as error:
+            _log.warning("readiness_not_reported", reason=error.strerror)

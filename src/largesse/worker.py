@@ -68,7 +68,7 @@ class Worker:
         self._deliverer = Deliverer(database, vault, self._transport, self._wake_delivering, lease_s=lease_s)
         self._message_leases = MessageLeases(database, lease_s=lease_s)
         self._mailers = _mailers(database, settings, vault, self._message_leases, captures=captures)
-        context = WorkerContext(database, vault, self._wake)
+        context = WorkerContext(database, vault, self._wake, default_expiry_days=settings.default_expiry_days)
         periodic = [
             (task, Loop(task.name, partial(task.step, context), every_s=task.every_s))
             for room in ROOMS
@@ -123,9 +123,9 @@ class Worker:
         await self._resolver.close()
         log.info("worker.stopped")
 
-    def wake(self) -> None:
-        """Makes every loop look for work now."""
-        for loop in self._working:
+    def wake(self, everything: bool = False) -> None:
+        """Makes every loop that delivers look for work now; with `everything`, the others too."""
+        for loop in (*self._working, *self._supporting) if everything else self._working:
             loop.waker.wake()
 
     async def _listen(self) -> bool:

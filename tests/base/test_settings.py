@@ -26,6 +26,7 @@ def test_the_defaults() -> None:
     assert settings.webhook_allowed_networks == ()
     assert settings.webhook_timeout_s == 15.0
     assert settings.rate_limit == 0
+    assert settings.docs_url is None
 
 
 def test_each_environment_has_an_address_for_its_links() -> None:
@@ -51,6 +52,7 @@ def test_blank_is_unset() -> None:
         "LARGESSE_MAIL_FROM",
         "LARGESSE_WEBHOOK_ALLOWED_NETWORKS",
         "LARGESSE_WEBHOOK_TIMEOUT",
+        "LARGESSE_DOCUMENTATION_URL",
     ]
     assert load_settings(dict.fromkeys(names, " ")) == load_settings({})
 
@@ -67,6 +69,7 @@ def test_all_that_can_be_set() -> None:
             "LARGESSE_MAIL_FROM": "Gifts <gifts@example.com>",
             "LARGESSE_WEBHOOK_ALLOWED_NETWORKS": "127.0.0.0/8, fd00::/8,",
             "LARGESSE_WEBHOOK_TIMEOUT": "2.5",
+            "LARGESSE_DOCUMENTATION_URL": "https://docs.example.com/",
         }
     )
     assert settings.database_url == "postgresql://user:password@host:5432/database"
@@ -78,6 +81,7 @@ def test_all_that_can_be_set() -> None:
     assert settings.mail_from == "Gifts <gifts@example.com>"
     assert settings.webhook_allowed_networks == (ipaddress.ip_network("127.0.0.0/8"), ipaddress.ip_network("fd00::/8"))
     assert settings.webhook_timeout_s == 2.5
+    assert settings.docs_url == "https://docs.example.com"
 
 
 @pytest.mark.parametrize(
@@ -121,6 +125,8 @@ def test_all_that_can_be_set() -> None:
         ("LARGESSE_WEBHOOK_TIMEOUT", "301"),
         ("LARGESSE_RATE_LIMIT", "-1"),
         ("LARGESSE_RATE_LIMIT", "many"),
+        ("LARGESSE_DOCUMENTATION_URL", "docs.secret.com"),
+        ("LARGESSE_DOCUMENTATION_URL", "javascript:secret"),
     ],
 )
 def test_a_malformed_one_stops_the_start_with_a_line_that_names_it(name: str, value: str) -> None:

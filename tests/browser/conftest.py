@@ -14,6 +14,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -136,18 +137,18 @@ class Demo:
         return self.state(theirs)
 
 
-@pytest.fixture(scope="session")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
-    """`largesse demo` on a data directory of its own."""
+@contextmanager
+def started_demo(folder: Path, **environment: str) -> Iterator[Demo]:
+    """Runs `largesse demo` on a data directory of its own, without orders."""
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port = probe.getsockname()[1]
-    folder = tmp_path_factory.mktemp("demo")
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("LARGESSE_")}
+    own = {name: value for name, value in os.environ.items() if not name.startswith("LARGESSE_")}
+    environment = own | environment
     environment["LARGESSE_DATA_DIR"] = str(folder / "data")
     output = folder / "output"
     with output.open("w") as file:
         process = subprocess.Popen(
-            [str(Path(sys.executable).with_name("largesse")), "demo", "--port", str(port)],
+            [str(Path(sys.executable).with_name("largesse")), "demo", "--no-history", "--port", str(port)],
             stdout=file,
             stderr=subprocess.STDOUT,
             env=environment,
@@ -164,14 +165,25 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
         process.wait(timeout=60)
 
 
-@pytest.fixture(scope="session")
-def admin(demo: Demo) -> dict[str, Any]:
+def let_in(demo: Demo) -> dict[str, Any]:
     """What a browser keeps that the printed link let in to the web application, which it does once: a `storage_state`."""
     [link] = re.findall(r"^  http\S+?(/app/link/\S+)$", demo.welcome, re.MULTILINE)
     reader = demo.reader()
     reader.get(link)
     assert reader.post(link).status_code == 303
     return demo.state(reader)
+
+
+@pytest.fixture(scope="session")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
+    with started_demo(tmp_path_factory.mktemp("demo")) as demo:
+        yield demo
+
+
+@pytest.fixture(scope="session")
+def admin(demo: Demo) -> dict[str, Any]:
+    """The browser of the demo's administrator: a `storage_state`."""
+    return let_in(demo)
 
 
 @pytest.fixture(scope="module")
@@ -207,7 +219,7 @@ class Visit:
         if not KEEPS_PICTURES:
             return
         PICTURES.mkdir(parents=True, exist_ok=True)
-        self.page.screenshot(path=PICTURES / f"{self.name}-{name}.png", full_page=True)
+        self.page.screenshot(path=PICTURES / f"{self.name}-{name}.png", full_page=True, timeout=60_000)
 
     def rest(self) -> None:
         self.page.evaluate("Promise.all(document.getAnimations().map((one) => one.finished.catch(() => {})))")

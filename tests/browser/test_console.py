@@ -44,7 +44,7 @@ def member(browser: Any, demo: Any, admin: Any) -> dict[str, Any]:
     page.get_by_role("main").get_by_role("textbox").focus()
     page.keyboard.type(_totp(secret).generate(time.time()).decode())
     page.keyboard.press("Enter")
-    page.get_by_role("heading", name="Ihre Ersatzcodes").wait_for()
+    page.get_by_role("heading", name="Ihre Wiederherstellungscodes").wait_for()
     kept = invited.storage_state()
     inviting.close()
     invited.close()
@@ -63,6 +63,60 @@ def test_the_menu_of_a_phone_opens_without_script_and_shows_what_the_role_may(
     assert menu.get_by_role("link", name="Personen").count() == 0
     menu.get_by_role("button", name="Im Testmodus ausprobieren").click()
     one.page.get_by_text("Testmodus: Nichts wird versandt oder berechnet.").wait_for()
+
+
+@pytest.mark.parametrize(("window", "scheme"), [("phone", "dark"), ("desktop", "light")])
+def test_slash_opens_the_search_on_any_page_and_enter_what_was_found(
+    visit: Visits, app: str, admin: dict[str, Any], window: str, scheme: str
+) -> None:
+    one = visit(window, scheme, name="search", storage_state=admin)
+    page = one.page
+    page.goto(f"{app}/app/people")
+    page.keyboard.press("/")
+    dialog = page.get_by_role("dialog")
+    page.keyboard.type("coffee")  # nothing is lost that is typed before anything was found
+    dialog.get_by_role("heading", name="Gifts").wait_for()
+    one.check("dialog")
+    page.keyboard.press("ArrowDown")
+    assert page.evaluate("document.activeElement.closest('.found li') !== null")
+    page.keyboard.press("Escape")
+    assert not dialog.is_visible()
+    page.get_by_role("button", name="Invite").first.focus()
+    page.keyboard.press("/")
+    page.keyboard.type("top up")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/app/funding/top-ups/new")
+    page.get_by_role("link", name="Search").locator("visible=true").click()
+    page.keyboard.type("audit")
+    dialog.get_by_role("link", name="Audit log").click()
+    page.wait_for_url("**/app/audit")
+    assert one.said == []
+
+
+def test_a_slash_in_a_field_is_a_slash(visit: Visits, app: str, admin: dict[str, Any]) -> None:
+    one = visit("desktop", name="slash", storage_state=admin)
+    one.page.goto(f"{app}/app/people")
+    field = one.page.get_by_label("Name (optional)")
+    field.press("/")
+    assert field.input_value() == "/"
+    assert not one.page.get_by_role("dialog").is_visible()
+
+
+def test_the_search_page_works_without_script_and_follows_typing_with_it(
+    visit: Visits, app: str, admin: dict[str, Any]
+) -> None:
+    plain = visit("phone", name="search-page", java_script_enabled=False, storage_state=admin).page
+    plain.goto(f"{app}/app")
+    plain.get_by_role("link", name="Search").locator("visible=true").click()
+    plain.get_by_role("searchbox").fill("coffee")
+    plain.get_by_role("main").get_by_role("button", name="Search").click()
+    plain.get_by_role("heading", name="Gifts").wait_for()
+    one = visit("phone", name="search-page", storage_state=admin)
+    one.open(f"{app}/app/search")
+    one.page.get_by_role("main").get_by_role("searchbox").press_sequentially("coffee")
+    one.page.get_by_role("heading", name="Gifts").wait_for()
+    one.page.wait_for_url("**/app/search?q=coffee")
+    one.check("page")
 
 
 def test_a_wrong_field_has_the_focus_and_keeps_what_was_typed(visit: Visits, app: str, admin: dict[str, Any]) -> None:
@@ -99,7 +153,7 @@ def test_a_passkey_is_made_and_asked_for(visit: Visits, demo: Any, browser: Any,
     keys.press("^Accept the invitation")
     one.open(f"{app}/app/security")
     keys.press("^Add a passkey")
-    keys.type("^What to call it", "My phone")
+    keys.type("^Name of the passkey", "My phone")
     one.check("passkey")
     keys.press("^Create the passkey")
     page.get_by_role("heading", name="Your recovery codes").wait_for()

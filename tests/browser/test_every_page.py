@@ -1,38 +1,22 @@
 """Every page in a real browser: nothing to find for axe, nothing cut off, nothing on the console, and the focus seen on what takes it.
 
-Each is looked at in one scheme and width, by turns, and where many articles are alike, at the colours of one of each kind; with `EVERY_PAGE=1` in both schemes at all three widths, with pictures.
+Each is looked at in one scheme and width, by turns, and where many articles are alike, at the colours of one of each kind; with `EVERY_PAGE=1` in both schemes at all four widths, with pictures.
 """
 
 from __future__ import annotations
 
 import itertools
 import re
-import time
 from collections.abc import Callable
 from typing import Any
-from urllib.parse import urlsplit
 
 import pytest
 from axe_playwright_python.base import AxeResults
 from axe_playwright_python.sync_playwright import Axe
 from tests.browser.conftest import AXE_OPTIONS, EVERY_PAGE
-from tests.web.console.everything import Walk, route_of, send_gift
+from tests.browser.looks import BEYOND, UNFOLD, WIDTHS, every_page, wrong_with
 
-LOOKS = tuple(itertools.product((390, 768, 1280), ("light", "dark")))
-NAME = "Donaudampfschifffahrtsgesellschaft & Sons of Llanfairpwllgwyngyll"
-SETTLED_S = 30
-UNFOLD = "document.querySelectorAll('main details').forEach((one) => { one.open = true; })"
-# What reaches beyond the window's edge and can be scrolled to, innermost.
-BEYOND = """() => {
-  const edge = document.documentElement.clientWidth;
-  if (document.documentElement.scrollWidth <= edge) return [];
-  const isCut = (one) => { for (let at = one.parentElement; at && at !== document.body; at = at.parentElement)
-    if (getComputedStyle(at).overflowX !== 'visible') return true; return false; };
-  const beyond = [...document.body.querySelectorAll('*')].filter((one) => one.checkVisibility() && one.getBoundingClientRect().right > edge + 0.5 && !isCut(one));
-  const inner = beyond.filter((one) => !beyond.some((other) => other !== one && one.contains(other)));
-  return (inner.length ? inner : [document.body]).map((one) =>
-    `${one.outerHTML.slice(0, 160)} up to ${Math.round(one.getBoundingClientRect().right)} px`);
-}"""
+LOOKS = tuple(itertools.product(WIDTHS, ("light", "dark")))
 # Leaves of many articles those that have a tag or class which none before them has: no other has colours of its own.
 THIN = """() => {
   const seen = new Set();
@@ -43,8 +27,10 @@ THIN = """() => {
   }
 }"""
 MANY_ARTICLES = 20
+FOLD = "document.querySelectorAll('main details[name]').forEach((one) => { one.open = false; })"
 COLOURS = [
     "color-contrast",
+    "color-contrast-enhanced",
     "link-in-text-block",
 ]  # rules that take a minute on a page of 60 articles, all others seconds
 # Where the focus is seen on each thing that takes it; what it cannot be seen on is named.
@@ -63,24 +49,7 @@ FOCUS = """() => {
 
 @pytest.fixture(scope="module")
 def pages(demo: Any, admin: dict[str, Any]) -> list[str]:
-    """The address of each kind of page, once there is something on it."""
-    walk = Walk(demo.reader(admin), NAME)
-    sent = [path for codes in (False, True) for path in send_gift(walk.browser, NAME, codes=codes)]
-    until = time.monotonic() + SETTLED_S
-    reference = sent[-1].split("/")[3]
-    while reference not in walk.browser.get("/app/orders").text:
-        assert time.monotonic() < until, "the worker lists orders"
-        time.sleep(0.2)
-    roles = (f"/app/people/{number}/role?role=viewer" for number in range(1, 1000))
-    own_role = next(path for path in roles if walk.browser.get(path).status_code == 200)
-    walk.go("/app", "/app/customers", "/app/prove?next=%2Fapp", "/app/nothing-there", own_role)
-    found: dict[str, str] = {}
-    for path in (*sent, *walk.pages):
-        page = walk.pages.get(path) or walk.browser.get(path)
-        route = route_of("GET", urlsplit(path).path)
-        if page.status_code == 200 and "text/html" in page.headers["content-type"] and route is not None:
-            found.setdefault(route.path, path)
-    return [path for kind, path in found.items() if not kind.endswith(("/mail", "/claim", "{secret}"))]
+    return every_page(demo, admin)
 
 
 class Look:
@@ -91,21 +60,22 @@ class Look:
         self._axe = Axe()
 
     def open(self, url: str) -> None:
-        """Loads a page, and unfolds what is folded on it."""
+        """Loads a page."""
         self._page.goto(url)
-        self._page.evaluate(UNFOLD)
         self._page.evaluate(self._axe.axe_script)
 
     def at(self, width: int, scheme: str, *, again: bool) -> list[str]:
         """What is not fit to be seen. In another scheme `again`, only what colours change is looked at once more."""
-        self._page.set_viewport_size({"width": width, "height": 900})
         self._page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
-        wrong = [f"{one} is beyond the edge" for one in self._page.evaluate(BEYOND)]
+        self._page.evaluate(FOLD)
+        wrong = wrong_with(self._page, width)
+        self._page.evaluate(UNFOLD)
+        wrong += [f"{one} is beyond the edge when it is unfolded" for one in self._page.evaluate(BEYOND)]
         wrong += [f"no focus is seen on {one}" for one in self._page.evaluate(FOCUS)]
         if again:
-            return wrong + self._found(runOnly=["color-contrast"])
+            return wrong + self._found(runOnly=["color-contrast", "color-contrast-enhanced"])
         if EVERY_PAGE or self._page.locator("article").count() < MANY_ARTICLES:
-            return wrong + self._found()
+            return wrong + self._found(rules={"color-contrast-enhanced": {"enabled": True}})
         wrong += self._found(rules={rule: {"enabled": False} for rule in COLOURS})
         self._page.evaluate(THIN)
         return wrong + self._found(runOnly=COLOURS)

@@ -18,9 +18,9 @@ def test_a_collection_and_a_template_of_it_are_made_without_script_by_keyboard(
     page = one.page
     page.goto(f"{demo.url}/app/collections/new")
     page.get_by_label("Name", exact=True).fill("Browser picks")
-    page.get_by_label("Value for each").fill("25")
+    page.get_by_label("Value for each recipient").fill("25")
     page.keyboard.press("Enter")  # shows what fits, and makes nothing
-    page.get_by_role("heading", name="What can be had for £25.00 in United Kingdom").wait_for()
+    page.get_by_role("heading", name="Gifts available for £25.00 in United Kingdom").wait_for()
     assert page.get_by_label("Name", exact=True).input_value() == "Browser picks"
     for name in ("Coffee House", "Supermarket"):
         page.get_by_role("checkbox", name=name).press("Space")
@@ -31,7 +31,8 @@ def test_a_collection_and_a_template_of_it_are_made_without_script_by_keyboard(
     assert choice.get_by_role("radio").count() == 2
     assert choice.locator(".choice img").count() == 2
 
-    page.get_by_role("link", name="Make a template from it").press("Enter")
+    page.locator("summary[aria-label='Actions for Browser picks']").press("Enter")
+    page.get_by_role("link", name="Create a template from it").press("Enter")
     page.get_by_label("Name of the template").fill("Browser preset")
     page.get_by_label("Message").fill("Pick one!")
     page.get_by_role("button", name="Save", exact=True).press("Enter")

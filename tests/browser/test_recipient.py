@@ -100,6 +100,42 @@ def test_the_wrapping_opens_where_people_like_things_to_move(demo: Any, visit: V
     assert one.page.get_by_role("radio").first.is_visible()
 
 
+def test_the_link_of_a_mail_opens_the_gift_with_one_press_and_leaves_no_pin_behind(demo: Any, visit: Visits) -> None:
+    code = birthday(demo)
+    one = visit("phone", name="filled")
+    page = one.page
+    sent: list[str] = []
+    page.on("request", lambda request: sent.append(f"{request.url} {request.headers}"))
+    page.goto(f"{demo.url}/claim")
+    page.goto(f"{code['redemptionUrl']}#pin={code['pin']}")
+    page.get_by_text("Your PIN is filled in.").wait_for()
+    assert page.url == code["redemptionUrl"]
+    assert page.get_by_label("PIN").input_value() == code["pin"]
+    one.check("1-filled")
+    page.get_by_role("link", name="Deutsch").click()
+    page.get_by_text("Ihre PIN ist schon eingetragen.").wait_for()
+    assert page.url == f"{code['redemptionUrl']}?lang=de"
+    assert not [one for one in sent if f"pin={code['pin']}" in one], "nothing on the way to a server has the PIN"
+    page.get_by_role("button", name="Geschenk öffnen").click()
+    page.wait_for_url("**/claim/gift/**")
+    page.go_back()
+    assert page.url == f"{code['redemptionUrl']}?lang=de", "nor has the history"
+
+
+def test_what_is_no_pin_is_not_filled_in(demo: Any, visit: Visits) -> None:
+    code = birthday(demo)
+    one = visit("phone")
+    for carried in ("12345", "1234567", "<b>123", "%31%32%33%34%35%36"):
+        one.page.goto("about:blank")
+        one.page.goto(f"{code['redemptionUrl']}#pin={carried}")
+        one.page.wait_for_url(code["redemptionUrl"])
+        assert one.page.get_by_label("PIN").input_value() == ""
+    assert one.page.get_by_text("Type the PIN that came with this link").is_visible()
+    one.page.goto(f"{code['redemptionUrl']}#pin=123456")
+    one.page.get_by_text("Your PIN is filled in.").wait_for()
+    assert one.page.url == code["redemptionUrl"], "opened again in the same window"
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("window", ["phone", "desktop"])
 def test_a_wrong_pin_is_told_in_place(demo: Any, visit: Visits, window: str) -> None:
@@ -262,7 +298,7 @@ def test_the_demo_from_the_printed_curl_line_to_the_voucher(demo: Any, visit: Vi
     gift = opened.value
     said: list[str] = []
     gift.on("console", lambda message: said.append(message.text))
-    gift.get_by_label("PIN").fill(pin)
+    assert gift.get_by_label("PIN").input_value() == pin, "one press opens it"
     gift.get_by_role("button", name="Open my gift").click()
     gift.wait_for_url("**/claim/gift/**")
     assert gift.locator("#number").inner_text().startswith("TEST-")

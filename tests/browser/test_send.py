@@ -19,7 +19,7 @@ def cookies(admin: Any) -> Any:
     return admin
 
 
-def draft(demo: Any, one: Any, rows: str, tmp_path: Path, *, check: bool = False) -> None:
+def draft(demo: Any, one: Any, rows: str, tmp_path: Path, *, check: bool = False, data: bytes | None = None) -> None:
     """From the first page to the rows of a file."""
     page = one.page
     page.goto(demo.url + "/app/send")
@@ -31,7 +31,7 @@ def draft(demo: Any, one: Any, rows: str, tmp_path: Path, *, check: bool = False
     if check:
         one.check("3-recipients")
     file = tmp_path / "people.csv"
-    file.write_text(rows)
+    file.write_bytes(data or rows.encode())
     page.get_by_label("CSV or Excel").set_input_files(file)
     page.get_by_role("button", name="Read the file").click()
 
@@ -44,17 +44,105 @@ def test_each_page_is_fit_to_be_seen(demo: Any, cookies: Any, visit: Visits, tmp
     draft(demo, one, "email,name\na@example.com,A\nA@example.com,A\nnobody,N\n", tmp_path, check=True)
     one.check("4-mend")
     address = page.url.removesuffix("/recipients")
-    page.get_by_role("button", name="Leave out the rows with errors").click()
+    page.get_by_role("link", name="Fix 1 row").click()
+    one.check("4-fix")
+    page.get_by_role("button", name="Remove 1 row to fix").click()
     page.wait_for_url("**/recipients")
     for step in ("message", "delivery", "review"):
         one.open(f"{address}/{step}")
         one.check(f"5-{step}")
     one.open(f"{address}/delivery")
-    page.get_by_label(re.compile("Acme float")).check()
+    page.get_by_role("radio", name=re.compile("Acme float")).check()
     page.get_by_role("button", name="Next: review").click()
     page.wait_for_url("**/review")
     one.check("6-review")
     page.get_by_role("button", name="Send 2 gifts for £20.00").click()
     page.wait_for_url("**/sent")
     one.check("7-sent")
+    assert one.said == []
+
+
+def test_one_of_five_thousand_is_found_while_typing_and_forty_rows_are_fixed_at_once(
+    demo: Any, cookies: Any, visit: Visits, tmp_path: Path
+) -> None:
+    one = visit("desktop", name="send-many", storage_state=cookies)
+    page = one.page
+    rows = [f"name.{n}@acme.example,Recipient {n}" for n in range(1, 5_001)]
+    for n in range(40):
+        rows[n * 120] = rows[n * 120].replace("@acme.example", "@acme" if n % 2 else "@acme..example")
+    draft(demo, one, "email,name\n" + "\n".join(rows), tmp_path)
+    page.get_by_role("link", name="To fix 40").wait_for()
+
+    page.get_by_role("searchbox").press_sequentially("recipient 4200")
+    page.get_by_text("1 recipient found").wait_for()
+    assert page.get_by_role("table").get_by_text("name.4200@acme.example").is_visible()
+    assert "q=recipient+4200" in page.url
+    one.check("found")
+    page.get_by_role("searchbox").fill("")
+    page.get_by_text("Page 1 of 100").wait_for()
+    page.get_by_role("link", name="To fix 40").click()
+    page.get_by_role("button", name="Use all 40 corrections").click()
+    page.get_by_role("link", name="Continue with 5,000").wait_for()
+    assert page.get_by_role("link", name="To fix").count() == 0 or page.get_by_text("Nothing to fix any more.").count()
+
+    # What was typed into the list is asked about before it is lost.
+    page.goto(page.url.partition("?")[0] + "?edit=2")
+    page.get_by_label("Name, 2").fill("Somebody else")
+    asked: list[str] = []
+    page.once("dialog", lambda dialog: (asked.append(dialog.type), dialog.accept()))
+    page.goto(demo.url + "/app")
+    assert asked == ["beforeunload"]
+    assert one.said == []
+
+
+def test_a_choice_above_the_list_takes_effect_at_once(demo: Any, cookies: Any, visit: Visits, tmp_path: Path) -> None:
+    one = visit("phone", name="send-odd", storage_state=cookies)
+    page = one.page
+    draft(demo, one, "", tmp_path, data="email,name\nz@x.example,Zoë Peña\n".encode("mac_roman"))
+    page.get_by_text("Some names have odd letters").wait_for()
+    one.check("odd")
+    page.locator("details.reading summary").click()
+    page.get_by_label("Encoding").select_option("mac_roman")
+    page.get_by_role("rowheader", name="Zoë Peña").wait_for()
+    one.check("read")
+    assert one.said == []
+
+
+def test_the_preview_follows_the_typing_and_what_is_pressed_meanwhile_is_taken(
+    demo: Any, cookies: Any, visit: Visits, tmp_path: Path
+) -> None:
+    one = visit("desktop", name="send-preview", storage_state=cookies)
+    page = one.page
+    draft(demo, one, "email,name\na@example.com,A\n", tmp_path)
+    page.get_by_role("link", name="Continue with 1").wait_for()
+    address = page.url.partition("/recipients")[0]
+    page.goto(f"{address}/message")
+    mail = page.frame_locator("iframe[title='The mail']")
+    page.get_by_label("Message").press_sequentially("For all you do")
+    mail.get_by_text("For all you do").wait_for()
+    page.get_by_label("From").fill("The People team")
+    mail.get_by_text("A gift from The People team").wait_for()
+    page.get_by_text("The People team via Largesse: The People team sent you a gift").wait_for()
+    page.get_by_label("Desktop").check()
+    assert page.locator("iframe.phone").first.bounding_box()["width"] > 500
+    one.check("desktop")
+    page.get_by_label("Message").press_sequentially("!")
+    page.wait_for_timeout(450)  # the form is being saved
+    page.get_by_role("button", name="Next: when and who pays").click()
+    page.wait_for_url("**/delivery")
+    page.goto(f"{address}/message")
+    assert page.get_by_label("Message").input_value() == "For all you do!"
+    assert one.said == []
+
+
+def test_gifts_are_found_while_typing(demo: Any, cookies: Any, visit: Visits) -> None:
+    one = visit("phone", name="send-gifts", storage_state=cookies)
+    page = one.page
+    page.goto(demo.url + "/app/send")
+    page.get_by_role("searchbox").press_sequentially("hamper")
+    page.locator("#gifts .card", has_text="Autumn hamper").wait_for()
+    page.locator("#gifts .card", has_text="Coffee").wait_for(state="detached")
+    one.check("found")
+    page.get_by_label("Country").select_option("FR")
+    page.wait_for_url("**country=FR**")
     assert one.said == []

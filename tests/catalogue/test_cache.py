@@ -15,7 +15,8 @@ import msgspec
 import pytest
 
 from largesse.base.errors import Unavailable
-from largesse.catalogue.cache import Catalogue, load_snapshot
+from largesse.catalogue.cache import Catalogue
+from largesse.catalogue.loading import load_own, load_snapshot
 from largesse.catalogue.model import Collection, Product
 from largesse.db.pool import Connection, Database, connect_once
 from largesse.db.scope import OPERATOR, Scope
@@ -69,6 +70,16 @@ async def add_voucher(database: Database | Connection, key: str, *, active: bool
         """,
         key,
         active,
+    )
+
+
+async def add_curated(connection: Connection, key: str) -> int:
+    return await asking(connection)(
+        """
+        INSERT INTO collections (key, name, country, currency, value_points_minor, product_ids)
+        VALUES ($1, $1, 'GB', 'GBP', '{1000}', '{1}') RETURNING id
+        """,
+        key,
     )
 
 
@@ -180,6 +191,10 @@ class TestLoading:
         ]
         async with database.connection(OPERATOR) as connection:
             snapshot = await load_snapshot(connection, CatalogueInJson("https://gifts.example"))
+            assert snapshot.collection(custom, acme) is None  # a customer's own are read when it uses them
+            own = await load_own(connection, [acme, acme + 1], CatalogueInJson("https://gifts.example"))
+        assert {customer_id: len(one.collections) for customer_id, one in own.items()} == {acme: 1, acme + 1: 0}
+        snapshot = snapshot.with_own(own[acme].collections)
         assert snapshot.collection(curated, acme) == Collection(
             id=curated,
             name="Treats",
@@ -275,6 +290,7 @@ class TestVersions:
     )
     async def test_every_kind_of_change_makes_a_version(self, other: Connection, change: str) -> None:
         await add_voucher(other, "voucher")
+        await add_curated(other, "curated")
         version = await version_in(other)
         await other.execute(change)
         assert await version_in(other) == version + 1
@@ -334,6 +350,7 @@ class TestSingleFlight:
         catalogue = Catalogue(database, CatalogueInJson("https://gifts.example"))
         version = await version_in(other)
         before = await catalogue.at(version)
+        await add_voucher(other, "voucher")
         await other.execute("ALTER TABLE products RENAME TO mislaid")
         with pytest.raises(asyncpg.UndefinedTableError):
             await catalogue.at(version + 1)

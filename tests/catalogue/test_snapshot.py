@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from largesse.base.errors import NotFound
 from largesse.base.money import to_number
 from largesse.catalogue.model import Collection, Product
-from largesse.catalogue.snapshot import RecentlyUsed, Snapshot
+from largesse.catalogue.snapshot import Snapshot
 from largesse.web.api.shapes.catalogue import CatalogueInJson
 
 ACME, GLOBEX, OTHER = 1, 2, 3
@@ -42,7 +42,7 @@ def collection(collection_id: int, **fields: Any) -> Collection:
 
 
 def snapshot(products: list[Product] | None = None, collections: list[Collection] | None = None) -> Snapshot:
-    return Snapshot(1, products or [], collections or [], CatalogueInJson("https://gifts.example"))
+    return Snapshot.of(1, products or [], collections or [], CatalogueInJson("https://gifts.example"))
 
 
 def product_ids(shop: Snapshot, customer_id: int = ACME, country: str = "GB", **arguments: Any) -> list[int]:
@@ -275,29 +275,3 @@ class TestCollections:
         assert self.SHOP.collection(collection_id, customer_id) is None
         with pytest.raises(NotFound, match=f"no collection {collection_id}"):
             self.SHOP.tell_collection(collection_id, customer_id)
-
-
-class TestRecent:
-    def test_drops_the_longest_unused_when_the_room_is_full(self) -> None:
-        recent: RecentlyUsed[bytes] = RecentlyUsed(max_total=10, max_entries=100)
-        recent.put("a", b"12345")
-        recent.put("b", b"12345")
-        assert recent.get("a") == b"12345"
-        recent.put("c", b"1")
-        assert recent.get("b") is None
-        assert recent.get("a") == b"12345"
-        recent.put("d", b"1234")
-        assert recent.get("c") == b"1"
-
-    def test_keeps_no_more_than_its_number_however_short(self) -> None:
-        recent: RecentlyUsed[bytes] = RecentlyUsed(max_total=10, max_entries=3)
-        for key in range(4):
-            recent.put(key, b"")
-        assert [recent.get(key) for key in range(4)] == [None, b"", b"", b""]
-
-    def test_does_not_keep_what_is_longer_than_all_its_room(self) -> None:
-        recent: RecentlyUsed[bytes] = RecentlyUsed(max_total=10, max_entries=3)
-        recent.put("a", b"1")
-        recent.put("b", b"x" * 11)
-        assert recent.get("b") is None
-        assert recent.get("a") == b"1"

@@ -25,9 +25,8 @@ from largesse.db.session import Dialer
 from largesse.db.shard_groups import Node
 from largesse.fulfilment.gifts import ClaimedGifts
 from largesse.fulfilment.providers import InventoryProvider
-from largesse.ledger.posting import own_accounts
+from largesse.ledger.own_accounts import OwnAccounts, own_accounts
 from largesse.lines.claiming import Claiming, RecipientSlots
-from largesse.orders.order import OwnAccounts
 from largesse.orders.placer import Placer
 from largesse.seed.load import load_seed
 from largesse.seed.reading import parse_seed

@@ -17,7 +17,7 @@ import pytest
 from tests.cli.conftest import MASTER_KEY, WORLD, Run, assert_refused, commands_in, sql
 
 from largesse.cli import main
-from largesse.db.migrate import Upgraded, upgrade
+from largesse.db.migrate import Upgraded, head_revision, upgrade
 
 
 def _commands(group: click.Group, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
@@ -192,9 +192,16 @@ def test_without_the_schema_commands_say_what_to_run(
 
 
 def test_a_schema_of_the_future_is_refused(run: Run, database: str) -> None:
-    sql(database, "UPDATE alembic_version SET version_num = '9999'")
+    sql(database, "UPDATE alembic_version SET version_num = '9999', runs_from = '9999'")
     assert_refused(run("verify"), "9999, newer than this release")
     assert_refused(run("migrate"), "9999, newer than this release")
+
+
+def test_a_schema_of_the_next_release_is_run_on(run: Run, database: str) -> None:
+    """One that its migrations only expanded: a process may end, and start again, while the next release is rolled out."""
+    sql(database, f"UPDATE alembic_version SET version_num = '9999', runs_from = '{head_revision()}'")
+    assert run("migrate").output == "The database's schema is at revision 9999.\n"
+    assert run("keys", "list").exit_code == 0
 
 
 def test_migrate_says_where_it_arrived_and_may_be_repeated(run: Run, database: str) -> None:

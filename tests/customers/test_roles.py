@@ -10,10 +10,12 @@ EXPECTED = {
     Right.SEE_ORDERS: "AoAA",
     Right.READ_CODES: "Ao--",
     Right.TEMPLATES: "AA--",
+    Right.CONTACTS: "AA--",
     Right.SEE_FUNDS: "AoAA",
     Right.SEE_OWED: "A-AA",
     Right.MOVE_FUNDS: "AoA-",
     Right.TRANSFER: "A-A-",
+    Right.SEE_BUDGETS: "AoAA",
     Right.SETTINGS: "A---",
     Right.AUDIT: "A-A-",
 }

@@ -71,8 +71,8 @@ async def test_every_row_that_names_a_customer_is_held_to_one(connection: asyncp
         """
     )
     belonging = {
-        "audit_events", "audit_heads", "code_readings", "entries", "events", "line_event_marks", "line_events", "line_states",
-        "lines", "mail_jobs", "order_acts", "orders", "report_orders", "report_words", "shipments", "voucher_waits", "vouchers",
+        "api_requests", "audit_events", "audit_heads", "code_readings", "entries", "events", "follow_ups", "line_event_marks", "line_events",
+        "line_messages", "line_states", "lines", "mail_jobs", "order_acts", "orders", "reminder_stops", "report_orders", "report_words", "shipments", "voucher_waits", "vouchers",
     }  # fmt: skip
     assert {row["relname"] for row in rows} == belonging | set(NAMING_CUSTOMERS)
 

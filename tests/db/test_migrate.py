@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import shutil
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import asyncpg
 import pytest
 
+from largesse.base.errors import OperatorError
 from largesse.db import migrate
 from largesse.db.pool import connect_once
 from largesse.db.rights import FUNCTIONS, TABLES
@@ -93,3 +95,83 @@ async def test_every_table_and_function_is_declared(module_database_url: str) ->
         )
     assert {name for (name,) in tables} == TABLES.keys(), "say in db/rights.py who writes a new table"
     assert {name for (name,) in functions} == FUNCTIONS.keys(), "say in db/rights.py who calls a function"
+
+
+@pytest.fixture
+async def session(empty_url: str) -> AsyncIterator[asyncpg.Connection]:
+    """A session of `migrate` on a database that has its table of revisions, and one of ours."""
+    connection = await asyncpg.connect(empty_url)
+    await connection.execute(f"{migrate._VERSION_TABLE}; CREATE TABLE used (id int)")
+    yield connection
+    await connection.close()
+
+
+async def test_a_revision_says_which_code_runs_on_it(session: asyncpg.Connection) -> None:
+    noted = []
+    for revision, first_line in [
+        ("0001", ""),
+        ("0002", "-- Expand"),
+        ("0003", "-- Expand"),
+        ("0004", "-- Contract: code of 0003"),
+        ("0005", "-- Expand"),
+        ("0006", "-- Contracts and expands, by what it says"),
+    ]:
+        await migrate._run_patiently(session, revision, f"{first_line}\nSELECT 1;")
+        noted.append(tuple(await session.fetchrow("SELECT version_num, runs_from FROM alembic_version")))
+    assert noted == [
+        ("0001", "0001"),
+        ("0002", "0001"),
+        ("0003", "0001"),
+        ("0004", "0003"),
+        ("0005", "0003"),
+        ("0006", "0006"),
+    ]
+
+
+async def test_a_revision_that_waits_for_a_lock_lets_others_through(
+    session: asyncpg.Connection, empty_url: str
+) -> None:
+    """A long transaction holds a table. Whoever comes after the revision is served before that transaction ends."""
+    holder, reader = await asyncpg.connect(empty_url), await asyncpg.connect(empty_url)
+    holding = holder.transaction()
+    await holding.start()
+    await holder.execute("SELECT FROM used")
+    running = asyncio.create_task(
+        migrate._run_patiently(session, "0001", "-- Expand\nALTER TABLE used ADD COLUMN more text")
+    )
+    while not await reader.fetchval("SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'used'::regclass"):  # noqa: ASYNC110 - another process's lock
+        await asyncio.sleep(0.01)
+    assert await reader.fetch("SELECT id FROM used") == []
+    assert not running.done()
+    await holding.rollback()
+    await running
+    assert await reader.fetch("SELECT more FROM used") == []
+    await holder.close()
+    await reader.close()
+
+
+async def test_a_lock_that_is_never_free_is_named(
+    session: asyncpg.Connection, empty_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(migrate, "_LOCK_TRIES", 1)
+    monkeypatch.setattr(migrate, "_LOCK_TIMEOUT_MS", 50)
+    holder = await asyncpg.connect(empty_url)
+    async with holder.transaction():
+        await holder.execute("SELECT FROM used")
+        with pytest.raises(OperatorError, match="revision 0007 cannot lock a table that a long transaction uses"):
+            await migrate._run_patiently(session, "0007", "ALTER TABLE used ADD COLUMN more text")
+    await holder.close()
+
+
+async def test_statements_outside_a_transaction_can_be_repeated(session: asyncpg.Connection) -> None:
+    sql = """-- Expand
+-- Outside a transaction
+-- A comment; with a semicolon.
+
+DROP INDEX CONCURRENTLY IF EXISTS used_id
+
+CREATE INDEX CONCURRENTLY used_id ON used (id)
+"""
+    for revision in ("0001", "0002"):
+        await migrate._run_patiently(session, revision, sql)
+    assert await session.fetchval("SELECT indisvalid FROM pg_index WHERE indexrelid = 'used_id'::regclass")

@@ -21,7 +21,7 @@ from largesse.fulfilment.vouchers import open_voucher, seal_voucher
 from largesse.lines.codes import open_code
 from largesse.lines.states import LineKey
 from largesse.mail.mailbox import open_captured
-from largesse.webhooks.subscriptions import secret_context
+from largesse.webhooks.store import secret_context
 
 DUMP = Path(__file__).with_name("release_0_1_0") / "dump.sql"
 # What must not change, whatever is done to the tables around it.

@@ -14,23 +14,34 @@ import asyncpg
 import pytest
 
 import largesse
+from largesse.db.fragments import Grouped
 from largesse.db.sharding import DISTRIBUTED
 from largesse.encryption.key_rotation import encrypted_columns
-from largesse.jobs.housekeeping import RETENTION, ROOMS
+from largesse.jobs.housekeeping import DUE_TIMES, RETENTION, ROOMS
+from largesse.orders.order import ALL_COLUMNS
 from largesse.verify.audit import CHECKS
 
 _STATEMENT = re.compile(r"\s*\(*(SELECT|INSERT INTO|UPDATE|DELETE FROM|WITH)\s")
-# Parts of statements, and statements for a cluster.
+# Parts of statements, texts with places, and statements for a cluster.
 _PARTS = {
     "LONG_AGO",
     "WRITE_ON_COORDINATOR",
+    "_ADD_ORDERS",
+    "_ADD_PEOPLE",
+    "_ADD_PERIODS",
+    "_ADD_UP",
     "_DRAWN_ID",
-    "_DUE_QUEUES",
     "_INTO",
     "_KINDS",
+    "_NEW_EVENTS",
     "_NEW_JOBS",
+    "_NODE_ADDRESSES",
+    "_NODE_NAMES",
     "_NOT_ERASED",
+    "_OF_WORD",
+    "_SHARD_GROUPS",
     "_SUMS_OF_PART",
+    "_TOLD",
 }
 
 
@@ -43,8 +54,10 @@ def _modules() -> Iterator[ModuleType]:
 def _named() -> Iterator[tuple[str, str]]:
     for module in _modules():
         for name, value in vars(module).items():
-            if isinstance(value, str) and _STATEMENT.match(value) and name not in _PARTS:
-                yield f"{module.__name__}.{name}", value
+            forms = (value,) if isinstance(value, str) else value if isinstance(value, Grouped) else ()
+            for form in forms:
+                if _STATEMENT.match(form) and name not in _PARTS:
+                    yield f"{module.__name__}.{name}", form
 
 
 def _declared() -> Iterator[tuple[str, str]]:
@@ -56,6 +69,9 @@ def _declared() -> Iterator[tuple[str, str]]:
         yield f"old {old.table}", old.statement()
         if old.table in DISTRIBUTED:
             yield f"old {old.table} of a shard group", old.statement([1])
+    for due in DUE_TIMES:
+        yield f"bringing forward {due.table}", due.bringing_forward
+        yield f"next due of {due.table}", due.next
     for queue in (queue for room in ROOMS for queue in (*room.queues, *(waiting for _, waiting in room.gauges))):
         yield f"counting {queue.table}", queue.counting
         yield f"ageing {queue.table}", queue.ageing
@@ -90,3 +106,26 @@ async def test_every_declared_statement_fits_the_schema(beside: asyncpg.Connecti
 )
 async def test_one_that_does_not_fit_is_refused(beside: asyncpg.Connection, sql: str) -> None:
     assert (await _refused(beside, iter([("made up", sql)])))[1]
+
+
+async def _results(connection: asyncpg.Connection) -> dict[str, list[str]]:
+    """The columns that each statement returns."""
+    found = {}
+    for name, sql in (*_named(), *_declared()):
+        found[name, sql] = [column.name for column in (await connection.prepare(sql)).get_attributes()]
+    return found
+
+
+async def test_a_column_of_the_next_release_changes_no_result(database_url: str) -> None:
+    """PostgreSQL refuses a prepared statement whose result has changed: a request would fail while a release is rolled out."""
+    connection = await asyncpg.connect(database_url)
+    before = await _results(connection)
+    for (table,) in await connection.fetch("SELECT tablename FROM pg_tables WHERE schemaname = 'public'"):
+        await connection.execute(f'ALTER TABLE "{table}" ADD COLUMN of_next_release text')
+    after = await _results(connection)
+    assert not {name for name, columns in before.items() if after[name] != columns}
+    (every,) = await connection.fetch(
+        "SELECT array_agg(attname::text) AS names FROM pg_attribute WHERE attrelid = 'orders'::regclass AND attnum > 0"
+    )
+    assert {*every["names"]} - {"of_next_release"} == {*ALL_COLUMNS.split(", ")}
+    await connection.close()

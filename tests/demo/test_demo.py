@@ -19,6 +19,8 @@ from typing import Any
 
 import pytest
 
+from largesse.demo.plan import sendings
+
 pytestmark = pytest.mark.embedded
 
 Answer = tuple[int, bytes]
@@ -30,6 +32,7 @@ def demo(
     ending: signal.Signals,
     host: str = "127.0.0.1",
     program: Sequence[str] = (sys.executable, "-m", "largesse"),
+    options: Sequence[str] = ("--no-history",),
     **environ: str,
 ) -> Iterator[str]:
     """The text it welcomes with, while it serves; then it must end well."""
@@ -38,7 +41,7 @@ def demo(
     log = folder / "demo.log"  # a pipe that nobody reads could fill and hold it up
     with log.open("w") as stderr:
         process = subprocess.Popen(
-            [*program, "demo", "--host", host, "--port", str(port)],
+            [*program, "demo", *options, "--host", host, "--port", str(port)],
             cwd=folder,
             env={**os.environ, **environ},
             stdout=subprocess.PIPE,
@@ -85,8 +88,8 @@ def paste(command: str) -> dict[str, Any]:
     return json.loads(answer)
 
 
-def key_in(welcome: str) -> dict[str, str]:
-    (key,) = set(re.findall(r"lgs_\w+", welcome))
+def key_in(welcome: str, prefix: str = "lgs_live_") -> dict[str, str]:
+    (key,) = set(re.findall(rf"{prefix}\w+", welcome))
     return {"Authorization": f"Bearer {key}"}
 
 
@@ -101,26 +104,66 @@ def test_what_it_prints_works_and_a_second_start_goes_on(tmp_path: Path) -> None
         for address in [*addresses, batch["codes"][0]["redemptionUrl"]]:
             assert ask(address, {})[0] == 200, address
         api, first_key = addresses[0], key_in(welcome)
+        assert ask(f"{api}/demo/webhook", {}, "{}")[0] == 204
+        in_test_mode(welcome)
         assert ask(f"{api}/me", first_key)[0] == 200
         assert b'href="/mailbox"' in ask(api, {})[1]
     key_file = tmp_path / "largesse-data" / "demo-key-production"
     assert key_file.stat().st_mode & 0o777 == 0o600
     with demo(tmp_path, signal.SIGTERM) as welcome:
-        (api,) = re.findall(r"^  API +(\S+)$", welcome, re.MULTILINE)
+        api, _ = re.findall(r"^  API +(\S+)$", welcome, re.MULTILINE)
         assert key_in(welcome) == first_key
         status, orders = ask(f"{api}/orders", key_in(welcome))
         assert status == 200
         assert {order["reference"] for order in json.loads(orders)} == {sent["reference"], batch["reference"]}
     key_file.unlink()
     with demo(tmp_path, signal.SIGTERM, host="127.0.0.2") as welcome:
-        (api,) = re.findall(r"^  API +(http://127\.0\.0\.2:\d+)$", welcome, re.MULTILINE)
+        api, _ = re.findall(r"^  API +(http://127\.0\.0\.2:\d+)$", welcome, re.MULTILINE)
         assert ask(f"{api}/me", first_key)[0] == 401
         assert ask(f"{api}/me", key_in(welcome))[0] == 200
+
+
+def in_test_mode(welcome: str) -> None:
+    """The second API and key, which send gifts that are worth nothing; their links and mail are there, too."""
+    live, test = re.findall(r"^  API +(\S+)$", welcome, re.MULTILINE)
+    key = key_in(welcome, "lgs_test_")
+    assert ask(f"{live}/me", key)[0] == 401
+    status, me = ask(f"{test}/me", key)
+    assert (status, json.loads(me)["environment"]) == (200, "staging")
+    accounts = json.loads(ask(f"{test}/funding-accounts", key)[1])
+    account = next(one["id"] for one in accounts if one["currency"] == "GBP")
+    body = json.dumps({"productId": 1, "value": 10, "accountId": account, "codeQuantity": 1})
+    status, sent = ask(f"{test}/send/gift", key | {"Content-Type": "application/json"}, body)
+    assert status == 200
+    link = json.loads(sent)["codes"][0]["redemptionUrl"]
+    assert link.startswith(test)
+    assert ask(link, {})[0] == 200
+
+
+def test_its_history_is_what_the_service_would_have_made(tmp_path: Path) -> None:
+    with demo(tmp_path, signal.SIGTERM, options=()) as welcome:
+        api, _ = re.findall(r"^  API +(\S+)$", welcome, re.MULTILINE)
+        assert "Making three months of orders" in welcome
+        status, answer = ask(f"{api}/orders", key_in(welcome))
+        orders = json.loads(answer)
+        assert (status, len(orders)) == (200, 10)
+        verified = subprocess.run(
+            [sys.executable, "-m", "largesse", "verify"], check=False, cwd=tmp_path, capture_output=True, text=True
+        )
+        assert verified.returncode == 0, verified.stdout + verified.stderr
+        assert f"{len(sendings())} orders" in verified.stdout
+    with demo(tmp_path, signal.SIGTERM, options=()) as welcome:
+        assert "Making three months" not in welcome
+        (again, _) = re.findall(r"^  API +(\S+)$", welcome, re.MULTILINE)
+        assert len(json.loads(ask(f"{again}/orders", key_in(welcome))[1])) == 10
 
 
 @pytest.mark.slow
 def test_a_staging_demo_has_a_staging_key_and_account(tmp_path: Path) -> None:
     with demo(tmp_path, signal.SIGTERM, LARGESSE_ENVIRONMENT="staging") as welcome:
-        assert key_in(welcome)["Authorization"].startswith("Bearer lgs_test_")
+        assert "lgs_live_" not in welcome
+        assert (
+            ask(re.findall(r"^  API +(\S+)$", welcome, re.MULTILINE)[0] + "/me", key_in(welcome, "lgs_test_"))[0] == 200
+        )
         for command in re.findall(r"^curl .*?\n(?=\n)", welcome, re.DOTALL | re.MULTILINE):
             paste(command)

@@ -62,7 +62,7 @@ async def test_a_database_that_will_do(looked: Looked) -> None:
         ("ALTER DATABASE {database} SET default_transaction_read_only = on", Level.ERROR, "read-only"),
         ("ALTER DATABASE {database} CONNECTION LIMIT 38", Level.WARNING, "allows 38 connections"),
         ("UPDATE alembic_version SET version_num = '0001'", Level.ERROR, "at revision 0001: run `largesse migrate`"),
-        ("UPDATE alembic_version SET version_num = '9999'", Level.ERROR, "newer than this release"),
+        ("UPDATE alembic_version SET version_num = '9999', runs_from = '9999'", Level.ERROR, "newer than this release"),
         ("DROP TABLE alembic_version", Level.ERROR, "schema is empty: run `largesse migrate`"),
         ("UPDATE clock SET ahead_by = '3 days'", Level.WARNING, "moved by 3 days"),
         ("GRANT DELETE ON entries TO largesse_app", Level.WARNING, "1 rights that are not theirs"),

@@ -22,7 +22,7 @@ from largesse.drafts.columns import guess_columns
 from largesse.drafts.model import Draft, DraftContent
 from largesse.drafts.service import DraftService
 from largesse.drafts.sheet import Sheet
-from largesse.drafts.store import begin_draft, save_draft, save_sheet
+from largesse.drafts.store import begin_draft, save_draft, save_sheets
 from largesse.main import open_services
 from largesse.seed.load import load_seed
 from largesse.seed.reading import parse_seed
@@ -107,7 +107,7 @@ class House:
             if sheet is not None:
                 draft = replace_columns(draft, sheet)
                 await save_draft(connection, principal, draft.id, draft.content)
-                await save_sheet(connection, principal, draft.id, sheet)
+                await save_sheets(connection, principal, draft.id, {0: sheet})
         return draft
 
     async def sql(self, query: str, *arguments: Any) -> list[Any]:

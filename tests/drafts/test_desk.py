@@ -40,7 +40,7 @@ from largesse.verify.audit import audit
 
 
 def sheet(text: str = "email,name\nzoe@example.com,Zoë\nbo@example.com,Bo\n") -> Sheet:
-    return finished(read_text_sheet(text.encode()))
+    return finished(read_text_sheet(text))
 
 
 async def test_a_draft_is_sent_as_its_persons(house: House) -> None:
@@ -86,7 +86,7 @@ async def test_twenty_under_other_references_are_one_order_too(house: House) -> 
     names = iter(range(20))
 
     async def send() -> str:
-        asked = msgspec.structs.replace(draft.to_request(recipients), external_reference=f"own-{next(names)}")
+        asked = msgspec.structs.replace(draft.to_request(caller, recipients), external_reference=f"own-{next(names)}")
         return (await house.services.orders.send(caller, asked, reference=draft.id)).reference
 
     outcomes = await at_once(20, send)
@@ -123,7 +123,7 @@ async def test_an_account_that_ran_dry_is_told_and_the_draft_stays(house: House)
 
     async with house.database.connection(caller.principal.scope) as connection:
         assert (await read_draft(connection, caller.principal, draft.id)).content == draft.content
-        assert len((await read_sheet(connection, caller.principal, draft.id)).rows) == 3
+        assert len((await read_sheet(connection, caller.principal, draft)).rows) == 3
     assert await house.sql("SELECT balance_minor FROM accounts WHERE id = $1", small) == [(1000,)]
 
 

@@ -8,12 +8,12 @@ from tests.drafts.conftest import finished
 from largesse.drafts.checking import Checked, check_rows
 from largesse.drafts.columns import as_labelled, guess_columns
 from largesse.drafts.mailboxes import read_mailboxes
-from largesse.drafts.mending import mended_sheet
+from largesse.drafts.mending import Typed, mended_sheet
 from largesse.drafts.text_sheet import read_text_sheet
 
 
 def checked(text: str) -> Checked:
-    sheet = finished(read_text_sheet(text.encode()))
+    sheet = finished(read_text_sheet(text))
     return finished(check_rows(sheet, as_labelled(sheet, guess_columns(sheet))))
 
 
@@ -87,9 +87,9 @@ def test_an_address_that_no_column_takes_is_asked_about_and_mended() -> None:
     found = checked(text)
     [problem] = found.bad[0].problems
     assert (problem.field, problem.kind, problem.detail) == ("email", "email_more", "b@x.com")
-    sheet = finished(read_text_sheet(text.encode()))
+    sheet = finished(read_text_sheet(text))
     columns = guess_columns(sheet)
-    mended = finished(check_rows(mended_sheet(sheet, columns, {1: ("a@x.com, b@x.com", "Ada", "")}), columns))
+    mended = finished(check_rows(*mended_sheet(sheet, columns, {1: Typed("a@x.com, b@x.com", "Ada")})))
     assert [one.email for one in mended.recipients] == ["a@x.com", "b@x.com", "c@x.com"]
     # Beyond the headings of a table, too.
     assert [row.problems[0].kind for row in checked("email,name\na@x.com,Ada,b@x.com").bad] == ["email_more"]
@@ -106,7 +106,7 @@ def test_the_same_address_twice_in_a_list_is_told() -> None:
 
 
 def test_a_quoted_cell_of_several_lines_is_left_alone() -> None:
-    sheet = finished(read_text_sheet(b'a@x.com\n"Ada\nb@x.com, c@x.com",d@x.com'))
+    sheet = finished(read_text_sheet('a@x.com\n"Ada\nb@x.com, c@x.com",d@x.com'))
     assert sheet.rows[1].cells == ["Ada\nb@x.com, c@x.com", "d@x.com"]
 
 

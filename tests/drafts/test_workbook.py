@@ -35,7 +35,9 @@ def saved(book: openpyxl.Workbook) -> bytes:
 
 
 async def read(data: bytes) -> Sheet:
-    return await Workbooks().read(1, data)
+    [sheet] = (await Workbooks().read(1, data)).values()
+    assert isinstance(sheet, Sheet)
+    return sheet
 
 
 async def refusal(data: bytes) -> str:

@@ -30,7 +30,7 @@ from largesse.fulfilment.notifications import open_email, seal_email
 from largesse.fulfilment.vouchers import Voucher, open_voucher, seal_voucher
 from largesse.lines.states import LineKey
 from largesse.mail.mailbox import sealing_context
-from largesse.webhooks.subscriptions import secret_context
+from largesse.webhooks.store import secret_context
 
 LINES = int(os.environ.get("RESEAL_LINES", "1000"))
 ADDRESS = b'{"name":"Sam"}'
@@ -89,12 +89,13 @@ def fill(place: Place, order_id: int) -> dict[str, object]:
     place.sql(
         """
         INSERT INTO webhook_subscriptions
-            (id, customer_id, environment, event, target_url, sealed_secret, service_account_id)
-        SELECT $1, customer_id, 'production', 'order.created', 'https://hooks.example', $2, id
+            (id, customer_id, environment, event, target_url, sealed_secret, previous_secret, previous_until, service_account_id)
+        SELECT $1, customer_id, 'production', 'order.created', 'https://hooks.example', $2, $3, 'infinity', id
         FROM service_accounts WHERE key = 'crm'
         """,
         subscription,
         BEFORE.webhooks.seal(b"signing", secret_context(subscription)),
+        BEFORE.webhooks.seal(b"signed before", secret_context(subscription)),
     )
     place.sql(
         """
@@ -119,11 +120,14 @@ def opened(place: Place, vault: Vault, filled: dict[str, object]) -> list[object
         vault.webhooks.open(
             place.sql("SELECT sealed_secret FROM webhook_subscriptions")[0][0], secret_context(subscription)
         ),
+        vault.webhooks.open(
+            place.sql("SELECT previous_secret FROM webhook_subscriptions")[0][0], secret_context(subscription)
+        ),
         vault.captured.open(place.sql("SELECT sealed FROM captured_mail")[0][0], sealing_context(7)),
     ]
 
 
-ALL = ["sam@example.com", "NUMBER-1", True, ADDRESS, b"signing", b"Subject: A gift"]
+ALL = ["sam@example.com", "NUMBER-1", True, ADDRESS, b"signing", b"signed before", b"Subject: A gift"]
 
 
 @contextmanager
@@ -164,7 +168,7 @@ def test_everything_comes_under_the_newest_key_beside_orders_and_the_old_one_can
         with pytest.raises(OperatorError, match="a process still seals under the key"):
             place.reseal()
     filled = fill(place, order_id)
-    assert place.older() == 46
+    assert place.older() == 47
     with place.service(NEW, OLD) as service:
         assert "largesse reseal" in place.is_refused(AFTER)
         with ordering(service) as answers:
@@ -174,7 +178,7 @@ def test_everything_comes_under_the_newest_key_beside_orders_and_the_old_one_can
             # A link that the old key made, a code that was sealed anew, and its wrong PIN still counted.
             assert Recipient(service).claim(codes[6]).status_code == 303
         assert set(answers) == {200}
-    assert (sum(done.rows.values()), sum(done.broken.values())) == (46, 0)
+    assert (sum(done.rows.values()), sum(done.broken.values())) == (47, 0)
     assert done.retired == done.dispensable == [OLD_NAME]
     assert place.older() == 0
     assert place.is_refused(AFTER) == ""
@@ -270,6 +274,7 @@ def test_every_sealed_column_is_among_those_that_are_sealed_anew(place: Place) -
     not_sealed = {
         ("accounts", "chain_head"),
         ("api_keys", "hash"),
+        ("approval_requests", "digest"),
         ("audit_events", "mac"),
         ("audit_heads", "head"),
         ("line_event_head", "head"),

@@ -21,7 +21,7 @@ from largesse.web.api.routes import OPERATIONS
 from largesse.web.docs.reference import read_tables
 
 DOCUMENT = build_events_document()
-GUIDE = (Path(__file__).parents[2] / "docs/guide-developer.md").read_text()
+GUIDE = (Path(__file__).parents[2] / "docs/guides/events.md").read_text()
 CONTRACT = (Path(__file__).parents[2] / "docs/contract.md").read_text()
 SAMPLED = Sampled(7, 8, datetime(2030, 1, 2, 9, tzinfo=UTC))
 
@@ -61,7 +61,7 @@ def test_the_guide_and_the_contract_tell_of_the_event(event: EventType[Any]) -> 
     assert f"| `{event.name}` | {event.summary} | `{event.shape}` |" in GUIDE.splitlines()
     (table,) = (table for table in read_tables(DOCUMENT) if table.name == event.shape)
     wanted = [f"| `{field.name}` | {plain(field.kind)} | {plain(field.description)} |" for field in table.fields]
-    section = GUIDE.partition(f"\n### `{event.shape}`\n")[2].partition("\n#")[0]
+    section = GUIDE.partition(f"\n## `{event.shape}`\n")[2].partition("\n#")[0]
     assert [line for line in section.splitlines() if line.startswith("| `")] == wanted
 
 

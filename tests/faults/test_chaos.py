@@ -186,7 +186,7 @@ class Found:
                 """
                 SELECT o.external_reference AS reference, o.code_count,
                        (SELECT count(*) FROM lines l WHERE l.order_id = o.id) AS lines,
-                       (SELECT count(*) FROM events e WHERE e.order_id = o.id) AS events,
+                       (SELECT count(*) FROM events e WHERE e.order_id = o.id AND e.event = 'order.created') AS events,
                        (SELECT sum(amount_minor) FROM entries e WHERE e.order_id = o.id AND amount_minor > 0) AS moved,
                        o.total_minor, o.delivery_mode,
                        (SELECT count(*) FROM mail_jobs m WHERE m.order_id = o.id) AS mail_jobs

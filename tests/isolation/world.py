@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+import httpx
 from tests.web.api.conftest import Service
 from tests.web.claim.conftest import Recipient
 from tests.web.console.conftest import Browser, signed_in
@@ -74,9 +75,12 @@ def fill(service: Service, staging: Service, mark: str) -> Customer:
         client = place.client(key)
         send = partial(_send, place, key, account, word)
         send(1, recipients=[{"email": f"sam@{word}.example", "name": f"{word} Sam", "quantity": 2}], **texts)
+        pat = {"email": f"pat@{word}.example", "name": f"{word} Pat"}
+        send(4, recipients=[pat], message="Dear {name}", placeholders=True)
         codes += send(2, codeQuantity=2)["codes"]
         cancelled = send(3, recipients=[{"email": f"kim@{word}.example"}])["reference"]
         assert client.post(f"/orders/{cancelled}/cancel").status_code == 200
+        _make_contact(client, word)
         hook = client.post(
             "/webhooks", json={"targetUrl": f"https://93.184.215.14/{word}", "event": "order.created"}
         ).json()["id"]
@@ -97,7 +101,17 @@ def fill(service: Service, staging: Service, mark: str) -> Customer:
     admin.get("/app/funding/top-ups/new")
     (account_id,) = service.sql("SELECT id FROM accounts WHERE key = $1", f"{mark}-gbp")[0]
     assert admin.post("/app/funding/top-ups", account=str(account_id), amount="77").status_code == 303
+    admin.get("/app/budgets")
+    budget = {
+        "name": f"{mark} budget",
+        "of": f"account-{account_id}",
+        "currency": "GBP",
+        "period": "month",
+        "limit": "900",
+    }
+    assert admin.post("/app/budgets", **budget, per_gift="").status_code == 303
     (product,) = service.sql("SELECT id FROM products WHERE key = 'coffee'")[0]
+    _define_field(admin, mark)
     admin.get(f"/app/send/gift?product={product}&country=GB")
     draft = (
         admin.post("/app/send/gift", product=str(product), country="GB", value="10")
@@ -106,8 +120,32 @@ def fill(service: Service, staging: Service, mark: str) -> Customer:
     )
     admin.get(f"{draft}/recipients")
     assert admin.post(f"{draft}/recipients", rows=f"email,name\nrow@{mark}.example,{mark} Row\n").status_code == 303
+    _ask(service, admin, mark, draft, account_id)
     work(service)
     return Customer(mark, admin, codes, *_names(service, mark))
+
+
+def _define_field(admin: Browser, mark: str) -> None:
+    admin.get("/app/contacts/fields")
+    assert admin.post("/app/contacts/fields", name=f"{mark} field").status_code == 303
+
+
+def _make_contact(client: httpx.Client, word: str) -> None:
+    contact = {"email": f"friend@{word}.example", "name": f"{word} friend", "groups": [f"{word} group"]}
+    made = client.post("/contacts", json={**contact, "externalId": f"{word}-1", "address": f"{word} street"})
+    assert made.status_code == 201, made.text
+
+
+def _ask(service: Service, admin: Browser, mark: str, draft: str, account_id: int) -> None:
+    """Has the administrator ask the member to approve a draft."""
+    (member,) = service.sql("SELECT id FROM users WHERE email = $1", f"cem@{mark}.example")[0]
+    admin.get("/app/approvals/rules")
+    rule = {"name": f"{mark} rule", "role": "admin", "above": "", "currency": "GBP", "needed": "1", "days": "7"}
+    assert admin.post("/app/approvals/rules", **rule, approver=str(member)).status_code == 303
+    admin.get(f"{draft}/delivery")
+    assert admin.post(f"{draft}/delivery", when="now", account=str(account_id), reference="").status_code == 303
+    admin.get(f"{draft}/review")
+    assert admin.post(f"{draft}/ask").status_code == 303
 
 
 def _send(place: Service, key: str, account: str, word: str, number: int, **members: Any) -> Any:

@@ -27,7 +27,7 @@ async def database(database_url: str) -> AsyncIterator[Database]:
 async def heard(database: Database) -> AsyncIterator[Waker]:
     """A waker that hears notifications."""
     waker = Waker()
-    listening = asyncio.create_task(listen(database, waker.wake))
+    listening = asyncio.create_task(listen(database, lambda _: waker.wake()))
     async with asyncio.timeout(A_WHILE_S):
         while not waker.calls:  # until it listens, nothing is heard
             async with database.connection(OPERATOR) as connection:
@@ -99,7 +99,7 @@ async def test_a_connection_that_went_silent_is_replaced(
     await proxy.restore()
     behind = await Database.connect(proxy.url, limits=limits)
     waker = Waker()
-    listening = asyncio.create_task(listen(behind, waker.wake))
+    listening = asyncio.create_task(listen(behind, lambda _: waker.wake()))
     try:
         for _ in range(2):
             before = waker.calls

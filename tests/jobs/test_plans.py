@@ -110,7 +110,7 @@ async def write_deliveries_down(connection: asyncpg.Connection) -> None:
     )
     attempted = []
     for row in rows:
-        queue = queues.SubscriptionQueue(Lease(1, row["subscription_id"], row["fence"]), True, 1, "", b"", [])
+        queue = queues.SubscriptionQueue(Lease(1, row["subscription_id"], row["fence"]), True, 1, "", b"", None, [])
         job = queues.Job(row["id"], "order.created", None, b"", datetime.now(UTC), 0, 12)
         answer = AttemptResult(500, None, None, b"", 0.1)
         attempted.append(outcomes.Attempted(queue, job, 0.0, answer, Verdict("retry", 60.0)))

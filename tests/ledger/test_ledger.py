@@ -13,7 +13,8 @@ from tests.distributed import IS_DISTRIBUTED
 from largesse.base.errors import OperatorError
 from largesse.db.pool import Database
 from largesse.db.scope import OPERATOR
-from largesse.ledger.posting import own_accounts, top_up
+from largesse.ledger.own_accounts import own_accounts
+from largesse.ledger.posting import top_up
 from largesse.seed.load import load_seed
 from largesse.seed.reading import parse_seed
 

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
+import msgspec
 import pytest
 from tests.chained import actor_on, chain_of
 
@@ -14,6 +15,7 @@ from largesse.customers.principal import Principal
 from largesse.db.pool import Database
 from largesse.db.scope import OPERATOR, WORKER
 from largesse.encryption.vault import Vault
+from largesse.events.accounts import AccountLow
 from largesse.ledger.accounts import (
     MOST_ACCOUNTS,
     MOST_WATCHERS,
@@ -242,6 +244,11 @@ async def test_a_balance_that_is_low_already_is_no_news(database: Database) -> N
     await move(database, 50_01)
     async with database.transaction(WORKER) as connection:
         assert await mark_low_balances(connection) == [(ACME, FLOAT, [ADA])]
+        assert await mark_low_balances(connection) == []
+    [row] = await database.fetch(OPERATOR, "SELECT event, order_id, environment, body FROM events")
+    assert (row["event"], row["order_id"], row["environment"]) == ("account.low", None, "production")
+    low = msgspec.json.decode(row["body"], type=AccountLow)
+    assert (low.customer_id, low.account_id, low.currency, low.balance, low.below) == (ACME, FLOAT, "GBP", 49.99, 50)
     await do(database, watch_balance, account_id=FLOAT, watch=None)
     assert await acts(database) == ["account.watched", "account.watched", "transfer.made", "account.watched"]
 

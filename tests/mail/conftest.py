@@ -12,8 +12,10 @@ from functools import partial
 
 import pytest
 from aiosmtpd.smtp import SMTP, Envelope, Session
+from tests.chained import actor_on
 from tests.distributed import IS_DISTRIBUTED
 
+from largesse.customers.actor import Actor
 from largesse.customers.principal import Principal
 from largesse.db.pool import Database
 from largesse.db.scope import OPERATOR
@@ -134,6 +136,10 @@ class Office:
     def token(self, code: bytes) -> str:
         """What the link of one of the customer's codes ends with."""
         return self.vault.token(code, self.principal.customer_id if IS_DISTRIBUTED else None)
+
+    async def operator(self) -> Actor:
+        """An operator's command."""
+        return await actor_on(self.database, self.vault)
 
     async def late_s(self) -> float:
         """How long ago the mail of the only order was due: it may have taken long to write it."""

@@ -80,7 +80,7 @@ async def test_what_production_captured_before_is_given_up_and_can_be_sent(offic
     await office.send()
     assert office.server.got == [], "nothing leaves by itself"
     wanted = RequeueFilter(datetime.now(UTC) - timedelta(days=1), "no mail server")
-    assert await requeue(office.database, wanted) == 1
+    assert await requeue(await office.operator(), wanted) == 1
     await office.send()
     assert [envelope.rcpt_tos for envelope in office.server.got] == [[SAM]]
     [told] = await deliveries(office, reference)

@@ -43,12 +43,12 @@ async def test_what_bounced_for_a_reason_since_then_goes_out_again_once(office: 
         (RequeueFilter(LONG_AGO, "%"), 0),
         (RequeueFilter(since + timedelta(days=1)), 0),
     ):
-        assert await count_given_up(office.database, wanted) == count, wanted
-    assert await requeue(office.database, RequeueFilter(since)) == 1
+        assert await count_given_up(await office.operator(), wanted) == count, wanted
+    assert await requeue(await office.operator(), RequeueFilter(since)) == 1
     await office.send()
     assert office.server.recipients() == [LEE]
-    assert await requeue(office.database, RequeueFilter(LONG_AGO, "5.1.1")) == 1
-    assert await requeue(office.database, RequeueFilter(LONG_AGO, "5.1.1")) == 0
+    assert await requeue(await office.operator(), RequeueFilter(LONG_AGO, "5.1.1")) == 1
+    assert await requeue(await office.operator(), RequeueFilter(LONG_AGO, "5.1.1")) == 0
     await office.send()
     assert office.server.recipients() == [LEE, SAM]
     assert await office.states() == ["sent", "bounced", "sent"]
@@ -63,7 +63,7 @@ async def test_what_was_given_up_after_three_days_has_three_more(office: Office)
     await office.advance(GIVE_UP_AFTER_S + 1)
     await office.send()
     assert await office.states() == ["exhausted"]
-    assert await requeue(office.database, RequeueFilter(LONG_AGO)) == 1
+    assert await requeue(await office.operator(), RequeueFilter(LONG_AGO)) == 1
     await office.send()
     assert await office.states() == ["pending"]
     async with office.database.connection(OPERATOR) as connection:
@@ -82,7 +82,7 @@ async def test_what_is_held_goes_out_when_asked_for(office: Office) -> None:
     await office.send()
     assert await office.states() == ["held"]
     office.use(url)
-    assert await requeue(office.database, RequeueFilter(LONG_AGO, "no mail server")) == 1
+    assert await requeue(await office.operator(), RequeueFilter(LONG_AGO, "no mail server")) == 1
     await office.send()
     assert await office.states() == ["sent"]
 
@@ -95,8 +95,8 @@ async def test_cancelled_codes_and_mail_that_was_asked_for_again_stay(office: Of
         await resend(connection, office.principal, reference, LEE)
     await office.send()
     assert office.server.recipients() == [LEE]
-    assert await count_given_up(office.database, RequeueFilter(LONG_AGO)) == 1
-    assert await requeue(office.database, RequeueFilter(LONG_AGO)) == 1
+    assert await count_given_up(await office.operator(), RequeueFilter(LONG_AGO)) == 1
+    assert await requeue(await office.operator(), RequeueFilter(LONG_AGO)) == 1
     await office.send()
     assert office.server.recipients() == [LEE, KIM]
     [body] = [message.get_body(("plain",)) for message in office.server.messages()[1:]]
@@ -109,7 +109,7 @@ async def test_cancelled_codes_and_mail_that_was_asked_for_again_stay(office: Of
 async def test_many_go_out_in_bites_and_new_mail_passes(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("largesse.mail.requeue._BITE", 30)
     await bounce(office, {f"guest{number}@example.com": "550 5.1.1 unknown" for number in range(120)})
-    assert await requeue(office.database, RequeueFilter(LONG_AGO)) == 120
+    assert await requeue(await office.operator(), RequeueFilter(LONG_AGO)) == 120
     await office.order([(SAM, None, 1)])
     async with asyncio.timeout(30):
         while len(order := office.server.recipients()) < 121:  # they become due one after another

@@ -39,7 +39,7 @@ async def test_each_recipient_gets_one_message_with_all_their_codes(office: Offi
         assert re.findall(r"Code: +(\S+)", text) == [code.code_text for code in expected]
         assert re.findall(r"PIN: +(\S+)", text) == [code.pin_text for code in expected]
         assert re.findall(r"https://\S+", text) == [
-            f"{PUBLIC_URL}/claim/{office.token(code.code)}" for code in expected
+            f"{PUBLIC_URL}/claim/{office.token(code.code)}#pin={code.pin_text}" for code in expected
         ]
     assert await office.states() == ["sent", "sent"]
 

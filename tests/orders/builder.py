@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+from largesse.customers.authenticator import Caller
 from largesse.customers.principal import Principal
 from largesse.db.pool import Connection
 from largesse.encryption.vault import Vault
+from largesse.ledger.own_accounts import OwnAccounts
 from largesse.lines.codes import SealedCodes, draw_codes
 from largesse.orders.ids import new_reference
 from largesse.orders.options import Options
-from largesse.orders.order import Gift, Order, OwnAccounts, new_order
+from largesse.orders.order import Gift, Order, new_order
 from largesse.orders.request import OrderSpec
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
@@ -33,7 +35,7 @@ def build_order(
     drawn = draw_codes(codes)
     return new_order(
         reference=reference,
-        principal=principal,
+        caller=Caller(principal, 0, NOW),
         gift=Gift("gift", product_id, None, None, "GB", currency, cost_minor, cost_minor),
         spec=OrderSpec(
             source="api",

@@ -15,9 +15,10 @@ from largesse.base.errors import Unavailable
 from largesse.customers.principal import Principal
 from largesse.db.pool import Connection, Database
 from largesse.db.scope import OPERATOR
-from largesse.ledger.posting import lock_accounts, own_accounts
+from largesse.ledger.own_accounts import OwnAccounts, own_accounts
+from largesse.ledger.posting import lock_accounts
 from largesse.orders.lock_queue import LockQueue
-from largesse.orders.order import Order, OwnAccounts, Placed
+from largesse.orders.order import Order, Placed
 from largesse.orders.placer import Placer
 from largesse.orders.reading import BEGIN, wait_for_accounts
 from largesse.seed.load import load_seed

@@ -14,8 +14,8 @@ from largesse.customers.authenticator import person_calls
 from largesse.customers.principal import Principal
 from largesse.db.pool import Database
 from largesse.db.scope import OPERATOR
-from largesse.ledger.posting import own_accounts
-from largesse.orders.order import Order, OwnAccounts, Placed
+from largesse.ledger.own_accounts import OwnAccounts, own_accounts
+from largesse.orders.order import Order, Placed
 from largesse.orders.placer import Placer
 from largesse.seed.load import load_seed
 from largesse.seed.reading import parse_seed

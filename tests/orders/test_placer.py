@@ -17,10 +17,10 @@ from largesse.base.errors import InsufficientBalance, ReferenceUsed, Unauthorize
 from largesse.customers.principal import Principal
 from largesse.db.pool import Connection, Database
 from largesse.db.scope import OPERATOR
+from largesse.ledger.own_accounts import OwnAccounts, own_accounts
 from largesse.ledger.payment_sources import OnInvoice
-from largesse.ledger.posting import own_accounts
 from largesse.lines.codes import draw_codes
-from largesse.orders.order import Order, OwnAccounts, Placed
+from largesse.orders.order import Order, Placed
 from largesse.orders.placer import Placer
 from largesse.seed.load import load_seed
 from largesse.seed.reading import parse_seed

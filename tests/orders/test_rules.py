@@ -22,7 +22,8 @@ from largesse.base.errors import (
 )
 from largesse.customers.access import KeyStatus
 from largesse.customers.principal import Principal
-from largesse.orders.order import Order, OwnAccounts
+from largesse.ledger.own_accounts import OwnAccounts
+from largesse.orders.order import Order
 from largesse.orders.rules import BatchContext, Decided, LedgerAccount, decide
 
 OWN = {1: OwnAccounts(91, 92), 2: OwnAccounts(93, 94)}

@@ -29,8 +29,9 @@ __all__ = ["problem", "run_on_database", "service", "staging", "start_service"]
 SAM, NAME = "Sam.Quillfeather@example.com", "Samantha Quillfeather"
 ALEX = "alex@example.com"
 ADDRESS = b'{"name":"Samantha Quillfeather","city":"Little Quilling"}'
-# What changes when somebody is erased: copies and drafts go, receipts come.
+# What changes when somebody is erased: copies and drafts go, receipts come. And what the server notes of requests by itself.
 CHANGED = {
+    "api_requests",
     "audit_events",
     "audit_heads",
     "captured_mail",

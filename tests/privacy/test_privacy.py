@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 from tests.background import run_in_thread
@@ -109,3 +110,56 @@ def test_bad_input(run: Run, command: str) -> None:
         assert (refused.exit_code, refused.stdout) == (1, "")
         assert said in refused.stderr
         assert refused.stderr.count("\n") == 1
+
+
+def test_a_contact_is_exported_and_erased(service: Service, run: Run) -> None:
+    client = service.client("hr")
+    pat = {
+        "email": "Pat@example.com",
+        "name": "Pat Wren",
+        "birthday": "02-29",
+        "address": "9 Wren Lane",
+        "groups": ["Sales"],
+    }
+    assert client.post("/contacts", json={**pat, "externalId": "wren-1"}).status_code == 201
+    service.sql(
+        "INSERT INTO contact_fields (customer_id, environment, key, name) SELECT id, 'production', 'manager', 'Manager' FROM customers"
+    )
+    other = {"email": "other@example.com", "fields": {"manager": "PAT@example.com"}}
+    assert client.post("/contacts", json=other).status_code == 201
+
+    people = [{"email": "pat@example.com", "name": "Pat Wren"}, {"email": "other@example.com", "name": "Other"}]
+    said = {"message": "{name}: {manager|nobody}", "placeholders": True}
+    sent = service.send("gift", "coffee", value=5, recipients=people, **said)
+    assert sent.status_code == 200, sent.text
+
+    exported = json.loads(run("privacy", "export", "pat@example.com").stdout)
+    assert exported["orders"][0]["lines"][0]["message"] == "Pat Wren: nobody"
+    (told,) = exported["contacts"]
+    assert (told["name"], told["birthday"], told["address"], told["groups"]) == (
+        "Pat Wren", "02-29", "9 Wren Lane", ["Sales"]
+    )  # fmt: skip
+    receipt = json.loads(run("privacy", "erase", "pat@example.com", "--json").stdout)
+    assert receipt["contacts"] == 2
+    left = dump(service).lower()
+    assert [line for line in left.splitlines() if "pat@example.com" in line or "wren" in line] == []
+    assert [one["fields"] for one in client.get("/contacts", params={"q": "other@"}).json()] == [{}]
+    assert run("privacy", "erase", "pat@example.com").exit_code == 1
+    assert run("verify").exit_code == 0
+
+
+def test_operators_list_and_import_contacts(service: Service, run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "people.csv"
+    file.write_text("email,name,birthday\nlin@example.com,Lin,31/02\n")
+    (customer,) = service.sql("SELECT key FROM customers ORDER BY id LIMIT 1")[0]
+    refused = run("contacts", "import", str(file), "--customer", customer)
+    assert refused.exit_code == 1
+    assert "row 2: No year has this day." in refused.output
+    file.write_text("email,name,birthday\nlin@example.com,Lin,29/02\n")
+    done = run("contacts", "import", str(file), "--customer", customer)
+    assert (done.exit_code, done.output) == (0, "Created: 1. Changed: 0.\n"), done.output
+    listed = {one["email"]: one for one in json.loads(run("contacts", "list", "--customer", customer, "--json").stdout)}
+    assert listed["lin@example.com"]["birthday"] == "02-29"
+    assert (
+        json.loads(run("contacts", "list", "--customer", customer, "--environment", "staging", "--json").stdout) == []
+    )

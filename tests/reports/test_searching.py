@@ -52,8 +52,8 @@ async def test_a_page_of_a_search_comes_with_the_sums_of_the_newest(
         first = await find_orders(connection, filter_, limit)
         page, sums, is_all = await search_page(connection, filter_, limit)
         assert [one.order_id for one in page.orders] == [place.order_id for place in first.places]
-        assert page.older == (first.goes_on and first.goes_on.order_id)
-        assert page.newer is None
+        assert page.next == (first.goes_on and first.goes_on.order_id)
+        assert page.previous is None
         assert is_all == (newest.goes_on is None)
         spent = await connection.fetchval(
             "SELECT sum(spent_minor)::bigint FROM report_orders WHERE order_id = ANY($1::int[])",

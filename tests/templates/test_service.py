@@ -83,15 +83,18 @@ async def test_a_template_is_added_changed_and_removed(connection: asyncpg.Conne
             await change_template(actor(connection, acme), added, COFFEE)
 
 
-async def test_a_collection_is_added_changed_and_removed_and_every_change_is_a_new_catalogue(
+async def test_a_collection_is_added_changed_and_removed_and_every_change_is_a_new_version_of_the_customers_own(
     connection: asyncpg.Connection,
 ) -> None:
     ids = (await load(connection, WHOLE)).ids
     acme, globex = ids["customers"]["acme"], ids["customers"]["globex"]
 
     async def version() -> int:
-        return int(await connection.fetchval("SELECT version FROM catalogue_version"))
+        return int(
+            await connection.fetchval("SELECT version FROM collection_versions WHERE customer_id = $1", acme) or 0
+        )
 
+    shared = await connection.fetchval("SELECT version FROM catalogue_version")
     versions = [await version()]
     added = await create_collection(actor(connection, acme), TREAT)
     versions.append(await version())
@@ -107,6 +110,7 @@ async def test_a_collection_is_added_changed_and_removed_and_every_change_is_a_n
     await remove_collection(actor(connection, acme), added)
     versions.append(await version())
     assert versions == sorted(set(versions))
+    assert await connection.fetchval("SELECT version FROM catalogue_version") == shared, "only Acme's own has changed"
     with pytest.raises(NotFound):
         await remove_collection(actor(connection, acme), added)
 

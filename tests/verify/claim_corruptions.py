@@ -30,7 +30,23 @@ def _claimed(order: int, number: int, state: str, *moves: str, product: str | No
 CHOSEN = _claimed(DIGITAL, 1, "chosen", "claimed", "chosen", product="coffee-house")
 FULFILLED = _claimed(DIGITAL, 1, "fulfilled", "claimed", "chosen", "fulfilled", product="coffee-house")
 PARCEL = _claimed(PHYSICAL, 1, "fulfilled", "claimed", "chosen", "fulfilled", product="newborn-box")
+
+
+def _told(body: str) -> str:
+    """SQL that records a claim of the first line of BATCH as an event with that body."""
+    return f"""
+        INSERT INTO events (order_id, customer_id, environment, event, line_number, body, created_at)
+        VALUES ({BATCH}, {OWNER}, 'production', 'gift.claimed', 1, '{body}', now());
+    """
+
+
 CLAIM_CORRUPTIONS = (
+    _c("gift-events-happened", None, _told('{"id":"evt_1"}')),
+    _c(
+        "gift-events-happened",
+        None,
+        _claimed(BATCH, 1, "claimed", "claimed") + _told('{"id":"evt_1"}') + _told('{"id":"evt_1"}'),
+    ),
     _c("states-have-lines", (f"{DIGITAL}/99",), _claimed(DIGITAL, 99, "claimed", "claimed")),
     _c(
         "states-have-lines",
@@ -50,6 +66,24 @@ CLAIM_CORRUPTIONS = (
         (f"{BATCH}/2",),
         _claimed(BATCH, 2, "claimed", "claimed")
         + f"UPDATE line_events SET at = (at AT TIME ZONE 'UTC' - interval '1 day') AT TIME ZONE 'UTC' WHERE order_id = {BATCH};",
+    ),
+    _c(
+        "lapses-fit",
+        (f"{BATCH}/1", f"{BATCH}/2", f"{BATCH}/3"),
+        f"INSERT INTO follow_ups (customer_id, order_id, environment, claim_by, sent_at) VALUES (1, {BATCH}, 'production', now(), now())",
+    ),
+    _c(
+        "lapses-fit",
+        (f"{BATCH}/1",),
+        _claimed(BATCH, 1, "cancelled", "cancelled", "lapsed"),
+        "refunds-fit-cancellations",
+    ),
+    _c(
+        "reminders-fit",
+        None,
+        f"""INSERT INTO messages
+            (customer_id, order_id, environment, kind, edition, email, line_numbers, due_at, rank_at, created_at)
+            VALUES ({OWNER}, {DIGITAL}, 'production', 'reminder_1', 1, 'a@acme.example', '{{1}}', now(), now(), now())""",
     ),
     # Not marked, and waiting to be told anew alone.
     _c(

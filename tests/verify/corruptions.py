@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tests.verify.budget_corruptions import BUDGET_CORRUPTIONS
 from tests.verify.claim_corruptions import CLAIM_CORRUPTIONS
 from tests.verify.corruption import ACCENTED, BATCH, COLLECTION, DEPOSITS, DIGITAL, FLOAT, INVOICED, PHYSICAL, SALES
 from tests.verify.corruption import corruption as _c
@@ -246,6 +247,14 @@ ORDER_CORRUPTIONS = (
            FROM service_accounts LIMIT 1""",
     ),
     _c(
+        "events-are-known",
+        ("subscription 7f3c1e0a-5b52-4d0e-9c55-0f3f5d1c2b6b",),
+        """INSERT INTO webhook_subscriptions
+               (id, customer_id, environment, events, target_url, sealed_secret, service_account_id)
+           SELECT '7f3c1e0a-5b52-4d0e-9c55-0f3f5d1c2b6b', customer_id, 'production', '{gift.sent,order.lost}', 'https://hooks.example/', '', id
+           FROM service_accounts LIMIT 1""",
+    ),
+    _c(
         "rows-have-customers",
         ("messages of 0",),
         """INSERT INTO messages (customer_id, order_id, environment, email, line_numbers, due_at, rank_at, created_at)
@@ -266,6 +275,21 @@ ORDER_CORRUPTIONS = (
         None,
         """INSERT INTO order_acts (customer_id, order_id, act, service_account_id, api_key_id, acted_at)
            VALUES (1, 9999, 'cancel', 1, 1, now())""",
+    ),
+    _c(
+        "line-messages-have-orders",
+        ("9999/1",),
+        "INSERT INTO line_messages (customer_id, order_id, number, message) VALUES (1, 9999, 1, 'Dear Ada')",
+    ),
+    _c(
+        "follow-ups-have-orders",
+        ("9999",),
+        "INSERT INTO follow_ups (customer_id, order_id, environment, sent_at) VALUES (1, 9999, 'production', now())",
+    ),
+    _c(
+        "reminder-stops-have-orders",
+        ("9999/1",),
+        "INSERT INTO reminder_stops (customer_id, order_id, number, stopped_at) VALUES (1, 9999, 1, now())",
     ),
     _c("orders-have-keys", (str(DIGITAL),), f"UPDATE orders SET api_key_id = 9999 WHERE id = {DIGITAL}"),
     _c("orders-have-customers", (str(DIGITAL),), f"UPDATE orders SET service_account_id = 9999 WHERE id = {DIGITAL}"),
@@ -314,4 +338,4 @@ ORDER_CORRUPTIONS = (
 )
 
 
-CORRUPTIONS = (*ORDER_CORRUPTIONS, *CLAIM_CORRUPTIONS)
+CORRUPTIONS = (*ORDER_CORRUPTIONS, *CLAIM_CORRUPTIONS, *BUDGET_CORRUPTIONS)

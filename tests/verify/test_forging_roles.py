@@ -54,7 +54,7 @@ FORGERIES = {
 # What a role has a right to do; it is found. All else is refused.
 FOUND = {
     Role.APP: {"money"},
-    Role.WORKER: set[str](),
+    Role.WORKER: {"money"},
     Role.READ: set[str](),
     Role.OPERATOR: {"money", "opening", "mark"},
 }

@@ -18,7 +18,7 @@ from largesse.encryption.vault import Vault
 from largesse.webhooks.deliverer import Deliverer
 from largesse.webhooks.fan_out import fan_out
 from largesse.webhooks.resolver import UnresolvedError
-from largesse.webhooks.subscriptions import CreatedSubscription, create_subscription
+from largesse.webhooks.store import CreatedSubscription, insert_subscription
 from largesse.webhooks.targets import Address, LookUp, parse_target
 from largesse.webhooks.transport import HttpTransport
 
@@ -148,7 +148,7 @@ class World:
     async def subscribe(self, url: str, principal: Principal | None = None) -> CreatedSubscription:
         async with self.database.connection(OPERATOR) as connection:
             target = parse_target(url, LOOPBACK)
-            return await create_subscription(
+            return await insert_subscription(
                 connection, principal or self.principal, self.vault, target, "order.created"
             )
 

@@ -16,7 +16,7 @@ from largesse.db.scope import OPERATOR
 from largesse.webhooks import resolver
 from largesse.webhooks.deliverer import Deliverer
 from largesse.webhooks.resolver import Resolver
-from largesse.webhooks.subscriptions import create_subscription, delete_subscription
+from largesse.webhooks.store import delete_subscription, insert_subscription
 from largesse.webhooks.targets import check_target, parse_target
 from largesse.webhooks.transport import HttpTransport
 
@@ -302,7 +302,7 @@ async def test_a_name_that_turns_inward_is_never_dialled(
     target = parse_target("https://rebinds.example.com/", ())
     await check_target(target, (), answering("1.1.1.1"), world.principal.customer_id)
     async with world.database.connection(OPERATOR) as connection:
-        await create_subscription(connection, world.principal, world.vault, target, "order.created")
+        await insert_subscription(connection, world.principal, world.vault, target, "order.created")
     errors = []
     for allowed in ((), (ip_network(inside),)):
         async with HttpTransport(allowed, 2.0, answering(inside)) as transport:
@@ -351,3 +351,27 @@ async def test_a_queue_whose_secret_does_not_open_harms_no_other(world: World, r
     await world.deliver()
     assert [got.path for got in receiver.got] == ["/good"]
     assert sorted(await world.states()) == ["delivered", "pending"]
+
+
+async def test_a_subscription_to_several_events_gets_each_once(world: World, receiver: Receiver) -> None:
+    one = await world.subscribe(receiver.url("/one"))
+    async with world.database.connection(OPERATOR) as connection:
+        target = parse_target(receiver.url("/several"), LOOPBACK)
+        names = ["gift.sent", "order.created"]
+        several = await insert_subscription(connection, world.principal, world.vault, target, names)
+    bodies = await world.place(2)
+    await world.database.execute(
+        OPERATOR,
+        """
+        INSERT INTO events (order_id, customer_id, environment, event, line_number, body, created_at)
+        SELECT 1, $1, 'production', event, 1, convert_to(event, 'UTF8'), clock_now() FROM unnest($2::text[]) AS event
+        """,
+        world.principal.customer_id,
+        ["gift.sent", "gift.opened"],
+    )
+    await world.deliver()
+    got = {path: sorted(one.body for one in receiver.got if one.path == path) for path in ("/one", "/several")}
+    assert got == {"/one": sorted(bodies), "/several": sorted([*bodies, b"gift.sent"])}
+    for one_got in receiver.got:
+        assert one_got.is_signed_with((one if one_got.path == "/one" else several).secret)
+    assert {one.headers["X-Service-Event"] for one in receiver.got if one.body == b"gift.sent"} == {"gift.sent"}

@@ -10,7 +10,7 @@ from tests.webhooks.conftest import Receiver, World
 
 from largesse.base.errors import InvalidRequest, NotFound
 from largesse.db.scope import OPERATOR
-from largesse.webhooks.delivery_log import DeliveryRecord, list_deliveries, redeliver, send_sample
+from largesse.webhooks.store import DeliveryRecord, insert_sample, list_deliveries, redeliver
 
 NOW = datetime(2030, 1, 2, 9, tzinfo=UTC)
 
@@ -92,7 +92,7 @@ async def test_a_sample_is_signed_and_is_no_order(world: World, receiver: Receiv
     subscription = await world.subscribe(receiver.url())
     await world.subscribe(receiver.url("/other"))
     async with world.database.transaction(OPERATOR) as connection:
-        sample = await send_sample(connection, world.principal, subscription.id, NOW)
+        sample = await insert_sample(connection, world.principal, subscription.id)
     assert (sample.state, sample.order_id) == ("pending", None)
     await world.deliver()
     [got] = receiver.got
@@ -108,7 +108,7 @@ async def test_an_event_of_another_release_has_no_sample(world: World, receiver:
     await world.database.execute(OPERATOR, "UPDATE webhook_subscriptions SET event = 'order.lost'")
     async with world.database.transaction(OPERATOR) as connection:
         with pytest.raises(InvalidRequest, match=r"`order\.lost` is no event that is sent any more"):
-            await send_sample(connection, world.principal, subscription.id, NOW)
+            await insert_sample(connection, world.principal, subscription.id)
     assert await listed(world, subscription.id) == []
 
 
@@ -130,7 +130,7 @@ async def test_strangers_find_nothing(world: World, receiver: Receiver) -> None:
             with pytest.raises(NotFound):
                 await redeliver(connection, principal, subscription_id, delivery.id)
             with pytest.raises(NotFound):
-                await send_sample(connection, principal, subscription_id, NOW)
+                await insert_sample(connection, principal, subscription_id)
         with pytest.raises(NotFound):
             await redeliver(connection, world.principal, other.id, delivery.id)
     assert len(receiver.got) == 2

@@ -64,5 +64,17 @@ def test_a_secret_in_the_alphabet_of_the_first_releases(key: bytes) -> None:
     assert Webhook(as_the_guide_says).verify(BODY, headers, json_parse=False) is None
 
 
+def test_while_a_secret_is_rotated_either_verifies() -> None:
+    new, previous = new_secret(), new_secret()
+    headers = Signer(new.encode(), previous.encode()).headers(7, "order.created", BODY)
+    for secret in (new, previous):
+        assert Webhook(secret).verify(BODY, headers) == {"id": 1, "fromName": "Zoë"}
+    with pytest.raises(WebhookVerificationError):
+        Webhook(new_secret()).verify(BODY, headers)
+    for header, secret in (("X-Service-Signature", previous), ("X-Service-Signature-New", new)):
+        assert headers[header] == f"sha256={hmac.new(secret.encode(), BODY, hashlib.sha256).hexdigest()}"
+    assert "X-Service-Signature-New" not in Signer(new.encode()).headers(7, "order.created", BODY)
+
+
 def test_secrets_differ() -> None:
     assert len({new_secret() for _ in range(100)}) == 100

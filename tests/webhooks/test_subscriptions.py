@@ -10,7 +10,7 @@ from largesse.base.errors import InvalidRequest, NotFound
 from largesse.db.pool import Database
 from largesse.db.scope import OPERATOR
 from largesse.encryption.vault import DecryptionFailed, Vault
-from largesse.webhooks.subscriptions import create_subscription, delete_subscription, list_subscriptions, secret_context
+from largesse.webhooks.store import delete_subscription, insert_subscription, list_subscriptions, secret_context
 from largesse.webhooks.targets import parse_target
 
 VAULT = Vault((bytes(range(32)),))
@@ -20,8 +20,8 @@ TARGET = parse_target("https://hooks.example.com/orders", ())
 async def test_a_subscription_is_listed_without_its_secret(database: Database) -> None:
     async with database.connection(OPERATOR) as connection:
         principal = await make_principal(connection, "acme")
-        first = await create_subscription(connection, principal, VAULT, TARGET, "order.created")
-        second = await create_subscription(connection, principal, VAULT, TARGET, "order.created")
+        first = await insert_subscription(connection, principal, VAULT, TARGET, "order.created")
+        second = await insert_subscription(connection, principal, VAULT, TARGET, "order.created")
         listed = await list_subscriptions(connection, principal)
     assert [s.id for s in listed] == [second.id, first.id]
     assert (listed[0].event, listed[0].target_url) == ("order.created", TARGET.url)
@@ -35,7 +35,7 @@ async def test_a_subscription_is_listed_without_its_secret(database: Database) -
 async def test_the_secret_rests_sealed_and_opens_for_its_own_subscription(database: Database) -> None:
     async with database.connection(OPERATOR) as connection:
         principal = await make_principal(connection, "acme")
-        created = await create_subscription(connection, principal, VAULT, TARGET, "order.created")
+        created = await insert_subscription(connection, principal, VAULT, TARGET, "order.created")
         row = await connection.fetchrow("SELECT * FROM webhook_subscriptions")
     secret = created.secret.encode()
     random_part = created.secret.removeprefix("whsec_")
@@ -52,7 +52,7 @@ async def test_an_unknown_event_is_refused(database: Database, event: str) -> No
     async with database.connection(OPERATOR) as connection:
         principal = await make_principal(connection, "acme")
         with pytest.raises(InvalidRequest, match="`event`"):
-            await create_subscription(connection, principal, VAULT, TARGET, event)
+            await insert_subscription(connection, principal, VAULT, TARGET, event)
         assert await list_subscriptions(connection, principal) == []
 
 
@@ -62,25 +62,25 @@ async def test_a_customer_holds_100_and_not_101_in_both_environments_together(da
         staging = replace(acme, environment="staging")
         for number in range(100):
             principal = staging if number % 2 else acme
-            created = await create_subscription(connection, principal, VAULT, TARGET, "order.created")
+            created = await insert_subscription(connection, principal, VAULT, TARGET, "order.created")
         for principal in (acme, staging):
             with pytest.raises(InvalidRequest, match="at most 100"):
-                await create_subscription(connection, principal, VAULT, TARGET, "order.created")
-        await create_subscription(connection, other, VAULT, TARGET, "order.created")
+                await insert_subscription(connection, principal, VAULT, TARGET, "order.created")
+        await insert_subscription(connection, other, VAULT, TARGET, "order.created")
         await delete_subscription(connection, staging, created.id)
-        await create_subscription(connection, acme, VAULT, TARGET, "order.created")
+        await insert_subscription(connection, acme, VAULT, TARGET, "order.created")
 
 
 async def test_the_limit_holds_when_creations_race(database: Database) -> None:
     async with database.connection(OPERATOR) as connection:
         acme = await make_principal(connection, "acme")
         for _ in range(95):
-            await create_subscription(connection, acme, VAULT, TARGET, "order.created")
+            await insert_subscription(connection, acme, VAULT, TARGET, "order.created")
 
     async def create() -> bool:
         async with database.transaction(OPERATOR) as connection:
             try:
-                await create_subscription(connection, acme, VAULT, TARGET, "order.created")
+                await insert_subscription(connection, acme, VAULT, TARGET, "order.created")
             except InvalidRequest:
                 return False
             return True
@@ -93,7 +93,7 @@ async def test_the_limit_holds_when_creations_race(database: Database) -> None:
 async def test_other_customers_and_environments_neither_see_nor_delete_it(database: Database) -> None:
     async with database.connection(OPERATOR) as connection:
         acme, other = await make_principal(connection, "acme"), await make_principal(connection, "other")
-        created = await create_subscription(connection, acme, VAULT, TARGET, "order.created")
+        created = await insert_subscription(connection, acme, VAULT, TARGET, "order.created")
         for stranger in (other, replace(acme, environment="staging")):
             assert await list_subscriptions(connection, stranger) == []
             with pytest.raises(NotFound):

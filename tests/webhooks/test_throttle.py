@@ -5,7 +5,7 @@ from uuid import uuid4
 import pytest
 
 from largesse.base.errors import TooManyRequests
-from largesse.webhooks.subscriptions import DeliveryThrottle
+from largesse.webhooks.service import DeliveryThrottle
 
 ACME, GLOBEX = 1, 2
 

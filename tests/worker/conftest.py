@@ -22,7 +22,7 @@ from largesse.encryption.vault import Vault
 from largesse.jobs.leases import LEASE_S
 from largesse.lines.codes import SealedCode, SealedCodes, draw_codes
 from largesse.orders.ids import new_reference
-from largesse.webhooks.subscriptions import CreatedSubscription, create_subscription
+from largesse.webhooks.store import CreatedSubscription, insert_subscription
 from largesse.webhooks.targets import parse_target
 
 MASTER_KEY = bytes(range(32))
@@ -69,7 +69,7 @@ class Works:
 
     async def subscribe(self, url: str) -> CreatedSubscription:
         async with self.database.connection(OPERATOR) as connection:
-            return await create_subscription(
+            return await insert_subscription(
                 connection, self.office.principal, self.vault, parse_target(url, LOOPBACK), "order.created"
             )
 

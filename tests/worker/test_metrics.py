@@ -70,3 +70,11 @@ def test_they_answer_to_names_of_this_machine_alone(host: str, status: int) -> N
     answer = httpx.get(f"http://127.0.0.1:{port}/metrics", headers={"Host": host})
     assert answer.status_code == status
     assert ("largesse_" in answer.text) is (status == 200)
+
+
+def test_on_another_address_they_answer_to_any_name() -> None:
+    """Whoever names the address, such as a pod's, says that others are to read them."""
+    port = serve_metrics([free_port()], "127.0.0.2")
+    answer = httpx.get(f"http://127.0.0.2:{port}/metrics", headers={"Host": "largesse-metrics.example:9100"})
+    assert answer.status_code == 200
+    assert "largesse_build_info" in answer.text

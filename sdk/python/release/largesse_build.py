@@ -8,9 +8,11 @@ as `0.2.0.dev2026112319140500+g1a2b3c4d5e`: the time of the commit in UTC, its n
 
 from __future__ import annotations
 
+import filecmp
 import importlib.metadata
 import os
 import re
+import shutil
 import subprocess
 import sys
 from datetime import UTC, datetime
@@ -87,9 +89,27 @@ def _write_version() -> None:
         beside.replace(file)  # at once: a process that starts meanwhile reads the one or the other
 
 
+def _stage_deploy() -> None:
+    """Copies `deploy/`, where a project has it, to where flit_core takes files that a wheel installs under `share`."""
+    staged = Path("build/data/share/largesse/deploy")
+    if not Path("deploy").is_dir() or _is_same(filecmp.dircmp("deploy", staged) if staged.is_dir() else None):
+        return  # a source archive has the copy alone
+    beside = staged.with_name(f".deploy.{os.getpid()}")
+    shutil.copytree("deploy", beside)
+    shutil.rmtree(staged, ignore_errors=True)
+    beside.rename(staged)
+
+
+def _is_same(compared: filecmp.dircmp[str] | None) -> bool:
+    if compared is None or compared.left_only or compared.right_only or compared.diff_files or compared.funny_files:
+        return False
+    return all(_is_same(below) for below in compared.subdirs.values())
+
+
 def _versioned(hook: str) -> Any:
     def run(*arguments: Any, **options: Any) -> Any:
         _write_version()
+        _stage_deploy()
         return getattr(buildapi, hook)(*arguments, **options)
 
     return run

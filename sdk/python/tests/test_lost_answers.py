@@ -16,9 +16,11 @@ from largesse_client import AsyncLargesse, Largesse, errors
 ORDERS = int(os.environ.get("CLIENT_ORDERS", "100"))
 
 
-def test_every_order_is_placed_once(largesse_server, largesse, world, drop_answers, balance) -> None:
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("orders", [ORDERS, pytest.param(1000, marks=pytest.mark.slow)])
+def test_every_order_is_placed_once(largesse_server, largesse, world, drop_answers, balance, orders: int) -> None:
     """Each third answer is lost, of orders and of what is asked about them."""
-    proxy, before = drop_answers(3), balance()
+    proxy, before, prefix = drop_answers(3), balance(), uuid4()
     last = max((record.id for record in largesse.orders.newest(limit=1)), default=0)
 
     async def place() -> list[str]:
@@ -32,21 +34,21 @@ def test_every_order_is_placed_once(largesse_server, largesse, world, drop_answe
                         value=5,
                         code_quantity=1,
                         account_id=world.account,
-                        external_reference=f"lost-{number}",
+                        external_reference=f"{prefix}-{number}",
                     )
                 assert len(order.codes) == 1
-                assert order.external_reference == f"lost-{number}"
+                assert order.external_reference == f"{prefix}-{number}"
                 return order.reference
 
-            return await asyncio.gather(*map(one, range(ORDERS)))
+            return await asyncio.gather(*map(one, range(orders)))
 
     heard = asyncio.run(place())
     placed = [record.reference for record in largesse.orders.list(after=last)]
     doubled = len(placed) - len(set(heard))
     print(f"{len(placed)} orders, {len(heard)} results, {doubled} doubled")  # noqa: T201 - what the test is for
     assert sorted(placed) == sorted(heard)
-    assert len(set(heard)) == ORDERS
-    assert before - balance() == Decimal(5) * ORDERS
+    assert len(set(heard)) == orders
+    assert before - balance() == Decimal(5) * orders
 
 
 def test_the_same_from_threads(largesse_server, largesse, world, drop_answers, balance) -> None:

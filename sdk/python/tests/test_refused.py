@@ -77,6 +77,8 @@ REFUSED: list[tuple[str, Callable]] = [
     ("currency", lambda c: c.collections.list(currency="pound")),
     ("subscription_id", lambda c: c.webhooks.delete("7")),
     ("target_url", lambda c: c.webhooks.create("")),
+    ("events", lambda c: c.webhooks.create("https://gifts.example", events=[])),
+    ("events[1]", lambda c: c.webhooks.create("https://gifts.example", events=["gift.sent", ""])),
     ("delivery_id", lambda c: c.webhooks.redeliver("7f3c1e0a-5b52-4d0e-9c55-0f3f5d1c2b6a", 0)),
 ]
 
@@ -187,6 +189,8 @@ def test_the_body_of_a_webhook_is_bytes() -> None:
         ("body", "{}", "whsec_AAAA"),
         ("secret", b"{}", "AAAA"),
         ("secret", b"", "whsec_A%"),
+        ("secret", b"{}", []),
+        ("secret", b"{}", ["whsec_AAAA", 7]),
     ):
         with pytest.raises(errors.InvalidArgument) as raised:
             webhooks.verify(body, {}, secret)

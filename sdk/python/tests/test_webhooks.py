@@ -6,8 +6,10 @@ import base64
 import hashlib
 import hmac
 import time
+from decimal import Decimal
 from typing import Any
 
+import msgspec
 import pytest
 
 from largesse_client import errors, models, webhooks
@@ -49,6 +51,44 @@ def test_a_genuine_delivery(largesse, delivered: Delivery) -> None:
     assert webhooks.verify(bytearray(body), standard(headers), secret).order == event.order
 
 
+def test_while_a_secret_is_rotated_either_verifies(largesse, receiver, eventually) -> None:
+    made = largesse.webhooks.create(receiver.url)
+    rotated = largesse.webhooks.rotate_secret(made.id)
+    largesse.webhooks.test(made.id)
+    eventually(lambda: receiver.received)
+    headers, body = receiver.received[0]
+    for secret in (made.secret, rotated.secret):
+        for given in (headers, contract(headers)):
+            assert webhooks.verify(body, given, secret, replay_window_s=None).type == "order.created"
+    other = webhooks._PREFIX + base64.b64encode(b"x" * 33).decode()
+    for secrets in ([made.secret, rotated.secret], (other, rotated.secret)):
+        assert webhooks.verify(body, headers, secrets).type == "order.created"
+        assert webhooks.verify(body, contract(headers), secrets, replay_window_s=None).type == "order.created"
+    for wrong in (other, [other, other]):
+        with pytest.raises(errors.InvalidSignature):
+            webhooks.verify(body, headers, wrong)
+    largesse.webhooks.delete(made.id)
+
+
+def test_an_event_is_read_as_what_it_is_about() -> None:
+    gift = {
+        "id": "evt_1", "event": "gift.claimed", "reference": "F", "customerId": 1, "number": 2, "recipient": None,
+        "occurredAt": "2030-01-02T09:00:00Z",
+    }  # fmt: skip
+    account = {
+        "id": "evt_2", "event": "account.low", "customerId": 1, "accountId": 3, "accountName": "Float", "currency": "GBP",
+        "balance": 40.10, "below": 50, "occurredAt": "2030-01-02T09:00:00Z",
+    }  # fmt: skip
+    claimed, low = (
+        webhooks.Event(body["event"], None, None, msgspec.json.encode({**body, "more": 1})) for body in (gift, account)
+    )
+    assert (claimed.gift.number, claimed.gift.recipient) == (2, None)
+    assert (low.account.account_id, low.account.balance) == (3, Decimal("40.1"))
+    for read in (lambda: claimed.order, lambda: claimed.account, lambda: low.gift, lambda: low.order):
+        with pytest.raises(errors.InvalidWebhook, match="is not of a"):
+            read()
+
+
 def test_the_contracts_signature_alone_says_no_instant(delivered: Delivery) -> None:
     headers, body, secret = delivered
     with pytest.raises(errors.StaleWebhook, match="replay_window_s=None"):
@@ -79,6 +119,16 @@ def test_one_wrong_signature_beside_a_right_one_is_refused(delivered: Delivery) 
         webhooks.verify(body, {**headers, "X-Service-Signature": "sha256=" + "0" * 64}, secret)
     with pytest.raises(errors.InvalidSignature, match="webhook-signature"):
         webhooks.verify(body, {**headers, "webhook-signature": "v1,AAAA"}, secret)
+
+
+def test_the_name_is_that_of_the_signed_body(delivered: Delivery) -> None:
+    headers, body, secret = delivered
+    given = {name.lower(): value for name, value in headers.items()}
+    assert webhooks.verify(body, standard(headers), secret).type == "order.created"
+    with pytest.raises(errors.InvalidWebhook, match=r"says 'gift.claimed', the body 'order.created'"):
+        webhooks.verify(body, {**given, "x-service-event": "gift.claimed"}, secret)
+    with pytest.raises(errors.InvalidWebhook, match="cannot be understood"):
+        webhooks.verify(b"x", signed(SECRET, b"x", str(int(time.time()))), SECRET)
 
 
 def test_one_of_several_standard_signatures_is_enough(delivered: Delivery) -> None:

@@ -22,9 +22,10 @@ from typing import Any
 
 import msgspec
 
+from largesse.audit import store
 from largesse.audit.model import ACTS
 from largesse.db.pool import Connection, Row, commit_as_one
-from largesse.encryption.chain import START, content, micros
+from largesse.encryption.chain import START, content
 from largesse.encryption.chain_keys import Chains
 
 INSTALLATION = 0  # whose what no customer's is
@@ -110,7 +111,7 @@ class Acting(msgspec.Struct, frozen=True):
         await commit_as_one(connection)
         row = await _lock_head(connection, customer_id)
         mac, head = self.chains.audit.add(row["head"], event_content(customer_id, row["at_us"], *told))
-        await connection.execute(_ADD, customer_id, row["at"], *told, mac, head)
+        await connection.execute(store.ADD, customer_id, row["at"], *told, mac, head)
 
 
 def event_content(customer_id: int, at_us: int, *told: Any) -> bytes:
@@ -120,12 +121,10 @@ def event_content(customer_id: int, at_us: int, *told: Any) -> bytes:
 
 async def _lock_head(connection: Connection, customer_id: int) -> Row:
     """Where the customer's log ends, locked until the transaction ends, and the transaction's time."""
-    row = await connection.fetchrow(_LOCK, customer_id)
+    row = await connection.fetchrow(store.LOCK_HEAD, customer_id)
     if row is None:  # its first act
-        await connection.execute(
-            "INSERT INTO audit_heads (customer_id, head) VALUES ($1, $2) ON CONFLICT DO NOTHING", customer_id, START
-        )
-        row = await connection.fetchrow(_LOCK, customer_id)
+        await connection.execute(store.NEW_HEAD, customer_id, START)
+        row = await connection.fetchrow(store.LOCK_HEAD, customer_id)
     assert row is not None, "heads are never deleted"
     return row
 
@@ -141,25 +140,8 @@ def _json(changed: Mapping[str, Any] | None) -> str | None:
     return text.decode()
 
 
-_LOCK = f"""
-    SELECT head, at, {micros("at")} AS at_us FROM audit_heads, LATERAL (SELECT clock_now() AS at) AS clock
-    WHERE customer_id = $1 FOR NO KEY UPDATE OF audit_heads
-"""  # noqa: S608 - constants
-_ADD = """
-    WITH added AS (
-        INSERT INTO audit_events (customer_id, at, environment, actor, actor_id, actor_name, address, request_id,
-            act, subject, before, after, mac)
-        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13))
-    UPDATE audit_heads SET head = $14 WHERE customer_id = $1
-"""
-
-
 _AT_ONCE = 1_000
 _FIRST = datetime(1970, 1, 1, tzinfo=UTC)
-_COLUMNS = """
-    e.id, e.at, c.key AS customer, e.environment, e.actor, e.actor_id, e.actor_name, e.address, e.request_id, e.act, e.subject,
-    e.before::text, e.after::text
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,30 +163,24 @@ class AuditEvent:
     after: str | None
 
 
+@dataclass(frozen=True, slots=True)
+class EventFilter:
+    """Which events of a customer. What is empty filters nothing; letter case is ignored."""
+
+    customer_id: int
+    acts: tuple[str, ...] = ()
+    who: str = ""  # part of the name of who acted
+    words: str = ""  # part of the subject, or of what changed
+    actors: tuple[str, ...] = ()  # names of who acted, that count as `who` too
+    subjects: tuple[str, ...] = ()  # subjects that count as `words` too
+
+
 async def newest_events(
-    connection: Connection,
-    customer_id: int,
-    *,
-    act: str = "",
-    who: str = "",
-    before: int | None = None,
-    limit: int = 50,
+    connection: Connection, wanted: EventFilter, *, before: int | None = None, limit: int = 50
 ) -> list[AuditEvent]:
-    """The newest events of a customer: of one act, by whom that text is part of the name of, older than the event `before`."""
-    rows = await connection.fetch(
-        f"""
-        SELECT {_COLUMNS}
-        FROM audit_events e LEFT JOIN customers c ON c.id = e.customer_id
-        WHERE e.customer_id = $1 AND ($2::bigint IS NULL OR e.id < $2) AND ($3 = '' OR e.act = $3)
-          AND ($4 = '' OR strpos(lower(e.actor_name), lower($4)) > 0)
-        ORDER BY e.id DESC LIMIT $5
-        """,  # noqa: S608 - constants
-        customer_id,
-        before,
-        act,
-        who,
-        limit,
-    )
+    """Returns the newest events that pass a filter, older than the event `before`."""
+    values = (wanted.acts, wanted.who, wanted.actors, wanted.words, wanted.subjects)
+    rows = await connection.fetch(store.NEWEST, wanted.customer_id, before, *values, limit)
     return [AuditEvent(**row) for row in rows]
 
 
@@ -216,17 +192,11 @@ async def list_events(
     `connection` must not be in a transaction, which would stay open between the pages.
     """
     at, after = since or _FIRST, 0
-    own = "" if customer_id is None else "AND e.customer_id = $4"
-    query = f"""
-        SELECT {_COLUMNS}
-        FROM audit_events e LEFT JOIN customers c ON c.id = e.customer_id
-        WHERE (e.at, e.id) > ($1, $2) {own}
-        ORDER BY e.at, e.id LIMIT $3
-    """  # noqa: S608 - constants
+    query, own = (store.SINCE, ()) if customer_id is None else (store.SINCE_OF_CUSTOMER, (customer_id,))
     while True:
         # Each page by itself: the reader may be slow.
         async with connection.transaction():
-            rows = await connection.fetch(query, at, after, _AT_ONCE, *(() if customer_id is None else (customer_id,)))
+            rows = await connection.fetch(query, at, after, _AT_ONCE, *own)
         if rows:
             yield [AuditEvent(**row) for row in rows]
         if len(rows) < _AT_ONCE:

@@ -1,7 +1,7 @@
 """The clocks, asked nowhere else, and which of them is for what.
 
 Every instant that is stored, or compared with one that is, comes from the database: `clock_now()` in SQL. All processes agree on it,
-whatever their machines' clocks say, and tests move it ahead in the table `clock`. The clocks of this module are the machine's own:
+whatever their machines' clocks say. Tests, and the demo for its history, move it in the table `clock`. The clocks of this module are the machine's own:
 
     now()        date and time, for the world to read: the date of a letter, the instant in a signature, how late something was
     passed_s()   seconds for what begins and ends here: time-outs, turns, allowances, how long something took

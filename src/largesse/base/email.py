@@ -91,3 +91,9 @@ def erased_email(number: int) -> str:
 def is_erased(email: str) -> bool:
     """Whether an address was erased, and this stands for it."""
     return email.endswith(f"@{ERASED_DOMAIN}")
+
+
+def masked(email: str) -> str:
+    """Returns an address as those read it who need not know it: `b•••@example.com`."""
+    local, _, domain = email.rpartition("@")
+    return f"{local[:1]}•••@{domain}"

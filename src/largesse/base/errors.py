@@ -4,6 +4,7 @@
     └── MayNotAct           the login may not act as the role that this needs
     Problem                 what keeps a caller from getting what it asked for
     ├── InvalidRequest      what it asked for breaks a rule
+    │   └── ApprovalRequired    a person's send that others approve first
     ├── Unauthorized        no API key that holds
     ├── PlanRequired        the customer's plan does not include the API
     ├── InsufficientBalance the funding account does not hold what it costs
@@ -13,6 +14,7 @@
     ├── NetworkNotAllowed   the API key is not for use from there
     ├── OrderLimit          more than the service account may order at once
     ├── DailyLimit          more than the service account may order in a day
+    ├── BudgetExceeded      more than is left of a budget, or than it allows for a gift
     ├── NotFound            there is nothing of that name, or it is somebody else's
     ├── ReferenceUsed       an order holds the external reference
     ├── QuoteChanged        the order is not the one that was quoted
@@ -125,6 +127,38 @@ class DailyLimit(Problem):
     slug = "daily-limit"
 
 
+class BudgetExceeded(Problem):
+    """The order costs more than is left of a budget, or a gift more than the budget allows.
+
+    `left_minor` is what is left, None where a gift costs more than `per_gift_minor`.
+    """
+
+    slug = "budget-exceeded"
+
+    def __init__(
+        self,
+        detail: str,
+        *,
+        budget: str,
+        currency: str,
+        left_minor: int | None = None,
+        per_gift_minor: int | None = None,
+    ) -> None:
+        super().__init__(detail)
+        self.budget = budget
+        self.currency = currency
+        self.left_minor = left_minor
+        self.per_gift_minor = per_gift_minor
+
+
+class ApprovalRequired(InvalidRequest):
+    """A person's send waits until others have approved it. `rules` are the names of the rules that say so."""
+
+    def __init__(self, rules: Sequence[str]) -> None:
+        super().__init__(f"The send needs approval: {', '.join(rules)}.")
+        self.rules = tuple(rules)
+
+
 class NotFound(Problem):
     """There is nothing of that name, or it is somebody else's: nobody can tell which.
 
@@ -154,6 +188,12 @@ class QuoteExpired(Problem):
     """The quote holds no longer."""
 
     slug = "quote-expired"
+
+
+class StateConflict(Problem):
+    """It cannot be done as things stand: it was done before, or comes too early or too late."""
+
+    slug = "state-conflict"
 
 
 class TooManyRequests(Problem):

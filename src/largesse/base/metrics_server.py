@@ -1,4 +1,4 @@
-"""The port on which a process tells its metrics to this machine alone."""
+"""The port on which a process serves its metrics, to this machine alone or on another address."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from largesse import __version__
 from largesse.base.errors import OperatorError
 from largesse.base.hosts import LOCAL_HOSTS, NOT_OURS, is_own_host
 
-_ADDRESS = "127.0.0.1"
+LOOPBACK = "127.0.0.1"
 _BUILD = Gauge("largesse_build_info", "Always 1; the label says which version this process is of.", ["version"])
 _BUILD.labels(__version__).set(1)
 _tell = make_wsgi_app()
 
 
-def serve_metrics(ports: Sequence[int]) -> int:
-    """Serves this process's metrics on the first of these ports of 127.0.0.1 that is free; returns it.
+def serve_metrics(ports: Sequence[int], host: str = LOOPBACK) -> int:
+    """Serves this process's metrics on the first of these ports of `host` that is free; returns it.
 
     Several processes are given the same ports, and each takes one. Raises OperatorError when none is left.
     """
     for port in ports:
         try:
-            server = make_server(_ADDRESS, port, _answer, ThreadingWSGIServer, _Handler)
+            server = make_server(host, port, _answer_here if host == LOOPBACK else _tell, ThreadingWSGIServer, _Handler)
         except (OSError, OverflowError):
             continue
         threading.Thread(target=server.serve_forever, name="metrics", daemon=True).start()
         return port
     said = f"{ports[0]}" if len(ports) == 1 else f"{ports[0]} to {ports[-1]}"
-    raise OperatorError(f"cannot serve metrics: no free port of {_ADDRESS} among {said}")
+    raise OperatorError(f"cannot serve metrics: no free port of {host} among {said}")
 
 
 class _Handler(WSGIRequestHandler):
@@ -43,7 +43,7 @@ class _Handler(WSGIRequestHandler):
         """Logs nothing."""
 
 
-def _answer(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+def _answer_here(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
     """The metrics, for who asks under a name of this machine."""
     if not is_own_host(LOCAL_HOSTS, [environ.get("HTTP_HOST", "")]):
         start_response("421 Misdirected Request", [("Content-Type", "text/plain; charset=utf-8")])

@@ -58,10 +58,12 @@ class Settings:
     webhook_allowed_networks: tuple[Network, ...]
     webhook_timeout_s: float
     rate_limit: int  # requests a minute and key; 0: no limit
+    request_log: int  # requests a second that a serving process writes into the request log
     max_connections: int | None  # of callers, in a serving process; None: as many as the system allows, up to a bound
     transfer_details: tuple[str, ...]  # lines: to which bank account top-ups are paid
     default_expiry_days: int  # after the claim, where an order does not say; 0: never
     retention_days: int  # how long recipients are known once their order has come to its end; 0: for good
+    docs_url: str | None  # of the documentation as `make docs` builds it; None: pages have no links to it
     log_format: str  # json or console
 
     def __repr__(self) -> str:
@@ -118,10 +120,12 @@ def _read(read: _Reader) -> Settings:
         webhook_allowed_networks=read.networks("LARGESSE_WEBHOOK_ALLOWED_NETWORKS"),
         webhook_timeout_s=read.number("LARGESSE_WEBHOOK_TIMEOUT", 15.0, lowest=0.1, highest=300.0),
         rate_limit=int(read.number("LARGESSE_RATE_LIMIT", 0, lowest=0, highest=1_000_000)),
+        request_log=int(read.number("LARGESSE_REQUEST_LOG", 100, lowest=0, highest=10_000)),
         max_connections=int(read.number("LARGESSE_MAX_CONNECTIONS", 0, lowest=0, highest=1_000_000)) or None,
         default_expiry_days=int(read.number("LARGESSE_DEFAULT_EXPIRY_DAYS", 365, lowest=0, highest=36_500)),
         transfer_details=read.lines("LARGESSE_TRANSFER_DETAILS"),
         retention_days=read.days("LARGESSE_RETENTION_DAYS", lowest=SHORTEST_RETENTION_DAYS, highest=36_500),
+        docs_url=read.public_url("LARGESSE_DOCUMENTATION_URL", "") or None,
         log_format=read.choice("LARGESSE_LOG_FORMAT", ("json", "console"), "json"),
     )
 
@@ -181,6 +185,8 @@ class _Reader:
     def public_url(self, name: str, default: str) -> str:
         value = self.text(name, default).rstrip("/")
         parts = _split(value)
+        if not value and not default:
+            return ""
         if parts is None or parts.scheme not in {"http", "https"} or parts.query or parts.fragment:
             raise SettingError(name, "must be an address such as https://gifts.example.com")
         return value

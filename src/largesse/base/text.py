@@ -55,6 +55,14 @@ def _named(found: re.Match[str] | None) -> str | None:
     return "control characters"
 
 
+def folded(text: str) -> str:
+    """Returns a text to search by, without regard to letter case and accents: `Zoë` is `zoe`."""
+    if text.isascii():
+        return text.lower()
+    split = unicodedata.normalize("NFKD", text.casefold())
+    return "".join(character for character in split if not unicodedata.combining(character))
+
+
 _LONGEST = 60
 _NOT_IN_A_KEY = re.compile(r"[^a-z0-9]+")
 

@@ -71,6 +71,11 @@ class Throttle(Generic[Key]):
         if wait_s := self.take(key):
             raise TooManyRequests(refusal, retry_after_s=wait_s)
 
+    def quota(self, key: Key) -> tuple[int, float]:
+        """Returns how many may be taken at once now, and in how many seconds it is one more. Takes nothing."""
+        left = self._left_of(key, self._now_s())
+        return int(left), self._rate.wait_s(left - int(left))
+
     def wait_s(self, key: Key) -> float:
         """What `take` would return; takes nothing."""
         if not self._left:

@@ -5,7 +5,7 @@ What lists are made of: gifts in their serialized form, made at first use, and t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from decimal import ROUND_FLOOR, Context, Decimal
 from typing import Protocol, TypeVar
 
@@ -32,60 +32,42 @@ class Serializer(Protocol):
 # More than any gift can cost; keeps the arithmetic on a caller's number within the context's 28 digits.
 _MOST = Decimal(10**20)
 _FLOOR = Context(rounding=ROUND_FLOOR)
-
-
-class Item(Protocol):
-    """A product or collection as listed."""
-
-    @property
-    def id(self) -> int:
-        """By which a request names it."""
-
-    @property
-    def name(self) -> str:
-        """By which people know it, and a keyword finds it."""
-
-    @property
-    def currency(self) -> str:
-        """Its ISO 4217 code."""
-
-    @property
-    def least_minor(self) -> int | None:
-        """The least it can be sent for, in minor units of its currency; None when for nothing at all."""
-
-    @property
-    def told(self) -> Serialized:
-        """Its serialized form, encoded once."""
+_EVERYWHERE = ""  # in place of a country, where nothing depends on it
 
 
 class ProductItem:
-    """A product as sold in one country. (A digital one has the same form in all of its countries.)"""
+    """A product as listed. A digital one has one form in all of its countries."""
 
-    __slots__ = ("_country", "_least_minor", "_product", "_telling", "_told", "currency", "id", "name")
+    __slots__ = ("_least_minor", "_telling", "_told", "currency", "id", "name", "product")
 
-    def __init__(self, product: Product, country: str, telling: Serializer) -> None:
+    def __init__(self, product: Product, telling: Serializer) -> None:
         self.id = product.id
         self.name = product.name
         self.currency = product.currency
-        self._product = product
-        self._country = country
+        self.product = product
         self._telling = telling
-        self._told: Serialized | None = None
-        self._least_minor: int | None = None
+        # By country; made at first use, as most products are never looked at in most of them.
+        self._told: dict[str, Serialized] | None = None
+        self._least_minor: dict[str, int | None] | None = None
 
-    @property
-    def least_minor(self) -> int | None:
-        """The least it can be sent for in the country, in minor units; worked out when first asked for."""
+    def least_minor(self, country: str) -> int | None:
+        """The least it can be sent for in the country, in minor units; None when for nothing at all."""
+        if self.product.is_digital:
+            return least_gift_minor(self.product, country)
         if self._least_minor is None:
-            self._least_minor = least_gift_minor(self._product, self._country)
-        return self._least_minor
+            self._least_minor = {}
+        if country not in self._least_minor:
+            self._least_minor[country] = least_gift_minor(self.product, country)
+        return self._least_minor[country]
 
-    @property
-    def told(self) -> Serialized:
+    def told(self, country: str) -> Serialized:
         """Its serialized form in the country, encoded at first use."""
+        key = _EVERYWHERE if self.product.is_digital else country
         if self._told is None:
-            self._told = self._telling.product(self._product, self._country)
-        return self._told
+            self._told = {}
+        if key not in self._told:
+            self._told[key] = self._telling.product(self.product, country)
+        return self._told[key]
 
 
 class CollectionItem:
@@ -114,7 +96,7 @@ class CollectionItem:
         return self._told
 
 
-AnyItem = TypeVar("AnyItem", bound=Item)
+AnyItem = TypeVar("AnyItem", ProductItem, CollectionItem)
 
 
 def in_currency(items: Iterable[AnyItem], currency: str) -> list[AnyItem]:
@@ -128,16 +110,14 @@ def named(items: Iterable[AnyItem], keyword: str) -> list[AnyItem]:
     return [item for item in items if folded in item.name.casefold()]
 
 
-def costing_at_most(items: Sequence[AnyItem], amount: Decimal) -> list[AnyItem]:
-    """Those that can be sent for `amount` major units of their own currency, or for less."""
+def costing_at_most(
+    items: Sequence[AnyItem], amount: Decimal, least_minor: Callable[[AnyItem], int | None]
+) -> list[AnyItem]:
+    """Those that can be sent for `amount` major units of their own currency, or for less: `least_minor` says what each costs at least."""
     if amount <= 0:
         return []
     limits_minor = {currency: _whole_minor(amount, currency) for currency in {item.currency for item in items}}
-    return [
-        item
-        for item in items
-        if (least_minor := item.least_minor) is not None and least_minor <= limits_minor[item.currency]
-    ]
+    return [item for item in items if (least := least_minor(item)) is not None and least <= limits_minor[item.currency]]
 
 
 def _whole_minor(amount: Decimal, currency: str) -> int:

@@ -17,10 +17,12 @@ Which amounts a gift or collection can be sent for (docs/contract.md, Sending).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+import sys
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -124,25 +126,56 @@ class Product:
         return self.customer_ids is None or customer_id in self.customer_ids
 
 
+Value = TypeVar("Value")
+
+
+class ProductReader:
+    """Makes products of rows of `products`; jsonb columns come as text. Products of one reader share what is equal in them."""
+
+    def __init__(self) -> None:
+        self._shared: dict[Hashable, Any] = {}
+
+    def __call__(self, row: Row) -> Product:
+        """The product of a row."""
+        lowest, highest = row["min_amount_minor"], row["max_amount_minor"]
+        customer_ids = row["customer_ids"]
+        return Product(
+            id=row["id"],
+            name=row["name"],
+            is_digital=row["is_digital"],
+            currency=sys.intern(row["currency"]),
+            countries=self._share(_codes, tuple(row["countries"])),
+            denominations_minor=self._share(_ascending, tuple(row["denominations_minor"])),
+            range_minor=None if lowest is None or highest is None else (lowest, highest),
+            cost_minor=row["cost_minor"] or 0,
+            markup_percent=row["markup_percent"] or _NO_PERCENT,
+            postage_minor=self._share(_POSTAGE.decode, row["postage_minor"]),
+            vat_percent=self._share(_VAT.decode, row["vat_percent"]),
+            customer_ids=None if customer_ids is None else frozenset(customer_ids),
+            picture=row["picture"],
+        )
+
+    def _share(self, make: Callable[[Any], Value], of: Hashable) -> Value:
+        made: Value | None = self._shared.get((make, of))
+        if made is None:
+            made = self._shared[make, of] = make(of)
+        return made
+
+
 def product_from_row(row: Row) -> Product:
-    """The product of a row of `products`; jsonb columns come as text."""
-    customer_ids = row["customer_ids"]
-    lowest, highest = row["min_amount_minor"], row["max_amount_minor"]
-    return Product(
-        id=row["id"],
-        name=row["name"],
-        is_digital=row["is_digital"],
-        currency=row["currency"],
-        countries=frozenset(row["countries"]),
-        denominations_minor=tuple(sorted(set(row["denominations_minor"]))),
-        range_minor=None if lowest is None or highest is None else (lowest, highest),
-        cost_minor=row["cost_minor"] or 0,
-        markup_percent=row["markup_percent"] or Decimal(0),
-        postage_minor=_POSTAGE.decode(row["postage_minor"]),
-        vat_percent=_VAT.decode(row["vat_percent"]),
-        customer_ids=None if customer_ids is None else frozenset(customer_ids),
-        picture=row["picture"],
-    )
+    """The product of a row of `products`, alone."""
+    return ProductReader()(row)
+
+
+def _codes(countries: Iterable[str]) -> frozenset[str]:
+    return frozenset(map(sys.intern, countries))
+
+
+def _ascending(amounts_minor: Iterable[int]) -> tuple[int, ...]:
+    return tuple(sorted(set(amounts_minor)))
+
+
+_NO_PERCENT = Decimal(0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from largesse.db.pool import Connection
@@ -143,6 +143,14 @@ async def read_content(connection: Connection, name: str) -> bytes | None:
         return None
     content: bytes | None = await connection.fetchval("SELECT content FROM pictures WHERE name = $1", name)
     return content
+
+
+async def pictures_of(connection: Connection, product_ids: Sequence[int]) -> dict[int, str]:
+    """Returns the names of the products' pictures. Products without one are left out."""
+    rows = await connection.fetch(
+        "SELECT id, picture FROM products WHERE id = ANY($1::int[]) AND picture IS NOT NULL", product_ids
+    )
+    return {row["id"]: row["picture"] for row in rows}
 
 
 def is_name(text: str) -> bool:

@@ -1,12 +1,14 @@
 """The commands an operator types, one file for each noun.
 
-A new command is a file here and a line in `FILES`. The file is imported when the command runs.
+A new command is a file of its name here, with a function of that name. The file is imported when the command runs.
 """
 
 from __future__ import annotations
 
 import signal
+from functools import cached_property
 from importlib import import_module
+from pkgutil import iter_modules
 from types import FrameType
 from typing import ClassVar
 
@@ -17,52 +19,54 @@ from largesse.cli.running import Commands
 
 __all__ = ["main"]
 
+_HELPERS = {"running", "tables"}  # files without a command
+
 
 class _Main(Commands):
     """All commands, each loaded when it is asked for: what one needs is no wait for another."""
 
-    # Its name, the file it is in, and what it is called there.
+    # The commands of files that hold several, or one of another name: the file, and what the command is called there.
     FILES: ClassVar = {
-        "accounts": "accounts:accounts",
         "anchor": "verify:anchor",
-        "audit": "audit:audit",
         "check": "verify:check",
-        "customers": "customers:customers",
         "database-url": "service:database_url",
         "demo": "service:demo",
-        "keys": "keys:keys",
+        "listen": "listen:listen",
         "load": "seed:load",
-        "mail": "mail:mail",
         "migrate": "service:migrate",
         "orders": "orders:orders",
-        "privacy": "privacy:privacy",
         "rebuild-reports": "orders:rebuild_reports",
-        "receivables": "receivables:receivables",
         "reseal": "key_rotation:reseal",
         "serve": "service:serve",
-        "service-accounts": "service_accounts:service_accounts",
         "shipments": "fulfilment:shipments",
         "statement": "ledger:statement",
         "stock": "fulfilment:stock",
         "top-up": "ledger:top_up_account",
-        "top-ups": "top_ups:top_ups",
-        "users": "users:users",
+        "trigger": "listen:trigger",
         "verify": "verify:verify",
+        "webhooks": "webhooks:webhooks",
         "worker": "service:worker",
     }
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - as click calls it
         """Their names, as the help lists them."""
-        return sorted(self.FILES)
+        return sorted(self._places)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - as click calls it
         """The command of that name; None: there is none."""
-        if cmd_name not in self.FILES:
+        if cmd_name not in self._places:
             return None
-        file, _, name = self.FILES[cmd_name].partition(":")
+        file, _, name = self._places[cmd_name].partition(":")
         found = getattr(import_module(f"largesse.cli.{file}"), name)
         assert isinstance(found, click.Command)
         return found
+
+    @cached_property
+    def _places(self) -> dict[str, str]:
+        """FILES, and the files that hold one command of their own name."""
+        without = {place.partition(":")[0] for place in self.FILES.values()} | _HELPERS
+        files = {module.name for module in iter_modules(__path__)} - without
+        return self.FILES | {file.replace("_", "-"): f"{file}:{file}" for file in files}
 
 
 def _terminated(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - as signal.signal calls it

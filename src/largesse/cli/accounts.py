@@ -13,8 +13,8 @@ from largesse.base.settings import ENVIRONMENTS
 from largesse.cli.running import Commands, acting_operator, command, current_database, operator_actor, read_name
 from largesse.cli.tables import customer_option, format_options, in_major_units, show
 from largesse.customers.actor import Actor, command_actor
-from largesse.customers.customer_store import list_service_accounts
-from largesse.customers.member_store import list_members
+from largesse.customers.customer_store import find_service_account
+from largesse.customers.member_store import find_member
 from largesse.db.pool import Connection, Row
 from largesse.db.scope import OPERATOR
 from largesse.ledger.accounts import (
@@ -82,14 +82,9 @@ async def _assign(account: str, service_account: str | None, user: str | None, *
 async def _find_holder(connection: Connection, customer: str, service_account: str | None, user: str | None) -> int:
     """Returns the id of a customer's service account or person. Raises OperatorError."""
     if user is not None:
-        for member in await list_members(connection):
-            if member.customer == customer and member.is_active and member.email.lower() == user.strip().lower():
-                return member.id
-        raise OperatorError(f"nobody belongs to {customer!r} by that address")
-    for record in await list_service_accounts(connection, customer=customer):
-        if record.key == service_account:
-            return record.id
-    raise OperatorError(f"customer {customer!r} has no service account {service_account!r}")
+        return (await find_member(connection, customer, user)).id
+    assert service_account is not None, "one of the two is given"
+    return (await find_service_account(connection, customer, service_account)).id
 
 
 _COLUMNS = (

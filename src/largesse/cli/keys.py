@@ -12,7 +12,6 @@ from largesse.base.errors import OperatorError
 from largesse.base.settings import ENVIRONMENTS, Network
 from largesse.cli.running import Commands, command, current_database, operator_actor, read_name
 from largesse.customers.api_keys import MOST_NAME, NewKey, create_key, delete_key, narrow_key, replace_key
-from largesse.customers.customer_store import find_service_account
 from largesse.customers.key_store import ApiKey, list_keys
 from largesse.customers.restrictions import (
     MOST_NETWORKS,
@@ -22,6 +21,7 @@ from largesse.customers.restrictions import (
     scopes_text,
     stored_scopes,
 )
+from largesse.customers.service_accounts import named_service_account
 from largesse.db.scope import OPERATOR
 
 
@@ -74,8 +74,7 @@ async def keys_create(
     name = read_name(name, MOST_NAME, argument="--name")
     parsed_networks = _read_networks(networks)
     async with operator_actor(customer, environment) as actor:
-        async with actor.transaction() as transaction:
-            account = await find_service_account(transaction.connection, customer, service_account)
+        account = await named_service_account(actor, customer, service_account)
         made = await create_key(actor, account, name, scopes=stored_scopes(scopes), networks=parsed_networks)
     _print_secret(made, as_json=as_json)
 

@@ -6,8 +6,7 @@ import click
 
 from largesse.base.errors import OperatorError
 from largesse.cli import running
-from largesse.cli.running import Commands, acting_operator, command
-from largesse.db.scope import OPERATOR
+from largesse.cli.running import Commands, command, operator_actor
 from largesse.mail.requeue import RequeueFilter, count_given_up, requeue
 
 _MAX_REASON = 500
@@ -34,14 +33,11 @@ async def mail_requeue(since: str, reason: str | None, dry_run: bool) -> None:
     for again meanwhile is left out. Repeating the command sends nothing twice.
     """
     wanted = RequeueFilter(running.read_since(since), None if reason is None else _read_reason(reason))
-    async with acting_operator() as (database, acting):
+    async with operator_actor() as actor:
         if dry_run:
-            click.echo(f"Messages that would be sent again: {await count_given_up(database, wanted):,}")
-            return
-        async with database.transaction(OPERATOR) as connection:  # before it begins: it is done in bites
-            asked = {"since": wanted.since, "reason": wanted.reason}
-            await acting.record(connection, "mail.requeued", "mail", after=asked)
-        click.echo(f"Messages to be sent again: {await requeue(database, wanted):,}")
+            click.echo(f"Messages that would be sent again: {await count_given_up(actor, wanted):,}")
+        else:
+            click.echo(f"Messages to be sent again: {await requeue(actor, wanted):,}")
 
 
 def _read_reason(text: str) -> str:

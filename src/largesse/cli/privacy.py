@@ -37,7 +37,7 @@ def privacy() -> None:
 async def privacy_export(email: str, customer: str | None) -> None:
     """Print what is stored about the recipient EMAIL, in JSON.
 
-    Everything but codes, PINs and vouchers: orders sent to it, their status, mail, parcels with their addresses. It reads all
+    Everything but codes, PINs and vouchers: orders sent to it, their status, mail, parcels with their addresses, contacts. It reads all
     orders, which takes a while where there are many.
     """
     address = _read(email)
@@ -54,7 +54,7 @@ async def privacy_export(email: str, customer: str | None) -> None:
 async def privacy_erase(email: str, customer: str | None, as_json: bool) -> None:
     """Erase the recipient EMAIL, for good, and print a receipt.
 
-    Removes address and name from orders, mail, the captured mailbox, parcels and texts. Orders, money and counts stay. Mail that is
+    Removes address and name from orders, mail, the captured mailbox, parcels and texts, and deletes contacts. Orders, money and counts stay. Mail that is
     not sent yet is cancelled, and a parcel that is not shipped cannot be shipped. It cannot find names in messages, and does not
     reach backups and logs of mail servers.
     """
@@ -88,7 +88,8 @@ def _said(receipt: Receipt) -> str:
     return (
         f"Erasure {receipt.number} of {receipt.at:%Y-%m-%d %H:%M:%S} UTC. Orders: {receipt.orders:,}. Codes: {receipt.lines:,}. "
         f"Messages: {receipt.messages:,}, of which not sent any more: {receipt.cancelled:,}. Captured copies: {receipt.captured:,}. "
-        f"Addresses of parcels: {receipt.parcels:,}. Texts: {receipt.texts:,}. Drafts: {receipt.drafts:,}."
+        f"Addresses of parcels: {receipt.parcels:,}. Texts: {receipt.texts:,}. Drafts: {receipt.drafts:,}. "
+        f"Contacts: {receipt.contacts:,}."
     )
 
 

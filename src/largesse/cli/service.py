@@ -10,6 +10,7 @@ import socket
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 import click
 from click.core import ParameterSource
@@ -26,7 +27,18 @@ from largesse.db.roles import Role
 from largesse.db.session import REQUESTS
 from largesse.installation import chain_ledger, check_schema, database_address, open_database, open_vault
 
+if TYPE_CHECKING:
+    from largesse.connections.listening import Listening
+
 _ROLES = {role.removeprefix("largesse_"): role for role in Role}
+
+
+_metrics_host = click.option(
+    "--metrics-host",
+    default="127.0.0.1",
+    show_default=True,
+    help="Address of the metrics. Whoever reaches another one than this machine's own reads them.",
+)
 
 
 @click.command("database-url")
@@ -101,17 +113,29 @@ def _ask_administrator(refused: Sequence[str]) -> None:
 @click.option(
     "--metrics-port",
     type=click.IntRange(1, 65535),
-    help="Serve Prometheus metrics on this loopback port; further processes on the ports that follow.",
+    help="Serve Prometheus metrics on this port; further processes on the ports that follow.",
+)
+@_metrics_host
+@click.option(
+    "--reuse-port",
+    is_flag=True,
+    help="Share the port with other serving processes (SO_REUSEPORT), so that the next can start before this one ends.",
 )
 def serve(
-    host: str, port: int, environment: str | None, processes: int, with_worker: bool, metrics_port: int | None
+    host: str,
+    port: int,
+    environment: str | None,
+    processes: int,
+    with_worker: bool,
+    metrics_port: int | None,
+    metrics_host: str,
+    reuse_port: bool,
 ) -> None:
     """Serve the API, the claim page and the docs.
 
     A socket that systemd hands over (see largesse-serve.socket) is listened on, instead of --host and --port.
     """
     from largesse.doctor.settings import warn_of_doubtful_settings, warn_of_unknown_settings
-    from largesse.serving import Listening, inherited_socket, require_free
     from largesse.serving import serve as serve_app
 
     if environment is not None:
@@ -120,21 +144,33 @@ def serve(
         settings = load_settings()
         configure_logs(settings.log_format)
         warn_of_unknown_settings()
-        inherited = inherited_socket(os.environ)
-        if inherited is None:
-            require_free(host, port)
-        else:
-            host, port = _address_of(inherited, host, port)
+        listening = _listening(host, port, shared=reuse_port)
         with _hold(settings):
             asyncio.run(_check_ready(settings))
             warn_of_doubtful_settings(settings, delivers=with_worker)
             serve_app(
                 settings,
-                listening=Listening(host, port, inherited),
+                listening=listening,
                 processes=processes,
                 with_worker=with_worker,
                 metrics_port=metrics_port,
+                metrics_host=metrics_host,
             )
+
+
+def _listening(host: str, port: int, *, shared: bool) -> Listening:
+    """Where to listen. Raises OperatorError if that is not possible."""
+    from largesse.connections.listening import Listening, bound_socket, inherited_socket, require_free
+
+    inherited = inherited_socket(os.environ)
+    if inherited is not None:
+        if shared:
+            raise OperatorError("--reuse-port does not go with a socket that systemd hands over: leave it out")
+        return Listening(*_address_of(inherited, host, port), inherited)
+    if shared:
+        return Listening(host, port, bound_socket(host, port, shared=True), shared=True)
+    require_free(host, port)
+    return Listening(host, port)
 
 
 def _address_of(inherited: socket.socket, host: str, port: int) -> tuple[str, int]:
@@ -151,8 +187,9 @@ def _address_of(inherited: socket.socket, host: str, port: int) -> tuple[str, in
 
 
 @click.command()
-@click.option("--metrics-port", type=click.IntRange(1, 65535), help="Serve Prometheus metrics on this loopback port.")
-def worker(metrics_port: int | None) -> None:
+@click.option("--metrics-port", type=click.IntRange(1, 65535), help="Serve Prometheus metrics on this port.")
+@_metrics_host
+def worker(metrics_port: int | None, metrics_host: str) -> None:
     """Deliver webhooks and mail, and keep house; any number may run.
 
     SIGTERM drains: what is in flight is finished, what was leased is given back.
@@ -167,7 +204,7 @@ def worker(metrics_port: int | None) -> None:
         configure_logs(settings.log_format)
         warn_of_unknown_settings()
         if metrics_port is not None:
-            serve_metrics([metrics_port])
+            serve_metrics([metrics_port], metrics_host)
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             runner.run(_work(settings))
 
@@ -210,32 +247,51 @@ async def _check_ready(settings: Settings) -> None:
 @click.command()
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option("--port", default=8000, show_default=True, type=click.IntRange(1, 65535), help="Port to listen on.")
-def demo(host: str, port: int) -> None:
+@click.option("--no-history", is_flag=True, help="Begin without orders, instead of three months of them.")
+def demo(host: str, port: int, no_history: bool) -> None:
     """Try everything: a demo world on an embedded database, in one process, with nothing to configure.
 
     Whoever reaches it reads its mailbox, codes and PINs: another --host than this machine's own is for a network
-    that you trust.
+    that you trust. Test mode has the next port.
     """
-    from largesse.demo.prepare import prepare
+    import uvloop
+
+    from largesse.connections.listening import Listening, free_port, require_free
+    from largesse.demo.prepare import prepare, webhook_routes
     from largesse.doctor.settings import warn_of_unknown_settings
-    from largesse.serving import Listening, require_free
+    from largesse.serving import DemoExtras
     from largesse.serving import serve as serve_app
 
-    own_address = {"LARGESSE_PUBLIC_URL": f"http://{_host_of_links(host)}:{port}"}
     with one_line():
-        settings = load_settings({**own_address, **os.environ})
+        require_free(host, port)
+        own, test_mode, test_port = _settings_of_demo(host, port), None, 0
+        settings = load_settings(own)
+        if settings.environment == "production":
+            test_port = free_port(host, port + 1)
+            own.setdefault("LARGESSE_STAGING_PUBLIC_URL", f"http://{_host_of_links(host)}:{test_port}")
+            settings = load_settings(own)
+            test_mode = load_settings({**own, "LARGESSE_ENVIRONMENT": "staging"})
         configure_logs("console", logging.WARNING)
         warn_of_unknown_settings()
-        require_free(host, port)
         with _hold(settings):
-            welcome = asyncio.run(prepare(settings))
+            with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+                welcome = runner.run(prepare(settings, has_history=not no_history, say=click.echo))
             serve_app(
                 settings,
                 listening=Listening(host, port),
                 with_worker=True,
-                mailbox=True,
+                demo=DemoExtras(webhook_routes(), test_mode, test_port),
                 on_start=lambda: click.echo(welcome),
             )
+
+
+def _settings_of_demo(host: str, port: int) -> dict[str, str]:
+    """Returns the environment with the demo's own defaults: webhooks may go to this machine."""
+    return {
+        "LARGESSE_PUBLIC_URL": f"http://{_host_of_links(host)}:{port}",
+        "LARGESSE_WEBHOOK_ALLOWED_NETWORKS": "127.0.0.0/8,::1/128",
+        **os.environ,
+    }
 
 
 def _host_of_links(host: str) -> str:

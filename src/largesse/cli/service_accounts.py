@@ -17,8 +17,13 @@ from largesse.cli.running import Commands, command, current_database, operator_a
 from largesse.cli.tables import customer_option, format_options, show
 from largesse.customers.actor import Actor
 from largesse.customers.api_keys import MOST_NAME
-from largesse.customers.customer_store import ServiceAccount, find_service_account, list_service_accounts
-from largesse.customers.service_accounts import create_service_account, limit_service_account, switch_service_account
+from largesse.customers.customer_store import ServiceAccount, list_service_accounts
+from largesse.customers.service_accounts import (
+    create_service_account,
+    limit_service_account,
+    named_service_account,
+    switch_service_account,
+)
 from largesse.db.scope import OPERATOR
 
 _COLUMNS = ("id", "customer", "key", "name", "active", "currency", "largest_order", "daily")
@@ -111,8 +116,7 @@ async def _named(service_account: str) -> AsyncIterator[tuple[Actor, ServiceAcco
     if not customer or not key:
         raise OperatorError("name the service account as CUSTOMER/KEY, by the keys of the world file")
     async with operator_actor() as actor:
-        async with actor.transaction() as transaction:
-            account = await find_service_account(transaction.connection, customer, key)
+        account = await named_service_account(actor, customer, key)
         yield actor.on_behalf_of(account.customer_id), account
 
 

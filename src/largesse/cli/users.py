@@ -14,10 +14,9 @@ from largesse.base.settings import load_settings
 from largesse.base.text import unfit
 from largesse.cli.running import Commands, command, current_database, operator_actor
 from largesse.cli.tables import customer_option, format_options, show
-from largesse.customers.actor import Actor
 from largesse.customers.customer_store import find_customer
-from largesse.customers.member_store import Member, list_members
-from largesse.customers.members import invite, remove, reset, set_role
+from largesse.customers.member_store import list_members
+from largesse.customers.members import invite, named_member, remove, reset, set_role
 from largesse.customers.roles import ROLES
 from largesse.db.scope import OPERATOR
 from largesse.ledger.store import take_all_accounts
@@ -71,7 +70,7 @@ async def users_list(customer: str | None, form: str | None) -> None:
 async def users_set_role(email: str, role: str, customer: str) -> None:
     """Give EMAIL a role; they have it from their next request on."""
     async with operator_actor(customer) as actor:
-        member = await _find(actor, customer, email)
+        member = await named_member(actor, customer, email)
         await set_role(actor, member.id, role)
     click.echo(f"{member.email} has the role {role} at {customer}.")
 
@@ -83,7 +82,7 @@ async def users_set_role(email: str, role: str, customer: str) -> None:
 async def users_deactivate(email: str, customer: str) -> None:
     """Take EMAIL's place at a customer away, and end their sessions there, at once."""
     async with operator_actor(customer) as actor:
-        member = await _find(actor, customer, email)
+        member = await named_member(actor, customer, email)
         await remove(actor, member.id, take_all_accounts)
     click.echo(f"{member.email} does not belong to {customer} any longer.")
 
@@ -100,15 +99,6 @@ async def users_reset(email: str, second_step: bool, as_json: bool) -> None:
     async with operator_actor() as actor:
         secret = await reset(actor, address, second_step=second_step, mails=mails)
     _print_link(secret, f"A new password for {address}, for an hour", as_json=as_json)
-
-
-async def _find(actor: Actor, customer: str, email: str) -> Member:
-    """Returns the active member of an address. Raises OperatorError."""
-    async with actor.transaction() as transaction:
-        for member in await list_members(transaction.connection, actor.customer_id):
-            if member.email.lower() == email.strip().lower() and member.is_active:
-                return member
-    raise OperatorError(f"nobody belongs to {customer!r} by that address")
 
 
 def _address(email: str) -> str:

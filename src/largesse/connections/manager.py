@@ -7,16 +7,19 @@ the first entries of each list.
 from __future__ import annotations
 
 import asyncio
+import select
 from collections.abc import Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import structlog
+from uvicorn import Config
 
 from largesse.base.errors import OperatorError, Unavailable
 from largesse.base.open_files import allow_files
 from largesse.connections import metrics
 from largesse.connections.protocol import Connection
+from largesse.connections.quick import Answerer, Heads, QuickConnection
 from largesse.web.kit.problems import SlowRequest
 
 if TYPE_CHECKING:
@@ -32,6 +35,8 @@ IDLE_S = 75.0
 UNREAD_S = 30.0
 # How long the service waits, when it stops, for a request that may be on its way.
 QUIET_S = 1.0
+# Until it looks again, if a request has arrived by then.
+_AGAIN_S = 0.05
 # At the limit, a request head of this age gives way to a new connection. Few honest ones take so long.
 _YIELDS_AFTER_S = 2.0
 # How many idle connections are checked for one whose client has read its whole answer.
@@ -67,6 +72,7 @@ class ConnectionManager:
         self._sweep_every_s = sweep_every_s
         self._too_late = SlowRequest(f"The head of the request did not arrive within {head_s:g} seconds.")
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._known_heads: Heads | None = None
         self._next_sweep: asyncio.TimerHandle | None = None
         self._open = 0
         # Loop time since when, the longest first. Between two requests:
@@ -84,7 +90,15 @@ class ConnectionManager:
         if self._loop is None:
             self._loop = asyncio.get_running_loop()
             metrics.LIMIT.set(self._limit)
-        return Connection(self, **uvicorns)
+        return QuickConnection(self, **uvicorns)
+
+    def heads(self, answerer: Answerer | None, config: Config) -> Heads | None:
+        """Returns the known heads of requests to `answerer`; None without one, and for a server that does what connections here do not know."""
+        if answerer is None or config.root_path or config.limit_concurrency is not None:
+            return None
+        if self._known_heads is None or self._known_heads.answerer is not answerer:
+            self._known_heads = Heads(answerer, config)
+        return self._known_heads
 
     def drain(self) -> None:
         """Ends each connection with its next answer, and those without a request after one quiet second."""
@@ -94,8 +108,21 @@ class ConnectionManager:
             self._loop.call_later(self._quiet_s, self._end_quiet)
 
     def _end_quiet(self) -> None:
-        for connection in [*self.idle, *(one for one in self._heads if one.said_nothing)]:
-            connection.end()
+        """Ends the connections without a request, except where a request has arrived and is not read yet.
+
+        A loop that was late gets here before it reads. Closing then would reset the connection.
+        """
+        assert self._loop is not None, "there is a connection"
+        quiet = {one.descriptor: one for one in (*self.idle, *(one for one in self._heads if one.said_nothing))}
+        arrived = select.poll()
+        for descriptor in quiet:
+            arrived.register(descriptor, select.POLLIN)
+        unread = {descriptor for descriptor, _ in arrived.poll(0)}
+        for descriptor, connection in quiet.items():
+            if descriptor not in unread:
+                connection.end()
+        if unread:
+            self._loop.call_later(_AGAIN_S, self._end_quiet)
 
     # Calls from connections
 

@@ -10,11 +10,10 @@ from __future__ import annotations
 import asyncio
 import enum
 import os
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import httptools
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from largesse.base.errors import InvalidRequest, Problem
 from largesse.connections import metrics
@@ -22,7 +21,6 @@ from largesse.web.kit.body import MAX_BODY_BYTES
 from largesse.web.kit.headers import MAX_HEADER_BYTES
 from largesse.web.kit.problems import HeadersTooLarge, TooLarge, problem_reply
 from largesse.web.kit.replies import head_of, lines_of
-from largesse.web.kit.requests import NAME as EXCHANGE
 
 if TYPE_CHECKING:
     from largesse.connections.manager import ConnectionManager
@@ -76,6 +74,12 @@ class Connection(HttpToolsProtocol):
         self._reads = _Reads.NOTHING
         self._bytes = 0  # received for the current request, without those that came with its first byte
         self._is_broken = False  # reads nothing more
+
+    @property
+    def descriptor(self) -> int:
+        """The file descriptor of the socket."""
+        number: int = self.transport.get_extra_info("socket").fileno()
+        return number
 
     @property
     def unread_bytes(self) -> int:
@@ -155,18 +159,6 @@ class Connection(HttpToolsProtocol):
         ]
         self.transport.write(STATUS_LINE[reply.status] + lines_of(headers) + b"\r\n" + reply.body)
 
-    def _answer(self, cycle: RequestResponseCycle, status: int, lines: bytes, body: bytes) -> bool:
-        """Writes a whole answer for an Exchange. Returns False if the connection must end with it, or the client is slow or gone."""
-        if not cycle.keep_alive or cycle.disconnected or cycle.response_started or self.flow.write_paused:
-            return False
-        cycle.response_started = cycle.response_complete = True
-        cycle.message_event.set()
-        self.transport.write(
-            b"%b%b%b\r\n%b" % (STATUS_LINE[status], lines_of(self.server_state.default_headers), lines, body)
-        )
-        cycle.on_response()
-        return True
-
     # Calls from the transport
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -244,10 +236,7 @@ class Connection(HttpToolsProtocol):
         """Ends the request. If it was answered already, the connection is idle."""
         self._reads = _Reads.NOTHING
         super().on_message_complete()
-        cycle = self.cycle
-        if not cycle.response_complete:
-            self.scope["extensions"] = {EXCHANGE: {"body": cycle.body, "answer": partial(self._answer, cycle)}}
-        elif not self.transport.is_closing():
+        if self.cycle.response_complete and not self.transport.is_closing():
             self._manager.rest(self)
 
     # Calls from the request

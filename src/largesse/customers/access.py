@@ -11,16 +11,22 @@ Transactions of a person: each holds the session, the membership and the role th
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import NamedTuple, Self
 
 from largesse.base.errors import Inactive, OtherServiceAccount, PlanRequired, Unauthorized
+from largesse.customers import access_store
 from largesse.customers.principal import ADMIN, SENDERS, Principal
 from largesse.customers.restrictions import parse_network, require_network, require_scope
 from largesse.customers.sessions import Person
+from largesse.db.fragments import Fragment, compose
 from largesse.db.pool import Connection, Database, coordinator_of
+
+
+class StaleCaller(Exception):
+    """A remembered caller may have changed, or what it relied on. Nothing was written: look it up and try again."""
 
 
 class KeyStatus(NamedTuple):
@@ -31,12 +37,14 @@ class KeyStatus(NamedTuple):
     limits: str | None = None  # what the service account may order, for `read_limits`
     scopes: Sequence[str] | None = None  # what the key is for; None: everything
     networks: Sequence[str] | None = None  # where it may be used, as text; None: everywhere
+    funding: str = ""  # how the customer pays
 
     @classmethod
     def of(cls, principal: Principal) -> Self:
         """Returns the status of a key whose principal was just read."""
         networks = None if principal.networks is None else [str(one) for one in principal.networks]
-        return cls(principal.plan, principal.service_account_active, principal.limits, principal.scopes, networks)
+        active, limits, scopes = principal.service_account_active, principal.limits, principal.scopes
+        return cls(principal.plan, active, limits, scopes, networks, principal.funding)
 
 
 class HeldPerson(NamedTuple):
@@ -55,18 +63,24 @@ class PersonStatus(NamedTuple):
     account_ids: Collection[int] = ()  # funding accounts that are theirs to use, beside those open to all
 
 
-def key_statuses(key_ids: str) -> str:
+def key_statuses(key_ids: Fragment) -> Fragment:
     """SQL for the standing of each key of those ids that is there: `id` and the fields of a KeyStatus; locks the keys.
 
     `key_ids` is SQL for an array of integers. Nothing but deleting or narrowing a key waits for the locks. A subquery for each, not a join: the planner
     must look each up, however many keys it thinks there are. And not in the index of those that are there, which it took for next to nothing.
     """
-    return f"""
+    return compose(
+        """
         SELECT found.* FROM unnest({key_ids}) AS asked (id) CROSS JOIN LATERAL (
-            SELECT k.id, c.plan, s.active, s.limits, k.scopes, k.networks::text[] AS networks FROM api_keys k
+            SELECT k.id, c.plan, s.active, s.limits, k.scopes, k.networks::text[] AS networks, c.funding FROM api_keys k
             JOIN customers c ON c.id = k.customer_id JOIN service_accounts s ON s.id = k.service_account_id
             WHERE k.id = asked.id AND (k.deleted_at IS NULL) IS TRUE FOR KEY SHARE OF k) AS found
-    """  # noqa: S608 - put together from constants
+    """,
+        key_ids=key_ids,
+    )
+
+
+_KEY_STATUS = key_statuses(Fragment("ARRAY[$1::int]"))
 
 
 async def hold_key(connection: Connection, principal: Principal, *scopes: str, address: str | None = None) -> None:
@@ -74,7 +88,7 @@ async def hold_key(connection: Connection, principal: Principal, *scopes: str, a
 
     The first statement of every transaction that writes for an API key. Raises what `require_key_status` does.
     """
-    row = await connection.fetchrow(key_statuses("ARRAY[$1::int]"), principal.key_id)
+    row = await connection.fetchrow(_KEY_STATUS, principal.key_id)
     require_key_status(principal, None if row is None else KeyStatus(*row[1:]), *scopes, address=address)
 
 
@@ -102,19 +116,30 @@ def require_key_status(
 async def person_statuses(connection: Connection, session_ids: Collection[int]) -> dict[int, PersonStatus]:
     """Returns what those people stand on whose sessions are still open, by session, which are locked as `hold_people` does."""
     held = await hold_people(connection, session_ids)
+    return await _with_accounts(
+        connection, {key: (one.customer_id, one.user_id, one.role) for key, one in held.items()}
+    )
+
+
+async def member_statuses(connection: Connection, user_ids: Collection[int]) -> dict[int, PersonStatus]:
+    """Returns what those people stand on who are still members, signed in or not, by `Principal.person_key`. Locks their memberships."""
+    rows = await coordinator_of(connection).fetch(access_store.HOLD_USERS, sorted(user_ids))
+    return await _with_accounts(connection, {-row["id"]: (row["customer_id"], row["id"], row["role"]) for row in rows})
+
+
+async def _with_accounts(connection: Connection, people: Mapping[int, tuple[int, int, str]]) -> dict[int, PersonStatus]:
+    """Returns the status of people, each a customer, a user and a role, with the accounts that are theirs to use."""
     accounts: dict[int, list[int]] = {}
     # An administrator uses every account. A statement of its own, by the customer, as accounts may lie elsewhere than people.
-    if some := [person for person in held.values() if person.role != ADMIN]:
+    if some := [person for person in people.values() if person[2] != ADMIN]:
         rows = await connection.fetch(
-            "SELECT user_id, account_id FROM account_users WHERE customer_id = ANY($1::int[]) AND user_id = ANY($2::int[])",
-            list({person.customer_id for person in some}),
-            [person.user_id for person in some],
+            access_store.ACCOUNTS_OF_USERS,
+            list({customer_id for customer_id, _, _ in some}),
+            [user_id for _, user_id, _ in some],
         )
         for row in rows:
             accounts.setdefault(row["user_id"], []).append(row["account_id"])
-    return {
-        session_id: PersonStatus(person.role, accounts.get(person.user_id, ())) for session_id, person in held.items()
-    }
+    return {key: PersonStatus(role, accounts.get(user_id, ())) for key, (_, user_id, role) in people.items()}
 
 
 async def hold_people(connection: Connection, session_ids: Collection[int]) -> dict[int, HeldPerson]:
@@ -123,21 +148,10 @@ async def hold_people(connection: Connection, session_ids: Collection[int]) -> d
     Locks session and membership: whatever ends one of them, or changes a role, waits until the transaction ends.
     """
     coordinator = coordinator_of(connection)
-    sessions = await coordinator.fetch(
-        """
-        SELECT found.* FROM unnest($1::bigint[]) AS wanted (id) CROSS JOIN LATERAL (
-            SELECT id, user_id, environment FROM sessions
-            WHERE id = wanted.id AND ended_at IS NULL AND NOT awaits_second_step AND ends_at > clock_now() FOR SHARE) AS found
-        """,
-        sorted(session_ids),
-    )
+    sessions = await coordinator.fetch(access_store.HOLD_SESSIONS, sorted(session_ids))
     # A statement of its own: on a cluster, sessions are the coordinator's, and users are on every node.
     users = await coordinator.fetch(
-        """
-        SELECT found.* FROM unnest($1::int[]) AS wanted (id) CROSS JOIN LATERAL (
-            SELECT id, customer_id, role FROM users WHERE id = wanted.id AND is_active FOR SHARE) AS found
-        """,
-        sorted({row["user_id"] for row in sessions if row["user_id"] is not None}),
+        access_store.HOLD_USERS, sorted({row["user_id"] for row in sessions if row["user_id"] is not None})
     )
     members = {row["id"]: row for row in users}
     return {
@@ -208,8 +222,8 @@ async def writing(database: Database, person: Person, *, changes_access: bool = 
     """
     async with database.transaction(person.scope) as connection:
         if changes_access:
-            await connection.execute("SELECT FROM customers WHERE id = $1 FOR NO KEY UPDATE", person.customer_id)
-            await connection.execute("SELECT FROM people WHERE id = $1 FOR NO KEY UPDATE", person.person_id)
+            await connection.execute(access_store.LOCK_CUSTOMER, person.customer_id)
+            await connection.execute(access_store.LOCK_PERSON, person.person_id)
         held = await hold_people(connection, [person.session_id])
         expected = HeldPerson(person.user_id, person.customer_id, person.environment, person.role)
         if held.get(person.session_id) != expected:

@@ -15,13 +15,16 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from largesse.audit.service import INSTALLATION, Acting
-from largesse.customers.access import AccessChanged, writing
+from largesse.base.fair_turns import FairTurns
+from largesse.customers.access import AccessChanged, hold_key, writing
 from largesse.customers.principal import Principal
 from largesse.customers.roles import RIGHTS, Right
 from largesse.customers.sessions import Person
 from largesse.db.pool import Connection, Database
 from largesse.db.scope import OPERATOR, WORKER
 from largesse.encryption.chain import Chain
+
+_MOST_NAME = 200  # characters of a file's name in the audit log
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +64,7 @@ class Actor:
     """Who performs an operation: a person, an API key or a command.
 
     `customer_id` is 0 and `environment` None for a command that acts for the whole installation. `person` is None for an API
-    key and a command.
+    key and a command, and `caller` for a command.
     """
 
     acting: Acting
@@ -69,6 +72,13 @@ class Actor:
     customer_id: int = INSTALLATION
     environment: str | None = None
     person: Person | None = None
+    caller: Principal | None = None
+
+    @property
+    def principal(self) -> Principal:
+        """The person or the API key, for rules and reads. Only in operations that no command calls."""
+        assert self.caller is not None, "a command calls no operation of people and keys"
+        return self.caller
 
     @property
     def user_id(self) -> int | None:
@@ -108,14 +118,23 @@ def person_actor(database: Database, person: Person, acting: Acting) -> Actor:
         person.customer_id,
         person.environment,
         person,
+        person.principal,
     )
 
 
-def key_actor(
-    begin: Callable[[], AbstractAsyncContextManager[Connection]], principal: Principal, acting: Acting
-) -> Actor:
-    """Returns the actor for an API key. `begin` begins a transaction that holds the key, as `hold_key` does."""
-    return Actor(acting, lambda _: begin(), principal.customer_id, principal.environment)
+def key_actor(database: Database, turns: FairTurns[int], principal: Principal, acting: Acting, *scopes: str) -> Actor:
+    """Returns the actor for an API key, whose transactions hold it as `hold_key` does, with the scopes that the operation requires.
+
+    Such a transaction may wait for locks with a connection in hand, so customers take turns: it raises Unavailable if too many wait.
+    """
+
+    @asynccontextmanager
+    async def begin(_: bool) -> AsyncIterator[Connection]:
+        async with turns.turn(principal.customer_id), database.transaction(principal.scope) as connection:
+            await hold_key(connection, principal, *scopes, address=acting.who.address)
+            yield connection
+
+    return Actor(acting, begin, principal.customer_id, principal.environment, caller=principal)
 
 
 def command_actor(database: Database, acting: Acting) -> Actor:
@@ -126,3 +145,9 @@ def command_actor(database: Database, acting: Acting) -> Actor:
 def worker_actor(database: Database, acting: Acting) -> Actor:
     """Returns the actor for what a worker does by itself."""
     return Actor(acting, lambda _: database.transaction(WORKER))
+
+
+async def record_export(actor: Actor, name: str) -> None:
+    """Records that a person downloads a file of that name."""
+    async with actor.transaction() as transaction:
+        await transaction.record("file.exported", name[:_MOST_NAME])

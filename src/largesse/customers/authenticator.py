@@ -10,8 +10,9 @@ are ever refused for it: behind one address an office shares, right ones go on w
 
 API keys: looking up who calls.
 
-A key is looked up on every request and cached nowhere, so a deletion holds at once. Look-ups that wait are
-answered together by one query, which also tells the catalogue's current version.
+A key is looked up on every request, so a deletion holds at once. Look-ups that wait are answered together by one query,
+which also tells the catalogue's current version. Only orders may be prepared for a remembered caller, since their
+transaction checks its key again, and what else they rely on.
 
 A person who acts in the web application, as what orders are placed for.
 """
@@ -25,7 +26,8 @@ import re
 import secrets
 import zlib
 from collections.abc import Callable, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
+from typing import NamedTuple
 
 import msgspec
 import structlog
@@ -34,7 +36,10 @@ from prometheus_client import Counter
 from largesse.base import clock
 from largesse.base.batching import Batcher
 from largesse.base.errors import TooManyRequests, Unauthorized
+from largesse.base.recently_used import RecentlyUsed
 from largesse.base.throttle import Pacer, Rate, Throttle, network_of
+from largesse.customers import access_store
+from largesse.customers.access import KeyStatus
 from largesse.customers.principal import Principal
 from largesse.db.pool import DATABASE_AWAY, Connection, Database
 from largesse.db.scope import LOOKUP
@@ -128,15 +133,32 @@ _LAST_SEEN_EVERY_S = 60.0
 _FLUSH_EVERY_S = 2.0
 _DOUBTED_LOOKUPS_A_SECOND = 5
 _RIGHT_KEYS_KEPT = 10_000
+_CALLERS_REMEMBERED = 10_000
+_REMEMBERED_S = 60.0
+
+
+# The status of a key and the catalogue's version. Whoever acts for a remembered caller checks both under its locks (StaleCaller).
+Remembered = tuple[KeyStatus, int]
+
+
+class _Found(NamedTuple):
+    """A caller that was looked up at that time."""
+
+    caller: Caller
+    status: KeyStatus
+    at_s: float
 
 
 class Caller(msgspec.Struct, frozen=True):
-    """Who calls and from which network address; the catalogue's version and the database's clock when that was looked up."""
+    """Who calls and from which network address; the catalogue's versions and the database's clock when that was looked up."""
 
     principal: Principal
     catalogue_version: int
     now: datetime  # what deliveries go by
     address: str | None = None
+    collections_version: int = 0  # of the customer's own collections; 0: it never had any
+    remembered: Remembered | None = None  # for a caller that was not looked up for this request: what it may rely on
+    follow_up: str | None = None  # what the customer has set for orders that nobody claims, as JSON
 
 
 class Authenticator:
@@ -151,6 +173,8 @@ class Authenticator:
         self._doubted: Batcher[bytes, Caller] = Batcher(self._look_up_by_turns, tasks=1, max_items=500, max_waiting=500)
         self._turns = Pacer(_DOUBTED_LOOKUPS_A_SECOND)
         self._wrong_keys = wrong_keys or WrongKeys()
+        self._found: RecentlyUsed[bytes, _Found] = RecentlyUsed(max_entries=_CALLERS_REMEMBERED)
+        self._catalogue_version = 0  # the newest that was looked up
         self._right: set[bytes] = set()  # hashes that were found once; the key may have been deleted since
         self._seen: dict[int, str | None] = {}  # keys by id, each with the address it was last used from
         self._written_at: dict[int, float] = {}
@@ -162,11 +186,15 @@ class Authenticator:
         Raises Unauthorized; TooManyRequests when too many wrong keys came from there.
         """
         hash_ = secret_hash(secret)
-        is_right = hash_ in self._right
-        if not is_right and not well_formed(secret):
+        if hash_ not in self._right and not well_formed(secret):
             self._wrong_keys.count(address)
             MALFORMED.inc()
             raise Unauthorized(_UNKNOWN_KEY)
+        return await self.find(hash_, address)
+
+    async def find(self, hash_: bytes, address: str | None = None) -> Caller:
+        """Who calls with a well-formed secret of that hash; otherwise as `authenticate`."""
+        is_right = hash_ in self._right
         is_doubted = not is_right and self._wrong_keys.are_too_many(address)
         try:
             found = await (self._doubted if is_doubted else self._lookups).submit(hash_)
@@ -180,7 +208,24 @@ class Authenticator:
             self._remember(hash_)
         assert found.principal.key_id is not None, "what is looked up is a key"
         self._seen[found.principal.key_id] = address
-        return Caller(found.principal, found.catalogue_version, found.now, address)
+        return msgspec.structs.replace(found, address=address)
+
+    def recall(self, hash_: bytes, address: str | None = None) -> Caller | None:
+        """Returns who called with the secret of that hash within the last minute, as if it called now; None for everybody else.
+
+        The key may be gone or changed: only a transaction that checks what is `remembered` may act for this caller.
+        """
+        found = self._found.get(hash_)
+        if found is None:
+            return None
+        age_s, caller, version = clock.passed_s() - found.at_s, found.caller, self._catalogue_version
+        if age_s > _REMEMBERED_S:
+            return None
+        assert caller.principal.key_id is not None, "what is looked up is a key"
+        self._seen[caller.principal.key_id] = address
+        now = caller.now + timedelta(seconds=age_s)
+        remembered = found.status, version
+        return Caller(caller.principal, version, now, address, caller.collections_version, remembered, caller.follow_up)
 
     def _remember(self, hash_: bytes) -> None:
         if len(self._right) >= _RIGHT_KEYS_KEPT:
@@ -201,18 +246,16 @@ class Authenticator:
         return await self._look_up(hashes)
 
     async def _look_up(self, hashes: list[bytes]) -> Sequence[Caller | Exception]:
-        rows = await self._database.fetch(
-            LOOKUP,
-            """
-            SELECT k.hash, k.key_id, k.environment, k.customer_id, k.customer_name, k.plan, k.funding,
-                   k.service_account_id, k.service_account_name, k.active, NULL::int, NULL::text,
-                   k.scopes, k.networks, k.limits, v.version, (SELECT clock_now())
-            FROM callers($1, $2) k CROSS JOIN catalogue_version v
-            """,
-            list(set(hashes)),
-            self._environment,
-        )
-        callers = {row[0]: Caller(Principal(*tuple(row)[1:15]), row[15], row[16]) for row in rows}
+        rows = await self._database.fetch(LOOKUP, access_store.FIND_KEYS, list(set(hashes)), self._environment)
+        callers = {
+            row[0]: Caller(Principal(*tuple(row)[1:15]), row[15], row[16], None, row[17], None, row[18]) for row in rows
+        }
+        at_s = clock.passed_s()
+        for hash_ in set(hashes).difference(callers):
+            self._found.drop(hash_)
+        for hash_, caller in callers.items():
+            self._found.put(hash_, _Found(caller, KeyStatus.of(caller.principal), at_s))
+            self._catalogue_version = max(self._catalogue_version, caller.catalogue_version)
         return [callers.get(hash_) or Unauthorized(_UNKNOWN_KEY) for hash_ in hashes]
 
     async def _write_last_seen_for_ever(self) -> None:
@@ -230,7 +273,7 @@ class Authenticator:
         due = {key: self._seen[key] for key in sorted(self._seen.keys() - self._written_at.keys())}
         self._seen.clear()
         if due:
-            await self._database.execute(LOOKUP, "SELECT note_keys_seen($1, $2)", list(due), list(due.values()))
+            await self._database.execute(LOOKUP, access_store.NOTE_KEYS_SEEN, list(due), list(due.values()))
             self._written_at.update(dict.fromkeys(due, now))
 
 
@@ -240,22 +283,16 @@ async def person_calls(
     user_id: int,
     customer_id: int,
     environment: str,
-    session_id: int,
+    session_id: int | None,
     address: str | None = None,
 ) -> Caller:
     """Returns the person of that customer as a caller in an environment, signed in with that session, from that network address.
 
+    Without a session the person can only send what others approved.
+
     Raises Unauthorized for who is no person of it, or no longer.
     """
-    row = await connection.fetchrow(
-        """
-        SELECT c.id, c.name, c.plan, c.funding, u.id, u.role, v.version, clock_now()
-        FROM users u JOIN customers c ON c.id = u.customer_id CROSS JOIN catalogue_version v
-        WHERE u.id = $1 AND u.customer_id = $2 AND u.is_active
-        """,
-        user_id,
-        customer_id,
-    )
+    row = await connection.fetchrow(access_store.FIND_USER, user_id, customer_id)
     if row is None:
         raise Unauthorized("This person may no longer sign in for this customer.")
     principal = Principal(
@@ -272,4 +309,4 @@ async def person_calls(
         role=row[5],
         session_id=session_id,
     )
-    return Caller(principal, row[6], row[7], address)
+    return Caller(principal, row[6], row[7], address, row[8], None, row[9])

@@ -13,6 +13,42 @@ from largesse.customers.restrictions import Limit, read_limits, write_limits
 from largesse.db.pool import Connection, Row
 from largesse.db.statements import Saved, Table, Values
 
+_LIST = """
+    SELECT id, key, name, plan, funding,
+           (SELECT count(*) FROM service_accounts s WHERE s.customer_id = c.id) AS service_accounts,
+           (SELECT count(*) FROM api_keys k WHERE k.customer_id = c.id) AS api_keys,
+           created_at
+    FROM customers c ORDER BY key
+"""
+_FIND = "SELECT id FROM customers WHERE key = $1"
+_ADD = (
+    "INSERT INTO customers (key, name, plan, funding) VALUES ($1, $2, $3, $4) ON CONFLICT (key) DO NOTHING RETURNING id"
+)
+_LOCK = "SELECT FROM customers WHERE id = $1 FOR NO KEY UPDATE"
+_UPDATE = "UPDATE customers SET name = $2, plan = $3, funding = $4 WHERE id = $1"
+_SET_REQUIRES_SECOND_STEP = "UPDATE customers SET requires_second_step = $2 WHERE id = $1"
+_CONFIRMED_ABOVE = "SELECT confirm_above FROM customers WHERE id = $1"
+_SET_CONFIRMED_ABOVE = "UPDATE customers SET confirm_above = $2 WHERE id = $1"
+_FOLLOW_UP = "SELECT follow_up::text FROM customers WHERE id = $1"
+_SET_FOLLOW_UP = "UPDATE customers SET follow_up = $2::text::jsonb WHERE id = $1"
+_LIST_SERVICE_ACCOUNTS = """
+    SELECT s.id, s.customer_id, c.key AS customer, s.key, s.name, s.active,
+           (SELECT count(*) FROM api_keys k WHERE k.customer_id = s.customer_id AND k.service_account_id = s.id
+            AND ($2::text IS NULL OR k.environment = $2) AND k.deleted_at IS NULL) AS api_keys, s.limits
+    FROM service_accounts s JOIN customers c ON c.id = s.customer_id
+    WHERE ($1::int IS NULL OR s.customer_id = $1) AND ($3::text IS NULL OR c.key = $3)
+    ORDER BY c.key, lower(s.name), s.id
+"""
+_ADD_SERVICE_ACCOUNT = "INSERT INTO service_accounts (customer_id, key, name) VALUES ($1, $2, $3) RETURNING id"
+_LOCK_SERVICE_ACCOUNT = (
+    "SELECT name, active, limits FROM service_accounts WHERE customer_id = $1 AND id = $2 FOR NO KEY UPDATE"
+)
+_SET_ACTIVE = "UPDATE service_accounts SET active = $3 WHERE customer_id = $1 AND id = $2"
+_SET_LIMITS = "UPDATE service_accounts SET limits = $3 WHERE customer_id = $1 AND id = $2"
+_CURRENCIES = "SELECT code FROM currencies ORDER BY code"
+_CURRENCIES_HELD = "SELECT DISTINCT currency FROM accounts WHERE customer_id = $1"
+_IS_CURRENCY = "SELECT EXISTS (SELECT FROM currencies WHERE code = $1)"
+
 
 @dataclass(frozen=True, slots=True)
 class Customer:
@@ -44,21 +80,13 @@ class ServiceAccount:
 
 async def list_customers(connection: Connection) -> list[Customer]:
     """Returns all customers, by key."""
-    rows = await connection.fetch(
-        """
-        SELECT id, key, name, plan, funding,
-               (SELECT count(*) FROM service_accounts s WHERE s.customer_id = c.id) AS service_accounts,
-               (SELECT count(*) FROM api_keys k WHERE k.customer_id = c.id) AS api_keys,
-               created_at
-        FROM customers c ORDER BY key
-        """
-    )
+    rows = await connection.fetch(_LIST)
     return [Customer(**row) for row in rows]
 
 
 async def find_customer(connection: Connection, key: str) -> int:
     """Returns the id of the customer of a key. Raises OperatorError for an unknown key."""
-    customer_id: int | None = await connection.fetchval("SELECT id FROM customers WHERE key = $1", key)
+    customer_id: int | None = await connection.fetchval(_FIND, key)
     if customer_id is None:
         raise OperatorError(f"there is no customer {key!r}")
     return customer_id
@@ -66,50 +94,49 @@ async def find_customer(connection: Connection, key: str) -> int:
 
 async def add_customer(connection: Connection, *, key: str, name: str, plan: str, funding: str) -> int | None:
     """Adds a customer and returns its id; None where the key is taken."""
-    customer_id: int | None = await connection.fetchval(
-        "INSERT INTO customers (key, name, plan, funding) VALUES ($1, $2, $3, $4) ON CONFLICT (key) DO NOTHING RETURNING id",
-        key,
-        name,
-        plan,
-        funding,
-    )
+    customer_id: int | None = await connection.fetchval(_ADD, key, name, plan, funding)
     return customer_id
 
 
 async def lock_customer(connection: Connection, customer_id: int) -> None:
     """Locks a customer until the transaction ends, so that operations on its people, service accounts and terms take turns."""
-    await connection.execute("SELECT FROM customers WHERE id = $1 FOR NO KEY UPDATE", customer_id)
+    await connection.execute(_LOCK, customer_id)
 
 
 async def update_customer(connection: Connection, customer: Customer) -> None:
     """Saves name, plan and funding of a customer."""
-    await connection.execute(
-        "UPDATE customers SET name = $2, plan = $3, funding = $4 WHERE id = $1",
-        customer.id,
-        customer.name,
-        customer.plan,
-        customer.funding,
-    )
+    await connection.execute(_UPDATE, customer.id, customer.name, customer.plan, customer.funding)
 
 
 async def set_requires_second_step(connection: Connection, customer_id: int, *, required: bool) -> None:
     """Sets whether a customer's people need a second step."""
-    await connection.execute("UPDATE customers SET requires_second_step = $2 WHERE id = $1", customer_id, required)
+    await connection.execute(_SET_REQUIRES_SECOND_STEP, customer_id, required)
 
 
 async def confirmed_above(connection: Connection, customer_id: int) -> dict[str, int]:
     """Returns the amounts, in minor units by currency, above which a person confirms who they are before they send."""
-    amounts: str | None = await connection.fetchval("SELECT confirm_above FROM customers WHERE id = $1", customer_id)
+    amounts: str | None = await connection.fetchval(_CONFIRMED_ABOVE, customer_id)
     return {} if amounts is None else msgspec.json.decode(amounts, type=dict[str, int])
 
 
 async def set_confirmed_above(connection: Connection, customer_id: int, amounts: Mapping[str, int]) -> None:
     """Saves these amounts, as `confirmed_above` returns them."""
     await connection.execute(
-        "UPDATE customers SET confirm_above = $2 WHERE id = $1",
+        _SET_CONFIRMED_ABOVE,
         customer_id,
         msgspec.json.encode(amounts, order="deterministic").decode() if amounts else None,
     )
+
+
+async def find_follow_up(connection: Connection, customer_id: int) -> str | None:
+    """Returns what a customer has set for orders that nobody claims, as JSON. None: nothing."""
+    stored: str | None = await connection.fetchval(_FOLLOW_UP, customer_id)
+    return stored
+
+
+async def set_follow_up(connection: Connection, customer_id: int, stored: str | None) -> None:
+    """Saves that, as `find_follow_up` returns it."""
+    await connection.execute(_SET_FOLLOW_UP, customer_id, stored)
 
 
 async def list_service_accounts(
@@ -120,19 +147,7 @@ async def list_service_accounts(
     customer: str | None = None,
 ) -> list[ServiceAccount]:
     """Returns all service accounts, or those of a customer (by id or key), by name. Counts the API keys of an environment, or of both."""
-    rows = await connection.fetch(
-        """
-        SELECT s.id, s.customer_id, c.key AS customer, s.key, s.name, s.active,
-               (SELECT count(*) FROM api_keys k WHERE k.customer_id = s.customer_id AND k.service_account_id = s.id
-                AND ($2::text IS NULL OR k.environment = $2) AND k.deleted_at IS NULL) AS api_keys, s.limits
-        FROM service_accounts s JOIN customers c ON c.id = s.customer_id
-        WHERE ($1::int IS NULL OR s.customer_id = $1) AND ($3::text IS NULL OR c.key = $3)
-        ORDER BY c.key, lower(s.name), s.id
-        """,
-        customer_id,
-        environment,
-        customer,
-    )
+    rows = await connection.fetch(_LIST_SERVICE_ACCOUNTS, customer_id, environment, customer)
     return [ServiceAccount(**{**row, "limits": read_limits(row["limits"])}) for row in rows]
 
 
@@ -146,19 +161,13 @@ async def find_service_account(connection: Connection, customer: str, key: str) 
 
 async def add_service_account(connection: Connection, customer_id: int, key: str, name: str) -> int:
     """Adds a service account and returns its id."""
-    account_id: int = await connection.fetchval(
-        "INSERT INTO service_accounts (customer_id, key, name) VALUES ($1, $2, $3) RETURNING id", customer_id, key, name
-    )
+    account_id: int = await connection.fetchval(_ADD_SERVICE_ACCOUNT, customer_id, key, name)
     return account_id
 
 
 async def lock_service_account(connection: Connection, customer_id: int, account_id: int) -> Row:
     """Returns name, active and limits of a service account, and locks it. Raises NotFound unless it is the customer's."""
-    row = await connection.fetchrow(
-        "SELECT name, active, limits FROM service_accounts WHERE customer_id = $1 AND id = $2 FOR NO KEY UPDATE",
-        customer_id,
-        account_id,
-    )
+    row = await connection.fetchrow(_LOCK_SERVICE_ACCOUNT, customer_id, account_id)
     if row is None:
         raise NotFound("There is no such service account.")
     return row
@@ -166,24 +175,25 @@ async def lock_service_account(connection: Connection, customer_id: int, account
 
 async def set_active(connection: Connection, customer_id: int, account_id: int, *, active: bool) -> None:
     """Sets whether a service account is switched on."""
-    await connection.execute(
-        "UPDATE service_accounts SET active = $3 WHERE customer_id = $1 AND id = $2", customer_id, account_id, active
-    )
+    await connection.execute(_SET_ACTIVE, customer_id, account_id, active)
 
 
 async def set_limits(connection: Connection, customer_id: int, account_id: int, limits: Mapping[str, Limit]) -> None:
     """Sets what a service account may order, by currency."""
-    await connection.execute(
-        "UPDATE service_accounts SET limits = $3 WHERE customer_id = $1 AND id = $2",
-        customer_id,
-        account_id,
-        write_limits(limits),
-    )
+    await connection.execute(_SET_LIMITS, customer_id, account_id, write_limits(limits))
+
+
+async def list_currencies(connection: Connection, customer_id: int) -> list[str]:
+    """Returns the codes of all currencies, those that the customer has accounts in first."""
+    rows = await connection.fetch(_CURRENCIES)
+    held = await connection.fetch(_CURRENCIES_HELD, customer_id)
+    own = {row["currency"] for row in held}
+    return sorted((row["code"] for row in rows), key=lambda code: (code not in own, code))
 
 
 async def require_currency(connection: Connection, currency: str) -> None:
     """Raises OperatorError for an unknown currency."""
-    if not await connection.fetchval("SELECT EXISTS (SELECT FROM currencies WHERE code = $1)", currency):
+    if not await connection.fetchval(_IS_CURRENCY, currency):
         raise OperatorError(f"there is no currency {currency!r}")
 
 

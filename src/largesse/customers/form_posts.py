@@ -9,6 +9,11 @@ from largesse.base import clock
 from largesse.db.pool import Database
 from largesse.db.scope import LOOKUP
 
+_TAKE = "INSERT INTO form_posts (session_id, token) VALUES ($1, $2) ON CONFLICT DO NOTHING RETURNING true"
+_ANSWER_OF = "SELECT answer FROM form_posts WHERE session_id = $1 AND token = $2"
+_ANSWER = "UPDATE form_posts SET answer = $3 WHERE session_id = $1 AND token = $2"
+_TAKE_BACK = "DELETE FROM form_posts WHERE session_id = $1 AND token = $2"
+
 _WAIT_S = 20.0  # for the first one's answer
 _LOOK_EVERY_S = 0.1
 
@@ -29,17 +34,10 @@ async def take_post(database: Database, post: Post) -> bytes | None:
     """None on the first submission, otherwise the stored response. Raises StillUnderWay."""
     until_s = clock.passed_s() + _WAIT_S
     while True:
-        taken = await database.fetchval(
-            LOOKUP,
-            "INSERT INTO form_posts (session_id, token) VALUES ($1, $2) ON CONFLICT DO NOTHING RETURNING true",
-            post.session_id,
-            post.token,
-        )
+        taken = await database.fetchval(LOOKUP, _TAKE, post.session_id, post.token)
         if taken:
             return None
-        row = await database.fetchrow(
-            LOOKUP, "SELECT answer FROM form_posts WHERE session_id = $1 AND token = $2", post.session_id, post.token
-        )
+        row = await database.fetchrow(LOOKUP, _ANSWER_OF, post.session_id, post.token)
         if row is not None and row["answer"] is not None:
             return bytes(row["answer"])
         if clock.passed_s() > until_s:
@@ -50,17 +48,9 @@ async def take_post(database: Database, post: Post) -> bytes | None:
 
 async def answer_post(database: Database, post: Post, answer: bytes) -> None:
     """Keeps the answer, sealed, for repeats."""
-    await database.execute(
-        LOOKUP,
-        "UPDATE form_posts SET answer = $3 WHERE session_id = $1 AND token = $2",
-        post.session_id,
-        post.token,
-        answer,
-    )
+    await database.execute(LOOKUP, _ANSWER, post.session_id, post.token, answer)
 
 
 async def take_back_post(database: Database, post: Post) -> None:
     """Nothing came of it: it may be sent again."""
-    await database.execute(
-        LOOKUP, "DELETE FROM form_posts WHERE session_id = $1 AND token = $2", post.session_id, post.token
-    )
+    await database.execute(LOOKUP, _TAKE_BACK, post.session_id, post.token)

@@ -11,6 +11,41 @@ from largesse.base.settings import Network
 from largesse.customers.authenticator import new_secret, secret_hash, well_formed
 from largesse.db.pool import Connection, Row
 
+_ADD = """
+    INSERT INTO api_keys (customer_id, service_account_id, key, environment, hash, scopes, networks, made_by, replaces)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+    ON CONFLICT (customer_id, key) WHERE deleted_at IS NULL DO NOTHING
+    RETURNING id
+"""
+_EXISTS = "SELECT EXISTS (SELECT FROM api_keys WHERE hash = $1 AND environment = $2)"
+_LIST = """
+    SELECT k.id, k.customer_id, c.key AS customer, k.key, s.key AS service_account, k.environment, k.scopes, k.networks,
+           k.created_at, u.name AS made_by, k.replaces, k.last_seen_at, host(k.last_seen_address) AS last_seen_address,
+           k.deleted_at
+    FROM api_keys k
+    JOIN customers c ON c.id = k.customer_id
+    JOIN service_accounts s ON s.id = k.service_account_id
+    LEFT JOIN users u ON u.id = k.made_by
+    WHERE ($1::text IS NULL OR c.key = $1) AND ($2::int IS NULL OR k.customer_id = $2) AND (k.deleted_at IS NULL OR $3)
+      AND ($4::int IS NULL OR k.id = $4)
+    ORDER BY k.id
+"""
+_LOCK = """
+    SELECT customer_id, service_account_id, environment, key, scopes, networks, replaces FROM api_keys
+    WHERE id = $1 AND deleted_at IS NULL FOR NO KEY UPDATE
+"""
+_FIND_REPLACEMENT = "SELECT id FROM api_keys WHERE customer_id = $1 AND replaces = $2 AND deleted_at IS NULL"
+_DELETED = """
+    SELECT customer_id, key, max(deleted_at) AS deleted_at FROM api_keys
+    JOIN (SELECT DISTINCT * FROM unnest($1::int[], $2::text[]) AS n (customer_id, key)) AS names USING (customer_id, key)
+    GROUP BY customer_id, key HAVING count(*) = count(deleted_at)
+"""
+_NARROW = """
+    WITH locked AS MATERIALIZED (SELECT id FROM api_keys WHERE id = $1 AND deleted_at IS NULL FOR UPDATE)
+    UPDATE api_keys SET scopes = $2, networks = $3 FROM locked WHERE api_keys.id = locked.id
+"""
+_DELETE = "UPDATE api_keys SET hash = NULL, deleted_at = clock_now() WHERE id = $1 AND deleted_at IS NULL"
+
 
 @dataclass(frozen=True, slots=True)
 class ApiKey:
@@ -58,12 +93,7 @@ async def add_key(  # noqa: PLR0913 - the columns of a key, each by its name
     """
     secret = new_secret(environment)
     key_id: int | None = await connection.fetchval(
-        """
-        INSERT INTO api_keys (customer_id, service_account_id, key, environment, hash, scopes, networks, made_by, replaces)
-        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
-        ON CONFLICT (customer_id, key) WHERE deleted_at IS NULL DO NOTHING
-        RETURNING id
-        """,
+        _ADD,
         customer_id,
         service_account_id,
         key,
@@ -81,9 +111,7 @@ async def add_key(  # noqa: PLR0913 - the columns of a key, each by its name
 
 async def key_exists(connection: Connection, secret: str, environment: str) -> bool:
     """Returns whether `secret` belongs to an API key of this environment."""
-    return well_formed(secret) and await connection.fetchval(
-        "SELECT EXISTS (SELECT FROM api_keys WHERE hash = $1 AND environment = $2)", secret_hash(secret), environment
-    )
+    return well_formed(secret) and await connection.fetchval(_EXISTS, secret_hash(secret), environment)
 
 
 async def list_keys(
@@ -95,36 +123,13 @@ async def list_keys(
     with_deleted: bool = False,
 ) -> list[ApiKey]:
     """Returns API keys, oldest first: all, those of a customer (by key or id), or the one of an id."""
-    rows = await connection.fetch(
-        """
-        SELECT k.id, k.customer_id, c.key AS customer, k.key, s.key AS service_account, k.environment, k.scopes, k.networks,
-               k.created_at, u.name AS made_by, k.replaces, k.last_seen_at, host(k.last_seen_address) AS last_seen_address,
-               k.deleted_at
-        FROM api_keys k
-        JOIN customers c ON c.id = k.customer_id
-        JOIN service_accounts s ON s.id = k.service_account_id
-        LEFT JOIN users u ON u.id = k.made_by
-        WHERE ($1::text IS NULL OR c.key = $1) AND ($2::int IS NULL OR k.customer_id = $2) AND (k.deleted_at IS NULL OR $3)
-          AND ($4::int IS NULL OR k.id = $4)
-        ORDER BY k.id
-        """,
-        customer,
-        customer_id,
-        with_deleted,
-        key_id,
-    )
+    rows = await connection.fetch(_LIST, customer, customer_id, with_deleted, key_id)
     return [ApiKey(**row) for row in rows]
 
 
 async def lock_key(connection: Connection, key_id: int) -> Row:
     """Returns the columns of a key that a second key copies, and locks the key. Raises NotFound for an unknown or deleted key."""
-    row = await connection.fetchrow(
-        """
-        SELECT customer_id, service_account_id, environment, key, scopes, networks, replaces FROM api_keys
-        WHERE id = $1 AND deleted_at IS NULL FOR NO KEY UPDATE
-        """,
-        key_id,
-    )
+    row = await connection.fetchrow(_LOCK, key_id)
     if row is None:
         raise no_such_key(key_id)
     return row
@@ -132,23 +137,13 @@ async def lock_key(connection: Connection, key_id: int) -> Row:
 
 async def find_replacement(connection: Connection, customer_id: int, key_id: int) -> int | None:
     """Returns the id of the key that is to replace another; None where there is none."""
-    replacement_id: int | None = await connection.fetchval(
-        "SELECT id FROM api_keys WHERE customer_id = $1 AND replaces = $2 AND deleted_at IS NULL", customer_id, key_id
-    )
+    replacement_id: int | None = await connection.fetchval(_FIND_REPLACEMENT, customer_id, key_id)
     return replacement_id
 
 
 async def deleted_keys(connection: Connection, names: Sequence[tuple[int, str]]) -> dict[tuple[int, str], datetime]:
     """Returns when keys were deleted, by customer id and name. Names that were never used or are in use are left out."""
-    rows = await connection.fetch(
-        """
-        SELECT customer_id, key, max(deleted_at) AS deleted_at FROM api_keys
-        JOIN (SELECT DISTINCT * FROM unnest($1::int[], $2::text[]) AS n (customer_id, key)) AS names USING (customer_id, key)
-        GROUP BY customer_id, key HAVING count(*) = count(deleted_at)
-        """,
-        [customer_id for customer_id, _ in names],
-        [key for _, key in names],
-    )
+    rows = await connection.fetch(_DELETED, [customer_id for customer_id, _ in names], [key for _, key in names])
     return {(row["customer_id"], row["key"]): row["deleted_at"] for row in rows}
 
 
@@ -159,15 +154,7 @@ async def narrow_key(
 
     Waits for transactions that write for the key: they finish with what the key could do before.
     """
-    narrowed = await connection.execute(
-        """
-        WITH locked AS MATERIALIZED (SELECT id FROM api_keys WHERE id = $1 AND deleted_at IS NULL FOR UPDATE)
-        UPDATE api_keys SET scopes = $2, networks = $3 FROM locked WHERE api_keys.id = locked.id
-        """,
-        key_id,
-        scopes,
-        networks,
-    )
+    narrowed = await connection.execute(_NARROW, key_id, scopes, networks)
     if narrowed == "UPDATE 0":
         raise no_such_key(key_id)
 
@@ -177,9 +164,7 @@ async def delete_key(connection: Connection, key_id: int) -> None:
 
     Its row stays, with its name and without its hash.
     """
-    deleted = await connection.execute(
-        "UPDATE api_keys SET hash = NULL, deleted_at = clock_now() WHERE id = $1 AND deleted_at IS NULL", key_id
-    )
+    deleted = await connection.execute(_DELETE, key_id)
     if deleted == "UPDATE 0":
         raise no_such_key(key_id)
 

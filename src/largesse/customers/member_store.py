@@ -5,8 +5,40 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+from largesse.base.errors import OperatorError
+from largesse.customers.customer_store import find_customer
 from largesse.customers.principal import Principal
 from largesse.db.pool import Connection, Row, open_credentials
+
+_LIST_USERS = """
+    SELECT id, name, email, role, is_active, created_at, last_login_at
+    FROM users WHERE customer_id = $1 ORDER BY id DESC OFFSET $2 LIMIT $3
+"""
+_LIST_MEMBERS = """
+    SELECT u.id, c.key AS customer, u.email, u.name, u.role, u.is_active, u.person_id IS NOT NULL AS has_signed_in,
+           p.id IS NOT NULL AND (p.has_app OR EXISTS (SELECT FROM passkeys k WHERE k.person_id = p.id)) AS has_second_step,
+           (SELECT max(l.ends_at) FROM sign_in_links l WHERE l.user_id = u.id AND l.kind = 'invitation'
+            AND l.used_at IS NULL AND l.ends_at > clock_now()) AS invited_until,
+           u.last_login_at
+    FROM users u JOIN customers c ON c.id = u.customer_id LEFT JOIN people p ON p.id = u.person_id
+    WHERE $1::int IS NULL OR u.customer_id = $1
+    ORDER BY c.key, u.is_active DESC, u.name, u.id
+"""
+_PLACE = """
+    SELECT (SELECT count(*) FROM users WHERE customer_id = $1 AND is_active) AS people, u.name, u.role,
+           u.is_active AND u.person_id IS NOT NULL AS is_there
+    FROM (VALUES (1)) AS one LEFT JOIN users u ON u.customer_id = $1 AND lower(u.email) = lower($2)
+"""
+_ADD = """
+    INSERT INTO users (customer_id, email, name, role) VALUES ($1, $2, $3, $4)
+    ON CONFLICT (customer_id, lower(email)) DO UPDATE SET name = excluded.name, role = excluded.role, is_active = true
+    RETURNING id
+"""
+_SET_ROLE = "UPDATE users SET role = $3 WHERE customer_id = $1 AND id = $2"
+_DEACTIVATE = "UPDATE users SET is_active = false, person_id = NULL WHERE customer_id = $1 AND id = $2"
+_BIND = "UPDATE users SET person_id = $2 WHERE id = $1"
+_NOTE_LOGIN = "UPDATE users SET last_login_at = clock_now() WHERE id = $1"
+_COUNT_OTHER_ADMINS = "SELECT count(*) FROM users WHERE customer_id = $1 AND is_active AND role = 'admin' AND id <> $2"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,47 +72,27 @@ class Member:
 
 async def list_users(connection: Connection, principal: Principal, *, offset: int, limit: int) -> list[User]:
     """Returns the members of the principal's customer, newest first."""
-    rows = await connection.fetch(
-        """
-        SELECT id, name, email, role, is_active, created_at, last_login_at
-        FROM users WHERE customer_id = $1 ORDER BY id DESC OFFSET $2 LIMIT $3
-        """,
-        principal.customer_id,
-        offset,
-        limit,
-    )
+    rows = await connection.fetch(_LIST_USERS, principal.customer_id, offset, limit)
     return [User(**row) for row in rows]
+
+
+async def find_member(connection: Connection, customer: str, email: str) -> Member:
+    """Returns the active member of the customer of a key with that address. Raises OperatorError."""
+    for member in await list_members(connection, await find_customer(connection, customer)):
+        if member.email.lower() == email.strip().lower() and member.is_active:
+            return member
+    raise OperatorError(f"nobody belongs to {customer!r} by that address")
 
 
 async def list_members(connection: Connection, customer_id: int | None = None) -> list[Member]:
     """Returns the members of a customer, or of all: active ones first, by name."""
-    rows = await connection.fetch(
-        """
-        SELECT u.id, c.key AS customer, u.email, u.name, u.role, u.is_active, u.person_id IS NOT NULL AS has_signed_in,
-               p.id IS NOT NULL AND (p.has_app OR EXISTS (SELECT FROM passkeys k WHERE k.person_id = p.id)) AS has_second_step,
-               (SELECT max(l.ends_at) FROM sign_in_links l WHERE l.user_id = u.id AND l.kind = 'invitation'
-                AND l.used_at IS NULL AND l.ends_at > clock_now()) AS invited_until,
-               u.last_login_at
-        FROM users u JOIN customers c ON c.id = u.customer_id LEFT JOIN people p ON p.id = u.person_id
-        WHERE $1::int IS NULL OR u.customer_id = $1
-        ORDER BY c.key, u.is_active DESC, u.name, u.id
-        """,
-        customer_id,
-    )
+    rows = await connection.fetch(_LIST_MEMBERS, customer_id)
     return [Member(**row) for row in rows]
 
 
 async def read_place(connection: Connection, customer_id: int, email: str) -> Row:
     """Returns how many people a customer has, and name, role and `is_there` of the member of an address, where there is one."""
-    row = await connection.fetchrow(
-        """
-        SELECT (SELECT count(*) FROM users WHERE customer_id = $1 AND is_active) AS people, u.name, u.role,
-               u.is_active AND u.person_id IS NOT NULL AS is_there
-        FROM (VALUES (1)) AS one LEFT JOIN users u ON u.customer_id = $1 AND lower(u.email) = lower($2)
-        """,
-        customer_id,
-        email,
-    )
+    row = await connection.fetchrow(_PLACE, customer_id, email)
     assert row is not None, "VALUES has one row"
     return row
 
@@ -88,52 +100,34 @@ async def read_place(connection: Connection, customer_id: int, email: str) -> Ro
 async def add_user(connection: Connection, customer_id: int, email: str, name: str, role: str) -> int:
     """Adds a member, or makes the one of that address active again, with that name and role. Returns their id."""
     await open_credentials(connection)
-    user_id: int = await connection.fetchval(
-        """
-        INSERT INTO users (customer_id, email, name, role) VALUES ($1, $2, $3, $4)
-        ON CONFLICT (customer_id, lower(email)) DO UPDATE SET name = excluded.name, role = excluded.role, is_active = true
-        RETURNING id
-        """,
-        customer_id,
-        email,
-        name,
-        role,
-    )
+    user_id: int = await connection.fetchval(_ADD, customer_id, email, name, role)
     return user_id
 
 
 async def set_user_role(connection: Connection, customer_id: int, user_id: int, role: str) -> None:
     """Gives a member a role."""
     await open_credentials(connection)
-    await connection.execute(
-        "UPDATE users SET role = $3 WHERE customer_id = $1 AND id = $2", customer_id, user_id, role
-    )
+    await connection.execute(_SET_ROLE, customer_id, user_id, role)
 
 
 async def deactivate_user(connection: Connection, customer_id: int, user_id: int) -> None:
     """Deactivates a member. The row stays in the list, and the person may be invited again."""
     await open_credentials(connection)
-    await connection.execute(
-        "UPDATE users SET is_active = false, person_id = NULL WHERE customer_id = $1 AND id = $2", customer_id, user_id
-    )
+    await connection.execute(_DEACTIVATE, customer_id, user_id)
 
 
 async def bind_user(connection: Connection, user_id: int, person_id: int) -> None:
     """Binds a member to the person who signs in."""
     await open_credentials(connection)
-    await connection.execute("UPDATE users SET person_id = $2 WHERE id = $1", user_id, person_id)
+    await connection.execute(_BIND, user_id, person_id)
 
 
 async def note_login(connection: Connection, user_id: int) -> None:
     """Notes that a member has signed in."""
-    await connection.execute("UPDATE users SET last_login_at = clock_now() WHERE id = $1", user_id)
+    await connection.execute(_NOTE_LOGIN, user_id)
 
 
 async def has_other_admin(connection: Connection, customer_id: int, user_id: int) -> bool:
     """Returns whether the customer has an administrator beside that member."""
-    others = await connection.fetchval(
-        "SELECT count(*) FROM users WHERE customer_id = $1 AND is_active AND role = 'admin' AND id <> $2",
-        customer_id,
-        user_id,
-    )
+    others = await connection.fetchval(_COUNT_OTHER_ADMINS, customer_id, user_id)
     return bool(others)

@@ -44,6 +44,12 @@ class Invitation:
     secret: str
 
 
+async def named_member(actor: Actor, customer: str, email: str) -> Member:
+    """Returns the active member of the customer of a key with that address, for a command. Raises OperatorError."""
+    async with actor.transaction() as transaction:
+        return await store.find_member(transaction.connection, customer, email)
+
+
 async def invite(actor: Actor, email: str, *, name: str | None, role: str | None, mails: bool) -> Invitation:
     """Invites an address to the actor's customer: a person with the link who signs in by that address becomes a member.
 

@@ -19,6 +19,7 @@ import msgspec
 
 from largesse.base.errors import InvalidRequest
 from largesse.base.hosts import by_name
+from largesse.customers import access_store
 from largesse.customers.second_step import begin_recovery, end_recovery
 from largesse.db.pool import Connection, open_credentials
 
@@ -166,9 +167,7 @@ class Passkey:
 
 async def list_passkeys(connection: Connection, person_id: int) -> list[Passkey]:
     """The passkeys of a person, the oldest first."""
-    rows = await connection.fetch(
-        "SELECT id, name, created_at, used_at FROM passkeys WHERE person_id = $1 ORDER BY id", person_id
-    )
+    rows = await connection.fetch(access_store.LIST_PASSKEYS, person_id)
     return [Passkey(**row) for row in rows]
 
 
@@ -195,19 +194,11 @@ async def add_passkey(connection: Connection, person_id: int, name: str, made: S
     """Keeps a passkey that was made; recovery codes, where it is the person's first second step. Raises Unfit."""
     await open_credentials(connection)
     # Whose passkeys they are waits here, so that two at once are not one too many.
-    await connection.execute("SELECT FROM people WHERE id = $1 FOR NO KEY UPDATE", person_id)
+    await connection.execute(access_store.LOCK_PERSON, person_id)
     if len(await _credential_ids(connection, person_id)) >= MOST_PASSKEYS:
         raise Unfit(f"At most {MOST_PASSKEYS} passkeys.")
     added = await connection.fetchval(
-        """
-        INSERT INTO passkeys (person_id, credential_id, credential, name, sign_count) VALUES ($1, $2, $3, $4, $5)
-        ON CONFLICT (credential_id) DO NOTHING RETURNING id
-        """,
-        person_id,
-        made.credential_id,
-        made.credential,
-        name,
-        made.sign_count,
+        access_store.ADD_PASSKEY, person_id, made.credential_id, made.credential, name, made.sign_count
     )
     if added is None:
         raise Unfit("This passkey is registered already.")
@@ -217,9 +208,7 @@ async def add_passkey(connection: Connection, person_id: int, name: str, made: S
 async def remove_passkey(connection: Connection, person_id: int, passkey_id: int) -> str | None:
     """The name of the passkey that was removed; None where the person has none of that id."""
     await open_credentials(connection)
-    name: str | None = await connection.fetchval(
-        "DELETE FROM passkeys WHERE id = $1 AND person_id = $2 RETURNING name", passkey_id, person_id
-    )
+    name: str | None = await connection.fetchval(access_store.REMOVE_PASSKEY, passkey_id, person_id)
     await end_recovery(connection, person_id)
     return name
 
@@ -232,9 +221,7 @@ async def take_passkey(
     A count that does not rise comes from a copy, and is refused.
     """
     await open_credentials(connection)
-    rows = await connection.fetch(
-        "SELECT credential FROM passkeys WHERE person_id = $1 ORDER BY id FOR NO KEY UPDATE", person_id
-    )
+    rows = await connection.fetch(access_store.LOCK_PASSKEYS, person_id)
     try:
         challenge = await _take_challenge(connection, session_id)
         signed = party.read(challenge, [bytes(row["credential"]) for row in rows], answer)
@@ -244,52 +231,26 @@ async def take_passkey(
 
 
 async def _count_on(connection: Connection, signed: Signed) -> bool:
-    counted = await connection.fetchval(
-        """
-        UPDATE passkeys SET sign_count = $2, used_at = clock_now()
-        WHERE credential_id = $1 AND ($2 > sign_count OR ($2 = 0 AND sign_count = 0)) RETURNING true
-        """,
-        signed.credential_id,
-        signed.sign_count,
-    )
+    counted = await connection.fetchval(access_store.COUNT_PASSKEY, signed.credential_id, signed.sign_count)
     return bool(counted)
 
 
 async def _credential_ids(connection: Connection, person_id: int) -> list[bytes]:
-    rows = await connection.fetch("SELECT credential_id FROM passkeys WHERE person_id = $1 ORDER BY id", person_id)
+    rows = await connection.fetch(access_store.CREDENTIAL_IDS, person_id)
     return [bytes(row["credential_id"]) for row in rows]
 
 
 async def _challenge(connection: Connection, session_id: int) -> bytes:
     """What pages of the session ask for now. A young one stays: two pages side by side ask for the same."""
     challenge: bytes = await connection.fetchval(
-        """
-        UPDATE sessions SET
-            challenge = CASE WHEN challenged_at > clock_now() - $3::interval THEN challenge ELSE $2 END,
-            challenged_at = CASE WHEN challenged_at > clock_now() - $3::interval THEN challenged_at ELSE clock_now() END
-        WHERE id = $1 RETURNING challenge
-        """,
-        session_id,
-        secrets.token_bytes(CHALLENGE_BYTES),
-        _RENEWED_AFTER,
+        access_store.CHALLENGE, session_id, secrets.token_bytes(CHALLENGE_BYTES), _RENEWED_AFTER
     )
     return bytes(challenge)
 
 
 async def _take_challenge(connection: Connection, session_id: int) -> bytes:
     """What pages of the session asked for, once. Raises NotThePasskey where it is over, or was taken."""
-    row = await connection.fetchrow(
-        """
-        WITH asked AS (
-            SELECT id, challenge, challenged_at > clock_now() - $2::interval AS holds FROM sessions
-            WHERE id = $1 AND challenge IS NOT NULL FOR NO KEY UPDATE
-        )
-        UPDATE sessions s SET challenge = NULL, challenged_at = NULL FROM asked WHERE s.id = asked.id
-        RETURNING asked.challenge, asked.holds
-        """,
-        session_id,
-        CHALLENGE_LASTS,
-    )
+    row = await connection.fetchrow(access_store.TAKE_CHALLENGE, session_id, CHALLENGE_LASTS)
     if row is None or not row["holds"]:
         raise NotThePasskey
     return bytes(row["challenge"])

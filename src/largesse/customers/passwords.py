@@ -70,7 +70,7 @@ class Passwords:
         return self._hasher.check_needs_rehash(kept)
 
     async def _beside(self, password: str, kept: str | None) -> str:
-        """The hash of a password; with one that is `kept`, that one where it matches, and else nothing. Raises Unavailable."""
+        """Returns the hash of a password. With `kept`, returns `kept` if it matches, otherwise None. Raises Unavailable."""
         if self._waiting >= _MOST_WAITING:
             raise Unavailable("Too many people sign in just now.", retry_after_s=2)
         self._waiting += 1

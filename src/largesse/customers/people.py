@@ -7,6 +7,22 @@ from dataclasses import dataclass, field
 from largesse.base.email import email_key
 from largesse.db.pool import Connection, credentials_key, open_credentials
 
+_FIND = """
+    SELECT p.id, p.email, password_of($2, p.id) AS password, p.has_password,
+           EXISTS (SELECT FROM memberships(p.id)) AS is_member,
+           p.confirmed_at IS NOT NULL AS is_confirmed
+    FROM people p WHERE p.email_key = $1
+"""
+_ADD = """
+    INSERT INTO people (email, email_key) VALUES ($1, $2)
+    ON CONFLICT (email_key) DO UPDATE SET email_key = excluded.email_key RETURNING id
+"""
+_SET_HASH = "UPDATE people SET password = $2 WHERE id = $1"
+_SET_FIRST_HASH = "UPDATE people SET password = $2 WHERE id = $1 AND NOT has_password"
+_LOCK = "SELECT FROM people WHERE id = $1 FOR NO KEY UPDATE"
+_HOLDS_HASH = "SELECT password_of($1, $2) = $3"
+_SET_PREFERENCES = "UPDATE people SET language = $2, zone = $3 WHERE id = $1"
+
 
 @dataclass(frozen=True, slots=True)
 class PersonRecord:
@@ -22,58 +38,38 @@ class PersonRecord:
 
 async def find_person(connection: Connection, email: str) -> PersonRecord | None:
     """Who signs in by that address, letter case ignored; None where nobody does."""
-    row = await connection.fetchrow(
-        """
-        SELECT p.id, p.email, password_of($2, p.id) AS password, p.has_password,
-               EXISTS (SELECT FROM memberships(p.id)) AS is_member,
-               p.confirmed_at IS NOT NULL AS is_confirmed
-        FROM people p WHERE p.email_key = $1
-        """,
-        email_key(email),
-        credentials_key(connection),
-    )
+    row = await connection.fetchrow(_FIND, email_key(email), credentials_key(connection))
     return None if row is None else PersonRecord(**row)
 
 
 async def add_person(connection: Connection, email: str) -> int:
     """The id of who signs in by that address, from now on where nobody did."""
     await open_credentials(connection)
-    person_id: int = await connection.fetchval(
-        """
-        INSERT INTO people (email, email_key) VALUES ($1, $2)
-        ON CONFLICT (email_key) DO UPDATE SET email_key = excluded.email_key RETURNING id
-        """,
-        email,
-        email_key(email),
-    )
+    person_id: int = await connection.fetchval(_ADD, email, email_key(email))
     return person_id
 
 
 async def set_password(connection: Connection, person_id: int, password: str) -> None:
     """Stores the hash of a password."""
     await open_credentials(connection)
-    await connection.execute("UPDATE people SET password = $2 WHERE id = $1", person_id, password)
+    await connection.execute(_SET_HASH, person_id, password)
 
 
 async def set_first_password(connection: Connection, person_id: int, password: str) -> bool:
     """The same for who has none; False where they have one."""
     await open_credentials(connection)
-    done = await connection.execute(
-        "UPDATE people SET password = $2 WHERE id = $1 AND NOT has_password", person_id, password
-    )
+    done = await connection.execute(_SET_FIRST_HASH, person_id, password)
     return done == "UPDATE 1"
 
 
 async def holds_password(connection: Connection, person_id: int, password: str | None) -> bool:
     """Returns whether that is still the hash of the person's password, and locks it until the transaction ends."""
     # Read after the lock is there, as another transaction may change it until then.
-    await connection.execute("SELECT FROM people WHERE id = $1 FOR NO KEY UPDATE", person_id)
-    holds = await connection.fetchval(
-        "SELECT password_of($1, $2) = $3", credentials_key(connection), person_id, password
-    )
+    await connection.execute(_LOCK, person_id)
+    holds = await connection.fetchval(_HOLDS_HASH, credentials_key(connection), person_id, password)
     return bool(holds)
 
 
 async def set_preferences(connection: Connection, person_id: int, language: str | None, zone: str | None) -> None:
     """Keeps how pages are written for a person; None: as their browser asks, and in UTC."""
-    await connection.execute("UPDATE people SET language = $2, zone = $3 WHERE id = $1", person_id, language, zone)
+    await connection.execute(_SET_PREFERENCES, person_id, language, zone)

@@ -42,6 +42,13 @@ class Principal:
         return self.role == ADMIN
 
     @property
+    def person_key(self) -> int | None:
+        """What the status of a person is found by: the session, or for a send that others approved minus the user. None for an API key."""
+        if self.session_id is not None or self.user_id is None:
+            return self.session_id
+        return -self.user_id
+
+    @property
     def scope(self) -> Scope:
         """For whom its transactions act."""
         return for_customer(self.customer_id, self.environment)

@@ -4,6 +4,7 @@
     send       orders and quotes, cancellations, mail once more
     codes      codes and PINs in answers: orders of code batches, and reading those again
     webhooks   subscriptions and their deliveries
+    contacts   people whom the company sends to: reading and changing them
 
 A key has all of these unless it was narrowed. `GET /me` takes none.
 """
@@ -21,7 +22,7 @@ from largesse.base.money import label
 from largesse.base.settings import Network
 from largesse.customers.principal import Principal
 
-READ, SEND, CODES, WEBHOOKS = SCOPES = ("read", "send", "codes", "webhooks")
+READ, SEND, CODES, WEBHOOKS, CONTACTS = SCOPES = ("read", "send", "codes", "webhooks", "contacts")
 MOST_NETWORKS = 100  # of a key
 
 

@@ -15,11 +15,13 @@ class Right(Enum):
     SEE_ORDERS = auto()
     READ_CODES = auto()  # of an order, again
     TEMPLATES = auto()  # templates and collections of one's own
+    CONTACTS = auto()  # people whom the company sends to
     SEE_FUNDS = auto()  # balances and statements
     SEE_OWED = auto()  # what an invoiced customer owes
     MOVE_FUNDS = auto()  # ask for top-ups, export
     TRANSFER = auto()  # between accounts; who gets a mail below which balance
-    SETTINGS = auto()  # API keys, service accounts, people, webhooks, limits
+    SEE_BUDGETS = auto()  # what is left of budgets
+    SETTINGS = auto()  # API keys, service accounts, people, webhooks, limits, budgets
     AUDIT = auto()  # the audit log
 
 
@@ -37,10 +39,12 @@ RIGHTS: Mapping[Right, Mapping[str, Reach]] = {
     Right.SEE_ORDERS: {"admin": _ALL, "member": _OWN, "finance": _ALL, "viewer": _ALL},
     Right.READ_CODES: {"admin": _ALL, "member": _OWN},
     Right.TEMPLATES: {"admin": _ALL, "member": _ALL},
+    Right.CONTACTS: {"admin": _ALL, "member": _ALL},
     Right.SEE_FUNDS: {"admin": _ALL, "member": _OWN, "finance": _ALL, "viewer": _ALL},
     Right.SEE_OWED: {"admin": _ALL, "finance": _ALL, "viewer": _ALL},
     Right.MOVE_FUNDS: {"admin": _ALL, "member": _OWN, "finance": _ALL},
     Right.TRANSFER: {"admin": _ALL, "finance": _ALL},
+    Right.SEE_BUDGETS: {"admin": _ALL, "member": _OWN, "finance": _ALL, "viewer": _ALL},
     Right.SETTINGS: {"admin": _ALL},
     Right.AUDIT: {"admin": _ALL, "finance": _ALL},
 }

@@ -9,6 +9,7 @@ import secrets
 from cryptography.hazmat.primitives.hashes import SHA1
 from cryptography.hazmat.primitives.twofactor.totp import TOTP
 
+from largesse.customers import access_store
 from largesse.db.pool import Connection, credentials_key, open_credentials
 from largesse.encryption.vault import Vault
 
@@ -44,10 +45,7 @@ async def turn_on(connection: Connection, vault: Vault, person_id: int, secret: 
         return None
     await open_credentials(connection)
     await connection.execute(
-        "UPDATE people SET totp = $2, totp_step = $3 WHERE id = $1",
-        person_id,
-        vault.second_steps.seal(secret, totp_context(person_id)),
-        step,
+        access_store.TURN_ON_APP, person_id, vault.second_steps.seal(secret, totp_context(person_id)), step
     )
     return await begin_recovery(connection, person_id)
 
@@ -55,20 +53,20 @@ async def turn_on(connection: Connection, vault: Vault, person_id: int, secret: 
 async def forget_app(connection: Connection, person_id: int) -> None:
     """Asks for no codes of an app any longer."""
     await open_credentials(connection)
-    await connection.execute("UPDATE people SET totp = NULL WHERE id = $1", person_id)
+    await connection.execute(access_store.FORGET_APP, person_id)
     await end_recovery(connection, person_id)
 
 
 async def forget_second_step(connection: Connection, person_id: int) -> None:
     """Asks for no second step any longer: app, passkeys and recovery codes are forgotten."""
     await open_credentials(connection)
-    await connection.execute("DELETE FROM passkeys WHERE person_id = $1", person_id)
+    await connection.execute(access_store.FORGET_PASSKEYS, person_id)
     await forget_app(connection, person_id)
 
 
 async def begin_recovery(connection: Connection, person_id: int) -> list[str]:
     """Returns recovery codes for a person who has none yet, the only time they are shown; otherwise none."""
-    has_some = await connection.fetchval("SELECT EXISTS (SELECT FROM recovery_codes WHERE person_id = $1)", person_id)
+    has_some = await connection.fetchval(access_store.HAS_RECOVERY_CODES, person_id)
     return [] if has_some else await new_recovery_codes(connection, person_id)
 
 
@@ -76,36 +74,27 @@ async def end_recovery(connection: Connection, person_id: int) -> None:
     """Forgets the recovery codes of who has no second step left."""
     if not await asks_second_step(connection, person_id):
         await open_credentials(connection)
-        await connection.execute("DELETE FROM recovery_codes WHERE person_id = $1", person_id)
+        await connection.execute(access_store.END_RECOVERY, person_id)
 
 
 async def new_recovery_codes(connection: Connection, person_id: int) -> list[str]:
     """Returns new recovery codes, the only time they are shown. The former ones stop working."""
     await open_credentials(connection)
     codes = ["".join(secrets.choice(_ALPHABET) for _ in range(_RECOVERY_CHARACTERS)) for _ in range(_RECOVERY_CODES)]
-    await connection.execute("DELETE FROM recovery_codes WHERE person_id = $1", person_id)
-    await connection.execute(
-        "INSERT INTO recovery_codes (person_id, hash) SELECT $1, hash FROM unnest($2::bytea[]) AS new (hash)",
-        person_id,
-        [_hash(code) for code in codes],
-    )
+    await connection.execute(access_store.END_RECOVERY, person_id)
+    await connection.execute(access_store.ADD_RECOVERY_CODES, person_id, [_hash(code) for code in codes])
     return ["-".join(code[at : at + 4] for at in range(0, len(code), 4)) for code in codes]
 
 
 async def count_recovery_codes(connection: Connection, person_id: int) -> int:
     """How many of a person's recovery codes were not used."""
-    count: int = await connection.fetchval(
-        "SELECT count(*) FROM recovery_codes WHERE person_id = $1 AND used_at IS NULL", person_id
-    )
+    count: int = await connection.fetchval(access_store.COUNT_RECOVERY_CODES, person_id)
     return count
 
 
 async def asks_second_step(connection: Connection, person_id: int) -> bool:
     """Whether a person has a second step."""
-    has_one: bool = await connection.fetchval(
-        "SELECT p.has_app OR EXISTS (SELECT FROM passkeys k WHERE k.person_id = p.id) FROM people p WHERE p.id = $1",
-        person_id,
-    )
+    has_one: bool = await connection.fetchval(access_store.ASKS_SECOND_STEP, person_id)
     return has_one
 
 
@@ -114,18 +103,16 @@ async def take_code(connection: Connection, vault: Vault, person_id: int, typed:
     await open_credentials(connection)
     if (code := _digits(typed)) is None:
         return await _take_recovery_code(connection, person_id, typed)
-    taken = await connection.fetchval(
-        "SELECT totp_step FROM people WHERE id = $1 AND has_app FOR NO KEY UPDATE", person_id
-    )
+    taken = await connection.fetchval(access_store.LOCK_APP, person_id)
     # Read after the lock is there, as another transaction may change it until then.
-    sealed = await connection.fetchval("SELECT totp_of($1, $2)", credentials_key(connection), person_id)
+    sealed = await connection.fetchval(access_store.TOTP_KEY, credentials_key(connection), person_id)
     if taken is None or sealed is None:
         return False
     secret = vault.second_steps.open(sealed, totp_context(person_id))
     step = _step_of(secret, code, await _now_s(connection), after=taken)
     if step is None:
         return False
-    await connection.execute("UPDATE people SET totp_step = $2 WHERE id = $1", person_id, step)
+    await connection.execute(access_store.SET_TOTP_STEP, person_id, step)
     return True
 
 
@@ -135,14 +122,7 @@ def totp_context(person_id: int) -> bytes:
 
 
 async def _take_recovery_code(connection: Connection, person_id: int, typed: str) -> bool:
-    taken = await connection.fetchval(
-        """
-        UPDATE recovery_codes SET used_at = clock_now() WHERE person_id = $1 AND hash = $2 AND used_at IS NULL
-        RETURNING true
-        """,
-        person_id,
-        _hash(typed),
-    )
+    taken = await connection.fetchval(access_store.TAKE_RECOVERY_CODE, person_id, _hash(typed))
     return bool(taken)
 
 
@@ -167,7 +147,7 @@ def _totp(secret: bytes) -> TOTP:
 
 
 async def _now_s(connection: Connection) -> float:
-    now_s: float = await connection.fetchval("SELECT extract(epoch FROM clock_now())::float8")
+    now_s: float = await connection.fetchval(access_store.NOW_S)
     return now_s
 
 

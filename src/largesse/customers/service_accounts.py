@@ -21,6 +21,12 @@ class TooManyServiceAccounts(InvalidRequest):
         super().__init__(f"A customer has at most {MOST_SERVICE_ACCOUNTS} service accounts.")
 
 
+async def named_service_account(actor: Actor, customer: str, key: str) -> store.ServiceAccount:
+    """Returns a service account by its customer's key and its own, for a command. Raises OperatorError."""
+    async with actor.transaction() as transaction:
+        return await store.find_service_account(transaction.connection, customer, key)
+
+
 async def create_service_account(actor: Actor, name: str) -> tuple[int, str]:
     """Creates a service account; returns its id and its key, which is derived from the name. Raises TooManyServiceAccounts."""
     async with actor.transaction(Right.SETTINGS) as transaction:

@@ -6,11 +6,63 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from largesse.base.text import cleaned
+from largesse.customers.principal import Principal
 from largesse.customers.roles import RIGHTS, Reach, Right
 from largesse.customers.second_step import asks_second_step
 from largesse.customers.secrets import new_secret, secret_hash
 from largesse.db.pool import Connection, Database, open_credentials
 from largesse.db.scope import LOOKUP, Scope, for_customer
+
+_BEGIN = """
+    INSERT INTO sessions (hash, person_id, user_id, environment, address, browser, ends_at, awaits_second_step, device)
+    VALUES ($1, $2, $3, $4, $5, $6, clock_now() + $7, $8, $9)
+"""
+_KNOWS_DEVICE = "SELECT EXISTS (SELECT FROM sessions WHERE person_id = $1 AND device = $2)"
+_IS_NEW_DEVICE = """
+    SELECT EXISTS (SELECT FROM sessions WHERE person_id = $1 AND device IS NOT NULL)
+       AND NOT EXISTS (SELECT FROM sessions WHERE person_id = $1 AND device = $2)
+"""
+_FIND = """
+    SELECT s.id, s.person_id, s.environment, s.notice, s.seen_at < clock_now() - interval '1 minute' AS is_unseen,
+           p.email, p.language, p.zone, u.user_id, u.name, u.role,
+           u.customer_id, u.customer_name, u.plan, u.funding,
+           s.awaits_second_step, s.proved_at > clock_now() - $3::interval AS is_proved,
+           p.has_password, p.has_app, EXISTS (SELECT FROM passkeys k WHERE k.person_id = p.id) AS has_passkey, u.requires_second_step,
+           (SELECT count(*) FROM memberships(p.id)) AS memberships
+    FROM sessions s JOIN people p ON p.id = s.person_id
+    LEFT JOIN LATERAL memberships(p.id) u ON u.user_id = s.user_id
+    WHERE s.hash = $1 AND s.ended_at IS NULL AND s.ends_at > clock_now() AND s.seen_at > clock_now() - $2::interval
+"""
+_NOTE_SEEN = "UPDATE sessions SET seen_at = clock_now() WHERE id = $1"
+_FIND_ID = "SELECT id FROM sessions WHERE hash = $1"
+_END_SECOND_STEP = """
+    UPDATE sessions SET hash = $2, awaits_second_step = false, proved_at = clock_now()
+    WHERE id = $1 AND ended_at IS NULL
+"""
+_NOTE_PROOF = "UPDATE sessions SET proved_at = clock_now() WHERE id = $1"
+_END = "UPDATE sessions SET ended_at = clock_now() WHERE id = $1 AND ended_at IS NULL"
+_END_OF = "UPDATE sessions SET ended_at = clock_now() WHERE id = $2 AND person_id = $1 AND ended_at IS NULL"
+_END_ALL = (
+    "UPDATE sessions SET ended_at = clock_now() WHERE person_id = $1 AND ended_at IS NULL AND id IS DISTINCT FROM $2"
+)
+_FORGET_BROWSERS = "UPDATE sessions SET device = NULL WHERE person_id = $1 AND device IS NOT NULL"
+_END_OF_USER = "UPDATE sessions SET ended_at = clock_now() WHERE user_id = $1 AND ended_at IS NULL"
+_MEMBERSHIPS = """
+    SELECT user_id, email, customer_id, customer_name, role FROM memberships($1)
+    ORDER BY customer_name, user_id
+"""
+_CHOOSE_CUSTOMER = """
+    UPDATE sessions SET user_id = $2 WHERE id = $1 AND ended_at IS NULL AND EXISTS (
+        SELECT FROM memberships($3) WHERE user_id = $2)
+    RETURNING true
+"""
+_CHOOSE_ENVIRONMENT = "UPDATE sessions SET environment = $2 WHERE id = $1"
+_SET_NOTICE = "UPDATE sessions SET notice = $2 WHERE id = $1"
+_LIST = """
+    SELECT id, host(address) AS address, browser, created_at, seen_at FROM sessions
+    WHERE person_id = $1 AND ended_at IS NULL AND ends_at > clock_now() AND seen_at > clock_now() - $2::interval
+    ORDER BY seen_at DESC, id DESC
+"""
 
 LASTS = timedelta(days=14)
 PROVED = timedelta(minutes=10)  # for so long nobody is asked again who they are
@@ -39,6 +91,24 @@ class Person:
     def scope(self) -> Scope:
         """For whom its transactions act."""
         return for_customer(self.customer_id, self.environment)
+
+    @property
+    def principal(self) -> Principal:
+        """The person as a principal, for rules and reads."""
+        return Principal(
+            key_id=None,
+            environment=self.environment,
+            customer_id=self.customer_id,
+            customer_name=self.customer_name,
+            plan=self.plan,
+            funding=self.funding,
+            service_account_id=None,
+            service_account_name="",
+            service_account_active=True,
+            user_id=self.user_id,
+            role=self.role,
+            session_id=self.session_id,
+        )
 
     def reach(self, right: Right) -> Reach | None:
         """How far that right of the person goes; None: not at all."""
@@ -106,10 +176,7 @@ async def begin_session(
     secret = new_secret()
     awaits_second_step = await asks_second_step(connection, person_id)
     await connection.execute(
-        """
-        INSERT INTO sessions (hash, person_id, user_id, environment, address, browser, ends_at, awaits_second_step, device)
-        VALUES ($1, $2, $3, $4, $5, $6, clock_now() + $7, $8, $9)
-        """,
+        _BEGIN,
         secret_hash(secret),
         person_id,
         user_id,
@@ -130,22 +197,13 @@ def browser_name(browser: str) -> str:
 
 async def knows_device(connection: Connection, person_id: int, device: bytes | None) -> bool:
     """Whether a person has signed in with that browser before."""
-    knows: bool = await connection.fetchval(
-        "SELECT EXISTS (SELECT FROM sessions WHERE person_id = $1 AND device = $2)", person_id, device
-    )
+    knows: bool = await connection.fetchval(_KNOWS_DEVICE, person_id, device)
     return knows
 
 
 async def is_new_device(connection: Connection, person_id: int, device: bytes | None) -> bool:
     """Whether a person who has signed in before comes with a browser that has not."""
-    is_new: bool = await connection.fetchval(
-        """
-        SELECT EXISTS (SELECT FROM sessions WHERE person_id = $1 AND device IS NOT NULL)
-           AND NOT EXISTS (SELECT FROM sessions WHERE person_id = $1 AND device = $2)
-        """,
-        person_id,
-        device,
-    )
+    is_new: bool = await connection.fetchval(_IS_NEW_DEVICE, person_id, device)
     return is_new
 
 
@@ -155,22 +213,7 @@ async def find_session(database: Database, secret: str) -> Session | None:
     if hash_ is None:
         return None
     async with database.connection(LOOKUP) as connection:
-        row = await connection.fetchrow(
-            """
-            SELECT s.id, s.person_id, s.environment, s.notice, s.seen_at < clock_now() - interval '1 minute' AS is_unseen,
-                   p.email, p.language, p.zone, u.user_id, u.name, u.role,
-                   u.customer_id, u.customer_name, u.plan, u.funding,
-                   s.awaits_second_step, s.proved_at > clock_now() - $3::interval AS is_proved,
-                   p.has_password, p.has_app, EXISTS (SELECT FROM passkeys k WHERE k.person_id = p.id) AS has_passkey, u.requires_second_step,
-                   (SELECT count(*) FROM memberships(p.id)) AS memberships
-            FROM sessions s JOIN people p ON p.id = s.person_id
-            LEFT JOIN LATERAL memberships(p.id) u ON u.user_id = s.user_id
-            WHERE s.hash = $1 AND s.ended_at IS NULL AND s.ends_at > clock_now() AND s.seen_at > clock_now() - $2::interval
-            """,
-            hash_,
-            IDLE,
-            PROVED,
-        )
+        row = await connection.fetchrow(_FIND, hash_, IDLE, PROVED)
     if row is None:
         return None
     if row["is_unseen"]:
@@ -213,12 +256,12 @@ async def find_session(database: Database, secret: str) -> Session | None:
 async def _note_seen(database: Database, session_id: int) -> None:
     async with database.transaction(LOOKUP) as connection:
         await open_credentials(connection)
-        await connection.execute("UPDATE sessions SET seen_at = clock_now() WHERE id = $1", session_id)
+        await connection.execute(_NOTE_SEEN, session_id)
 
 
 async def find_session_id(database: Database, secret: str) -> int | None:
     """Returns the id of the session of a cookie, whether it is open or has ended; None where there is none."""
-    found: int | None = await database.fetchval(LOOKUP, "SELECT id FROM sessions WHERE hash = $1", secret_hash(secret))
+    found: int | None = await database.fetchval(LOOKUP, _FIND_ID, secret_hash(secret))
     return found
 
 
@@ -226,98 +269,64 @@ async def pass_second_step(connection: Connection, session_id: int) -> str | Non
     """Lets the session in; its new secret, returned only here: what the browser had before holds no longer. None where it has ended."""
     await open_credentials(connection)
     secret = new_secret()
-    done = await connection.execute(
-        """
-        UPDATE sessions SET hash = $2, awaits_second_step = false, proved_at = clock_now()
-        WHERE id = $1 AND ended_at IS NULL
-        """,
-        session_id,
-        secret_hash(secret),
-    )
+    done = await connection.execute(_END_SECOND_STEP, session_id, secret_hash(secret))
     return secret if done == "UPDATE 1" else None
 
 
 async def note_proof(connection: Connection, session_id: int) -> None:
     """Notes that the person showed again that it is them."""
     await open_credentials(connection)
-    await connection.execute("UPDATE sessions SET proved_at = clock_now() WHERE id = $1", session_id)
+    await connection.execute(_NOTE_PROOF, session_id)
 
 
 async def end_session(connection: Connection, session_id: int) -> None:
     """Ends it at once."""
-    await connection.execute(
-        "UPDATE sessions SET ended_at = clock_now() WHERE id = $1 AND ended_at IS NULL", session_id
-    )
+    await connection.execute(_END, session_id)
 
 
 async def end_session_of(connection: Connection, person_id: int, session_id: int) -> None:
     """Ends that session where it is one of the person's."""
-    await connection.execute(
-        "UPDATE sessions SET ended_at = clock_now() WHERE id = $2 AND person_id = $1 AND ended_at IS NULL",
-        person_id,
-        session_id,
-    )
+    await connection.execute(_END_OF, person_id, session_id)
 
 
 async def end_sessions(connection: Connection, person_id: int, *, but: int | None = None) -> None:
     """Ends all sessions of a person, `but` one."""
-    await connection.execute(
-        "UPDATE sessions SET ended_at = clock_now() WHERE person_id = $1 AND ended_at IS NULL AND id IS DISTINCT FROM $2",
-        person_id,
-        but,
-    )
+    await connection.execute(_END_ALL, person_id, but)
 
 
 async def forget_browsers(connection: Connection, person_id: int) -> None:
     """Ends all sessions of a person, and knows none of their browsers again."""
     await open_credentials(connection)
     await end_sessions(connection, person_id)
-    await connection.execute("UPDATE sessions SET device = NULL WHERE person_id = $1 AND device IS NOT NULL", person_id)
+    await connection.execute(_FORGET_BROWSERS, person_id)
 
 
 async def end_sessions_of_user(connection: Connection, user_id: int) -> None:
     """Ends the sessions whose pages are those of a user; its person may have others, elsewhere."""
-    await connection.execute(
-        "UPDATE sessions SET ended_at = clock_now() WHERE user_id = $1 AND ended_at IS NULL", user_id
-    )
+    await connection.execute(_END_OF_USER, user_id)
 
 
 async def list_memberships(connection: Connection, person_id: int) -> list[Membership]:
     """The customers a person belongs to, by name."""
-    rows = await connection.fetch(
-        """
-        SELECT user_id, email, customer_id, customer_name, role FROM memberships($1)
-        ORDER BY customer_name, user_id
-        """,
-        person_id,
-    )
+    rows = await connection.fetch(_MEMBERSHIPS, person_id)
     return [Membership(**row) for row in rows]
 
 
 async def choose_customer(connection: Connection, session: Session, user_id: int) -> bool:
     """Makes the pages of the session those of that customer; False where the person does not belong to it, or the session has ended."""
     await open_credentials(connection)
-    chosen = await connection.fetchval(
-        """
-        UPDATE sessions SET user_id = $2 WHERE id = $1 AND ended_at IS NULL AND EXISTS (
-            SELECT FROM memberships($3) WHERE user_id = $2)
-        RETURNING true
-        """,
-        session.id,
-        user_id,
-        session.person_id,
-    )
+    chosen = await connection.fetchval(_CHOOSE_CUSTOMER, session.id, user_id, session.person_id)
     return bool(chosen)
 
 
 async def choose_environment(connection: Connection, session_id: int, environment: str) -> None:
     """Makes the pages of the session those of that environment."""
-    await connection.execute("UPDATE sessions SET environment = $2 WHERE id = $1", session_id, environment)
+    await connection.execute(_CHOOSE_ENVIRONMENT, session_id, environment)
 
 
 async def set_notice(connection: Connection, session_id: int, notice: str | None) -> None:
     """Keeps what the next page of the session is to say; None: it was said."""
-    await connection.execute("UPDATE sessions SET notice = $2 WHERE id = $1", session_id, notice)
+    await connection.execute(_SET_NOTICE, session_id, notice)
 
 
 @dataclass(frozen=True, slots=True)
@@ -333,13 +342,5 @@ class OpenSession:
 
 async def list_sessions(connection: Connection, person_id: int) -> list[OpenSession]:
     """The open sessions of a person, the one seen last first."""
-    rows = await connection.fetch(
-        """
-        SELECT id, host(address) AS address, browser, created_at, seen_at FROM sessions
-        WHERE person_id = $1 AND ended_at IS NULL AND ends_at > clock_now() AND seen_at > clock_now() - $2::interval
-        ORDER BY seen_at DESC, id DESC
-        """,
-        person_id,
-        IDLE,
-    )
+    rows = await connection.fetch(_LIST, person_id, IDLE)
     return [OpenSession(**row) for row in rows]

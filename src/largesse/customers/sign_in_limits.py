@@ -10,13 +10,28 @@ from enum import Enum
 
 from largesse.base.errors import TooManyRequests
 from largesse.base.throttle import Rate
+from largesse.db.fragments import Fragment, compose
 from largesse.db.pool import Database
 from largesse.db.scope import LOOKUP
 from largesse.encryption.vault import Vault
 
+_GIVE_BACK = "DELETE FROM sign_in_allowances WHERE key = $1"
+
 # Of two tries at once, the one that began first may be counted last: no time has passed for it, and none is taken back.
-_PASSED_S = "greatest(0, extract(epoch FROM clock_now() - a.counted_at)::float8)"
-_LEFT = f"least($2, a.remaining + {_PASSED_S} * $2 / $3)"
+_LEFT = Fragment("""
+    least($2, a.remaining + greatest(0, extract(epoch FROM clock_now() - a.counted_at)::float8) * $2 / $3)
+""")
+_SPEND = compose(
+    """
+    INSERT INTO sign_in_allowances AS a (key, remaining) VALUES ($1, $2::float8 - 1)
+    ON CONFLICT (key) DO UPDATE SET
+        is_refused = {left} < 1,
+        remaining = {left} - CASE WHEN {left} < 1 THEN 0 ELSE 1 END,
+        counted_at = greatest(a.counted_at, clock_now())
+    RETURNING remaining, is_refused, $3::float8
+    """,
+    left=_LEFT,
+)
 
 
 class Allowance(Enum):
@@ -31,20 +46,7 @@ class Allowance(Enum):
 async def spend(database: Database, vault: Vault, allowance: Allowance, about: bytes) -> None:
     """Takes one, whatever comes of the try. Raises TooManyRequests when none is left."""
     rate = allowance.value
-    row = await database.fetchrow(
-        LOOKUP,
-        f"""
-        INSERT INTO sign_in_allowances AS a (key, remaining) VALUES ($1, $2::float8 - 1)
-        ON CONFLICT (key) DO UPDATE SET
-            is_refused = {_LEFT} < 1,
-            remaining = {_LEFT} - CASE WHEN {_LEFT} < 1 THEN 0 ELSE 1 END,
-            counted_at = greatest(a.counted_at, clock_now())
-        RETURNING remaining, is_refused, $3::float8
-        """,  # noqa: S608 - put together from constants
-        _key(vault, allowance, about),
-        rate.most,
-        rate.refill_s,
-    )
+    row = await database.fetchrow(LOOKUP, _SPEND, _key(vault, allowance, about), rate.most, rate.refill_s)
     assert row is not None, "an upsert returns its row"
     if row["is_refused"]:
         raise TooManyRequests("Too many tries.", retry_after_s=rate.wait_s(row["remaining"]))
@@ -52,7 +54,7 @@ async def spend(database: Database, vault: Vault, allowance: Allowance, about: b
 
 async def give_back(database: Database, vault: Vault, allowance: Allowance, about: bytes) -> None:
     """Makes it whole again."""
-    await database.execute(LOOKUP, "DELETE FROM sign_in_allowances WHERE key = $1", _key(vault, allowance, about))
+    await database.execute(LOOKUP, _GIVE_BACK, _key(vault, allowance, about))
 
 
 def _key(vault: Vault, allowance: Allowance, about: bytes) -> int:

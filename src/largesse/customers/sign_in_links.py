@@ -15,6 +15,41 @@ from largesse.customers.secrets import new_secret, secret_hash
 from largesse.customers.sessions import forget_browsers
 from largesse.db.pool import Connection, open_credentials
 
+_END_EARLIER = """
+    UPDATE sign_in_links SET used_at = clock_now() WHERE used_at IS NULL AND kind = $1
+    AND (user_id = $2 OR person_id = $3)
+"""
+_ADD = """
+    INSERT INTO sign_in_links (hash, kind, user_id, person_id, ends_at, is_mailed)
+    VALUES ($1, $2, $3, $4, clock_now() + $5, $6)
+"""
+_FIND = """
+    SELECT l.hash, l.kind, coalesce(u.email, p.email) AS email, coalesce(l.person_id, u.person_id) AS person_id,
+           u.user_id, u.customer_id, u.customer_name, u.name, u.role, l.ends_at, l.is_mailed
+    FROM sign_in_links l
+    LEFT JOIN user_of_link($1) u ON true
+    LEFT JOIN people p ON p.id = l.person_id
+    WHERE l.hash = $1 AND l.used_at IS NULL AND l.ends_at > clock_now() AND (u.user_id IS NULL OR u.is_active)
+"""
+_USE = """
+    UPDATE sign_in_links SET used_at = clock_now() WHERE hash = $1 AND used_at IS NULL AND ends_at > clock_now()
+    RETURNING true
+"""
+_END_OTHERS = """
+    UPDATE sign_in_links SET used_at = clock_now() WHERE used_at IS NULL AND kind = $1
+    AND (user_id = $2 OR (person_id = $3 AND kind = 'reset'))
+"""
+_MEMBERS_OF_PERSON = "SELECT user_id FROM memberships($1)"
+_END_OF_PERSON = """
+    UPDATE sign_in_links SET used_at = clock_now()
+    WHERE used_at IS NULL AND (person_id = $1 OR (kind = 'sign_in' AND user_id = ANY ($2::int[])))
+"""
+_END_OF_MEMBER = "UPDATE sign_in_links SET used_at = clock_now() WHERE used_at IS NULL AND user_id = $1"
+_CONFIRM_ADDRESS = """
+    UPDATE people SET confirmed_at = clock_now(), password = NULL WHERE id = $1 AND confirmed_at IS NULL
+    RETURNING true
+"""
+
 ENDED = "This link does not hold any longer."
 LASTS = {"invitation": timedelta(days=7), "sign_in": timedelta(hours=24), "reset": timedelta(hours=1)}
 
@@ -67,43 +102,14 @@ async def new_link(
     await open_credentials(connection)
     secret = new_secret()
     if ends_others:
-        await connection.execute(
-            """
-            UPDATE sign_in_links SET used_at = clock_now() WHERE used_at IS NULL AND kind = $1
-            AND (user_id = $2 OR person_id = $3)
-            """,
-            kind,
-            user_id,
-            person_id,
-        )
-    await connection.execute(
-        """
-        INSERT INTO sign_in_links (hash, kind, user_id, person_id, ends_at, is_mailed)
-        VALUES ($1, $2, $3, $4, clock_now() + $5, $6)
-        """,
-        secret_hash(secret),
-        kind,
-        user_id,
-        person_id,
-        LASTS[kind],
-        is_mailed,
-    )
+        await connection.execute(_END_EARLIER, kind, user_id, person_id)
+    await connection.execute(_ADD, secret_hash(secret), kind, user_id, person_id, LASTS[kind], is_mailed)
     return secret
 
 
 async def find_link(connection: Connection, secret: str) -> Link:
     """The link of that secret. Raises NotFound for one that was used, has ended, or never was."""
-    row = await connection.fetchrow(
-        """
-        SELECT l.hash, l.kind, coalesce(u.email, p.email) AS email, coalesce(l.person_id, u.person_id) AS person_id,
-               u.user_id, u.customer_id, u.customer_name, u.name, u.role, l.ends_at, l.is_mailed
-        FROM sign_in_links l
-        LEFT JOIN user_of_link($1) u ON true
-        LEFT JOIN people p ON p.id = l.person_id
-        WHERE l.hash = $1 AND l.used_at IS NULL AND l.ends_at > clock_now() AND (u.user_id IS NULL OR u.is_active)
-        """,
-        secret_hash(secret),
-    )
+    row = await connection.fetchrow(_FIND, secret_hash(secret))
     if row is None:
         raise NotFound(ENDED)
     known = await find_person(connection, row["email"])
@@ -127,44 +133,21 @@ async def find_link(connection: Connection, secret: str) -> Link:
 
 async def use_link(connection: Connection, link: Link) -> None:
     """Uses it up, and with it all others of its kind for the same one. Raises NotFound where somebody else was quicker."""
-    used = await connection.fetchval(
-        """
-        UPDATE sign_in_links SET used_at = clock_now() WHERE hash = $1 AND used_at IS NULL AND ends_at > clock_now()
-        RETURNING true
-        """,
-        link.hash,
-    )
+    used = await connection.fetchval(_USE, link.hash)
     if not used:
         raise NotFound(ENDED)
-    await connection.execute(
-        """
-        UPDATE sign_in_links SET used_at = clock_now() WHERE used_at IS NULL AND kind = $1
-        AND (user_id = $2 OR (person_id = $3 AND kind = 'reset'))
-        """,
-        link.kind,
-        link.user_id,
-        link.person_id,
-    )
+    await connection.execute(_END_OTHERS, link.kind, link.user_id, link.person_id)
 
 
 async def end_links_of_person(connection: Connection, person_id: int) -> None:
     """Ends every link that lets somebody in as that person, or lets them choose a password; invitations stay."""
-    users = await connection.fetch("SELECT user_id FROM memberships($1)", person_id)
-    await connection.execute(
-        """
-        UPDATE sign_in_links SET used_at = clock_now()
-        WHERE used_at IS NULL AND (person_id = $1 OR (kind = 'sign_in' AND user_id = ANY ($2::int[])))
-        """,
-        person_id,
-        [row["user_id"] for row in users],
-    )
+    users = await connection.fetch(_MEMBERS_OF_PERSON, person_id)
+    await connection.execute(_END_OF_PERSON, person_id, [row["user_id"] for row in users])
 
 
 async def end_links(connection: Connection, *, user_id: int) -> None:
     """No link of that user holds any longer."""
-    await connection.execute(
-        "UPDATE sign_in_links SET used_at = clock_now() WHERE used_at IS NULL AND user_id = $1", user_id
-    )
+    await connection.execute(_END_OF_MEMBER, user_id)
 
 
 async def confirm_address(connection: Connection, person_id: int) -> bool:
@@ -174,13 +157,7 @@ async def confirm_address(connection: Connection, person_id: int) -> bool:
     known browsers and links end. The person chooses a password in the same transaction.
     """
     await open_credentials(connection)
-    confirmed = await connection.fetchval(
-        """
-        UPDATE people SET confirmed_at = clock_now(), password = NULL WHERE id = $1 AND confirmed_at IS NULL
-        RETURNING true
-        """,
-        person_id,
-    )
+    confirmed = await connection.fetchval(_CONFIRM_ADDRESS, person_id)
     if not confirmed:
         return False
     await forget_second_step(connection, person_id)

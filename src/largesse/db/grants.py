@@ -17,6 +17,7 @@ from typing import TypeAlias
 import asyncpg
 
 from largesse.base.errors import OperatorError
+from largesse.db.fragments import Fragment, compose, identifier
 from largesse.db.policies import TABLES as HELD_APART
 from largesse.db.policies import Policy, policies_on
 from largesse.db.rights import Right, rights_on
@@ -191,18 +192,23 @@ def as_script(statements: Sequence[str]) -> str:
 async def _roles_missing(session: Session) -> list[str]:
     """What makes the roles, lets the owner act as each of them, and the login as the owner."""
     row = await session.fetchrow(
-        f"""
+        compose(
+            """
         SELECT array_agg(rolname::text) AS there,
                coalesce(bool_or(rolname = $2::text AND rolbypassrls), false) AS sees_all,
-               coalesce(bool_or(rolname = $2::text AND {may_act(session)}), false) AS may_own,
+               coalesce(bool_or(rolname = $2::text AND {may_act}), false) AS may_own,
                array_agg(rolname::text) FILTER (WHERE EXISTS (
                    SELECT FROM pg_auth_members m
                    WHERE m.roleid = pg_roles.oid AND m.member::regrole::text = $2::text)) AS owned,
                array_agg(rolname::text) FILTER (WHERE NOT rolcanlogin) AS cannot_log_in,
-               array_agg(rolname::text) FILTER (WHERE NOT rolbypassrls AND rolname <> '{Role.APP}') AS held,
-               {HAS_EXTENSION} AS has_nodes, quote_ident(session_user) AS login
+               array_agg(rolname::text) FILTER (WHERE NOT rolbypassrls AND rolname <> '{role_app}') AS held,
+               {has_extension} AS has_nodes, quote_ident(session_user) AS login
         FROM pg_roles WHERE rolname = ANY($1::text[])
-        """,  # noqa: S608 - constants
+        """,
+            may_act=may_act(session),
+            role_app=identifier(Role.APP),
+            has_extension=HAS_EXTENSION,
+        ),
         list(Role),
         Role.OWNER,
     )
@@ -275,7 +281,7 @@ _RETRIED = (
 
 # Ours are the tables, sequences and functions of who owns the record of migrations. `kind` is as GRANT says it. Sequences of
 # identity columns, and what belongs to extensions, go with what they belong to; so do the parts of tables that are distributed, which end in a number.
-_OURS = """
+_OURS = Fragment("""
     SELECT 'pg_class'::regclass AS class, c.oid, c.relowner AS owner, c.oid::regclass::text AS name,
            CASE c.relkind WHEN 'S' THEN 'SEQUENCE' ELSE 'TABLE' END AS kind,
            coalesce(c.relacl, acldefault(CASE c.relkind WHEN 'S' THEN 's' ELSE 'r' END::"char", c.relowner)) AS acl
@@ -285,35 +291,48 @@ _OURS = """
     SELECT 'pg_proc'::regclass, p.oid, p.proowner, p.oid::regprocedure::text, 'FUNCTION',
            coalesce(p.proacl, acldefault('f', p.proowner))
     FROM pg_proc p WHERE p.pronamespace = 'public'::regnamespace
-"""
-_OBJECTS = f"""
-    SELECT kind, name FROM ({_OURS}) AS ours
+""")
+_OBJECTS = compose(
+    """
+    SELECT kind, name FROM ({ours}) AS ours
     WHERE owner = (SELECT relowner FROM pg_class WHERE oid = to_regclass('alembic_version'))
       AND NOT EXISTS (SELECT FROM pg_depend d
                       WHERE d.classid = ours.class AND d.objid = ours.oid AND d.deptype IN ('e', 'i'))
-"""  # noqa: S608 - constants, as below
-_SECURED = f"""
+""",
+    ours=_OURS,
+)
+_SECURED = compose(
+    """
     SELECT c.oid::regclass::text AS name, c.relrowsecurity AS is_on, c.relforcerowsecurity AS is_forced
     FROM pg_class c WHERE c.relkind IN ('r', 'p') AND c.oid::regclass::text IN (
-        SELECT name FROM ({_OBJECTS}) AS objects WHERE kind = 'TABLE')
+        SELECT name FROM ({objects}) AS objects WHERE kind = 'TABLE')
     ORDER BY 1
-"""  # noqa: S608
-_POLICIES = f"""
+""",
+    objects=_OBJECTS,
+)
+_POLICIES = compose(
+    """
     SELECT tables.name AS "table", quote_ident(p.policyname) AS name, p.roles::text[] AS roles, coalesce(p.qual, '') AS using,
            p.with_check AS "check", p.permissive = 'PERMISSIVE' AND p.cmd = 'ALL' AS is_plain
-    FROM ({_SECURED}) AS tables JOIN pg_policies p ON p.schemaname = 'public' AND quote_ident(p.tablename) = tables.name
-"""  # noqa: S608
-_FOREIGN_OWNED = f"""
-    SELECT format('ALTER %s %s OWNER TO %s', kind, name, $1::text) AS statement FROM ({_OURS}) AS ours
+    FROM ({secured}) AS tables JOIN pg_policies p ON p.schemaname = 'public' AND quote_ident(p.tablename) = tables.name
+""",
+    secured=_SECURED,
+)
+_FOREIGN_OWNED = compose(
+    """
+    SELECT format('ALTER %s %s OWNER TO %s', kind, name, $1::text) AS statement FROM ({ours}) AS ours
     WHERE owner = (SELECT relowner FROM pg_class WHERE oid = to_regclass('alembic_version'))
       AND owner::regrole::text <> $1
       AND NOT EXISTS (SELECT FROM pg_depend d
                       WHERE d.classid = ours.class AND d.objid = ours.oid
                         AND (d.deptype = 'e' OR d.deptype IN ('a', 'i') AND ours.kind = 'SEQUENCE'))
     ORDER BY name = 'alembic_version', name  -- that last, by which the others are known
-"""  # noqa: S608
-_RIGHTS = f"""
-    WITH ours AS ({_OURS}), objects AS ({_OBJECTS}), granted AS (
+""",
+    ours=_OURS,
+)
+_RIGHTS = compose(
+    """
+    WITH ours AS ({ours}), objects AS ({objects}), granted AS (
         SELECT kind, name, '' AS column, (aclexplode(acl)).* FROM ours
         UNION ALL
         SELECT kind, name, a.attname, (aclexplode(a.attacl)).*
@@ -322,4 +341,7 @@ _RIGHTS = f"""
            privilege_type
     FROM granted JOIN objects USING (kind, name)
     WHERE grantee = 0 OR grantee::regrole::text = ANY($1::text[])
-"""  # noqa: S608
+""",
+    ours=_OURS,
+    objects=_OBJECTS,
+)

@@ -1,13 +1,22 @@
 """Brings a database to the current schema.
 
 A revision is a file in `migrations`, `NNNN_name.sql`, numbered without gaps. A released revision never changes: the next one corrects it.
+Its first line may say which code runs on it, so that a release can be rolled out beside the one before (docs/upgrades):
+
+- `-- Expand`: the code that ran on the revision before.
+- `-- Contract: code of NNNN`: the code of that revision and of later ones. Without either, only code that has the revision itself.
+- `-- Outside a transaction`, on a line of its own, is for CREATE INDEX CONCURRENTLY and for
+  changes to many rows in parts. A blank line ends a statement, and each can be repeated.
 """
 
 from __future__ import annotations
 
+import asyncio
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeAlias
 
 import asyncpg
 
@@ -17,8 +26,19 @@ from largesse.db import grants, sharding
 from largesse.db.roles import Role, act_as
 from largesse.db.session import UNLIMITED, Dialer
 
+Session: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
+
 REVISIONS = Path(__file__).parent / "migrations"
 LOCK_KEY = 0x6C617267657373  # "largess"; one `migrate` at a time holds this advisory lock
+
+# A revision waits so long for the lock of a table; those who come behind it wait too, less than a request's statement may take.
+_LOCK_TIMEOUT_MS = 2_000
+_LOCK_TRIES = 30
+_LONGEST_PAUSE_S = 10.0
+_EXPAND = re.compile(r"^-- Expand\b")
+_CONTRACT = re.compile(r"^-- Contract: code of (\d{4})\b")
+_COMMENT = re.compile(r"^ *--.*\n+", re.MULTILINE)
+_OUTSIDE = re.compile(r"^-- Outside a transaction$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +63,11 @@ async def upgrade(url: str) -> Upgraded:
         await connection.execute("SELECT pg_advisory_lock($1)", LOCK_KEY)
         revision = await current_revision(connection)
         if revision is not None and revision > head_revision():
-            raise OperatorError(f"the database's schema is at revision {revision}, newer than this release of Largesse")
+            if not await runs_on(connection):
+                raise OperatorError(
+                    f"the database's schema is at revision {revision}, newer than this release of Largesse"
+                )
+            return Upgraded(revision, (), ())  # of the next release, beside which this one runs
         refused = await grants.prepare_roles(connection)
         # Before a table is made or changed on the coordinator alone.
         if trouble := await sharding.trouble(connection):
@@ -85,6 +109,13 @@ async def current_revision(connection: asyncpg.Connection[asyncpg.Record]) -> st
     return revision
 
 
+async def runs_on(connection: asyncpg.Connection[asyncpg.Record]) -> bool:
+    """Returns whether this release runs on a schema of a later one."""
+    # Without the column, the schema is of a release before 0.2.0.
+    runs_from: str | None = await connection.fetchval("SELECT to_jsonb(a) ->> 'runs_from' FROM alembic_version AS a")
+    return runs_from is not None and runs_from <= head_revision()
+
+
 def head_revision() -> str:
     """Returns the revision this release needs."""
     return _revisions()[-1].name[:4]
@@ -104,20 +135,56 @@ async def _run_revisions(dialer: Dialer, after: str | None, *, as_owner: bool) -
     try:
         if as_owner:
             await act_as(session, Role.OWNER)
+        await session.execute(_VERSION_TABLE)
         for path in _revisions():
-            revision = path.name[:4]
-            if revision > (after or ""):
-                async with session.transaction():
-                    await session.execute(_VERSION_TABLE)
-                    await session.execute(path.read_text(encoding="utf-8"))
-                    await session.execute("DELETE FROM alembic_version")
-                    await session.execute("INSERT INTO alembic_version (version_num) VALUES ($1)", revision)
+            if path.name[:4] > (after or ""):
+                await _run_patiently(session, path.name[:4], path.read_text(encoding="utf-8"))
     finally:
         await session.close()
+
+
+async def _run_patiently(session: Session, revision: str, sql: str) -> None:
+    """Runs a revision in a transaction that waits for no lock for long, and again until it gets all its locks.
+
+    Raises OperatorError if it does not get them.
+    """
+    for attempt in range(_LOCK_TRIES):
+        try:
+            await _run(session, revision, sql)
+        except asyncpg.LockNotAvailableError:
+            await asyncio.sleep(min(0.2 * 2**attempt, _LONGEST_PAUSE_S))
+        else:
+            return
+    raise OperatorError(
+        f"revision {revision} cannot lock a table that a long transaction uses: end it (see pg_stat_activity) and run "
+        "`largesse migrate` again, which goes on from there"
+    )
+
+
+async def _run(session: Session, revision: str, sql: str) -> None:
+    outside = _OUTSIDE.search(sql) is not None
+    if outside:
+        for statement in _COMMENT.sub("", sql).split("\n\n"):
+            await session.execute(statement)
+    async with session.transaction():
+        await session.execute(f"SET LOCAL lock_timeout = {_LOCK_TIMEOUT_MS}")
+        if not outside:
+            await session.execute(sql)
+        before = await session.fetchrow("SELECT version_num, runs_from FROM alembic_version")
+        contract = _CONTRACT.match(sql)
+        runs_from = contract[1] if contract else revision
+        if _EXPAND.match(sql) and before is not None:
+            runs_from = before["runs_from"] or before["version_num"]
+        await session.execute("DELETE FROM alembic_version")
+        await session.execute(
+            "INSERT INTO alembic_version (version_num, runs_from) VALUES ($1, $2)", revision, runs_from
+        )
 
 
 # Named so since releases before 0.2.0, which ran their revisions with Alembic.
 _VERSION_TABLE = """
     CREATE TABLE IF NOT EXISTS alembic_version (
-        version_num varchar(32) NOT NULL CONSTRAINT alembic_version_pkc PRIMARY KEY)
+        version_num varchar(32) NOT NULL CONSTRAINT alembic_version_pkc PRIMARY KEY);
+    -- The oldest revision whose code runs on this schema.
+    ALTER TABLE alembic_version ADD COLUMN IF NOT EXISTS runs_from varchar(32)
 """

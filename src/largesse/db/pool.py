@@ -171,6 +171,15 @@ class Database:
                 raise
             await transaction.commit()
 
+    @asynccontextmanager
+    async def snapshot(self, scope: Scope) -> AsyncIterator[Connection]:
+        """A connection inside a read-only transaction whose statements all see the database as the first does."""
+        async with (
+            self.session(scope) as connection,
+            connection.transaction(isolation="repeatable_read", readonly=True),
+        ):
+            yield connection
+
     async def at_once(self, scope: Scope, *reads: Callable[[Connection], Awaitable[Any]]) -> list[Any]:
         """Runs the reads at the same time, each on its own connection, and returns their results. Raises the first error."""
 

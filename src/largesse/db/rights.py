@@ -6,7 +6,7 @@ Below stands who writes. A table that is not here can be written by its owner al
 
 Whoever locks rows of a table must be allowed to update one of its columns, which is then the one that harms least: `UPDATE(x)`.
 Of the tables that only grow (entries, audit_events, code_readings, order_acts, line_events) no row can be changed or deleted, nor of
-orders, but for their texts.
+orders, but for their texts and their schedule.
 """
 
 from __future__ import annotations
@@ -41,26 +41,51 @@ TABLES: Mapping[str, Writes] = {
     "account_watches": Writes(app="INSERT, UPDATE, DELETE", worker="UPDATE"),
     # What an account is never changes.
     "accounts": Writes(
-        app="INSERT, UPDATE(balance_minor), UPDATE(chain_head), UPDATE(name), UPDATE(closed_at)",
-        operator="INSERT, UPDATE(balance_minor), UPDATE(chain_head), UPDATE(name), UPDATE(closed_at), UPDATE(is_master), "
+        app="INSERT, UPDATE(balance_minor), UPDATE(chain_head), UPDATE(name), UPDATE(closed_at), UPDATE(has_budgets)",
+        worker="UPDATE(balance_minor), UPDATE(chain_head)",
+        operator="INSERT, UPDATE(balance_minor), UPDATE(chain_head), UPDATE(name), UPDATE(closed_at), UPDATE(has_budgets), UPDATE(is_master), "
         "UPDATE(open_to_all), UPDATE(mac)",
     ),
     "alembic_version": Writes(),
     "api_keys": Writes(app="INSERT, UPDATE", operator="INSERT, UPDATE"),
+    "api_requests": Writes(app="INSERT", worker="DELETE"),
+    "approval_decisions": Writes(app="INSERT"),
+    "approval_requests": Writes(app="INSERT, UPDATE", worker="UPDATE, DELETE", operator="UPDATE(state)"),
+    "approval_rules": Writes(app="INSERT, UPDATE(ended_at)", operator="INSERT, UPDATE(ended_at)"),
     "audit_events": Writes(app="INSERT", worker="INSERT", operator="INSERT"),
     "audit_heads": Writes(app="INSERT, UPDATE", worker="INSERT, UPDATE", operator="INSERT, UPDATE"),
-    "captured_mail": Writes(app="INSERT", worker="INSERT, DELETE", operator="UPDATE(sealed), DELETE"),
-    "catalogue_version": Writes(app="UPDATE", operator="UPDATE"),
+    # A worker refunds; what counts towards which budget never changes.
+    "budget_orders": Writes(
+        app="INSERT, UPDATE(refunded_minor)", worker="UPDATE(refunded_minor)", operator="INSERT, UPDATE(refunded_minor)"
+    ),
+    "budget_people": Writes(app="INSERT, DELETE", operator="INSERT, DELETE"),
+    "budget_periods": Writes(
+        app="INSERT, UPDATE(spent_minor)", worker="UPDATE(spent_minor)", operator="INSERT, UPDATE(spent_minor)"
+    ),
+    "budgets": Writes(
+        app="INSERT, UPDATE(name), UPDATE(limit_minor), UPDATE(per_gift_minor), UPDATE(ended_at)",
+        operator="INSERT, UPDATE(name), UPDATE(limit_minor), UPDATE(per_gift_minor), UPDATE(ended_at)",
+    ),
+    "captured_mail": Writes(app="INSERT", worker="INSERT, UPDATE(claims), DELETE", operator="UPDATE(sealed), DELETE"),
+    # Written by a trigger, which removes old rows.
+    "catalogue_changes": Writes(operator="INSERT, DELETE"),
+    "catalogue_version": Writes(operator="UPDATE"),
     "chain_keys": Writes(operator="INSERT, UPDATE"),
     "chain_openings": Writes(operator="INSERT"),
     "claim_addresses": Writes(app="INSERT, UPDATE, DELETE", worker="DELETE"),
-    "clock": Writes(),  # moved by tests alone
+    "clock": Writes(),  # moved by tests and the demo alone, as the owner
     "code_readings": Writes(app="INSERT"),
+    "collection_versions": Writes(app="INSERT, UPDATE", operator="INSERT, UPDATE"),
     "collections": Writes(app="INSERT, UPDATE", operator="INSERT, UPDATE"),
+    "contact_fields": Writes(app="INSERT, UPDATE, DELETE"),
+    "contact_groups": Writes(app="INSERT, UPDATE, DELETE", operator="INSERT"),
+    "contact_members": Writes(app="INSERT, DELETE", operator="INSERT, DELETE"),
+    "contacts": Writes(app="INSERT, UPDATE, DELETE", worker="DELETE", operator="INSERT, UPDATE, DELETE"),
     "credential_openings": Writes(),  # written by `open_credentials` alone
     "currencies": Writes(),
     "customers": Writes(
-        app="UPDATE(created_at), UPDATE(requires_second_step), UPDATE(confirm_above)", operator="INSERT, UPDATE"
+        app="UPDATE(created_at), UPDATE(requires_second_step), UPDATE(confirm_above), UPDATE(follow_up)",
+        operator="INSERT, UPDATE",
     ),
     "daily_spending": Writes(app="INSERT, UPDATE"),
     "deliveries": Writes(app="INSERT, UPDATE", worker="INSERT, UPDATE, DELETE"),
@@ -69,19 +94,29 @@ TABLES: Mapping[str, Writes] = {
     "draft_columns": Writes(app="INSERT, UPDATE", worker="DELETE"),
     "draft_rows": Writes(app="INSERT, DELETE"),
     "drafts": Writes(app="INSERT, UPDATE, DELETE", worker="DELETE", operator="DELETE"),
-    "entries": Writes(app="INSERT", operator="INSERT"),
+    # The worker refunds what nobody has claimed by the claim-by date.
+    "entries": Writes(app="INSERT", worker="INSERT", operator="INSERT"),
     "erasures": Writes(worker="INSERT", operator="INSERT"),
-    "events": Writes(app="INSERT", worker="INSERT, UPDATE(fanned_out_at), DELETE", operator="INSERT, UPDATE(body)"),
+    "events": Writes(
+        app="INSERT",
+        worker="INSERT, UPDATE(fanned_out_at), UPDATE(position), UPDATE(body), DELETE",
+        operator="INSERT, UPDATE(body)",
+    ),
+    "follow_ups": Writes(
+        app="INSERT, UPDATE(claim_by), UPDATE(due_at), UPDATE(sent_at)",
+        worker="UPDATE(due_at), UPDATE(reminded), UPDATE(reminded_last)",
+    ),
     "form_posts": Writes(app="INSERT, UPDATE, DELETE", worker="DELETE"),
     # Marks are made by the worker alone.
     "line_event_head": Writes(worker="UPDATE"),
     "line_event_marks": Writes(worker="INSERT"),
     "line_events": Writes(app="INSERT", worker="INSERT", operator="INSERT"),
+    "line_messages": Writes(app="INSERT", worker="UPDATE(message)", operator="UPDATE(message)"),
     "line_states": Writes(app="INSERT, UPDATE", worker="INSERT, UPDATE", operator="INSERT, UPDATE"),
     "lines": Writes(
-        app="INSERT, UPDATE(recipient_name), UPDATE(recipient_email)",
-        worker="UPDATE(recipient_email), UPDATE(recipient_name)",
-        operator="UPDATE(sealed), UPDATE(code_lookup), UPDATE(recipient_email), UPDATE(recipient_name)",
+        app="INSERT, UPDATE(recipient_name), UPDATE(recipient_email), UPDATE(was_email)",
+        worker="UPDATE(recipient_email), UPDATE(recipient_name), UPDATE(was_email)",
+        operator="UPDATE(sealed), UPDATE(code_lookup), UPDATE(recipient_email), UPDATE(recipient_name), UPDATE(was_email)",
     ),
     "mail_jobs": Writes(app="INSERT, UPDATE", worker="UPDATE", operator="UPDATE"),
     "mail_requeues": Writes(worker="UPDATE(reason)", operator="INSERT, UPDATE"),
@@ -90,9 +125,10 @@ TABLES: Mapping[str, Writes] = {
     "noted_anchors": Writes(operator="INSERT, UPDATE"),
     "order_acts": Writes(app="INSERT"),
     "order_changes": Writes(app="INSERT", worker="INSERT, UPDATE, DELETE", operator="INSERT, UPDATE, DELETE"),
-    # Texts alone, out of which an operator erases an address (`largesse privacy erase`), and the worker after the retention period.
+    # Texts alone, out of which an operator erases an address (`largesse privacy erase`), and the worker after the retention period; and
+    # when a scheduled order leaves, as long as it has not.
     "orders": Writes(
-        app="INSERT, UPDATE(placed_digest), UPDATE(mac)",
+        app="INSERT, UPDATE(scheduled_for), UPDATE(placed_digest), UPDATE(mac)",
         worker="UPDATE(message), UPDATE(from_name), UPDATE(external_reference), UPDATE(erased_at), UPDATE(placed_digest), UPDATE(mac)",
         operator="UPDATE(message), UPDATE(from_name), UPDATE(external_reference), UPDATE(placed_digest), UPDATE(mac)",
     ),
@@ -103,10 +139,12 @@ TABLES: Mapping[str, Writes] = {
     "pin_failures": Writes(app="INSERT, UPDATE, DELETE", worker="DELETE", operator="UPDATE"),
     "products": Writes(operator="INSERT, UPDATE"),
     "recovery_codes": Writes(app="INSERT, UPDATE, DELETE", operator="DELETE"),
+    "reminder_stops": Writes(app="INSERT"),
     "report_groups": _READ_MODEL,
     "report_orders": _READ_MODEL,
     "report_sums": _READ_MODEL,
     "report_words": Writes(app="DELETE", worker=_READ_MODEL.worker, operator=_READ_MODEL.operator),
+    "saved_views": Writes(app="INSERT, UPDATE, DELETE"),
     "service_accounts": Writes(app="INSERT, UPDATE", operator="INSERT, UPDATE"),
     "sessions": Writes(app="INSERT, UPDATE", worker="DELETE", operator="UPDATE"),
     "shipments": Writes(app="INSERT", worker="UPDATE(sealed_address)", operator="UPDATE"),
@@ -124,7 +162,9 @@ TABLES: Mapping[str, Writes] = {
     ),
     "vouchers": Writes(app="INSERT, UPDATE", worker="INSERT, UPDATE", operator="INSERT, UPDATE"),
     "webhook_subscriptions": Writes(
-        app="INSERT, UPDATE(created_at), DELETE", worker="UPDATE(created_at), DELETE", operator="UPDATE(sealed_secret)"
+        app="INSERT, UPDATE(created_at), UPDATE(sealed_secret), UPDATE(previous_secret), UPDATE(previous_until), DELETE",
+        worker="UPDATE(created_at), UPDATE(previous_secret), UPDATE(previous_until), DELETE",
+        operator="UPDATE(sealed_secret), UPDATE(previous_secret), UPDATE(previous_until)",
     ),
 }
 
@@ -156,7 +196,7 @@ FUNCTIONS: Mapping[str, tuple[Role, ...]] = {
     "callers": (Role.APP,),
     "captured_message": (Role.APP, Role.OPERATOR),
     "captured_page": (Role.APP, Role.OPERATOR),
-    "every_collection": (Role.APP,),
+    "curated_collections": (Role.APP,),
     "has_audit_heads": ACTING,
     "has_marks": ACTING,
     "is_ledger_chained": ACTING,

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 
 import asyncpg
 
+from largesse.db.fragments import compose
 from largesse.db.roles import ACTING, Role
 from largesse.db.session import COMMANDS, REQUESTS, WORK, Limits
 from largesse.db.sharding import HAS_EXTENSION
@@ -72,10 +73,13 @@ def _statements(row: Any, server: Any) -> list[str]:
 
 Session: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
 
-_SERVER = f"""
-    SELECT current_setting('max_connections')::int AS max_connections, {HAS_EXTENSION} AS has_nodes,
+_SERVER = compose(
+    """
+    SELECT current_setting('max_connections')::int AS max_connections, {has_extension} AS has_nodes,
            ARRAY(SELECT name FROM pg_settings WHERE name LIKE '%_timeout') AS timeouts
-"""  # noqa: S608 - constants
+""",
+    has_extension=HAS_EXTENSION,
+)
 # The roles, and the logins that are members of one and not of the owner. A member of several has the limits of the first.
 _LOGINS = """
     SELECT DISTINCT ON (login.oid) quote_ident(login.rolname) AS login, role.rolname::text AS role, login.rolconnlimit AS sessions,

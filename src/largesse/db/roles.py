@@ -17,6 +17,8 @@ from enum import StrEnum
 
 import asyncpg
 
+from largesse.db.fragments import Fragment, compose, identifier
+
 _SET_OPTION_SINCE = 16  # from then on a membership says by itself whether it lets act as the role
 
 
@@ -34,10 +36,13 @@ class Role(StrEnum):
 ACTING = (Role.APP, Role.WORKER, Role.OPERATOR, Role.READ)
 
 
-def may_act(connection: asyncpg.Connection[asyncpg.Record]) -> str:
+def may_act(connection: asyncpg.Connection[asyncpg.Record]) -> Fragment:
     """Returns a condition on rows of `pg_roles`: the roles that the login may act as."""
-    option = "SET" if connection.get_server_version().major >= _SET_OPTION_SINCE else "MEMBER"
-    return f"pg_has_role(session_user, pg_roles.oid, '{option}')"
+    has_option = connection.get_server_version().major >= _SET_OPTION_SINCE
+    return compose(
+        "pg_has_role(session_user, pg_roles.oid, '{option}')",
+        option=Fragment("SET") if has_option else Fragment("MEMBER"),
+    )
 
 
 async def act_as(connection: asyncpg.Connection[asyncpg.Record], role: Role) -> bool:
@@ -46,8 +51,11 @@ async def act_as(connection: asyncpg.Connection[asyncpg.Record], role: Role) -> 
     One round trip. Never on a session of PgBouncer's, which is another's after the transaction.
     """
     done = await connection.execute(
-        f"SELECT set_config('role', '{role}', false) FROM pg_roles "  # noqa: S608 - constants
-        f"WHERE rolname = '{role}' AND {may_act(connection)}"
+        compose(
+            "SELECT set_config('role', '{role}', false) FROM pg_roles WHERE rolname = '{role}' AND {may_act}",
+            role=identifier(role),
+            may_act=may_act(connection),
+        )
     )
     return done == "SELECT 1"
 
@@ -55,7 +63,11 @@ async def act_as(connection: asyncpg.Connection[asyncpg.Record], role: Role) -> 
 async def can_act_as(connection: asyncpg.Connection[asyncpg.Record], role: Role) -> bool:
     """Whether the role exists, and the login is another role that may act as it."""
     able: bool = await connection.fetchval(
-        f"SELECT EXISTS (SELECT FROM pg_roles WHERE rolname = '{role}' AND rolname <> session_user AND {may_act(connection)})"  # noqa: S608 - constants
+        compose(
+            "SELECT EXISTS (SELECT FROM pg_roles WHERE rolname = '{role}' AND rolname <> session_user AND {may_act})",
+            role=identifier(role),
+            may_act=may_act(connection),
+        )
     )
     return able
 

@@ -17,6 +17,7 @@ from typing import Any, cast
 import asyncpg
 
 from largesse.base.database_address import DatabaseAddress, address_at
+from largesse.db.pipeline import Answer, Exchange, Statement, Unanswered
 from largesse.db.roles import Role, act_as, can_act_as
 from largesse.db.scope import Actor, Scope
 from largesse.db.sharding import SERVICE_SETTINGS, SESSION_SETTINGS
@@ -92,6 +93,11 @@ class Session(asyncpg.Connection):
     def __init__(self, protocol: Any, transport: asyncio.Transport, *more: Any) -> None:
         super().__init__(protocol, transport, *more)
         _keep_alive(transport.get_extra_info("socket"))
+        self._wire = transport
+        self._sent_together: set[str] = set()  # statements that the server has prepared for exchanges
+        self._has_begun = False  # a transaction in an exchange, of which the driver does not know
+        self.answer_s: float | None = None  # how long an exchange waits for its answers
+        self.is_pooled = False
         self.scope: Scope | None = None
         self.acts_as: Role | None = None  # the role that the login has taken
         self.begins_as: Role | None = None  # what each transaction acts as, where the session is PgBouncer's
@@ -111,7 +117,10 @@ class Session(asyncpg.Connection):
         self.scope, self.is_distributed, self.credentials_key = scope, is_distributed, credentials_key
 
     def take_back(self) -> None:
-        """Ends what `lend` began."""
+        """Ends what `lend` began. Closes the session if a transaction was left open."""
+        if self._has_begun:
+            self._has_begun = False
+            self.terminate()
         self.scope = self.coordinator = self.credentials_key = None
 
     async def open_credentials(self) -> None:
@@ -141,10 +150,9 @@ class Session(asyncpg.Connection):
 
     async def execute(self, query: str, *args: Any, timeout: float | None = None) -> str:  # noqa: ASYNC109 - as the driver has it
         """Runs statements, as the driver does. BEGIN sets role and scope in the same message."""
-        if query.startswith(("BEGIN", "ROLLBACK")):
-            self._has_opened = False
-        if query.startswith("BEGIN") and (said := self._said):
-            query = f"{query.rstrip(';')}; {said}"
+        if query.startswith(("BEGIN", "COMMIT", "ROLLBACK")):
+            self._has_opened = self._has_begun = False
+        query = self._with_scope(query)
         if self.is_distributed and query.startswith("BEGIN"):
             # A coordinator repeats for its nodes the whole message that sets something, once for each thing set: BEGIN is none of it.
             begin, _, query = query.partition(";")
@@ -153,6 +161,34 @@ class Session(asyncpg.Connection):
                 return begun
         done: str = await super().execute(query, *args, timeout=timeout)
         return done
+
+    @property
+    def can_send_together(self) -> bool:
+        """Whether `send_together` may be called. Not behind PgBouncer, nor on a cluster, which takes a transaction's settings one by one."""
+        return not (self.is_pooled or self.is_distributed)
+
+    async def send_together(self, *statements: Statement) -> list[Answer]:
+        """Runs statements in one round trip, and returns the answer to each. BEGIN sets role and scope, as in `execute`.
+
+        A failed statement fails the others of its transaction. Drops the session where one is Unanswered, or nobody waits any more.
+        """
+        scoped = [statement._replace(sql=self._with_scope(statement.sql)) for statement in statements]
+        exchange = Exchange(self._wire, scoped, self._sent_together)
+        try:
+            await exchange.run(self.answer_s)
+        except BaseException:
+            self.terminate()
+            raise
+        self._has_begun = exchange.status != b"I"
+        if isinstance(exchange.answers[-1], Unanswered):
+            self._has_begun = False
+            self.terminate()
+        return exchange.answers
+
+    def _with_scope(self, query: str) -> str:
+        """Returns the query; a BEGIN also sets role and scope."""
+        said = self._said if query.startswith("BEGIN") else ""
+        return f"{query.rstrip(';')}; {said}" if said else query
 
     @property
     def _said(self) -> str:
@@ -240,6 +276,7 @@ class Dialer:
                 refused = asyncpg.CannotConnectNowError(str(error))
                 continue
             self.hosts = hosts[at:] + hosts[:at]
+            session.answer_s, session.is_pooled = self.limits.answer_s, self.is_pooled
             return cast("Session", session)
         assert refused is not None
         raise refused

@@ -18,6 +18,7 @@ from typing import TypeAlias
 import asyncpg
 
 from largesse.base.errors import OperatorError
+from largesse.db.fragments import NOTHING, Fragment, compose, identifier, placeholder
 
 Session: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
 
@@ -28,18 +29,25 @@ DISTRIBUTED = (
     "account_users",
     "account_watchers",
     "account_watches",
+    "budget_orders",
+    "budget_people",
+    "budget_periods",
+    "budgets",
     "chain_openings",
     "code_readings",
     "daily_spending",
     "entries",
     "events",
+    "follow_ups",
     "line_events",
+    "line_messages",
     "line_states",
     "lines",
     "mail_jobs",
     "noted_anchors",
     "order_acts",
     "orders",
+    "reminder_stops",
     "transfers",
 )
 REFERENCE = ("clock", "currencies", "customers", "people", "service_accounts", "users")
@@ -55,22 +63,28 @@ SESSION_SETTINGS: Mapping[str, str] = {"citus.propagate_set_commands": "local"}
 SERVICE_SETTINGS: Mapping[str, str] = {"citus.override_table_visibility": "off"}
 
 
-def at_node(column: str, customer: str) -> str:
+def at_node(column: str, customer: str) -> Fragment:
     """The part of a condition that has a statement be for the node of one customer; nothing where `customer` is empty.
 
     `column` is of a table that is distributed, `customer` a placeholder. It says again what the condition says row by row, so that it is
     known before any row is read.
     """
-    return f"AND {column} = {customer}::int" if customer else ""
+    if not customer:
+        return NOTHING
+    return compose("AND {column} = {customer}::int", column=identifier(column), customer=placeholder(customer))
 
 
-def within(column: str, customers: str, given: Sequence[int] | None) -> str:
+def within(column: str, customers: str, given: Sequence[int] | None) -> Fragment:
     """The part of a condition that has a statement be about the customers in an array; nothing where none are given: then it is about all.
 
     `column` is of a table, `customers` a placeholder. Where it is said of each table, and they share a shard group, the statement is one for their
     node, and may lock.
     """
-    return "" if given is None else f"AND {column} = ANY({customers}::int[])"
+    if given is None:
+        return NOTHING
+    return compose(
+        "AND {column} = ANY({customers}::int[])", column=identifier(column), customers=placeholder(customers)
+    )
 
 
 def arguments(given: Sequence[int] | None) -> tuple[Sequence[int], ...]:
@@ -87,7 +101,7 @@ WRITE_ON_COORDINATOR = "UPDATE distribution SET since = since WHERE NOT one"
 LOST_NODE: tuple[type[asyncpg.PostgresError], ...] = (asyncpg.InternalServerError, asyncpg.PostgresIOError)
 _LOST_NODE_WORDS = re.compile(r"connection|could not (receive|send) data|SSL SYSCALL|failed to COPY to shard")
 
-HAS_EXTENSION = "EXISTS (SELECT FROM pg_extension WHERE extname = 'citus')"
+HAS_EXTENSION = Fragment("EXISTS (SELECT FROM pg_extension WHERE extname = 'citus')")
 
 
 async def is_distributed(session: Session) -> bool:
@@ -212,40 +226,53 @@ async def _distribute(session: Session, copied: Sequence[str], distributed: Sequ
 
 
 # The shard of each customer in $1, computed once for each.
-_SHARDS_OF = f"""
+_SHARDS_OF = compose(
+    """
     customer_shards AS MATERIALIZED (
-        SELECT id, get_shard_id_for_distribution_column('{DISTRIBUTED[0]}', id) AS shardid FROM unnest($1::int[]) AS id)
-"""  # noqa: S608 - a constant
+        SELECT id, get_shard_id_for_distribution_column('{distributed}', id) AS shardid FROM unnest($1::int[]) AS id)
+""",
+    distributed=identifier(DISTRIBUTED[0]),
+)
+_NODE_NAMES = compose(
+    """
+    WITH {shards_of}
+    SELECT id, n.nodename || ':' || n.nodeport AS node
+    FROM customer_shards JOIN pg_dist_placement p USING (shardid)
+    JOIN pg_dist_node n ON n.groupid = p.groupid AND n.noderole = 'primary'
+    """,
+    shards_of=_SHARDS_OF,
+)
+_NODE_ADDRESSES = compose(
+    """
+    WITH {shards_of}
+    SELECT id, n.nodename, n.nodeport
+    FROM customer_shards JOIN pg_dist_placement p USING (shardid)
+    JOIN pg_dist_node n ON n.groupid = p.groupid AND n.noderole = 'primary'
+    WHERE n.groupid <> 0 AND n.metadatasynced
+    """,
+    shards_of=_SHARDS_OF,
+)
+_SHARD_GROUPS = compose(
+    """
+    WITH {shards_of}
+    SELECT p.groupid AS node, array_agg(id ORDER BY id) AS customers
+    FROM customer_shards JOIN pg_dist_placement p USING (shardid) GROUP BY p.groupid, p.shardid ORDER BY p.shardid
+    """,
+    shards_of=_SHARDS_OF,
+)
 
 
 async def node_names(session: Session, customer_ids: Sequence[int]) -> dict[int, str]:
     """Returns the node of each of these customers, as host and port. Raises OperatorError on one server."""
     if not await is_distributed(session):
         raise OperatorError("this database is one server: no customers are distributed over nodes")
-    rows = await session.fetch(
-        f"""
-        WITH {_SHARDS_OF}
-        SELECT id, n.nodename || ':' || n.nodeport AS node
-        FROM customer_shards JOIN pg_dist_placement p USING (shardid)
-        JOIN pg_dist_node n ON n.groupid = p.groupid AND n.noderole = 'primary'
-        """,  # noqa: S608 - a constant
-        customer_ids,
-    )
+    rows = await session.fetch(_NODE_NAMES, customer_ids)
     return {row["id"]: row["node"] for row in rows}
 
 
 async def node_addresses(session: Session, customer_ids: Sequence[int]) -> dict[int, tuple[str, int]]:
     """Returns host and port of each customer's node. Leaves out customers that only the coordinator reaches."""
-    rows = await session.fetch(
-        f"""
-        WITH {_SHARDS_OF}
-        SELECT id, n.nodename, n.nodeport
-        FROM customer_shards JOIN pg_dist_placement p USING (shardid)
-        JOIN pg_dist_node n ON n.groupid = p.groupid AND n.noderole = 'primary'
-        WHERE n.groupid <> 0 AND n.metadatasynced
-        """,  # noqa: S608 - a constant
-        customer_ids,
-    )
+    rows = await session.fetch(_NODE_ADDRESSES, customer_ids)
     return {row["id"]: (row["nodename"], row["nodeport"]) for row in rows}
 
 
@@ -261,14 +288,7 @@ async def read_shard_groups(session: Session, customer_ids: Sequence[int] | None
     """Returns the shard groups of these customers, else of all. For a distributed database."""
     if customer_ids is None:
         customer_ids = await session.fetchval("SELECT coalesce(array_agg(id), '{}') FROM customers")
-    rows = await session.fetch(
-        f"""
-        WITH {_SHARDS_OF}
-        SELECT p.groupid AS node, array_agg(id ORDER BY id) AS customers
-        FROM customer_shards JOIN pg_dist_placement p USING (shardid) GROUP BY p.groupid, p.shardid ORDER BY p.shardid
-        """,  # noqa: S608 - a constant
-        customer_ids,
-    )
+    rows = await session.fetch(_SHARD_GROUPS, customer_ids)
     return [ShardGroup(row["node"], row["customers"]) for row in rows]
 
 

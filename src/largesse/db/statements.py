@@ -2,6 +2,7 @@
 
 - `insert` writes rows by `INSERT … VALUES`. Citus plans that for one shard; it plans `INSERT … SELECT` for every shard, also one that is
   being moved. On one server, one JSON array a statement costs less.
+- `run_together` and `commit_with` run statements in one round trip.
 - `fetch_together` runs statements as one where one server has all tables, which saves round trips, and one after the other on a cluster.
 - `plan_by_index` and `planned_at_once` tell the planner what it cannot know: its figures are of the last ANALYZE, a table may have grown
   to a million rows since, and it knows nothing of how many rows a policy lets through.
@@ -16,11 +17,15 @@ import re
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cache, lru_cache
 from itertools import chain
-from typing import Any
+from typing import Any, cast
 
-from largesse.db.pool import Connection, Row, is_distributed
+from largesse.db.fragments import NOTHING, Fragment, compose, declared, identifier, join
+from largesse.db.pipeline import Statement, Unanswered
+from largesse.db.pool import DATABASE_FAILED, Connection, Row, is_distributed
+from largesse.db.session import Session
 
 # Rows of a statement at most. Each count is a statement of its own, which a session keeps: so there are few, the powers of two.
 _ROWS_AT_ONCE = 64
@@ -45,6 +50,12 @@ def _values(rows: int, columns: int) -> str:
     numbers = iter(range(1, rows * columns + 1))
     row = ", ".join(["${}"] * columns)
     return "VALUES " + ", ".join([f"({row})"] * rows).format(*numbers)
+
+
+async def read_now(connection: Connection) -> datetime:
+    """Returns the time of the database, which every process goes by."""
+    now: datetime = await connection.fetchval("SELECT clock_now()")
+    return now
 
 
 class Part:
@@ -87,6 +98,65 @@ def _count_from(passed: int, sql: str) -> str:
 _PLACEHOLDER = re.compile(r"\$(\d+)")
 
 
+class CommitFailed(Exception):
+    """A COMMIT failed, or got no answer, for the reason `error`. Without an answer it may have happened."""
+
+    def __init__(self, error: BaseException) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
+async def run_together(connection: Connection, *statements: Statement) -> list[str | None]:
+    """Runs statements in one round trip where the session can. Returns the first value of each, as text.
+
+    Raises the first error.
+    """
+    if not getattr(
+        connection, "can_send_together", False
+    ):  # a plain connection of the driver's, which tests have, cannot
+        return [await _run(connection, statement) for statement in statements]
+    answers: list[str | None] = []
+    for answer in await cast("Session", connection).send_together(*statements):
+        if isinstance(answer, Unanswered):
+            raise answer.why
+        if isinstance(answer, Exception):
+            raise answer
+        answers.append(answer)
+    return answers
+
+
+async def commit_with(connection: Connection, statement: Statement | None) -> None:
+    """Runs the last statement of a transaction, if any, and COMMIT: in one round trip where the session can.
+
+    Raises what the statement does, so that nothing is committed, and CommitFailed.
+    """
+    commit = Statement("COMMIT")
+    # The driver must hear of the end of a transaction in which it ran a statement: it would reset the session otherwise.
+    is_known = connection.is_in_transaction()
+    if statement is None or is_known or not getattr(connection, "can_send_together", False):
+        if statement is not None:
+            await _run(connection, statement)
+        try:
+            await connection.execute(commit.sql)
+        except DATABASE_FAILED as error:
+            raise CommitFailed(error) from error
+        return
+    written, committed = await cast("Session", connection).send_together(statement, commit)
+    if isinstance(written, Exception) and not isinstance(written, Unanswered):
+        raise written
+    if isinstance(committed, Unanswered):
+        raise CommitFailed(committed.why)
+    if committed != commit.sql:
+        raise CommitFailed(committed if isinstance(committed, Exception) else RuntimeError(f"COMMIT: {committed}"))
+
+
+async def _run(connection: Connection, statement: Statement) -> str | None:
+    if not statement.arguments:
+        return await connection.execute(statement.sql)
+    value: str | None = await connection.fetchval(statement.sql, *statement.arguments)
+    return value
+
+
 # What is looked up for a batch is planned once a connection, and read in the order of an index.
 OF_BATCH = "SET LOCAL plan_cache_mode = force_generic_plan; SET LOCAL enable_sort = off;"
 OF_BATCH_DISTRIBUTED = OF_BATCH.replace("force_generic_plan", "force_custom_plan")
@@ -119,6 +189,8 @@ async def planned_at_once(connection: Connection) -> AsyncIterator[None]:
 
 
 Values = Mapping[str, Any]  # of a row, by column
+_COMMA = Fragment(", ")
+_ROWS = (Fragment("saved"), Fragment("new"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,33 +229,61 @@ class Table:
     kept: str = "false"
 
     @property
-    def find(self) -> str:
+    def find(self) -> Fragment:
         """Each new row with the id of the one saved, if any, and whether that is different."""
-        watched = [name for name in self.columns if name not in self.fixed and name not in self.unwatched]
-        old, new = (", ".join(f"{row}.{name}" for name in watched) for row in ("saved", "new"))
-        differs = f"ROW({old}) IS DISTINCT FROM ROW({new})" if watched else "false"
-        fixed = "".join(f", saved.{name} AS {name}" for name in self.fixed)
-        return (
-            f"SELECT saved.id AS saved_id, {differs} AS differs, {self.kept} AS kept{fixed} "  # noqa: S608 - put together from constants
-            f"FROM {self._new} LEFT JOIN {self.name} AS saved ON {self.match} ORDER BY new.n"
+        watched = [name for name in self._names if name not in self.fixed and name not in self.unwatched]
+        differs = Fragment("false")
+        if watched:
+            old, new = (
+                join(_COMMA, [compose("{row}.{name}", row=row, name=name) for name in watched]) for row in _ROWS
+            )
+            differs = compose("ROW({old}) IS DISTINCT FROM ROW({new})", old=old, new=new)
+        fixed = [compose(", saved.{name} AS {name}", name=identifier(name)) for name in self.fixed]
+        return compose(
+            "SELECT saved.id AS saved_id, {differs} AS differs, {kept} AS kept{fixed} "
+            "FROM {new} LEFT JOIN {table} AS saved ON {match} ORDER BY new.n",
+            differs=differs,
+            kept=declared(self.kept),
+            fixed=join(NOTHING, fixed),
+            new=self._new,
+            table=identifier(self.name),
+            match=declared(self.match),
         )
 
     @property
-    def insert(self) -> str:
+    def insert(self) -> Fragment:
         """Adds rows, with ids in the order wanted."""
-        names = ", ".join(self.columns)
-        return f"INSERT INTO {self.name} ({names}) SELECT {names} FROM {self._new} ORDER BY n"  # noqa: S608 - as above
+        return compose(
+            "INSERT INTO {table} ({names}) SELECT {names} FROM {new} ORDER BY n",
+            table=identifier(self.name),
+            names=join(_COMMA, self._names),
+            new=self._new,
+        )
 
     @property
-    def update(self) -> str:
+    def update(self) -> Fragment:
         """Overwrites rows by id."""
-        values = ", ".join(f"{name} = new.{name}" for name in self.columns if name not in self.fixed)
-        return f"UPDATE {self.name} AS saved SET {values} FROM {self._new} WHERE saved.id = new.saved_id"  # noqa: S608 - as above
+        values = [compose("{name} = new.{name}", name=name) for name in self._names if name not in self.fixed]
+        return compose(
+            "UPDATE {table} AS saved SET {values} FROM {new} WHERE saved.id = new.saved_id",
+            table=identifier(self.name),
+            values=join(_COMMA, values),
+            new=self._new,
+        )
 
     @property
-    def _new(self) -> str:
-        columns = ", ".join(f"{name} {kind}" for name, kind in self.columns.items())
-        return f"jsonb_to_recordset($1::text::jsonb) AS new (n integer, saved_id integer, {columns})"
+    def _names(self) -> list[Fragment]:
+        return [identifier(name) for name in self.columns]
+
+    @property
+    def _new(self) -> Fragment:
+        columns = [
+            compose("{name} {kind}", name=identifier(name), kind=declared(self.columns[name])) for name in self.columns
+        ]
+        return compose(
+            "jsonb_to_recordset($1::text::jsonb) AS new (n integer, saved_id integer, {columns})",
+            columns=join(_COMMA, columns),
+        )
 
     async def save(self, connection: Connection, rows: Sequence[Values]) -> Saved:
         """Adds the rows that are missing and overwrites those that differ; never deletes. Raises FixedColumn."""

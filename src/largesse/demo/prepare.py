@@ -4,8 +4,15 @@ from __future__ import annotations
 
 import json
 import shlex
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
 
 from largesse.base.errors import OperatorError
 from largesse.base.hosts import by_name
@@ -14,27 +21,33 @@ from largesse.customers.customer_store import find_customer, find_service_accoun
 from largesse.customers.key_store import add_key, delete_key, key_exists, list_keys
 from largesse.customers.member_store import list_members
 from largesse.customers.sign_in_links import new_link
+from largesse.db.clock import move_clock, wait_for_disk
 from largesse.db.migrate import upgrade
 from largesse.db.pool import Connection, connect_once
 from largesse.db.roles import Role
 from largesse.db.scope import OPERATOR
+from largesse.demo.history import make_history
+from largesse.demo.people import ENVIRONMENT
 from largesse.encryption.chain_keys import open_chains
 from largesse.encryption.vault import load_vault
 from largesse.installation import chain_ledger, database_address
-from largesse.seed.load import load_seed
+from largesse.seed.load import LoadedSeed, load_seed
 from largesse.seed.reading import demo_seed
 
 CUSTOMER = "acme"
 SERVICE_ACCOUNT = "hr-bot"
 KEYS = {"production": "demo", "staging": "demo-staging"}
+HOOK = "/demo/webhook"  # receives webhooks, and answers 204
+_BEFORE_HISTORY = timedelta(days=100)
 PRODUCT = "coffee-house"  # digital, pounds, sold at 10.00
 ACCOUNTS = {"production": "acme-gbp", "staging": "acme-staging-gbp"}
 
 
-async def prepare(settings: Settings) -> str:
-    """Migrates the embedded database, loads the demo world and makes an API key; returns the welcome text.
+async def prepare(settings: Settings, *, has_history: bool = True, say: Callable[[str], None] = lambda _: None) -> str:
+    """Migrates the embedded database, loads the demo world and makes API keys; returns the welcome text.
 
-    Safe to repeat: the world and the key stay as they are. Raises OperatorError, always so where an external database is set: it may hold real customers.
+    The first time it also makes the history of three months, unless `has_history` is false; `say` hears of it. Safe to repeat: the world
+    and the keys stay as they are. Raises OperatorError, always so where an external database is set: it may hold real customers.
     """
     if settings.database_url is not None:
         raise OperatorError(
@@ -43,22 +56,66 @@ async def prepare(settings: Settings) -> str:
         )
     async with database_address(settings, None) as url:
         await upgrade(url)
-    await chain_ledger(settings)
+        await chain_ledger(settings)
+        async with connect_once(url, OPERATOR) as owner:
+            await _to_the_present(owner)  # where a history was broken off
+            is_new = not await _is_loaded(owner) and has_history and settings.environment == ENVIRONMENT
+            if is_new:
+                say("Making three months of orders to look around in. This happens once and takes some seconds.")
+            loaded = await (_load_with_history if is_new else _load)(settings, owner)
+    async with _operator(settings) as connection:
+        secrets = {one: await _demo_key(connection, settings.data_dir, one) for one in KEYS}
+        sign_in = await _sign_in_link(connection)
+    is_live = settings.environment == ENVIRONMENT
+    return welcome(
+        settings.public_url,
+        secrets[settings.environment],
+        sign_in,
+        test_mode=(settings.other_public_url, secrets["staging"]) if is_live else None,
+        product_id=loaded.ids["products"][PRODUCT],
+        account_id=loaded.ids["funding_accounts"][ACCOUNTS[settings.environment]],
+    )
+
+
+async def _load(settings: Settings, _: Connection) -> LoadedSeed:
+    async with _operator(settings) as connection:
+        chains = await open_chains(connection, load_vault(settings), keep=True)
+        return await load_seed(connection, chains.entries, demo_seed())
+
+
+async def _load_with_history(settings: Settings, owner: Connection) -> LoadedSeed:
+    """Loads the world as of three months ago, and makes what has happened since."""
+    await move_clock(owner, -_BEFORE_HISTORY)
+    await wait_for_disk(owner, waits=False)
+    try:
+        loaded = await _load(settings, owner)
+        await make_history(settings, owner, loaded, f"{settings.public_url}{HOOK}")
+    finally:
+        await _to_the_present(owner)
+    return loaded
+
+
+async def _to_the_present(owner: Connection) -> None:
+    """Has the database go by the present time, and lose nothing in a crash."""
+    await move_clock(owner, timedelta())
+    await wait_for_disk(owner, waits=True)
+
+
+async def _is_loaded(connection: Connection) -> bool:
+    try:
+        await find_customer(connection, CUSTOMER)
+    except OperatorError:
+        return False
+    return True
+
+
+@asynccontextmanager
+async def _operator(settings: Settings) -> AsyncIterator[Connection]:
     async with (
         database_address(settings, Role.OPERATOR) as url,
         connect_once(url, OPERATOR, role=Role.OPERATOR) as connection,
     ):
-        chains = await open_chains(connection, load_vault(settings), keep=True)
-        loaded = await load_seed(connection, chains.entries, demo_seed())
-        secret = await _demo_key(connection, settings.data_dir, settings.environment)
-        sign_in = await _sign_in_link(connection)
-    return welcome(
-        settings.public_url,
-        secret,
-        sign_in,
-        product_id=loaded.ids["products"][PRODUCT],
-        account_id=loaded.ids["funding_accounts"][ACCOUNTS[settings.environment]],
-    )
+        yield connection
 
 
 async def _sign_in_link(connection: Connection) -> str:
@@ -94,8 +151,19 @@ async def _demo_key(connection: Connection, data_dir: Path, environment: str) ->
     return secret
 
 
-def welcome(public_url: str, secret: str, sign_in: str, *, product_id: int, account_id: int) -> str:
-    """Where everything is, the API key, the link that lets in to the web application once, and two requests that answer 200 when pasted into a shell."""
+def welcome(
+    public_url: str,
+    secret: str,
+    sign_in: str,
+    *,
+    test_mode: tuple[str, str] | None = None,
+    product_id: int,
+    account_id: int,
+) -> str:
+    """Returns what the demo prints: addresses, API keys, a link that signs in once, and two requests to paste into a shell.
+
+    `test_mode` has its address and the secret of its key, where the demo serves it too.
+    """
     gift = {"productId": product_id, "value": 10, "accountId": account_id}
     recipients = [{"email": "ada@example.com", "name": "Ada"}, {"email": "grace@example.com", "name": "Grace"}]
     named = by_name(public_url)
@@ -108,7 +176,7 @@ Largesse is running with its demo world.
   Claim    {public_url}/claim
   Mail     {public_url}/mailbox
   API key  {secret}
-
+{_test_mode(*test_mode) if test_mode else ""}
 Sign in to the web application, once by this link:
 
   {named}/app/link/{sign_in}
@@ -121,8 +189,29 @@ Or have three codes to hand out yourself:
 
 {_curl(public_url, secret, {**gift, "codeQuantity": 3})}
 
-Ctrl-C ends it. The data and the key stay for the next start.
+Webhooks may go to this machine: http://127.0.0.1:3000/hook, say.
+
+Ctrl-C ends it. The data and the keys stay for the next start.
 """
+
+
+def _test_mode(public_url: str, secret: str) -> str:
+    return f"""
+In test mode nothing is sent or charged:
+
+  API      {public_url}
+  Mail     {public_url}/mailbox
+  API key  {secret}
+"""
+
+
+def webhook_routes() -> list[BaseRoute]:
+    """Returns the route of the demo's own receiver of webhooks."""
+
+    async def receive(_: Request) -> Response:
+        return Response(status_code=204)
+
+    return [Route(HOOK, receive, methods=["POST"])]
 
 
 def _curl(public_url: str, secret: str, body: dict[str, Any]) -> str:

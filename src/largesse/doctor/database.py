@@ -9,7 +9,7 @@ from largesse.base.errors import OperatorError
 from largesse.base.settings import Settings
 from largesse.db.embedded import has_cluster
 from largesse.db.grants import differences, policies_missing
-from largesse.db.migrate import head_revision
+from largesse.db.migrate import current_revision
 from largesse.db.pool import DATABASE_FAILED, Connection, connect_once, in_one_line
 from largesse.db.roles import Role
 from largesse.db.scope import OPERATOR
@@ -125,7 +125,7 @@ async def _look_at(connection: Connection, settings: Settings) -> list[CheckResu
     trouble = await schema_trouble(connection)
     if trouble is not None:
         return [*findings, error(_NAME, f"{trouble[0].upper()}{trouble[1:]}.")]
-    findings.append(ok(_NAME, f"The schema is the one this release needs, {head_revision()}."))
+    findings.append(ok(_NAME, f"The schema is one that this release runs on, {await current_revision(connection)}."))
     findings += [await look(connection) for look in (_ids, _moved_clock)]
     findings += await check_roles(connection, settings)
     return findings + await check_master_key_fits(connection, settings)

@@ -10,25 +10,32 @@ from largesse.base.cooperative import Steps
 from largesse.base.email import MAX_EMAIL, email_key
 from largesse.base.errors import InvalidRequest
 from largesse.drafts.columns import Columns, is_quantity
-from largesse.drafts.mailboxes import Mailbox, read_mailboxes
+from largesse.drafts.mailboxes import Mailbox, is_bare, read_mailboxes
 from largesse.drafts.sheet import Sheet, SheetRow
+from largesse.drafts.suggestions import fault_of
 from largesse.orders.recipients import MAX_CODES, MAX_NAME, MAX_QUANTITY, OrderRecipient, check_recipient
 
 # What may be wrong with a row, in words for people; pages say the same in theirs.
 PROBLEMS = {
     "email_missing": "The e-mail address is missing.",
     "email_long": f"The e-mail address has more than {MAX_EMAIL} characters.",
-    "email_wrong": "This is no e-mail address.",
-    "email_in_list": "One of the addresses is no e-mail address:",
+    "email_no_at": "The address has no @. It looks like name@example.com.",
+    "email_two_at": "The address has more than one @.",
+    "email_comma": "The part after @ has a comma where a dot belongs.",
+    "email_space": "The address has a space in it.",
+    "email_domain": "The part after @ is incomplete. It looks like example.com.",
+    "email_dots": "The address has a dot too many.",
+    "email_wrong": "This is not an e-mail address, such as name@example.com.",
+    "email_in_list": "One of the addresses is not an e-mail address:",
     "email_more": "Another address stands in a column that is not used:",
     "name_long": f"The name has more than {MAX_NAME} characters.",
-    "name_wrong": "The name holds characters that no name may.",
-    "quantity_wrong": f"The quantity is no whole number from 1 to {MAX_QUANTITY:,}.",
+    "name_wrong": "The name has characters that are not allowed in a name.",
+    "quantity_wrong": f"The quantity is not a whole number from 1 to {MAX_QUANTITY:,}.",
 }
 
 
 class RowProblem(msgspec.Struct, frozen=True):
-    """What is wrong with a cell: `kind` is one of PROBLEMS, `detail` the rule's own words where there are any."""
+    """What is wrong with a cell: `kind` is one of PROBLEMS, `detail` the address that it is about where the cell has several."""
 
     field: str  # email, name or quantity
     kind: str
@@ -41,7 +48,10 @@ class RowProblem(msgspec.Struct, frozen=True):
 
 
 class CheckedRow(msgspec.Struct, frozen=True):
-    """A row with what is in its columns, and what is wrong with that."""
+    """A row with what is in its columns, and what is wrong with that.
+
+    Of a cell such as `Ada <ada@example.com>` the name and the address are apart. A cell with several recipients is as it was given.
+    """
 
     number: int
     email: str
@@ -77,10 +87,9 @@ class Checked(msgspec.Struct, frozen=True):
         """Whether they ask for more codes than one order may have."""
         return self.code_count > MAX_CODES
 
-    @property
-    def can_be_sent(self) -> bool:
-        """Whether there is somebody, and nothing is wrong."""
-        return bool(self.recipients) and not self.bad and not self.has_too_many
+    def can_be_sent(self, *, leaves_out: bool = False) -> bool:
+        """Whether there is somebody, and nothing is wrong, or the rows to fix are left out."""
+        return bool(self.recipients) and (leaves_out or not self.bad) and not self.has_too_many
 
 
 def check_rows(sheet: Sheet, columns: Columns) -> Steps[Checked]:
@@ -91,36 +100,51 @@ def check_rows(sheet: Sheet, columns: Columns) -> Steps[Checked]:
     headings = sheet.rows[0].cells if columns.has_heading and sheet.rows else []
     unused = [at for at in range(sheet.width) if at not in columns.used and not "".join(headings[at : at + 1])]
     for row in sheet.rows[int(columns.has_heading) :]:
-        checked, mailboxes = _check(row, columns, unused)
-        for key in (email_key(address) for _, address in mailboxes if address):
-            if key in seen:
-                checked = msgspec.structs.replace(checked, same_as=checked.same_as or seen[key])
-            seen.setdefault(key, row.number)
+        checked, mailboxes, found = _check(row, columns, unused)
+        for key in [email_key(address) for _, address in mailboxes if address]:
+            if seen.setdefault(key, row.number) != row.number and checked.same_as is None:
+                checked = msgspec.structs.replace(checked, same_as=seen[key])
         rows.append(checked)
-        if not checked.problems:
-            count = int(checked.quantity or 1)
-            recipients += [check_recipient(address, name, count) for name, address in mailboxes]
+        recipients += found
         yield
     return Checked(tuple(rows), tuple(recipients))
 
 
-def _check(row: SheetRow, columns: Columns, unused: Sequence[int]) -> tuple[CheckedRow, list[Mailbox]]:
-    """The row, checked, and the name and address of each recipient in it: a cell may hold a list of them."""
-    email = _cell(row, columns.email)
-    name = " ".join(filter(None, (_cell(row, at) for at in columns.names)))
-    quantity = _cell(row, columns.quantity)
-    listed = read_mailboxes(email) or [("", email)]
+def _check(
+    row: SheetRow, columns: Columns, unused: Sequence[int]
+) -> tuple[CheckedRow, list[Mailbox], list[OrderRecipient]]:
+    """The row, checked; the name and address of each recipient in it, as a cell may hold a list of them; and those who get a gift."""
+    cell, name, quantity = _cell(row, columns.email), _name(row, columns), _cell(row, columns.quantity)
+    listed = ([] if is_bare(cell) else read_mailboxes(cell)) or [("", cell)]
     if name:  # the column says it; of several, each keeps their own
         listed = [(name if len(listed) == 1 else own or name, address) for own, address in listed]
+    email = cell
+    if len(listed) == 1:
+        name, email = listed[0]
+    problems = [RowProblem("email", "email_more", _cell(row, at)) for at in unused if "@" in _cell(row, at)]
+    recipients: list[OrderRecipient] = []
+    try:
+        if len(name) <= MAX_NAME and is_quantity(quantity) and not problems:
+            count = int(quantity or 1)
+            recipients = [check_recipient(address, own, count) for own, address in listed]
+    except InvalidRequest:
+        pass
+    if not recipients:
+        problems = _all_problems(listed, cell, quantity, problems)
+    return CheckedRow(row.number, email, name, quantity, tuple(problems)), listed, recipients
+
+
+def _all_problems(listed: Sequence[Mailbox], cell: str, quantity: str, more: Sequence[RowProblem]) -> list[RowProblem]:
+    """All that is wrong with a row, in the order of its columns."""
     problems: list[RowProblem] = []
     for own, address in listed:
-        problems += _problems(address, own, is_listed=address != email)
-    problems += [RowProblem("email", "email_more", _cell(row, at)) for at in unused if "@" in _cell(row, at)]
+        problems += _problems(address, own, is_listed=len(listed) > 1 and address != cell)
+    problems += more
     if not is_quantity(quantity):
         problems.append(RowProblem("quantity", "quantity_wrong"))
     problems = list(dict.fromkeys(problems))
     problems.sort(key=lambda problem: ("email", "name", "quantity").index(problem.field))
-    return CheckedRow(row.number, email, name, quantity, tuple(problems)), listed
+    return problems
 
 
 def _problems(email: str, name: str, *, is_listed: bool) -> Iterator[RowProblem]:
@@ -132,11 +156,8 @@ def _problems(email: str, name: str, *, is_listed: bool) -> Iterator[RowProblem]
     else:
         try:
             check_recipient(email, None, 1)
-        except InvalidRequest as refusal:
-            if is_listed:
-                yield RowProblem("email", "email_in_list", email)
-            else:
-                yield RowProblem("email", "email_wrong", refusal.detail.partition(": ")[2])
+        except InvalidRequest:
+            yield RowProblem("email", "email_in_list", email) if is_listed else RowProblem("email", fault_of(email))
     if len(name) > MAX_NAME:
         yield RowProblem("name", "name_long")
     else:
@@ -147,6 +168,10 @@ def _problems(email: str, name: str, *, is_listed: bool) -> Iterator[RowProblem]
 
 
 _ANYBODY = "x@example.com"
+
+
+def _name(row: SheetRow, columns: Columns) -> str:
+    return " ".join(filter(None, (_cell(row, at) for at in columns.names)))
 
 
 def _cell(row: SheetRow, at: int | None) -> str:

@@ -45,7 +45,7 @@ class Columns(msgspec.Struct, frozen=True):
 def guess_columns(sheet: Sheet) -> Columns:
     """What the headings say, and where there are none, what the cells look like. A quantity is never guessed from its cells."""
     first = sheet.rows[0].cells
-    headings = [_plain(cell) for cell in first]
+    headings = [plain_heading(cell) for cell in first]
     known = _by_heading(headings)
     has_heading = not any("@" in cell for cell in first) and (known != Columns() or len(sheet.rows) > 1)
     if not has_heading:
@@ -76,7 +76,7 @@ def heading_key(sheet: Sheet, columns: Columns) -> bytes | None:
     """What sheets with the same headings share, by which a choice is remembered; None without headings."""
     if not columns.has_heading:
         return None
-    return hashlib.sha256("\n".join(map(_plain, sheet.rows[0].cells)).encode()).digest()
+    return hashlib.sha256("\n".join(map(plain_heading, sheet.rows[0].cells)).encode()).digest()
 
 
 def fits(columns: Columns, sheet: Sheet) -> bool:
@@ -124,7 +124,8 @@ def _first(headings: list[str], wanted: set[str]) -> int | None:
     return next((at for at, heading in enumerate(headings) if heading in wanted), None)
 
 
-def _plain(heading: str) -> str:
+def plain_heading(heading: str) -> str:
+    """Returns a heading without letter case, accents, blanks and signs, to compare it by."""
     return _SIGNS.sub("", heading.casefold().translate(_PLAINLY))
 
 

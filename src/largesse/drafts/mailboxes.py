@@ -21,6 +21,11 @@ _MAX_HEADINGS = 10_000  # characters of a first line that are looked at
 Mailbox = tuple[str, str]  # name and address
 
 
+def is_bare(text: str) -> bool:
+    """Whether a text is one address and nothing else."""
+    return bool(_BARE.fullmatch(text))
+
+
 def read_mailboxes(text: str) -> list[Mailbox] | None:
     """Returns the name and the address of each mailbox in a list; None for what is no list of mailboxes.
 

@@ -1,11 +1,10 @@
-"""The file of the rows that are wrong, to be mended in a spreadsheet and handed in again.
-
-Mending a sheet: single rows typed anew, and rows that come to those that are fine already.
-"""
+"""Corrects a sheet: rows that are typed again, and rows that are added. Writes the rows to fix as a file."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+
+import msgspec
 
 from largesse.base.text import csv_file
 from largesse.drafts.checking import Checked, CheckedRow
@@ -24,41 +23,61 @@ def bad_rows_file(checked: Checked) -> bytes:
     return csv_file([_HEADING, *rows])
 
 
-# Of a sheet that is put together here: address, name and quantity.
-_PLAIN = Columns(email=0, names=(1,), quantity=2)
+class Typed(msgspec.Struct, frozen=True):
+    """What was typed into a row of the list."""
+
+    email: str
+    name: str = ""
+    quantity: str = ""
+
+    @property
+    def is_blank(self) -> bool:
+        """Whether nothing was typed."""
+        return not (self.email.strip() or self.name.strip() or self.quantity.strip())
 
 
-def mended_sheet(sheet: Sheet, columns: Columns, typed: Mapping[int, Sequence[str]]) -> Sheet:
-    """The sheet with what was typed, address, name and quantity, in the columns of the rows of those numbers.
+def mended_sheet(
+    sheet: Sheet, columns: Columns, typed: Mapping[int, Typed], more: Sequence[Typed] = ()
+) -> tuple[Sheet, Columns]:
+    """Returns the sheet with what was typed in the rows of these numbers, and more rows at its end. A blank row is removed.
 
-    What has no column is left out. A name from two columns stands in the first of them afterwards. Raises SheetRefused.
+    A name from two columns is in the first of them afterwards. What has no column yet gets one. Raises SheetRefused.
     """
+    columns = _with_room(columns, sheet.width, [*typed.values(), *more])
     maker = SheetMaker()
     for row in sheet.rows:
-        cells = row.cells
-        if row.number in typed:
-            email, name, quantity = typed[row.number]
-            written: dict[int | None, str] = dict(zip(columns.names, (name, ""), strict=False))
-            written |= {columns.email: email, columns.quantity: quantity}
-            width = max(len(cells), *(at + 1 for at in columns.used))
-            # An address in a column that is not used was asked about: it is in the row's address now, or left out.
-            unused = ["" if "@" in cell else cell for cell in (*cells, *([""] * (width - len(cells))))]
-            cells = [written.get(at, unused[at]) for at in range(width)]
-        maker.add(row.number, cells)
-    return maker.sheet()
+        new = typed.get(row.number)
+        maker.add(row.number, row.cells if new is None else [] if new.is_blank else _written(new, row.cells, columns))
+    for number, one in enumerate(more, 1 + max((row.number for row in sheet.rows), default=0)):
+        maker.add(number, [] if one.is_blank else _written(one, (), columns))
+    return maker.sheet(may_be_blank=True), columns
 
 
-def merged_sheet(kept: Checked, more: Checked) -> tuple[Sheet, Columns]:
-    """The rows of `kept` that are fine, then all of `more`, which is numbered on; and the columns of that. Raises SheetRefused."""
-    maker = SheetMaker()
-    fine = [row for row in kept.rows if not row.problems]
-    last = max((row.number for row in fine), default=0)
-    for row in fine:
-        maker.add(row.number, _cells(row))
-    for number, row in enumerate(more.rows, last + 1):
-        maker.add(number, _cells(row))
-    return maker.sheet(), _PLAIN
+def as_typed(row: CheckedRow) -> Typed:
+    """Returns what somebody would type to get this row."""
+    return Typed(row.email, row.name, row.quantity)
 
 
-def _cells(row: CheckedRow) -> tuple[str, str, str]:
-    return row.email, row.name, row.quantity
+def _with_room(columns: Columns, width: int, typed: Collection[Typed]) -> Columns:
+    """Returns the columns with new ones behind the last for a name or quantity that the sheet has no column for."""
+    if columns.email is None:
+        columns = msgspec.structs.replace(columns, email=width)
+        width += 1
+    if not columns.names and any(one.name.strip() for one in typed):
+        columns = msgspec.structs.replace(columns, names=(width,))
+        width += 1
+    if columns.quantity is None and any(one.quantity.strip() not in {"", "1"} for one in typed):
+        columns = msgspec.structs.replace(columns, quantity=width)
+    return columns
+
+
+def _written(typed: Typed, cells: Sequence[str], columns: Columns) -> list[str]:
+    """Returns the cells of a row with what was typed in their columns.
+
+    An address in a column that is not used goes: the person saw it beside the row, and took it over or left it out.
+    """
+    written: dict[int | None, str] = dict(zip(columns.names, (typed.name, ""), strict=False))
+    written |= {columns.email: typed.email, columns.quantity: typed.quantity}
+    width = max(len(cells), *(at + 1 for at in columns.used))
+    unused = ["" if "@" in cell else cell for cell in (*cells, *([""] * (width - len(cells))))]
+    return [written.get(at, unused[at]) for at in range(width)]

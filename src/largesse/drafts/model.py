@@ -6,12 +6,14 @@ The price of a draft, line by line.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import msgspec
 
 from largesse.catalogue.model import Product
+from largesse.customers.authenticator import Caller
 from largesse.drafts.columns import Columns
+from largesse.orders.follow_ups import read_defaults
 from largesse.orders.quoter import Quote
 from largesse.orders.recipients import OrderRecipient
 from largesse.orders.request import (
@@ -28,6 +30,26 @@ from largesse.orders.request import (
 SOURCE = "web"
 
 
+class SheetName(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A sheet of a workbook: its name, or also why it cannot be read, as SheetRefused says it."""
+
+    name: str
+    refused: str | None = None
+    row: int = 0
+    limit: int = 0
+
+
+class Source(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The file that a draft's rows come from, and how it is read."""
+
+    name: str = ""  # of the file; none for rows that were typed or pasted
+    encoding: str | None = None  # of a text file that has letters beyond ASCII
+    encodings: tuple[str, ...] = ()  # that it can be read in
+    sheets: tuple[SheetName, ...] = ()  # of a workbook
+    sheet: int = 0  # the one whose rows are the recipients
+    by_hand: frozenset[int] = frozenset()  # rows that were typed since: another encoding leaves them as they are
+
+
 class DraftContent(msgspec.Struct, frozen=True, omit_defaults=True):
     """What has been said so far, each as it was given; at most one of the three gifts is set."""
 
@@ -38,10 +60,15 @@ class DraftContent(msgspec.Struct, frozen=True, omit_defaults=True):
     value: float | None = None  # of a code, in major units
     code_quantity: int | None = None  # of anonymous codes: then there are no recipients
     columns: Columns | None = None  # of its sheet; none has been given without
+    source: Source = Source()
+    leaves_out: bool = False  # the rows to fix are left out of the order; any change of rows undoes it
     wrapping_key: str | None = None
     from_name: str | None = None
     message: str | None = None
     send_at: datetime | None = None
+    claim_by: datetime | None = None
+    has_claim_by: bool = False  # whether that was said; until then the customer's default holds
+    reminder_days: tuple[int, ...] | None = None  # None: as the customer's default says
     account_id: int | None = None
     external_reference: str | None = None
 
@@ -71,8 +98,24 @@ class Draft(msgspec.Struct, frozen=True):
     content: DraftContent
     changed_at: datetime
 
-    def to_request(self, recipients: Sequence[OrderRecipient], quote: str | None = None) -> SendRequest:
-        """Returns the request to send it to these recipients, or as anonymous codes. Its gift must be chosen."""
+    def claim_by(self, caller: Caller) -> datetime | None:
+        """Returns the claim-by date that the draft has: the one that was said, otherwise its customer's default. None where there is none."""
+        content = self.content
+        if content.has_claim_by:
+            return content.claim_by
+        return read_defaults(caller.follow_up).claim_by(content.send_at or caller.now)
+
+    def reminder_days(self, caller: Caller) -> tuple[int, ...]:
+        """Returns after how many days each its recipients are reminded: what was said, otherwise as its customer's default says."""
+        days = self.content.reminder_days
+        if days is not None:
+            return days
+        sent_at, claim_by = self.content.send_at or caller.now, self.claim_by(caller)
+        default = read_defaults(caller.follow_up).reminder_days
+        return tuple(one for one in default if claim_by is None or sent_at + timedelta(days=one) < claim_by)
+
+    def to_request(self, caller: Caller, recipients: Sequence[OrderRecipient], quote: str | None = None) -> SendRequest:
+        """Returns the request of the person to send it to these recipients, or as anonymous codes. Its gift must be chosen."""
         content = self.content
         choice = content.choice
         assert choice is not None, "a request has a gift"
@@ -89,6 +132,9 @@ class Draft(msgspec.Struct, frozen=True):
             wrapping_key=content.wrapping_key,
             from_name=content.from_name,
             message=content.message,
+            claim_by=self.claim_by(caller),
+            placeholders=True,
+            reminder_days=list(self.reminder_days(caller)),
         )
 
 

@@ -103,8 +103,8 @@ class SheetMaker:
         if len(self._rows) > MAX_ROWS + 1:  # the first may be a heading
             raise SheetRefused("rows", limit=MAX_ROWS)
 
-    def sheet(self) -> Sheet:
-        """The sheet. Raises SheetRefused for one that is blank."""
-        if not self._rows:
+    def sheet(self, *, may_be_blank: bool = False) -> Sheet:
+        """Returns the sheet. Raises SheetRefused for one that is blank, unless it may be."""
+        if not self._rows and not may_be_blank:
             raise SheetRefused("empty")
         return Sheet(self._rows)

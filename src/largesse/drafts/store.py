@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from contextlib import asynccontextmanager
 from datetime import datetime
 from typing import TypeAlias
 
 import msgspec
 
+from largesse.approvals.model import ApprovalRequest
 from largesse.base.email import email_key
 from largesse.base.errors import NotFound
 from largesse.customers.actor import Actor
 from largesse.customers.principal import Principal
+from largesse.customers.roles import Right
+from largesse.db.fragments import Fragment, compose
 from largesse.db.pool import Connection
 from largesse.drafts.columns import Columns
 from largesse.drafts.model import Draft, DraftContent
@@ -26,13 +31,16 @@ _encode = msgspec.json.Encoder().encode
 
 
 # The person whose drafts are read or written, in one environment.
-Owner: TypeAlias = Actor | Principal
+Owner: TypeAlias = Actor | Principal | ApprovalRequest
 
-# Deletes all drafts of a person but the newest.
+# Deletes all drafts of a person but the newest, and those that wait for approval or were approved.
 _DELETE_OLD = """
     DELETE FROM drafts WHERE customer_id = $1 AND environment = $2 AND id IN (
         SELECT id FROM drafts WHERE customer_id = $1 AND environment = $2 AND user_id = $3
         ORDER BY changed_at DESC, id OFFSET $4)
+    AND NOT EXISTS (
+        SELECT FROM approval_requests r WHERE r.customer_id = drafts.customer_id AND r.environment = drafts.environment
+        AND r.id = drafts.id AND r.state IN ('waiting', 'approved'))
 """
 _INSERT = """
     INSERT INTO drafts (customer_id, environment, user_id, id, content, created_at, changed_at)
@@ -54,12 +62,13 @@ _UPDATE = """
 _DELETE = "DELETE FROM drafts WHERE customer_id = $1 AND environment = $2 AND id = $3"
 _READ_ROWS = """
     SELECT number, cells FROM draft_rows
-    WHERE customer_id = $1 AND environment = $2 AND draft_id = $3 ORDER BY number
+    WHERE customer_id = $1 AND environment = $2 AND draft_id = $3 AND sheet = $4 ORDER BY number
 """
 _DELETE_ROWS = "DELETE FROM draft_rows WHERE customer_id = $1 AND environment = $2 AND draft_id = $3"
+_DELETE_SOME_ROWS = _DELETE_ROWS + " AND sheet = $4 AND number = ANY ($5::int[])"
 _INSERT_ROWS = """
-    INSERT INTO draft_rows (customer_id, environment, draft_id, number, cells)
-    SELECT $1, $2, $3, number, cells FROM json_to_recordset($4::text::json) AS new (number integer, cells text[])
+    INSERT INTO draft_rows (customer_id, environment, draft_id, sheet, number, cells)
+    SELECT $1, $2, $3, $4, number, cells FROM json_to_recordset($5::text::json) AS new (number integer, cells text[])
 """
 _READ_COLUMNS = "SELECT columns::text FROM draft_columns WHERE customer_id = $1 AND heading = $2"
 _SAVE_COLUMNS = """
@@ -79,13 +88,13 @@ _FIND_ORDER = """
     SELECT reference FROM orders WHERE customer_id = $1 AND environment = $2 AND user_id = $3 AND reference = $4
 """
 # Matches the drafts, of one customer or of all, whose texts or rows contain an address.
-_CONTAINS_ADDRESS = """
+_CONTAINS_ADDRESS = Fragment("""
     WHERE ($2::int IS NULL OR customer_id = $2) AND (position($1 IN lower(content::text)) > 0 OR EXISTS (
         SELECT FROM draft_rows r WHERE r.customer_id = drafts.customer_id AND r.environment = drafts.environment
         AND r.draft_id = drafts.id AND position($1 IN lower(array_to_string(r.cells, ' '))) > 0))
-"""
-_COUNT_WITH_ADDRESS = "SELECT count(*) FROM drafts" + _CONTAINS_ADDRESS  # noqa: S608 - constants alone
-_DELETE_WITH_ADDRESS = "DELETE FROM drafts" + _CONTAINS_ADDRESS  # noqa: S608 - constants alone
+""")
+_COUNT_WITH_ADDRESS = compose("SELECT count(*) FROM drafts {contains_address}", contains_address=_CONTAINS_ADDRESS)
+_DELETE_WITH_ADDRESS = compose("DELETE FROM drafts {contains_address}", contains_address=_CONTAINS_ADDRESS)
 
 
 async def begin_draft(connection: Connection, owner: Owner, now: datetime, content: DraftContent) -> Draft:
@@ -118,6 +127,26 @@ async def read_draft(connection: Connection, owner: Owner, draft_id: str, *, loc
     return Draft(draft_id, _CONTENT.decode(row["content"]), row["changed_at"])
 
 
+class DraftChange:
+    """A draft that is being changed: `content` is saved when the change ends."""
+
+    def __init__(self, connection: Connection, draft: Draft) -> None:
+        self.connection = connection
+        self.draft = draft
+        self.content = draft.content
+
+
+@asynccontextmanager
+async def changing_draft(actor: Actor, draft_id: str) -> AsyncIterator[DraftChange]:
+    """Opens a transaction in which the person's draft is locked and its content is saved at the end. Raises NotFound."""
+    async with actor.transaction(Right.SEND) as transaction:
+        change = DraftChange(
+            transaction.connection, await read_draft(transaction.connection, actor, draft_id, lock=True)
+        )
+        yield change
+        await save_draft(transaction.connection, actor, draft_id, change.content)
+
+
 async def save_draft(connection: Connection, owner: Owner, draft_id: str, content: DraftContent) -> None:
     """Replaces the content of a draft. The draft must be there, and locked."""
     await connection.execute(_UPDATE, owner.customer_id, owner.environment, draft_id, _encode(content).decode())
@@ -134,18 +163,29 @@ async def find_placed(connection: Connection, owner: Owner, draft_id: str) -> st
     return reference
 
 
-async def read_sheet(connection: Connection, owner: Owner, draft_id: str) -> Sheet:
-    """Returns the rows of a draft."""
-    rows = await connection.fetch(_READ_ROWS, owner.customer_id, owner.environment, draft_id)
+async def read_sheet(connection: Connection, owner: Owner, draft: Draft, sheet: int | None = None) -> Sheet:
+    """Returns the rows of a draft: those of its sheet, or of another sheet of its workbook."""
+    at = draft.content.source.sheet if sheet is None else sheet
+    rows = await connection.fetch(_READ_ROWS, owner.customer_id, owner.environment, draft.id, at)
     return Sheet([SheetRow(row["number"], row["cells"]) for row in rows])
 
 
-async def save_sheet(connection: Connection, owner: Owner, draft_id: str, sheet: Sheet) -> None:
-    """Replaces the rows of a draft. Call it inside a transaction, with the draft locked."""
+async def save_sheets(connection: Connection, owner: Owner, draft_id: str, sheets: Mapping[int, Sheet]) -> None:
+    """Replaces the rows of all sheets of a draft. Call it inside a transaction, with the draft locked."""
+    await connection.execute(_DELETE_ROWS, owner.customer_id, owner.environment, draft_id)
+    for at, sheet in sheets.items():
+        await write_rows(connection, owner, draft_id, at, (), sheet.rows)
+
+
+async def write_rows(
+    connection: Connection, owner: Owner, draft_id: str, sheet: int, numbers: Collection[int], rows: Sequence[SheetRow]
+) -> None:
+    """Puts these rows in the place of those of these numbers. Call it inside a transaction, with the draft locked."""
     key = (owner.customer_id, owner.environment, draft_id)
-    await connection.execute(_DELETE_ROWS, *key)
-    rows = [{"number": row.number, "cells": row.cells} for row in sheet.rows]
-    await connection.execute(_INSERT_ROWS, *key, _encode(rows).decode())
+    if numbers:
+        await connection.execute(_DELETE_SOME_ROWS, *key, sheet, list(numbers))
+    added = [{"number": row.number, "cells": row.cells} for row in rows]
+    await connection.execute(_INSERT_ROWS, *key, sheet, _encode(added).decode())
 
 
 async def remembered_columns(connection: Connection, owner: Owner, heading: bytes | None) -> Columns | None:

@@ -1,31 +1,18 @@
 """Sheets written as text: CSV files of any spreadsheet, and cells pasted from one.
 
-The encoding is what the file's mark says, else UTF-8, else the one of Excel in western Europe; the separator is the one that makes most rows
-alike.
+The separator is the one that makes most rows alike.
 """
 
 from __future__ import annotations
 
-import codecs
 import csv
-import io
 from collections import Counter
 from collections.abc import Iterator
 
 from largesse.base.cooperative import Steps
 from largesse.drafts.mailboxes import one_mailbox_a_line
-from largesse.drafts.sheet import (
-    MAX_CELL,
-    MAX_COLUMNS,
-    MAX_FILE_BYTES,
-    MAX_ROWS,
-    Sheet,
-    SheetMaker,
-    SheetRefused,
-    lines_of,
-)
+from largesse.drafts.sheet import MAX_CELL, MAX_COLUMNS, MAX_ROWS, Sheet, SheetMaker, SheetRefused, lines_of
 
-_MARKS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
 _SEPARATORS = "\t;,|"
 _SAMPLED_ROWS = 50
 _CHARACTERS_A_STEP = 8_000
@@ -35,11 +22,9 @@ _MAX_SEPARATORS = 16_384  # as many as a workbook has columns
 _MAX_ROW_CHARACTERS = 131_072
 
 
-def read_text_sheet(data: bytes) -> Steps[Sheet]:
-    """The sheet of a CSV file, or of cells pasted from a spreadsheet, some rows a step. Raises SheetRefused."""
-    if len(data) > MAX_FILE_BYTES:
-        raise SheetRefused("bytes", limit=MAX_FILE_BYTES)
-    text = _decoded(data).replace("\r\n", "\n").replace("\r", "\n")
+def read_text_sheet(text: str) -> Steps[Sheet]:
+    """Returns the sheet of a CSV file, or of cells pasted from a spreadsheet, some rows a step. Raises SheetRefused."""
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
     if text.count("\n") > _MAX_LINES:
         raise SheetRefused("rows", limit=MAX_ROWS)
     yield
@@ -93,31 +78,6 @@ class _Rows:
             if self._characters > _MAX_ROW_CHARACTERS:
                 raise SheetRefused("cell", row=self.number, limit=MAX_CELL)
             yield line
-
-
-def written_as_text(sheet: Sheet) -> str:
-    """Returns a text that is read as this sheet again, its rows numbered anew."""
-    made = io.StringIO()
-    made.write("sep=\t\n")
-    csv.writer(made, delimiter="\t").writerows(row.cells for row in sheet.rows)
-    return made.getvalue()
-
-
-def _decoded(data: bytes) -> str:
-    for mark, encoding in _MARKS:
-        if data.startswith(mark):
-            try:
-                return data.removeprefix(mark).decode(encoding)
-            except UnicodeDecodeError:
-                raise SheetRefused("encoding") from None
-    if b"\0" in data:  # no text of one byte a character has it
-        raise SheetRefused("kind")
-    for encoding in ("utf-8", "cp1252"):
-        try:
-            return data.decode(encoding)
-        except UnicodeDecodeError:
-            continue
-    raise SheetRefused("encoding")
 
 
 def _separator_of(text: str) -> Steps[tuple[str, str]]:

@@ -6,13 +6,11 @@ import asyncio
 import contextlib
 import os
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
 import structlog
 
-from largesse.base.errors import InvalidRequest
 from largesse.base.fair_turns import FairTurns
 from largesse.drafts.sheet import MAX_CHARACTERS, MAX_FILE_BYTES, MAX_ROWS, Sheet, SheetMaker, SheetRefused
 
@@ -48,22 +46,17 @@ def is_workbook(data: bytes) -> bool:
     return data.startswith((ZIP, OLD_WORKBOOK))
 
 
-class SeveralSheets(InvalidRequest):
-    """A workbook in which several sheets hold something: each by its name, or why it is refused."""
-
-    def __init__(self, sheets: Mapping[str, Sheet | SheetRefused]) -> None:
-        super().__init__(f"The workbook has {len(sheets)} sheets: {', '.join(sheets)}.")
-        self.sheets = sheets
-
-
 class Workbooks:
     """Reads workbooks, two at a time and one of each customer."""
 
     def __init__(self) -> None:
         self._turns: FairTurns[int] = FairTurns(at_once=2, each=1, max_waiting=20)
 
-    async def read(self, customer_id: int, data: bytes) -> Sheet:
-        """The sheet that is shown and not blank. Raises SeveralSheets where there are several, SheetRefused, and Unavailable when too many wait."""
+    async def read(self, customer_id: int, data: bytes) -> dict[str, Sheet | SheetRefused]:
+        """Returns the sheets that are shown and not blank, by name: each as it is read, or why it is refused.
+
+        Raises SheetRefused if none can be read, and Unavailable when too many wait.
+        """
         if len(data) > MAX_FILE_BYTES:
             raise SheetRefused("bytes", limit=MAX_FILE_BYTES)
         async with self._turns.turn(customer_id):
@@ -72,15 +65,16 @@ class Workbooks:
             raise SheetRefused(answer.refused, limit=answer.limit)
         if not answer.sheets:
             raise SheetRefused("empty")
-        if len(answer.sheets) == 1:
-            return await _made(answer.sheets[0])
         sheets: dict[str, Sheet | SheetRefused] = {}
         for one in answer.sheets:
             try:
                 sheets[one.name] = await _made(one)
             except SheetRefused as refusal:
                 sheets[one.name] = refusal
-        raise SeveralSheets(sheets)
+        refusals = [one for one in sheets.values() if isinstance(one, SheetRefused)]
+        if len(refusals) == len(sheets):
+            raise refusals[0]
+        return sheets
 
 
 async def _made(read: _Sheet) -> Sheet:

@@ -20,6 +20,8 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.hmac import HMAC
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
+from largesse.db.fragments import Fragment, compose, identifier
+
 _BYTES = 16  # of HMAC-SHA256, which RFC 2104 lets be cut to half
 START = bytes(_BYTES)  # the head of a chain that has no rows yet
 _encode = msgspec.json.Encoder(decimal_format="string").encode
@@ -122,9 +124,9 @@ def content(*columns: Any) -> bytes:
     return _encode(columns)
 
 
-def micros(instant: str) -> str:
+def micros(instant: str) -> Fragment:
     """Returns SQL for an instant as whole microseconds of the epoch, the form it has in contents."""
-    return f"(extract(epoch FROM {instant}) * 1000000)::bigint"
+    return compose("(extract(epoch FROM {instant}) * 1000000)::bigint", instant=identifier(instant))
 
 
 def _hmac(key: bytes, use: str) -> HMAC:

@@ -23,6 +23,12 @@ from largesse.encryption.chain import Chain
 from largesse.encryption.columns import SealedTable
 from largesse.encryption.vault import DecryptionFailed, Vault
 
+_IS_LEDGER_CHAINED = "SELECT is_ledger_chained()"
+_HAS_MARKS = "SELECT has_marks()"
+_RENEW = "UPDATE chain_keys SET sealed = $2 WHERE number = $1"
+_READ = "SELECT number, sealed FROM chain_keys ORDER BY number"
+_ADD = "INSERT INTO chain_keys (number, sealed, made_at) SELECT $1, $2, clock_now()"
+
 _KEY_BYTES = 32
 _MOST_KEYS = 255
 # What marks are made of. 1: as released first, sealed without a number. 2: an entry's mark also covers what its account is.
@@ -115,14 +121,14 @@ async def _begin(connection: Connection, vault: Vault) -> Chains:
         await connection.execute(_ONE_AT_A_TIME)
         if not await _read(connection):
             await _refuse_marks(connection)
-            if not await connection.fetchval("SELECT is_ledger_chained()"):
+            if not await connection.fetchval(_IS_LEDGER_CHAINED):
                 raise OperatorError(RUN_MIGRATE)
             await _add(connection, vault, 1)
         return _chains(_open_all(vault, await _read(connection)))
 
 
 async def _refuse_marks(connection: Connection) -> None:
-    if await connection.fetchval("SELECT has_marks()"):
+    if await connection.fetchval(_HAS_MARKS):
         raise OperatorError(
             "the keys that the ledger and the audit log are chained with are gone from the table `chain_keys`: bring it "
             "back from a backup"
@@ -141,7 +147,7 @@ async def _renew(connection: Connection, vault: Vault, sealed: dict[int, bytes])
                 return now
             for number in opened:
                 resealed = reseal_key(vault, number, now[number])
-                await connection.execute("UPDATE chain_keys SET sealed = $2 WHERE number = $1", number, resealed)
+                await connection.execute(_RENEW, number, resealed)
             if max(opened) < _MOST_KEYS:
                 await _add(connection, vault, max(opened) + 1)
             return await _read(connection)
@@ -150,7 +156,7 @@ async def _renew(connection: Connection, vault: Vault, sealed: dict[int, bytes])
 
 
 async def _read(connection: Connection) -> dict[int, bytes]:
-    rows = await connection.fetch("SELECT number, sealed FROM chain_keys ORDER BY number")
+    rows = await connection.fetch(_READ)
     return {row["number"]: row["sealed"] for row in rows}
 
 
@@ -159,9 +165,7 @@ async def _add(connection: Connection, vault: Vault, number: int) -> None:
     if number > _MOST_KEYS:
         raise OperatorError(f"there are {_MOST_KEYS} keys of chains, and no number for one more")
     await connection.execute(
-        "INSERT INTO chain_keys (number, sealed, made_at) SELECT $1, $2, clock_now()",
-        number,
-        vault.chains.seal(os.urandom(_KEY_BYTES) + _FORMAT.to_bytes(), _context(number)),
+        _ADD, number, vault.chains.seal(os.urandom(_KEY_BYTES) + _FORMAT.to_bytes(), _context(number))
     )
 
 

@@ -76,7 +76,9 @@ async def reseal(
     broken: dict[str, int] = {}
     for table in encrypted_columns():
         rotation = _TableRotation(database, vault, table, rest, at_once, on_progress)
-        rows[table.table], broken[table.table] = await rotation.run()
+        renewed, unreadable = await rotation.run()
+        rows[table.table] = rows.get(table.table, 0) + renewed  # a table may have two encrypted columns
+        broken[table.table] = broken.get(table.table, 0) + unreadable
     async with database.transaction(OPERATOR) as connection:
         retired = await retire(connection, vault, idle)
         known = await list_master_keys(connection)

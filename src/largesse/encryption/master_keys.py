@@ -19,7 +19,26 @@ import structlog
 from largesse.base.errors import OperatorError
 from largesse.db.pool import DATABASE_FAILED, Connection, Database
 from largesse.db.scope import OPERATOR
+from largesse.db.statements import read_now
 from largesse.encryption.vault import DecryptionFailed, Vault
+
+_LOCK = "SELECT pg_advisory_xact_lock(hashtext('largesse/master_keys'))"
+_LIST = "SELECT id, sealed, since, sealing_at, retired_at, sealed_rest FROM master_keys ORDER BY since, id"
+_NOTE_SEALING = "SELECT note_sealing($1)"
+_CREDENTIALS_HASHES = "SELECT id, credentials_hash FROM master_keys"
+_KEEP = """
+    INSERT INTO master_keys (id, sealed, since, credentials_hash)
+    SELECT id, sealed, clock_now(), hash FROM unnest($1::bytea[], $2::bytea[], $3::bytea[]) AS new (id, sealed, hash)
+    ON CONFLICT (id) DO UPDATE SET credentials_hash = excluded.credentials_hash
+"""
+_KEEP_SEALING = "UPDATE master_keys SET sealing_at = clock_now(), retired_at = NULL, sealed_rest = NULL WHERE id = $1"
+_LAST_SEALED = "SELECT last_sealed()"
+_RENEW_REST = "UPDATE master_keys SET sealed_rest = $2 WHERE id = $1 AND sealed_rest = $3"
+_RETIRE = """
+    UPDATE master_keys SET retired_at = clock_now(), sealed_rest = $2
+    WHERE id = $1 AND retired_at IS NULL AND (sealing_at IS NULL OR sealing_at < clock_now() - $3::interval)
+    RETURNING true
+"""
 
 _TEXT = b"largesse"
 _CONTEXT = b"master-key-proof"
@@ -59,7 +78,7 @@ async def prove_master_key(connection: Connection, vault: Vault, *, keep: bool) 
     try:
         async with connection.transaction():
             if keep:  # of several that start first at once, one decides
-                await connection.execute("SELECT pg_advisory_xact_lock(hashtext('largesse/master_keys'))")
+                await connection.execute(_LOCK)
             known = await list_master_keys(connection)
             await _require_all(connection, vault, known)
             _keep_rests(vault, known)
@@ -76,9 +95,7 @@ async def is_sealed(connection: Connection) -> bool:
 
 async def list_master_keys(connection: Connection) -> list[KeyRecord]:
     """Every key that was ever in the list of a process, those that came first first."""
-    rows = await connection.fetch(
-        "SELECT id, sealed, since, sealing_at, retired_at, sealed_rest FROM master_keys ORDER BY since, id"
-    )
+    rows = await connection.fetch(_LIST)
     return [KeyRecord(**row) for row in rows]
 
 
@@ -88,10 +105,10 @@ async def note_sealing(connection: Connection, vault: Vault) -> bool:
     Returns whether the database has every key of the vault, and the newest is not retired.
     """
     try:
-        is_needed: bool = await connection.fetchval("SELECT note_sealing($1)", vault.key_ids[0])
+        is_needed: bool = await connection.fetchval(_NOTE_SEALING, vault.key_ids[0])
     except asyncpg.ReadOnlySQLTransactionError:  # a standby: its primary keeps the keys
         return True
-    rows = await connection.fetch("SELECT id, credentials_hash FROM master_keys")
+    rows = await connection.fetch(_CREDENTIALS_HASHES)
     known = {(row["id"], row["credentials_hash"]) for row in rows}
     return is_needed and known.issuperset(zip(vault.key_ids, vault.credentials_hashes, strict=True))
 
@@ -138,24 +155,17 @@ def _keep_rests(vault: Vault, known: Sequence[KeyRecord]) -> None:
 async def _keep(connection: Connection, vault: Vault) -> None:
     """Keeps the keys of the vault; the newest, which seals from now on, is needed even if it had been retired."""
     await connection.execute(
-        """
-        INSERT INTO master_keys (id, sealed, since, credentials_hash)
-        SELECT id, sealed, clock_now(), hash FROM unnest($1::bytea[], $2::bytea[], $3::bytea[]) AS new (id, sealed, hash)
-        ON CONFLICT (id) DO UPDATE SET credentials_hash = excluded.credentials_hash
-        """,
+        _KEEP,
         vault.key_ids,
         [vault.prove(key_id, _TEXT, _CONTEXT) for key_id in vault.key_ids],
         vault.credentials_hashes,
     )
-    await connection.execute(
-        "UPDATE master_keys SET sealing_at = clock_now(), retired_at = NULL, sealed_rest = NULL WHERE id = $1",
-        vault.key_ids[0],
-    )
+    await connection.execute(_KEEP_SEALING, vault.key_ids[0])
 
 
 async def _sealed_last(connection: Connection) -> bytes | None:
     """What was sealed last: it tells the key of a database that was sealed before there was a proof."""
-    sealed: bytes | None = await connection.fetchval("SELECT last_sealed()")
+    sealed: bytes | None = await connection.fetchval(_LAST_SEALED)
     return sealed
 
 
@@ -180,7 +190,7 @@ IDLE = timedelta(seconds=60)
 
 async def sealing_elsewhere(connection: Connection, vault: Vault, idle: timedelta = IDLE) -> list[KeyRecord]:
     """The keys beside the newest that a process sealed under within `idle`."""
-    now = await connection.fetchval("SELECT clock_now()")
+    now = await read_now(connection)
     return [
         key
         for key in await list_master_keys(connection)
@@ -197,23 +207,9 @@ async def retire(connection: Connection, vault: Vault, idle: timedelta = IDLE) -
     retired = []
     for key in await list_master_keys(connection):
         if key.sealed_rest is not None and not vault.rests.is_newest(key.sealed_rest):
-            await connection.execute(
-                "UPDATE master_keys SET sealed_rest = $2 WHERE id = $1 AND sealed_rest = $3",
-                key.id,
-                vault.reseal_rest(key.id, key.sealed_rest),
-                key.sealed_rest,
-            )
+            await connection.execute(_RENEW_REST, key.id, vault.reseal_rest(key.id, key.sealed_rest), key.sealed_rest)
         if not key.is_needed or key.id == vault.key_ids[0]:
             continue
-        if await connection.fetchval(
-            """
-            UPDATE master_keys SET retired_at = clock_now(), sealed_rest = $2
-            WHERE id = $1 AND retired_at IS NULL AND (sealing_at IS NULL OR sealing_at < clock_now() - $3::interval)
-            RETURNING true
-            """,
-            key.id,
-            vault.rest_of(key.id),
-            idle,
-        ):
+        if await connection.fetchval(_RETIRE, key.id, vault.rest_of(key.id), idle):
             retired.append(key)
     return retired

@@ -68,7 +68,7 @@ class EventType(Generic[Payload]):
         return self.body(self.sample(sampled))
 
 
-_Int64 = Annotated[int, Meta(extra_json_schema={"format": "int64"})]
+Int64 = Annotated[int, Meta(extra_json_schema={"format": "int64"})]
 _ORDER_CREATED_NAME = "order.created"
 
 
@@ -78,7 +78,7 @@ class OrderRecord(msgspec.Struct, rename="camel"):
     id: Annotated[int, Meta(description="Stable per order; a deduplication key")]
     event: Annotated[str, Meta(description="The name of the event", examples=[_ORDER_CREATED_NAME])] | None
     reference: Annotated[str, Meta(description="Opaque, non-sequential public order key")] | None
-    customer_id: Annotated[_Int64, Meta(description="Whose order it is")]
+    customer_id: Annotated[Int64, Meta(description="Whose order it is")]
     value: Annotated[float, Meta(description="Per-code face value")]
     currency: Annotated[str, Meta(description="ISO currency code")] | None
     country: Annotated[str, Meta(description="ISO country code of the gift")] | None
@@ -91,7 +91,7 @@ class OrderRecord(msgspec.Struct, rename="camel"):
     from_name: Annotated[str, Meta(description="Whom the gift is from")] | None
     delivery_mode: Annotated[str, Meta(description="`send` or `manual`")] | None
     line_count: Annotated[int, Meta(description="Codes issued")]
-    created_by: Annotated[_Int64, Meta(description="The service account")] | None
+    created_by: Annotated[Int64, Meta(description="The service account")] | None
     creation_date: Annotated[datetime, Meta(tz=True, description="When it was placed")]
 
 

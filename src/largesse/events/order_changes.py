@@ -9,14 +9,36 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from largesse.db.fragments import Fragment, compose, grouped
 from largesse.db.pool import Connection
 from largesse.db.shard_groups import Customers
-from largesse.db.sharding import arguments, within
+from largesse.db.sharding import arguments
 from largesse.db.statements import Part
 
 # Of the customers in $1, the ones with the latest changes of orders.
 CUSTOMERS_CHANGED = """
     SELECT customer_id FROM order_changes WHERE customer_id = ANY($1::int[]) ORDER BY id DESC LIMIT 500
+"""
+_CHANGED = "INSERT INTO order_changes (customer_id, order_id, changed_at) VALUES ($1, $2, clock_now())"
+_RECORD = """
+    INSERT INTO order_changes (customer_id, order_id, texts, changed_at)
+    SELECT customer_id, order_id, $3, clock_now()
+    FROM unnest($1::int[], $2::int[]) AS changed (customer_id, order_id)
+"""
+_NEWEST = grouped(
+    """
+    SELECT id, customer_id, order_id, texts FROM order_changes
+    WHERE true {within customer_id} ORDER BY id DESC LIMIT $1
+    """,
+    "$2",
+)
+_REMOVE = """
+    DELETE FROM order_changes USING unnest($1::int[], $2::bigint[]) AS taken (customer_id, id)
+    WHERE order_changes.customer_id = taken.customer_id AND order_changes.id = taken.id
+"""
+_CHANGE_ALL = """
+    INSERT INTO order_changes (customer_id, order_id, texts, changed_at)
+    SELECT customer_id, id, true, clock_now FROM orders, (SELECT clock_now()) AS clock (clock_now) ORDER BY id
 """
 
 
@@ -29,65 +51,42 @@ class Change(NamedTuple):
     texts: bool
 
 
-def changed_cte(orders: str) -> str:
+def changed_cte(orders: Fragment) -> Fragment:
     """The part of a statement that says that orders have changed.
 
     `orders` is a query of constants for their `customer_id` and `order_id`.
     """
-    return f"""
+    return compose(
+        """
         changed_orders AS (
             INSERT INTO order_changes (customer_id, order_id, changed_at)
             SELECT customer_id, order_id, (SELECT clock_now()) FROM ({orders}) AS changed)
-    """  # noqa: S608 - made of constants
+    """,
+        orders=orders,
+    )
 
 
 def changed(customer_id: int, order_id: int) -> Part:
     """The part of what is done to an order that says that it has changed."""
-    return Part(
-        "INSERT INTO order_changes (customer_id, order_id, changed_at) VALUES ($1, $2, clock_now())",
-        customer_id,
-        order_id,
-    )
+    return Part(_CHANGED, customer_id, order_id)
 
 
 async def record_changes(connection: Connection, orders: Iterable[tuple[int, int]], *, texts: bool = False) -> None:
     """Says that orders have changed, each a customer and its order by id; call it inside the transaction that changes them."""
     wanted = sorted(orders)
-    await connection.execute(
-        """
-        INSERT INTO order_changes (customer_id, order_id, texts, changed_at)
-        SELECT customer_id, order_id, $3, clock_now()
-        FROM unnest($1::int[], $2::int[]) AS changed (customer_id, order_id)
-        """,
-        [customer_id for customer_id, _ in wanted],
-        [order_id for _, order_id in wanted],
-        texts,
-    )
+    customer_ids, order_ids = [customer_id for customer_id, _ in wanted], [order_id for _, order_id in wanted]
+    await connection.execute(_RECORD, customer_ids, order_ids, texts)
 
 
 async def read_changes(connection: Connection, limit: int, customers: Customers = None) -> list[Change]:
     """The newest changes that nobody has taken in, at most `limit`: what just happened does not wait behind a backlog."""
-    rows = await connection.fetch(
-        f"""
-        SELECT id, customer_id, order_id, texts FROM order_changes
-        WHERE true {within("customer_id", "$2", customers)} ORDER BY id DESC LIMIT $1
-        """,  # noqa: S608 - a placeholder
-        limit,
-        *arguments(customers),
-    )
+    rows = await connection.fetch(_NEWEST.of(customers), limit, *arguments(customers))
     return [Change(*row) for row in rows]
 
 
 async def remove_changes(connection: Connection, changes: Sequence[Change]) -> None:
     """Removes changes; call it inside the transaction that took them in."""
-    await connection.execute(
-        """
-        DELETE FROM order_changes USING unnest($1::int[], $2::bigint[]) AS taken (customer_id, id)
-        WHERE order_changes.customer_id = taken.customer_id AND order_changes.id = taken.id
-        """,
-        [change.customer_id for change in changes],
-        [change.id for change in changes],
-    )
+    await connection.execute(_REMOVE, [change.customer_id for change in changes], [change.id for change in changes])
 
 
 async def count_changes(connection: Connection, *, up_to: int) -> int:
@@ -98,12 +97,7 @@ async def count_changes(connection: Connection, *, up_to: int) -> int:
 
 async def change_all_orders(connection: Connection) -> tuple[int, int]:
     """Says of every order that it has changed; returns how many there are, and the last id of a change."""
-    await connection.execute(
-        """
-        INSERT INTO order_changes (customer_id, order_id, texts, changed_at)
-        SELECT customer_id, id, true, clock_now FROM orders, (SELECT clock_now()) AS clock (clock_now) ORDER BY id
-        """
-    )
+    await connection.execute(_CHANGE_ALL)
     row = await connection.fetchrow("SELECT count(*) AS count, coalesce(max(id), 0) AS last_id FROM order_changes")
     assert row is not None, "an aggregate has a row"
     return row["count"], row["last_id"]

@@ -7,29 +7,46 @@ Rewriting the order in an event, where personal data had to be erased.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
 import msgspec
 
+from largesse.db.fragments import NOTHING, Fragment, compose
 from largesse.db.pool import Connection
 from largesse.db.statements import insert
-from largesse.events.kinds import EventType, OrderRecord, Payload
+from largesse.events.kinds import ORDER_CREATED, EventType, OrderRecord, Payload
 
-NEXT_EVENT_ID = "nextval('events_id_seq')"
-_INTO = "INSERT INTO events (id, order_id, customer_id, environment, event, body, created_at)"
-# A row of them.
+NEXT_EVENT_ID = Fragment("nextval('events_id_seq')")
+NEXT_POSITION = Fragment("nextval('events_position_seq')")
+_INTO = Fragment("INSERT INTO events (id, order_id, customer_id, environment, event, body, created_at)")
+_INSERT = """
+    INSERT INTO events (order_id, customer_id, environment, event, body, created_at) VALUES ($1, $2, $3, $4, $5, $6)
+"""
+_BODIES = "SELECT id, body FROM events WHERE customer_id = $1 AND order_id = $2 AND event = $3"
+_REWRITE = "UPDATE events SET body = $3 WHERE customer_id = $1 AND id = $2"
+_LOCK_STREAM = "SELECT pg_advisory_xact_lock(hashtextextended('events_stream', $1))"
+# A row of `new_events`.
 EventColumns = tuple[int, int, int, str, str, bytes, datetime]
 
 
-def new_events(source: str, *, order_id: str, event: str, body: str, at: str) -> str:
+def new_events(source: Fragment, *, order_id: Fragment, event: Fragment, body: Fragment, at: Fragment) -> Fragment:
     """SQL that records an event for each row of `source`, which has `customer_id` and `environment`: a statement, or part of one.
 
     `order_id`, `event` (a name), `body` (its JSON as text) and `at` are expressions over such a row.
     """
-    return f"""
-        {_INTO} SELECT {NEXT_EVENT_ID}, {order_id}, customer_id, environment, {event}, convert_to({body}, 'UTF8'), {at} FROM {source}
-    """  # noqa: S608 - made of constants
+    return compose(
+        """
+        {into} SELECT {next_event_id}, {order_id}, customer_id, environment, {event}, convert_to({body}, 'UTF8'), {at} FROM {source}
+    """,
+        into=_INTO,
+        next_event_id=NEXT_EVENT_ID,
+        order_id=order_id,
+        event=event,
+        body=body,
+        at=at,
+        source=source,
+    )
 
 
 async def insert_events(connection: Connection, events: Sequence[EventColumns]) -> None:
@@ -37,52 +54,81 @@ async def insert_events(connection: Connection, events: Sequence[EventColumns]) 
     await insert(connection, _INTO, events)
 
 
+def new_line_events(source: Fragment) -> Fragment:
+    """SQL that records an event about a line for each row of `source`: a statement, or part of one.
+
+    `source` is a query for `customer_id`, `order_id`, `line_number`, `reference` and `environment` of the order, `recipient`, `event` (a name
+    of `events.gifts`), `occurrence`, which tells this event of the line apart from all others, and `at`. The body is a `GiftEvent`.
+    """
+    return compose(
+        """
+        INSERT INTO events (order_id, customer_id, environment, event, line_number, body, created_at)
+        SELECT order_id, customer_id, environment, event, line_number, convert_to(json_build_object(
+            'id', 'evt_' || left(encode(sha256(convert_to(
+                reference || '/' || line_number || '/' || occurrence, 'UTF8')), 'hex'), 24),
+            'event', event, 'reference', reference, 'customerId', customer_id, 'number', line_number, 'recipient', recipient,
+            'occurredAt', to_char(at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'))::text, 'UTF8'), at
+        FROM ({source}) AS told
+    """,
+        source=source,
+    )
+
+
 async def record_event(
     connection: Connection,
     event: EventType[Payload],
     payload: Payload,
     *,
-    order_id: int,
+    order_id: int | None,
     customer_id: int,
     environment: str,
     at: datetime,
 ) -> None:
-    """Records that something happened to an order. Call it inside the transaction in which it does.
+    """Records that something happened to an order, or where `order_id` is None to something else. Call it inside the transaction in which it does.
 
     Workers find the event once that has committed, at the latest when they poll next.
     """
-    await connection.execute(
-        """
-        INSERT INTO events (order_id, customer_id, environment, event, body, created_at)
-        VALUES ($1, $2, $3, $4, $5, $6)
-        """,
-        order_id,
-        customer_id,
-        environment,
-        event.name,
-        event.body(payload),
-        at,
-    )
+    body = event.body(payload)
+    await connection.execute(_INSERT, order_id, customer_id, environment, event.name, body, at)
 
 
-def waiting_events(limit: str, of: str = "") -> str:
-    """SQL that takes the first `limit` events nobody has fanned out; other workers take others.
+async def begin_fan_out(connection: Connection, customers: Sequence[int] | None = None) -> None:
+    """Makes other workers wait until the transaction ends: events get their places in the stream in the order in which these are read.
+
+    With distributed customers, those of one shard group.
+    """
+    await connection.execute(_LOCK_STREAM, customers[0] if customers else 0)
+
+
+def waiting_events(limit: Fragment, of: Fragment = NOTHING) -> Fragment:
+    """SQL that takes the first `limit` events nobody has fanned out, after `begin_fan_out`.
 
     `of` is one condition more (`within`).
     """
-    return f"""
+    return compose(
+        """
         SELECT id, order_id, customer_id, environment, event, created_at FROM events
         WHERE fanned_out_at IS NULL {of} ORDER BY id LIMIT {limit} FOR UPDATE SKIP LOCKED
-    """  # noqa: S608 - placeholders
+    """,
+        of=of,
+        limit=limit,
+    )
 
 
-def marked_events(waiting: str, of: str = "") -> str:
-    """SQL that marks events as fanned out: `waiting`, by `customer_id` and `id`. A statement, or part of one."""
-    return f"""
-        UPDATE events SET fanned_out_at = (SELECT clock_now()) FROM {waiting}
+def marked_events(waiting: Fragment, of: Fragment = NOTHING) -> Fragment:
+    """SQL that marks events as fanned out, and gives them their positions: `waiting`, by `customer_id`, `id` and `position`.
+
+    A statement, or part of one.
+    """
+    return compose(
+        """
+        UPDATE events SET fanned_out_at = (SELECT clock_now()), position = waiting.position FROM {waiting}
         WHERE events.customer_id = waiting.customer_id AND events.id = waiting.id {of}
         RETURNING events.id
-    """  # noqa: S608 - placeholders
+    """,
+        waiting=waiting,
+        of=of,
+    )
 
 
 # Of the customers in $1, those of the first events that wait.
@@ -95,17 +141,39 @@ _FIELDS = {field.encode_name: field.name for field in msgspec.structs.fields(Ord
 
 
 async def rewrite_event(connection: Connection, order: tuple[int, int], told: Mapping[str, str | None]) -> None:
-    """Gives members of the events of an order other values, as far as they have them. Reads all events.
+    """Gives members of an order's `order.created` other values. Reads all events.
 
     `told` has the values by the names of the fields of OrderRecord.
     """
-    rows = await connection.fetch("SELECT id, body FROM events WHERE customer_id = $1 AND order_id = $2", *order)
+    rows = await connection.fetch(_BODIES, *order, ORDER_CREATED.name)
     for row in rows:
         body = msgspec.json.decode(row["body"])
         rewritten = {member: told.get(_FIELDS.get(member, ""), value) for member, value in body.items()}
-        await connection.execute(
-            "UPDATE events SET body = $3 WHERE customer_id = $1 AND id = $2",
-            order[0],
-            row["id"],
-            msgspec.json.encode(rewritten),
-        )
+        await connection.execute(_REWRITE, order[0], row["id"], msgspec.json.encode(rewritten))
+
+
+_WITHOUT_RECIPIENT = Fragment(
+    "convert_to(jsonb_set(convert_from(body, 'UTF8')::jsonb, '{recipient}', 'null')::text, 'UTF8')"
+)
+_ERASE_RECIPIENTS_OF_LINES = compose(
+    """
+    UPDATE events SET body = {without_recipient}
+    WHERE customer_id = $1 AND order_id = $2 AND line_number IS NOT NULL AND line_number = ANY($3::int[])
+    """,
+    without_recipient=_WITHOUT_RECIPIENT,
+)
+_ERASE_RECIPIENT = compose(
+    "UPDATE events SET body = {without_recipient} WHERE customer_id = $1 AND id = $2",
+    without_recipient=_WITHOUT_RECIPIENT,
+)
+
+
+async def erase_recipients_of_lines(connection: Connection, order: tuple[int, int], numbers: Sequence[int]) -> None:
+    """Erases the recipients from the events about those lines of an order."""
+    await connection.execute(_ERASE_RECIPIENTS_OF_LINES, *order, list(numbers))
+
+
+async def erase_recipients_of(connection: Connection, events: Iterable[tuple[int, int]]) -> None:
+    """Erases the recipients from events about lines, each given by customer and id."""
+    for key in events:
+        await connection.execute(_ERASE_RECIPIENT, *key)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from largesse.jobs.registry import RoomTasks
-from largesse.jobs.retention import LONG_AGO, Old, Waiting
+from largesse.jobs.retention import Old, Waiting
 
 # An event outlives its deliveries: a delivery that is requested again on its last day still has all its attempts to make.
-OLD = Old("events", "created_at", 35, f"fanned_out_at < {LONG_AGO}")
+OLD = Old("events", "created_at", 35, also="fanned_out_at")
 TASKS = RoomTasks(
     retention=(OLD,),
     queues=(

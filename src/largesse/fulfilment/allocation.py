@@ -6,7 +6,9 @@ from datetime import datetime
 
 from largesse.db.pool import Connection, Database, Row, commit_as_one, scope_of
 from largesse.db.scope import WORKER, Scope
+from largesse.db.statements import read_now
 from largesse.encryption.vault import Vault
+from largesse.fulfilment import store
 from largesse.fulfilment.notifications import VOUCHER_READY, write_notification
 from largesse.fulfilment.providers import Provider, VoucherRequest
 from largesse.lines.states import LineKey, State, record_move
@@ -26,19 +28,12 @@ async def settle_product(
     await record_move(connection, line.key, State.CHOSEN, at, product_id=product_id)
     if not is_digital:
         return True
-    if await provider.allocate(connection, VoucherRequest(line.key, product_id, line.value_minor), at):
+    if await provider.allocate(
+        connection, VoucherRequest(line.key, product_id, line.value_minor, line.recipient_email), at
+    ):
         await record_move(connection, line.key, State.FULFILLED, at)
         return True
-    await connection.execute(
-        """
-        INSERT INTO voucher_waits (product_id, value_minor, customer_id, order_id, number, since)
-        VALUES ($1, $2, $3, $4, $5, $6)
-        """,
-        product_id,
-        line.value_minor,
-        *line.key,
-        at,
-    )
+    await connection.execute(store.WAIT, product_id, line.value_minor, *line.key, at)
     return False
 
 
@@ -62,40 +57,19 @@ async def allocate_waiting(database: Database, scope: Scope, vault: Vault, produ
 async def allocate_all_waiting(database: Database, vault: Vault) -> int:
     """`allocate_waiting` for everything that waits and for which there are numbers; returns how many lines were served."""
     async with database.connection(WORKER) as connection:
-        rows = await connection.fetch(
-            """
-            SELECT product_id, value_minor FROM (SELECT DISTINCT product_id, value_minor FROM voucher_waits) AS wanted
-            WHERE EXISTS (SELECT FROM vouchers v WHERE v.product_id = wanted.product_id
-                          AND v.value_minor = wanted.value_minor AND v.order_id IS NULL)
-            """
-        )
+        rows = await connection.fetch(store.STOCKED_WAITS)
     return sum([await allocate_waiting(database, WORKER, vault, *row) for row in rows])
 
 
 async def _pair(connection: Connection, product_id: int, value_minor: int) -> list[tuple[Row, int]]:
     """Of the next lines that wait those in the connection's scope, each with a voucher that is locked for it."""
-    if not await connection.fetchval(
-        """
-        SELECT EXISTS (SELECT FROM voucher_waits WHERE product_id = $1 AND value_minor = $2)
-           AND EXISTS (SELECT FROM vouchers WHERE product_id = $1 AND value_minor = $2 AND order_id IS NULL)
-        """,
-        product_id,
-        value_minor,
-    ):
+    if not await connection.fetchval(store.CAN_SERVE, product_id, value_minor):
         return []
     # One server at a time for each product, so that the order holds.
-    await connection.execute("SELECT pg_advisory_xact_lock(hashtextextended('serve_waiting', $1))", product_id)
-    waits = await connection.fetch("SELECT * FROM waiting_lines($1, $2, $3)", product_id, value_minor, _SERVED_AT_ONCE)
+    await connection.execute(store.LOCK_PRODUCT, product_id)
+    waits = await connection.fetch(store.WAITING_LINES, product_id, value_minor, _SERVED_AT_ONCE)
     # Not SKIP LOCKED: a voucher whose hand-out is being undone is free again, and must not be missed.
-    vouchers = await connection.fetch(
-        """
-        SELECT id FROM vouchers WHERE product_id = $1 AND value_minor = $2 AND order_id IS NULL
-        ORDER BY id LIMIT $3 FOR UPDATE
-        """,
-        product_id,
-        value_minor,
-        len(waits),
-    )
+    vouchers = await connection.fetch(store.LOCK_FREE, product_id, value_minor, len(waits))
     # What others wait for is left to who acts for them.
     own = {customer_id for customer_id, _ in scope_of(connection).customers}
     return [
@@ -107,19 +81,10 @@ async def _pair(connection: Connection, product_id: int, value_minor: int) -> li
 
 async def _serve(connection: Connection, vault: Vault, wait: Row, voucher_id: int) -> None:
     key = LineKey(wait["customer_id"], wait["order_id"], wait["number"])
-    await connection.execute(
-        "SELECT FROM lines WHERE customer_id = $1 AND order_id = $2 AND number = $3 FOR UPDATE", *key
-    )
+    await connection.execute(store.LOCK_LINE, *key)
     assert (await read_progress(connection, key)).state is State.CHOSEN, "only chosen lines wait"
-    at: datetime = await connection.fetchval("SELECT clock_now()")
-    await connection.execute(
-        "UPDATE vouchers SET customer_id = $2, order_id = $3, number = $4, handed_at = $5 WHERE id = $1",
-        voucher_id,
-        *key,
-        at,
-    )
-    await connection.execute(
-        "DELETE FROM voucher_waits WHERE customer_id = $1 AND id = $2", key.customer_id, wait["id"]
-    )
+    at = await read_now(connection)
+    await connection.execute(store.HAND_OUT, voucher_id, *key, at)
+    await connection.execute(store.DELETE_WAIT, key.customer_id, wait["id"])
     await record_move(connection, key, State.FULFILLED, at)
     await write_notification(connection, vault, key, VOUCHER_READY, at)

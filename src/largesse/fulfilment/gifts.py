@@ -14,7 +14,9 @@ from enum import Enum, auto
 from largesse.catalogue.model import Details, Product, can_become, product_from_row, read_details
 from largesse.db.pool import Connection, Database, commit_as_one
 from largesse.db.scope import LOOKUP, for_customer
+from largesse.db.statements import read_now
 from largesse.encryption.vault import Vault
+from largesse.fulfilment import store
 from largesse.fulfilment.allocation import allocate_waiting, settle_product
 from largesse.fulfilment.notifications import seal_email
 from largesse.fulfilment.providers import Provider
@@ -24,12 +26,6 @@ from largesse.lines.claiming import RecipientSlots
 from largesse.lines.states import LineKey, Progress, State, has_left_email, record_email, record_language, record_move
 from largesse.lines.store import Line, read_line, read_progress
 
-_PRODUCT = """
-    SELECT id, name, is_digital, currency, countries, denominations_minor, min_amount_minor, max_amount_minor,
-           cost_minor, markup_percent, postage_minor, vat_percent, customer_ids, picture
-    FROM products
-"""
-
 
 def is_available(product: Product, line: Line) -> bool:
     """Whether the product can be had for the line: in its currency, country and for its customer, at its value."""
@@ -38,10 +34,8 @@ def is_available(product: Product, line: Line) -> bool:
 
 async def read_choices(connection: Connection, line: Line) -> list[Product]:
     """The products a collection's line may become, in the collection's order."""
-    ids: Sequence[int] | None = await connection.fetchval(
-        "SELECT product_ids FROM collections WHERE id = $1", line.collection_id
-    )
-    rows = await connection.fetch(_PRODUCT + "WHERE active AND id = ANY($1::int[])", list(ids or ()))
+    ids: Sequence[int] | None = await connection.fetchval(store.CHOICES, line.collection_id)
+    rows = await connection.fetch(store.ACTIVE_PRODUCTS, list(ids or ()))
     by_id = {row["id"]: product_from_row(row) for row in rows}
     products = [by_id[product_id] for product_id in ids or () if product_id in by_id]
     return [product for product in products if is_available(product, line)]
@@ -49,7 +43,7 @@ async def read_choices(connection: Connection, line: Line) -> list[Product]:
 
 async def read_product(connection: Connection, product_id: int) -> Product:
     """A product, also one that is not sold any more: what was sent stays."""
-    row = await connection.fetchrow(_PRODUCT + "WHERE id = $1", product_id)
+    row = await connection.fetchrow(store.CHOSEN_PRODUCT, product_id)
     assert row is not None, "products are never deleted"
     return product_from_row(row)
 
@@ -143,7 +137,7 @@ class ClaimedGifts:
     async def now(self) -> datetime:
         """The instant the database goes by."""
         async with self._turns.looks, self._database.connection(LOOKUP) as connection:
-            return await _now(connection)
+            return await read_now(connection)
 
     @asynccontextmanager
     async def _changing(
@@ -161,7 +155,7 @@ class ClaimedGifts:
             gift = await self._read(connection, line)
             if gift is None:
                 raise NotPossible
-            at = await _now(connection)
+            at = await read_now(connection)
             await commit_as_one(connection)
             if gift.step is GiftStep.EXPIRED and gift.progress.state is not State.EXPIRED:
                 await record_move(connection, key, State.EXPIRED, at)
@@ -179,7 +173,7 @@ class ClaimedGifts:
         product = await read_product(connection, progress.product_id) if progress.product_id else None
         voucher = await read_allocated(connection, self._vault, line.key)
         shipped = await read_shipment(connection, line.key)
-        step = gift_step_of(progress, product, await _now(connection), has_parcel=shipped is not None)
+        step = gift_step_of(progress, product, await read_now(connection), has_parcel=shipped is not None)
         choices = await read_choices(connection, line) if step is GiftStep.CHOOSE else []
         told_of = [*choices, product] if product else choices
         return ClaimedGift(
@@ -206,8 +200,3 @@ def gift_step_of(progress: Progress, product: Product | None, now: datetime, *, 
     if progress.state is State.EXPIRED or is_late:
         return GiftStep.EXPIRED
     return GiftStep.ADDRESS if progress.state is State.CHOSEN else GiftStep.CHOOSE
-
-
-async def _now(connection: Connection) -> datetime:
-    now: datetime = await connection.fetchval("SELECT clock_now()")
-    return now

@@ -19,6 +19,7 @@ from largesse.base.money import label
 from largesse.db.pool import Connection, Database, Row
 from largesse.db.scope import OPERATOR
 from largesse.encryption.vault import Vault
+from largesse.fulfilment import store
 from largesse.fulfilment.allocation import allocate_waiting
 from largesse.fulfilment.vouchers import Voucher, seal_voucher
 
@@ -127,13 +128,7 @@ class _Item:
 
 async def find_inventory_product(connection: Connection, product: str) -> InventoryProduct:
     """The digital product of a key of the world file, or an id. Raises OperatorError."""
-    row = await connection.fetchrow(
-        """
-        SELECT id, key, name, currency, denominations_minor, is_digital FROM products
-        WHERE key = $1 OR id::text = $1 ORDER BY key = $1 DESC LIMIT 1
-        """,
-        product,
-    )
+    row = await connection.fetchrow(store.PRODUCT, product)
     if row is None:
         raise OperatorError(f"there is no product {product!r}")
     if not row["is_digital"]:
@@ -181,18 +176,7 @@ async def import_vouchers(
 
 async def list_inventory(connection: Connection) -> list[InventoryLevel]:
     """What every product has in its inventory by value, and how many lines wait for it; the waiting ones first."""
-    rows = await connection.fetch(
-        """
-        WITH levels AS (
-            SELECT product_id, value_minor, count(*) FILTER (WHERE order_id IS NULL) AS free,
-                   count(*) FILTER (WHERE order_id IS NOT NULL) AS handed_out
-            FROM vouchers WHERE NOT is_test GROUP BY product_id, value_minor),
-        waits AS (SELECT product_id, value_minor, count(*) AS waiting FROM voucher_waits GROUP BY product_id, value_minor)
-        SELECT p.key, p.name, p.currency, value_minor, coalesce(free, 0), coalesce(handed_out, 0), coalesce(waiting, 0)
-        FROM levels FULL JOIN waits USING (product_id, value_minor) JOIN products p ON p.id = product_id
-        ORDER BY waiting DESC NULLS LAST, p.key, value_minor
-        """
-    )
+    rows = await connection.fetch(store.LEVELS)
     return [InventoryLevel(*row) for row in rows]
 
 
@@ -203,13 +187,7 @@ async def _add(connection: Connection, vault: Vault, stocked: InventoryProduct, 
     new = [(item, one) for item, one in zip(items, sealed, strict=True) if not known.intersection(one.lookups)]
     # Two of one file, or of two imports at once, meet in the unique index.
     rows: list[Row] = await connection.fetch(
-        """
-        INSERT INTO vouchers (product_id, value_minor, lookup, sealed, added_at)
-        SELECT $1, value_minor, lookup, sealed, clock_now()
-        FROM unnest($2::bigint[], $3::bigint[], $4::bytea[]) WITH ORDINALITY AS new (value_minor, lookup, sealed, place)
-        ORDER BY place
-        ON CONFLICT (lookup) DO NOTHING RETURNING id
-        """,
+        store.ADD_VOUCHERS,
         stocked.id,
         [item.value_minor for item, _ in new],
         [one.lookups[0] for _, one in new],
@@ -219,7 +197,7 @@ async def _add(connection: Connection, vault: Vault, stocked: InventoryProduct, 
 
 
 async def _known(connection: Connection, lookups: Sequence[int]) -> set[int]:
-    rows = await connection.fetch("SELECT lookup FROM vouchers WHERE lookup = ANY($1::bigint[])", lookups)
+    rows = await connection.fetch(store.KNOWN, lookups)
     return {row["lookup"] for row in rows}
 
 

@@ -7,6 +7,7 @@ from datetime import datetime
 from largesse.base.email import is_erased
 from largesse.db.pool import Connection
 from largesse.encryption.vault import Vault
+from largesse.fulfilment import store
 from largesse.jobs.outbox import add_notification
 from largesse.lines.states import LineKey
 
@@ -19,15 +20,7 @@ async def write_notification(connection: Connection, vault: Vault, line: LineKey
 
     It goes to the address the recipient left, else to the one the gift was sent to; False when there is neither.
     """
-    row = await connection.fetchrow(
-        """
-        SELECT l.recipient_email, l.recipient_name, o.environment, s.sealed_email
-        FROM lines l JOIN orders o ON o.customer_id = l.customer_id AND o.id = l.order_id
-        JOIN line_states s ON s.customer_id = l.customer_id AND s.order_id = l.order_id AND s.number = l.number
-        WHERE l.customer_id = $1 AND l.order_id = $2 AND l.number = $3
-        """,
-        *line,
-    )
+    row = await connection.fetchrow(store.ADDRESSEE, *line)
     if row is None:
         return False
     email = open_email(vault, row["sealed_email"], line) if row["sealed_email"] else row["recipient_email"]

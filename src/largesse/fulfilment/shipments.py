@@ -15,7 +15,9 @@ from largesse.audit.service import Acting
 from largesse.base.errors import OperatorError
 from largesse.db.pool import Connection, Database, Row, commit_as_one
 from largesse.db.scope import OPERATOR
+from largesse.db.statements import read_now
 from largesse.encryption.vault import Vault
+from largesse.fulfilment import store
 from largesse.fulfilment.inventory import read_rows
 from largesse.fulfilment.notifications import SHIPPED, write_notification
 from largesse.lines.states import LineKey, State, record_move
@@ -57,11 +59,7 @@ async def request_shipment(
 ) -> None:
     """Has a parcel sent to `address`, which is stored sealed; the caller holds the line's lock."""
     await connection.execute(
-        """
-        INSERT INTO shipments
-            (customer_id, order_id, number, environment, product_id, country, sealed_address, requested_at)
-        VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
-        """,
+        store.INSERT_SHIPMENT,
         *line.key,
         line.environment,
         product_id,
@@ -73,21 +71,13 @@ async def request_shipment(
 
 async def read_shipment(connection: Connection, line: LineKey) -> Shipped | None:
     """The line's parcel; None before its address is known."""
-    row = await connection.fetchrow(
-        """
-        SELECT requested_at, shipped_at, carrier, tracking_number FROM shipments
-        WHERE customer_id = $1 AND order_id = $2 AND number = $3
-        """,
-        *line,
-    )
+    row = await connection.fetchrow(store.SHIPMENT, *line)
     return None if row is None else Shipped(*row)
 
 
 async def read_address(connection: Connection, vault: Vault, line: LineKey) -> dict[str, str] | None:
     """The address of the line's parcel, for its recipient alone."""
-    sealed = await connection.fetchval(
-        "SELECT sealed_address FROM shipments WHERE customer_id = $1 AND order_id = $2 AND number = $3", *line
-    )
+    sealed = await connection.fetchval(store.SEALED_ADDRESS, *line)
     return None if sealed is None else _decode(vault.addresses.open(sealed, _context(line)))
 
 
@@ -108,30 +98,12 @@ async def export_shipments(
     count, last_id = 0, 0
     while True:
         async with database.transaction(OPERATOR) as connection:
-            rows = await connection.fetch(
-                """
-                SELECT s.id, s.customer_id, s.order_id, s.number, p.key, p.name, s.sealed_address, s.requested_at
-                FROM shipments s JOIN products p ON p.id = s.product_id
-                WHERE s.environment = $1 AND s.shipped_at IS NULL AND s.sealed_address IS NOT NULL
-                  AND s.id > $2 AND ($3 OR s.exported_at IS NULL)
-                ORDER BY s.id LIMIT $4 FOR UPDATE OF s
-                """,
-                environment,
-                last_id,
-                again,
-                _EXPORTED_AT_ONCE,
-            )
+            rows = await connection.fetch(store.SHIPMENTS_TO_EXPORT, environment, last_id, again, _EXPORTED_AT_ONCE)
             references = await _references(connection, rows)
             writer.writerows(map(_harmless, _fields(vault, row, references)) for row in rows)
             file.flush()
             await connection.execute(
-                """
-                UPDATE shipments SET exported_at = clock_now()
-                FROM unnest($1::int[], $2::bigint[]) AS exported (customer_id, id)
-                WHERE shipments.customer_id = exported.customer_id AND shipments.id = exported.id
-                """,
-                [row["customer_id"] for row in rows],
-                [row["id"] for row in rows],
+                store.MARK_EXPORTED, [row["customer_id"] for row in rows], [row["id"] for row in rows]
             )
             if rows:
                 told = {"parcels": len(rows)}
@@ -147,12 +119,7 @@ async def export_shipments(
 async def _references(connection: Connection, parcels: Sequence[Row]) -> dict[tuple[int, int], str]:
     """The references of the orders of parcels, by customer and id: asked for apart, as orders may lie on nodes, where parcels do not."""
     rows = await connection.fetch(
-        """
-        SELECT customer_id, id, reference
-        FROM unnest($1::int[], $2::int[]) AS wanted (customer_id, id) JOIN orders USING (customer_id, id)
-        """,
-        [parcel["customer_id"] for parcel in parcels],
-        [parcel["order_id"] for parcel in parcels],
+        store.REFERENCES, [parcel["customer_id"] for parcel in parcels], [parcel["order_id"] for parcel in parcels]
     )
     return {(row["customer_id"], row["id"]): row["reference"] for row in rows}
 
@@ -203,37 +170,18 @@ async def _find(connection: Connection, environment: str, shipment: str, line: i
     """The line of a parcel, its lock taken; None when it has been shipped before. Raises OperatorError."""
     if not shipment.isascii() or not shipment.isdigit() or len(shipment) > 18:
         raise OperatorError(f"line {line}: shipment {shipment!r} is no number of a shipment")
-    row = await connection.fetchrow(
-        "SELECT customer_id, order_id, number FROM shipments WHERE id = $1 AND environment = $2",
-        int(shipment),
-        environment,
-    )
+    row = await connection.fetchrow(store.LINE_OF_SHIPMENT, int(shipment), environment)
     if row is None:
         raise OperatorError(f"line {line}: there is no shipment {shipment} in {environment}")
     key = LineKey(*row)
-    await connection.execute(
-        "SELECT FROM lines WHERE customer_id = $1 AND order_id = $2 AND number = $3 FOR UPDATE", *key
-    )
-    is_shipped = await connection.fetchval(
-        "SELECT shipped_at IS NOT NULL FROM shipments WHERE customer_id = $1 AND id = $2",
-        key.customer_id,
-        int(shipment),
-    )
+    await connection.execute(store.LOCK_LINE, *key)
+    is_shipped = await connection.fetchval(store.IS_SHIPPED, key.customer_id, int(shipment))
     return None if is_shipped else key
 
 
 async def _ship(connection: Connection, vault: Vault, key: LineKey, carrier: str, tracking_number: str | None) -> None:
-    at: datetime = await connection.fetchval("SELECT clock_now()")
-    await connection.execute(
-        """
-        UPDATE shipments SET shipped_at = $4, carrier = $5, tracking_number = $6
-        WHERE customer_id = $1 AND order_id = $2 AND number = $3
-        """,
-        *key,
-        at,
-        carrier,
-        tracking_number,
-    )
+    at = await read_now(connection)
+    await connection.execute(store.MARK_SHIPPED, *key, at, carrier, tracking_number)
     await record_move(connection, key, State.FULFILLED, at)
     await write_notification(connection, vault, key, SHIPPED, at)
 

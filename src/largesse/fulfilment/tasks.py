@@ -7,7 +7,7 @@ Bringing what fulfilment seals under the newest master key: vouchers, with the n
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from prometheus_client import Gauge
 
@@ -15,9 +15,11 @@ from largesse.base.money import canonical
 from largesse.db.pool import Connection, Row, commit_as_one
 from largesse.db.scope import WORKER
 from largesse.db.shard_groups import Customers, list_shard_groups
-from largesse.db.sharding import arguments, within
+from largesse.db.sharding import arguments
+from largesse.db.statements import read_now
 from largesse.encryption.columns import SealedTable
 from largesse.encryption.vault import Vault
+from largesse.fulfilment import store
 from largesse.fulfilment.allocation import allocate_all_waiting
 from largesse.fulfilment.notifications import open_email, seal_email
 from largesse.fulfilment.shipments import reseal_address
@@ -31,14 +33,7 @@ _AT_ONCE = 5_000
 
 async def erase_addresses(connection: Connection, order: tuple[int, int], numbers: Sequence[int]) -> int:
     """Erases the addresses of these lines' parcels; one that has not been shipped cannot be any more. Returns how many."""
-    tag = await connection.execute(
-        """
-        UPDATE shipments SET sealed_address = NULL
-        WHERE customer_id = $1 AND order_id = $2 AND number = ANY($3::int[]) AND sealed_address IS NOT NULL
-        """,
-        *order,
-        list(numbers),
-    )
+    tag = await connection.execute(store.ERASE_ADDRESSES, *order, list(numbers))
     return int(tag.split()[-1])
 
 
@@ -75,79 +70,27 @@ async def expire_late(connection: Connection, customers: Customers = None) -> bo
 
 async def _expire_late(connection: Connection, shard_group: Customers) -> int:
     if shard_group is None:
-        rows = await connection.fetch(_LATE, _EXPIRED_AT_ONCE)
+        rows = await connection.fetch(store.LATE, _EXPIRED_AT_ONCE)
     else:
-        waiting = await connection.fetch(_WAITING_OF, shard_group)
+        waiting = await connection.fetch(store.WAITING_OF, shard_group)
         columns = ([key[at] for key in waiting] for at in range(3))
-        rows = await connection.fetch(_LATE_BUT, _EXPIRED_AT_ONCE, *columns, shard_group)
+        rows = await connection.fetch(store.LATE_BUT, _EXPIRED_AT_ONCE, *columns, shard_group)
     if not rows:
         return 0
     keys = [LineKey(*row) for row in rows]
     by_column = tuple([key[at] for key in keys] for at in range(3))
     # What the locks waited for may have moved the lines on.
-    still = await connection.fetch(_still_there(shard_group), *by_column, *arguments(shard_group))
-    waiting = await connection.fetch(_WAITING_AMONG, *by_column)
-    now = await connection.fetchval("SELECT clock_now()")
+    still = await connection.fetch(store.STILL_THERE.of(shard_group), *by_column, *arguments(shard_group))
+    waiting = await connection.fetch(store.WAITING_AMONG, *by_column)
+    now = await read_now(connection)
     for key in sorted({LineKey(*row) for row in still} - {LineKey(*row) for row in waiting}):
         await record_move(connection, key, State.EXPIRED, now)
     return len(rows)
 
 
-def _late(waiting: Iterable[str], of: str = "") -> str:
-    """SQL for the first $1 lines whose recipient's time is over, locked; none of those in `waiting`."""
-    left_out = "".join(
-        f" AND NOT EXISTS (SELECT FROM {lines} WHERE w.customer_id = s.customer_id AND w.order_id = s.order_id AND w.number = s.number)"
-        for lines in waiting
-    )
-    return f"""
-        SELECT l.customer_id, l.order_id, l.number FROM line_states s JOIN lines l USING (customer_id, order_id, number)
-        WHERE s.state IN ('claimed', 'chosen') AND s.expires_at <= (SELECT clock_now()) {left_out} {of}
-        ORDER BY s.expires_at LIMIT $1 FOR UPDATE OF l SKIP LOCKED
-    """  # noqa: S608 - constants
-
-
-def _still_there(shard_group: Customers) -> str:
-    return f"""
-        SELECT customer_id, order_id, number
-        FROM unnest($1::int[], $2::int[], $3::int[]) AS late (customer_id, order_id, number)
-        JOIN line_states s USING (customer_id, order_id, number)
-        WHERE s.state IN ('claimed', 'chosen') {within("s.customer_id", "$4", shard_group)}
-    """  # noqa: S608 - a placeholder
-
-
-_LATE = _late(("voucher_waits AS w", "shipments AS w"))
-# Where lines lie on nodes and what they wait for does not: those of customers $5.
-_LATE_BUT = _late(
-    ("unnest($2::int[], $3::int[], $4::int[]) AS w (customer_id, order_id, number)",),
-    within("s.customer_id", "$5", ()) + " " + within("l.customer_id", "$5", ()),
-)
-_WAITING_OF = """
-    SELECT customer_id, order_id, number FROM voucher_waits WHERE customer_id = ANY($1::int[])
-    UNION ALL SELECT customer_id, order_id, number FROM shipments WHERE customer_id = ANY($1::int[]) AND shipped_at IS NULL
-"""
-_WAITING_AMONG = """
-    SELECT customer_id, order_id, number
-    FROM unnest($1::int[], $2::int[], $3::int[]) AS late (customer_id, order_id, number)
-    WHERE EXISTS (SELECT FROM voucher_waits w WHERE (w.customer_id, w.order_id, w.number) = (late.customer_id, late.order_id, late.number))
-       OR EXISTS (SELECT FROM shipments w WHERE (w.customer_id, w.order_id, w.number) = (late.customer_id, late.order_id, late.number))
-"""
-# Of the customers in $1, those of the gifts that are late.
-CUSTOMERS_LATE = """
-    SELECT DISTINCT customer_id FROM line_states
-    WHERE state IN ('claimed', 'chosen') AND expires_at <= (SELECT clock_now()) AND customer_id = ANY($1::int[])
-"""
-
-
 async def measure_inventory(connection: Connection) -> None:
     """Sets the gauges of the voucher inventory. Numbers already allocated are not counted: there may be millions."""
-    rows = await connection.fetch(
-        """
-        WITH free AS (SELECT product_id, value_minor, count(*) AS free FROM vouchers WHERE order_id IS NULL GROUP BY 1, 2),
-        waits AS (SELECT product_id, value_minor, count(*) AS waiting FROM voucher_waits GROUP BY 1, 2)
-        SELECT p.key, value_minor, p.currency, coalesce(free, 0) AS free, coalesce(waiting, 0) AS waiting
-        FROM free FULL JOIN waits USING (product_id, value_minor) JOIN products p ON p.id = product_id
-        """
-    )
+    rows = await connection.fetch(store.INVENTORY)
     STOCK_FREE.clear()
     STOCK_WAITING.clear()
     for row in rows:
@@ -225,7 +168,7 @@ async def _measure_inventory(context: WorkerContext) -> bool:
 
 
 async def _expire_gifts(context: WorkerContext) -> bool:
-    return any(await context.in_shard_groups(CUSTOMERS_LATE, expire_late))
+    return any(await context.in_shard_groups(store.CUSTOMERS_LATE, expire_late))
 
 
 async def _allocate_waiting(context: WorkerContext) -> bool:

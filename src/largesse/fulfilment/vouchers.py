@@ -9,6 +9,7 @@ import msgspec
 
 from largesse.db.pool import Connection
 from largesse.encryption.vault import Vault
+from largesse.fulfilment import store
 from largesse.lines.states import LineKey
 
 
@@ -57,13 +58,7 @@ class Allocated:
 
 async def read_allocated(connection: Connection, vault: Vault, line: LineKey) -> Allocated | None:
     """The voucher allocated to the line; None when there is none yet."""
-    row = await connection.fetchrow(
-        """
-        SELECT product_id, sealed, is_test, handed_at FROM vouchers
-        WHERE customer_id = $1 AND order_id = $2 AND number = $3
-        """,
-        *line,
-    )
+    row = await connection.fetchrow(store.HANDED_OUT, *line)
     if row is None:
         return None
     return Allocated(open_voucher(vault, row["sealed"], row["product_id"]), row["is_test"], row["handed_at"])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from largesse.approvals import tasks as approvals
+from largesse.contacts import tasks as contacts
 from largesse.customers import tasks as customers
 from largesse.db.pool import Connection
 from largesse.db.scope import WORKER
@@ -11,9 +13,12 @@ from largesse.events import tasks as events
 from largesse.fulfilment import tasks as fulfilment
 from largesse.jobs import retention
 from largesse.jobs.registry import PeriodicTask, RoomTasks, WorkerContext
+from largesse.lab import tasks as lab
 from largesse.lines import tasks as lines
 from largesse.mail import tasks as mail
+from largesse.orders import tasks as orders
 from largesse.reports import tasks as reports
+from largesse.request_log import tasks as request_log
 from largesse.webhooks import tasks as webhooks
 
 _MEASURE_EVERY_S = 5.0
@@ -47,13 +52,18 @@ async def _measure(context: WorkerContext) -> bool:
 
 ROOMS = (
     lines.TASKS,
+    orders.TASKS,
     fulfilment.TASKS,
     webhooks.TASKS,
     mail.TASKS,
     events.TASKS,
     drafts.TASKS,
+    approvals.TASKS,
+    contacts.TASKS,
     reports.TASKS,
     customers.TASKS,
+    request_log.TASKS,
+    lab.TASKS,
     RoomTasks(
         periodic=(
             PeriodicTask("measure", _measure, every_s=_MEASURE_EVERY_S),
@@ -62,3 +72,4 @@ ROOMS = (
     ),
 )
 RETENTION = [old for room in ROOMS for old in room.retention]
+DUE_TIMES = [due for room in ROOMS for due in room.due_times]

@@ -11,9 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from largesse.base.clock import Seconds, running_s
+from largesse.db.fragments import Fragment, compose, declared, identifier
 from largesse.db.pool import Connection, Row
 from largesse.db.statements import plan_by_index
 
@@ -53,9 +55,9 @@ class StillHeldError(Exception):
 _TERMS = Terms()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Queue:
-    """A table whose rows are leased, found by customer and key. Its names are constants of ours, never input."""
+    """A table whose rows are leased, found by customer and key."""
 
     table: str
     key: str
@@ -64,22 +66,62 @@ class Queue:
     order: str  # an instant, which an index of the ready rows is sorted by
     order_ahead_s: float = 0.0  # a row's `order` is less than this past the instant at which it is due, or just this
 
-    @property
-    def taking(self) -> str:
+    @cached_property
+    def taking(self) -> Fragment:
         """The statement that takes up to $1 rows for $2 seconds and returns them.
 
         The bound on `order` lets go of what is due already; it is there to end the reading of the index, which knows
         of no other.
         """
-        return f"""
-            UPDATE {self.table} SET leased_until = (SELECT clock_now()) + $2 * interval '1 second', fence = fence + 1
-            WHERE (customer_id, {self.key}) IN (
-                SELECT customer_id, {self.key} FROM {self.table}
-                WHERE {self.ready} AND {self.order} <= (SELECT clock_now()) + {self.order_ahead_s} * interval '1 second'
+        return compose(
+            """
+            UPDATE {table} SET leased_until = (SELECT clock_now()) + $2 * interval '1 second', fence = fence + 1
+            WHERE (customer_id, {key}) IN (
+                SELECT customer_id, {key} FROM {table}
+                WHERE {ready} AND {order} <= (SELECT clock_now()) + {ahead_s} * interval '1 second'
                     AND due_at <= (SELECT clock_now()) AND leased_until <= (SELECT clock_now())
-                ORDER BY {self.order} LIMIT $1 FOR UPDATE SKIP LOCKED)
+                ORDER BY {order} LIMIT $1 FOR UPDATE SKIP LOCKED)
             RETURNING *
-        """  # noqa: S608 - the names are constants
+            """,
+            table=identifier(self.table),
+            key=identifier(self.key),
+            ready=declared(self.ready),
+            order=identifier(self.order),
+            ahead_s=self.order_ahead_s,
+        )
+
+    @cached_property
+    def renewing(self) -> Fragment:
+        """The statement that prolongs by $4 seconds those of the leases in $1 to $3 that still hold, and returns their keys."""
+        return compose(
+            """
+            UPDATE {table} SET leased_until = (SELECT clock_now()) + $4 * interval '1 second'
+            WHERE (customer_id, {key}) IN (
+                SELECT customer_id, {key} FROM {table}
+                JOIN unnest($1::int[], $2::{key_type}[], $3::bigint[]) AS held (held_by, held_key, held_fence)
+                    ON customer_id = held_by AND {key} = held_key AND fence = held_fence
+                WHERE leased_until > '-infinity'
+                FOR UPDATE OF {table} SKIP LOCKED)
+            RETURNING {key} AS key
+            """,
+            table=identifier(self.table),
+            key=identifier(self.key),
+            key_type=identifier(self.key_type),
+        )
+
+    @cached_property
+    def giving_back(self) -> Fragment:
+        """The statement that frees those of the leases in $1 to $3 that still hold."""
+        return compose(
+            """
+            UPDATE {table} SET leased_until = '-infinity'
+            FROM unnest($1::int[], $2::{key_type}[], $3::bigint[]) AS held (held_by, held_key, held_fence)
+            WHERE customer_id = held_by AND {key} = held_key AND fence = held_fence
+            """,
+            table=identifier(self.table),
+            key=identifier(self.key),
+            key_type=identifier(self.key_type),
+        )
 
     async def take(self, connection: Connection, limit: int, *arguments: Any, terms: Terms = _TERMS) -> list[Row]:
         """Leases up to `limit` rows that are due and free, and returns them. Call it inside a transaction.
@@ -97,38 +139,12 @@ class Queue:
 
         So is one given back since the caller looked, whose fence is still the same: leased again, nobody would serve it.
         """
-        rows = await connection.fetch(
-            f"""
-            UPDATE {self.table} SET leased_until = (SELECT clock_now()) + $4 * interval '1 second'
-            WHERE (customer_id, {self.key}) IN (
-                SELECT customer_id, {self.key} FROM {self.table} JOIN {self._held}
-                WHERE leased_until > '-infinity'
-                FOR UPDATE OF {self.table} SKIP LOCKED)
-            RETURNING {self.key} AS key
-            """,  # noqa: S608 - the names are constants
-            *held_columns(leases),
-            lease_s,
-        )
+        rows = await connection.fetch(self.renewing, *held_columns(leases), lease_s)
         return {row["key"] for row in rows}
 
     async def give_back(self, connection: Connection, leases: Sequence[Lease]) -> None:
         """Frees those of `leases` that still hold, for any worker to take."""
-        await connection.execute(
-            f"""
-            UPDATE {self.table} SET leased_until = '-infinity'
-            FROM unnest($1::int[], $2::{self.key_type}[], $3::bigint[]) AS held (held_by, held_key, held_fence)
-            WHERE customer_id = held_by AND {self.key} = held_key AND fence = held_fence
-            """,  # noqa: S608 - the names are constants
-            *held_columns(leases),
-        )
-
-    @property
-    def _held(self) -> str:
-        """SQL to join those that hold of the leases in $1 to $3."""
-        return f"""
-            unnest($1::int[], $2::{self.key_type}[], $3::bigint[]) AS held (held_by, held_key, held_fence)
-            ON customer_id = held_by AND {self.key} = held_key AND fence = held_fence
-        """
+        await connection.execute(self.giving_back, *held_columns(leases))
 
 
 _CERTAIN = 0.8  # of a lease's length: the rest is for what was begun while it was certain

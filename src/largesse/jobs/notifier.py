@@ -19,15 +19,19 @@ from largesse.db.scope import WORKER
 POLL_S = 0.25
 NOTIFY_EVERY_S = 0.05
 _CHANNEL = "largesse_outbox"
+_EVERYTHING = "everything"
 _RECONNECT_S = 1.0
 _HEARTBEAT_S = 15.0
 
 log = structlog.get_logger(__name__)
 
 
-async def notify(connection: Connection) -> None:
-    """Wakes every worker once the connection's transaction, if it is in one, has committed."""
-    await connection.execute(f"NOTIFY {_CHANNEL}")
+async def notify(connection: Connection, *, everything: bool = False) -> None:
+    """Wakes every worker once the connection's transaction, if it is in one, has committed.
+
+    With `everything`, periodic tasks that run now and then run at once too.
+    """
+    await connection.execute(f"NOTIFY {_CHANNEL}, '{_EVERYTHING}'" if everything else f"NOTIFY {_CHANNEL}")
 
 
 class Notifier:
@@ -87,8 +91,11 @@ class Waker:
             return
 
 
-async def listen(database: Database, wake: Callable[[], None]) -> None:
-    """Calls `wake` at each notification until cancelled, on a connection of its own; gets a new one when that breaks."""
+async def listen(database: Database, wake: Callable[[bool], None]) -> None:
+    """Calls `wake` at each notification until cancelled, on a connection of its own; gets a new one when that breaks.
+
+    `wake` gets whether everything is to run.
+    """
     while True:
         try:
             async with database.connection(WORKER) as connection:
@@ -98,9 +105,9 @@ async def listen(database: Database, wake: Callable[[], None]) -> None:
         await asyncio.sleep(_RECONNECT_S)
 
 
-async def _listen_on(connection: Connection, wake: Callable[[], None]) -> None:
-    def heard(*_: Any) -> None:
-        wake()
+async def _listen_on(connection: Connection, wake: Callable[[bool], None]) -> None:
+    def heard(*notification: Any) -> None:
+        wake(notification[-1] == _EVERYTHING)
 
     ended = asyncio.Event()
     connection.add_termination_listener(lambda _: ended.set())

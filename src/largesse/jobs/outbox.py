@@ -9,21 +9,89 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
+from largesse.db.fragments import Fragment, compose
 from largesse.db.pool import Connection
-from largesse.db.statements import insert
+from largesse.db.statements import Part, insert
 from largesse.jobs.notifier import notify
 
-_NEW_JOBS = "INSERT INTO mail_jobs (customer_id, order_id, environment, due_at)"
+_ADD_NOTIFICATION = """
+    INSERT INTO messages
+        (customer_id, order_id, environment, kind, edition, email, name, line_numbers, due_at, rank_at, created_at)
+    VALUES ($1, $2, $4, $5, $3::int, $6, $7, ARRAY[$3::int], $8, $8, $8) ON CONFLICT DO NOTHING
+"""
+_ADD_REMINDERS = """
+    INSERT INTO messages
+        (customer_id, order_id, environment, kind, edition, email, name, line_numbers, due_at, rank_at, created_at)
+    SELECT $1, $2, $3, $4, (line_numbers::int[])[1], email, name, line_numbers::int[], $5, $5, $5
+    FROM unnest($6::text[], $7::text[], $8::text[]) AS new (email, name, line_numbers)
+    ON CONFLICT DO NOTHING
+"""
+# A reminder without any of its lines left is `cancelled`; what is just leaving is looked at once more before it does.
+_WITHDRAW_REMINDERS = """
+    UPDATE messages SET
+        line_numbers = CASE WHEN rest = '{}' THEN line_numbers ELSE rest END,
+        state = CASE WHEN rest = '{}' THEN 'cancelled' ELSE state END,
+        finished_at = CASE WHEN rest = '{}' THEN (SELECT clock_now()) END
+    FROM (
+        SELECT id, ARRAY(
+            SELECT line FROM unnest(line_numbers) AS line WHERE line <> ALL ($3::int[]) ORDER BY line) AS rest
+        FROM messages
+        WHERE customer_id = $1 AND order_id = $2 AND state IN ('pending', 'held') AND kind LIKE 'reminder%'
+          AND line_numbers && $3::int[]) AS left_over
+    WHERE customer_id = $1 AND messages.id = left_over.id AND state IN ('pending', 'held')
+"""
+_LOCK_JOB = "SELECT FROM mail_jobs WHERE customer_id = $1 AND order_id = $2 FOR UPDATE"
+_RESCHEDULE = "UPDATE mail_jobs SET due_at = $3 WHERE customer_id = $1 AND order_id = $2"
+_HOLD_JOB = """
+    UPDATE mail_jobs SET fanned_out_at = clock_now()
+    WHERE customer_id = $1 AND order_id = $2 AND fanned_out_at IS NULL
+    AND NOT EXISTS (SELECT FROM lines l WHERE l.customer_id = $1 AND l.order_id = $2 AND NOT EXISTS (
+        SELECT FROM line_states s
+        WHERE s.customer_id = $1 AND s.order_id = $2 AND s.number = l.number AND s.state = 'cancelled'))
+"""
+_CANCELLED_LINES = "SELECT number FROM line_states WHERE customer_id = $1 AND order_id = $2 AND state = 'cancelled'"
+_HOLD_MESSAGES = """
+    WITH rest AS (
+        SELECT m.id, ARRAY(
+            SELECT line FROM unnest(m.line_numbers) AS line WHERE line <> ALL ($3::int[]) ORDER BY line) AS numbers
+        FROM messages m WHERE m.customer_id = $1 AND m.order_id = $2 AND m.state IN ('pending', 'held')
+            AND (m.kind = 'gift' OR m.kind LIKE 'reminder%'))
+    UPDATE messages SET
+        line_numbers = CASE WHEN numbers = '{}' THEN line_numbers ELSE numbers END,
+        state = CASE WHEN numbers = '{}' THEN 'cancelled' ELSE state END,
+        finished_at = CASE WHEN numbers = '{}' THEN clock_now() END
+    FROM rest
+    WHERE messages.customer_id = $1 AND messages.id = rest.id AND messages.state IN ('pending', 'held')
+"""
+_MAIL_INVITATION = "INSERT INTO people_mails (kind, user_id) VALUES ('invitation', $1)"
+_MAIL_LOW_BALANCE = "INSERT INTO people_mails (kind, user_id, account_id) SELECT 'low_balance', unnest($1::int[]), $2"
+_MAIL_APPROVAL = "INSERT INTO people_mails (kind, user_id, request_id) SELECT $1, unnest($2::int[]), $3"
+_MAIL_TEST = "INSERT INTO people_mails (kind, user_id, content) VALUES ('test', $1, $2)"
+_FIND_PERSON = "SELECT id FROM people WHERE email_key = $1"
+_MAIL_RESET = """
+    INSERT INTO people_mails (kind, person_id) SELECT 'reset', $1::int WHERE EXISTS (SELECT FROM memberships($1::int))
+"""
+_MAIL_NEW_DEVICE = "INSERT INTO people_mails (kind, person_id, address, browser) VALUES ('new_device', $1, $2, $3)"
+_MAIL_SECOND_STEP = (
+    "INSERT INTO people_mails (kind, person_id, change, address, browser) VALUES ('second_step', $1, $2, $3, $4)"
+)
+
+_NEW_JOBS = Fragment("INSERT INTO mail_jobs (customer_id, order_id, environment, due_at)")
 
 
-def new_mail_jobs(orders: str, at: str) -> str:
+def new_mail_jobs(orders: Fragment, at: Fragment) -> Fragment:
     """SQL that makes the mail job of each of `orders` that is emailed: a statement, or part of one.
 
     `orders` have `id`, `customer_id`, `environment`, `delivery_mode` and `scheduled_for`; `at` is a placeholder.
     """
-    return f"""
-        {_NEW_JOBS} SELECT customer_id, id, environment, coalesce(scheduled_for, {at}) FROM {orders} WHERE delivery_mode = 'send'
-    """  # noqa: S608 - placeholders
+    return compose(
+        """
+        {new_jobs} SELECT customer_id, id, environment, coalesce(scheduled_for, {at}) FROM {orders} WHERE delivery_mode = 'send'
+    """,
+        new_jobs=_NEW_JOBS,
+        at=at,
+        orders=orders,
+    )
 
 
 async def insert_mail_jobs(connection: Connection, jobs: Sequence[tuple[int, int, str, datetime]]) -> None:
@@ -42,20 +110,37 @@ async def add_notification(
     name: str | None,
 ) -> None:
     """Makes a notification of a line, its customer, order and number, due, once for each kind, and wakes the workers after the commit."""
-    await connection.execute(
-        """
-        INSERT INTO messages
-            (customer_id, order_id, environment, kind, edition, email, name, line_numbers, due_at, rank_at, created_at)
-        VALUES ($1, $2, $4, $5, $3::int, $6, $7, ARRAY[$3::int], $8, $8, $8) ON CONFLICT DO NOTHING
-        """,
-        *line,
-        environment,
-        kind,
-        email,
-        name,
-        at,
-    )
+    await connection.execute(_ADD_NOTIFICATION, *line, environment, kind, email, name, at)
     await notify(connection)
+
+
+async def add_reminders(
+    connection: Connection,
+    order: tuple[int, int],
+    kind: str,
+    at: datetime,
+    *,
+    environment: str,
+    recipients: Sequence[tuple[str, str | None, Sequence[int]]],
+) -> None:
+    """Makes reminders of one kind for recipients of an order, its customer and id: each address, name, and lines that nobody has claimed.
+
+    Each is made once for each kind. Call it inside a transaction that has locked the lines; it wakes the workers after the commit.
+    """
+    numbers = [f"{{{','.join(map(str, lines))}}}" for _, _, lines in recipients]
+    emails, names = [email for email, _, _ in recipients], [name for _, name, _ in recipients]
+    await connection.execute(_ADD_REMINDERS, *order, environment, kind, at, emails, names, numbers)
+    await notify(connection)
+
+
+def withdrawn_reminders(customer_id: int, order_id: int, numbers: Sequence[int]) -> Part:
+    """Returns the part of a statement that takes lines out of reminders that have not left. Call it in a transaction that has locked the lines."""
+    return Part(_WITHDRAW_REMINDERS, customer_id, order_id, list(numbers))
+
+
+async def withdraw_reminders(connection: Connection, order: tuple[int, int], numbers: Sequence[int]) -> None:
+    """Takes lines of an order out of reminders that have not left. Call it inside a transaction that has locked the lines."""
+    await connection.execute(_WITHDRAW_REMINDERS, *order, list(numbers))
 
 
 async def lock_mail_job(connection: Connection, order: tuple[int, int]) -> None:
@@ -63,63 +148,42 @@ async def lock_mail_job(connection: Connection, order: tuple[int, int]) -> None:
 
     A fan-out holds the job while it makes messages of what the lines say: it is waited for, or sees what the caller has changed.
     """
-    await connection.execute("SELECT FROM mail_jobs WHERE customer_id = $1 AND order_id = $2 FOR UPDATE", *order)
+    await connection.execute(_LOCK_JOB, *order)
+
+
+async def reschedule_mail(connection: Connection, order: tuple[int, int], due_at: datetime) -> None:
+    """Has the mail of an order, its customer and id, leave at another time. Call it inside a transaction that has locked its mail job."""
+    await connection.execute(_RESCHEDULE, *order, due_at)
+    await notify(connection)
 
 
 async def hold_mail_back(connection: Connection, customer_id: int, order_id: int) -> None:
     """Takes the cancelled lines of an order out of its mail that has not left; a job or message without any lines left ends here."""
     order = (customer_id, order_id)
     await lock_mail_job(connection, order)
-    await connection.execute(
-        """
-        UPDATE mail_jobs SET fanned_out_at = clock_now()
-        WHERE customer_id = $1 AND order_id = $2 AND fanned_out_at IS NULL
-        AND NOT EXISTS (SELECT FROM lines l WHERE l.customer_id = $1 AND l.order_id = $2 AND NOT EXISTS (
-            SELECT FROM line_states s
-            WHERE s.customer_id = $1 AND s.order_id = $2 AND s.number = l.number AND s.state = 'cancelled'))
-        """,
-        *order,
-    )
-    cancelled = await connection.fetch(
-        "SELECT number FROM line_states WHERE customer_id = $1 AND order_id = $2 AND state = 'cancelled'", *order
-    )
-    await connection.execute(
-        """
-        WITH rest AS (
-            SELECT m.id, ARRAY(
-                SELECT line FROM unnest(m.line_numbers) AS line WHERE line <> ALL ($3::int[]) ORDER BY line) AS numbers
-            FROM messages m WHERE m.customer_id = $1 AND m.order_id = $2 AND m.kind = 'gift' AND m.state IN ('pending', 'held'))
-        UPDATE messages SET
-            line_numbers = CASE WHEN numbers = '{}' THEN line_numbers ELSE numbers END,
-            state = CASE WHEN numbers = '{}' THEN 'cancelled' ELSE state END,
-            finished_at = CASE WHEN numbers = '{}' THEN clock_now() END
-        FROM rest
-        WHERE messages.customer_id = $1 AND messages.id = rest.id AND messages.state IN ('pending', 'held')
-        """,
-        *order,
-        [row["number"] for row in cancelled],
-    )
+    await connection.execute(_HOLD_JOB, *order)
+    cancelled = await connection.fetch(_CANCELLED_LINES, *order)
+    await connection.execute(_HOLD_MESSAGES, *order, [row["number"] for row in cancelled])
 
 
 async def mail_invitation(connection: Connection, user_id: int) -> None:
     """Has an invitation mailed to a user."""
-    await connection.execute("INSERT INTO people_mails (kind, user_id) VALUES ('invitation', $1)", user_id)
+    await connection.execute(_MAIL_INVITATION, user_id)
 
 
 async def mail_low_balance(connection: Connection, account_id: int, user_ids: Sequence[int]) -> None:
     """Sends users a mail about a low balance."""
-    await connection.execute(
-        "INSERT INTO people_mails (kind, user_id, account_id) SELECT 'low_balance', unnest($1::int[]), $2",
-        user_ids,
-        account_id,
-    )
+    await connection.execute(_MAIL_LOW_BALANCE, user_ids, account_id)
+
+
+async def mail_approval(connection: Connection, kind: str, user_ids: Sequence[int], request_id: str) -> None:
+    """Sends users a mail about a request for approval: `approval_asked` or `approval_ended`."""
+    await connection.execute(_MAIL_APPROVAL, kind, user_ids, request_id)
 
 
 async def mail_test(connection: Connection, user_id: int, content: bytes) -> None:
     """Has a message mailed to a user as it is: what those they are about to send a gift will get."""
-    await connection.execute(
-        "INSERT INTO people_mails (kind, user_id, content) VALUES ('test', $1, $2)", user_id, content
-    )
+    await connection.execute(_MAIL_TEST, user_id, content)
 
 
 async def mail_reset(connection: Connection, email_key: str) -> None:
@@ -127,33 +191,17 @@ async def mail_reset(connection: Connection, email_key: str) -> None:
 
     Two statements, for nobody too: of people who are copied to every node the engine refuses a sub-select about each.
     """
-    person_id = await connection.fetchval("SELECT id FROM people WHERE email_key = $1", email_key)
-    await connection.execute(
-        """
-        INSERT INTO people_mails (kind, person_id) SELECT 'reset', $1::int WHERE EXISTS (SELECT FROM memberships($1::int))
-        """,
-        person_id,
-    )
+    person_id = await connection.fetchval(_FIND_PERSON, email_key)
+    await connection.execute(_MAIL_RESET, person_id)
 
 
 async def mail_new_device(connection: Connection, person_id: int, address: str | None, browser: str) -> None:
     """Sends a person a mail that a browser signed in as them which had not done so before."""
-    await connection.execute(
-        "INSERT INTO people_mails (kind, person_id, address, browser) VALUES ('new_device', $1, $2, $3)",
-        person_id,
-        address,
-        browser,
-    )
+    await connection.execute(_MAIL_NEW_DEVICE, person_id, address, browser)
 
 
 async def mail_second_step(
     connection: Connection, person_id: int, change: str, address: str | None = None, browser: str | None = None
 ) -> None:
     """Sends a person a mail about a change of their second step, one of the table's changes, and from where."""
-    await connection.execute(
-        "INSERT INTO people_mails (kind, person_id, change, address, browser) VALUES ('second_step', $1, $2, $3, $4)",
-        person_id,
-        change,
-        address,
-        browser,
-    )
+    await connection.execute(_MAIL_SECOND_STEP, person_id, change, address, browser)

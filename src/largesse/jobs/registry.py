@@ -16,6 +16,7 @@ from largesse.db.scope import WORKER
 from largesse.db.shard_groups import Customers, ShardGroupRunner
 from largesse.encryption.chain_keys import Chains, open_chains
 from largesse.encryption.vault import Vault
+from largesse.jobs.due_times import DueTimes
 from largesse.jobs.notifier import POLL_S
 from largesse.jobs.retention import Old, Waiting
 
@@ -23,12 +24,18 @@ Result = TypeVar("Result")
 
 
 class WorkerContext:
-    """What a periodic task works with. `wake` makes the loops of those names look for work now."""
+    """What a periodic task works with. `wake` makes the loops of those names look for work now.
 
-    def __init__(self, database: Database, vault: Vault, wake: Callable[..., None]) -> None:
+    `default_expiry_days` is the setting.
+    """
+
+    def __init__(
+        self, database: Database, vault: Vault, wake: Callable[..., None], *, default_expiry_days: int = 365
+    ) -> None:
         self.database = database
         self.vault = vault
         self.wake = wake
+        self.default_expiry_days = default_expiry_days
         self.shard_groups = ShardGroupRunner(database)
         self._chains: Chains | None = None
 
@@ -63,9 +70,10 @@ class PeriodicTask:
 
 @dataclass(frozen=True, slots=True)
 class RoomTasks:
-    """All that a room registers. `gauges` are set to the number of rows that wait."""
+    """All that a room registers. `gauges` are set to the number of rows that wait, and the test lab brings `due_times` forward."""
 
     periodic: Sequence[PeriodicTask] = ()
     retention: Sequence[Old] = ()
     queues: Sequence[Waiting] = ()
     gauges: Sequence[tuple[Gauge, Waiting]] = ()
+    due_times: Sequence[DueTimes] = ()

@@ -5,34 +5,53 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from largesse.db.fragments import Fragment, compose, declared, identifier
 from largesse.db.pool import DATABASE_AWAY, Connection
 from largesse.db.shard_groups import Customers, list_shard_groups
-from largesse.db.sharding import COLUMN, DISTRIBUTED, arguments, within
+from largesse.db.sharding import DISTRIBUTED, arguments
 from largesse.jobs import metrics
 
 _AT_ONCE = 5_000
-LONG_AGO = "(SELECT clock_now()) - $1 * interval '1 day'"
+LONG_AGO = Fragment("(SELECT clock_now()) - $1 * interval '1 day'")
+_DAYS_AGO = compose("SELECT {long_ago}", long_ago=LONG_AGO)
 _COUNTED = 10_000  # a full count would read the whole backlog, every few seconds
 
 
 @dataclass(frozen=True, slots=True)
 class Old:
-    """Rows of a table that may go: rows whose `age` is past `days` and that fulfil `done`."""
+    """Rows of a table that may go: rows whose `age` is past `days`, as `also` is where it is given, and that fulfil `done`."""
 
     table: str
     age: str
     days: int
     done: str = "true"
+    also: str | None = None
 
-    def statement(self, shard_group: Customers = None) -> str:
+    def statement(self, shard_group: Customers = None) -> Fragment:
         """The statement that removes up to $2 rows older than $1 days, of the shard group $3 where one is given."""
-        of = within(COLUMN, "$3", shard_group)
-        key = "ctid" if shard_group is None else f"({COLUMN}, id)"
-        old = f"SELECT {key.strip('()')} FROM {self.table} WHERE {self.age} < {LONG_AGO} AND {self.done} {of} LIMIT $2"  # noqa: S608 - constants
-        found = f"= ANY(ARRAY({old}))" if shard_group is None else f"IN ({old}) {of}"
-        statement = f"DELETE FROM {self.table} WHERE {key} {found}"  # noqa: S608 - constants
         # What a node is to work out from its clock must not be part of a sum there.
-        return statement if shard_group is None else statement.replace(LONG_AGO, "$1::timestamptz")
+        long_ago = LONG_AGO if shard_group is None else Fragment("$1::timestamptz")
+        old = compose(
+            "{age} < {long_ago} AND {done}", age=identifier(self.age), long_ago=long_ago, done=declared(self.done)
+        )
+        if self.also is not None:
+            old = compose("{old} AND {also} < {long_ago}", old=old, also=identifier(self.also), long_ago=long_ago)
+        table = identifier(self.table)
+        if shard_group is None:
+            return compose(
+                "DELETE FROM {table} WHERE ctid = ANY(ARRAY(SELECT ctid FROM {table} WHERE {old} LIMIT $2))",
+                table=table,
+                old=old,
+            )
+        return compose(
+            """
+            DELETE FROM {table} WHERE (customer_id, id) IN (
+                SELECT customer_id, id FROM {table} WHERE {old} AND customer_id = ANY($3::int[]) LIMIT $2)
+            AND customer_id = ANY($3::int[])
+            """,
+            table=table,
+            old=old,
+        )
 
 
 async def prune(connection: Connection, all_old: Iterable[Old]) -> bool:
@@ -43,7 +62,7 @@ async def prune(connection: Connection, all_old: Iterable[Old]) -> bool:
             age: object = old.days
             try:
                 if shard_group is not None:
-                    age = await connection.fetchval(f"SELECT {LONG_AGO}", old.days)
+                    age = await connection.fetchval(_DAYS_AGO, old.days)
                 done = await connection.execute(old.statement(shard_group), age, _AT_ONCE, *arguments(shard_group))
             except DATABASE_AWAY:
                 if shard_group is None or connection.is_closed():
@@ -67,25 +86,35 @@ class Waiting:
     index: str
     order: str
     since: str = "due_at"
-    oldest: str | None = None
+    oldest: Fragment | None = None
 
     @property
-    def counting(self) -> str:
+    def counting(self) -> Fragment:
         """The statement that counts them up to $1, and tells from there on about how many there were at the last ANALYZE."""
-        return f"""
+        return compose(
+            """
             SELECT CASE WHEN counted < $1 THEN counted ELSE greatest(counted, (
-                SELECT reltuples::bigint FROM pg_class WHERE oid = '{self.index}'::regclass)) END
+                SELECT reltuples::bigint FROM pg_class WHERE oid = '{index}'::regclass)) END
             FROM (SELECT count(*) AS counted FROM (
-                SELECT 1 FROM {self.table} WHERE {self.waits} ORDER BY {self.order} LIMIT $1) AS first) AS bounded
-        """  # noqa: S608 - the names are constants
+                SELECT 1 FROM {table} WHERE {waits} ORDER BY {order} LIMIT $1) AS first) AS bounded
+            """,
+            index=identifier(self.index),
+            table=identifier(self.table),
+            waits=declared(self.waits),
+            order=declared(self.order),
+        )
 
     @property
-    def ageing(self) -> str:
+    def ageing(self) -> Fragment:
         """The statement that tells for how many seconds the first has waited; null when none does."""
-        oldest = self.oldest
-        if oldest is None:
-            oldest = f"SELECT {self.since} FROM {self.table} WHERE {self.waits} ORDER BY {self.order} LIMIT 1"  # noqa: S608
-        return f"SELECT extract(epoch FROM clock_now() - ({oldest}))::float8"  # noqa: S608 - the names are constants
+        oldest = self.oldest or compose(
+            "SELECT {since} FROM {table} WHERE {waits} ORDER BY {order} LIMIT 1",
+            since=identifier(self.since),
+            table=identifier(self.table),
+            waits=declared(self.waits),
+            order=declared(self.order),
+        )
+        return compose("SELECT extract(epoch FROM clock_now() - ({oldest}))::float8", oldest=oldest)
 
 
 async def measure(connection: Connection, queues: Iterable[Waiting]) -> None:

@@ -5,12 +5,16 @@ Orders know nothing of it. The worker compares balances from time to time, in on
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 
-from largesse.db.pool import Connection
+from largesse.base.money import to_number
+from largesse.db.pool import Connection, Row
 from largesse.db.shard_groups import Customers, list_shard_groups
 from largesse.db.sharding import arguments, within
 from largesse.db.statements import insert
+from largesse.events.accounts import ACCOUNT_LOW, AccountLow
+from largesse.events.store import record_event
 
 NOTIFIED_ROLES = ("admin", "finance")
 
@@ -89,21 +93,50 @@ CUSTOMERS_WATCHING = "SELECT DISTINCT customer_id FROM account_watches WHERE cus
 async def mark_low_balances(connection: Connection, customers: Customers = None) -> list[tuple[int, int, list[int]]]:
     """Marks which watched accounts are low now, and returns those that have fallen since the last call: customer, account, user ids.
 
-    Of these customers, or of all. The commit says that the users were notified: of two calls at once, only one gets an account.
+    Of these customers, or of all. Records `account.low` for each that has fallen. The commit says that the users were notified: of two
+    calls at once, only one gets an account.
     """
     fallen = []
     for group in await list_shard_groups(connection, customers):
         rows = await connection.fetch(
             f"""
-            UPDATE account_watches w SET is_low = a.balance_minor < w.below_minor FROM accounts a
+            UPDATE account_watches w SET is_low = a.balance_minor < w.below_minor
+            FROM accounts a, (SELECT clock_now()) AS clock (now)
             WHERE a.customer_id = w.customer_id AND a.id = w.account_id AND w.is_low <> (a.balance_minor < w.below_minor)
               {within("w.customer_id", "$1", group)} {within("a.customer_id", "$1", group)}
-            RETURNING w.customer_id, w.account_id, w.is_low AND a.closed_at IS NULL AS has_fallen, ARRAY(
+            RETURNING w.customer_id, w.account_id, w.is_low AND a.closed_at IS NULL AS has_fallen, w.below_minor,
+                a.environment, a.name, a.currency, a.balance_minor, now, ARRAY(
                 SELECT user_id FROM account_watchers x
                 WHERE x.customer_id = w.customer_id AND x.account_id = w.account_id
                 {within("x.customer_id", "$1", group)} ORDER BY user_id) AS user_ids
             """,  # noqa: S608 - a placeholder
             *arguments(group),
         )
-        fallen += [(row["customer_id"], row["account_id"], row["user_ids"]) for row in rows if row["has_fallen"]]
+        for row in rows:
+            if row["has_fallen"]:
+                await _record_low(connection, row)
+                fallen.append((row["customer_id"], row["account_id"], row["user_ids"]))
     return sorted(fallen)
+
+
+async def _record_low(connection: Connection, row: Row) -> None:
+    occurrence = f"{row['account_id']}/{row['now'].isoformat()}"
+    low = AccountLow(
+        id=f"evt_{hashlib.sha256(occurrence.encode()).hexdigest()[:24]}",
+        customer_id=row["customer_id"],
+        account_id=row["account_id"],
+        account_name=row["name"],
+        currency=row["currency"],
+        balance=to_number(row["balance_minor"], row["currency"]),
+        below=to_number(row["below_minor"], row["currency"]),
+        occurred_at=row["now"],
+    )
+    await record_event(
+        connection,
+        ACCOUNT_LOW,
+        low,
+        order_id=None,
+        customer_id=row["customer_id"],
+        environment=row["environment"],
+        at=row["now"],
+    )

@@ -13,6 +13,7 @@ from typing import ClassVar
 import msgspec
 
 from largesse.base.errors import InvalidRequest
+from largesse.db.fragments import Fragment, compose, identifier
 
 
 class FromAccount(msgspec.Struct, frozen=True):
@@ -65,9 +66,13 @@ def names_account(funding: str) -> bool:
     return SOURCES[funding] is FromAccount
 
 
-def is_payer(account: str, order: str) -> str:
+def is_payer(account: str, order: str) -> Fragment:
     """SQL: whether the row `account` of the ledger's accounts is of the kind that the row `order` was paid from, and the one."""
-    return f"""
+    return compose(
+        """
         CASE WHEN {order}.account_id IS NULL THEN {account}.kind = 'receivable'
              ELSE {account}.kind = 'funding' AND {account}.id = {order}.account_id END
-    """
+        """,
+        order=identifier(order),
+        account=identifier(account),
+    )

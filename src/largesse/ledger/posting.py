@@ -23,11 +23,9 @@ from largesse.db.pool import Connection, is_distributed
 from largesse.db.statements import insert
 from largesse.encryption.chain import Chain
 from largesse.ledger.chains import Account, entry_content, micros_of, pays_order
+from largesse.ledger.own_accounts import own_accounts
 
 _encode = msgspec.json.Encoder().encode
-
-# The accounts beside funding accounts, one for each customer, environment, currency and kind.
-OWN_KINDS = ("receivable", "sales", "deposits")
 
 
 class Entry(msgspec.Struct, frozen=True, gc=False):
@@ -204,38 +202,6 @@ async def lock_accounts(connection: Connection, customer_id: int, account_ids: S
         account_ids,
     )
     return {account_id: Locked(*rest) for account_id, *rest in rows}
-
-
-async def own_accounts(connection: Connection, customer_id: int, environment: str, currency: str) -> dict[str, int]:
-    """The ids of a customer's receivable, sales and deposits accounts by kind, made where they are missing."""
-    await connection.execute(
-        """
-        INSERT INTO accounts (customer_id, environment, currency, kind)
-        VALUES ($1, $2, $3, $4), ($1, $2, $3, $5), ($1, $2, $3, $6)
-        ON CONFLICT (customer_id, environment, currency, kind) WHERE kind <> 'funding' DO NOTHING
-        """,
-        customer_id,
-        environment,
-        currency,
-        *OWN_KINDS,
-    )
-    return await find_own_accounts(connection, customer_id, environment, currency)
-
-
-async def find_own_accounts(
-    connection: Connection, customer_id: int, environment: str, currency: str
-) -> dict[str, int]:
-    """Returns those ids as far as the accounts are there."""
-    rows = await connection.fetch(
-        """
-        SELECT kind, id FROM accounts
-        WHERE customer_id = $1 AND environment = $2 AND currency = $3 AND kind <> 'funding'
-        """,
-        customer_id,
-        environment,
-        currency,
-    )
-    return {row["kind"]: row["id"] for row in rows}
 
 
 class Credit(NamedTuple):

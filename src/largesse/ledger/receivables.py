@@ -14,7 +14,8 @@ from largesse.base.errors import OperatorError
 from largesse.base.money import label
 from largesse.customers.actor import Actor
 from largesse.db.pool import Connection
-from largesse.ledger.posting import Credit, find_own_accounts, own_accounts, pay_in
+from largesse.ledger.own_accounts import find_own_accounts, own_accounts
+from largesse.ledger.posting import Credit, pay_in
 from largesse.ledger.statements import month_of, read_places
 
 MOST_MONTHS = 120

@@ -40,7 +40,7 @@ class Proof:
 
 @dataclass(frozen=True, slots=True)
 class Anchor:
-    """The last anchor of an account that was noted: its last entry then, and whether that still bears the mark it had."""
+    """The last stored anchor of an account: its last entry then, and whether that entry still has its mark."""
 
     made_at: datetime
     entry_id: int

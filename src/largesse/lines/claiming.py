@@ -13,11 +13,21 @@ from largesse.base import clock
 from largesse.base.errors import NotFound
 from largesse.base.throttle import Pacer, Waits, network_of
 from largesse.db.pool import Connection, Database, act_for, commit_as_one
-from largesse.db.scope import LOOKUP
+from largesse.db.scope import LOOKUP, for_customer
 from largesse.encryption.vault import DecryptionFailed, Vault
+from largesse.jobs.outbox import withdraw_reminders
 from largesse.lines.attempts import Attempt, CheckedCode, CodeChecker, forget_failures, record_failure
-from largesse.lines.states import LineKey, Progress, State, expiry, record_claim, record_opened
-from largesse.lines.store import Line, find_line, read_progress
+from largesse.lines.states import LineKey, Progress, State, expiry, lock_issued, record_claim, record_opened
+from largesse.lines.store import (
+    Deadline,
+    Line,
+    find_line,
+    find_recipient_lines,
+    have_stopped,
+    read_deadline,
+    read_progress,
+    stop_reminders,
+)
 
 # Changes and looks of recipients under way in one process. The pool is shared with the API: a flood of them must not use it up.
 _CHANGES_AT_ONCE = 4
@@ -115,13 +125,38 @@ class Claiming:
             await act_for(connection, line.scope)
             return line, await read_progress(connection, line.key)
 
+    async def deadline(self, key: LineKey) -> Deadline:
+        """Returns until when a line can be claimed."""
+        scope = for_customer(key.customer_id, self._environment)
+        async with self._slots.looks, self._database.connection(scope) as connection:
+            return await read_deadline(connection, key)
+
+    async def stop_reminders(self, token: str) -> Line:
+        """Ends the reminders of the recipient of a claim link; returns its line. Raises NotFound for a link without a gift."""
+        line, _ = await self.find(token)
+        async with self._slots.changes, self._database.transaction(line.scope) as connection:
+            await commit_as_one(connection)
+            key = (line.customer_id, line.order_id)
+            numbers = await find_recipient_lines(connection, *key, line.number)
+            await lock_issued(connection, *key, numbers)  # so that no reminder is being made meanwhile
+            await stop_reminders(connection, *key, numbers)
+            await withdraw_reminders(connection, key, numbers)
+        return line
+
+    async def gets_reminders(self, line: Line) -> bool:
+        """Returns whether the recipient of a line has not ended the reminders."""
+        key = (line.customer_id, line.order_id)
+        async with self._slots.looks, self._database.connection(line.scope) as connection:
+            numbers = await find_recipient_lines(connection, *key, line.number)
+            return not await have_stopped(connection, *key, numbers)
+
     async def open(self, token: str) -> None:
         """Records that a person did something on the page of a claim link. Does nothing for a link without a gift."""
         try:
             line, _ = await self.find(token)
         except NotFound:
             return
-        async with self._slots.looks, self._database.connection(line.scope) as connection:
+        async with self._slots.looks, self._database.transaction(line.scope) as connection:
             await record_opened(connection, line.key)
 
     async def claim(self, attempt: Attempt, language: str | None) -> Claim:

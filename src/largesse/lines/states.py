@@ -19,7 +19,10 @@ from typing import NamedTuple
 
 from largesse.db.pool import Connection
 from largesse.db.statements import Part, fetch_together
+from largesse.events.gifts import GIFT_CANCELLED, GIFT_CLAIMED, GIFT_EXPIRED, GIFT_FULFILLED, GIFT_OPENED
 from largesse.events.order_changes import changed
+from largesse.jobs.outbox import withdrawn_reminders
+from largesse.lines.lifecycle import lifecycle_event, record_lifecycle
 
 
 class LineKey(NamedTuple):
@@ -49,7 +52,7 @@ class State(StrEnum):
     """The time after the claim ran out while the recipient still had something to do."""
 
     CANCELLED = "cancelled"
-    """The customer took the line back before anyone claimed it, and was refunded."""
+    """The customer took the line back before anyone claimed it, or nobody had by the claim-by date. It was refunded."""
 
 
 MOVES: dict[State, frozenset[State]] = {
@@ -60,6 +63,12 @@ MOVES: dict[State, frozenset[State]] = {
     State.EXPIRED: frozenset(),
     State.CANCELLED: frozenset(),
 }
+
+# Recorded beside the cancellation of a line whose claim-by date has passed.
+LAPSED = "lapsed"
+
+# The event of a move of a claimed line.
+_EVENTS = {State.FULFILLED: GIFT_FULFILLED, State.EXPIRED: GIFT_EXPIRED}
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,19 +92,21 @@ def expiry(claimed_at: datetime, order_days: int | None, default_days: int) -> d
 
 
 async def record_opened(connection: Connection, line: LineKey) -> None:
-    """Records that a person did something with the line's link, the first time."""
-    await connection.execute(
+    """Records that a person did something with the line's link, the first time. Call it inside a transaction."""
+    opened_at = await connection.fetchval(
         "INSERT INTO line_events (customer_id, order_id, number, event, at) VALUES ($1, $2, $3, 'opened', clock_now()) "
-        "ON CONFLICT DO NOTHING",
+        "ON CONFLICT DO NOTHING RETURNING at",
         *line,
     )
+    if opened_at is not None:
+        await record_lifecycle(connection, GIFT_OPENED, line.customer_id, line.order_id, [line.number], opened_at)
 
 
 async def record_claim(
     connection: Connection, line: LineKey, at: datetime, expires_at: datetime | None, language: str | None
 ) -> None:
     """Moves an issued line to `claimed`. `language` is the one its recipient chose, if any."""
-    await fetch_together(
+    happened = await fetch_together(
         connection,
         Part(
             """
@@ -108,16 +119,21 @@ async def record_claim(
             language,
         ),
         changed(line.customer_id, line.order_id),
+        withdrawn_reminders(line.customer_id, line.order_id, [line.number]),
         Part(
             """
             INSERT INTO line_events (customer_id, order_id, number, event, at)
             VALUES ($1, $2, $3, 'opened', $4), ($1, $2, $3, 'claimed', $4)
-            ON CONFLICT (customer_id, order_id, number, event) DO NOTHING
+            ON CONFLICT (customer_id, order_id, number, event) DO NOTHING RETURNING event
             """,
             *line,
             at,
         ),
     )
+    names = {row["event"] for row in happened}
+    for name, event in (("opened", GIFT_OPENED), ("claimed", GIFT_CLAIMED)):
+        if name in names:
+            await record_lifecycle(connection, event, line.customer_id, line.order_id, [line.number], at)
 
 
 async def record_language(connection: Connection, line: LineKey, language: str) -> None:
@@ -150,32 +166,50 @@ async def has_left_email(connection: Connection, line: LineKey) -> bool:
     return bool(left)
 
 
-async def lock_issued(connection: Connection, customer_id: int, order_id: int) -> list[int]:
-    """Locks an order's lines and returns the numbers of those still issued.
+async def lock_issued(
+    connection: Connection, customer_id: int, order_id: int, numbers: Sequence[int] | None = None
+) -> list[int]:
+    """Locks an order's lines, or those of `numbers`, and returns the numbers of those still issued.
 
     Uses two statements: what the first sees may be older than its locks.
     """
     await connection.execute(
-        "SELECT FROM lines WHERE customer_id = $1 AND order_id = $2 ORDER BY number FOR UPDATE", customer_id, order_id
+        """
+        SELECT FROM lines WHERE customer_id = $1 AND order_id = $2 AND ($3::int[] IS NULL OR number = ANY($3))
+        ORDER BY number FOR UPDATE
+        """,
+        customer_id,
+        order_id,
+        numbers,
     )
     rows = await connection.fetch(
         """
-        SELECT number FROM lines l WHERE customer_id = $1 AND order_id = $2 AND NOT EXISTS (
+        SELECT number FROM lines l
+        WHERE customer_id = $1 AND order_id = $2 AND ($3::int[] IS NULL OR number = ANY($3)) AND NOT EXISTS (
             SELECT FROM line_states s
             WHERE s.customer_id = l.customer_id AND s.order_id = l.order_id AND s.number = l.number)
         ORDER BY number
         """,
         customer_id,
         order_id,
+        numbers,
     )
     return [row["number"] for row in rows]
 
 
 async def record_cancelled(
-    connection: Connection, customer_id: int, order_id: int, numbers: Sequence[int], at: datetime
+    connection: Connection,
+    customer_id: int,
+    order_id: int,
+    numbers: Sequence[int],
+    at: datetime,
+    *,
+    lapsed: bool = False,
 ) -> None:
-    """Moves issued lines of an order to `cancelled`."""
+    """Moves issued lines of an order to `cancelled`. `lapsed` says that their claim-by date has passed, and records that too."""
     order = (customer_id, order_id, numbers)
+    events = [State.CANCELLED, LAPSED] if lapsed else [State.CANCELLED]
+    told = [lifecycle_event(GIFT_EXPIRED, *order, at)] if lapsed else []
     await fetch_together(
         connection,
         Part(
@@ -187,14 +221,17 @@ async def record_cancelled(
             *order,
         ),
         changed(customer_id, order_id),
+        *told,
+        lifecycle_event(GIFT_CANCELLED, customer_id, order_id, numbers, at),
         Part(
             """
             INSERT INTO line_events (customer_id, order_id, number, event, at)
-            SELECT customer_id, order_id, number, 'cancelled', $4::timestamptz FROM lines
+            SELECT customer_id, order_id, number, event, $4::timestamptz FROM lines, unnest($5::text[]) AS happened (event)
             WHERE customer_id = $1 AND order_id = $2 AND number = ANY($3::int[])
             """,
             *order,
             at,
+            events,
         ),
     )
 
@@ -206,8 +243,11 @@ async def record_move(
 
     Raises WrongMove when its state does not allow that; the transaction must not be committed then.
     """
+    event = _EVENTS.get(to)
+    told = [] if event is None else [lifecycle_event(event, line.customer_id, line.order_id, [line.number], at)]
     moved = await fetch_together(
         connection,
+        *told,
         changed(line.customer_id, line.order_id),
         Part(
             """

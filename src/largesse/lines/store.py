@@ -12,7 +12,8 @@ from datetime import datetime
 
 import msgspec
 
-from largesse.base.email import is_erased
+from largesse.base.email import email_key, is_erased, masked
+from largesse.base.errors import NotFound
 from largesse.db.pool import Connection, Row, act_for, is_distributed
 from largesse.db.scope import Scope, for_customer, for_customers
 from largesse.db.sharding import customers_of_code
@@ -25,7 +26,11 @@ NO_LINE = LineKey(-1, -1, -1)  # no line has this key
 _LINE = """
     SELECT l.order_id, l.number, l.code_lookup, l.sealed, l.recipient_email, l.recipient_name, o.reference,
            o.environment, o.customer_id, o.gift_selection, o.product_id, o.collection_id, o.country, o.currency,
-           o.value_minor, o.wrapping_key, o.from_name, o.message, o.scheduled_for, o.expiry_after_days
+           o.value_minor, o.wrapping_key, o.from_name,
+           CASE WHEN position('{' IN o.message) > 0 THEN coalesce(
+               (SELECT m.message FROM line_messages m
+                WHERE m.customer_id = l.customer_id AND m.order_id = l.order_id AND m.number = l.number), o.message)
+                ELSE o.message END AS message, o.scheduled_for, o.expiry_after_days
     FROM lines l JOIN orders o ON o.customer_id = l.customer_id AND o.id = l.order_id
 """
 
@@ -146,6 +151,27 @@ async def read_progress(connection: Connection, key: LineKey) -> Progress:
     return progress_from_row(row)
 
 
+class Deadline(msgspec.Struct, frozen=True):
+    """Until when a line can be claimed, where its order has a claim-by date, and whether it was cancelled as nobody had claimed it by then."""
+
+    claim_by: datetime | None = None
+    lapsed: bool = False
+
+
+_DEADLINE = """
+    SELECT claim_by, EXISTS (
+        SELECT FROM line_events e
+        WHERE e.customer_id = f.customer_id AND e.order_id = f.order_id AND e.number = $3 AND e.event = 'lapsed') AS lapsed
+    FROM follow_ups f WHERE customer_id = $1 AND order_id = $2
+"""
+
+
+async def read_deadline(connection: Connection, key: LineKey) -> Deadline:
+    """Returns until when a line can be claimed."""
+    row = await connection.fetchrow(_DEADLINE, *key)
+    return Deadline() if row is None else Deadline(row["claim_by"], row["lapsed"])
+
+
 def progress_from_row(row: Row | None) -> Progress:
     """Returns the progress in a row of `line_states`. A line without one is issued."""
     if row is None or row["state"] is None:
@@ -201,6 +227,21 @@ async def read_line_records(
     ]
 
 
+async def read_claim_times(
+    connection: Connection, customer_id: int, order_id: int
+) -> tuple[datetime | None, datetime | None]:
+    """Returns when the first and the last line of an order were claimed; None where none was."""
+    row = await connection.fetchrow(
+        """
+        SELECT min(at), max(at) FROM line_events WHERE customer_id = $1 AND order_id = $2 AND event = 'claimed'
+        """,
+        customer_id,
+        order_id,
+    )
+    assert row is not None, "an aggregate has a row"
+    return row[0], row[1]
+
+
 # Customer and order by id, number, the recipient's address and name, the number the code is found by, code and PIN sealed.
 LineColumns = tuple[int, int, int, str | None, str | None, int, bytes]
 
@@ -248,14 +289,72 @@ async def insert_lines(connection: Connection, lines: Sequence[LineColumns]) -> 
     await insert(connection, _INTO, lines)
 
 
+_STOP_REMINDERS = """
+    INSERT INTO reminder_stops (customer_id, order_id, number, stopped_at)
+    SELECT $1, $2, number, clock_now() FROM unnest($3::int[]) AS own (number) ON CONFLICT DO NOTHING
+"""
+_HAVE_STOPPED = """
+    SELECT count(*) FROM reminder_stops WHERE customer_id = $1 AND order_id = $2 AND number = ANY($3::int[])
+"""
+
+
+async def stop_reminders(connection: Connection, customer_id: int, order_id: int, numbers: Sequence[int]) -> None:
+    """Records that the recipient of these lines wants no more reminders."""
+    await connection.execute(_STOP_REMINDERS, customer_id, order_id, numbers)
+
+
+async def have_stopped(connection: Connection, customer_id: int, order_id: int, numbers: Sequence[int]) -> bool:
+    """Returns whether the recipient of these lines wants no more reminders."""
+    count: int = await connection.fetchval(_HAVE_STOPPED, customer_id, order_id, numbers)
+    return count == len(numbers)
+
+
 async def readdress_lines(
-    connection: Connection, customer_id: int, order_id: int, numbers: Sequence[int], email: str
+    connection: Connection, customer_id: int, order_id: int, numbers: Sequence[int], was: str, email: str
 ) -> None:
-    """Sets another address on lines of an order. Call it inside a transaction that has locked them."""
+    """Sets another address on lines of an order, and the one before, masked. Call it inside a transaction that has locked them."""
     await connection.execute(
-        "UPDATE lines SET recipient_email = $4 WHERE customer_id = $1 AND order_id = $2 AND number = ANY($3::int[])",
+        """
+        UPDATE lines SET recipient_email = $4, was_email = $5
+        WHERE customer_id = $1 AND order_id = $2 AND number = ANY($3::int[])
+        """,
         customer_id,
         order_id,
         numbers,
         email,
+        masked(was),
     )
+
+
+async def find_recipient_lines(connection: Connection, customer_id: int, order_id: int, number: int) -> list[int]:
+    """Returns the numbers of all lines of the recipient who has line `number`; that one alone in a code batch. Raises NotFound."""
+    rows = await connection.fetch(
+        "SELECT number, recipient_email FROM lines WHERE customer_id = $1 AND order_id = $2 ORDER BY number",
+        customer_id,
+        order_id,
+    )
+    emails = {row["number"]: row["recipient_email"] for row in rows}
+    if number not in emails:
+        raise NotFound("There is no such line of the order.")
+    if emails[number] is None:
+        return [number]
+    key = email_key(emails[number])
+    return [one for one, email in emails.items() if email is not None and email_key(email) == key]
+
+
+# Customer and order by id, number, and the message.
+LineMessage = tuple[int, int, int, str]
+
+
+async def insert_line_messages(connection: Connection, messages: Sequence[LineMessage]) -> None:
+    """Writes the messages that recipients read instead of their order's: on a cluster, those of one customer."""
+    await insert(connection, "INSERT INTO line_messages (customer_id, order_id, number, message)", messages)
+
+
+async def read_line_messages(connection: Connection, customer_id: int, order_id: int) -> dict[int, str]:
+    """Returns the messages of an order's lines by their numbers, where they have messages of their own."""
+    rows = await connection.fetch(_LINE_MESSAGES, customer_id, order_id)
+    return {row["number"]: row["message"] for row in rows}
+
+
+_LINE_MESSAGES = "SELECT number, message FROM line_messages WHERE customer_id = $1 AND order_id = $2"

@@ -10,10 +10,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from largesse.base.email import email_key, erased_email, is_erased
+from largesse.db.fragments import Fragment, compose, identifier, placeholder
 from largesse.db.pool import Connection, Row
 from largesse.db.scope import WORKER
 from largesse.encryption.columns import SealedTable
 from largesse.encryption.vault import Compartment, DecryptionFailed, Vault
+from largesse.events.store import erase_recipients_of
+from largesse.jobs.due_times import DueTimes
 from largesse.jobs.registry import PeriodicTask, RoomTasks, WorkerContext
 from largesse.lines.attempts import prune_guesses
 from largesse.lines.codes import SealedCodes, open_code
@@ -30,15 +33,19 @@ class Erased(NamedTuple):
     removed: Sequence[tuple[str, str | None]]
 
 
-def may_be(column: str, key: str) -> str:
+def may_be(column: str, key: str) -> Fragment:
     """Returns SQL for whether an address may match a key (`email_key`). The caller compares what it finds.
 
     All addresses beyond ASCII may match, as databases differ in lower case.
     """
-    return f"""
+    return compose(
+        """
         CASE WHEN {key}::text ~ '^[[:ascii:]]*$' THEN lower({column} COLLATE "C") = {key}::text
              ELSE {column} ~ '[^[:ascii:]]' END
-    """
+        """,
+        key=placeholder(key),
+        column=identifier(column),
+    )
 
 
 async def find_recipient_lines(connection: Connection, email: str) -> list[LineKey]:
@@ -91,7 +98,7 @@ async def erase_recipients(connection: Connection, order: tuple[int, int], numbe
             removed.append((email, row["recipient_name"]))
     await connection.execute(
         """
-        UPDATE lines SET recipient_email = erased.email, recipient_name = NULL
+        UPDATE lines SET recipient_email = erased.email, recipient_name = NULL, was_email = NULL
         FROM unnest($3::int[], $4::text[]) AS erased (number, email)
         WHERE lines.customer_id = $1 AND lines.order_id = $2 AND lines.number = erased.number
         """,
@@ -107,7 +114,41 @@ async def erase_recipients(connection: Connection, order: tuple[int, int], numbe
         *order,
         list(numbers),
     )
+    await connection.execute(_ERASE_MESSAGES, *order, list(numbers))
     return Erased(stand_ins, removed)
+
+
+_ERASE_MESSAGES = """
+    UPDATE line_messages SET message = ''
+    WHERE customer_id = $1 AND order_id = $2 AND number = ANY($3::int[]) AND message <> ''
+"""
+# Messages to others that name an address. Reads all messages.
+_ERASE_MENTIONS = """
+    UPDATE line_messages SET message = ''
+    WHERE position($1 IN lower(message)) > 0 AND ($2::int IS NULL OR customer_id = $2)
+"""
+
+
+async def erase_from_messages(connection: Connection, email: str, customer_id: int | None) -> None:
+    """Erases the lines' own messages, of one customer or of all, that contain an address."""
+    await connection.execute(_ERASE_MENTIONS, email_key(email), customer_id)
+
+
+async def erase_from_lifecycle(connection: Connection, email: str, customer_id: int | None) -> None:
+    """Erases an address from the events of one customer or of all, also where it was corrected since. Reads all events."""
+    rows = await connection.fetch(
+        f"""
+        SELECT customer_id, id, recipient FROM (
+            SELECT customer_id, id, convert_from(body, 'UTF8')::json ->> 'recipient' AS recipient FROM events
+            WHERE line_number IS NOT NULL AND ($2::int IS NULL OR customer_id = $2)) AS told
+        WHERE recipient IS NOT NULL AND {may_be("recipient", "$1")}
+        """,  # noqa: S608 - made of constants
+        email_key(email),
+        customer_id,
+    )
+    await erase_recipients_of(
+        connection, [(row["customer_id"], row["id"]) for row in rows if email_key(row["recipient"]) == email_key(email)]
+    )
 
 
 def _renew(vault: Vault, row: Row) -> tuple[bytes, int, int]:
@@ -193,4 +234,15 @@ async def _prune_guesses(context: WorkerContext) -> bool:
     return False
 
 
-TASKS = RoomTasks(periodic=(PeriodicTask("prune_guesses", _prune_guesses, every_s=60.0),))
+TASKS = RoomTasks(
+    periodic=(PeriodicTask("prune_guesses", _prune_guesses, every_s=60.0),),
+    due_times=(
+        DueTimes(
+            "line_states",
+            ("expires_at",),
+            "state IN ('claimed', 'chosen')",
+            staging="EXISTS (SELECT FROM orders WHERE orders.customer_id = line_states.customer_id "
+            "AND orders.id = line_states.order_id AND orders.environment = 'staging')",
+        ),
+    ),
+)

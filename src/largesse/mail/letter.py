@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import date
 from email.utils import parseaddr
 from functools import lru_cache
 from typing import Any
@@ -31,14 +32,19 @@ class LetterCode:
     pin: str
     link: str
 
+    @property
+    def link_with_pin(self) -> str:
+        """The claim link with the PIN as its fragment, which no browser sends to a server. A preview's code has no digits."""
+        return f"{self.link}#pin={self.pin}" if self.pin.isdecimal() else self.link
+
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Letter:
     """What one recipient is to read. It has no repr: it holds codes."""
 
-    kind: str  # gift, voucher_ready or shipped
+    kind: str  # gift, voucher_ready, shipped, or a reminder's
     reference: str  # the order's
-    edition: int  # of a gift 0, or the number of the resend; of a notification the number of its line
+    edition: int  # of a gift 0, or the number of the resend; of a notification or reminder the number of its first line
     environment: str
     language: Language
     email: str
@@ -57,7 +63,18 @@ class Letter:
     tracking_number: str | None = None
     picture: str | None = None  # its address
     details: Details = NOTHING_SAID  # of the product, where it is known
+    claim_by: date | None = None  # the last day on which a gift can be claimed
     is_test: bool = False  # to its sender: it holds no code that works
+
+    @property
+    def is_reminder(self) -> bool:
+        """Whether it reminds of a gift that was mailed before."""
+        return self.kind.startswith("reminder")
+
+    @property
+    def no_more(self) -> str:
+        """The address at which the recipient ends the reminders; empty in other letters."""
+        return f"{self.codes[0].link}/reminders" if self.is_reminder and self.codes else ""
 
     @property
     def subject(self) -> str:
@@ -98,7 +115,7 @@ def show(letter: Letter, mail_from: str) -> Shown:
 
 
 def _render(letter: Letter, words: dict[str, Any], ending: str) -> str:
-    template = "letter" if letter.kind == GIFT else "notification"
+    template = "letter" if letter.kind == GIFT or letter.is_reminder else "notification"
     return render(f"{template}.{ending}", letter.language, words)
 
 
@@ -118,6 +135,9 @@ def _words(letter: Letter, subject: str) -> dict[str, Any]:
         "subject": subject,
         "steps": steps,
         "until": until,
+        "is_reminder": letter.is_reminder,
+        "no_more": letter.no_more,
+        "claim_by": letter.language.day(letter.claim_by) if letter.claim_by else "",
         "message": _paragraphs(letter.message),
         "theme": theme(letter.wrapping_key),
         "kind": letter.kind,
@@ -164,7 +184,11 @@ def _headers(letter: Letter, subject: str, sender: str, email: str) -> dict[str,
         "Content-Language": letter.language.tag,
         "Auto-Submitted": "auto-generated",
     }
-    if letter.recipients >= _MANY_RECIPIENTS:
+    if letter.is_reminder:
+        # One click, as mailbox providers ask for (RFC 8058).
+        headers["List-Unsubscribe"] = f"<{letter.no_more}>"
+        headers["List-Unsubscribe-Post"] = "List-Unsubscribe=One-Click"
+    elif letter.recipients >= _MANY_RECIPIENTS:
         # One letter to many: a way out, as mailbox providers ask for (RFC 2369).
         headers["List-Unsubscribe"] = f"<mailto:{email}?subject=unsubscribe>"
     return headers

@@ -7,10 +7,12 @@ import email.policy
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
 from largesse.base.errors import NotFound
 from largesse.db.pool import Connection
 from largesse.encryption.vault import DecryptionFailed, Vault
+from largesse.mail import store
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +39,25 @@ class OpenedMail:
     raw: bytes
 
 
+class ClaimingMail(NamedTuple):
+    """A captured message whose recipient claims the gift: the lines of its order."""
+
+    customer_id: int
+    id: int
+    order_id: int
+    line_numbers: Sequence[int]
+
+
+async def list_claiming(connection: Connection, limit: int) -> list[ClaimingMail]:
+    """Returns the first captured messages whose recipients claim their gifts."""
+    return [ClaimingMail(*row) for row in await connection.fetch(store.CLAIMING, limit)]
+
+
+async def end_claiming(connection: Connection, mail: ClaimingMail) -> None:
+    """Notes that the gifts of a message were claimed."""
+    await connection.execute(store.END_CLAIMING, mail.customer_id, mail.id)
+
+
 def sealing_context(message_id: int) -> bytes:
     """What a captured message is sealed with."""
     return b"captured-mail/%d" % message_id
@@ -53,12 +74,9 @@ async def capture(
     written: bytes,
 ) -> None:
     """Keeps a message that is of no order. It is known by a number below zero, where none of an order is."""
-    number: int = await connection.fetchval("SELECT -nextval('captured_mail_id_seq')")
+    number: int = await connection.fetchval(store.NEXT_CAPTURED_NUMBER)
     await connection.execute(
-        """
-        INSERT INTO captured_mail (customer_id, message_id, environment, recipient, subject, sealed, captured_at)
-        VALUES ($1, $2, $3, $4, $5, $6, clock_now())
-        """,
+        store.CAPTURE,
         customer_id,
         number,
         environment,
@@ -72,17 +90,13 @@ async def list_captured(
     connection: Connection, environment: str, *, before: int | None = None, limit: int = 100
 ) -> list[CapturedMail]:
     """The newest captured messages of an environment, newest first; `before` is the id the last page ended with."""
-    rows = await connection.fetch(
-        "SELECT id, recipient, subject, captured_at FROM captured_page($1, $2, $3)", environment, before, limit
-    )
+    rows = await connection.fetch(store.CAPTURED_PAGE, environment, before, limit)
     return [CapturedMail(**row) for row in rows]
 
 
 async def open_captured(connection: Connection, vault: Vault, environment: str, captured_id: int) -> OpenedMail:
     """One captured message. Raises NotFound when the environment has none of that id, or one that cannot be opened any more."""
-    row = await connection.fetchrow(
-        "SELECT message_id, sealed, captured_at FROM captured_message($1, $2)", environment, captured_id
-    )
+    row = await connection.fetchrow(store.CAPTURED_MESSAGE, environment, captured_id)
     if row is None:
         raise NotFound("There is no such message here; captured mail is deleted after 30 days.")
     try:

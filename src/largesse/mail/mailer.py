@@ -12,6 +12,7 @@ from functools import partial
 import structlog
 
 from largesse.base import clock
+from largesse.base.lab_addresses import Behaviour, behaviour_of
 from largesse.db.pool import Database
 from largesse.encryption.vault import Vault
 from largesse.jobs import metrics
@@ -27,6 +28,10 @@ from largesse.mail.smtp import Handover, MailServerAwayError
 from largesse.mail.transport import SmtpTransport
 
 SCHEDULE = Schedule(first_s=30.0, factor=2.0, cap_s=3600.0)
+# What the mail server says of addresses of the test lab, and how much later it takes the mail.
+_BOUNCED = "550 5.1.1 The address does not exist (test lab)"
+_LATE = "451 4.7.1 Try again later (test lab)"
+LATE_S = 3600.0
 GIVE_UP_AFTER_S = 3 * 86400.0
 _AT_ONCE = 100  # leased together
 _TURN_S = 30.0  # then what is still leased goes back, so that a slow server delays no other worker's messages
@@ -125,7 +130,7 @@ class Mailer:
         """Sends one message and has its outcome written, unless the outcome is not known yet."""
         started = clock.passed_s()
         if self._captures or message.letter.environment != "production":
-            self._tell(self._capture(message, self._write_letter(message)), started)
+            self._tell(self._keep(message), started)
             await asyncio.sleep(0)  # others get their turn between two messages
         elif self._transport is None:
             self._tell(Sent(message, "held", reason=requeue.REASON), started)
@@ -169,9 +174,19 @@ class Mailer:
     def _write_letter(self, message: Message) -> bytes:
         return letters.write(message.letter, self._mail_from, at=clock.now().timestamp())
 
-    def _capture(self, message: Message, written: bytes) -> Sent:
-        sealed = self._vault.captured.seal(written, sealing_context(message.lease.key))
-        return Sent(message, "captured", subject=message.letter.subject, captured=sealed)
+    def _keep(self, message: Message) -> Sent:
+        """Returns the outcome of a message that does not leave: captured, or what its address of the test lab says."""
+        letter = message.letter
+        behaviour = (
+            behaviour_of(letter.email) if letter.environment == "staging" and letter.kind == letters.GIFT else None
+        )
+        if behaviour is Behaviour.BOUNCE:
+            return Sent(message, "bounced", code=550, reason=_BOUNCED, fault=Fault.RECIPIENT)
+        if behaviour is Behaviour.LATE and message.attempts == 0:
+            return Sent(message, "pending", LATE_S, 451, _LATE)
+        sealed = self._vault.captured.seal(self._write_letter(message), sealing_context(message.lease.key))
+        claims = behaviour in {Behaviour.CLAIMS, Behaviour.NO_STOCK}
+        return Sent(message, "captured", subject=letter.subject, captured=sealed, claims=claims)
 
     async def _close_idle(self) -> None:
         if self._transport is not None and self._transport.idle_s > _IDLE_S:

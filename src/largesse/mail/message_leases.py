@@ -21,7 +21,7 @@ from largesse.jobs.leases import LEASE_S, Lease, Leases, StillHeldError
 from largesse.jobs.recorder import Recorder
 from largesse.mail import messages
 from largesse.mail.messages import MESSAGES, Message
-from largesse.mail.outcomes import Sent, record
+from largesse.mail.outcomes import Sent, need_transaction, record
 
 log = structlog.get_logger(__name__)
 
@@ -130,7 +130,7 @@ class MessageLeases:
 
     async def _write(self, sent: list[Sent]) -> None:
         # A statement alone is a transaction: that saves two round trips.
-        is_one = not any(one.needs_transaction for one in sent)
+        is_one = not need_transaction(self._database, sent)
         async with self._database.connection(WORKER) if is_one else self._database.transaction(WORKER) as connection:
             looked_at = clock.passed_s()
             watched = [message for message, _, _ in self._watched.values()]

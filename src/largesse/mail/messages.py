@@ -7,14 +7,16 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from largesse.base.i18n.languages import language_of
+from largesse.base.zones import last_whole_day
 from largesse.catalogue.model import Details
 from largesse.catalogue.pictures import picture_path
 from largesse.db.pool import Connection, Row, is_distributed
 from largesse.db.shard_groups import Customers, read_by_shard_group
-from largesse.db.sharding import arguments, within
+from largesse.db.sharding import arguments
 from largesse.encryption.vault import Vault
 from largesse.jobs.leases import Lease, Queue, Terms, held_columns
 from largesse.lines.codes import claim_link, open_code
+from largesse.mail import store
 from largesse.mail.letter import CHOICE, PARCEL, VOUCHER, Letter, LetterCode
 from largesse.orders.recipients import MAX_CODES
 
@@ -73,31 +75,7 @@ async def _read_orders(connection: Connection, taken: Sequence[Row]) -> tuple[di
 
     async def read(shard_group: Customers) -> list[Row]:
         return await connection.fetch(
-            f"""
-            SELECT taken.id, orders.reference, orders.message, orders.from_name, orders.wrapping_key, orders.value_minor,
-                   orders.currency, orders.country, orders.expiry_after_days, orders.recipient_count,
-                   orders.product_id, orders.collection_id, notified.product_id AS settled_id,
-                   -- Whoever claimed a gift has chosen a language.
-                   (SELECT language FROM line_states AS claimed
-                    WHERE claimed.customer_id = orders.customer_id AND claimed.order_id = orders.id
-                    AND claimed.number = ANY(taken.numbers::int[]) AND language IS NOT NULL
-                    {within("claimed.customer_id", "$6", shard_group)}
-                    ORDER BY claimed_at DESC LIMIT 1) AS language,
-                   ARRAY(SELECT lines.number FROM lines
-                    WHERE lines.customer_id = orders.customer_id AND lines.order_id = orders.id
-                    AND lines.number = ANY(taken.numbers::int[]) {within("lines.customer_id", "$6", shard_group)} ORDER BY lines.number) AS numbers,
-                   ARRAY(SELECT lines.sealed FROM lines
-                    WHERE lines.customer_id = orders.customer_id AND lines.order_id = orders.id
-                    AND lines.number = ANY(taken.numbers::int[]) {within("lines.customer_id", "$6", shard_group)} ORDER BY lines.number) AS sealed
-            FROM unnest($1::int[], $2::bigint[], $3::int[], $4::text[], $5::int[])
-                AS taken (customer_id, id, order_id, numbers, notified)
-            JOIN orders ON orders.customer_id = taken.customer_id AND orders.id = taken.order_id
-                {within("orders.customer_id", "$6", shard_group)}
-            -- A notification is of one line, whose number is its edition.
-            LEFT JOIN line_states AS notified ON notified.customer_id = orders.customer_id
-                AND notified.order_id = orders.id AND notified.number = taken.notified
-                {within("notified.customer_id", "$6", shard_group)}
-            """,  # noqa: S608 - a placeholder
+            store.ORDERS_OF_MESSAGES.of(shard_group),
             [row["customer_id"] for row in taken],
             [row["id"] for row in taken],
             [row["order_id"] for row in taken],
@@ -113,21 +91,7 @@ async def _read_orders(connection: Connection, taken: Sequence[Row]) -> tuple[di
 async def _read_names(connection: Connection, taken: Sequence[Row], orders: Mapping[int, Row]) -> dict[int, Row]:
     """What the gifts of messages are called and how they come, by the message's id."""
     rows = await connection.fetch(
-        """
-        SELECT taken.id, extract(epoch FROM clock_now() - taken.since)::float8 AS age_s,
-               products.name AS product, products.is_digital, collections.name AS collection,
-               settled.name AS settled, carrier, tracking_number, coalesce(settled.picture, products.picture) AS picture,
-               coalesce(settled.description, products.description) AS description,
-               coalesce(settled.how_to_redeem, products.how_to_redeem) AS how_to_redeem,
-               coalesce(settled.terms, products.terms) AS terms
-        FROM unnest($1::bigint[], $2::timestamptz[], $3::int[], $4::int[], $5::int[], $6::int[], $7::int[], $8::int[])
-            AS taken (id, since, product_id, collection_id, settled_id, customer_id, order_id, shipped)
-        LEFT JOIN products ON products.id = taken.product_id
-        LEFT JOIN collections ON collections.id = taken.collection_id
-        LEFT JOIN products AS settled ON settled.id = taken.settled_id
-        LEFT JOIN shipments ON shipments.customer_id = taken.customer_id
-            AND shipments.order_id = taken.order_id AND shipments.number = taken.shipped
-        """,
+        store.NAMES_OF_MESSAGES,
         [row["id"] for row in taken],
         [row["trying_since"] or row["created_at"] for row in taken],
         *([orders[row["id"]][name] for row in taken] for name in ("product_id", "collection_id", "settled_id")),
@@ -141,28 +105,14 @@ async def _read_names(connection: Connection, taken: Sequence[Row], orders: Mapp
 async def still_stands(connection: Connection, message: Message) -> bool:
     """Whether a message may go out as it was read: leased by nobody else, and no code in it voided, since."""
     stands: bool | None = await connection.fetchval(
-        """
-        SELECT fence = $3 AND state = 'pending' AND line_numbers = $4 FROM messages WHERE customer_id = $1 AND id = $2
-        """,
-        message.lease.customer_id,
-        message.lease.key,
-        message.lease.fence,
-        message.line_numbers,
+        store.STILL_STANDS, message.lease.customer_id, message.lease.key, message.lease.fence, message.line_numbers
     )
     return bool(stands)
 
 
 async def put_back(connection: Connection, leases: Sequence[Lease], reason: str) -> None:
     """Frees messages that the mail server could not even be offered, with the reason; it costs them no attempt."""
-    await connection.execute(
-        """
-        UPDATE messages SET leased_until = '-infinity', reason = $4, fault = 'server'
-        FROM unnest($1::int[], $2::bigint[], $3::bigint[]) AS held (held_by, held_id, held_fence)
-        WHERE customer_id = held_by AND id = held_id AND fence = held_fence AND state = 'pending'
-        """,
-        *held_columns(leases),
-        reason,
-    )
+    await connection.execute(store.PUT_BACK, *held_columns(leases), reason)
 
 
 def _message(row: Row, order: Row, named: Row, vault: Vault, public_url: str, whose: int | None) -> Message:
@@ -189,6 +139,7 @@ def _message(row: Row, order: Row, named: Row, vault: Vault, public_url: str, wh
         value_minor=None if comes_as == PARCEL else order["value_minor"],
         currency=order["currency"],
         expiry_days=order["expiry_after_days"],
+        claim_by=order["claim_by"] and last_whole_day(order["claim_by"], order["country"]),
         recipients=order["recipient_count"],
         codes=codes,
         carrier=named["carrier"],

@@ -12,6 +12,7 @@ from largesse.base.email import email_key
 from largesse.customers.principal import Principal
 from largesse.db.pool import Connection
 from largesse.lines.store import LineRecord, read_line_records
+from largesse.mail import store
 from largesse.orders.lookup import find_order
 
 
@@ -41,31 +42,21 @@ async def list_order_deliveries(
     """
     found = await find_order(connection, principal, reference)
     order = (found["customer_id"], found["id"])
-    rows = await connection.fetch(
-        """
-        WITH latest AS (
-            SELECT DISTINCT ON (email) *, max(edition) OVER (PARTITION BY email) AS resends,
-                   min(line_numbers[1]) OVER (PARTITION BY email) AS place
-            FROM messages WHERE customer_id = $1 AND order_id = $2 AND kind = 'gift' ORDER BY email, edition DESC)
-        SELECT email, name, cardinality(line_numbers) AS code_count, state, reason, fault, due_at,
-               CASE WHEN state IN ('sent', 'captured') THEN finished_at END AS sent_at, attempts, resends
-        FROM latest ORDER BY place OFFSET $3 LIMIT $4
-        """,
-        *order,
-        offset,
-        limit,
-    )
+    rows = await connection.fetch(store.LATEST_OF_ORDER, *order, offset, limit)
     lines = await read_line_records(connection, *order)
     if rows:
         return _with_lines([RecipientDelivery(**row) for row in rows], lines)
-    job = await connection.fetchrow(
-        "SELECT due_at, due_at > clock_now() AS scheduled FROM mail_jobs WHERE customer_id = $1 AND order_id = $2",
-        *order,
-    )
+    job = await connection.fetchrow(store.JOB_OF_ORDER, *order)
     if job is None:
         return [_handed_over(line, found["created_at"]) for _, _, line in lines[offset : offset + limit]]
     waiting = _not_fanned_out(lines, job["due_at"], "scheduled" if job["scheduled"] else "pending")
     return _with_lines(waiting[offset : offset + limit], lines)
+
+
+async def count_by_state(connection: Connection, customer_id: int, order_id: int) -> dict[str, int]:
+    """Returns how many messages of an order's mail there are in each state, each edition for itself."""
+    rows = await connection.fetch(store.COUNT_BY_STATE, customer_id, order_id)
+    return {row["state"]: row["count"] for row in rows}
 
 
 _Lines = Sequence[tuple[str | None, str | None, LineRecord]]

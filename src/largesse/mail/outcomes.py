@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from largesse.db.pool import Connection
+from largesse.db.pool import Connection, Database, commit_as_one, is_distributed
+from largesse.db.statements import read_now
 from largesse.events.order_changes import record_changes
 from largesse.jobs.leases import held_columns
+from largesse.lines.lifecycle import record_lifecycle
+from largesse.mail import store
+from largesse.mail.letter import GIFT
 from largesse.mail.messages import SPREAD_S, Message
 
 
@@ -23,11 +27,7 @@ class Sent:
     fault: str | None = None  # of a refusal: recipient or server
     subject: str = ""
     captured: bytes | None = None
-
-    @property
-    def needs_transaction(self) -> bool:
-        """Whether more is written than the outcome: its text, or that its order has changed."""
-        return self.captured is not None or self.is_given_up
+    claims: bool = False  # whether the recipient claims the gift when the mail was captured: an address of the test lab
 
     @property
     def is_given_up(self) -> bool:
@@ -35,45 +35,33 @@ class Sent:
         return self.state in {"bounced", "exhausted"}
 
 
+def need_transaction(database: Database, sent: Sequence[Sent]) -> bool:
+    """Returns whether `record` takes more than one statement for these outcomes."""
+    return database.is_distributed or any(one.captured is not None or one.is_given_up for one in sent)
+
+
+async def _record_on_nodes(connection: Connection, sent: Sequence[Sent]) -> None:
+    """Records the events of messages where orders may lie on other nodes than messages."""
+    await commit_as_one(connection)
+    at = await read_now(connection)
+    for one in sent:
+        event, letter = store.EVENTS.get(one.state), one.message.letter
+        if event is not None and letter.kind == GIFT:
+            order = one.message.lease.customer_id, one.message.order_id
+            occurrence = f"{event.name}/{letter.edition}/{one.message.lease.fence}"
+            await record_lifecycle(connection, event, *order, one.message.line_numbers, at, occurrence=occurrence)
+
+
 async def record(connection: Connection, sent: Sequence[Sent], watched: Sequence[Message] = ()) -> tuple[int, set[int]]:
     """Writes the outcomes of messages where the lease still holds; returns for how many it does not, and which may go next.
 
     Those are the ids of the `watched` that may go out as they were read: leased by nobody else, and no code in them voided,
-    since. Captured ones go into the mailbox with the outcome, and of those given up the read models hear: then call it inside a transaction. An outcome that was written
+    since. The same statement records the events of gifts that were sent or bounced. Captured mail goes into the mailbox, and the read models
+    hear of what was given up: then, and where customers are distributed, call it inside a transaction. An outcome that was written
     before changes nothing, and counts as one whose lease is gone: what was written or given back is leased by nobody.
     """
     rows = await connection.fetch(
-        """
-        WITH written AS (
-        UPDATE messages SET
-            state = new.state,
-            attempts = attempts + (new.state <> 'held')::int,
-            reason = new.reason,
-            fault = new.fault,
-            due_at = CASE WHEN new.state = 'pending' THEN now + new.delay_s * interval '1 second' ELSE due_at END,
-            rank_at = CASE WHEN new.state = 'pending' THEN now + (new.delay_s + $8) * interval '1 second' ELSE rank_at END,
-            finished_at = CASE WHEN new.state NOT IN ('pending', 'held') THEN now END,
-            leased_until = '-infinity'
-        -- Limited to what there is, for the planner's sake: it expects a row or two whatever the arrays hold, so that one
-        -- plan of a connection serves all its batches. Planning each anew took a quarter of what a message
-        -- costs the database.
-        FROM (SELECT * FROM unnest(
-                $1::int[], $2::bigint[], $3::bigint[], $4::text[], $5::float8[], $6::text[], $7::text[]) LIMIT $13)
-                AS new (customer_id, id, fence, state, delay_s, reason, fault),
-            (SELECT clock_now()) AS clock (now)
-        -- What is pending is told by what is leased and has not finished: asked for by state, all that are pending might be
-        -- read, by the index of those.
-        WHERE messages.customer_id = new.customer_id AND messages.id = new.id AND messages.fence = new.fence
-            AND messages.finished_at IS NULL AND leased_until > '-infinity'
-        RETURNING messages.id)
-        SELECT id, true AS is_written FROM written
-        UNION ALL
-        SELECT next.id, false
-        FROM (SELECT * FROM unnest($9::int[], $10::bigint[], $11::bigint[], $12::text[]) LIMIT $14)
-            AS next (customer_id, id, fence, lines)
-        WHERE (SELECT fence = next.fence AND state = 'pending' AND line_numbers::text = next.lines
-               FROM messages WHERE messages.customer_id = next.customer_id AND messages.id = next.id)
-        """,
+        store.RECORD_ON_NODES if is_distributed(connection) else store.RECORD,
         *held_columns([one.message.lease for one in sent]),
         [one.state for one in sent],
         [one.delay_s for one in sent],
@@ -86,6 +74,8 @@ async def record(connection: Connection, sent: Sequence[Sent], watched: Sequence
         len(watched),
     )
     ours = {row["id"] for row in rows if row["is_written"]}
+    if is_distributed(connection):
+        await _record_on_nodes(connection, [one for one in sent if one.message.lease.key in ours])
     captured = [one for one in sent if one.captured is not None and one.message.lease.key in ours]
     if captured:
         await _write_captured(connection, captured)
@@ -96,15 +86,12 @@ async def record(connection: Connection, sent: Sequence[Sent], watched: Sequence
 
 async def _write_captured(connection: Connection, captured: Sequence[Sent]) -> None:
     await connection.execute(
-        """
-        INSERT INTO captured_mail (customer_id, message_id, environment, recipient, subject, sealed, captured_at)
-        SELECT *, clock_now() FROM unnest($1::int[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::bytea[])
-        ON CONFLICT DO NOTHING
-        """,
+        store.CAPTURE_ALL,
         [one.message.lease.customer_id for one in captured],
         [one.message.lease.key for one in captured],
         [one.message.letter.environment for one in captured],
         [one.message.letter.email for one in captured],
         [one.subject for one in captured],
         [one.captured for one in captured],
+        [one.claims for one in captured],
     )

@@ -19,13 +19,14 @@ from largesse.db.shard_groups import Customers
 from largesse.encryption.columns import SealedTable
 from largesse.encryption.vault import Vault
 from largesse.jobs import metrics
+from largesse.jobs.due_times import DueTimes
 from largesse.jobs.outbox import lock_mail_job
 from largesse.jobs.registry import PeriodicTask, RoomTasks, WorkerContext
 from largesse.jobs.retention import Old, Waiting
 from largesse.ledger.low_balance_store import CUSTOMERS_WATCHING
 from largesse.lines.states import LineKey
-from largesse.lines.tasks import may_be
-from largesse.mail.fan_out import CUSTOMERS_WAITING, fan_out
+from largesse.mail import store
+from largesse.mail.fan_out import fan_out
 from largesse.mail.mailbox import sealing_context
 from largesse.mail.people.writing import queue_low_balances
 from largesse.mail.requeue import release
@@ -43,12 +44,7 @@ class ErasedMail(NamedTuple):
 
 async def find_notified_lines(connection: Connection, email: str) -> list[LineKey]:
     """The lines that mail went to that address about, other than the order's own: it was left by who claimed the gift."""
-    rows = await connection.fetch(
-        f"""
-        SELECT customer_id, order_id, edition::int AS number, email FROM messages WHERE kind <> 'gift' AND {may_be("email", "$1")}
-        """,  # noqa: S608 - made of constants
-        email_key(email),
-    )
+    rows = await connection.fetch(store.NOTIFIED_LINES, email_key(email))
     return [
         LineKey(row["customer_id"], row["order_id"], row["number"])
         for row in rows
@@ -64,12 +60,7 @@ async def erase_mail(
     `stand_ins` is what stands for each address of the lines. The caller holds the lines.
     """
     await lock_mail_job(connection, order)
-    rows = await connection.fetch(
-        """
-        SELECT id, email, kind, edition FROM messages WHERE customer_id = $1 AND order_id = $2 ORDER BY id FOR UPDATE
-        """,
-        *order,
-    )
+    rows = await connection.fetch(store.LOCK_MAIL, *order)
     erased: dict[int, str] = {}
     for row in rows:
         if is_erased(row["email"]):
@@ -80,38 +71,20 @@ async def erase_mail(
         if stand_in is not None:
             erased[row["id"]] = stand_in
     # Whoever has leased one finds that it is not theirs any more, and writes nothing of what came of it.
-    states = await connection.fetch(
-        """
-        UPDATE messages SET email = erased.email, name = NULL, reason = NULL, fence = fence + 1,
-            finished_at = CASE WHEN state IN ('pending', 'held') THEN clock_now() ELSE finished_at END,
-            state = CASE WHEN state IN ('pending', 'held') THEN 'cancelled' ELSE state END
-        FROM unnest($2::bigint[], $3::text[]) AS erased (message_id, email)
-        WHERE customer_id = $1 AND id = message_id RETURNING state
-        """,
-        order[0],
-        list(erased),
-        list(erased.values()),
-    )
-    captured = await connection.execute(
-        "DELETE FROM captured_mail WHERE customer_id = $1 AND message_id = ANY($2::bigint[])", order[0], list(erased)
-    )
+    states = await connection.fetch(store.ERASE_MAIL, order[0], list(erased), list(erased.values()))
+    captured = await connection.execute(store.DELETE_CAPTURED, order[0], list(erased))
     cancelled = sum(row["state"] == "cancelled" for row in states)
     return ErasedMail(len(erased), cancelled, int(captured.split()[-1]))
 
 
 async def erase_old_requeues(connection: Connection, days: int) -> None:
     """Erases what operators searched for when they had mail sent again, from so many days ago on."""
-    await connection.execute(
-        "UPDATE mail_requeues SET reason = NULL WHERE reason IS NOT NULL AND at <= clock_now() - $1 * interval '1 day'",
-        days,
-    )
+    await connection.execute(store.ERASE_OLD_REQUEUES, days)
 
 
 async def erase_from_requeues(connection: Connection, email: str) -> int:
     """Takes the address out of what operators searched for when they had mail sent again; returns how often it was there."""
-    tag = await connection.execute(
-        "UPDATE mail_requeues SET reason = NULL WHERE position($1 IN lower(reason)) > 0", email_key(email)
-    )
+    tag = await connection.execute(store.ERASE_FROM_REQUEUES, email_key(email))
     return int(tag.split()[-1])
 
 
@@ -149,7 +122,7 @@ async def _fan_out_mail(context: WorkerContext) -> bool:
     async def step(connection: Connection, customers: Customers) -> tuple[int, int]:
         return await fan_out(connection, _MAIL_JOBS_AT_ONCE, customers)
 
-    made = await context.in_shard_groups(CUSTOMERS_WAITING, step)
+    made = await context.in_shard_groups(store.CUSTOMERS_WAITING, step)
     if messages := sum(messages for _, messages in made):
         metrics.FANNED_OUT.labels("message").inc(messages)
         context.wake("mail")
@@ -174,13 +147,17 @@ async def _watch_balances(context: WorkerContext) -> bool:
 TASKS = RoomTasks(
     periodic=(
         PeriodicTask("fan_out_mail", _fan_out_mail, finishes=True),
-        PeriodicTask("watch_balances", _watch_balances, every_s=10.0, needs_mail_server=True),
+        PeriodicTask("watch_balances", _watch_balances, every_s=10.0),
         PeriodicTask("release_held", _release_held, every_s=2.0, needs_mail_server=True),
     ),
     retention=(Old("captured_mail", "captured_at", 30),),
     queues=(
         Waiting("mail_jobs", "fanned_out_at IS NULL", "mail_jobs_waiting", "due_at"),
         Waiting("messages", "state = 'pending'", "messages_pending", "rank_at"),
+    ),
+    due_times=(
+        DueTimes("mail_jobs", ("due_at",), "fanned_out_at IS NULL"),
+        DueTimes("messages", ("due_at", "rank_at"), "state = 'pending'", since=("trying_since", "created_at")),
     ),
     gauges=((metrics.MAIL_HELD, Waiting("messages", "state = 'held'", "messages_held", "rank_at")),),
 )

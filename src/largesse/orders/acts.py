@@ -1,10 +1,9 @@
-"""What is done with an order after it was placed: cancelling it, reading its codes again, and the record of who did what."""
+"""What is done with an order after it was placed: cancelling it or one of its recipients, and reading its codes again."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
 import msgspec
@@ -17,25 +16,30 @@ from largesse.customers.roles import Right
 from largesse.db.pool import Connection, Row, commit_as_one, is_distributed
 from largesse.encryption.chain import Chain
 from largesse.encryption.vault import Vault
-from largesse.jobs.outbox import hold_mail_back
-from largesse.ledger.payment_sources import payment_source
-from largesse.ledger.posting import Entry, lock_accounts, own_accounts, post
-from largesse.lines.codes import CODES_AT_ONCE, DrawnCode, give_codes, open_code
-from largesse.lines.states import lock_issued, record_cancelled
+from largesse.lines.codes import CODES_AT_ONCE, DrawnCode, IssuedCode, give_codes, open_code
+from largesse.lines.states import lock_issued
+from largesse.lines.store import find_recipient_lines
+from largesse.orders.history import NewAct, record_act, record_reading
 from largesse.orders.lookup import find_order, find_own_order
 from largesse.orders.order import SendResponse, new_receipt, order_row
+from largesse.orders.voiding import void_lines
 
 
 class Cancellation(msgspec.Struct, frozen=True, kw_only=True):
-    """An order after its cancellation. Repeating the cancellation changes nothing but `has_voided`."""
+    """An order after its cancellation. Repeating the cancellation changes nothing but `voided_count`."""
 
     reference: str
     code_count: int
     cancelled_count: int  # by this cancellation and earlier ones
-    has_voided: bool  # whether this cancellation did any of it
+    voided_count: int  # by this cancellation
     claimed_count: int  # before: they stay their recipients'
     refunded_minor: int  # in all
     currency: str
+
+    @property
+    def returned_minor(self) -> int:
+        """What this cancellation refunded."""
+        return self.refunded_minor // self.cancelled_count * self.voided_count if self.voided_count else 0
 
 
 async def cancel_order(actor: Actor, principal: Principal, reference: str) -> Cancellation:
@@ -46,8 +50,28 @@ async def cancel_order(actor: Actor, principal: Principal, reference: str) -> Ca
     async with actor.transaction(Right.SEND) as transaction:
         address = actor.acting.who.address
         done = await void_unclaimed(transaction.connection, principal, transaction.entries, reference, address=address)
-        if done.has_voided:
+        if done.voided_count:
             after = {"cancelled": done.cancelled_count, "refunded_minor": done.refunded_minor}
+            await transaction.record("order.cancelled", f"order {reference}", after=after)
+    return done
+
+
+async def cancel_recipient(actor: Actor, reference: str, number: int) -> Cancellation:
+    """Cancels the unclaimed codes of the recipient who has line `number`, and refunds them. Of a code batch, cancels that code.
+
+    Raises as `cancel_order` does, and NotFound for a number that no line of the order has.
+    """
+    async with actor.transaction(Right.SEND) as transaction:
+        done = await void_unclaimed(
+            transaction.connection,
+            actor.principal,
+            transaction.entries,
+            reference,
+            number=number,
+            address=actor.acting.who.address,
+        )
+        if done.voided_count:
+            after = {"line": number, "cancelled": done.voided_count, "refunded_minor": done.returned_minor}
             await transaction.record("order.cancelled", f"order {reference}", after=after)
     return done
 
@@ -64,58 +88,77 @@ async def read_receipt(
     return receipt
 
 
+async def read_recipient_codes(
+    actor: Actor, vault: Vault, public_url: str, reference: str, number: int
+) -> list[IssuedCode]:
+    """Returns the codes, PINs and links that the recipient who has line `number` has not claimed. The reading is recorded.
+
+    There are none before a scheduled order leaves. Raises NotFound, OtherServiceAccount, and ScopeRequired.
+    """
+    principal = actor.principal
+    async with actor.transaction(Right.READ_CODES) as transaction:
+        connection = transaction.connection
+        require_scope(principal, CODES)
+        order = await find_own_order(connection, principal, reference)
+        numbers = await find_recipient_lines(connection, order["customer_id"], order["id"], number)
+        codes = await _read_codes(connection, vault, order, await _open_lines(connection, order, numbers))
+        whose = principal.customer_id if is_distributed(connection) else None
+        given = await give_codes(codes, vault, public_url, whose)
+        if given:
+            await record_reading(connection, principal, actor.acting.who.address, order["id"], number)
+            await transaction.record("codes.read", f"order {reference}", after={"line": number})
+    return given
+
+
+async def _open_lines(connection: Connection, order: Row, numbers: Sequence[int]) -> list[int]:
+    """Returns those of the lines whose codes can be claimed now."""
+    rows = await connection.fetch(
+        """
+        SELECT l.number FROM lines l JOIN orders o ON o.customer_id = l.customer_id AND o.id = l.order_id
+        WHERE l.customer_id = $1 AND l.order_id = $2 AND l.number = ANY($3::int[])
+          AND (o.scheduled_for IS NULL OR o.scheduled_for <= (SELECT clock_now())) AND NOT EXISTS (
+            SELECT FROM line_states s
+            WHERE s.customer_id = l.customer_id AND s.order_id = l.order_id AND s.number = l.number)
+        """,
+        order["customer_id"],
+        order["id"],
+        list(numbers),
+    )
+    return [row["number"] for row in rows]
+
+
 async def void_unclaimed(
-    connection: Connection, principal: Principal, chain: Chain, reference: str, *, address: str | None = None
+    connection: Connection,
+    principal: Principal,
+    chain: Chain,
+    reference: str,
+    *,
+    number: int | None = None,
+    address: str | None = None,
 ) -> Cancellation:
     """Voids each line of the order that nobody has claimed, and refunds it to where the order was paid from.
 
-    Claims lock the same rows of `lines`, so a line is either claimed or refunded. Mail that has not left goes out without the voided
-    codes, or not at all. Records who did it, from `address`. Call it inside a transaction.
+    With `number`, only lines of the recipient who has that line. Claims lock the same rows of `lines`, so a line is either claimed or
+    refunded. Mail that has not left goes out without the voided codes, or not at all. Records who did it, from `address`. Call it
+    inside a transaction.
 
     Raises NotFound for an order of another customer or environment, OtherServiceAccount for one of another service account.
     """
     await commit_as_one(connection)
     order = await find_own_order(connection, principal, reference)
-    issued = await lock_issued(connection, order["customer_id"], order["id"])
+    key = (order["customer_id"], order["id"])
+    numbers = None if number is None else await find_recipient_lines(connection, *key, number)
+    issued = await lock_issued(connection, *key, numbers)
     if issued:
         at: datetime = await connection.fetchval("SELECT clock_now()")
-        await record_cancelled(connection, order["customer_id"], order["id"], issued, at)
-        await _refund(connection, chain, order, len(issued), at)
-        await hold_mail_back(connection, order["customer_id"], order["id"])
-        await record_cancel(connection, principal, address, order["id"])
-    return await _cancellation(connection, order, has_voided=bool(issued))
+        await void_lines(connection, chain, order, issued, at)
+        await record_act(
+            connection, principal, address, NewAct(key[1], "cancel", codes=len(issued), line_number=number)
+        )
+    return await _cancellation(connection, order, voided_count=len(issued))
 
 
-async def _refund(connection: Connection, chain: Chain, order: Row, count: int, at: datetime) -> None:
-    """Moves the price of `count` lines from sales back to where the order was paid from."""
-    customer_id = order["customer_id"]
-    own = await own_accounts(connection, customer_id, order["environment"], order["currency"])
-    payer_id = payment_source(order["account_id"]).payer_id(own["receivable"])
-    locked = await lock_accounts(connection, customer_id, [payer_id, own["sales"]])
-    transfer_id: int = await connection.fetchval("SELECT nextval('movements_id_seq')")
-    amount_minor = order["total_minor"] // order["code_count"] * count
-    await post(
-        connection,
-        chain,
-        locked,
-        [
-            Entry(
-                customer_id,
-                account_id,
-                transfer_id,
-                "refund",
-                order["id"],
-                change,
-                locked[account_id].balance_minor + change,
-                order_reference=order["reference"],
-            )
-            for account_id, change in ((payer_id, amount_minor), (own["sales"], -amount_minor))
-        ],
-        at,
-    )
-
-
-async def _cancellation(connection: Connection, order: Row, *, has_voided: bool) -> Cancellation:
+async def _cancellation(connection: Connection, order: Row, *, voided_count: int) -> Cancellation:
     row = await connection.fetchrow(
         """
         SELECT count(*) FILTER (WHERE state = 'cancelled') AS cancelled,
@@ -131,7 +174,7 @@ async def _cancellation(connection: Connection, order: Row, *, has_voided: bool)
         reference=order["reference"],
         code_count=order["code_count"],
         cancelled_count=row["cancelled"],
-        has_voided=has_voided,
+        voided_count=voided_count,
         claimed_count=row["claimed"],
         refunded_minor=refunded_minor,
         currency=order["currency"],
@@ -164,12 +207,18 @@ async def read_order(
     return new_receipt(order_row(row), await give_codes(codes, vault, public_url, whose))
 
 
-async def _read_codes(connection: Connection, vault: Vault, order: Row) -> list[DrawnCode]:
-    """Decrypts the codes of an order in parts, so that other requests run in between."""
+async def _read_codes(
+    connection: Connection, vault: Vault, order: Row, numbers: Sequence[int] | None = None
+) -> list[DrawnCode]:
+    """Decrypts the codes of an order, or those of the lines `numbers`, in parts, so that other requests run in between."""
     lines = await connection.fetch(
-        "SELECT number, sealed FROM lines WHERE customer_id = $1 AND order_id = $2 ORDER BY number",
+        """
+        SELECT number, sealed FROM lines
+        WHERE customer_id = $1 AND order_id = $2 AND ($3::int[] IS NULL OR number = ANY($3)) ORDER BY number
+        """,
         order["customer_id"],
         order["id"],
+        numbers,
     )
     codes: list[DrawnCode] = []
     for start in range(0, len(lines), CODES_AT_ONCE):
@@ -177,83 +226,3 @@ async def _read_codes(connection: Connection, vault: Vault, order: Row) -> list[
         codes += [open_code(vault, line["sealed"], order["reference"], line["number"]) for line in part]
         await asyncio.sleep(0)
     return codes
-
-
-@dataclass(frozen=True, slots=True)
-class OrderAct:
-    """What a person or service account did with an order after it was placed, and how often at once."""
-
-    act: str  # cancel, resend, or read: its codes were read again
-    at: datetime
-    by: str  # a person or a service account
-    times: int
-
-
-async def record_reading(connection: Connection, principal: Principal, address: str | None, order_id: int) -> None:
-    """Records that the codes of an order were read again."""
-    await connection.execute(
-        """
-        INSERT INTO code_readings (customer_id, order_id, service_account_id, api_key_id, user_id, address)
-        VALUES ($1, $2, $3, $4, $5, $6::text::inet)
-        """,
-        principal.customer_id,
-        order_id,
-        principal.service_account_id,
-        principal.key_id,
-        principal.user_id,
-        address,
-    )
-
-
-async def list_acts(connection: Connection, customer_id: int, order_id: int, *, limit: int = 100) -> list[OrderAct]:
-    """Returns what was done with an order after it was placed, newest first."""
-    rows = await connection.fetch(
-        """
-        SELECT act, acted_at AS at, coalesce(u.name, s.name, '') AS by, count(*)::int AS times
-        FROM (
-            SELECT act, acted_at, user_id, service_account_id FROM order_acts
-            WHERE customer_id = $1 AND order_id = $2
-            UNION ALL
-            SELECT 'read', read_at, user_id, service_account_id FROM code_readings
-            WHERE customer_id = $1 AND order_id = $2
-        ) AS acts
-        LEFT JOIN users AS u ON u.id = user_id
-        LEFT JOIN service_accounts AS s ON s.id = service_account_id
-        GROUP BY 1, 2, 3 ORDER BY 2 DESC LIMIT $3
-        """,
-        customer_id,
-        order_id,
-        limit,
-    )
-    return [OrderAct(**row) for row in rows]
-
-
-async def record_cancel(connection: Connection, principal: Principal, address: str | None, order_id: int) -> None:
-    """Records that codes of an order were voided."""
-    await _record(connection, principal, address, order_id, "cancel", [None])
-
-
-async def record_resends(
-    connection: Connection, principal: Principal, address: str | None, order_id: int, message_ids: Sequence[int]
-) -> None:
-    """Records that mail to recipients was sent again, with the ids of the new messages."""
-    await _record(connection, principal, address, order_id, "resend", message_ids)
-
-
-async def _record(
-    connection: Connection,
-    principal: Principal,
-    address: str | None,
-    order_id: int,
-    act: str,
-    message_ids: Sequence[int | None],
-) -> None:
-    who = (principal.service_account_id, principal.key_id, principal.user_id, address)
-    await connection.executemany(
-        """
-        INSERT INTO order_acts
-            (customer_id, order_id, act, message_id, service_account_id, api_key_id, user_id, address, acted_at)
-        VALUES ($1, $2, $3, $4, $5, $6, $7, $8::text::inet, clock_now())
-        """,
-        [(principal.customer_id, order_id, act, message_id, *who) for message_id in message_ids],
-    )

@@ -14,21 +14,19 @@ from largesse.base.money import to_number
 from largesse.customers.access import is_own, require_own
 from largesse.customers.principal import Principal
 from largesse.db.pool import Connection, Row
+from largesse.orders.claim_by_store import read_claim_by, read_reminder_days
 from largesse.orders.ids import is_reference
 from largesse.orders.options import OPTIONS
-from largesse.orders.order import order_row
+from largesse.orders.order import ALL_COLUMNS, order_row
+
+_FIND = f"SELECT {ALL_COLUMNS} FROM orders WHERE reference = $1 AND customer_id = $2 AND environment = $3"  # noqa: S608 - constants
 
 
 async def find_order(connection: Connection, principal: Principal, reference: str) -> Row:
     """Returns the order's row. Raises NotFound if there is none, or it belongs to another customer or environment."""
     order: Row | None = None
     if is_reference(reference):
-        order = await connection.fetchrow(
-            "SELECT * FROM orders WHERE reference = $1 AND customer_id = $2 AND environment = $3",
-            reference,
-            principal.customer_id,
-            principal.environment,
-        )
+        order = await connection.fetchrow(_FIND, reference, principal.customer_id, principal.environment)
     if order is None:
         raise NotFound("There is no order of that reference.")
     return order
@@ -106,6 +104,17 @@ class OrderRequest(_RequestedOptions, frozen=True, kw_only=True, rename="camel")
     account_id: Annotated[int, Meta(description="Null when invoiced")] | None
     expiry_after_days: Annotated[int, Meta(description="Null where it is left to the plan's policy")] | None
     external_reference: str | None
+    claim_by: (
+        Annotated[
+            datetime,
+            Meta(
+                tz=True,
+                description="As it is now; the customer's default where the request named none, null where there is none",
+            ),
+        ]
+        | None
+    )
+    reminder_days: Annotated[list[int], Meta(description="Empty where recipients are not reminded")]
 
 
 async def read_request(connection: Connection, principal: Principal, reference: str) -> OrderRequest:
@@ -128,6 +137,8 @@ async def read_request(connection: Connection, principal: Principal, reference: 
         account_id=order.account_id,
         expiry_after_days=order.expiry_after_days,
         external_reference=order.external_reference,
+        claim_by=await read_claim_by(connection, (order.customer_id, row["id"])),
+        reminder_days=await read_reminder_days(connection, (order.customer_id, row["id"])),
         **{name: getattr(order, name) for name in OPTIONS},
     )
 

@@ -16,13 +16,16 @@ from msgspec import Meta
 from msgspec.structs import astuple
 
 from largesse.base.money import to_number
+from largesse.customers.authenticator import Caller, Remembered
 from largesse.customers.principal import Principal
 from largesse.db.pool import Connection, Row
 from largesse.db.scope import Scope, for_customers
 from largesse.db.statements import insert
 from largesse.events.kinds import ORDER_CREATED, OrderRecord
+from largesse.ledger.own_accounts import OwnAccounts
 from largesse.ledger.payment_sources import PaymentSource, payment_source
 from largesse.lines.codes import DrawnCode, IssuedCode, SealedCode
+from largesse.orders.follow_ups import FollowUp
 from largesse.orders.options import DEFAULT_WRAPPING, Options
 from largesse.orders.recipients import OrderRecipient
 from largesse.orders.request import OrderSpec
@@ -159,6 +162,8 @@ async def insert_orders(connection: Connection, orders: Iterable[tuple[int, Orde
 
 
 _COLUMNS = ", ".join(COLUMNS)
+# All columns of `orders`, by name: what `*` returns would change under a running process when the next release adds one.
+ALL_COLUMNS = f"id, created_at, {_COLUMNS}, erased_at, placed_digest, mac"
 _INTO = f"INSERT INTO orders (id, created_at, {_COLUMNS})"
 
 
@@ -190,13 +195,6 @@ class Gift(msgspec.Struct, frozen=True):
     unit_cost_minor: int
 
 
-class OwnAccounts(msgspec.Struct, frozen=True):
-    """The customer's ledger accounts in the order's currency that are not funding accounts."""
-
-    receivable: int
-    sales: int
-
-
 class Order(msgspec.Struct, frozen=True, kw_only=True):
     """A checked order with its codes, ready to be written. The codes of a large order are encrypted while they are written."""
 
@@ -207,6 +205,10 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     account_ids: AccountIds
     codes: list[DrawnCode]
     sealed: Iterable[SealedCode]
+    remembered: Remembered | None = None  # for a remembered caller, what the order relies on
+    follow_up: FollowUp | None = None
+    messages: tuple[str, ...] = ()  # of each recipient, where the order's message has placeholders
+    quoted: bytes | None = None  # of a person's send, the digest of what was quoted
 
     @property
     def reference(self) -> str:
@@ -240,6 +242,10 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
         names = ((recipient.email, recipient.name) for recipient in self.recipients)
         return chain.from_iterable(map(repeat, names, map(_quantity, self.recipients)))
 
+    def line_messages(self) -> Iterable[str]:
+        """Yields the message of each line, in the order of the codes, where each has its own."""
+        return chain.from_iterable(map(repeat, self.messages, map(_quantity, self.recipients)))
+
     @property
     def reference_key(self) -> ReferenceKey | None:
         """The key that no other order may have; None when the caller gave no reference."""
@@ -253,15 +259,16 @@ _quantity = attrgetter("quantity")
 def new_order(
     *,
     reference: str,
-    principal: Principal,
+    caller: Caller,
     gift: Gift,
     spec: OrderSpec,
     own_accounts: OwnAccounts,
     codes: list[DrawnCode],
     sealed: Iterable[SealedCode],
-    address: str | None = None,
+    messages: tuple[str, ...] = (),
 ) -> Order:
-    """Returns the order of `principal` with this meaning, sent from the network address `address`."""
+    """Returns the order of a caller with this meaning."""
+    principal = caller.principal
     options = msgspec.structs.asdict(spec.options)
     options["wrapping_key"] = options["wrapping_key"] or DEFAULT_WRAPPING
     row = OrderRow(
@@ -286,7 +293,7 @@ def new_order(
         expiry_after_days=spec.expiry_after_days,
         account_id=spec.account_id,
         api_key_id=principal.key_id,
-        address=address,
+        address=caller.address,
         user_id=principal.user_id,
         **options,
     )
@@ -299,7 +306,16 @@ def new_order(
         account_ids=(source.payer_id(own_accounts.receivable), own_accounts.sales),
         codes=codes,
         sealed=sealed,
+        remembered=caller.remembered,
+        follow_up=_follow_up(spec),
+        messages=messages,
     )
+
+
+def _follow_up(spec: OrderSpec) -> FollowUp | None:
+    if spec.claim_by is None and not spec.reminder_days:
+        return None
+    return FollowUp(spec.claim_by, spec.reminder_days or ())
 
 
 class Placed(msgspec.Struct, frozen=True):

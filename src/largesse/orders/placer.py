@@ -18,16 +18,26 @@ import msgspec
 import structlog
 
 from largesse.base.batching import Batcher
-from largesse.base.errors import Problem, Unavailable
-from largesse.db.pool import DATABASE_AWAY, DATABASE_FAILED, Connection, Database
+from largesse.base.errors import Unavailable
+from largesse.db.pipeline import Statement
+from largesse.db.pool import DATABASE_AWAY, Connection, Database
 from largesse.db.shard_groups import Nodes
+from largesse.db.statements import CommitFailed, commit_with
 from largesse.encryption.chain import Chain
+from largesse.lines.store import insert_line_messages
 from largesse.orders import metrics
 from largesse.orders.ids import IdWatch
 from largesse.orders.lock_queue import LockQueue
 from largesse.orders.order import Order, Outcome, Placed, scope_of_orders
-from largesse.orders.reading import begin, find_free, read_context, require_begun, wait_for_accounts
-from largesse.orders.rules import BatchContext, Decided, LockedAccount, ReferenceHeld, decide
+from largesse.orders.reading import (
+    begin,
+    begin_with_accounts,
+    find_free,
+    read_context,
+    require_begun,
+    wait_for_accounts,
+)
+from largesse.orders.rules import BatchContext, Decided, LockedAccount, ReferenceHeld, Refusal, decide
 from largesse.orders.settling import Settler, Unsettled
 from largesse.orders.store import draw_ids, write_lines, write_orders
 
@@ -53,11 +63,12 @@ _ALONE_ATTEMPTS = 5
 
 
 class Written(msgspec.Struct):
-    """What a transaction has written of a batch, and the refusals of the others by their index in it."""
+    """What a transaction writes of a batch, and the refusals of the others by their index in it."""
 
     placed: list[Placed]
-    refusals: Mapping[int, Problem | LockedAccount]
+    refusals: Mapping[int, Refusal]
     context: BatchContext
+    last: Statement | None = None  # what is still to be run, with COMMIT
 
 
 Writer = Callable[[Connection, Sequence[Order]], Awaitable[Written]]
@@ -125,7 +136,7 @@ class Placer:
     async def place(self, order: Order, *, on_locked: Callable[[], None] = lambda: None) -> Placed:
         """Places `order` durably. Calls `on_locked` when the order moves to the lock queue, where it keeps no other order waiting.
 
-        Raises Unauthorized, ReferenceUsed, InvalidRequest (the funding account), InsufficientBalance, or Unavailable when the database is
+        Raises StaleCaller, Unauthorized, ReferenceUsed, InvalidRequest (the funding account), InsufficientBalance, or Unavailable when the database is
         away, the account is locked by others or the placer closes. In each case nothing of the order exists.
         """
         if self._closing:
@@ -211,6 +222,20 @@ class Placer:
                 written = await writer(connection, batch)
                 if is_distributed:
                     require_begun(connection)
+                self._ids.note(written.context.ids_left)
+                outcomes: dict[str, Outcome] = {placed.order.row.reference: placed for placed in written.placed}
+                if outcomes:
+                    await commit_with(connection, written.last)
+                    self._report_placed(len(outcomes))
+                else:
+                    await _roll_back(connection)
+            except CommitFailed as failed:
+                # A single server that refuses a COMMIT has rolled back. Of several, one may refuse what another has committed.
+                if not (is_distributed or isinstance(failed.error, DATABASE_AWAY)):
+                    raise failed.error from None
+                orders = [placed.order for placed in written.placed]
+                unsettled = self._settler.settle(database, orders, written.context.transaction_id)
+                outcomes = dict(zip(outcomes, unsettled, strict=True))
             except asyncpg.SequenceGeneratorLimitExceededError as error:
                 await _roll_back(connection)
                 self._ids.note(0)
@@ -218,22 +243,6 @@ class Placer:
             except BaseException:
                 await _roll_back(connection)
                 raise
-            self._ids.note(written.context.ids_left)
-            outcomes: dict[str, Outcome] = {placed.order.row.reference: placed for placed in written.placed}
-            if not outcomes:
-                await _roll_back(connection)
-            else:
-                try:
-                    await connection.execute("COMMIT")
-                except DATABASE_FAILED as error:
-                    # A single server that refuses a COMMIT has rolled back. Of several, one may refuse what another has committed.
-                    if not (is_distributed or isinstance(error, DATABASE_AWAY)):
-                        raise
-                    orders = [placed.order for placed in written.placed]
-                    unsettled = self._settler.settle(database, orders, written.context.transaction_id)
-                    outcomes = dict(zip(outcomes, unsettled, strict=True))
-                else:
-                    self._report_placed(len(written.placed))
         metrics.count_batch(len(batch), written.refusals.values())
         return [written.refusals.get(at) or outcomes[order.row.reference] for at, order in enumerate(batch)]
 
@@ -256,9 +265,11 @@ async def _roll_back(connection: Connection) -> None:
 
 async def _place_small(chain: Chain, connection: Connection, batch: Sequence[Order]) -> Written:
     """Begins a transaction and writes the orders of the batch that can be placed without waiting for locks."""
-    await begin(connection)
-    context = await read_context(connection, batch)
-    return await _write(chain, connection, decide(batch, context), context)
+    context = await begin(connection, batch)
+    decided = decide(batch, context)
+    has_messages = any(order.messages for order in decided.placed)
+    ids = await _write_lines(connection, decided) if has_messages else None
+    return await _write(chain, connection, decided, context, ids)
 
 
 async def _place_large(chain: Chain, connection: Connection, batch: Sequence[Order]) -> Written:
@@ -266,8 +277,7 @@ async def _place_large(chain: Chain, connection: Connection, batch: Sequence[Ord
 
     Decides the order first without a lock, and again under it.
     """
-    await begin(connection)
-    context = await read_context(connection, batch, lock=False)
+    context = await begin(connection, batch, lock=False)
     likely = decide(batch, context)
     if not likely.placed:
         return Written([], likely.refusals, context)
@@ -279,26 +289,34 @@ async def _place_large(chain: Chain, connection: Connection, batch: Sequence[Ord
 
 async def _place_locked(chain: Chain, connection: Connection, batch: Sequence[Order]) -> Written:
     """Writes orders of the same accounts, small ones or a large one, and waits for the accounts a while first."""
-    await begin(connection)
-    await wait_for_accounts(connection, batch)
+    await begin_with_accounts(connection, batch)
     context = await read_context(connection, batch)
     decided = decide(batch, context)
-    by_copy = any(is_large(order.code_count) for order in decided.placed)
+    by_copy = any(is_large(order.code_count) or order.messages for order in decided.placed)
     return await _write(
         chain, connection, decided, context, await _write_lines(connection, decided) if by_copy else None
     )
 
 
 async def _write_lines(connection: Connection, decided: Decided) -> list[int]:
-    """Writes the lines of large orders. Returns the ids that the orders will get."""
+    """Writes the lines of orders that are large, or whose recipients have messages of their own. Returns the ids that the orders will get."""
     ids = await draw_ids(connection, len(decided.placed))
     await write_lines(connection, zip(ids, decided.placed, strict=True))
+    messages = [
+        (order.row.customer_id, order_id, number, message)
+        for order_id, order in zip(ids, decided.placed, strict=True)
+        for number, message in enumerate(order.line_messages(), 1)
+    ]
+    if messages:
+        await insert_line_messages(connection, messages)
     return ids
 
 
 async def _write(
     chain: Chain, connection: Connection, decided: Decided, context: BatchContext, ids: Sequence[int] | None = None
 ) -> Written:
-    """Writes the orders that were decided to be placed. With `ids`, their lines exist already under those."""
-    placed = await write_orders(connection, chain, decided, context, ids=ids) if decided.placed else []
-    return Written(placed, decided.refusals, context)
+    """Writes the orders that were decided to be placed, but for the last statement. With `ids`, their lines exist already under those."""
+    if not decided.placed:
+        return Written([], decided.refusals, context)
+    last = await write_orders(connection, chain, decided, context, ids=ids)
+    return Written([Placed(order, context.now) for order in decided.placed], decided.refusals, context, last)

@@ -7,14 +7,17 @@ refused, until they refuse nothing.
 from __future__ import annotations
 
 import re
-from datetime import datetime
+from collections.abc import Sequence
+from datetime import datetime, timedelta
 from itertools import count
 from types import TracebackType
 
 import msgspec
 from msgspec import UNSET
 
+from largesse.approvals.model import ApprovalRule
 from largesse.base.errors import (
+    BudgetExceeded,
     DailyLimit,
     FieldError,
     InsufficientBalance,
@@ -23,17 +26,22 @@ from largesse.base.errors import (
     Problem,
     ReferenceUsed,
 )
-from largesse.customers.access import KeyStatus, person_statuses
+from largesse.budgets.model import Budget, BudgetLeft, budgets_of, left_after
+from largesse.budgets.store import read_limiting
+from largesse.customers.access import KeyStatus
 from largesse.customers.authenticator import Caller
 from largesse.db.pool import Connection, Database
 from largesse.encryption.vault import Vault
+from largesse.ledger.own_accounts import OwnAccounts
 from largesse.ledger.payment_sources import FromAccount, PaymentSource, payment_source
-from largesse.orders.order import Gift, Order, OwnAccounts, ReferenceKey, new_order
-from largesse.orders.quotes import make_quote
+from largesse.orders.approving import read_approvals, read_people
+from largesse.orders.budgeting import spender_of
+from largesse.orders.order import Gift, Order, ReferenceKey, new_order
+from largesse.orders.quotes import QUOTE_HOLDS, make_quote, request_digest
 from largesse.orders.reading import read_account, read_references
 from largesse.orders.recipients import OrderRecipient, count_more
 from largesse.orders.request import OrderSpec, SendRequest, read_send
-from largesse.orders.rules import BatchContext, Decided, LedgerAccount, decide
+from largesse.orders.rules import BatchContext, Decided, LedgerAccount, decide, find_rules
 from largesse.orders.service import OrderService
 from largesse.orders.spending import limited_daily, read_spending
 
@@ -55,6 +63,7 @@ _KEPT: dict[type[Problem], str | None] = {
     InvalidRequest: None,
     OrderLimit: "value",
     DailyLimit: "value",
+    BudgetExceeded: "value",
     InsufficientBalance: "account_id",
 }
 
@@ -128,6 +137,9 @@ class Quote(msgspec.Struct, frozen=True, kw_only=True):
     balance_after_minor: int | None  # of the funding account; none on invoice
     expires_at: datetime
     token: str
+    budgets: Sequence[BudgetLeft] = ()  # that the send counts towards
+    rules: Sequence[ApprovalRule] = ()  # by which others approve it first
+    digest: bytes = b""  # of what was quoted
 
 
 class Quoter:
@@ -138,8 +150,10 @@ class Quoter:
         self._orders = orders
         self._vault = vault
 
-    async def quote(self, caller: Caller, request: SendRequest, faults: RequestFaults) -> Quote:
-        """Returns the quote for a request. `faults` has the errors found so far, and the request harmless values in their place.
+    async def quote(
+        self, caller: Caller, request: SendRequest, faults: RequestFaults, holds: timedelta = QUOTE_HOLDS
+    ) -> Quote:
+        """Returns the quote for a request, whose token holds for a while. `faults` has the errors found so far, and the request harmless values in their place.
 
         Raises what the send would raise as long as nothing changes, with all other errors in its `errors`.
         """
@@ -154,10 +168,17 @@ class Quoter:
             with faults:
                 recipients = await self._orders.read_recipients(caller.principal, request.recipients)
                 spec = msgspec.structs.replace(spec, recipients=recipients)
-        decided = await self._decide(caller, gift, spec, faults)
+        if request.placeholders and "message" not in faults:
+            with faults:
+                await self._orders.check_message(caller.principal, spec)
+        decided, budgets, rules = await self._decide(caller, gift, spec, faults)
         faults.raise_all()
         assert gift is not None, "a gift that was not found is among the faults"
-        return self._quote(caller, gift, spec, decided)
+        token, expires_at = make_quote(self._vault, caller, gift, spec, holds)
+        quote = self._quote(gift, spec, decided, token, expires_at)
+        total_minor = quote.total_minor
+        left = [left_after(budget, total_minor) for budget in budgets]
+        return msgspec.structs.replace(quote, budgets=left, rules=rules, digest=request_digest(gift, spec))
 
     def _read(self, caller: Caller, request: SendRequest, faults: RequestFaults) -> tuple[SendRequest, OrderSpec]:
         """Returns the request with a harmless value for each field that is wrong, and what it means."""
@@ -168,8 +189,13 @@ class Quoter:
                 request = _without(request, faults.keep(refusal))
         raise AssertionError("each field is refused at most twice")
 
-    async def _decide(self, caller: Caller, gift: Gift | None, spec: OrderSpec, faults: RequestFaults) -> Decided:
-        """Returns what the placer would decide now. What it would refuse the order for is in `faults` afterwards."""
+    async def _decide(
+        self, caller: Caller, gift: Gift | None, spec: OrderSpec, faults: RequestFaults
+    ) -> tuple[Decided, Sequence[Budget], Sequence[ApprovalRule]]:
+        """Returns what the placer would decide now, the budgets the order counts towards, and the rules by which others approve it first.
+
+        What it would refuse the order for is in `faults` afterwards.
+        """
         if "account_id" in faults:
             spec = msgspec.structs.replace(spec, account_id=None)
         async with self._database.connection(caller.principal.scope) as connection:
@@ -181,9 +207,13 @@ class Quoter:
             order = _order(caller, gift, spec)
             keys = [] if order.reference_key is None else [order.reference_key]
             context = _context(order, caller.now, account, await read_references(connection, keys))
-            if caller.principal.session_id is not None:
-                context.people = await person_statuses(connection, [caller.principal.session_id])
+            if caller.principal.user_id is not None:
+                context.people = await read_people(connection, [order])
+                context.approvals = await read_approvals(connection, [order], is_quote=True)
             context.spending = await read_spending(connection, limited_daily([order], context.key_statuses), caller.now)
+            context.budgets = await read_limiting(connection, {spender_of(order, context.people)}, caller.now)
+            context.budget_spent = {one.key(caller.now): one.spent_minor for one in context.budgets}
+        rules = find_rules(order, context)  # before the order is added to what was spent
         decided = decide([order], context)
         while refusal := decided.refusals.get(0):
             with faults:
@@ -195,10 +225,10 @@ class Quoter:
             spec = msgspec.structs.replace(spec, external_reference=None)
             order = _order(caller, gift, spec)
             decided = decide([order], context)
-        return decided
+        budgets = budgets_of(spender_of(order, context.people), context.budgets)
+        return decided, budgets, rules
 
-    def _quote(self, caller: Caller, gift: Gift, spec: OrderSpec, decided: Decided) -> Quote:
-        token, expires_at = make_quote(self._vault, caller, gift, spec)
+    def _quote(self, gift: Gift, spec: OrderSpec, decided: Decided, token: str, expires_at: datetime) -> Quote:
         (order,) = decided.placed
         paid = next(entry for entry in decided.entries if entry.account_id == order.payer_id)
         return Quote(
@@ -236,9 +266,7 @@ async def _read_account(connection: Connection, caller: Caller, source: PaymentS
 
 def _order(caller: Caller, gift: Gift, spec: OrderSpec) -> Order:
     """Returns the order for the rules: without codes, and with placeholders for the customer's own accounts."""
-    return new_order(
-        reference="", principal=caller.principal, gift=gift, spec=spec, own_accounts=_OWN_ACCOUNTS, codes=[], sealed=[]
-    )
+    return new_order(reference="", caller=caller, gift=gift, spec=spec, own_accounts=_OWN_ACCOUNTS, codes=[], sealed=[])
 
 
 def _context(

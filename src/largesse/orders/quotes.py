@@ -32,6 +32,11 @@ _TOKEN = struct.Struct(">QQ3s32s9s")  # seconds since 1970, minor units, currenc
 _encode = msgspec.json.Encoder().encode
 
 
+def request_digest(gift: Gift, spec: OrderSpec) -> bytes:
+    """Returns the hash of what is sent, but for the caller's reference."""
+    return hashlib.sha256(_encode((gift, msgspec.structs.replace(spec, external_reference=None)))).digest()
+
+
 class _Quoted(msgspec.Struct, frozen=True):
     """The content of a token."""
 
@@ -42,12 +47,11 @@ class _Quoted(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, gift: Gift, spec: OrderSpec, expires_at: datetime) -> _Quoted:
-        request = (gift, msgspec.structs.replace(spec, external_reference=None))
         return cls(
             int(expires_at.timestamp()),
             gift.unit_cost_minor * spec.code_count,
             gift.currency.encode("ascii"),
-            hashlib.sha256(_encode(request)).digest(),
+            request_digest(gift, spec),
         )
 
     @property
@@ -56,9 +60,11 @@ class _Quoted(msgspec.Struct, frozen=True):
         return f"{canonical(self.total_minor, currency)} {currency}"
 
 
-def make_quote(vault: Vault, caller: Caller, gift: Gift, spec: OrderSpec) -> tuple[str, datetime]:
+def make_quote(
+    vault: Vault, caller: Caller, gift: Gift, spec: OrderSpec, holds: timedelta = QUOTE_HOLDS
+) -> tuple[str, datetime]:
     """Returns the token for an order of `gift` and `spec`, and the time until which it holds, in whole seconds."""
-    expires_at = (caller.now.astimezone(UTC) + QUOTE_HOLDS).replace(microsecond=0)
+    expires_at = (caller.now.astimezone(UTC) + holds).replace(microsecond=0)
     body = _TOKEN.pack(*msgspec.structs.astuple(_Quoted.of(gift, spec, expires_at)), os.urandom(9))
     token = body + vault.sign_quote(_signed(caller.principal, body))
     return urlsafe_b64encode(token).decode("ascii"), expires_at

@@ -6,15 +6,21 @@ costs no second query.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
+from datetime import datetime
 
 import asyncpg
+import msgspec
 
-from largesse.customers.access import KeyStatus, key_statuses, person_statuses
+from largesse.budgets.store import read_limiting
+from largesse.customers.access import KeyStatus, PersonStatus, key_statuses
+from largesse.db.fragments import Fragment
+from largesse.db.pipeline import Statement
 from largesse.db.pool import Connection, coordinator_of, is_distributed
 from largesse.db.sharding import at_node
-from largesse.db.statements import OF_BATCH, OF_BATCH_DISTRIBUTED
+from largesse.db.statements import OF_BATCH, OF_BATCH_DISTRIBUTED, run_together
+from largesse.orders.approving import NO_APPROVALS, read_approvals, read_people
+from largesse.orders.budgeting import budgeted
 from largesse.orders.ids import LAST_ID
 from largesse.orders.order import Order, ReferenceKey
 from largesse.orders.rules import BatchContext, LedgerAccount, LockedAccount
@@ -31,9 +37,30 @@ _BEGIN_DISTRIBUTED = f"BEGIN; {OF_BATCH_DISTRIBUTED} SET LOCAL lock_timeout = {W
 _BEGIN_BESIDE = "BEGIN; SET LOCAL idle_in_transaction_session_timeout = '10s';"
 
 
-async def begin(connection: Connection) -> None:
-    """Begins the transaction of a batch. On a node, also begins the transaction of the coordinator's session."""
-    await connection.execute(_BEGIN_DISTRIBUTED if is_distributed(connection) else BEGIN)
+async def begin(connection: Connection, batch: Sequence[Order], *, lock: bool = True) -> BatchContext:
+    """Begins the transaction of a batch and reads its context as `read_context` does, in one round trip where there are no nodes."""
+    if is_distributed(connection):
+        await _begin_on_node(connection)
+        return await read_context(connection, batch, lock=lock)
+    _, context = await run_together(connection, Statement(BEGIN), _reading(batch, lock=lock))
+    return await _complete(connection, batch, _decode(context or ""))
+
+
+async def begin_with_accounts(connection: Connection, batch: Sequence[Order]) -> None:
+    """Begins the transaction of a batch, and locks its accounts as `wait_for_accounts` does."""
+    if is_distributed(connection):
+        await _begin_on_node(connection)
+        await wait_for_accounts(connection, batch)
+        return
+    try:
+        await run_together(connection, Statement(BEGIN), Statement(_WAITING, _account_columns(batch)))
+    except asyncpg.LockNotAvailableError as error:
+        raise LockedAccount from error
+
+
+async def _begin_on_node(connection: Connection) -> None:
+    """Begins a transaction on a node, and one of the coordinator's session."""
+    await connection.execute(_BEGIN_DISTRIBUTED)
     if (coordinator := coordinator_of(connection)) is not connection:
         await coordinator.execute(_BEGIN_BESIDE)
 
@@ -51,29 +78,69 @@ async def read_context(connection: Connection, batch: Sequence[Order], *, lock: 
     Does not lock accounts of customers without an order in the batch. Without `lock`, returns what would be decided if all accounts could be locked
     and nothing changed until then.
     """
-    references = [key for order in batch if (key := order.reference_key) is not None]
-    keys = list({order.principal.key_id for order in batch if order.principal.key_id is not None})
-    wanted = (*_account_columns(batch), *_columns(references))
-    row: Mapping[str, Any] | asyncpg.Record | None
     if is_distributed(connection):
-        row = await _read_on_node(connection, lock, (len(batch), keys), wanted, *_pin(connection, batch))
-    else:
-        row = await connection.fetchrow(_CONTEXTS[lock], len(batch), keys, *wanted)
-    assert row is not None
-    key_statuses = {key_id: KeyStatus(*rest) for key_id, *rest in row["key_statuses"]}
-    people = {order.principal.session_id for order in batch if order.principal.session_id is not None}
+        return await _complete(connection, batch, await _read_on_node(connection, batch, lock))
+    (context,) = await run_together(connection, _reading(batch, lock=lock))
+    return await _complete(connection, batch, _decode(context or ""))
+
+
+def _reading(batch: Sequence[Order], *, lock: bool) -> Statement:
+    """Returns the statement that reads the context of a batch."""
+    return Statement(
+        _CONTEXTS[lock], (len(batch), _key_ids(batch), *_account_columns(batch), *_columns(_reference_keys(batch)))
+    )
+
+
+def _key_ids(batch: Sequence[Order]) -> list[int]:
+    return list({order.principal.key_id for order in batch if order.principal.key_id is not None})
+
+
+def _reference_keys(batch: Sequence[Order]) -> list[ReferenceKey]:
+    return [key for order in batch if (key := order.reference_key) is not None]
+
+
+class _Read(msgspec.Struct, array_like=True):
+    """What one statement reads of a BatchContext, in the order of its columns."""
+
+    now: datetime
+    ids_left: int
+    catalogue_version: int
+    transfer_ids: list[int]
+    key_statuses: list[tuple[int, KeyStatus]]
+    transaction_id: str
+    locked: list[LedgerAccount]
+    held: list[LedgerAccount]
+    holders: list[str | None]
+
+
+_decode = msgspec.json.Decoder(_Read).decode
+
+
+async def _complete(connection: Connection, batch: Sequence[Order], read: _Read) -> BatchContext:
+    """Returns the context of a batch, with what takes queries of its own, since few batches have it."""
+    key_statuses = dict(read.key_statuses)
+    people: dict[int, PersonStatus] = {}
+    approvals = NO_APPROVALS
+    if any(order.principal.user_id is not None for order in batch):
+        people = await read_people(connection, batch)
+        approvals = await read_approvals(connection, batch)
+    accounts = {account.id: account for account in (*read.locked, *read.held)}
+    budgets = await read_limiting(connection, budgeted(batch, accounts, people), read.now)
     return BatchContext(
-        now=row["now"],
-        transaction_id=row["transaction_id"],
-        locked=frozenset(account[0] for account in row["locked"]),
-        ids_left=row["ids_left"],
-        transfer_ids=iter(row["transfer_ids"]),
+        now=read.now,
+        transaction_id=read.transaction_id,
+        locked=frozenset(account.id for account in read.locked),
+        ids_left=read.ids_left,
+        catalogue_version=read.catalogue_version,
+        transfer_ids=iter(read.transfer_ids),
         key_statuses=key_statuses,
-        # A query of its own, as few batches have orders of people.
-        people=await person_statuses(connection, people) if people else {},
-        references=_taken(references, row["holders"]),
-        accounts={account[0]: LedgerAccount(*account) for account in (*row["locked"], *row["held"])},
-        spending=await read_spending(connection, limited_daily(batch, key_statuses), row["now"]),
+        people=people,
+        references=_taken(_reference_keys(batch), read.holders),
+        accounts=accounts,
+        spending=await read_spending(connection, limited_daily(batch, key_statuses), read.now),
+        approvals=approvals,
+        budgets=budgets,
+        budget_spent={budget.key(read.now): budget.spent_minor for budget in budgets},
     )
 
 
@@ -84,12 +151,10 @@ async def wait_for_accounts(connection: Connection, batch: Sequence[Order]) -> N
     afterwards, as a statement that waited still sees other tables as they were before.
     """
     try:
-        await connection.execute(
-            "SELECT id FROM "  # noqa: S608 - constants
-            + _wanted_accounts("$1", "$2", "FOR NO KEY UPDATE", _pinned(connection, "$3")),
-            *_account_columns(batch),
-            *_pin(connection, batch),
-        )
+        if is_distributed(connection):
+            await connection.execute(_WAITING_ON_NODE, *_account_columns(batch), *_pin(connection, batch))
+        else:
+            await run_together(connection, Statement(_WAITING, _account_columns(batch)))
     except asyncpg.LockNotAvailableError as error:
         raise LockedAccount from error
 
@@ -152,9 +217,14 @@ def _wanted_accounts(customers: str, ids: str, lock: str, pin: str) -> str:
     return f"""
         unnest({customers}::int[], {ids}::int[]) AS wanted (customer_id, account_id)
         CROSS JOIN LATERAL (
-            SELECT id, customer_id, environment, kind, closed_at, currency, balance_minor, open_to_all, chain_head FROM accounts
+            SELECT id, customer_id, environment, kind, closed_at, currency, balance_minor, open_to_all, chain_head,
+                   has_budgets FROM accounts
             WHERE customer_id = wanted.customer_id AND id = wanted.account_id {at_node("customer_id", pin)} {lock or "OFFSET 0"}) AS found
     """  # noqa: S608 - placeholders
+
+
+_WAITING = f"SELECT id FROM {_wanted_accounts('$1', '$2', 'FOR NO KEY UPDATE', '')}"  # noqa: S608 - constants
+_WAITING_ON_NODE = f"SELECT id FROM {_wanted_accounts('$1', '$2', 'FOR NO KEY UPDATE', '$3')}"  # noqa: S608 - constants
 
 
 async def read_references(connection: Connection, references: Sequence[ReferenceKey]) -> dict[ReferenceKey, str]:
@@ -202,26 +272,28 @@ def _account(pin: str) -> str:
             ARRAY(SELECT service_account_id FROM account_service_accounts AS x
                   WHERE x.customer_id = a.customer_id AND x.account_id = a.id {at_node("x.customer_id", pin)})
         ELSE '{{}}' END AS service_accounts,
-        chain_head
+        chain_head, has_budgets
     """  # noqa: S608 - a placeholder
 
 
-_LEDGER_ACCOUNT = (
-    "ROW(id, customer_id, environment, kind, currency, balance_minor, open_to_all, service_accounts, chain_head)"
-)
+_LEDGER_ACCOUNT = """
+    json_build_array(id, customer_id, environment, kind, currency, balance_minor, open_to_all, service_accounts,
+                     encode(chain_head, 'base64'), has_budgets)
+"""
 
 
 # What is read of keys, sequences and the clock, which nodes do not have.
 _BESIDE = f"""
-    keys AS MATERIALIZED ({key_statuses("$2::int[]")}),
+    keys AS MATERIALIZED ({key_statuses(Fragment("$2::int[]"))}),
     instant AS MATERIALIZED (SELECT now() + ahead_by AS now FROM clock)
 """  # noqa: S608 - a placeholder
 _COLUMNS_BESIDE = f"""
-    now, {LAST_ID} - (SELECT last_value FROM orders_id_seq) AS ids_left,
-    ARRAY(SELECT nextval('movements_id_seq') FROM generate_series(1, $1)) AS transfer_ids,
-    ARRAY(SELECT ROW(id, plan, active, limits, scopes, networks) FROM keys) AS key_statuses
+    now, {LAST_ID} - (SELECT last_value FROM orders_id_seq),
+    (SELECT version FROM catalogue_version),
+    ARRAY(SELECT nextval('movements_id_seq') FROM generate_series(1, $1)),
+    ARRAY(SELECT json_build_array(id, json_build_array(plan, active, limits::text, scopes, networks, funding)) FROM keys)
 """  # noqa: S608 - constants
-_READ_BESIDE = f"WITH {_BESIDE} SELECT {_COLUMNS_BESIDE} FROM instant"  # noqa: S608 - constants
+_READ_BESIDE = f"WITH {_BESIDE} SELECT json_build_array({_COLUMNS_BESIDE}) FROM instant"  # noqa: S608 - constants
 
 
 def _accounts(customers: str, ids: str, lock: str, pin: str) -> str:
@@ -241,13 +313,11 @@ def _accounts(customers: str, ids: str, lock: str, pin: str) -> str:
 
 
 def _context(lock: str) -> str:
-    """Returns SQL for a BatchContext: of a number of orders, keys, accounts in two arrays, and references in three."""
+    """Returns SQL for a `_Read`: of a number of orders, keys, accounts in two arrays, and references in three."""
     return f"""
         WITH {_accounts("$3", "$4", lock, "")}, {_BESIDE}, holding AS MATERIALIZED (SELECT {_holders("$5", "$6", "$7", "")} AS holders)
-        SELECT {_COLUMNS_BESIDE}, pg_current_xact_id()::text AS transaction_id,
-               ARRAY(SELECT {_LEDGER_ACCOUNT} FROM locked) AS locked,
-               ARRAY(SELECT {_LEDGER_ACCOUNT} FROM held) AS held,
-               (SELECT holders FROM holding) AS holders
+        SELECT json_build_array({_COLUMNS_BESIDE}, pg_current_xact_id()::text,
+            ARRAY(SELECT {_LEDGER_ACCOUNT} FROM locked), ARRAY(SELECT {_LEDGER_ACCOUNT} FROM held), (SELECT holders FROM holding))
         FROM instant
     """  # noqa: S608 - put together from constants
 
@@ -261,22 +331,25 @@ _ACCOUNTS_ON_NODE = {
 }
 
 
-async def _read_on_node(
-    connection: Connection,
-    lock: bool,
-    beside: tuple[object, ...],
-    wanted: tuple[list[int], list[int], list[int], list[str], list[str]],
-    pin: int,
-) -> dict[str, Any]:
-    """What `_context` tells, of one customer: what is on its node by statements for that alone."""
-    row = await coordinator_of(connection).fetchrow(_READ_BESIDE, *beside)
-    assert row is not None
-    accounts = await connection.fetch(_ACCOUNTS_ON_NODE[lock], *wanted[:2], pin)
+async def _read_on_node(connection: Connection, batch: Sequence[Order], lock: bool) -> _Read:
+    """Reads what `_context` does, of one customer: what is on its node by statements for that alone."""
+    pin = _pin(connection, batch)
+    beside = await coordinator_of(connection).fetchval(_READ_BESIDE, len(batch), _key_ids(batch))
+    accounts = await connection.fetch(_ACCOUNTS_ON_NODE[lock], *_account_columns(batch), *pin)
+    references = _reference_keys(batch)
     holders = f"SELECT {_holders('$1', '$2', '$3', '$4')}"
-    return {
-        **row,
-        "transaction_id": await connection.fetchval("SELECT pg_current_xact_id()::text"),
-        "locked": [account for is_locked, *account in accounts if is_locked],
-        "held": [account for is_locked, *account in accounts if not is_locked],
-        "holders": await connection.fetchval(holders, *wanted[2:], pin) if wanted[2] else [],
-    }
+    now, ids_left, catalogue_version, transfer_ids, key_statuses = _decode_beside(beside)
+    return _Read(
+        now,
+        ids_left,
+        catalogue_version,
+        transfer_ids,
+        key_statuses,
+        await connection.fetchval("SELECT pg_current_xact_id()::text"),
+        [LedgerAccount(*account) for is_locked, *account in accounts if is_locked],
+        [LedgerAccount(*account) for is_locked, *account in accounts if not is_locked],
+        await connection.fetchval(holders, *_columns(references), *pin) if references else [],
+    )
+
+
+_decode_beside = msgspec.json.Decoder(tuple[datetime, int, int, list[int], list[tuple[int, KeyStatus]]]).decode

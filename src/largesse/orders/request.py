@@ -20,6 +20,7 @@ from largesse.base.email import email_key
 from largesse.base.errors import InvalidRequest
 from largesse.customers.principal import Principal
 from largesse.customers.restrictions import CODES, require_scope
+from largesse.orders.follow_ups import MAX_CLAIM_BY_DAYS, ReminderDays, read_claim_by, read_reminder_days
 from largesse.orders.options import Options, check_options, options_of, read_key
 from largesse.orders.recipients import MAX_CODES, OrderRecipient, Recipient, count_codes
 
@@ -145,6 +146,20 @@ class SendRequest(OptionMembers, frozen=True, kw_only=True, rename="camel"):
     expiry_after_days: (
         Annotated[msgspec.Raw, Meta(extra_json_schema=msgspec.json.schema(ExpiryAfterDays))] | UnsetType
     ) = UNSET
+    claim_by: (
+        Annotated[
+            datetime,
+            Meta(
+                description="What nobody has claimed by then is cancelled by itself, and refunded in full to where the order was paid "
+                f"from; after `sendAt`, at most {MAX_CLAIM_BY_DAYS:,} days. Without an offset it is UTC. Without it, gifts wait for ever, "
+                "unless the customer has set a default for orders of the API.",
+                examples=["2031-01-31T23:59:59Z"],
+                extra_json_schema={"format": "date-time"},
+            ),
+        ]
+        | None
+    ) = None
+    reminder_days: ReminderDays = None
     external_reference: (
         Annotated[
             str,
@@ -152,6 +167,16 @@ class SendRequest(OptionMembers, frozen=True, kw_only=True, rename="camel"):
                 description="Idempotency key, at most 128 characters, surrounding blanks trimmed; blank opts out",
                 examples=["payroll-2030-12-1138"],
                 extra_json_schema={"maxLength": MAX_REFERENCE},
+            ),
+        ]
+        | None
+    ) = None
+    placeholders: (
+        Annotated[
+            bool,
+            Meta(
+                description="Whether `message` has placeholders, such as `{first_name|there}`, which are filled in for each recipient; by default it "
+                "is literal. An addition to the specification."
             ),
         ]
         | None
@@ -254,7 +279,7 @@ def recipients_in(raw: bytes) -> Iterator[Recipient | InvalidRequest]:
             yield refusal
 
 
-class OrderSpec(msgspec.Struct, frozen=True, kw_only=True):
+class OrderSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What an order means: its delivery and payment, checked. `recipients` is empty for a code batch, and until they are read."""
 
     source: str
@@ -265,6 +290,9 @@ class OrderSpec(msgspec.Struct, frozen=True, kw_only=True):
     account_id: int | None
     expiry_after_days: int | None
     external_reference: str | None
+    # Left out of a quote's hash where they are None.
+    claim_by: datetime | None = None
+    reminder_days: tuple[int, ...] | None = None  # None: as the customer's default says
 
     @property
     def delivery_mode(self) -> str:
@@ -290,6 +318,9 @@ def read_send(request: SendRequest, principal: Principal, now: datetime) -> Orde
     """
     send_at = _read_send_at(request)
     expiry_after_days = _read_expiry(request.expiry_after_days, principal.plan)
+    scheduled_for = _future(send_at, now)
+    claim_by = read_claim_by(request.claim_by, scheduled_for, now)
+    reminder_days = read_reminder_days(request.reminder_days, scheduled_for or now, claim_by)
     if request.code_quantity is not None:
         require_scope(principal, CODES)
     return OrderSpec(
@@ -297,10 +328,12 @@ def read_send(request: SendRequest, principal: Principal, now: datetime) -> Orde
         recipients=(),
         code_count=_count_codes(request),
         options=check_options(options_of(request)),
-        scheduled_for=_future(send_at, now),
+        scheduled_for=scheduled_for,
         account_id=request.account_id,
         expiry_after_days=expiry_after_days if principal.plan == "enterprise" else None,
         external_reference=read_reference(request.external_reference),
+        claim_by=claim_by,
+        reminder_days=reminder_days if request.recipients else None,
     )
 
 

@@ -6,21 +6,27 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from largesse.base.errors import InsufficientBalance, InvalidRequest, Problem, ReferenceUsed
+import msgspec
+
+from largesse.approvals.model import ApprovalRule
+from largesse.base.errors import BudgetExceeded, InsufficientBalance, InvalidRequest, Problem, ReferenceUsed
 from largesse.base.money import canonical
-from largesse.customers.access import KeyStatus, PersonStatus, require_key_status, require_sender
+from largesse.budgets.model import Budget, Charge, PeriodKey, budgets_of
+from largesse.budgets.model import require_within as require_within_budgets
+from largesse.customers.access import KeyStatus, PersonStatus, StaleCaller, require_key_status, require_sender
 from largesse.customers.restrictions import CODES, SEND, Limit
 from largesse.encryption.chain import START
 from largesse.ledger.payment_sources import FromAccount
 from largesse.ledger.posting import Entry
+from largesse.orders.approving import NO_APPROVALS, Approvals, require_approved, require_grant, rules_about
+from largesse.orders.budgeting import spender_of
 from largesse.orders.order import Order, ReferenceKey
 from largesse.orders.spending import SpendingKey, limit_of, require_within, spending_key
 
 NO_SUCH_ACCOUNT = "`account_id` names no funding account that this key can draw from."
 
 
-@dataclass(slots=True)
-class LedgerAccount:
+class LedgerAccount(msgspec.Struct, array_like=True, gc=False):
     """A ledger account with its running balance."""
 
     id: int
@@ -32,6 +38,7 @@ class LedgerAccount:
     open_to_all: bool
     service_account_ids: Sequence[int]
     head: bytes = START  # of the chain of its entries
+    has_budgets: bool = False  # of a sales account: whether budgets limit the orders that change it
 
     def is_open_to(self, order: Order, person: PersonStatus | None) -> bool:
         """Whether it is a funding account of the order's customer and environment that the caller may use."""
@@ -53,6 +60,10 @@ class LockedAccount(Exception):
     """Another transaction has locked what the order needs. The order is neither placed nor refused, and can be tried again."""
 
 
+# Why an order is not placed: because of a problem, or not yet.
+Refusal = Problem | LockedAccount | StaleCaller
+
+
 class ReferenceHeld(LockedAccount):
     """The accounts are free, but another transaction is taking a reference of the batch."""
 
@@ -67,15 +78,19 @@ class BatchContext:
     ids_left: int  # how many more orders can be placed at all
     transfer_ids: Iterator[int]
     key_statuses: Mapping[int, KeyStatus]  # of the keys that exist
-    people: Mapping[int, PersonStatus]  # of the people who are still signed in, by session
+    people: Mapping[int, PersonStatus]  # of the people who may still send, by `Principal.person_key`
     references: dict[ReferenceKey, str]  # taken ones, to the reference of the order that holds each
     accounts: Mapping[int, LedgerAccount]
     spending: dict[SpendingKey, int] = field(default_factory=dict)  # today, of those with a daily limit
+    catalogue_version: int = 0
+    approvals: Approvals = NO_APPROVALS
+    budgets: Sequence[Budget] = ()  # that may limit orders of the batch
+    budget_spent: dict[PeriodKey, int] = field(default_factory=dict)  # of those budgets, in their current periods
 
 
 @dataclass(slots=True)
 class Decided:
-    """The orders to write with their entries, and a refusal or LockedAccount for each of the others.
+    """The orders to write with their entries, and why each of the others is not placed.
 
     An order gets its id when it is written. Until then its place among `placed`, from 1, stands for it in the entries.
     """
@@ -83,7 +98,8 @@ class Decided:
     placed: list[Order] = field(default_factory=list)
     entries: list[Entry] = field(default_factory=list)
     spent: dict[SpendingKey, int] = field(default_factory=dict)  # what is to be added to daily sums
-    refusals: dict[int, Problem | LockedAccount] = field(default_factory=dict)  # by place in the batch
+    charges: list[Charge] = field(default_factory=list)  # what is to be added to budgets
+    refusals: dict[int, Refusal] = field(default_factory=dict)  # by place in the batch
 
 
 def decide(batch: Sequence[Order], context: BatchContext) -> Decided:
@@ -91,8 +107,8 @@ def decide(batch: Sequence[Order], context: BatchContext) -> Decided:
     decided = Decided()
     for at, order in enumerate(batch):
         try:
-            limit = _refuse(order, context)
-        except (Problem, LockedAccount) as refusal:
+            limit, budgets = _refuse(order, context)
+        except (Problem, LockedAccount, StaleCaller) as refusal:
             decided.refusals[at] = refusal
             continue
         decided.placed.append(order)
@@ -101,22 +117,29 @@ def decide(batch: Sequence[Order], context: BatchContext) -> Decided:
             key, total_minor = spending_key(order), order.total_minor
             context.spending[key] = context.spending.get(key, 0) + total_minor
             decided.spent[key] = decided.spent.get(key, 0) + total_minor
+        for budget in budgets:
+            budget_key = budget.key(context.now)
+            context.budget_spent[budget_key] = context.budget_spent.get(budget_key, 0) + order.total_minor
+            decided.charges.append(Charge(*budget_key, order.reference, order.total_minor))
         if (reference_key := order.reference_key) is not None:
             context.references[reference_key] = order.reference
     return decided
 
 
-def _refuse(order: Order, context: BatchContext) -> Limit | None:
-    """Raises the problem that keeps `order` from being placed, in the contract's order of checks, or LockedAccount.
+def _refuse(order: Order, context: BatchContext) -> tuple[Limit | None, Sequence[Budget]]:
+    """Raises the problem that keeps `order` from being placed, in the contract's order of checks, or LockedAccount, or StaleCaller.
 
-    Returns the limit of its service account.
+    Returns the limit of its service account, and the budgets it counts towards.
     """
     principal = order.principal
     status = None
     if principal.user_id is not None:
         require_sender(principal, _person(order, context))
+        require_grant(order, context.approvals)
     elif principal.key_id is not None:
         status = context.key_statuses.get(principal.key_id)
+        if order.remembered is not None and order.remembered != (status, context.catalogue_version):
+            raise StaleCaller
         require_key_status(principal, status, *_scopes(order), address=order.row.address)
     reference_key = order.reference_key
     if reference_key is not None and (holder := context.references.get(reference_key)):
@@ -127,12 +150,44 @@ def _refuse(order: Order, context: BatchContext) -> Limit | None:
     limit = limit_of(order, status)
     if limit is not None:
         require_within(order, limit, context.spending.get(spending_key(order), 0))
+    budgets = budgets_of(spender_of(order, context.people), context.budgets) if context.budgets else ()
+    beyond = _beyond_budget(order, budgets, context)
+    if principal.user_id is not None and context.approvals.rules:
+        require_approved(order, context.approvals, _role(order, context), beyond)
+    elif beyond is not None:
+        raise beyond
     if account is not None and account.balance_minor < order.total_minor:
         raise InsufficientBalance(
             f"The order costs {canonical(order.total_minor, order.currency)} {order.currency}, "
             f"the account holds {canonical(account.balance_minor, account.currency)} {account.currency}."
         )
-    return limit
+    return limit, budgets
+
+
+def _beyond_budget(order: Order, budgets: Sequence[Budget], context: BatchContext) -> BudgetExceeded | None:
+    """Returns the problem of the first budget that the order exceeds."""
+    if not budgets:
+        return None
+    gift_minor = order.total_minor // order.code_count
+    try:
+        require_within_budgets(budgets, context.budget_spent, context.now, order.total_minor, gift_minor)
+    except BudgetExceeded as beyond:
+        return beyond
+    return None
+
+
+def find_rules(order: Order, context: BatchContext) -> Sequence[ApprovalRule]:
+    """Returns the rules by which others approve the order before it is placed."""
+    if order.principal.user_id is None or not context.approvals.rules:
+        return ()
+    budgets = budgets_of(spender_of(order, context.people), context.budgets)
+    is_beyond = _beyond_budget(order, budgets, context) is not None
+    return rules_about(order, context.approvals, _role(order, context), is_beyond_budget=is_beyond)
+
+
+def _role(order: Order, context: BatchContext) -> str:
+    person = _person(order, context)
+    return "" if person is None else person.role
 
 
 def _funding_account(order: Order, context: BatchContext) -> LedgerAccount:
@@ -150,8 +205,8 @@ def _scopes(order: Order) -> tuple[str, ...]:
 
 
 def _person(order: Order, context: BatchContext) -> PersonStatus | None:
-    session_id = order.principal.session_id
-    return None if session_id is None else context.people.get(session_id)
+    key = order.principal.person_key
+    return None if key is None else context.people.get(key)
 
 
 def require_currency(held: str, currency: str) -> None:

@@ -6,18 +6,21 @@ import asyncio
 from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
+from msgspec import UNSET
 
 from largesse.base.cooperative import CooperativeRunner, Result, Steps, first_slice
-from largesse.base.errors import InvalidRequest
+from largesse.base.errors import InvalidRequest, Problem
 from largesse.base.fair_turns import FairTurns, Turn
 from largesse.base.timeouts import Timeouts
 from largesse.catalogue.cache import Catalogue
 from largesse.catalogue.model import Price, collection_price, gift_price
 from largesse.catalogue.snapshot import Snapshot
+from largesse.customers.access import StaleCaller
 from largesse.customers.authenticator import Caller
 from largesse.customers.principal import Principal
 from largesse.db.pool import Database
 from largesse.encryption.vault import Vault
+from largesse.ledger.own_accounts import OwnAccountCache
 from largesse.ledger.payment_sources import (
     FromAccount,
     PaymentSource,
@@ -26,14 +29,21 @@ from largesse.ledger.payment_sources import (
     payment_source,
     unfitting,
 )
-from largesse.ledger.posting import own_accounts
 from largesse.ledger.store import list_funding_accounts
 from largesse.lines.codes import SealedCodes, draw_codes, give_codes
+from largesse.orders.defaults import with_default
 from largesse.orders.ids import new_reference
 from largesse.orders.options import Options
-from largesse.orders.order import Gift, Order, OwnAccounts, SendResponse, new_order, new_receipt
+from largesse.orders.order import Gift, Order, SendResponse, new_order, new_receipt
+from largesse.orders.placeholders import (
+    check_placeholders,
+    fill_for_nobody,
+    fill_in,
+    has_placeholders,
+    list_placeholders,
+)
 from largesse.orders.placer import Placer, is_large
-from largesse.orders.quotes import QUOTE_REFUSED, require_quoted
+from largesse.orders.quotes import QUOTE_REFUSED, request_digest, require_quoted
 from largesse.orders.reading import read_references
 from largesse.orders.recipients import OrderRecipient, Recipient, read_recipients
 from largesse.orders.request import (
@@ -42,6 +52,7 @@ from largesse.orders.request import (
     CollectionChoice,
     OrderSpec,
     ProductChoice,
+    SendGift,
     SendRequest,
     TemplateChoice,
     read_reference,
@@ -50,7 +61,6 @@ from largesse.orders.request import (
 from largesse.orders.rules import NO_SUCH_ACCOUNT, reference_used, require_currency
 from largesse.templates.store import Template, read_template
 
-_CACHED_ACCOUNTS = 10_000
 # Orders of one customer under way in a process while others order too. An order passes the event loop seven times, each time behind
 # all that waits there: without the limit, another customer's single order takes twice as long. Sixteen keep batches large enough.
 _EACH_UNDER_WAY = 16
@@ -66,21 +76,26 @@ class OrderService:
         database: Database,
         catalogue: Catalogue,
         placer: Placer,
+        own_accounts: OwnAccountCache,
         vault: Vault,
         timeouts: Timeouts,
         public_url: str,
+        *,
+        failure_of: Callable[[SendRequest], Problem | None] | None = None,
     ) -> None:
+        """`failure_of` returns what a request of the test lab is refused with on purpose. Production has none."""
         self._database = database
         self._catalogue = catalogue
         self._placer = placer
+        self._own_accounts = own_accounts
         self._vault = vault
         self._timeouts = timeouts
         self._public_url = public_url
+        self._failure_of = failure_of
         self._runner = CooperativeRunner()
         self._turns: FairTurns[int] = FairTurns(
             at_once=_MAX_UNDER_WAY, each=_EACH_UNDER_WAY, max_waiting=_MAX_UNDER_WAY, alone_after_s=_ALONE_AFTER_S
         )
-        self._own_accounts: dict[tuple[int, str, str], OwnAccounts] = {}
 
     async def send(
         self,
@@ -94,12 +109,20 @@ class OrderService:
 
         Checks in the contract's order: a used reference whatever else is wrong, then any other error, then a quote that no longer holds,
         and the balance last. Raises ReferenceUsed, InvalidRequest, those of QUOTE_REFUSED, InsufficientBalance, and what `Placer.place` raises.
+        For a remembered caller nothing is refused that depends on who calls or when: raises StaleCaller.
         """
+        if caller.remembered is not None and not _may_be_prepared(request):
+            raise StaleCaller
+        if self._failure_of is not None:
+            await self._fail_on_purpose(caller, request)
         async with self._turns.turn(caller.principal.customer_id) as turn:
             try:
                 order = await self._prepare(caller, request, reference)
-            except (InvalidRequest, *QUOTE_REFUSED):
-                await self.refuse_used_reference(caller.principal, request.external_reference)
+            except Problem as refusal:
+                if caller.remembered is not None:
+                    raise StaleCaller from None
+                if isinstance(refusal, (InvalidRequest, *QUOTE_REFUSED)):
+                    await self.refuse_used_reference(caller.principal, request.external_reference)
                 raise
             if check is not None:
                 check(order)
@@ -115,6 +138,14 @@ class OrderService:
                 await placing
             return answer
 
+    async def _fail_on_purpose(self, caller: Caller, request: SendRequest) -> None:
+        if self._failure_of is None or (failure := self._failure_of(request)) is None:
+            return
+        if caller.remembered is not None:
+            raise StaleCaller
+        await self.refuse_used_reference(caller.principal, request.external_reference)
+        raise failure
+
     async def _answer(self, order: Order) -> SendResponse:
         if order.recipients:
             return new_receipt(order.row, [])
@@ -125,6 +156,8 @@ class OrderService:
         try:
             await self._placer.place(order, on_locked=turn.end)
         except InvalidRequest:  # the funding account cannot be used
+            if order.remembered is not None:
+                raise StaleCaller from None
             await self.check_some_account(order.principal)
             raise
 
@@ -136,7 +169,7 @@ class OrderService:
         self, principal: Principal, given: Iterable[Recipient | InvalidRequest]
     ) -> tuple[OrderRecipient, ...]:
         """Returns the checked recipients, one request of a customer at a time. Raises InvalidRequest for all that are wrong."""
-        return await self._finish(principal, read_recipients(given))
+        return await self._finish(principal, read_recipients(given, is_lab=_has_lab(principal)))
 
     async def _prepare(self, caller: Caller, request: SendRequest, reference: str | None) -> Order:
         principal = caller.principal
@@ -146,41 +179,73 @@ class OrderService:
         if request.recipients:
             recipients = await self._read_recipients(principal, spec, gift, request.recipients)
             spec = msgspec.structs.replace(spec, recipients=recipients)
+        quoted = None
         if request.quote is not None:
             require_quoted(self._vault, caller, request.quote, gift, spec)
+            quoted = None if principal.user_id is None else request_digest(gift, spec)
+        spec = with_default(caller, spec)
+        messages: tuple[str, ...] = ()
+        if request.placeholders and has_placeholders(spec.options.message):
+            spec, messages = await self._fill_in(principal, spec)
         reference = reference or new_reference(caller.now)
         codes = draw_codes(spec.code_count)
         sealed = SealedCodes(self._vault, codes, reference)
-        return new_order(
+        order = new_order(
             reference=reference,
-            principal=principal,
+            caller=caller,
             gift=gift,
             spec=spec,
-            own_accounts=await self._accounts_beside(principal, gift.currency),
+            own_accounts=await self._own_accounts.find((principal.customer_id, principal.environment, gift.currency)),
             codes=codes,
             sealed=sealed if is_large(spec.code_count) else list(sealed),
-            address=caller.address,
+            messages=messages,
         )
+        return order if quoted is None else msgspec.structs.replace(order, quoted=quoted)
+
+    async def check_message(self, principal: Principal, spec: OrderSpec) -> None:
+        """Raises InvalidRequest for a placeholder in the message that does not exist, and for a message that becomes too long."""
+        if has_placeholders(spec.options.message):
+            await self._fill_in(principal, spec)
+
+    async def _fill_in(self, principal: Principal, spec: OrderSpec) -> tuple[OrderSpec, tuple[str, ...]]:
+        """Returns the message of each recipient; of a code batch, the order with its message filled in."""
+        message = spec.options.message or ""
+        async with self._database.connection(principal.scope) as connection:
+            check_placeholders(message, await list_placeholders(connection, principal))
+            if spec.recipients:
+                return spec, await fill_in(connection, principal, message, spec.recipients)
+        options = msgspec.structs.replace(spec.options, message=fill_for_nobody(principal, message) or None)
+        return msgspec.structs.replace(spec, options=options), ()
 
     async def find_gift(self, caller: Caller, choice: Choice, spec: OrderSpec) -> tuple[Gift, OrderSpec]:
         """Returns the gift chosen, priced, and `spec` completed from a template. Raises InvalidRequest for what cannot be sent."""
         principal = caller.principal
-        snapshot = await self._catalogue.at(caller.catalogue_version)
         match choice:
             case ProductChoice():
+                snapshot = await self._catalogue.at(caller.catalogue_version)
                 return _gift_of_product(snapshot, principal, choice), spec
             case CollectionChoice():
+                snapshot = await self._catalogue.of(caller)
                 return _gift_of_collection(snapshot, principal, choice), spec
             case TemplateChoice():
+                snapshot = await self._catalogue.of(caller)
                 template = await self._template(principal, choice)
                 gift = _gift_of_template(snapshot, principal, template)
                 return gift, _with_template(spec, template, principal.plan)
+
+    async def gift_name(self, caller: Caller, gift: Gift) -> str:
+        """Returns the name of a gift as the customer sees it; empty once it is gone."""
+        snapshot = await self._catalogue.of(caller)
+        customer_id = caller.principal.customer_id
+        product = snapshot.product(gift.product_id or 0, gift.country, customer_id)
+        sold = product or snapshot.collection(gift.collection_id or 0, customer_id)
+        return "" if sold is None else sold.name
 
     async def _read_recipients(
         self, principal: Principal, spec: OrderSpec, gift: Gift, given: Sequence[Recipient]
     ) -> tuple[OrderRecipient, ...]:
         """Returns the checked recipients. When that takes more than a moment, cheaper checks run first."""
-        steps = read_recipients(given)
+        steps = read_recipients(given, is_lab=_has_lab(principal))
         recipients = first_slice(steps)
         if recipients is None:  # others may have used the processor meanwhile
             await asyncio.sleep(0)
@@ -239,18 +304,6 @@ class OrderService:
             raise InvalidRequest("`template_id` names no template of this customer.")
         return template
 
-    async def _accounts_beside(self, principal: Principal, currency: str) -> OwnAccounts:
-        """Returns the customer's own ledger accounts. They are created on its first order in a currency, and their ids never change."""
-        key = (principal.customer_id, principal.environment, currency)
-        accounts = self._own_accounts.get(key)
-        if accounts is None:
-            async with self._database.connection(principal.scope) as connection:
-                own = await own_accounts(connection, *key)
-            if len(self._own_accounts) >= _CACHED_ACCOUNTS:
-                self._own_accounts.clear()
-            accounts = self._own_accounts[key] = OwnAccounts(own["receivable"], own["sales"])
-        return accounts
-
     async def _check_reference_free(self, principal: Principal, reference: str | None) -> None:
         """Raises ReferenceUsed when an order of the customer has the reference."""
         if reference is None:
@@ -260,6 +313,22 @@ class OrderService:
             holder = (await read_references(connection, [key])).get(key)
         if holder is not None:
             raise reference_used(holder)
+
+
+def _has_lab(principal: Principal) -> bool:
+    return principal.environment == "staging"
+
+
+def _may_be_prepared(request: SendRequest) -> bool:
+    """Returns whether a request can be prepared for a remembered caller: it depends on no clock, nor on what only its customer has."""
+    return (
+        isinstance(request, SendGift)
+        and request.send_at is UNSET
+        and request.quote is None
+        and request.claim_by is None
+        and not request.placeholders
+        and request.reminder_days is None
+    )
 
 
 def _gift_of_product(snapshot: Snapshot, principal: Principal, choice: ProductChoice) -> Gift:

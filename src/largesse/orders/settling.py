@@ -9,6 +9,7 @@ import asyncpg
 import structlog
 
 from largesse.base.errors import Unavailable
+from largesse.db.fragments import NOTHING
 from largesse.db.pool import DATABASE_AWAY, Connection, Database, Row
 from largesse.db.scope import LOOKUP
 from largesse.db.sharding import at_node
@@ -95,7 +96,7 @@ async def _read(database: Database, orders: Sequence[Order]) -> list[Row]:
     if database.is_distributed:  # a batch is of one customer there, whose node is asked
         pin, node = customers[:1], at_node("orders.customer_id", "$3")
     else:
-        pin, node = [], ""
+        pin, node = [], NOTHING
     query = f"""
         SELECT reference, created_at FROM unnest($1::int[], $2::text[]) AS placed (customer_id, reference)
         JOIN orders USING (customer_id, reference) WHERE true {node}

@@ -17,6 +17,9 @@ from operator import attrgetter
 
 import msgspec
 
+from largesse.budgets.store import charge_on_node, new_charges
+from largesse.db.fragments import Fragment, compose
+from largesse.db.pipeline import Statement
 from largesse.db.pool import Connection, coordinator_of, is_distributed
 from largesse.encryption.chain import Chain
 from largesse.events.kinds import ORDER_CREATED
@@ -24,13 +27,13 @@ from largesse.events.store import NEXT_EVENT_ID, EventColumns, insert_events, ne
 from largesse.jobs.outbox import insert_mail_jobs, new_mail_jobs
 from largesse.ledger.posting import NEXT_ENTRY_ID, Posting, mark_entries, new_balances, new_entries, post_by_shard_group
 from largesse.lines.store import LineColumns, LineRow, insert_lines, new_lines, write_columns
+from largesse.orders.follow_ups import FollowUpRow, Schedule, insert_follow_ups, new_follow_ups
 from largesse.orders.ids import drawn_ids
 from largesse.orders.marks import order_digest
 from largesse.orders.order import (
     RESPONSE_COLUMNS,
     Order,
     OrderRow,
-    Placed,
     insert_orders,
     new_orders,
     order_record,
@@ -77,36 +80,39 @@ def lines_of(orders: Iterable[tuple[int, Order]]) -> Iterator[LineColumns]:
 
 async def write_orders(
     connection: Connection, chain: Chain, decided: Decided, context: BatchContext, *, ids: Sequence[int] | None = None
-) -> list[Placed]:
-    """Writes the orders of a batch with all their rows by one statement. The caller commits.
+) -> Statement | None:
+    """Writes the orders of a batch with all their rows by one statement, which is returned: the caller runs it and commits.
 
     The rows are the orders, their events, the mail jobs of emailed orders, the ledger entries with the new balances, and the lines, unless those
-    were written before under `ids`. With distributed customers it takes a statement for each table.
+    were written before under `ids`. With distributed customers it takes a statement for each table, all of which have run: returns None.
     """
     at = context.now
     digests: dict[str | None, str] = {order.reference: order_digest(chain, order, at) for order in decided.placed}
     posting = mark_entries(chain, context.accounts, decided.entries, at, digests)
-    if is_distributed(connection):
-        await write_by_shard_group(connection, decided.placed, posting, at, ids)
-    else:
-        new = by_reference(decided.placed)
-        beside = [_BesideOrder(place, event_after_id(order.row, at)) for place, order in new]
-        lines = lines_of(enumerate(decided.placed, 1)) if ids is None else ()
-        entries, *balances = posting.arguments
-        await connection.execute(
-            _WRITE_ORDERS,
-            at,
-            entries,
-            *balances,
-            _encode([order.row for _, order in new]).decode(),
-            _encode([LineRow(*line) for line in lines]).decode(),
-            ORDER_CREATED.name,
-            ids,
-            len(new),
-            _encode(beside).decode(),
-        )
     await add_spending(connection, decided.spent, at)
-    return [Placed(order, at) for order in decided.placed]
+    if is_distributed(connection):
+        await charge_on_node(connection, decided.charges)
+        await write_by_shard_group(connection, decided.placed, posting, at, ids)
+        return None
+    new = by_reference(decided.placed)
+    beside = [_BesideOrder(place, event_after_id(order.row, at)) for place, order in new]
+    lines = lines_of(enumerate(decided.placed, 1)) if ids is None else ()
+    rows = _encode([order.row for _, order in new]).decode(), _encode([LineRow(*line) for line in lines]).decode()
+    more = ORDER_CREATED.name, ids, len(new), _encode(beside).decode()
+    parts = tuple(filter(None, (list(_follow_ups(decided.placed, at)), decided.charges)))
+    sql = _WRITE_ORDERS[any(order.follow_up for order in decided.placed), bool(decided.charges)]
+    return Statement(sql, (at, *posting.arguments, *rows, *more, *(_encode(part).decode() for part in parts)))
+
+
+def _follow_ups(orders: Iterable[Order], at: datetime) -> Iterator[FollowUpRow]:
+    for place, order in enumerate(orders, 1):
+        if order.follow_up is None:
+            continue
+        row, asked, sent_at = order.row, order.follow_up, order.row.scheduled_for or at
+        due_at = asked.claim_by  # nobody is mailed about the codes of a batch
+        if not row.is_batch:
+            due_at = Schedule(row.country, sent_at, asked.claim_by, asked.reminder_days).due_at(at)
+        yield FollowUpRow(place, row.customer_id, row.environment, asked.claim_by, asked.reminder_days, sent_at, due_at)
 
 
 async def draw_ids(connection: Connection, count: int) -> list[int]:
@@ -123,21 +129,41 @@ class _BesideOrder(msgspec.Struct):
 
 
 # The body of an order's event, whose id the same statement draws.
-_EVENT_BODY = f"'{EVENT_BEFORE_ID}' || id || event_after_id"
+_EVENT_BODY = compose("'{before_id}' || id || event_after_id", before_id=Fragment(EVENT_BEFORE_ID))
+_NEW_EVENTS = new_events(
+    Fragment("new"), order_id=Fragment("id"), event=Fragment("$9"), body=_EVENT_BODY, at=Fragment("$1")
+)
 _DRAWN_ID = "(SELECT ids FROM drawn)[place]"
-_WRITE_ORDERS = f"""
+
+
+def _writing(beside: str) -> str:
+    """Returns the statement that writes orders; `beside` is one more part of it."""
+    return f"""
     WITH drawn AS MATERIALIZED (
         SELECT coalesce($10::int[], {drawn_ids("$11::int")}) AS ids
     ), new AS MATERIALIZED (
         {new_orders("$7", "$12", order_id=_DRAWN_ID)}
     ),
     new_lines AS ({new_lines("$8", order_id=_DRAWN_ID)}),
-    new_events AS ({new_events("new", order_id="id", event="$9", body=_EVENT_BODY, at="$1")}),
-    new_mail_jobs AS ({new_mail_jobs("new", "$1")}),
+    new_events AS ({_NEW_EVENTS}),
+    new_mail_jobs AS ({new_mail_jobs(Fragment("new"), Fragment("$1"))}),
     new_entries AS ({new_entries("$1", "$2", order_id="(SELECT ids FROM drawn)[order_id]")}),
-    new_balances AS ({new_balances("$3", "$4", "$5", "$6")})
+    new_balances AS ({new_balances("$3", "$4", "$5", "$6")}){beside}
     {written_orders("new", "$1")}
-"""  # noqa: S608 - constants
+    """  # noqa: S608 - constants
+
+
+def _follow_up_part(placeholder: str) -> str:
+    return f", new_follow_ups AS ({new_follow_ups(placeholder, order_id=_DRAWN_ID)})"
+
+
+# By whether an order is followed up, and whether one counts towards a budget: the others pay nothing for it.
+_WRITE_ORDERS = {
+    (False, False): _writing(""),
+    (True, False): _writing(_follow_up_part("$13")),
+    (False, True): _writing(new_charges("$13")),
+    (True, True): _writing(_follow_up_part("$13") + new_charges("$14")),
+}
 
 
 async def write_lines(connection: Connection, orders: Iterable[tuple[int, Order]]) -> None:
@@ -186,6 +212,7 @@ async def write_by_shard_group(
     )
     await post_by_shard_group(connection, posting, at, drawn["entries"], ids)
     await insert_orders(connection, new, at)
+    await insert_follow_ups(connection, [(ids[row.place - 1], row) for row in _follow_ups(orders, at)])
 
 
 def _events(event_ids: Iterable[int], orders: Iterable[tuple[int, OrderRow]], at: datetime) -> Iterable[EventColumns]:

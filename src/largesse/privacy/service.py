@@ -11,12 +11,14 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from largesse.base.errors import NotFound
+from largesse.contacts.store import count_contacts_with, drop_contacts_with
 from largesse.customers.actor import Actor
 from largesse.db.pool import Connection, commit_as_one
 from largesse.drafts.store import count_drafts_with, drop_drafts_with
 from largesse.encryption.vault import Vault
+from largesse.events.store import erase_recipients_of_lines
 from largesse.fulfilment.tasks import erase_addresses, find_lines_with_left_email
-from largesse.lines.tasks import erase_recipients, find_recipient_lines
+from largesse.lines.tasks import erase_from_lifecycle, erase_from_messages, erase_recipients, find_recipient_lines
 from largesse.mail.tasks import ErasedMail, erase_from_requeues, erase_mail, find_notified_lines
 from largesse.orders.erasing import Texts, erase_mentions, find_orders_mentioning
 from largesse.orders.marks import changing_orders
@@ -27,14 +29,15 @@ from largesse.webhooks.tasks import erase_from_answers
 
 
 class Occurrences(msgspec.Struct, frozen=True):
-    """Where an address occurs: lines by order, orders whose texts contain it, and the number of drafts that do."""
+    """Where an address occurs: lines by order, orders whose texts contain it, and the numbers of drafts and contacts that do."""
 
     lines: Mapping[OrderKey, Sequence[int]]
     mentions: Sequence[OrderKey]
     drafts: int
+    contacts: int
 
     def __bool__(self) -> bool:
-        return bool(self.lines or self.mentions or self.drafts)
+        return bool(self.lines or self.mentions or self.drafts or self.contacts)
 
 
 async def _find(connection: Connection, vault: Vault, email: str, customer_id: int | None = None) -> Occurrences:
@@ -52,7 +55,8 @@ async def _find(connection: Connection, vault: Vault, email: str, customer_id: i
         if customer_id in (None, key.customer_id):
             lines[key.customer_id, key.order_id].append(key.number)
     mentions = await find_orders_mentioning(connection, email, customer_id)
-    return Occurrences(lines, mentions, await count_drafts_with(connection, email, customer_id))
+    drafts = await count_drafts_with(connection, email, customer_id)
+    return Occurrences(lines, mentions, drafts, await count_contacts_with(connection, email, customer_id))
 
 
 class ErasedOrder(msgspec.Struct, frozen=True):
@@ -66,6 +70,7 @@ class ErasedOrder(msgspec.Struct, frozen=True):
 async def erase_lines(connection: Connection, order: OrderKey, numbers: Sequence[int]) -> ErasedOrder:
     """Erases the recipients of those lines of an order; call it inside a transaction."""
     erased = await erase_recipients(connection, order, numbers)
+    await erase_recipients_of_lines(connection, order, numbers)
     mail = await erase_mail(connection, order, set(numbers), erased.stand_ins)
     customer_id, order_id = order
     await forget_recipient(connection, customer_id, [order_id], erased.removed)
@@ -86,12 +91,13 @@ async def export(actor: Actor, vault: Vault, email: str, customer_id: int | None
             await store.read_order(connection, vault, order, found.lines.get(order, ()))
             for order in sorted({*found.lines, *found.mentions})
         ]
+        contacts = await store.read_contacts(connection, vault, email, customer_id)
         members = await store.read_members(connection, email)
         # The log must not say whose data it is.
         await transaction.record("privacy.exported", "a recipient's data", after={"orders": len(found.lines)})
     if not found and not members:
         raise NotFound("nothing is held about that address")
-    return {"email": email, "orders": orders, "drafts": found.drafts, "people": members}
+    return {"email": email, "orders": orders, "drafts": found.drafts, "contacts": contacts, "people": members}
 
 
 async def erase(actor: Actor, vault: Vault, email: str, customer_id: int | None = None) -> Receipt:
@@ -117,6 +123,9 @@ async def erase(actor: Actor, vault: Vault, email: str, customer_id: int | None 
             if texts is not None:
                 await forget_written(transaction.connection, order[0], texts)
     async with actor.transaction() as transaction:
+        await commit_as_one(transaction.connection)
+        await erase_from_lifecycle(transaction.connection, email, customer_id)
+        await erase_from_messages(transaction.connection, email, customer_id)
         if customer_id is None:
             await erase_from_requeues(transaction.connection, email)
             await erase_from_answers(transaction.connection, email)
@@ -125,6 +134,7 @@ async def erase(actor: Actor, vault: Vault, email: str, customer_id: int | None 
             count=len({*found.lines, *found.mentions}),
             texts=len(found.mentions),
             drafts=await drop_drafts_with(transaction.connection, email, customer_id),
+            contacts=await drop_contacts_with(transaction.connection, email, customer_id),
         )
         receipt = await store.add_receipt(transaction.connection, counts, customer_id=customer_id)
         after = {"orders": receipt.orders, "lines": receipt.lines}
@@ -132,7 +142,9 @@ async def erase(actor: Actor, vault: Vault, email: str, customer_id: int | None 
     return receipt
 
 
-def count_erased(orders: Sequence[ErasedOrder], *, count: int, texts: int, drafts: int = 0) -> dict[str, int]:
+def count_erased(
+    orders: Sequence[ErasedOrder], *, count: int, texts: int, drafts: int = 0, contacts: int = 0
+) -> dict[str, int]:
     """Returns the counts of a receipt, over `count` orders."""
     return {
         "orders": count,
@@ -143,4 +155,5 @@ def count_erased(orders: Sequence[ErasedOrder], *, count: int, texts: int, draft
         "parcels": sum(order.parcels for order in orders),
         "texts": texts,
         "drafts": drafts,
+        "contacts": contacts,
     }

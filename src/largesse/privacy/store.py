@@ -13,31 +13,62 @@ import msgspec
 
 from largesse.base.email import email_key
 from largesse.base.money import to_number
+from largesse.budgets.store import list_names_of_member
+from largesse.contacts.model import written_birthday
+from largesse.contacts.service import open_address
+from largesse.contacts.store import export_contacts, read_fields
+from largesse.db.fragments import Fragment, compose, each
 from largesse.db.pool import Connection, Row
 from largesse.encryption.vault import Vault
 from largesse.fulfilment.notifications import open_email
 from largesse.fulfilment.shipments import read_address
 from largesse.lines.states import LineKey
-from largesse.lines.store import read_line_records
+from largesse.lines.store import read_line_messages, read_line_records
 from largesse.orders.options import PERSONAL
+
+_PERSONAL = each("o.{name}", PERSONAL)
+_ORDER = compose(
+    """
+    SELECT o.reference, c.key AS customer, o.environment, o.created_at, o.scheduled_for, o.external_reference,
+           o.value_minor, o.currency, o.country, {personal}, p.name AS product, g.name AS collection
+    FROM orders o JOIN customers c ON c.id = o.customer_id
+    LEFT JOIN products p ON p.id = o.product_id LEFT JOIN collections g ON g.id = o.collection_id
+    WHERE o.customer_id = $1 AND o.id = $2
+""",
+    personal=_PERSONAL,
+)
+_STATES = """
+    SELECT number, language, sealed_email FROM line_states
+    WHERE customer_id = $1 AND order_id = $2 AND number = ANY($3::int[])
+"""
+_PARCEL_OF = """
+    SELECT requested_at, exported_at, shipped_at, carrier, tracking_number FROM shipments
+    WHERE customer_id = $1 AND order_id = $2 AND number = $3
+"""
+_MAIL_OF = """
+    SELECT email, name, kind, edition, state, attempts, created_at, finished_at, reason FROM messages
+    WHERE customer_id = $1 AND order_id = $2
+      AND CASE WHEN kind = 'gift' THEN line_numbers && $3::int[] ELSE edition = ANY($3::int[]) END
+    ORDER BY id
+"""
+_MEMBERS = """
+    SELECT u.customer_id, u.id, c.key AS customer, u.email, u.name, u.role, u.is_active, u.created_at, u.last_login_at
+    FROM users u JOIN customers c ON c.id = u.customer_id WHERE lower(u.email) = lower($1) ORDER BY c.key
+"""
+_MEMBER = ("customer", "email", "name", "role", "is_active", "created_at", "last_login_at")
+_ADD_RECEIPT = """
+    INSERT INTO erasures (at, customer_id, orders, lines, messages, cancelled, captured, parcels, texts, drafts,
+        contacts, retention_days)
+    VALUES (clock_now(), $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) RETURNING id, at
+"""
 
 OrderKey = tuple[int, int]  # customer and id
 Json = dict[str, Any]
-_PERSONAL = ", ".join(f"o.{name}" for name in PERSONAL)
 
 
 async def read_order(connection: Connection, vault: Vault, order: OrderKey, numbers: Sequence[int]) -> Json:
     """Returns an order with these of its lines and their mail, for export."""
-    row = await connection.fetchrow(
-        f"""
-        SELECT o.reference, c.key AS customer, o.environment, o.created_at, o.scheduled_for, o.external_reference,
-               o.value_minor, o.currency, o.country, {_PERSONAL}, p.name AS product, g.name AS collection
-        FROM orders o JOIN customers c ON c.id = o.customer_id
-        LEFT JOIN products p ON p.id = o.product_id LEFT JOIN collections g ON g.id = o.collection_id
-        WHERE o.customer_id = $1 AND o.id = $2
-        """,  # noqa: S608 - columns
-        *order,
-    )
+    row = await connection.fetchrow(_ORDER, *order)
     assert row is not None, "orders are never deleted"
     columns: Json = dict(row)
     value_minor = columns.pop("value_minor")
@@ -50,17 +81,8 @@ async def read_order(connection: Connection, vault: Vault, order: OrderKey, numb
 
 
 async def _lines(connection: Connection, vault: Vault, order: OrderKey, numbers: Sequence[int]) -> list[Json]:
-    states = {
-        row["number"]: row
-        for row in await connection.fetch(
-            """
-            SELECT number, language, sealed_email FROM line_states
-            WHERE customer_id = $1 AND order_id = $2 AND number = ANY($3::int[])
-            """,
-            *order,
-            list(numbers),
-        )
-    }
+    states = {row["number"]: row for row in await connection.fetch(_STATES, *order, list(numbers))}
+    messages = await read_line_messages(connection, *order)
     lines = []
     for email, name, record in await read_line_records(connection, *order) if numbers else ():
         if record.number not in numbers:
@@ -73,6 +95,7 @@ async def _lines(connection: Connection, vault: Vault, order: OrderKey, numbers:
                 "email": email,
                 "name": name,
                 **msgspec.structs.asdict(record),
+                "message": messages.get(record.number),
                 "language": state["language"] if state else None,
                 "email_left": open_email(vault, left, key) if left else None,
                 "parcel": await _parcel(connection, vault, key),
@@ -82,40 +105,37 @@ async def _lines(connection: Connection, vault: Vault, order: OrderKey, numbers:
 
 
 async def _parcel(connection: Connection, vault: Vault, key: LineKey) -> Json | None:
-    row = await connection.fetchrow(
-        """
-        SELECT requested_at, exported_at, shipped_at, carrier, tracking_number FROM shipments
-        WHERE customer_id = $1 AND order_id = $2 AND number = $3
-        """,
-        *key,
-    )
+    row = await connection.fetchrow(_PARCEL_OF, *key)
     return None if row is None else {**row, "address": await read_address(connection, vault, key)}
 
 
 async def _mail(connection: Connection, order: OrderKey, numbers: Sequence[int]) -> list[Json]:
-    rows = await connection.fetch(
-        """
-        SELECT email, name, kind, edition, state, attempts, created_at, finished_at, reason FROM messages
-        WHERE customer_id = $1 AND order_id = $2
-          AND CASE WHEN kind = 'gift' THEN line_numbers && $3::int[] ELSE edition = ANY($3::int[]) END
-        ORDER BY id
-        """,
-        *order,
-        list(numbers),
-    )
+    rows = await connection.fetch(_MAIL_OF, *order, list(numbers))
     return [dict(row) for row in rows]
 
 
 async def read_members(connection: Connection, email: str) -> list[Json]:
-    """Returns the memberships of an address."""
-    rows = await connection.fetch(
-        """
-        SELECT c.key AS customer, u.email, u.name, u.role, u.is_active, u.created_at, u.last_login_at
-        FROM users u JOIN customers c ON c.id = u.customer_id WHERE lower(u.email) = lower($1) ORDER BY c.key
-        """,
-        email,
-    )
-    return [dict(row) for row in rows if email_key(row["email"]) == email_key(email)]
+    """Returns the memberships of an address, each with the names of the budgets that are about it."""
+    members = []
+    for customer_id, user_id, *columns in await connection.fetch(_MEMBERS, email):
+        member: Json = dict(zip(_MEMBER, columns, strict=True))
+        if email_key(member["email"]) == email_key(email):
+            members.append({**member, "budgets": await list_names_of_member(connection, customer_id, user_id)})
+    return members
+
+
+async def read_contacts(connection: Connection, vault: Vault, email: str, customer_id: int | None) -> list[Json]:
+    """Returns the contacts of customers with that address, for export."""
+    return [_exported(vault, row) for row in await export_contacts(connection, email, customer_id)]
+
+
+def _exported(vault: Vault, row: Row) -> Json:
+    columns: Json = dict(row)
+    contact_id, customer_id, birthday = columns.pop("id"), columns.pop("customer_id"), row["birthday"]
+    columns["address"] = open_address(vault, customer_id, contact_id, columns.pop("sealed_address"))
+    columns["birthday"] = None if birthday is None else written_birthday(birthday)
+    columns["own_fields"] = read_fields(row["own_fields"])
+    return columns
 
 
 class Receipt(msgspec.Struct, frozen=True):
@@ -131,43 +151,40 @@ class Receipt(msgspec.Struct, frozen=True):
     parcels: int
     texts: int  # orders whose texts or reference contained the address
     drafts: int  # deleted
+    contacts: int  # deleted, or without a field that contained the address
 
 
 async def add_receipt(
     connection: Connection, counts: Mapping[str, int], *, customer_id: int | None, retention_days: int | None = None
 ) -> Receipt:
     """Saves what an erasure removed; `retention_days` where the retention period ended."""
-    row = await connection.fetchrow(
-        """
-        INSERT INTO erasures (at, customer_id, orders, lines, messages, cancelled, captured, parcels, texts, drafts,
-            retention_days)
-        VALUES (clock_now(), $1, $2, $3, $4, $5, $6, $7, $8, $9, $10) RETURNING id, at
-        """,
-        customer_id,
-        *counts.values(),
-        retention_days,
-    )
+    row = await connection.fetchrow(_ADD_RECEIPT, customer_id, *counts.values(), retention_days)
     assert row is not None, "an INSERT returns its row"
     return Receipt(number=row["id"], at=row["at"], **counts)
 
 
 # An order that was erased stays in front until the read models have followed; looked up one by one, so that none is sorted.
-_NOT_ERASED = "(SELECT erased_at FROM orders o WHERE o.customer_id = r.customer_id AND o.id = r.order_id) IS NULL"
+_NOT_ERASED = Fragment(
+    "(SELECT erased_at FROM orders o WHERE o.customer_id = r.customer_id AND o.id = r.order_id) IS NULL"
+)
 
 
-def _due(condition: str) -> str:
+def _due(condition: Fragment) -> Fragment:
     """SQL for the first $2 orders at their end for $1 days."""
-    return f"""
+    return compose(
+        """
         SELECT customer_id, order_id, codes FROM report_orders r
         WHERE erasable_since <= (SELECT clock_now()) - $1 * interval '1 day'
           AND {condition}
         ORDER BY erasable_since LIMIT $2
-    """  # noqa: S608 - constants
+    """,
+        condition=condition,
+    )
 
 
 DUE = _due(_NOT_ERASED)
 # Where orders lie on nodes: the eraser sees which are erased already. Not by the index of the customers, who may have many that are not due.
-DUE_OF = _due("customer_id + 0 = ANY($3::int[])")
+DUE_OF = _due(Fragment("customer_id + 0 = ANY($3::int[])"))
 CUSTOMERS_DUE = """
     SELECT customer_id FROM report_orders
     WHERE erasable_since <= (SELECT clock_now()) - $2 * interval '1 day' AND customer_id = ANY($1::int[])

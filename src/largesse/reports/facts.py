@@ -6,9 +6,10 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from largesse.db.fragments import Fragment, each, grouped
 from largesse.db.pool import Connection, Row
 from largesse.db.shard_groups import Customers
-from largesse.db.sharding import arguments, within
+from largesse.db.sharding import arguments
 from largesse.orders.options import PERSONAL
 from largesse.reports.sums import AGES_S, Moves, OrderSummary
 
@@ -29,11 +30,7 @@ async def read_code_counts(
     connection: Connection, keys: Sequence[OrderKey], shard_group: Customers = None
 ) -> dict[OrderKey, int]:
     """How many codes each of the orders has."""
-    rows = await connection.fetch(
-        f"SELECT o.customer_id, o.id, o.code_count FROM {_wanted(shard_group)}",  # noqa: S608 - a placeholder
-        *_columns(keys),
-        *arguments(shard_group),
-    )
+    rows = await connection.fetch(_COUNTS.of(shard_group), *_columns(keys), *arguments(shard_group))
     return {(row["customer_id"], row["id"]): row["code_count"] for row in rows}
 
 
@@ -42,10 +39,10 @@ async def read_facts(connection: Connection, keys: Sequence[OrderKey], shard_gro
     facts = Facts()
     columns = _columns(keys)
     of = arguments(shard_group)
-    for row in await connection.fetch(_orders(shard_group), *columns, *of):
+    for row in await connection.fetch(_ORDERS.of(shard_group), *columns, *of):
         facts.orders[row["customer_id"], row["id"]] = row
     moves: dict[int, Moves] = defaultdict(Moves)
-    for row in await connection.fetch(_moves(shard_group), *columns, *of, list(AGES_S)):
+    for row in await connection.fetch(_MOVES.of(shard_group), *columns, list(AGES_S), *of):
         moves[row["order_id"]].add(row["event"], row["day"], row["age"], row["count"], row["last_at"])
     facts.moves = moves
     sent = [key for key, order in facts.orders.items() if order["delivery_mode"] == "send"]
@@ -61,7 +58,7 @@ async def read_recipients(
 ) -> dict[int, list[tuple[str | None, str | None]]]:
     """The addresses and names on the lines of orders, by the order's id."""
     recipients: dict[int, list[tuple[str | None, str | None]]] = defaultdict(list)
-    for row in await connection.fetch(_recipients(shard_group), *_columns(keys), *arguments(shard_group)):
+    for row in await connection.fetch(_RECIPIENTS.of(shard_group), *_columns(keys), *arguments(shard_group)):
         recipients[row["order_id"]].append((row["recipient_email"], row["recipient_name"]))
     return recipients
 
@@ -84,53 +81,53 @@ def _summary(row: Row) -> OrderSummary:
     )
 
 
-_PERSONAL = ", ".join(f"o.{name}" for name in PERSONAL)
+_PERSONAL = each("o.{name}", PERSONAL)
 
 
-def _wanted(shard_group: Customers) -> str:
-    """SQL for the orders of customers $1 and ids $2."""
-    return f"""
-        unnest($1::int[], $2::int[]) AS wanted (customer_id, order_id)
-        JOIN orders AS o ON o.id = wanted.order_id AND o.customer_id = wanted.customer_id
-            {within("o.customer_id", "$3", shard_group)}
+# The orders of customers $1 and ids $2.
+_WANTED = Fragment("""
+    unnest($1::int[], $2::int[]) AS wanted (customer_id, order_id)
+    JOIN orders AS o ON o.id = wanted.order_id AND o.customer_id = wanted.customer_id
+""")
+_ORDERS = grouped(
     """
-
-
-def _orders(shard_group: Customers) -> str:
-    return f"""
-        SELECT o.customer_id, o.id, o.environment, o.created_at, o.source, o.currency, o.product_id, o.collection_id,
-               o.account_id, o.service_account_id, o.user_id, o.template_id, o.code_count, o.total_minor, o.external_reference,
-               {_PERSONAL}, o.erased_at, o.delivery_mode,
-               o.scheduled_for IS NOT NULL AND EXISTS (
-                   SELECT FROM mail_jobs AS m
-                   WHERE m.customer_id = o.customer_id AND m.order_id = o.id AND m.fanned_out_at IS NULL AND m.due_at > (SELECT clock_now())
-                     {within("m.customer_id", "$3", shard_group)}
-               ) AS is_scheduled
-        FROM {_wanted(shard_group)}
-    """  # noqa: S608 - placeholders
-
-
-def _moves(shard_group: Customers) -> str:
-    ages = "$3" if shard_group is None else "$4"
-    return f"""
-        SELECT o.id AS order_id, e.event, (e.at AT TIME ZONE 'UTC')::date AS day,
-               width_bucket(extract(epoch FROM e.at - coalesce(o.scheduled_for, o.created_at))::float8, {ages}::float8[]) AS age,
-               count(*) AS count, max(e.at) AS last_at
-        FROM {_wanted(shard_group)}
-        JOIN line_events AS e ON e.customer_id = o.customer_id AND e.order_id = o.id
-            AND e.event IN ('claimed', 'fulfilled', 'expired', 'cancelled') {within("e.customer_id", "$3", shard_group)}
-        GROUP BY 1, 2, 3, 4
-    """  # noqa: S608 - placeholders
-
-
-def _recipients(shard_group: Customers) -> str:
-    return f"""
-        SELECT l.order_id, l.recipient_email, l.recipient_name FROM {_wanted(shard_group)}
-        JOIN lines AS l ON l.customer_id = o.customer_id AND l.order_id = o.id {within("l.customer_id", "$3", shard_group)}
-        WHERE l.recipient_email IS NOT NULL OR l.recipient_name IS NOT NULL
-    """  # noqa: S608 - placeholders
-
-
+    SELECT o.customer_id, o.id, o.environment, o.created_at, o.source, o.currency, o.product_id, o.collection_id,
+           o.account_id, o.service_account_id, o.user_id, o.template_id, o.code_count, o.total_minor, o.external_reference,
+           {personal}, o.erased_at, o.delivery_mode,
+           o.scheduled_for IS NOT NULL AND EXISTS (
+               SELECT FROM mail_jobs AS m
+               WHERE m.customer_id = o.customer_id AND m.order_id = o.id AND m.fanned_out_at IS NULL AND m.due_at > (SELECT clock_now())
+                 {within m.customer_id}
+           ) AS is_scheduled
+    FROM {wanted} {within o.customer_id}
+    """,
+    "$3",
+    personal=_PERSONAL,
+    wanted=_WANTED,
+)
+_MOVES = grouped(
+    """
+    SELECT o.id AS order_id, e.event, (e.at AT TIME ZONE 'UTC')::date AS day,
+           width_bucket(extract(epoch FROM e.at - coalesce(o.scheduled_for, o.created_at))::float8, $3::float8[]) AS age,
+           count(*) AS count, max(e.at) AS last_at
+    FROM {wanted} {within o.customer_id}
+    JOIN line_events AS e ON e.customer_id = o.customer_id AND e.order_id = o.id
+        AND e.event IN ('claimed', 'fulfilled', 'expired', 'cancelled') {within e.customer_id}
+    GROUP BY 1, 2, 3, 4
+    """,
+    "$4",
+    wanted=_WANTED,
+)
+_RECIPIENTS = grouped(
+    """
+    SELECT l.order_id, l.recipient_email, l.recipient_name FROM {wanted} {within o.customer_id}
+    JOIN lines AS l ON l.customer_id = o.customer_id AND l.order_id = o.id {within l.customer_id}
+    WHERE l.recipient_email IS NOT NULL OR l.recipient_name IS NOT NULL
+    """,
+    "$3",
+    wanted=_WANTED,
+)
+_COUNTS = grouped("SELECT o.customer_id, o.id, o.code_count FROM {wanted} {within o.customer_id}", "$3", wanted=_WANTED)
 _BOUNCED = """
     SELECT wanted.order_id, refused.bounced FROM unnest($1::int[], $2::int[]) AS wanted (customer_id, order_id)
     CROSS JOIN LATERAL (

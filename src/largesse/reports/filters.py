@@ -10,6 +10,7 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from largesse.base import clock
+from largesse.db.fragments import NOTHING, Fragment, compose, each, identifier, join, names
 from largesse.db.pool import Connection
 from largesse.db.statements import planned_at_once
 from largesse.reports.sums import SUMS, OrderState, Sums
@@ -56,17 +57,21 @@ class Place(NamedTuple):
 _FIRST, _LAST = date(1, 1, 1), date(9999, 12, 31)
 # What sums may be grouped by, and the SQL for it.
 BY = {
-    "currency": "g.currency",
-    "day": "s.day",
-    "month": "date_trunc('month', s.day::timestamp)::date",
-    "source": "g.source",
+    "currency": Fragment("g.currency"),
+    "day": Fragment("s.day"),
+    "month": Fragment("date_trunc('month', s.day::timestamp)::date"),
+    "source": Fragment("g.source"),
     # As `listing.Choices` spells them.
-    "gift": "CASE WHEN g.product_id <> 0 THEN 'product-' || g.product_id ELSE 'collection-' || g.collection_id END",
-    "placed_by": "CASE WHEN g.user_id <> 0 THEN 'person-' || g.user_id ELSE 'key-' || g.service_account_id END",
-    "account": "g.account_id",
-    "service_account": "g.service_account_id",
-    "user": "g.user_id",
-    "state": "s.state",
+    "gift": Fragment(
+        "CASE WHEN g.product_id <> 0 THEN 'product-' || g.product_id ELSE 'collection-' || g.collection_id END"
+    ),
+    "placed_by": Fragment(
+        "CASE WHEN g.user_id <> 0 THEN 'person-' || g.user_id ELSE 'key-' || g.service_account_id END"
+    ),
+    "account": Fragment("g.account_id"),
+    "service_account": Fragment("g.service_account_id"),
+    "user": Fragment("g.user_id"),
+    "state": Fragment("s.state"),
 }
 
 
@@ -89,34 +94,49 @@ async def add_up(
     """
     assert not wanted.search.strip(), "words have no sums"
     parts = list(_parts(wanted.since or _FIRST, wanted.until or _LAST, by_day=by == "day"))
-    read = " UNION ALL ".join(
-        _SUMS_OF_PART.format(", ".join(only), *range(at, at + 3)) for at in range(4, 4 + 3 * len(parts), 3)
+    read = [
+        compose(_SUMS_OF_PART, sums=names(only), grain=at, first=at + 1, end=at + 2)
+        for at in range(4, 4 + 3 * len(parts), 3)
+    ]
+    query = compose(
+        _ADD_UP,
+        key=BY[by],
+        sums=each("sum(s.{name})::bigint AS {name}", only),
+        read=join(Fragment(" UNION ALL "), read),
+        having=having(wanted.group, 4 + 3 * len(parts)),
     )
-    said = wanted.group.said
-    having = "".join(f" AND g.{name} = ${at}" for at, name in enumerate(said, 4 + 3 * len(parts)))
     async with planned_at_once(connection):
         rows = await connection.fetch(
-            f"""
-            SELECT {BY[by]} AS key, g.currency, {", ".join(f"sum(s.{name})::bigint AS {name}" for name in only)}
-            FROM ({read}) AS s JOIN report_groups AS g ON g.customer_id = $1 AND g.id = s.group_id
-            WHERE g.environment = $2 {having}
-            GROUP BY 1, 2
-            """,  # noqa: S608 - constants
+            query,
             wanted.customer_id,
             wanted.environment,
             list(wanted.states or OrderState),
             *chain.from_iterable(parts),
-            *said.values(),
+            *wanted.group.said.values(),
         )
     added = [Added(row["key"], row["currency"], Sums(**{name: row[name] for name in only})) for row in rows]
     return sorted(added, key=lambda one: (one.key, one.currency))
 
 
+_ADD_UP = """
+    SELECT {key} AS key, g.currency, {sums}
+    FROM ({read}) AS s JOIN report_groups AS g ON g.customer_id = $1 AND g.id = s.group_id
+    WHERE g.environment = $2 {having}
+    GROUP BY 1, 2
+"""
 # Which sums, its grain, and its days from the first to before the last.
 _SUMS_OF_PART = """
-    SELECT group_id, state, day, {} FROM report_sums
-    WHERE customer_id = $1 AND state = ANY($3::text[]) AND grain = ${} AND day >= ${} AND day < ${}
+    SELECT group_id, state, day, {sums} FROM report_sums
+    WHERE customer_id = $1 AND state = ANY($3::text[]) AND grain = ${grain} AND day >= ${first} AND day < ${end}
 """
+
+
+def having(group: GroupFilter, first: int) -> Fragment:
+    """Returns SQL for what groups `g` must have, as conditions that follow another; their values are from placeholder `first` on."""
+    conditions = [
+        compose(" AND g.{name} = ${at}", name=identifier(name), at=at) for at, name in enumerate(group.said, first)
+    ]
+    return join(NOTHING, conditions)
 
 
 def together(added: Iterable[Added]) -> list[Added]:

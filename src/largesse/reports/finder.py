@@ -13,10 +13,13 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, time, timedelta
 from typing import NamedTuple
 
+from largesse.db.fragments import NOTHING, Fragment, compose, join
 from largesse.db.pool import Connection
-from largesse.reports.filters import OrderFilter, Place
+from largesse.reports.filters import OrderFilter, Place, having
 from largesse.reports.search import LOOKED_AT, Term, read_candidates, read_orders_among, read_terms
 from largesse.reports.sums import OrderState, Sums
+
+_PLACE = "SELECT created_at FROM report_orders WHERE customer_id = $1 AND environment = $2 AND order_id = $3::bigint"
 
 _EARLIEST = datetime(1, 1, 1, tzinfo=UTC)
 _LATEST = datetime(9999, 1, 1, tzinfo=UTC)
@@ -40,12 +43,7 @@ class Found:
 
 async def place_of(connection: Connection, wanted: OrderFilter, order_id: int) -> Place | None:
     """Where an order stands in lists; None for one that the customer does not have in this environment."""
-    created_at = await connection.fetchval(
-        "SELECT created_at FROM report_orders WHERE customer_id = $1 AND environment = $2 AND order_id = $3::bigint",
-        wanted.customer_id,
-        wanted.environment,
-        order_id,
-    )
+    created_at = await connection.fetchval(_PLACE, wanted.customer_id, wanted.environment, order_id)
     return Place(created_at, order_id) if created_at else None
 
 
@@ -68,20 +66,90 @@ async def find_orders(
             terms = await read_terms(connection, wanted)
         found = await _search(connection, wanted, terms, limit, reach)
     else:
-        query = _grouped(wanted, reach) if wanted.group.said or wanted.states else _plain(reach)
-        states = list(wanted.states or OrderState)
-        arguments = (*reach.arguments, limit + 1)
         said = wanted.group.said
+        query = _grouped(wanted, reach) if said else _of_states(reach) if wanted.states else _plain(reach)
         rows = await connection.fetch(
             query,
             wanted.customer_id,
             wanted.environment,
-            *arguments,
-            *((states, *said.values()) if said or wanted.states else ()),
+            *reach.arguments,
+            limit + 1,
+            *((list(wanted.states or OrderState), *said.values()) if said or wanted.states else ()),
         )
         places = [Place(*row) for row in rows]
         found = Found(places[:limit], places[limit - 1] if len(places) > limit else None)
     return replace(found, places=found.places[::-1]) if newer else found
+
+
+MOST_SORTED = 1_000  # orders of a filter that are sorted by their total, the newest; all orders are sorted by an index
+
+
+@dataclass(frozen=True, slots=True)
+class Sorted:
+    """Orders in the order of their total. `goes_on` is where to look for more in the direction that was asked for."""
+
+    places: list[Place]
+    goes_on: Place | None
+    is_all: bool  # whether all that pass the filter were sorted
+
+
+async def find_by_total(
+    connection: Connection, wanted: OrderFilter, limit: int, *, past: int | None, falling: bool, is_back: bool = False
+) -> Sorted:
+    """At most `limit` orders that pass the filter, by total and id: the first, those past an order, or those that lead back from it.
+
+    All orders are read from an index. Of a filter, the newest MOST_SORTED are sorted.
+    """
+    falls, is_all = falling is not is_back, True
+    if wanted.search.strip() or wanted.group.said or wanted.states or wanted.since or wanted.until:
+        newest = await find_orders(connection, wanted, MOST_SORTED)
+        rows = await connection.fetch(_TOTALS, wanted.customer_id, [place.order_id for place in newest.places])
+        keys = sorted((tuple(row) for row in rows), reverse=falls)
+        if past is not None:
+            keys = keys[next((at for at, key in enumerate(keys, 1) if key[1] == past), len(keys)) :]
+        places = {place.order_id: place for place in newest.places}
+        found, is_all = [places[order_id] for _, order_id in keys[: limit + 1]], newest.goes_on is None
+    else:
+        end = (_HIGHEST if falls else -1, 0)
+        if past is not None and (row := await connection.fetchrow(_TOTALS, wanted.customer_id, [past])):
+            end = (row["spent_minor"], row["order_id"])
+        rows = await connection.fetch(_BY_TOTAL[falls], wanted.customer_id, wanted.environment, *end, limit + 1)
+        found = [Place(*row) for row in rows]
+    goes_on = found[limit - 1] if len(found) > limit else None
+    return Sorted(found[:limit][::-1] if is_back else found[:limit], goes_on, is_all)
+
+
+_HIGHEST = 2**63 - 1
+_TOTALS = "SELECT spent_minor, order_id FROM report_orders WHERE customer_id = $1 AND order_id = ANY($2::int[])"
+
+
+def _by_total(sign: Fragment, order: Fragment) -> Fragment:
+    return compose(
+        """
+        SELECT created_at, order_id FROM report_orders
+        WHERE customer_id = $1 AND environment = $2 AND (spent_minor, order_id) {sign} ($3, $4)
+        ORDER BY spent_minor {order}, order_id {order} LIMIT $5
+        """,
+        sign=sign,
+        order=order,
+    )
+
+
+# A customer's orders by total, from one on. By whether the totals fall.
+_BY_TOTAL = {True: _by_total(Fragment("<"), Fragment("DESC")), False: _by_total(Fragment(">"), Fragment("ASC"))}
+
+
+# How a list is sorted, and its bounds: the far end is $3; the near one is a row, which an index begins at.
+_NEWER = (
+    Fragment("created_at, order_id"),
+    Fragment("created_at < $3 AND (created_at, order_id) > ($4, $5)"),
+    Fragment("<="),
+)
+_OLDER = (
+    Fragment("created_at DESC, order_id DESC"),
+    Fragment("created_at >= $3 AND (created_at, order_id) < ($4, $5)"),
+    Fragment(">="),
+)
 
 
 class _Reach:
@@ -89,15 +157,11 @@ class _Reach:
 
     def __init__(self, wanted: OrderFilter, past: Place | None, *, newer: bool) -> None:
         since, until = _instant(wanted.since, _EARLIEST), _instant(_day_after(wanted.until), _LATEST)
-        self.order = "created_at, order_id" if newer else "created_at DESC, order_id DESC"
-        sign = ">" if newer else "<"
+        self.order, self.bounds, self.up_to = _NEWER if newer else _OLDER
         if past is None:
             past = Place(_EARLIEST if newer else _LATEST, 0)
-        # The far end is $3; the near one is a row, which an index begins at.
-        far = "created_at < $3" if newer else "created_at >= $3"
         self._newer, self._far = newer, until if newer else since
         self._near = max(past, Place(since, -1)) if newer else min(past, Place(until, -1))
-        self.bounds = f"{far} AND (created_at, order_id) {sign} ($4, $5)"
         self.arguments = (self._far, *self._near)
 
     def sort(self, places: Iterable[Place]) -> list[Place]:
@@ -108,36 +172,78 @@ class _Reach:
         return sorted(within, reverse=True)
 
 
-def _plain(reach: _Reach) -> str:
-    return f"""
+def _plain(reach: _Reach) -> Fragment:
+    return compose(
+        """
         SELECT created_at, order_id FROM report_orders
-        WHERE customer_id = $1 AND environment = $2 AND {reach.bounds} ORDER BY {reach.order} LIMIT $6
-    """  # noqa: S608 - constants
+        WHERE customer_id = $1 AND environment = $2 AND {bounds} ORDER BY {order} LIMIT $6
+    """,
+        bounds=reach.bounds,
+        order=reach.order,
+    )
 
 
-def _grouped(wanted: OrderFilter, reach: _Reach) -> str:
-    """Orders of groups and states: $7 has the states, what follows what the groups have."""
-    one = f"""
-        SELECT created_at, order_id FROM report_orders
-        WHERE customer_id = $1 AND group_id = g.id AND state = s.state AND {reach.bounds} ORDER BY {reach.order}
-    """  # noqa: S608 - constants
-    return f"""
+def _of_states(reach: _Reach) -> Fragment:
+    """Orders of states alone: $7 has them."""
+    return compose(
+        """
+        SELECT o.created_at, o.order_id FROM unnest($7::text[]) AS s (state)
+        CROSS JOIN LATERAL (
+            SELECT created_at, order_id FROM report_orders
+            WHERE customer_id = $1 AND environment = $2 AND state = s.state AND {bounds} ORDER BY {order} LIMIT $6) AS o
+        ORDER BY {order} LIMIT $6
+    """,
+        bounds=reach.bounds,
+        order=reach.order,
+    )
+
+
+def _grouped(wanted: OrderFilter, reach: _Reach) -> Fragment:
+    """Orders of groups and states: $7 has the states, what follows what the groups have.
+
+    A few orders of each group show how far back the list goes at most (`cut`), so that no more of any group are read than that.
+    """
+
+    def one(of: Fragment, more: Fragment = NOTHING) -> Fragment:
+        return compose(
+            """
+            SELECT created_at, order_id FROM report_orders
+            WHERE customer_id = $1 AND group_id = {of}.id AND state = {state}.state AND {bounds} {more} ORDER BY {order}
+            """,
+            of=of,
+            state=Fragment("s") if of == "g" else of,
+            bounds=reach.bounds,
+            more=more,
+            order=reach.order,
+        )
+
+    return compose(
+        """
         WITH heads AS MATERIALIZED (
             SELECT g.id, s.state FROM report_groups AS g
             CROSS JOIN unnest($7::text[]) AS s (state)
-            CROSS JOIN LATERAL ({one} LIMIT 1) AS head
-            WHERE g.customer_id = $1 AND g.environment = $2 {_having(wanted, 8)}
-            ORDER BY {reach.order} LIMIT $6)
+            CROSS JOIN LATERAL ({of_group} LIMIT 1) AS head
+            WHERE g.customer_id = $1 AND g.environment = $2 {having}
+            ORDER BY {order} LIMIT $6),
+        cut AS MATERIALIZED (
+            SELECT o.created_at FROM heads AS h
+            CROSS JOIN LATERAL (
+                {of_head} LIMIT (SELECT greatest(8, 4 * $6 / greatest(count(*), 1)) FROM heads)) AS o
+            ORDER BY {order} OFFSET $6 - 1 LIMIT 1)
         SELECT o.created_at, o.order_id FROM heads AS h
         CROSS JOIN LATERAL (
-            {one.replace("g.id", "h.id").replace("s.state", "h.state")} LIMIT $6) AS o
-        ORDER BY {reach.order} LIMIT $6
-    """  # noqa: S608 - constants
-
-
-def _having(wanted: OrderFilter, first: int) -> str:
-    """Conditions on groups `g`, their values from placeholder `first` on."""
-    return "".join(f" AND g.{name} = ${at}" for at, name in enumerate(wanted.group.said, first))
+            {of_head_up_to} LIMIT $6) AS o
+        ORDER BY {order} LIMIT $6
+        """,
+        of_group=one(Fragment("g")),
+        of_head=one(Fragment("h")),
+        of_head_up_to=one(
+            Fragment("h"),
+            compose("AND created_at {up_to} coalesce((SELECT created_at FROM cut), $3)", up_to=reach.up_to),
+        ),
+        having=having(wanted.group, 8),
+        order=reach.order,
+    )
 
 
 async def _search(
@@ -191,32 +297,36 @@ class _Passing(NamedTuple):
     currency: str
 
 
+_HAS_WORD = """
+    AND EXISTS (
+        SELECT FROM report_words AS w
+        WHERE w.customer_id = $1 AND w.environment = $2 AND w.word = ANY(${at}::text[])
+          AND w.created_at = o.created_at AND w.order_id = o.order_id OFFSET 0)
+"""
+
+
 async def _passing(
     connection: Connection, wanted: OrderFilter, candidates: Sequence[Place], terms: Sequence[Term], limit: int
 ) -> list[_Passing]:
     """The first `limit` of `candidates` that pass the filter and have a word of each of the terms."""
     said = wanted.group.said
     # OFFSET has each candidate looked up by itself: the planner would go through all orders of a word or a group, of which it expects few.
-    found_by = "".join(
-        f"""
-        AND EXISTS (
-            SELECT FROM report_words AS w
-            WHERE w.customer_id = $1 AND w.environment = $2 AND w.word = ANY(${at}::text[])
-              AND w.created_at = o.created_at AND w.order_id = o.order_id OFFSET 0)
-        """
-        for at, _ in enumerate(terms, 6 + len(said))
-    )
+    found_by = [compose(_HAS_WORD, at=at) for at, _ in enumerate(terms, 6 + len(said))]
     rows = await connection.fetch(
-        f"""
+        compose(
+            """
         SELECT o.created_at, o.order_id, o.codes, o.spent_minor, g.currency
         FROM unnest($3::int[]) WITH ORDINALITY AS candidate (order_id, at)
         CROSS JOIN LATERAL (
             SELECT * FROM report_orders WHERE customer_id = $1 AND order_id = candidate.order_id OFFSET 0) AS o
         CROSS JOIN LATERAL (
             SELECT * FROM report_groups WHERE customer_id = $1 AND id = o.group_id OFFSET 0) AS g
-        WHERE o.environment = $2 AND o.state = ANY($4::text[]) {_having(wanted, 6)} {found_by}
+        WHERE o.environment = $2 AND o.state = ANY($4::text[]) {having} {found_by}
         ORDER BY candidate.at LIMIT $5
-        """,  # noqa: S608 - constants
+        """,
+            having=having(wanted.group, 6),
+            found_by=join(NOTHING, found_by),
+        ),
         wanted.customer_id,
         wanted.environment,
         [place.order_id for place in candidates],

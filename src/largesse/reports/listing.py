@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from enum import StrEnum
 
-from largesse.db.pool import Connection
+from largesse.base.email import is_erased
+from largesse.db.pool import Connection, Row
 from largesse.reports.facts import Facts, read_facts
 from largesse.reports.filters import Added, OrderFilter, Place
-from largesse.reports.finder import Found, find_orders
+from largesse.reports.finder import Found, find_by_total, find_orders, place_of
 from largesse.reports.search import LOOKED_AT, read_terms
 from largesse.reports.sums import Moves, OrderState, state_of
+
+_SELECTED = """
+    SELECT created_at, id FROM orders
+    WHERE customer_id = $1 AND environment = $2 AND reference = ANY($3::text[]) AND ($4::int IS NULL OR user_id = $4)
+    ORDER BY created_at DESC, id DESC
+"""
 
 _FRESH_AT_ONCE = 50  # orders of a list that are shown as they stand now; longer lists are files
 MAX_CHOICES = 5_000  # groups whose names are offered
@@ -24,9 +33,15 @@ class ListedOrder:
     order_id: int
     reference: str
     external_reference: str | None
+    recipient: str | None  # the first one's name, else address; None in a code batch, and once erased
     gift: str
+    gift_id: int
+    picture: str | None  # its name; None for a gift without one
+    value_minor: int  # of each code
     created_at: datetime
+    scheduled_for: datetime | None
     state: str
+    mail: str | None  # `held` or `pending` while some of it has not left
     codes: int
     claimed: int
     cancelled: int
@@ -39,14 +54,28 @@ class ListedOrder:
     placed_by: str  # a person or a service account
     account: str | None  # None: invoiced
 
+    @property
+    def others(self) -> int:
+        """How many recipients there are beside the first."""
+        return max(self.recipients - 1, 0)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether codes of it are unclaimed."""
+        return self.claimed + self.cancelled < self.codes
+
 
 @dataclass(frozen=True, slots=True)
 class OrderPage:
-    """A part of a list, the newest first. `older` and `newer` are ids of orders to go on from; None: there is no more."""
+    """A part of a list, in its order. `next` and `previous` are ids of orders to go on from; None: there is no more.
+
+    `is_all` is False where a list is sorted and more orders pass its filter than are sorted: it then has the newest of them.
+    """
 
     orders: list[ListedOrder]
-    older: int | None
-    newer: int | None
+    next: int | None
+    previous: int | None
+    is_all: bool = True
 
 
 async def list_page(
@@ -55,6 +84,45 @@ async def list_page(
     """At most `limit` orders that pass the filter: the newest, those before a place, or those after one."""
     found = await find_orders(connection, wanted, limit, past=after or before, newer=after is not None)
     return await _page(connection, wanted, found, before, after)
+
+
+class Sort(StrEnum):
+    """The order of a list."""
+
+    NEWEST = "newest"
+    OLDEST = "oldest"
+    HIGHEST = "highest"
+    """By total, the highest first."""
+
+    LOWEST = "lowest"
+
+
+async def sorted_page(
+    connection: Connection,
+    wanted: OrderFilter,
+    sort: Sort,
+    limit: int,
+    *,
+    before: int | None = None,
+    after: int | None = None,
+) -> OrderPage:
+    """At most `limit` orders that pass the filter, sorted: the first ones, those that follow the order `before`, or those that precede `after`."""
+    is_back = after is not None
+    if sort in {Sort.HIGHEST, Sort.LOWEST}:
+        falling = sort is Sort.HIGHEST
+        found = await find_by_total(connection, wanted, limit, past=after or before, falling=falling, is_back=is_back)
+        places, goes_on, is_all = found.places, found.goes_on, found.is_all
+    else:
+        past = await place_of(connection, wanted, after or before or 0)
+        rises = (sort is Sort.OLDEST) is not is_back
+        newest = await find_orders(connection, wanted, limit, past=past, newer=rises)
+        places = newest.places[::-1] if sort is Sort.OLDEST else newest.places
+        goes_on, is_all = newest.goes_on, True
+    orders = await read_listed(connection, wanted.customer_id, places)
+    on = None if goes_on is None else goes_on.order_id
+    if is_back:
+        return OrderPage(orders, orders[-1].order_id if orders else None, on, is_all)
+    return OrderPage(orders, on, orders[0].order_id if orders and before is not None else None, is_all)
 
 
 async def search_page(
@@ -67,8 +135,17 @@ async def search_page(
     if before or after:
         found = await find_orders(connection, wanted, limit, past=after or before, newer=after is not None, terms=terms)
     page = await _page(connection, wanted, found, before, after)
-    sums = [Added(currency, currency, newest.sums[currency]) for currency in sorted(newest.sums)]
-    return page, sums, newest.goes_on is None
+    return page, _sums(newest), newest.goes_on is None
+
+
+async def search_sums(connection: Connection, wanted: OrderFilter) -> tuple[list[Added], bool]:
+    """The sums of what a filter that searches finds, by currency, and whether these are all: of many, the newest are added up."""
+    newest = await find_orders(connection, wanted, LOOKED_AT)
+    return _sums(newest), newest.goes_on is None
+
+
+def _sums(found: Found) -> list[Added]:
+    return [Added(currency, currency, found.sums[currency]) for currency in sorted(found.sums)]
 
 
 async def _page(
@@ -82,39 +159,59 @@ async def _page(
     return OrderPage(orders, goes_on, first if before is not None else None)
 
 
-async def read_listed(connection: Connection, customer_id: int, places: list[Place]) -> list[ListedOrder]:
-    """The orders of a customer that stand at these places, in their order.
-
-    What may lie on a node is a part of the statement by itself.
-    """
-    rows = await connection.fetch(
-        """
-        WITH o AS MATERIALIZED (
-            SELECT o.id, o.reference, nullif(o.external_reference, o.reference) AS external_reference, o.product_id, o.collection_id, o.recipient_count AS recipients,
-                   o.delivery_mode = 'manual' AS is_batch, o.currency, o.source, coalesce(u.name, s.name, '') AS placed_by,
-                   a.name AS account, o.created_at, o.code_count, o.total_minor
-            FROM unnest($2::int[]) AS listed (order_id)
-            JOIN orders AS o ON o.customer_id = $1 AND o.id = listed.order_id
-            LEFT JOIN service_accounts AS s ON s.id = o.service_account_id
-            LEFT JOIN users AS u ON u.id = o.user_id
-            LEFT JOIN accounts AS a ON a.customer_id = $1 AND a.id = o.account_id)
-        SELECT o.id AS order_id, o.reference, o.external_reference, coalesce(p.name, l.name, '') AS gift, o.created_at,
-               r.state, o.code_count AS codes, coalesce(r.claimed, 0) AS claimed,
-               coalesce(r.cancelled, 0) AS cancelled, coalesce(r.bounced, 0) AS bounced, o.recipients, o.is_batch,
-               o.total_minor AS spent_minor, o.currency, o.source, o.placed_by, o.account
-        FROM o LEFT JOIN report_orders AS r ON r.customer_id = $1 AND r.order_id = o.id
-        LEFT JOIN products AS p ON p.id = o.product_id
-        LEFT JOIN collections AS l ON l.id = o.collection_id
-        ORDER BY o.created_at DESC, o.id DESC
-        """,
-        customer_id,
-        [place.order_id for place in places],
-    )
-    orders = [ListedOrder(**{**row, "state": row["state"] or OrderState.WAITING}) for row in rows]
+async def read_listed(connection: Connection, customer_id: int, places: Sequence[Place]) -> list[ListedOrder]:
+    """The orders of a customer that stand at these places, in their order."""
+    rows = await connection.fetch(_LISTED, customer_id, [place.order_id for place in places])
+    by_id = {row["order_id"]: row for row in rows}
+    orders = [_listed(by_id[place.order_id]) for place in places if place.order_id in by_id]
     if len(orders) > _FRESH_AT_ONCE:
         return orders
     new = {row["order_id"] for row in rows if row["state"] is None}
     return await _as_they_stand(connection, customer_id, orders, new)
+
+
+async def list_selected(connection: Connection, wanted: OrderFilter, references: Sequence[str]) -> list[ListedOrder]:
+    """The orders of these references that pass the filter's customer, environment and person, the newest first."""
+    rows = await connection.fetch(
+        _SELECTED, wanted.customer_id, wanted.environment, list(references), wanted.group.user_id
+    )
+    return await read_listed(connection, wanted.customer_id, [Place(*row) for row in rows])
+
+
+def _listed(row: Row) -> ListedOrder:
+    columns = dict(row)
+    name, email = columns.pop("recipient_name"), columns.pop("recipient_email")
+    recipient = None if email is None or is_erased(email) else name or email
+    return ListedOrder(**{**columns, "recipient": recipient, "state": row["state"] or OrderState.WAITING})
+
+
+# What may lie on a node is a part of the statement by itself. Mail is unfinished from the moment it is due.
+_LISTED = """
+    WITH o AS MATERIALIZED (
+        SELECT o.id, o.reference, nullif(o.external_reference, o.reference) AS external_reference, o.product_id, o.collection_id,
+               o.recipient_count AS recipients, o.delivery_mode = 'manual' AS is_batch, o.currency, o.source,
+               coalesce(u.name, s.name, '') AS placed_by, a.name AS account, o.created_at, o.scheduled_for, o.code_count,
+               o.value_minor, o.total_minor, l.recipient_email, l.recipient_name,
+               CASE WHEN j.fanned_out_at IS NULL AND j.due_at <= (SELECT clock_now()) THEN 'pending' ELSE (
+                   SELECT m.state FROM messages AS m
+                   WHERE m.customer_id = $1 AND m.order_id = o.id AND m.state IN ('pending', 'held')
+                   ORDER BY m.state LIMIT 1) END AS mail
+        FROM unnest($2::int[]) AS listed (order_id)
+        JOIN orders AS o ON o.customer_id = $1 AND o.id = listed.order_id
+        LEFT JOIN lines AS l ON l.customer_id = $1 AND l.order_id = o.id AND l.number = 1
+        LEFT JOIN mail_jobs AS j ON j.customer_id = $1 AND j.order_id = o.id
+        LEFT JOIN service_accounts AS s ON s.id = o.service_account_id
+        LEFT JOIN users AS u ON u.id = o.user_id
+        LEFT JOIN accounts AS a ON a.customer_id = $1 AND a.id = o.account_id)
+    SELECT o.id AS order_id, o.reference, o.external_reference, o.recipient_email, o.recipient_name,
+           coalesce(p.name, c.name, '') AS gift, coalesce(o.product_id, o.collection_id) AS gift_id, p.picture,
+           o.value_minor, o.created_at, o.scheduled_for, r.state, o.mail, o.code_count AS codes,
+           coalesce(r.claimed, 0) AS claimed, coalesce(r.cancelled, 0) AS cancelled, coalesce(r.bounced, 0) AS bounced,
+           o.recipients, o.is_batch, o.total_minor AS spent_minor, o.currency, o.source, o.placed_by, o.account
+    FROM o LEFT JOIN report_orders AS r ON r.customer_id = $1 AND r.order_id = o.id
+    LEFT JOIN products AS p ON p.id = o.product_id
+    LEFT JOIN collections AS c ON c.id = o.collection_id
+"""
 
 
 async def _as_they_stand(

@@ -7,31 +7,45 @@ read from the newest on; for a common beginning, those of its first words in the
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from largesse.base.email import email_key
+from largesse.base.text import folded
+from largesse.db.fragments import Fragment, compose, join
 from largesse.db.pool import Connection
 from largesse.orders.ids import is_reference
 from largesse.reports.filters import OrderFilter, Place
+
+_OF_REFERENCE = "SELECT created_at, id FROM orders WHERE reference = $1 AND customer_id = $2 AND environment = $3"
+_WORDS_STORED = """
+    WITH RECURSIVE stored (word, at) AS (
+        (SELECT word, 1 FROM report_words
+         WHERE customer_id = $1 AND environment = $2 AND word >= $3 AND word < $4 ORDER BY word LIMIT 1)
+        UNION ALL
+        SELECT (SELECT word FROM report_words
+                WHERE customer_id = $1 AND environment = $2 AND word > stored.word AND word < $4
+                ORDER BY word LIMIT 1), at + 1
+        FROM stored WHERE stored.word IS NOT NULL AND at <= $5)
+    SELECT word FROM stored WHERE word IS NOT NULL
+"""
+_ORDERS_AMONG = """
+    SELECT o.created_at, o.order_id FROM unnest($5::text[]) AS meant (word)
+    CROSS JOIN LATERAL (
+        SELECT created_at, order_id FROM report_words
+        WHERE customer_id = $1 AND environment = $2 AND word = meant.word AND created_at BETWEEN $3 AND $4
+        LIMIT $6) AS o
+    LIMIT $6
+"""
 
 MAX_WORD = 64  # characters; of longer ones the first so many
 _SHORTEST = 2
 _PARTS = re.compile(r"[^\W_]+")
 
 
-def plain(text: str) -> str:
-    """A text without regard to letter case and accents: `Zoë` is `zoe`."""
-    if text.isascii():
-        return text.lower()
-    split = unicodedata.normalize("NFKD", text.casefold())
-    return "".join(character for character in split if not unicodedata.combining(character))
-
-
 def words_of(text: str | None) -> set[str]:
     """The words of a text, plain; single characters are none."""
-    found = _PARTS.findall(plain(text)) if text else ()
+    found = _PARTS.findall(folded(text)) if text else ()
     return {word[:MAX_WORD] for word in found if len(word) >= _SHORTEST}
 
 
@@ -88,7 +102,7 @@ async def read_terms(connection: Connection, wanted: OrderFilter) -> list[Term]:
     """The terms of a filter's search; all of them must be found in an order."""
     terms = []
     for typed in wanted.search.split()[:MAX_TERMS]:
-        term = await _read_term(connection, wanted, typed, {whole(typed), plain(typed)[:MAX_WORD]})
+        term = await _read_term(connection, wanted, typed, {whole(typed), folded(typed)[:MAX_WORD]})
         parts = sorted(words_of(typed))
         if term.orders or not term.is_few or not parts:
             terms.append(term)
@@ -123,12 +137,7 @@ async def _of_reference(connection: Connection, wanted: OrderFilter, reference: 
     """The order of that reference, which is found by the whole of it."""
     if not is_reference(reference):
         return set()
-    rows = await connection.fetch(
-        "SELECT created_at, id FROM orders WHERE reference = $1 AND customer_id = $2 AND environment = $3",
-        reference,
-        wanted.customer_id,
-        wanted.environment,
-    )
+    rows = await connection.fetch(_OF_REFERENCE, reference, wanted.customer_id, wanted.environment)
     return {Place(*row) for row in rows}
 
 
@@ -137,21 +146,7 @@ async def _common(connection: Connection, wanted: OrderFilter, typed: str, begin
     found: set[str] = set()
     is_cut = False
     for beginning in beginnings:
-        rows = await connection.fetch(
-            """
-            WITH RECURSIVE stored (word, at) AS (
-                (SELECT word, 1 FROM report_words
-                 WHERE customer_id = $1 AND environment = $2 AND word >= $3 AND word < $4 ORDER BY word LIMIT 1)
-                UNION ALL
-                SELECT (SELECT word FROM report_words
-                        WHERE customer_id = $1 AND environment = $2 AND word > stored.word AND word < $4
-                        ORDER BY word LIMIT 1), at + 1
-                FROM stored WHERE stored.word IS NOT NULL AND at <= $5)
-            SELECT word FROM stored WHERE word IS NOT NULL
-            """,
-            *_range(wanted, beginning),
-            MAX_MEANT,
-        )
+        rows = await connection.fetch(_WORDS_STORED, *_range(wanted, beginning), MAX_MEANT)
         is_cut = is_cut or len(rows) > MAX_MEANT
         found.update(row["word"] for row in rows[:MAX_MEANT])
     return Term(typed, None, sorted(found), is_cut)
@@ -161,26 +156,30 @@ def _range(wanted: OrderFilter, beginning: str) -> tuple[int, str, str, str]:
     return wanted.customer_id, wanted.environment, beginning, beginning + _LAST
 
 
+_OF_WORD = """
+        (SELECT created_at, order_id FROM report_words
+         WHERE customer_id = $1 AND environment = $2 AND word = ${at} AND {bounds} ORDER BY {order} LIMIT $6)
+        """
+
+
 async def read_candidates(
     connection: Connection,
     wanted: OrderFilter,
     term: Term,
-    bounds: str,
-    order: str,
+    bounds: Fragment,
+    order: Fragment,
     arguments: Sequence[object],
     limit: int,
 ) -> list[Place]:
     """The first so many orders that have one of a common term's words, within bounds and in an order of `finding`."""
     # Each word's orders come from the index in the order of the list, and are merged: none is read that is not wanted.
-    of_words = " UNION ALL ".join(
-        f"""
-        (SELECT created_at, order_id FROM report_words
-         WHERE customer_id = $1 AND environment = $2 AND word = ${at} AND {bounds} ORDER BY {order} LIMIT $6)
-        """  # noqa: S608 - constants
-        for at, _ in enumerate(term.words, 7)
-    )
+    of_words = [compose(_OF_WORD, at=at, bounds=bounds, order=order) for at, _ in enumerate(term.words, 7)]
     rows = await connection.fetch(
-        f"SELECT DISTINCT created_at, order_id FROM ({of_words}) AS candidate ORDER BY {order} LIMIT $6",  # noqa: S608 - constants
+        compose(
+            "SELECT DISTINCT created_at, order_id FROM ({of_words}) AS candidate ORDER BY {order} LIMIT $6",
+            of_words=join(Fragment(" UNION ALL "), of_words),
+            order=order,
+        ),
         wanted.customer_id,
         wanted.environment,
         *arguments,
@@ -196,14 +195,7 @@ async def read_orders_among(
     """Which orders of the time of `candidates` have one of a common term's words; None where those are more than LOOKED_AT."""
     ends = candidates[0], candidates[-1]
     rows = await connection.fetch(
-        """
-        SELECT o.created_at, o.order_id FROM unnest($5::text[]) AS meant (word)
-        CROSS JOIN LATERAL (
-            SELECT created_at, order_id FROM report_words
-            WHERE customer_id = $1 AND environment = $2 AND word = meant.word AND created_at BETWEEN $3 AND $4
-            LIMIT $6) AS o
-        LIMIT $6
-        """,
+        _ORDERS_AMONG,
         wanted.customer_id,
         wanted.environment,
         min(ends).created_at,

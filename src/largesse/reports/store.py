@@ -7,6 +7,7 @@ from datetime import date, datetime
 
 import msgspec
 
+from largesse.db.fragments import Fragment, compose, each, join, names
 from largesse.db.pool import Connection
 from largesse.reports.sums import SUMS, Sums, SumsKey
 
@@ -62,34 +63,82 @@ class FoundWord(msgspec.Struct, frozen=True):
     order_id: int
 
 
+_GROUP = Group.__struct_fields__
+_GROUP_COLUMNS = names(_GROUP)
+_GROUP_TYPES = Fragment("""
+    customer_id integer, environment text, currency text, source text COLLATE "C", product_id integer, collection_id integer,
+    account_id integer, service_account_id integer, user_id integer
+""")
+_ADD_GROUPS = compose(
+    """
+    INSERT INTO report_groups ({columns})
+    SELECT {columns} FROM json_to_recordset($1::json) AS new ({types})
+    ON CONFLICT DO NOTHING
+    """,
+    columns=_GROUP_COLUMNS,
+    types=_GROUP_TYPES,
+)
+_FIND_GROUPS = compose(
+    "SELECT g.id, {columns} FROM json_to_recordset($1::json) AS wanted ({types}) JOIN report_groups AS g ON {same}",
+    columns=each("g.{name}", _GROUP, ", "),
+    types=_GROUP_TYPES,
+    same=each("g.{name} = wanted.{name}", _GROUP, " AND "),
+)
+_ORDER = ReportedOrder.__struct_fields__
+_WRITE_ORDERS = compose(
+    """
+    INSERT INTO report_orders ({columns})
+    SELECT {columns} FROM json_populate_recordset(NULL::report_orders, $1::json)
+    ORDER BY customer_id, order_id
+    ON CONFLICT (customer_id, order_id) DO UPDATE SET {changes}
+    """,
+    columns=names(_ORDER),
+    changes=each("{name} = excluded.{name}", [name for name in _ORDER if name not in {"customer_id", "order_id"}]),
+)
+_ADD_WORDS = """
+    INSERT INTO report_words (customer_id, environment, word, created_at, order_id)
+    SELECT customer_id, environment, word, created_at, order_id FROM json_to_recordset($1::json)
+        AS new (customer_id integer, environment text, word text, created_at timestamptz, order_id integer)
+    ORDER BY customer_id, environment, word, created_at, order_id
+    ON CONFLICT DO NOTHING
+"""
+# Each by its whole key, since every order may have the same word.
+REMOVE_WORDS = """
+    DELETE FROM report_words AS w USING (
+        SELECT o.order_id, o.environment, o.created_at, word COLLATE "C" AS word
+        FROM report_orders AS o CROSS JOIN unnest($3::text[]) AS word
+        WHERE o.customer_id = $1 AND o.order_id = ANY($2::int[])) AS gone
+    WHERE w.customer_id = $1 AND w.environment = gone.environment AND w.word = gone.word AND w.created_at = gone.created_at
+      AND w.order_id = gone.order_id
+"""
+_SUMS_KEY = ("customer_id", "grain", "day", "group_id", "state")
+_ADD_TO_SUMS = compose(
+    """
+    INSERT INTO report_sums ({key}, {sums})
+    SELECT * FROM unnest($1::int[], $2::text[], $3::date[], $4::bigint[], $5::text[], {values})
+    ON CONFLICT ({key}) DO UPDATE SET {added}
+    """,
+    key=names(_SUMS_KEY),
+    sums=names(SUMS),
+    values=join(Fragment(", "), [compose("${at}::bigint[]", at=at) for at, _ in enumerate(SUMS, 1 + len(_SUMS_KEY))]),
+    added=each("{name} = report_sums.{name} + excluded.{name}", SUMS),
+)
+
+
 async def group_ids(connection: Connection, groups: Iterable[Group]) -> dict[Group, int]:
     """The id of each of the groups, which are added where they are new."""
     wanted = sorted(set(groups), key=msgspec.structs.astuple)
     found = await _find_groups(connection, wanted)
     new = [group for group in wanted if group not in found]
     if new:
-        await connection.execute(
-            f"""
-            INSERT INTO report_groups ({_GROUP_COLUMNS})
-            SELECT {_GROUP_COLUMNS} FROM json_to_recordset($1::json) AS new ({_GROUP_TYPES})
-            ON CONFLICT DO NOTHING
-            """,  # noqa: S608 - constants
-            _encode(new).decode(),
-        )
+        await connection.execute(_ADD_GROUPS, _encode(new).decode())
         found |= await _find_groups(connection, new)
     return found
 
 
 async def _find_groups(connection: Connection, groups: Sequence[Group]) -> dict[Group, int]:
-    same = " AND ".join(f"g.{name} = wanted.{name}" for name in Group.__struct_fields__)
-    rows = await connection.fetch(
-        f"""
-        SELECT g.* FROM json_to_recordset($1::json) AS wanted ({_GROUP_TYPES})
-        JOIN report_groups AS g ON {same}
-        """,  # noqa: S608 - constants
-        _encode(groups).decode(),
-    )
-    return {Group(*(row[name] for name in Group.__struct_fields__)): row["id"] for row in rows}
+    rows = await connection.fetch(_FIND_GROUPS, _encode(groups).decode())
+    return {Group(*(row[name] for name in _GROUP)): row["id"] for row in rows}
 
 
 async def write_orders(connection: Connection, orders: Sequence[ReportedOrder]) -> None:
@@ -100,16 +149,7 @@ async def write_orders(connection: Connection, orders: Sequence[ReportedOrder]) 
 async def add_words(connection: Connection, words: Sequence[FoundWord]) -> None:
     """Adds words by which orders are found; those that are there stay."""
     if words:
-        await connection.execute(
-            """
-            INSERT INTO report_words (customer_id, environment, word, created_at, order_id)
-            SELECT customer_id, environment, word, created_at, order_id FROM json_to_recordset($1::json)
-                AS new (customer_id integer, environment text, word text, created_at timestamptz, order_id integer)
-            ORDER BY customer_id, environment, word, created_at, order_id
-            ON CONFLICT DO NOTHING
-            """,
-            _encode(words).decode(),
-        )
+        await connection.execute(_ADD_WORDS, _encode(words).decode())
 
 
 async def remove_words(
@@ -125,35 +165,3 @@ async def add_to_sums(connection: Connection, changes: Mapping[SumsKey, Sums]) -
         rows = [(*key, *(getattr(sums, name) for name in SUMS)) for key, sums in sorted(changes.items())]
         columns = zip(*rows, strict=True)
         await connection.execute(_ADD_TO_SUMS, *(list(column) for column in columns))
-
-
-_GROUP_COLUMNS = ", ".join(Group.__struct_fields__)
-_TYPES = {"environment": "text", "currency": "text", "source": 'text COLLATE "C"'}
-_GROUP_TYPES = ", ".join(f"{name} {_TYPES.get(name, 'integer')}" for name in Group.__struct_fields__)
-
-_ORDER_COLUMNS = ", ".join(ReportedOrder.__struct_fields__)
-_CHANGING = [name for name in ReportedOrder.__struct_fields__ if name not in {"customer_id", "order_id"}]
-_WRITE_ORDERS = f"""
-    INSERT INTO report_orders ({_ORDER_COLUMNS})
-    SELECT {_ORDER_COLUMNS} FROM json_populate_recordset(NULL::report_orders, $1::json)
-    ORDER BY customer_id, order_id
-    ON CONFLICT (customer_id, order_id) DO UPDATE SET {", ".join(f"{name} = excluded.{name}" for name in _CHANGING)}
-"""  # noqa: S608 - constants
-
-# Each by its whole key, since every order may have the same word.
-REMOVE_WORDS = """
-    DELETE FROM report_words AS w USING (
-        SELECT o.order_id, o.environment, o.created_at, word COLLATE "C" AS word
-        FROM report_orders AS o CROSS JOIN unnest($3::text[]) AS word
-        WHERE o.customer_id = $1 AND o.order_id = ANY($2::int[])) AS gone
-    WHERE w.customer_id = $1 AND w.environment = gone.environment AND w.word = gone.word AND w.created_at = gone.created_at
-      AND w.order_id = gone.order_id
-"""
-
-_SUMS_KEY = ("customer_id", "grain", "day", "group_id", "state")
-_SUMS_TYPES = ("int", "text", "date", "bigint", "text", *("bigint" for _ in SUMS))
-_ADD_TO_SUMS = f"""
-    INSERT INTO report_sums ({", ".join((*_SUMS_KEY, *SUMS))})
-    SELECT * FROM unnest({", ".join(f"${at}::{kind}[]" for at, kind in enumerate(_SUMS_TYPES, 1))})
-    ON CONFLICT ({", ".join(_SUMS_KEY)}) DO UPDATE SET {", ".join(f"{name} = report_sums.{name} + excluded.{name}" for name in SUMS)}
-"""  # noqa: S608 - constants

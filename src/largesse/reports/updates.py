@@ -38,6 +38,8 @@ from largesse.reports.store import (
 )
 from largesse.reports.sums import Moves, OrderSummary, add_changes, ended_at, state_of
 
+_LOCK = "SELECT pg_advisory_xact_lock($1)"
+
 CHANGES_AT_ONCE = 500
 _CODES_AT_ONCE = 20_000  # of the orders of one transaction, unless one order alone has more
 _ONE_AT_A_TIME = 0x72657072  # "repr"; the key of an advisory lock
@@ -85,7 +87,7 @@ async def _take_in(connection: Connection, acting: Acting, limit: int, shard_gro
 
 async def lock_updates(connection: Connection) -> None:
     """Keeps every worker from taking changes in until the transaction ends."""
-    await connection.execute("SELECT pg_advisory_xact_lock($1)", _ONE_AT_A_TIME)
+    await connection.execute(_LOCK, _ONE_AT_A_TIME)
 
 
 async def forget_recipient(

@@ -1,14 +1,54 @@
-"""Which recipients had a gift before, and how often templates are used."""
+"""Which recipients had a gift before, how often templates are used, and what a customer has set up."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from uuid import UUID
 
 from largesse.customers.principal import Principal
 from largesse.db.pool import Connection
 from largesse.reports.search import whole
+
+# Most addresses are in no order: they are left out first, by one walk along the index. The orders are found before they are joined;
+# joined at once, all orders of the gift would be read for each address.
+_EARLIER_GIFTS = """
+    WITH known AS (
+        SELECT DISTINCT word FROM report_words
+        WHERE customer_id = $1 AND environment = $2 AND word = ANY ($3::text[]) AND created_at > $4),
+    newest AS MATERIALIZED (
+        SELECT known.word, found.order_id FROM known CROSS JOIN LATERAL (
+            SELECT order_id FROM report_words w
+            WHERE w.customer_id = $1 AND w.environment = $2 AND w.word = known.word AND w.created_at > $4
+            ORDER BY w.created_at DESC, w.order_id DESC LIMIT $5) AS found)
+    SELECT newest.word, max(o.created_at) AS created_at FROM newest
+    JOIN report_orders o ON o.customer_id = $1 AND o.order_id = newest.order_id
+    JOIN report_groups g ON g.customer_id = $1 AND g.id = o.group_id
+    WHERE g.product_id = $6 AND g.collection_id = $7 AND ($8::int IS NULL OR g.user_id = $8) AND o.state <> 'cancelled'
+    GROUP BY newest.word
+"""
+_TEMPLATE_USES = """
+    SELECT asked.id, used.orders, used.last_at FROM unnest($3::int[]) AS asked (id)
+    CROSS JOIN LATERAL (
+        SELECT count(*) AS orders, max(created_at) AS last_at FROM (
+            SELECT created_at FROM report_orders
+            WHERE customer_id = $1 AND environment = $2 AND template_id = asked.id AND template_id <> 0
+            ORDER BY created_at DESC LIMIT $4) AS newest) AS used
+    WHERE used.orders > 0
+"""
+_FAILING_WEBHOOKS = """
+    SELECT s.id, s.target_url FROM webhook_subscriptions AS s
+    JOIN subscription_queues AS q ON q.customer_id = s.customer_id AND q.subscription_id = s.id
+    WHERE s.customer_id = $1 AND s.environment = $2 AND q.failing ORDER BY s.created_at DESC, s.id LIMIT $3
+"""
+_FIRST_STEPS = """
+    SELECT created_at > clock_now() - $2 * interval '1 day' AS is_new,
+           EXISTS (SELECT FROM accounts WHERE customer_id = $1 AND kind = 'funding' AND balance_minor > 0) AS has_money,
+           EXISTS (SELECT FROM orders WHERE customer_id = $1) AS has_order,
+           (SELECT count(*) > 1 FROM users WHERE customer_id = $1 AND is_active) AS has_colleague
+    FROM customers WHERE id = $1
+"""
 
 # Earlier gifts are not worth a word.
 LOOKED_BACK = timedelta(days=90)
@@ -30,19 +70,7 @@ async def earlier_gifts(
     """
     by_word = {whole(address): address for address in addresses}
     rows = await connection.fetch(
-        """
-        SELECT asked.word, found.created_at FROM unnest($3::text[]) AS asked (word)
-        CROSS JOIN LATERAL (
-            SELECT o.created_at FROM (
-                SELECT order_id FROM report_words w
-                WHERE w.customer_id = $1 AND w.environment = $2 AND w.word = asked.word AND w.created_at > $4
-                ORDER BY w.created_at DESC, w.order_id DESC LIMIT $5) AS newest
-            JOIN report_orders o ON o.customer_id = $1 AND o.order_id = newest.order_id
-            JOIN report_groups g ON g.customer_id = $1 AND g.id = o.group_id
-            WHERE g.product_id = $6 AND g.collection_id = $7 AND ($8::int IS NULL OR g.user_id = $8)
-              AND o.state <> 'cancelled'
-            ORDER BY o.created_at DESC LIMIT 1) AS found
-        """,
+        _EARLIER_GIFTS,
         principal.customer_id,
         principal.environment,
         list(by_word),
@@ -74,19 +102,7 @@ async def template_uses(
     What the worker has not taken in yet, within seconds, is not counted.
     """
     rows = await connection.fetch(
-        """
-        SELECT asked.id, used.orders, used.last_at FROM unnest($3::int[]) AS asked (id)
-        CROSS JOIN LATERAL (
-            SELECT count(*) AS orders, max(created_at) AS last_at FROM (
-                SELECT created_at FROM report_orders
-                WHERE customer_id = $1 AND environment = $2 AND template_id = asked.id AND template_id <> 0
-                ORDER BY created_at DESC LIMIT $4) AS newest) AS used
-        WHERE used.orders > 0
-        """,
-        principal.customer_id,
-        principal.environment,
-        list(template_ids),
-        MOST_COUNTED + 1,
+        _TEMPLATE_USES, principal.customer_id, principal.environment, list(template_ids), MOST_COUNTED + 1
     )
     return {row["id"]: TemplateUses(row["orders"], row["last_at"]) for row in rows}
 
@@ -106,3 +122,39 @@ _COUNT_SETUP_PROBLEMS = """
            (SELECT count(*) FROM api_keys WHERE customer_id = $1 AND environment = $2 AND deleted_at IS NULL
             AND coalesce(last_seen_at, created_at) < clock_now() - $3 * interval '1 day') AS unused
 """
+
+
+@dataclass(frozen=True, slots=True)
+class FailingWebhook:
+    """A webhook subscription whose last deliveries failed."""
+
+    id: UUID
+    target_url: str
+
+
+async def list_failing_webhooks(
+    connection: Connection, customer_id: int, environment: str, *, limit: int
+) -> list[FailingWebhook]:
+    """Returns the webhook subscriptions that fail, the newest first."""
+    rows = await connection.fetch(_FAILING_WEBHOOKS, customer_id, environment, limit)
+    return [FailingWebhook(**row) for row in rows]
+
+
+NEW_DAYS = 30
+
+
+@dataclass(frozen=True, slots=True)
+class FirstSteps:
+    """What a customer has done so far. Money and orders are those of the transaction's environment."""
+
+    is_new: bool  # a customer for less than NEW_DAYS
+    has_money: bool
+    has_order: bool
+    has_colleague: bool
+
+
+async def read_first_steps(connection: Connection, customer_id: int) -> FirstSteps:
+    """Returns what a customer has done so far."""
+    row = await connection.fetchrow(_FIRST_STEPS, customer_id, NEW_DAYS)
+    assert row is not None, "the customer of a person is there"
+    return FirstSteps(**row)

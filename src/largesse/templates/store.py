@@ -11,6 +11,8 @@ from largesse.customers.principal import Principal
 from largesse.db.pool import Connection
 from largesse.db.statements import Saved, Table, Values
 
+_LOCK_CUSTOMER = "SELECT FROM customers WHERE id = $1 FOR NO KEY UPDATE"
+
 _SELECT = """
     SELECT id, name, product_id, collection_id, gift_name, value_minor, currency, country, wrapping_key, from_name, message,
            expiry_after_days, created_at
@@ -85,7 +87,7 @@ async def lock_template(connection: Connection, customer_id: int, template_id: i
 
 async def count_templates(connection: Connection, customer_id: int) -> int:
     """Returns how many templates a customer has. Locks the customer, so that two who add one do not both take the last place."""
-    await connection.execute("SELECT FROM customers WHERE id = $1 FOR NO KEY UPDATE", customer_id)
+    await connection.execute(_LOCK_CUSTOMER, customer_id)
     return int(await connection.fetchval(_COUNT, customer_id))
 
 

@@ -13,8 +13,10 @@ from pathlib import Path
 import msgspec
 
 from largesse.base.errors import OperatorError
+from largesse.db.fragments import Fragment, compose
 from largesse.db.pool import Connection, Database
 from largesse.db.scope import OPERATOR
+from largesse.db.statements import read_now
 from largesse.ledger.verification import note_anchored
 
 _MOST_BYTES = 1_000_000_000
@@ -62,7 +64,7 @@ async def take_anchor(database: Database, *, note: bool) -> Anchor:
 async def make_anchor(connection: Connection) -> Anchor:
     """Returns where all chains end. Call it in a transaction that sees one snapshot."""
     return Anchor(
-        await connection.fetchval("SELECT clock_now()"),
+        await read_now(connection),
         [Anchored(*row) for row in await connection.fetch(_ENTRIES)],
         [Anchored(*row) for row in await connection.fetch(_EVENTS)],
         [Anchored(*row) for row in await connection.fetch(_MOVES)],
@@ -87,9 +89,10 @@ def read_anchor(path: Path) -> Anchor:
 
 
 # SQL for the name of an account a of the customer c.
-ACCOUNT_NAME = "c.key || '/' || coalesce(a.key, concat_ws(' ', a.kind, a.currency, a.environment))"
-_ENTRIES = f"""
-    SELECT {ACCOUNT_NAME}, a.id, last.id, encode(coalesce(last.mac, o.mac), 'hex')
+ACCOUNT_NAME = Fragment("c.key || '/' || coalesce(a.key, concat_ws(' ', a.kind, a.currency, a.environment))")
+_ENTRIES = compose(
+    """
+    SELECT {account_name}, a.id, last.id, encode(coalesce(last.mac, o.mac), 'hex')
     FROM accounts a JOIN customers c ON c.id = a.customer_id
     CROSS JOIN LATERAL (
         SELECT e.id, e.mac FROM entries e WHERE e.customer_id = a.customer_id AND e.account_id = a.id
@@ -97,7 +100,9 @@ _ENTRIES = f"""
     LEFT JOIN chain_openings o ON o.customer_id = a.customer_id AND o.account_id = a.id AND o.entry_id = last.id
     WHERE coalesce(last.mac, o.mac) IS NOT NULL
     ORDER BY a.id
-"""  # noqa: S608 - constants
+""",
+    account_name=ACCOUNT_NAME,
+)
 _MOVES = """
     SELECT 'line events', 0, number, encode(mac, 'hex') FROM line_event_marks ORDER BY number DESC LIMIT 1
 """

@@ -5,13 +5,16 @@ from __future__ import annotations
 import sys
 from typing import TextIO
 
+from largesse.db.fragments import compose, identifier
 from largesse.db.pool import Connection, Database
 from largesse.db.scope import OPERATOR
 from largesse.encryption.vault import Vault
 from largesse.verify.anchor import Anchor
+from largesse.verify.approvals import APPROVALS
+from largesse.verify.budgets import BUDGETS
 from largesse.verify.chains import ANCHOR_RULES, check_chains
 from largesse.verify.chains import RULES as CHAIN_RULES
-from largesse.verify.check import SHOWN_IDS, Check, Finding, Progress, Report
+from largesse.verify.check import Check, Finding, Progress, Report
 from largesse.verify.claims import CLAIMS, check_codes
 from largesse.verify.claims import RULES as CODE_RULES
 from largesse.verify.ledger import LEDGER
@@ -22,7 +25,7 @@ from largesse.verify.rights import RIGHTS, ROLES_HAVE_THEIR_RIGHTS, check_polici
 from largesse.verify.rights import RULES as RIGHTS_RULES
 
 # A new area adds its own tuple of checks here.
-CHECKS: tuple[Check, ...] = (*LEDGER, *ORDERS, *REFERENCES, *CLAIMS, *REPORTS, *RIGHTS)
+CHECKS: tuple[Check, ...] = (*LEDGER, *ORDERS, *REFERENCES, *CLAIMS, *BUDGETS, *APPROVALS, *REPORTS, *RIGHTS)
 # Of the checks that are no SQL.
 RULES = {**RIGHTS_RULES, **CODE_RULES, **CHAIN_RULES}
 
@@ -39,10 +42,7 @@ async def audit(
     """
     progress = Progress(progress_to)
     try:
-        async with (
-            database.connection(OPERATOR) as connection,
-            connection.transaction(isolation="repeatable_read", readonly=True),
-        ):
+        async with database.snapshot(OPERATOR) as connection:
             return await audit_snapshot(connection, vault, progress, anchor)
     finally:
         progress.end()
@@ -75,10 +75,7 @@ async def audit_snapshot(
 
 
 async def _run(connection: Connection, check: Check) -> list[Finding]:
-    rows = await connection.fetch(
-        f"SELECT id::text, count(*) OVER () AS total FROM ({check.sql}) AS broken (id) LIMIT {SHOWN_IDS}",  # noqa: S608
-        timeout=_STATEMENT_TIMEOUT_S,
-    )
+    rows = await connection.fetch(check.statement, timeout=_STATEMENT_TIMEOUT_S)
     if not rows:
         return []
     return [Finding(check.name, check.rule, rows[0]["total"], tuple(row["id"] for row in rows))]
@@ -86,7 +83,6 @@ async def _run(connection: Connection, check: Check) -> list[Finding]:
 
 async def _count(connection: Connection, table: str) -> int:
     count: int = await connection.fetchval(
-        f"SELECT count(*) FROM {table}",  # noqa: S608 - one of the constants above
-        timeout=_STATEMENT_TIMEOUT_S,
+        compose("SELECT count(*) FROM {table}", table=identifier(table)), timeout=_STATEMENT_TIMEOUT_S
     )
     return count

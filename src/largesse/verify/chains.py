@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 
 from largesse.audit.service import INSTALLATION, event_content
 from largesse.base.errors import OperatorError
+from largesse.db.fragments import Fragment, compose
 from largesse.db.pool import Connection, Row
 from largesse.encryption.chain import START, Chain, micros
 from largesse.encryption.chain_keys import Chains, open_chains
@@ -28,8 +29,8 @@ RULES = {
     LEDGER_ENDS: "An account ends with the entry that its chain's head was made of, and is of the environment, kind and currency that it was.",
     AUDIT_CHAINED: "Each event of the audit log bears the mark of its content and of the event before it of its customer.",
     AUDIT_ENDS: "The audit log of a customer ends with the event that its head was made of.",
-    MOVES_CHAINED: "Each mark of what became of a line is made of that and of the mark before it.",
-    MOVES_END: "The marks of what became of lines end where their head says, and began once.",
+    MOVES_CHAINED: "Each mark of a line's change is computed from the change and the mark before it.",
+    MOVES_END: "The marks of changes of lines end where their head says, and began once.",
 }
 ANCHORED = "anchor-holds"
 ANCHOR_RULES = {ANCHORED: "What the anchor names is there, with the mark that it had then."}
@@ -168,27 +169,46 @@ class _Walk:
             self._progress.add(len(rows))
 
 
-_ENTRIES = f"""
-    SELECT e.id, e.mac, e.order_id, o.code_count, {CONTENT_COLUMNS} FROM entries e LEFT JOIN orders o ON o.customer_id = e.customer_id AND o.id = e.order_id
+_ENTRIES = compose(
+    """
+    SELECT e.id, e.mac, e.order_id, o.code_count, {content_columns} FROM entries e LEFT JOIN orders o ON o.customer_id = e.customer_id AND o.id = e.order_id
     ORDER BY e.customer_id, e.account_id, e.id
-"""  # noqa: S608 - constants
-_NAMED_ACCOUNTS = f"""
-    SELECT {ACCOUNT_COLUMNS}, {ACCOUNT_NAME} AS name
+""",
+    content_columns=Fragment(CONTENT_COLUMNS),
+)
+_NAMED_ACCOUNTS = compose(
+    """
+    SELECT {account_columns}, {account_name} AS name
     FROM accounts a JOIN customers c ON c.id = a.customer_id
     LEFT JOIN chain_openings o ON o.customer_id = a.customer_id AND o.account_id = a.id
-"""  # noqa: S608 - constants
-_ACCOUNTS = f"""
-    {_NAMED_ACCOUNTS} WHERE (a.customer_id, a.id) IN (SELECT * FROM unnest($1::int[], $2::int[]))
-"""  # noqa: S608 - constants
-_EMPTIED = f"""
-    {_NAMED_ACCOUNTS}
+""",
+    account_columns=Fragment(ACCOUNT_COLUMNS),
+    account_name=ACCOUNT_NAME,
+)
+_ACCOUNTS = compose(
+    """
+    {named_accounts} WHERE (a.customer_id, a.id) IN (SELECT * FROM unnest($1::int[], $2::int[]))
+""",
+    named_accounts=_NAMED_ACCOUNTS,
+)
+_EMPTIED = compose(
+    """
+    {named_accounts}
     WHERE a.chain_head <> $1 AND NOT EXISTS (SELECT FROM entries e WHERE e.customer_id = a.customer_id AND e.account_id = a.id) ORDER BY a.id
-"""
-_MOVES = f"""
-    SELECT number, customer_id, order_id, line, event, {micros("at")}, mac FROM line_event_marks ORDER BY number
-"""  # noqa: S608 - a constant
-_EVENTS = f"""
-    SELECT customer_id, id, {micros("at")}, environment, actor, actor_id, actor_name, address, request_id, act, subject,
+    """,
+    named_accounts=_NAMED_ACCOUNTS,
+)
+_MOVES = compose(
+    """
+    SELECT number, customer_id, order_id, line, event, {micros}, mac FROM line_event_marks ORDER BY number
+""",
+    micros=micros("at"),
+)
+_EVENTS = compose(
+    """
+    SELECT customer_id, id, {micros}, environment, actor, actor_id, actor_name, address, request_id, act, subject,
            before::text, after::text, mac
     FROM audit_events ORDER BY customer_id, id
-"""  # noqa: S608 - constants
+""",
+    micros=micros("at"),
+)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, TextIO
 
 from largesse.base import clock
+from largesse.db.fragments import Fragment, compose, declared
 
 _EVERY_S = 0.5
 
@@ -59,6 +60,15 @@ class Check:
     name: str
     rule: str  # a sentence
     sql: str
+
+    @property
+    def statement(self) -> Fragment:
+        """The statement that counts the rows which break the rule, and gives the ids of the first."""
+        return compose(
+            "SELECT id::text, count(*) OVER () AS total FROM ({sql}) AS broken (id) LIMIT {most}",
+            sql=declared(self.sql),
+            most=SHOWN_IDS,
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator, Sequence
 
+from largesse.db.fragments import compose, names
 from largesse.db.pool import Connection, Row
 from largesse.encryption.vault import DecryptionFailed, Vault
+from largesse.events.gifts import GIFT_BOUNCED, GIFT_SENT
 from largesse.ledger.payment_sources import is_payer
 from largesse.lines.codes import open_code
 from largesse.verify.check import Check, Finding, Progress, Tally
+
+_OF_MAIL = names([GIFT_SENT.name, GIFT_BOUNCED.name])
 
 CLAIMS = (
     Check(
@@ -40,9 +44,28 @@ CLAIMS = (
               WHEN 'chosen' THEN moves = '{chosen,claimed}'
               WHEN 'fulfilled' THEN moves = '{chosen,claimed,fulfilled}'
               WHEN 'expired' THEN moves = '{claimed,expired}' OR moves = '{chosen,claimed,expired}'
-              WHEN 'cancelled' THEN moves = '{cancelled}'
+              WHEN 'cancelled' THEN moves = '{cancelled}' OR moves = '{cancelled,lapsed}'
               END IS NOT TRUE OR s.claimed_at IS DISTINCT FROM e.claimed_at
         """,
+    ),
+    Check(
+        "gift-events-happened",
+        "Every event of a gift, such as gift.claimed, says what is recorded of its line, and is recorded once.",
+        compose(
+            """
+        WITH told AS (
+            SELECT id, customer_id, order_id, line_number, event, convert_from(body, 'UTF8')::json ->> 'id' AS name
+            FROM events WHERE line_number IS NOT NULL)
+        SELECT 'event ' || id FROM told
+        WHERE event <> ALL('{{of_mail}}') AND NOT EXISTS (
+            SELECT FROM line_events e WHERE e.customer_id = told.customer_id AND e.order_id = told.order_id
+              AND e.number = told.line_number
+              AND told.event = 'gift.' || CASE e.event WHEN 'lapsed' THEN 'expired' ELSE e.event END)
+        UNION ALL
+        SELECT 'event ' || max(id) FROM told GROUP BY customer_id, order_id, line_number, name HAVING count(*) > 1
+        """,
+            of_mail=_OF_MAIL,
+        ),
     ),
     Check(
         "line-events-are-marked",
@@ -65,7 +88,8 @@ CLAIMS = (
         "refunds-fit-cancellations",
         "What an order gave back is what its cancelled lines cost: from the customer's sales to the account it was "
         "paid from, or off the receivable one.",
-        f"""
+        compose(
+            """
         SELECT o.id FROM orders o
         JOIN (
             SELECT customer_id, order_id FROM line_states WHERE state = 'cancelled'
@@ -79,7 +103,7 @@ CLAIMS = (
             SELECT e.customer_id, e.order_id, sum(e.amount_minor) FILTER (WHERE e.amount_minor > 0) AS back_minor,
                    sum(e.amount_minor) FILTER (WHERE e.amount_minor < 0) AS taken_minor,
                    bool_and(CASE WHEN e.amount_minor < 0 THEN a.kind = 'sales'
-                                 ELSE {is_payer("a", "r")} END
+                                 ELSE {is_payer} END
                             AND (a.customer_id, a.environment, a.currency) = (r.customer_id, r.environment, r.currency)
                            ) AS accounts_fit
             FROM entries e JOIN accounts a ON a.customer_id = e.customer_id AND a.id = e.account_id
@@ -89,7 +113,39 @@ CLAIMS = (
         WHERE (coalesce(b.back_minor, 0) = o.total_minor / o.code_count * c.cancelled
                AND coalesce(b.taken_minor, 0) = -coalesce(b.back_minor, 0)
                AND coalesce(b.accounts_fit, true)) IS NOT TRUE
-        """,  # noqa: S608 - made of constants
+        """,
+            is_payer=is_payer("a", "r"),
+        ),
+    ),
+    Check(
+        "lapses-fit",
+        "What lapsed was unclaimed when its order's claim-by date had passed. After that nothing of the order is left unclaimed, unless "
+        "the worker has still to look at it.",
+        """
+        SELECT e.order_id || '/' || e.number FROM line_events e
+        LEFT JOIN follow_ups f ON f.customer_id = e.customer_id AND f.order_id = e.order_id
+        WHERE e.event = 'lapsed' AND (f.claim_by <= e.at) IS NOT TRUE
+        UNION ALL
+        SELECT f.order_id || '/' || l.number FROM follow_ups f
+        JOIN lines l ON l.customer_id = f.customer_id AND l.order_id = f.order_id
+        WHERE f.due_at IS NULL AND f.claim_by IS NOT NULL AND NOT EXISTS (
+            SELECT FROM line_states s WHERE s.customer_id = l.customer_id AND s.order_id = l.order_id AND s.number = l.number)
+        """,
+    ),
+    Check(
+        "reminders-fit",
+        "A reminder that has not left is of an order that is followed up, about gifts that nobody has claimed or cancelled, to somebody who wants it.",
+        """
+        SELECT 'message ' || m.id FROM messages m
+        WHERE m.kind LIKE 'reminder%' AND m.state IN ('pending', 'held') AND (
+            NOT EXISTS (SELECT FROM follow_ups f WHERE f.customer_id = m.customer_id AND f.order_id = m.order_id)
+            OR EXISTS (
+                SELECT FROM line_states s
+                WHERE s.customer_id = m.customer_id AND s.order_id = m.order_id AND s.number = ANY(m.line_numbers))
+            OR EXISTS (
+                SELECT FROM reminder_stops s
+                WHERE s.customer_id = m.customer_id AND s.order_id = m.order_id AND s.number = ANY(m.line_numbers)))
+        """,
     ),
     Check(
         "vouchers-fit",
@@ -146,7 +202,7 @@ CODES_OPEN = "codes-open"
 LOOKUPS_FIT = "code-lookups-fit"
 RULES = {
     CODES_OPEN: "The sealed code and PIN of every line open under the master keys, for that line and no other.",
-    LOOKUPS_FIT: "The number a code is found by is that of the code.",
+    LOOKUPS_FIT: "The number by which a code is found belongs to the code.",
 }
 
 _LINES_AT_ONCE = 2_000

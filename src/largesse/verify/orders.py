@@ -1,7 +1,8 @@
-"""Checks of orders: each one whole, charged once, and telling of itself once."""
+"""Checks of orders: each one whole, charged once, and announced once."""
 
 from __future__ import annotations
 
+from largesse.db.fragments import compose, identifier, names
 from largesse.events.kinds import ORDER_CREATED
 from largesse.events.registry import EVENTS
 from largesse.events.tasks import OLD
@@ -9,14 +10,15 @@ from largesse.ledger.payment_sources import is_payer
 from largesse.verify.check import Check
 
 EVENTS_KEPT_DAYS = OLD.days  # older ones may have been pruned
-_KNOWN = ",".join(EVENTS)
+_KNOWN = names(EVENTS)
 
 ORDERS = (
     Check(
         "orders-are-charged-once",
         "An order has one transfer, of its total, from its funding account (or, invoiced, from the customer's "
         "receivable) to the customer's sales in its currency and environment.",
-        f"""
+        compose(
+            """
         SELECT o.id FROM orders o
         LEFT JOIN (
             SELECT customer_id, order_id, count(*) AS entries,
@@ -29,12 +31,14 @@ ORDERS = (
         LEFT JOIN accounts sales ON sales.customer_id = m.customer_id AND sales.id = m.sales_id
         WHERE (m.entries = 2 AND m.one_movement
                AND m.paid_minor = -o.total_minor AND m.sold_minor = o.total_minor
-               AND {is_payer("payer", "o")}
+               AND {is_payer}
                AND sales.kind = 'sales'
                AND (payer.customer_id, payer.environment, payer.currency) = (o.customer_id, o.environment, o.currency)
                AND (sales.customer_id, sales.environment, sales.currency) = (o.customer_id, o.environment, o.currency)
               ) IS NOT TRUE
-        """,  # noqa: S608 - made of constants
+        """,
+            is_payer=is_payer("payer", "o"),
+        ),
     ),
     Check(
         "totals-fit",
@@ -81,23 +85,31 @@ ORDERS = (
         "orders-have-events",
         f"An order has one {ORDER_CREATED.name} event, of its customer and environment (none once pruned, after "
         f"{EVENTS_KEPT_DAYS} days).",
-        f"""
+        compose(
+            """
         SELECT o.id FROM orders o
         LEFT JOIN (
             SELECT order_id, count(*) AS events, min(customer_id) AS customer_id, min(environment) AS environment
-            FROM events WHERE event = '{ORDER_CREATED.name}' GROUP BY order_id
+            FROM events WHERE event = '{order_created_name}' GROUP BY order_id
         ) AS e ON e.order_id = o.id
-        WHERE CASE WHEN e.events IS NULL THEN o.created_at > (SELECT clock_now()) - interval '{EVENTS_KEPT_DAYS} days'
+        WHERE CASE WHEN e.events IS NULL THEN o.created_at > (SELECT clock_now()) - interval '{events_kept_days} days'
                    ELSE (e.events, e.customer_id, e.environment) <> (1, o.customer_id, o.environment) END
-        """,  # noqa: S608 - a constant
+        """,
+            order_created_name=identifier(ORDER_CREATED.name),
+            events_kept_days=EVENTS_KEPT_DAYS,
+        ),
     ),
     Check(
         "events-are-known",
         "Every event, and every subscription to one, is of a type that is sent.",
-        f"""
-        SELECT 'event ' || id FROM events WHERE event <> ALL('{{{_KNOWN}}}')
-        UNION ALL SELECT 'subscription ' || id FROM webhook_subscriptions WHERE event <> ALL('{{{_KNOWN}}}')
-        """,  # noqa: S608 - constants
+        compose(
+            """
+        SELECT 'event ' || id FROM events WHERE event <> ALL('{{known}}')
+        UNION ALL SELECT 'subscription ' || id FROM webhook_subscriptions
+        WHERE event <> ALL('{{known}}') OR NOT events <@ '{{known}}'
+        """,
+            known=_KNOWN,
+        ),
     ),
     Check(
         "orders-have-mail-jobs",

@@ -2,25 +2,42 @@
 
 from __future__ import annotations
 
+from largesse.db.fragments import Fragment, compose, identifier, join
 from largesse.verify.check import Check
 
+_ALWAYS = Fragment("true")
 
-def _belongs_to_order(table: str, row_id: str, condition: str = "true") -> Check:
+
+def _belongs_to_order(table: str, row_id: Fragment, condition: Fragment = _ALWAYS) -> Check:
     return Check(
         f"{table.replace('_', '-')}-have-orders",
         f"Nothing in {table} belongs to an order that does not exist, or to another customer than its order.",
-        f"""
+        compose(
+            """
         SELECT {row_id} FROM {table} AS child
         WHERE {condition}
           AND NOT EXISTS (SELECT FROM orders o WHERE o.customer_id = child.customer_id AND o.id = child.order_id)
-        """,  # noqa: S608 - put together from the constants below
+        """,
+            row_id=row_id,
+            table=identifier(table),
+            condition=condition,
+        ),
     )
 
 
 # Whose customer nothing else holds: not a foreign key, not a check of what the row belongs to.
 NAMING_CUSTOMERS = (
+    "approval_requests",
+    "approval_rules",
+    "budget_orders",
+    "budget_people",
+    "budget_periods",
+    "budgets",
     "captured_mail",
     "chain_openings",
+    "contact_fields",
+    "contact_groups",
+    "contacts",
     "daily_spending",
     "deliveries",
     "delivery_attempts",
@@ -33,29 +50,38 @@ NAMING_CUSTOMERS = (
     "order_changes",
     "report_groups",
     "report_sums",
+    "saved_views",
 )
 
 
-def _nobodys(table: str) -> str:
-    return f"""
+def _nobodys(table: str) -> Fragment:
+    return compose(
+        """
         SELECT '{table} of ' || customer_id FROM (
             SELECT DISTINCT customer_id FROM {table} WHERE customer_id IS NOT NULL) AS named
         WHERE NOT EXISTS (SELECT FROM customers c WHERE c.id = named.customer_id)
-    """  # noqa: S608 - one of the constants above
+    """,
+        table=identifier(table),
+    )
 
 
 REFERENCES = (
     Check(
         "rows-have-customers",
         "No row is nobody's: whoever it names as its customer exists.",
-        " UNION ALL ".join(map(_nobodys, NAMING_CUSTOMERS)),
+        join(Fragment(" UNION ALL "), map(_nobodys, NAMING_CUSTOMERS)),
     ),
-    _belongs_to_order("entries", "child.account_id || '/' || child.id", "child.kind IN ('order', 'refund')"),
-    _belongs_to_order("lines", "child.order_id || '/' || child.number"),
-    _belongs_to_order("events", "child.id"),
-    _belongs_to_order("mail_jobs", "child.order_id"),
-    _belongs_to_order("code_readings", "child.id"),
-    _belongs_to_order("order_acts", "child.id"),
+    _belongs_to_order(
+        "entries", Fragment("child.account_id || '/' || child.id"), Fragment("child.kind IN ('order', 'refund')")
+    ),
+    _belongs_to_order("lines", Fragment("child.order_id || '/' || child.number")),
+    _belongs_to_order("events", Fragment("child.id"), Fragment("child.order_id IS NOT NULL")),
+    _belongs_to_order("mail_jobs", Fragment("child.order_id")),
+    _belongs_to_order("follow_ups", Fragment("child.order_id")),
+    _belongs_to_order("line_messages", Fragment("child.order_id || '/' || child.number")),
+    _belongs_to_order("reminder_stops", Fragment("child.order_id || '/' || child.number")),
+    _belongs_to_order("code_readings", Fragment("child.id")),
+    _belongs_to_order("order_acts", Fragment("child.id")),
     Check(
         "orders-have-customers",
         "Every order is of a customer that exists, by one of its service accounts or one of its people.",

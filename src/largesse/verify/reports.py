@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from largesse.db.fragments import Fragment, compose, each, names
 from largesse.verify.check import Check
 
 _SUMS = (
@@ -9,19 +10,20 @@ _SUMS = (
     "within_hour", "within_day", "within_week", "within_month", "later",
 )  # fmt: skip
 # Orders whose changes wait, read once for all the checks that leave them out.
-_WAITING = """
+_WAITING = Fragment("""
     waiting AS MATERIALIZED (
-        SELECT order_id FROM order_changes UNION SELECT order_id FROM events WHERE fanned_out_at IS NULL)
-"""
+        SELECT order_id FROM order_changes UNION SELECT order_id FROM events WHERE fanned_out_at IS NULL AND order_id IS NOT NULL)
+""")
 # Not `NOT IN`: after an upgrade all orders may wait, and what memory does not hold would be gone through once for each order.
-_TAKEN_IN = "NOT EXISTS (SELECT FROM waiting WHERE waiting.order_id = o.id)"
+_TAKEN_IN = Fragment("NOT EXISTS (SELECT FROM waiting WHERE waiting.order_id = o.id)")
 
 REPORTS = (
     Check(
         "orders-are-reported",
         "Every order is among those that people list, as what it is and as it stands, unless its last change waits for a worker.",
-        f"""
-        WITH {_WAITING}, moves AS (
+        compose(
+            """
+        WITH {waiting}, moves AS (
             SELECT customer_id, order_id, count(*) FILTER (WHERE event = 'claimed') AS claimed,
                    count(*) FILTER (WHERE event = 'fulfilled') AS fulfilled,
                    count(*) FILTER (WHERE event = 'expired') AS expired,
@@ -31,7 +33,7 @@ REPORTS = (
         LEFT JOIN report_orders r ON r.customer_id = o.customer_id AND r.order_id = o.id
         LEFT JOIN report_groups g ON g.customer_id = r.customer_id AND g.id = r.group_id
         LEFT JOIN moves m ON m.customer_id = o.customer_id AND m.order_id = o.id
-        WHERE {_TAKEN_IN} AND (
+        WHERE {taken_in} AND (
             (r.environment, r.created_at, r.codes, r.spent_minor, r.template_id)
                 = (o.environment, o.created_at, o.code_count, o.total_minor, coalesce(o.template_id, 0))
             AND (g.environment, g.currency, g.source) = (o.environment, o.currency, o.source)
@@ -44,7 +46,10 @@ REPORTS = (
             AND (r.state IN ('cancelled', 'claimed')) = (r.claimed + r.cancelled = r.codes)
             AND (r.erasable_since IS NOT NULL) = (o.erased_at IS NULL AND r.fulfilled + r.expired + r.cancelled = r.codes)
         ) IS NOT TRUE
-        """,  # noqa: S608 - constants
+        """,
+            waiting=_WAITING,
+            taken_in=_TAKEN_IN,
+        ),
     ),
     Check(
         "reports-have-orders",
@@ -67,7 +72,8 @@ REPORTS = (
     Check(
         "sums-follow-orders",
         "The sums by day and by month are those of the orders that people list.",
-        f"""
+        compose(
+            """
         WITH parts AS (
             SELECT customer_id, (created_at AT TIME ZONE 'UTC')::date AS day, group_id, state, 1 AS orders, codes, spent_minor,
                    0 AS claimed, 0 AS claimed_minor, 0 AS cancelled, 0 AS refunded_minor, coalesce(ages[1], 0) AS within_hour,
@@ -81,33 +87,42 @@ REPORTS = (
             SELECT customer_id, day, group_id, state, 0, 0, 0, 0, 0, count, count * (spent_minor / codes), 0, 0, 0, 0, 0
             FROM report_orders, unnest(cancel_days, cancel_counts) AS cancelled (day, count)
         ), expected AS (
-            SELECT customer_id, grain, day, group_id, state, {", ".join(f"sum({name}) AS {name}" for name in _SUMS)}
+            SELECT customer_id, grain, day, group_id, state, {totals}
             FROM (SELECT 'day' AS grain, * FROM parts
                   UNION ALL
-                  SELECT 'month', customer_id, date_trunc('month', day)::date, group_id, state, {", ".join(_SUMS)} FROM parts
+                  SELECT 'month', customer_id, date_trunc('month', day)::date, group_id, state, {sums} FROM parts
             ) AS grained
             GROUP BY 1, 2, 3, 4, 5)
         SELECT DISTINCT 'customer ' || customer_id || ' ' || grain || ' ' || day FROM (
-            SELECT customer_id, grain, day, group_id, state, {", ".join(_SUMS)} FROM expected
+            SELECT customer_id, grain, day, group_id, state, {sums} FROM expected
             UNION ALL
-            SELECT customer_id, grain, day, group_id, state, {", ".join(f"-{name}" for name in _SUMS)} FROM report_sums
+            SELECT customer_id, grain, day, group_id, state, {negated} FROM report_sums
         ) AS difference
         GROUP BY customer_id, grain, day, group_id, state
-        HAVING {" OR ".join(f"sum({name}) <> 0" for name in _SUMS)}
-        """,  # noqa: S608 - constants
+        HAVING {differ}
+        """,
+            totals=each("sum({name}) AS {name}", _SUMS),
+            sums=names(_SUMS),
+            negated=each("-{name}", _SUMS),
+            differ=each("sum({name}) <> 0", _SUMS, " OR "),
+        ),
     ),
     # Words of other alphabets are made of texts in a way that databases do not share: the addresses that are plain are held.
     Check(
         "recipients-are-found",
         "An order is found by the address of each of its recipients, unless its last change waits for a worker.",
-        f"""
-        WITH {_WAITING}
+        compose(
+            """
+        WITH {waiting}
         SELECT DISTINCT id FROM (
             SELECT o.customer_id, o.environment, o.created_at, o.id, lower(l.recipient_email COLLATE "C") AS word
             FROM orders o JOIN lines l ON l.customer_id = o.customer_id AND l.order_id = o.id
-            WHERE l.recipient_email ~ '^[!-~]+$' AND {_TAKEN_IN}
+            WHERE l.recipient_email ~ '^[!-~]+$' AND {taken_in}
             EXCEPT SELECT customer_id, environment, created_at, order_id, word FROM report_words) AS missing
-        """,  # noqa: S608 - a constant
+        """,
+            waiting=_WAITING,
+            taken_in=_TAKEN_IN,
+        ),
     ),
     Check(
         "words-have-orders",

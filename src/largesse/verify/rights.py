@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+from largesse.db.fragments import Fragment, compose, each, identifier
 from largesse.db.grants import differences, policies_missing
 from largesse.db.manifest import schema_differences
 from largesse.db.pool import Connection
@@ -20,8 +23,8 @@ RULES = {
 }
 
 
-def _listed(names: object) -> str:
-    return ", ".join(f"'{name}'" for name in names)  # type: ignore[attr-defined]
+def _listed(names: Iterable[str]) -> Fragment:
+    return each("'{name}'", names)
 
 
 RIGHTS = (
@@ -29,33 +32,45 @@ RIGHTS = (
         "roles-are-bounded",
         "No role is a superuser, makes roles or databases or replicates; and but for the owner none owns anything or is a member of "
         "another, nor passes row-level security, as those that have all rows do where customers are distributed over nodes.",
-        f"""
+        compose(
+            """
         SELECT rolname FROM pg_roles r
-        WHERE rolname IN ({_listed(Role)}) AND (rolsuper OR rolcreaterole OR rolcreatedb OR rolreplication)
-           OR rolname IN ({_listed(ACTING)}) AND (
-               rolbypassrls AND (rolname = '{Role.APP}' OR NOT {HAS_EXTENSION})
+        WHERE rolname IN ({listed}) AND (rolsuper OR rolcreaterole OR rolcreatedb OR rolreplication)
+           OR rolname IN ({acting}) AND (
+               rolbypassrls AND (rolname = '{role_app}' OR NOT {has_extension})
                OR EXISTS (SELECT FROM pg_auth_members m WHERE m.member = r.oid)
                OR EXISTS (SELECT FROM pg_class c WHERE c.relowner = r.oid)
                OR EXISTS (SELECT FROM pg_proc p WHERE p.proowner = r.oid))
-        """,  # noqa: S608 - put together from constants, as below
+        """,
+            listed=_listed(Role),
+            acting=_listed(ACTING),
+            role_app=identifier(Role.APP),
+            has_extension=HAS_EXTENSION,
+        ),
     ),
     Check(
         "tables-have-one-owner",
         "Every table is owned by who has migrated the database.",
-        f"""
+        compose(
+            """
         SELECT c.relname FROM pg_class c
-        WHERE c.relnamespace = 'public'::regnamespace AND c.relname IN ({_listed(TABLES)})
+        WHERE c.relnamespace = 'public'::regnamespace AND c.relname IN ({listed})
           AND c.relowner <> (SELECT relowner FROM pg_class WHERE oid = to_regclass('alembic_version'))
-        """,  # noqa: S608
+        """,
+            listed=_listed(TABLES),
+        ),
     ),
     Check(
         "triggers-are-on",
         "No trigger is switched off.",
-        f"""
+        compose(
+            """
         SELECT c.relname || '/' || t.tgname FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid
         WHERE t.tgenabled NOT IN ('O', 'A') AND c.relnamespace = 'public'::regnamespace
-          AND c.relname IN ({_listed(TABLES)})
-        """,  # noqa: S608
+          AND c.relname IN ({listed})
+        """,
+            listed=_listed(TABLES),
+        ),
     ),
 )
 

@@ -23,7 +23,7 @@ from largesse.jobs.recorder import LAST_TRIES_S, Recorder
 from largesse.webhooks.outcomes import MAX_ATTEMPTS, Attempted, judge, record
 from largesse.webhooks.queues import SUBSCRIPTION_QUEUES, Job, SubscriptionQueue, take_queues
 from largesse.webhooks.signing import Signer
-from largesse.webhooks.subscriptions import secret_context
+from largesse.webhooks.store import secret_context
 from largesse.webhooks.transport import HttpTransport
 
 IN_FLIGHT = 4  # attempts of one subscription
@@ -132,10 +132,15 @@ class Deliverer:
 
     async def _take_turn(self, queue: SubscriptionQueue) -> bool:
         """Makes the queue's attempts; False when one of them could not be written down."""
-        secret = self._vault.webhooks.open(queue.sealed_secret, secret_context(queue.subscription_id))
-        turn = _Turn(queue, iter(queue.jobs), clock.passed_s() + _TURN_S, Signer(secret))
+        signer = self._signer(queue)
+        turn = _Turn(queue, iter(queue.jobs), clock.passed_s() + _TURN_S, signer)
         await asyncio.gather(*(self._run(turn) for _ in range(min(IN_FLIGHT, len(queue.jobs)))))
         return all(await asyncio.gather(*turn.writing))
+
+    def _signer(self, queue: SubscriptionQueue) -> Signer:
+        secrets, context = self._vault.webhooks, secret_context(queue.subscription_id)
+        previous = None if queue.previous_secret is None else secrets.open(queue.previous_secret, context)
+        return Signer(secrets.open(queue.sealed_secret, context), previous)
 
     async def _run(self, turn: _Turn) -> None:
         """One of the attempts in flight: makes one after the other until the turn is over."""

@@ -15,8 +15,9 @@ from largesse.base import clock
 from largesse.db.pool import Connection
 from largesse.jobs.job_loop import Schedule
 from largesse.jobs.leases import Lease
+from largesse.webhooks import queue_store
 from largesse.webhooks.queues import Job, SubscriptionQueue, leave_queues
-from largesse.webhooks.subscriptions import end_subscription
+from largesse.webhooks.store import end_subscription
 
 MAX_ATTEMPTS = 12
 # Roughly 4 seconds, 16 seconds, a minute, and so on up to 6 hours (docs/contract.md, Webhooks).
@@ -98,21 +99,9 @@ async def record(connection: Connection, attempted: Sequence[Attempted], leaving
     """
     gone = [one.queue.lease for one in attempted if one.verdict.outcome == "gone"]
     if gone:
-        await connection.execute(
-            """
-            SELECT FROM webhook_subscriptions JOIN unnest($1::int[], $2::uuid[]) AS gone (customer_id, id)
-                USING (customer_id, id)
-            ORDER BY id FOR UPDATE OF webhook_subscriptions
-            """,
-            *_columns(gone),
-        )
+        await connection.execute(queue_store.LOCK_ENDING, *_columns(gone))
     held = await connection.fetch(
-        """
-        SELECT subscription_id, fence FROM subscription_queues
-        JOIN unnest($1::int[], $2::uuid[]) AS held (customer_id, subscription_id) USING (customer_id, subscription_id)
-        ORDER BY subscription_id FOR UPDATE OF subscription_queues
-        """,
-        *_columns([*(one.queue.lease for one in attempted), *leaving]),
+        queue_store.LOCK_QUEUES, *_columns([*(one.queue.lease for one in attempted), *leaving])
     )
     fences = {row["subscription_id"]: row["fence"] for row in held}
     ours = [one for one in attempted if fences.get(one.queue.lease.key) == one.queue.lease.fence]
@@ -135,14 +124,7 @@ def _columns(leases: Sequence[Lease]) -> tuple[list[int], list[UUID]]:
 async def _write_attempts(connection: Connection, attempted: Sequence[Attempted]) -> None:
     now = clock.passed_s()
     await connection.execute(
-        """
-        INSERT INTO delivery_attempts (customer_id, delivery_id, number, started_at, duration_ms, status, error, answer)
-        SELECT customer_id, id, number, now - started_ago_s * interval '1 second', duration_ms, status, error, answer
-        FROM unnest($1::int[], $2::bigint[], $3::smallint[], $4::float8[], $5::int[], $6::smallint[], $7::text[], $8::bytea[])
-            AS new (customer_id, id, number, started_ago_s, duration_ms, status, error, answer),
-            (SELECT clock_now()) AS clock (now)
-        ON CONFLICT DO NOTHING
-        """,
+        queue_store.INSERT_ATTEMPTS,
         [one.queue.customer_id for one in attempted],
         [one.job.id for one in attempted],
         [one.job.attempts + 1 for one in attempted],
@@ -157,20 +139,7 @@ async def _write_attempts(connection: Connection, attempted: Sequence[Attempted]
 async def _write_verdicts(connection: Connection, attempted: Sequence[Attempted]) -> None:
     states = {"retry": "pending", "gone": "cancelled"}
     await connection.execute(
-        """
-        UPDATE deliveries SET
-            attempts = attempts + 1,
-            attempts_left = attempts_left - 1,
-            state = new.state,
-            due_at = CASE WHEN new.state = 'pending' THEN now + new.delay_s * interval '1 second' ELSE due_at END,
-            finished_at = CASE WHEN new.state <> 'pending' THEN now END
-        FROM unnest($1::int[], $2::bigint[], $3::text[], $4::float8[], $5::smallint[])
-                AS new (customer_id, id, state, delay_s, made),
-            (SELECT clock_now()) AS clock (now)
-        -- One written before, whose COMMIT got no answer, has one attempt more. Those pending are told by what has not finished:
-        -- asked for by state, all that are pending might be read, by the index of those.
-        WHERE deliveries.customer_id = new.customer_id AND deliveries.id = new.id AND deliveries.finished_at IS NULL AND deliveries.attempts = new.made
-        """,
+        queue_store.WRITE_VERDICTS,
         [one.queue.customer_id for one in attempted],
         [one.job.id for one in attempted],
         [states.get(one.verdict.outcome, one.verdict.outcome) for one in attempted],
@@ -184,12 +153,7 @@ async def _mark_failing(connection: Connection, attempted: Sequence[Attempted]) 
     if all(one.verdict.failed == one.queue.failing for one in attempted):
         return
     await connection.execute(
-        """
-        UPDATE subscription_queues SET failing = new.failing
-        FROM unnest($1::int[], $2::uuid[], $3::bool[]) AS new (customer_id, id, failing)
-        WHERE subscription_queues.customer_id = new.customer_id AND subscription_id = new.id
-          AND subscription_queues.failing <> new.failing
-        """,
+        queue_store.MARK_FAILING,
         [customer_id for customer_id, _ in latest],
         [subscription_id for _, subscription_id in latest],
         list(latest.values()),

@@ -14,8 +14,9 @@ from uuid import UUID
 
 from largesse.db.pool import Connection, Row, is_distributed
 from largesse.db.shard_groups import Customers, read_by_shard_group
-from largesse.db.sharding import arguments, within
+from largesse.db.sharding import arguments
 from largesse.jobs.leases import Lease, Queue, Terms, held_columns
+from largesse.webhooks import queue_store
 
 # The index of queues holds those with something pending alone, and serves a statement that says so.
 SUBSCRIPTION_QUEUES = Queue(
@@ -51,6 +52,7 @@ class SubscriptionQueue:
     customer_id: int
     target_url: str
     sealed_secret: bytes
+    previous_secret: bytes | None  # encrypted too; while deliveries are signed with both
     jobs: list[Job]
 
     @property
@@ -73,7 +75,7 @@ async def take_queues(
     arguments = [lease.customer_id for lease in leases.values()], list(leases), jobs_each
     away: set[int] = set()
     if is_distributed(connection):
-        due = await connection.fetch(_DUE, *arguments)
+        due = await connection.fetch(queue_store.DUE, *arguments)
         bodies, away = await _read_events(connection, due)
         rows = [
             (*row, *bodies.get(event_id, (None, sample)))
@@ -81,13 +83,13 @@ async def take_queues(
             if customer_id not in away
         ]
     else:
-        rows = [tuple(row) for row in await connection.fetch(_JOBS, *arguments)]
+        rows = [tuple(row) for row in await connection.fetch(queue_store.JOBS, *arguments)]
     queues: dict[UUID, SubscriptionQueue] = {}
-    for subscription_id, target_url, sealed_secret, id_, event, *tries, order_id, body in rows:
+    for subscription_id, target_url, secret, previous, id_, event, *tries, order_id, body in rows:
         if subscription_id not in queues:
             lease = leases[subscription_id]
             queues[subscription_id] = SubscriptionQueue(
-                lease, failing, lease.customer_id, target_url, sealed_secret, []
+                lease, failing, lease.customer_id, target_url, secret, previous, []
             )
         queues[subscription_id].jobs.append(Job(id_, event, order_id, body, *tries))
     left = [lease for key, lease in leases.items() if key not in queues and lease.customer_id not in away]
@@ -101,11 +103,7 @@ async def _read_events(connection: Connection, due: Sequence[Row]) -> tuple[dict
 
     async def read(shard_group: Customers) -> list[Row]:
         return await connection.fetch(
-            f"""
-            SELECT events.id, events.order_id, events.body
-            FROM unnest($1::int[], $2::bigint[]) AS wanted (customer_id, id) JOIN events USING (customer_id, id)
-            WHERE true {within("events.customer_id", "$3", shard_group)}
-            """,  # noqa: S608 - a placeholder
+            queue_store.EVENTS.of(shard_group),
             [row["customer_id"] for row in told],
             [row["event_id"] for row in told],
             *arguments(shard_group),
@@ -122,66 +120,13 @@ async def leave_queues(connection: Connection, leases: Sequence[Lease]) -> None:
     """
     if not leases:
         return
-    held = await connection.fetch(
-        """
-        SELECT customer_id, subscription_id FROM subscription_queues
-        JOIN unnest($1::int[], $2::uuid[], $3::bigint[]) AS held (held_by, held_key, held_fence)
-            ON customer_id = held_by AND subscription_id = held_key AND fence = held_fence
-        ORDER BY subscription_id FOR UPDATE OF subscription_queues
-        """,
-        *held_columns(leases),
-    )
+    held = await connection.fetch(queue_store.LOCK_LEASED, *held_columns(leases))
     # A statement of its own: it must see what a fan-out committed while the locks were waited for.
     await connection.execute(
-        """
-        UPDATE subscription_queues SET leased_until = '-infinity', due_at = greatest((SELECT clock_now()), coalesce(
-            (SELECT deliveries.due_at FROM deliveries
-             WHERE deliveries.customer_id = subscription_queues.customer_id
-               AND deliveries.subscription_id = subscription_queues.subscription_id AND state = 'pending'
-             ORDER BY deliveries.due_at LIMIT 1),
-            'infinity'))
-        FROM unnest($1::int[], $2::uuid[]) AS held (held_by, held_key)
-        WHERE customer_id = held_by AND subscription_id = held_key
-        """,
-        [row["customer_id"] for row in held],
-        [row["subscription_id"] for row in held],
+        queue_store.LEAVE, [row["customer_id"] for row in held], [row["subscription_id"] for row in held]
     )
 
 
 async def wake_queue(connection: Connection, customer_id: int, subscription_id: UUID) -> None:
     """Makes a subscription's queue due now, for what was just put into it."""
-    await connection.execute(
-        """
-        INSERT INTO subscription_queues (customer_id, subscription_id, due_at) VALUES ($1, $2, clock_now())
-        ON CONFLICT (customer_id, subscription_id)
-            DO UPDATE SET due_at = least(subscription_queues.due_at, excluded.due_at)
-        """,
-        customer_id,
-        subscription_id,
-    )
-
-
-def _due(told: str, joined: str = "") -> str:
-    """SQL for the first $3 due deliveries of each of the queues of customers $1 and subscriptions $2; `told` last, of what is `joined` too."""
-    return f"""
-        SELECT subscription.id AS subscription_id, target_url, sealed_secret,
-               due.id, due.event, due.created_at, due.attempts, due.attempts_left, {told}
-        FROM unnest($1::int[], $2::uuid[]) AS taken (customer_id, id)
-        CROSS JOIN LATERAL (  -- one after the other by its key, whatever the planner thinks of joins
-            SELECT id, customer_id, target_url, sealed_secret FROM webhook_subscriptions
-            WHERE customer_id = taken.customer_id AND id = taken.id OFFSET 0) AS subscription
-        CROSS JOIN LATERAL (
-            SELECT * FROM deliveries
-            WHERE deliveries.customer_id = subscription.customer_id
-              AND deliveries.subscription_id = subscription.id
-              AND state = 'pending' AND due_at <= (SELECT clock_now())
-            ORDER BY due_at LIMIT $3) AS due
-        {joined}
-    """  # noqa: S608 - constants
-
-
-_JOBS = _due(
-    "events.order_id, coalesce(due.sample, events.body) AS body",
-    "LEFT JOIN events ON events.customer_id = due.customer_id AND events.id = due.event_id",
-)
-_DUE = _due("due.customer_id, due.event_id, due.sample")
+    await connection.execute(queue_store.WAKE, customer_id, subscription_id)

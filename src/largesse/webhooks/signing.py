@@ -48,21 +48,27 @@ def standard_signature(key: bytes, delivery_id: int, at: int, body: bytes) -> st
 
 
 class Signer:
-    """Signs the deliveries of one subscription."""
+    """Signs the deliveries of one subscription; with the `previous` secret too, while that still counts.
 
-    def __init__(self, secret: bytes) -> None:
-        self._secret = secret
-        self._key = standard_key(secret)
+    Then `webhook-signature` has a signature by each, as Standard Webhooks says. `X-Service-Signature` stays by the previous one, and
+    `X-Service-Signature-New` is by the new one: a receiver that accepts either works with whichever secret it has.
+    """
+
+    def __init__(self, secret: bytes, previous: bytes | None = None) -> None:
+        self._secrets = [secret] if previous is None else [secret, previous]
+        self._keys = [standard_key(one) for one in self._secrets]
 
     def headers(self, delivery_id: int, event: str, body: bytes, *, now: datetime | None = None) -> dict[str, str]:
         """The headers of an attempt made `now`, by this machine's clock where it is not said. `webhook-id` stays the same over all attempts of a delivery."""
         at = int((now or clock.now()).timestamp())
-        return {
+        new, *previous = self._secrets
+        headers = {
             "Content-Type": "application/json",
             "User-Agent": USER_AGENT,
             "X-Service-Event": event,
-            "X-Service-Signature": signature(self._secret, body),
+            "X-Service-Signature": signature(previous[0] if previous else new, body),
             "webhook-id": str(delivery_id),
             "webhook-timestamp": str(at),
-            "webhook-signature": standard_signature(self._key, delivery_id, at, body),
+            "webhook-signature": " ".join(standard_signature(key, delivery_id, at, body) for key in self._keys),
         }
+        return {**headers, "X-Service-Signature-New": signature(new, body)} if previous else headers

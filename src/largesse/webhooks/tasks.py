@@ -1,6 +1,6 @@
 """What is old, and what waits, in the tables of webhooks.
 
-Erasing an address from what receivers of webhooks answered: nothing they are sent names a recipient, but they may echo anything.
+Erasing an address from what receivers of webhooks answered: they may echo anything.
 
 Bringing the signing secrets of webhooks under the newest master key.
 """
@@ -17,40 +17,19 @@ from largesse.encryption.columns import SealedTable
 from largesse.encryption.vault import Vault
 from largesse.events.store import CUSTOMERS_WAITING
 from largesse.jobs import metrics
+from largesse.jobs.due_times import DueTimes
 from largesse.jobs.registry import PeriodicTask, RoomTasks, WorkerContext
 from largesse.jobs.retention import Old, Waiting
+from largesse.webhooks import queue_store
 from largesse.webhooks.fan_out import fan_out
-from largesse.webhooks.subscriptions import secret_context
-
-# Of each room, those that have waited longest for their turn.
-_QUEUES_LOOKED_AT = 1_000
-_DUE_QUEUES = f"""
-    SELECT customer_id, subscription_id FROM subscription_queues
-    WHERE {{room}} AND due_at < 'infinity' AND due_at <= (SELECT clock_now()) ORDER BY due_at LIMIT {_QUEUES_LOOKED_AT}
-"""  # noqa: S608 - the names are constants
-
-# Deliveries are sorted within their queues alone, so the oldest of all is among the first of each.
-_OLDEST = f"""
-    SELECT min(first.due_at)
-    FROM (({_DUE_QUEUES.format(room="failing")}) UNION ALL ({_DUE_QUEUES.format(room="NOT failing")})) AS queues
-    CROSS JOIN LATERAL (
-        SELECT due_at FROM deliveries
-        WHERE deliveries.customer_id = queues.customer_id AND deliveries.subscription_id = queues.subscription_id
-          AND state = 'pending' ORDER BY due_at LIMIT 1) AS first
-"""  # noqa: S608 - the names are constants
+from largesse.webhooks.store import secret_context
 
 _EVENTS_AT_ONCE = 500
 
 
 async def erase_from_answers(connection: Connection, email: str) -> int:
     """Drops the answers that hold the address; returns how many. Reads all stored answers."""
-    tag = await connection.execute(
-        """
-        UPDATE delivery_attempts SET answer = NULL
-        WHERE answer IS NOT NULL AND position($1 IN lower(encode(answer, 'escape'))) > 0
-        """,
-        email_key(email),
-    )
+    tag = await connection.execute(queue_store.ERASE_ANSWERS, email_key(email))
     return int(tag.split()[-1])
 
 
@@ -82,6 +61,39 @@ SECRETS = SealedTable(
 )
 
 
+def _renew_previous(vault: Vault, row: Row) -> tuple[bytes]:
+    context = secret_context(row["id"])
+    return (vault.webhooks.seal(vault.webhooks.open(row["previous_secret"], context), context),)
+
+
+PREVIOUS_SECRETS = SealedTable(
+    table="webhook_subscriptions",
+    column="previous_secret",
+    before_all=(-1, UUID(int=0)),
+    part=lambda vault: vault.webhooks,
+    window="""
+        SELECT customer_id, id, substring(previous_secret FROM 1 FOR 4) <> $1 AS is_old FROM webhook_subscriptions
+        WHERE (customer_id, id) > ($3, $4) AND previous_secret IS NOT NULL ORDER BY customer_id, id LIMIT $2
+    """,
+    take="""
+        SELECT customer_id, id, previous_secret
+        FROM unnest($2::int[], $3::uuid[]) AS wanted (customer_id, id) JOIN webhook_subscriptions USING (customer_id, id)
+        WHERE substring(previous_secret FROM 1 FOR 4) <> $1 FOR NO KEY UPDATE OF webhook_subscriptions SKIP LOCKED
+    """,
+    renew=_renew_previous,
+    put="""
+        UPDATE webhook_subscriptions SET previous_secret = new.sealed
+        FROM unnest($1::int[], $2::uuid[], $3::bytea[]) AS new (customer_id, id, sealed)
+        WHERE webhook_subscriptions.customer_id = new.customer_id AND webhook_subscriptions.id = new.id
+    """,
+)
+
+
+async def _end_previous_secrets(context: WorkerContext) -> bool:
+    await context.database.execute(WORKER, queue_store.END_PREVIOUS_SECRETS)
+    return False
+
+
 async def _fan_out_events(context: WorkerContext) -> bool:
     async def step(customers: Customers) -> tuple[int, int]:
         async with context.database.connection(WORKER) as connection:
@@ -97,7 +109,10 @@ async def _fan_out_events(context: WorkerContext) -> bool:
 
 
 TASKS = RoomTasks(
-    periodic=(PeriodicTask("fan_out_events", _fan_out_events, finishes=True),),
+    periodic=(
+        PeriodicTask("fan_out_events", _fan_out_events, finishes=True),
+        PeriodicTask("end_previous_secrets", _end_previous_secrets, every_s=60.0),
+    ),
     retention=(Old("delivery_attempts", "started_at", 30), Old("deliveries", "created_at", 30, "state <> 'pending'")),
     queues=(
         Waiting(
@@ -105,7 +120,7 @@ TASKS = RoomTasks(
             "state = 'pending'",
             "deliveries_pending",
             "customer_id, subscription_id, due_at",
-            oldest=_OLDEST,
+            oldest=queue_store.OLDEST,
         ),
     ),
     gauges=(
@@ -113,5 +128,16 @@ TASKS = RoomTasks(
             metrics.FAILING_SUBSCRIPTIONS,
             Waiting("subscription_queues", "failing", "subscription_queues_failing", "subscription_id"),
         ),
+    ),
+    due_times=(
+        DueTimes(
+            "deliveries",
+            ("due_at",),
+            "state = 'pending'",
+            staging="subscription_id IN ("
+            "SELECT id FROM webhook_subscriptions WHERE customer_id = $1 AND environment = 'staging')",
+            before=queue_store.WAKE_STAGING,
+        ),
+        DueTimes("webhook_subscriptions", ("previous_until",), "previous_secret IS NOT NULL"),
     ),
 )

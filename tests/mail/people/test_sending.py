@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import AsyncIterator
+from email.message import EmailMessage
 
 import pytest
 from tests.mail.conftest import PostOffice
@@ -72,6 +73,12 @@ async def waiting(database: Database) -> int:
     return await database.fetchval(OPERATOR, "SELECT count(*) FROM people_mails")
 
 
+def text_of(message: EmailMessage) -> str:
+    body = message.get_body(("plain",))
+    assert body is not None
+    return body.get_content()
+
+
 def secret_in(text: str) -> str:
     [secret] = re.findall(rf"{PUBLIC_URL}/app/link/([\w-]{{43}})$", text.replace("\r\n", "\n"), re.MULTILINE)
     return secret
@@ -90,11 +97,11 @@ async def test_an_invitation_and_a_reset_let_in(
     assert await waiting(database) == 0
     invitation, reset = mail_server.messages()
     assert invitation["Subject"] == "Acme Ltd lädt Sie zu Largesse ein"
-    assert reset["Subject"] == "Ein neues Passwort für Largesse"
+    assert reset["Subject"] == "Neues Passwort für Largesse wählen"
     assert {one["To"] for one in (invitation, reset)} == {"ada@acme.example"}
     async with database.connection(OPERATOR) as connection:
         for message, kind in ((invitation, "invitation"), (reset, "reset")):
-            link = await find_link(connection, secret_in(message.get_content()))
+            link = await find_link(connection, secret_in(text_of(message)))
             assert (link.kind, link.email, link.is_mailed) == (kind, "ada@acme.example", True)
 
 
@@ -106,7 +113,7 @@ async def test_an_address_of_another_alphabet_gets_its_mail(
         await mail_invitation(connection, user_id)
     assert await mailer.step()
     [message] = mail_server.messages()
-    assert secret_in(message.get_content())
+    assert secret_in(text_of(message))
     assert message["Message-ID"].startswith("<people-")
 
 
@@ -119,15 +126,15 @@ async def test_a_new_browser_is_told_with_where_it_is(
     assert await mailer.step()
     [message] = mail_server.messages()
     assert message["Subject"] == "A new browser signed in to Largesse"
-    assert "203.0.113.9" in message.get_content()
-    assert secret_in(message.get_content())
+    assert "203.0.113.9" in text_of(message)
+    assert secret_in(text_of(message))
 
 
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ("app_on", "Codes of an app are asked for"),
-        ("app_off", "No code of an app is asked for"),
+        ("app_on", "You now need a code"),
+        ("app_off", "You no longer need a code"),
         ("passkey_added", "A passkey was added"),
         ("passkey_removed", "A passkey was removed"),
         ("recovery_codes", "You have new recovery codes"),
@@ -141,10 +148,10 @@ async def test_a_change_of_the_second_step_is_told_with_where_it_came_from(
         await mail_second_step(connection, person_id, change, "203.0.113.9", "Mozilla/5.0")
     assert await mailer.step()
     [message] = mail_server.messages()
-    assert message["Subject"] == "Your second step for Largesse has changed"
-    text = message.get_content().replace("\r\n", "\n")
+    assert message["Subject"] == "Two-step sign-in changed for your Largesse account"
+    text = text_of(message).replace("\r\n", "\n")
     assert said in text
-    assert "From: 203.0.113.9\nWith: Mozilla/5.0\n\nIf that was you" in text
+    assert "From: 203.0.113.9\nBrowser: Mozilla/5.0\n\nIf this was you" in text
     assert secret_in(text)
 
 
@@ -157,9 +164,9 @@ async def test_a_second_step_that_an_operator_has_forgotten_is_told_as_theirs(
         await set_preferences(connection, person_id, "fr", None)
     assert await mailer.step()
     [message] = mail_server.messages()
-    assert message["Subject"] == "Votre seconde étape pour Largesse a changé"
-    assert "Le responsable de ce service" in message.get_content()
-    assert "203.0.113" not in message.get_content()
+    assert message["Subject"] == "La connexion en deux étapes de votre compte Largesse a changé"
+    assert "exploitant a désactivé" in text_of(message)
+    assert "203.0.113" not in text_of(message)
 
 
 async def test_a_test_goes_as_it_is_to_who_asked_for_it_and_lets_nobody_in(
@@ -233,8 +240,8 @@ async def test_who_watches_an_account_is_told_once_each_time_it_falls(
     assert sorted(await asyncio.gather(queued(), queued())) == [0, 1]
     assert await mailer.step()
     [told] = mail_server.messages()
-    assert (told["To"], told["Subject"]) == ("finn@acme.example", "Acme float holds £40.00")
-    text = told.get_content()
+    assert (told["To"], told["Subject"]) == ("finn@acme.example", "Low balance: Acme float has £40.00")
+    text = text_of(told)
     assert "fallen below £50.00" in text
     assert f"{PUBLIC_URL}/app/funding" in text
     assert "/app/link/" not in text

@@ -29,16 +29,21 @@ WRITING: dict[str, Callable[[Any], tuple[str, Any]]] = {
     "getOrder": lambda s: (f"/orders/{batch_of(s)}", None),
     "cancelOrder": lambda s: (f"/orders/{batch_of(s)}/cancel", None),
     "resendOrderMail": lambda s: (f"/orders/{mailed_by(s)}/resend", {"email": SAM}),
+    "createContact": lambda _: ("/contacts", new_contact()),
+    "saveContacts": lambda _: ("/contacts/bulk", {"contacts": [new_contact()]}),
+    "changeContact": lambda s: (f"/contacts/{contact_of(s)}", {"name": "Sam"}),
+    "deleteContact": lambda s: (f"/contacts/{contact_of(s)}", None),
     "createWebhook": lambda _: ("/webhooks", TARGET),
     "deleteWebhook": lambda s: (f"/webhooks/{subscription_of(s)}", None),
+    "rotateWebhookSecret": lambda s: (f"/webhooks/{subscription_of(s)}/rotate-secret", None),
     "testWebhook": lambda s: (f"/webhooks/{subscription_of(s)}/test", None),
     "redeliverWebhook": lambda s: (redelivery_of(s), None),
 }
 # A quote is posted as a send is, and writes nothing.
 NOT_WRITING = {"quoteGift", "quoteCollection", "quoteTemplate"}
 METHODS = {operation.name: operation.method for operation in OPERATIONS if operation.name not in NOT_WRITING}
-# Which a server writes to by itself, from time to time: when a key was last used, and that it still seals under a master key.
-TOLD = ("api_keys", "master_keys")
+# Which a server writes to by itself, from time to time: when a key was last used, which requests it sent, and that it still seals under a master key.
+TOLD = ("api_keys", "api_requests", "master_keys")
 WITH_BODY = [operation.name for operation in OPERATIONS if operation.body is not None and operation.name in METHODS]
 
 
@@ -61,6 +66,16 @@ def mailed_by(service: Any) -> str:
     )
     reference: str = sent["reference"]
     return reference
+
+
+def new_contact() -> dict[str, str]:
+    name = secrets.token_hex(6)
+    return {"email": f"{name}@example.com", "externalId": name}
+
+
+def contact_of(service: Any) -> int:
+    contact_id: int = service.client("hr").post("/contacts", json=new_contact()).json()["id"]
+    return contact_id
 
 
 def subscription_of(service: Any) -> str:

@@ -1,17 +1,20 @@
-"""The samples of the developer guide, run."""
+"""The samples of the developer guides, run."""
 
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import subprocess
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import httpx
 import pytest
+from largesse_client import Largesse
 
 from largesse.base import clock
 from largesse.webhooks.signing import Signer, new_secret, signature
@@ -19,16 +22,29 @@ from largesse.webhooks.signing import Signer, new_secret, signature
 if TYPE_CHECKING:
     from conftest import Service
 
-GUIDE = (Path(__file__).parents[3] / "docs/guide-developer.md").read_text()
+DOCS = Path(__file__).parents[3] / "docs"
+PAGES = {path.stem: path.read_text() for path in [DOCS / "quick-start.md", *(DOCS / "guides").glob("*.md")]}
+SAMPLE_ORDER = "F6Z9C7XE1MN9MKA1FDPH"
+SAMPLE_SUBSCRIPTION = "3f2b8c1e-5d0a-4b7e-9c61-0a8d4e2f7b15"
 
 SECRET, BODY = "whsec_of-a-sample", '{"id":1,"fromName":"Zoë"}'.encode()
 
 
-def block(language: str, holding: str) -> str:
-    """The guide's one code block of a language that holds a text."""
-    blocks = re.findall(rf"^```{language}\n(.*?)^```", GUIDE, re.DOTALL | re.MULTILINE)
-    (found,) = [text for text in blocks if holding in text]
+def blocks(page: str, language: str) -> list[str]:
+    """The code blocks of a page in a language."""
+    return re.findall(rf"^```{language}\n(.*?)^```", PAGES[page], re.DOTALL | re.MULTILINE)
+
+
+def block(page: str, language: str, holding: str) -> str:
+    """The one code block of a page in a language that holds a text."""
+    (found,) = [text for text in blocks(page, language) if holding in text]
     return found
+
+
+def commands(page: str) -> list[str]:
+    """The calls of curl on a page, one by one."""
+    text = "\n".join(blocks(page, "sh")) + "\n"
+    return re.findall(r"^curl .*?(?:(?<!\\)\n(?=curl|largesse|export|\n|\Z)|\Z)", text, re.DOTALL | re.MULTILINE)
 
 
 @pytest.fixture
@@ -37,7 +53,7 @@ def place(service: Service, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setenv("LARGESSE", service.url)
     monkeypatch.setenv("LARGESSE_API_KEY", service.keys["hr"])
     names: dict[str, Any] = {}
-    exec(block("python", "def place("), names)  # noqa: S102 - text of our own
+    exec(block("idempotency", "python", "def place("), names)  # noqa: S102 - text of our own
     yield names["place"]
     names["client"].close()
 
@@ -55,7 +71,7 @@ def test_the_guide_places_an_order_once(service: Service, place: Any) -> None:
 
 def test_the_guide_charges_what_was_agreed_to(service: Service, place: Any) -> None:
     names = place.__globals__
-    exec(block("python", "def confirm("), names)  # noqa: S102 - text of our own
+    exec(block("quotes", "python", "def confirm("), names)  # noqa: S102 - text of our own
     order = {"productId": 1, "value": 10, "accountId": 1, "codeQuantity": 1, "externalReference": "guide-quoted"}
     shown: list[dict[str, Any]] = []
     before = service.balance("gbp")
@@ -63,7 +79,7 @@ def test_the_guide_charges_what_was_agreed_to(service: Service, place: Any) -> N
     assert service.balance("gbp") == before
     placed = names["confirm"]("gift", order, lambda quoted: quoted["totalCost"] == 10)
     assert names["confirm"]("gift", {**order, "externalReference": "another"}, bool) != placed
-    assert set(json.loads(block("json", "balanceAfter"))) == set(shown[0])
+    assert set(json.loads(block("quotes", "json", "balanceAfter"))) == set(shown[0])
     assert before - service.balance("gbp") == 20
 
 
@@ -71,28 +87,28 @@ def test_the_python_client_of_the_guide_places_an_order(service: Service, monkey
     monkeypatch.setenv("LARGESSE", service.url)
     monkeypatch.setenv("LARGESSE_API_KEY", service.keys["hr"])
     names: dict[str, Any] = {}
-    exec(block("python", "import Largesse"), names)  # noqa: S102 - text of our own
+    exec(block("quick-start", "python", "import Largesse"), names)  # noqa: S102 - text of our own
     order = names["order"]
     assert service.client("hr").get(f"/orders/{order.reference}").json()["totalCost"] == order.total_cost == 10
 
 
 def test_the_first_order_of_the_guide_is_placed(service: Service) -> None:
-    shell = block("sh", "thanks-2030-0001")
+    shell = block("quick-start", "sh", "thanks-2030-0001")
     body = re.search(r"-d '(\{.*?\})'", shell, re.DOTALL)
     assert body
     answer = service.client("hr").post("/send/gift", json=json.loads(body[1]))
     assert answer.status_code == 200
-    shown = json.loads(block("json", '"externalReference":'))
+    shown = json.loads(block("quick-start", "json", '"externalReference":'))
     assert answer.json() == {**shown, "reference": answer.json()["reference"]}
 
 
 def test_the_identity_of_the_guide_is_shaped_as_answered(service: Service) -> None:
-    shown = json.loads(block("json", "serviceAccountName"))
+    shown = json.loads(block("quick-start", "json", "serviceAccountName"))
     assert shown == service.client("hr").get("/me").json()
 
 
 def test_the_problem_of_the_guide_is_shaped_as_answered(service: Service) -> None:
-    shown = json.loads(block("json", "insufficient-balance"))
+    shown = json.loads(block("errors", "json", "insufficient-balance"))
     order = {"productId": 1, "value": 25, "accountId": service.ids["funding_accounts"]["team"]}
     answer = service.client("hr").post("/send/gift", json={**order, "codeQuantity": 10}).json()
     assert {**answer, "detail": ""} == {**shown, "detail": ""}
@@ -101,7 +117,7 @@ def test_the_problem_of_the_guide_is_shaped_as_answered(service: Service) -> Non
 
 def test_the_python_sample_checks_signatures() -> None:
     names: dict[str, Any] = {}
-    exec(block("python", "def is_genuine("), names)  # noqa: S102 - text of our own
+    exec(block("webhooks", "python", "def is_genuine("), names)  # noqa: S102 - text of our own
     header = signature(SECRET.encode(), BODY)
     assert names["is_genuine"](BODY, header, SECRET)
     assert not names["is_genuine"](BODY + b" ", header, SECRET)
@@ -116,8 +132,8 @@ def delivered(secret: str) -> dict[str, str]:
 
 def test_the_python_samples_check_standard_signatures(monkeypatch: pytest.MonkeyPatch) -> None:
     names: dict[str, Any] = {}
-    exec(block("python", "def read_event("), names)  # noqa: S102 - text of our own
-    exec(block("python", "def is_genuine_and_new("), names)  # noqa: S102 - text of our own
+    exec(block("webhooks", "python", "def read_event("), names)  # noqa: S102 - text of our own
+    exec(block("webhooks", "python", "def is_genuine_and_new("), names)  # noqa: S102 - text of our own
     secret = new_secret()
     headers = delivered(secret)
     assert names["read_event"](BODY, headers, secret) == json.loads(BODY)
@@ -155,7 +171,7 @@ def test_the_node_sample_checks_standard_signatures(monkeypatch: pytest.MonkeyPa
         patched.setattr(clock, "now", lambda: an_hour_before(headers))
         old = delivered(secret)
     calls = [(body.decode(), changed) for body, changed in [(BODY, headers), *forged(headers), (BODY, old)]]
-    script = block("js", "isGenuineAndNew") + (
+    script = block("webhooks", "js", "isGenuineAndNew") + (
         f"\nfor (const [body, headers] of {json.dumps(calls)})"
         f" console.log(isGenuineAndNew(Buffer.from(body), headers, {json.dumps(secret)}));"
     )
@@ -168,9 +184,67 @@ def test_the_node_sample_checks_signatures() -> None:
         pytest.skip("needs node")
     header = signature(SECRET.encode(), BODY)
     calls = [[BODY.decode(), header], [BODY.decode() + " ", header], [BODY.decode(), "sha256=short"]]
-    script = block("js", "isGenuine(") + (
+    script = block("webhooks", "js", "isGenuine(") + (
         f"\nfor (const [body, header] of {json.dumps(calls)})"
         f" console.log(isGenuine(Buffer.from(body), header, {json.dumps(SECRET)}));"
     )
     answer = subprocess.run(["node", "-e", script], capture_output=True, text=True, timeout=60, check=True)
     assert answer.stdout.split() == ["true", "false", "false"]
+
+
+@pytest.fixture
+def samples(service: Service, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], str]]:
+    """What the samples need: a client, an order, a subscription. Puts those in the place of the ones that the guides name."""
+    client = service.client("hr")
+    order = service.send("gift", "coffee", value=5, recipients=[{"email": "sam@example.com"}]).json()["reference"]
+    hook = {"targetUrl": "https://hooks.example.com/largesse", "event": "order.created"}
+    subscription = client.post("/webhooks", json=hook).json()["id"]
+    monkeypatch.setenv("LARGESSE", service.url)
+    monkeypatch.setenv("LARGESSE_API_KEY", service.keys["hr"])
+    yield lambda text: text.replace(SAMPLE_ORDER, order).replace(SAMPLE_SUBSCRIPTION, subscription)
+    client.delete(f"/webhooks/{subscription}")
+
+
+STAGING_ONLY = "/test/"
+EVERY_CALL = [(page, at) for page in PAGES for at in range(len(commands(page)))]
+
+
+@pytest.mark.parametrize(("page", "at"), EVERY_CALL, ids=str)
+def test_every_call_of_curl_succeeds(
+    service: Service,
+    staging: Service,
+    samples: Callable[[str], str],
+    page: str,
+    at: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    command = re.sub(
+        r'("externalReference": ")', rf"\g<1>{at}-", samples(commands(page)[at])
+    )  # other tests use the guides' own
+    if STAGING_ONLY in command:
+        order = order_of_staging(staging)
+        command = re.sub(r'"orderReference": "\w+"', f'"orderReference": "{order}"', command)
+        monkeypatch.setenv("LARGESSE", staging.url)
+        monkeypatch.setenv("LARGESSE_API_KEY", service.keys["hr-test"])
+    quiet = command.replace("curl ", "curl --silent --show-error --fail-with-body ", 1)
+    done = subprocess.run(["bash", "-c", quiet], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def order_of_staging(staging: Service) -> str:
+    """An order of one code there, which the test lab can claim."""
+    sent = staging.send("gift", "coffee", key="hr-test", account="test-gbp", value=5)
+    return str(sent.json()["reference"])
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "python")])
+def test_every_sample_of_python_runs(samples: Callable[[str], str], page: str) -> None:
+    """In their order, with the client that the guide on authentication makes."""
+    with Largesse(os.environ["LARGESSE"], os.environ["LARGESSE_API_KEY"]) as largesse:
+        names: dict[str, Any] = {"largesse": largesse}
+        for text in blocks(page, "python"):
+            exec(compile(samples(text), page, "exec", dont_inherit=True), names)  # noqa: S102 - text of our own
+        if names["largesse"] is not largesse:
+            names["largesse"].close()
+        if "client" in names:
+            names["client"].close()

@@ -64,6 +64,21 @@ def _resend(client: httpx.Client, reference: str) -> httpx.Response:
     return client.post(f"/orders/{reference}/resend", json={"email": "sam@example.com"})
 
 
+@call("GET /contacts/{id}")
+def _contact(client: httpx.Client, contact_id: int) -> httpx.Response:
+    return client.get(f"/contacts/{contact_id}")
+
+
+@call("PATCH /contacts/{id}")
+def _change_contact(client: httpx.Client, contact_id: int) -> httpx.Response:
+    return client.patch(f"/contacts/{contact_id}", json={"name": "Sam"})
+
+
+@call("DELETE /contacts/{id}")
+def _delete_contact(client: httpx.Client, contact_id: int) -> httpx.Response:
+    return client.delete(f"/contacts/{contact_id}")
+
+
 @call("GET /webhooks/{id}/deliveries")
 def _deliveries(client: httpx.Client, subscription_id: UUID) -> httpx.Response:
     return client.get(f"/webhooks/{subscription_id}/deliveries")
@@ -77,6 +92,11 @@ def _test(client: httpx.Client, subscription_id: UUID) -> httpx.Response:
 @call("POST /webhooks/{id}/deliveries/{deliveryId}/redeliver")
 def _redeliver(client: httpx.Client, subscription_id: UUID) -> httpx.Response:
     return client.post(f"/webhooks/{subscription_id}/deliveries/1/redeliver")
+
+
+@call("POST /webhooks/{id}/rotate-secret")
+def _rotate_secret(client: httpx.Client, subscription_id: str) -> httpx.Response:
+    return client.post(f"/webhooks/{subscription_id}/rotate-secret")
 
 
 @call("DELETE /webhooks/{id}")
@@ -101,11 +121,13 @@ def theirs(service) -> dict[str, object]:
         subscription,
     )
     sent = service.send("gift", "coffee", value=5, recipients=[{"email": "sam@example.com"}])
+    contact = client.post("/contacts", json={"email": "theirs@example.com"}).json()["id"]
     return {
         "GET /products/{id}": service.ids["products"]["club"],
         "GET /collections/{id}": service.ids["collections"]["acme-thanks"],
         **{name: sent.json()["reference"] for name in CALLS if "/orders/" in name},
         **{name: subscription for name in CALLS if "/webhooks/" in name},
+        **{name: contact for name in CALLS if "/contacts/" in name},
     }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 
 import httpx
@@ -193,6 +194,24 @@ class TestRateLimit:
         assert limited.client("crm").get("/me").status_code == 200
         problem(limited.client("tiny").get("/me"), 402, "plan-required")
         assert limited.client().get("/health").status_code == 200
+
+    def test_answers_say_how_many_requests_are_left(self, service, start_service, problem) -> None:
+        limited = start_service(like=service, rate_limit=3)
+        client = limited.client("hr")
+        order = service.body("gift", "coffee", account="team", value=25, codeQuantity=1)
+        # By ASGI, by the short way of whole requests, and a refusal.
+        answers = [client.get("/products/999"), client.post("/send/gift", json=order), client.get("/products?limit=0")]
+        assert [answer.status_code for answer in answers] == [404, 200, 400]
+        refused = client.get("/me")
+        problem(refused, 429, "too-many-requests")
+        assert {answer.headers["RateLimit-Policy"] for answer in (*answers, refused)} == {'"key";q=3;w=60'}
+        limits = [re.fullmatch(r'"key";r=(\d+);t=(\d+)', one.headers["RateLimit"]) for one in (*answers, refused)]
+        assert [int(limit[1]) for limit in limits] == [2, 1, 0, 0]
+        assert all(1 <= int(limit[2]) <= 20 for limit in limits)
+        assert limits[-1][2] == refused.headers["Retry-After"]
+        for answer in (limited.client().get("/health"), limited.client().get("/me"), service.client("hr").get("/me")):
+            assert "RateLimit" not in answer.headers
+            assert "RateLimit-Policy" not in answer.headers
 
     def test_there_is_none_unless_set(self, service) -> None:
         assert {service.client("crm").get("/me").status_code for _ in range(100)} == {200}

@@ -27,6 +27,9 @@ SEND_BODY = {
     "expiryAfterDays": maybe(INT32),
     "externalReference": maybe(TEXT),
     "quote": maybe(TEXT),  # an addition
+    "claimBy": maybe(DATE),  # an addition
+    "reminderDays": maybe(f"array of {INT32}"),  # an addition
+    "placeholders": maybe(FLAG),  # an addition
 }
 PRODUCT = {
     "id": INT32,
@@ -129,7 +132,13 @@ FIELDS_OF_SPEC = {
         "createdBy": maybe(INT64),
         "creationDate": DATE,
     },
-    "Subscription": {"id": "string uuid", "event": maybe(TEXT), "targetUrl": maybe(TEXT), "secret": maybe(TEXT)},
+    "Subscription": {
+        "id": "string uuid",
+        "event": maybe(TEXT),
+        "targetUrl": maybe(TEXT),
+        "secret": maybe(TEXT),
+        "events": "array of string",
+    },
     "Recipient": {"email": "string email", "name": maybe(TEXT), "quantity": maybe(INT32)},
     "Problem": {
         "type": maybe("string uri-reference"),
@@ -144,14 +153,15 @@ FIELDS_OF_SPEC = {
     "SendGift": {"productId": INT32, "value": maybe(NUMBER), "country": maybe(TEXT), **SEND_BODY},
     "SendCollection": {"collectionId": INT32, "value": maybe(NUMBER), **SEND_BODY},
     "SendTemplate": {"templateId": INT32, **SEND_BODY},
-    "Subscribe": {"targetUrl": "string uri", "event": TEXT},
+    "Subscribe": {"targetUrl": "string uri", "event": TEXT, "events": "array of string"},
 }
 REQUIRED_IN_BODIES = {
     "Recipient": ["email"],
     "SendGift": ["productId"],
     "SendCollection": ["collectionId"],
     "SendTemplate": ["templateId"],
-    "Subscribe": ["targetUrl", "event"],
+    "Subscribe": ["targetUrl"],
+    "Subscription": ["id", "event", "targetUrl", "secret"],
     "Problem": ["type", "title", "status", "detail", "instance"],
 }
 

@@ -22,6 +22,8 @@ DEFAULTS: dict[str, Any] = {
     "fromName": None,
     "message": None,
     "sendAt": None,
+    "claimBy": None,
+    "reminderDays": [],
     "expiryAfterDays": None,
     "externalReference": None,
 }

@@ -7,6 +7,7 @@ from structlog.testing import capture_logs
 
 from largesse.customers.principal import Principal
 from largesse.db.scope import LOOKUP
+from largesse.orders import placer
 
 
 @pytest.mark.parametrize(
@@ -18,6 +19,7 @@ def test_what_is_done_for_nobody_is_an_error_and_no_row(
     before = service.state()
     # As it would be, had somebody written `database.transaction(LOOKUP)` in the room of this path.
     monkeypatch.setattr(Principal, "scope", LOOKUP)
+    monkeypatch.setattr(placer, "scope_of_orders", lambda _: LOOKUP)
     body = service.body("gift", "coffee", value=5) if method == "POST" else None
     with capture_logs() as logged:
         response = service.client("hr").request(method, path, json=body)

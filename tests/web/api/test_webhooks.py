@@ -143,3 +143,57 @@ def test_redeliveries_are_limited_for_each_customer(service, problem) -> None:
     assert "60 samples and redeliveries" in problem(asked[-1], 429, "too-many-requests")
     assert asked[-1].headers["Retry-After"] == "1"
     assert service.client("initech").get("/webhooks").status_code == 200
+
+
+SEVERAL = ["gift.claimed", "order.created", "gift.bounced"]
+
+
+def test_a_subscription_names_several_events(service, problem) -> None:
+    client = service.client("globex")
+    answer = client.post("/webhooks", json={"targetUrl": TARGET, "events": SEVERAL})
+    assert answer.status_code == 201, answer.text
+    created = answer.json()
+    assert (set(created), created["event"], created["events"]) == (
+        {"id", "event", "events", "targetUrl", "secret"},
+        None,
+        SEVERAL,
+    )
+    (listed,) = [one for one in client.get("/webhooks").json() if one["id"] == created["id"]]
+    assert (listed["event"], listed["events"]) == (None, SEVERAL)
+    path = f"/webhooks/{created['id']}/test"
+    assert client.post(path).json()["event"] == SEVERAL[0]
+    assert client.post(f"{path}?event={SEVERAL[2]}").json()["event"] == SEVERAL[2]
+    detail = problem(client.post(f"{path}?event=gift.sent"), 400)
+    assert f"must be one of the subscription's: {', '.join(SEVERAL)}" in detail
+    assert client.delete(f"/webhooks/{created['id']}").status_code == 204
+
+
+@pytest.mark.parametrize(
+    ("members", "said"),
+    [
+        ({"events": []}, "`events`"),
+        ({"events": ["order.created", "order.lost"]}, "`events[1]` must be one of: order.created, gift.sent"),
+        ({"events": ["gift.sent", "gift.sent"]}, "`events[1]` is named twice"),
+        ({"events": ["order.created"] * 21}, "`events`"),
+        ({"events": "order.created"}, "`events`"),
+        ({"events": None}, "`events`"),
+        ({"events": [1]}, "`events"),
+        ({"event": "order.created", "events": ["gift.sent"]}, "Give `event` or `events`, not both"),
+    ],
+)
+def test_events_that_are_refused(service, problem, members: dict[str, Any], said: str) -> None:
+    assert said in problem(service.client("hr").post("/webhooks", json={"targetUrl": TARGET, **members}), 400)
+
+
+def test_a_secret_is_rotated(service, problem) -> None:
+    client = service.client("globex")
+    made = client.post("/webhooks", json={"targetUrl": TARGET, "event": "order.created"}).json()
+    answer = client.post(f"/webhooks/{made['id']}/rotate-secret")
+    assert answer.status_code == 200, answer.text
+    rotated = answer.json()
+    assert (set(rotated), rotated["id"]) == ({"id", "secret", "previousUntil"}, made["id"])
+    assert rotated["secret"] != made["secret"]
+    acts = service.sql("SELECT act FROM audit_events WHERE subject = $1 ORDER BY id", f"subscription {made['id']}")
+    assert [row["act"] for row in acts] == ["webhook.created", "webhook.secret_rotated"]
+    assert client.delete(f"/webhooks/{made['id']}").status_code == 204
+    problem(client.post(f"/webhooks/{made['id']}/rotate-secret"), 404, "not-found")

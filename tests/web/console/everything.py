@@ -23,7 +23,19 @@ from largesse.web.console.sign_in import nothing
 # Forms that end what is there, or whose page is their own test's.
 LEFT_OUT = re.compile(r"/app/(sign-in|sign-out|forgot|customers|environment|second-step|prove|link|security)\b")
 # What a field may be that is not taken as the text that is everywhere.
-PLAIN = {"amount": "25", "value": "25", "product": "1", "url": "https://hooks.example/largesse", "quantity": "2"}
+PLAIN = {
+    "name": "Another",
+    "birthday": "14/03",
+    "start_date": "01/03/2024",
+    "amount": "25",
+    "value": "25",
+    "product": "1",
+    "url": "https://hooks.example/largesse",
+    "quantity": "2",
+    "limit": "100000",
+    "above": "100000",
+    "days": "7",
+}
 
 
 @dataclass
@@ -170,11 +182,27 @@ class Walk:
 
     def _send(self, form: Form, path: str, values: dict[str, str]) -> httpx.Response:
         self.browser.get(path)
-        return self.browser.post(form.path, **{**values, "token": self.browser.token})
+        values = {**values, "token": self.browser.token}
+        if any(one.kind == "file" for one in form.fields):
+            cell = self.text.replace('"', '""')
+            sheet = f'email,name\nwalk@example.com,"{cell}"\nnobody,"{cell}"\n'
+            return self.browser.upload(form.path, sheet.encode(), **values)
+        return self.browser.post(form.path, **values)
 
 
-def send_gift(browser: Browser, text: str, *, codes: bool = False) -> Iterator[str]:
-    """The pages of a gift that is put together and sent, each as it comes."""
+def ask_approval(browser: Browser, approver: int, text: str) -> str:
+    """The page of a send that waits for approval by somebody else."""
+    browser.get("/app/approvals/rules")
+    rule = {"name": text, "role": "anybody", "above": "", "currency": "GBP", "needed": "1", "days": "7"}
+    assert browser.post("/app/approvals/rules", **rule, approver=str(approver)).status_code == 303
+    *_, path = (path for path in send_gift(browser, text, codes=True, asks=True) if "/approvals/" in path)
+    rule_id = re.findall(r"/app/approvals/rules/(\d+)/end", browser.get("/app/approvals/rules").text)[0]
+    assert browser.post(f"/app/approvals/rules/{rule_id}/end").status_code == 303
+    return path
+
+
+def send_gift(browser: Browser, text: str, *, codes: bool = False, asks: bool = False) -> Iterator[str]:
+    """The pages of a gift that is put together and sent, or asked to be approved, each as it comes."""
     cell = '"' + text.replace('"', '""') + '"'
     browser.get("/app/send")
     yield "/app/send"
@@ -188,7 +216,7 @@ def send_gift(browser: Browser, text: str, *, codes: bool = False) -> Iterator[s
     else:
         browser.post(f"{path}/recipients", rows=f"email,name\nno address,{cell}\nada@example.com,{cell}")
         yield f"{path}/recipients"
-        yield f"{path}/bad-rows.csv"
+        yield f"{path}/rows-to-fix.csv"
         browser.get(f"{path}/recipients")
         browser.post(f"{path}/start-over")
         browser.get(f"{path}/recipients")
@@ -200,10 +228,12 @@ def send_gift(browser: Browser, text: str, *, codes: bool = False) -> Iterator[s
     browser.post(f"{path}/delivery", when="now", account=account, reference=f"{text[:20]} {path[-6:]}")
     yield f"{path}/review"
     page = browser.get(f"{path}/review")
-    [form] = [one for one in Forms(page.text).found if one.path.endswith("/place")]
+    [form] = [one for one in Forms(page.text).found if one.path.endswith("/ask" if asks else "/place")]
     placed = browser.post(form.path, **form.filled("", 1))
     assert placed.status_code == 303, placed.text
     yield placed.headers["location"]
+    if asks:
+        return
     if codes:
         yield f"{path}/codes"
         yield f"{path}/codes.csv"

@@ -113,4 +113,4 @@ def filled(service: Service) -> dict[str, str]:
 
 def listed(browser: Browser, query: str = "") -> list[str]:
     assert browser.get(f"/app/orders{query}").status_code == 200, browser.page
-    return re.findall(r'<th scope="row"><a href="/app/orders/(\w+)">', browser.page.text)
+    return re.findall(r'<th scope="row">.*?<a href="/app/orders/(\w+)">', browser.page.text, re.DOTALL)

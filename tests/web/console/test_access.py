@@ -219,7 +219,7 @@ def test_sessions_of_one_person_that_end_each_other_do_not_wait_for_each_other(s
 
 
 def test_handlers_write_in_no_other_way() -> None:
-    """`context.database` only reads; the pool itself is for what is nobody's: forms, notices, allowances."""
+    """`context.database` only reads. The pool itself is for forms, notices and allowances, and for operations that begin their own transactions."""
     here = Path(largesse.web.console.__file__).parent
     found = [
         f"{path.relative_to(here)}: {ast.unparse(node)}"
@@ -228,8 +228,10 @@ def test_handlers_write_in_no_other_way() -> None:
         if isinstance(node, ast.Attribute) and node.attr == "database" and ast.unparse(node.value).endswith("services")
     ]
     assert sorted(set(found)) == [
+        "approvals.py: context.services.database",  # sends what was approved
         "context.py: self.services.database",
         "guard.py: self._services.database",  # forms that were posted, and notices
+        "send/review.py: services.database",  # asks for approval
         "send/test_mail.py: services.database",  # allowances
     ]
 

@@ -78,7 +78,7 @@ def test_money_is_moved_once_after_both_balances_were_shown(sign_in: People, ser
     before, team = held(service, "Acme float"), held(service, "People team")
     fields = {**way(service, "Acme float", "People team"), "amount": "12,50"}
     browser.get("/app/funding/transfer?" + "&".join(f"{name}={value}" for name, value in fields.items()))
-    for said in ("£12.50", f"£{(team + 1250) / 100:,.2f}", f"£{(before - 1250) / 100:,.2f}", "Move the money"):
+    for said in ("£12.50", f"£{(team + 1250) / 100:,.2f}", f"£{(before - 1250) / 100:,.2f}", "Transfer the money"):
         assert said in browser.text
     token = browser.token
     with ThreadPoolExecutor(8) as pool:
@@ -86,7 +86,7 @@ def test_money_is_moved_once_after_both_balances_were_shown(sign_in: People, ser
     assert {answer.status_code for answer in answers} <= {303, 409}
     assert (held(service, "Acme float"), held(service, "People team")) == (before - 1250, team + 1250)
     browser.get("/app/funding")
-    assert "£12.50 went from Acme float to People team." in browser.text
+    assert "£12.50 was transferred from Acme float to People team." in browser.text
     for name, said in (
         ("Acme float", "Transfer to People team -£12.50"),
         ("People team", "Transfer from Acme float £12.50"),
@@ -100,15 +100,15 @@ def test_money_is_moved_once_after_both_balances_were_shown(sign_in: People, ser
 @pytest.mark.parametrize(
     ("source", "target", "amount", "said"),
     [
-        ("Acme float", "Acme float", "1", "Choose another account"),
+        ("Acme float", "Acme float", "1", "Choose a different account"),
         ("Acme float", "Euros", "1", "This account is in EUR"),
         ("Acme float", "People team", "99999", "Balance of Acme float: £"),
         ("Acme float", "People team", "", "Type an amount"),
         ("Acme float", "People team", "-1", "Type an amount"),
         ("Acme float", "People team", "sNaN", "“sNaN” is not an amount"),
         ("Acme float", "People team", "<script>", "Type an amount"),
-        ("Acme float", "Globex float", "1", "Choose one of those offered"),
-        ("Globex float", "Acme float", "1", "Choose one of those offered"),
+        ("Acme float", "Globex float", "1", "Choose one of the options"),
+        ("Globex float", "Acme float", "1", "Choose one of the options"),
     ],
 )
 def test_what_is_not_moved_is_said_beside_the_field(
@@ -128,7 +128,7 @@ def test_what_is_not_moved_is_said_beside_the_field(
 def test_others_move_nothing_and_make_nothing(sign_in: People, service: Service, role: str) -> None:
     browser = sign_in(f"{role}@acme.example")
     browser.get("/app/funding")
-    assert "Move money" not in browser.text
+    assert "Transfer money" not in browser.text
     assert "New account" not in browser.text
     answer = browser.post("/app/funding/transfers", amount="1", **way(service, "Acme float", "People team"))
     assert answer.status_code == 403
@@ -140,8 +140,8 @@ def test_an_account_is_made_named_closed_and_opened(sign_in: People, service: Se
     assert "GBP British Pound" in browser.text
     for fields, said in (
         ({"name": "", "currency": "GBP"}, "Fill this in."),
-        ({"name": "x" * 101, "currency": "GBP"}, "at most 100"),
-        ({"name": "New", "currency": "XXX"}, "Choose one of those offered."),
+        ({"name": "x" * 101, "currency": "GBP"}, "At most 100"),
+        ({"name": "New", "currency": "XXX"}, "Choose one of the options."),
         ({"name": "acme FLOAT", "currency": "GBP"}, "Another account has this name."),
     ):
         browser.get("/app/funding/accounts/new")
@@ -218,7 +218,7 @@ def test_who_is_told_of_a_low_balance_is_said_and_shown(sign_in: People, service
     browser.get("/app/funding")
     assert "Below €10.00" in browser.text
     browser.get("/app")
-    assert "Accounts with a low balance: 1" in browser.text
+    assert "Euros is below €10.00" in browser.text
     browser.get(f"{page}/account")
     assert 'value="10.00"' in browser.page.text
     assert browser.post(f"{page}/watch", off="yes").status_code == 303
@@ -229,8 +229,8 @@ def test_who_is_told_of_a_low_balance_is_said_and_shown(sign_in: People, service
 def test_an_account_is_verified_and_printed(sign_in: People, service: Service) -> None:
     browser, own = sign_in("viewer@acme.example"), account(service, "Acme float")
     browser.get(f"/app/funding/{own}/verify")
-    assert "All of it fits" in browser.text
-    assert "None was noted yet" in browser.text
+    assert "All entries verified" in browser.text
+    assert "No anchor yet" in browser.text
     mac = service.sql("SELECT encode(mac, 'hex') FROM entries WHERE account_id = $1 ORDER BY id DESC", own)[0][0]
     assert mac in browser.text
     assert browser.get(f"/app/funding/{own}/verify?after=x").status_code == 200

@@ -34,7 +34,7 @@ def pages(service: Service, browser: Browser) -> list[bool]:
     statement = browser.get(f"/app/funding/{account}").status_code
     assert statement in {200, 404}
     seen = [statement == 200, browser.get(f"/app/funding/{account}/statement.csv").status_code == 200]
-    for path in ("/app", "/app/funding", "/app/funding/top-ups/new"):
+    for path in ("/app/funding", "/app/funding/top-ups/new"):
         browser.get(path)
         seen.append("For bots" in browser.text)
     return seen
@@ -42,16 +42,16 @@ def pages(service: Service, browser: Browser) -> list[bool]:
 
 def test_a_member_uses_and_sees_what_is_assigned_to_them(service: Service, sign_in: SignIn) -> None:
     ada, cem = sign_in("ada@acme.example"), sign_in(CEM)
-    assert pages(service, cem) == [False] * 5
-    assert pages(service, ada) == pages(service, sign_in("fin@acme.example")) == [True] * 5
+    assert pages(service, cem) == [False] * 4
+    assert pages(service, ada) == pages(service, sign_in("fin@acme.example")) == [True] * 4
     assert assign(service, ada, "bots").status_code == 303
-    assert pages(service, cem) == [True] * 5
+    assert pages(service, cem) == [True] * 4
     ada.get("/app/funding")
     assert "Used by Bot, Cem." in ada.text
 
     path = ready(cem, service, account="bots")
     cem.get(f"{path}/delivery")
-    assert "For bots holds £30.00, £10.00 afterwards" in cem.text
+    assert "For bots Balance £30.00, £10.00 afterwards" in cem.text
     cem.get(f"{path}/review")
     quote = quote_in(cem)
     assert assign(service, ada).status_code == 303  # taken away between the look and the click
@@ -59,7 +59,7 @@ def test_a_member_uses_and_sees_what_is_assigned_to_them(service: Service, sign_
     assert refused.status_code == 409
     assert "Choose the account that pays." in refused.text
     assert service.balance("bots") == 30
-    assert pages(service, cem) == [False] * 5
+    assert pages(service, cem) == [False] * 4
 
     assert assign(service, ada, "bots").status_code == 303
     cem.get(f"{path}/review")
@@ -67,11 +67,11 @@ def test_a_member_uses_and_sees_what_is_assigned_to_them(service: Service, sign_
     assert service.balance("bots") == 10
     order = f"/app/orders/{path.rpartition('/')[2]}"
     cem.get(order)
-    assert "Balance after it" in cem.text
+    assert "Balance £10.00" in cem.text
     assert assign(service, ada).status_code == 303
     cem.get(order)
     assert "Money" in cem.text
-    assert "Balance after it" not in cem.text, "of an account that is theirs no longer"
+    assert "Balance £10.00" not in cem.text, "of an account that is theirs no longer"
     acts = service.sql("SELECT subject, before, after FROM audit_events WHERE act = 'account.assigned' ORDER BY id")
     assert [tuple(act) for act in acts] == [
         (CEM, '{"accounts":[]}', '{"accounts":["For bots"]}'),
@@ -94,7 +94,7 @@ def test_who_is_invited_again_begins_without(service: Service, sign_in: SignIn) 
     browser.get(link)
     answer = browser.post(link, name="Cem", password="correct horse battery", again="correct horse battery")
     assert answer.status_code == 303, answer.text
-    assert pages(service, browser) == [False] * 5
+    assert pages(service, browser) == [False] * 4
 
 
 def assign_path(admin: Browser, user: int) -> int:
@@ -121,8 +121,8 @@ def test_a_member_filters_by_what_they_have_sent_themselves(service: Service, si
     on_database(service.database_url, report)
     for browser, is_told in ((ada, True), (cem, False)):
         page = browser.get("/app/orders").text
-        assert "Acme float</option>" in page
-        assert ("Small pot</option>" in page) is is_told
+        assert "Acme float" in page
+        assert ("Small pot" in page) is is_told
 
 
 @pytest.mark.parametrize("role", ["member", "finance"])
@@ -142,5 +142,5 @@ def test_who_did_not_just_show_that_it_is_them_does_it_first(service: Service, s
     ada = sign_in("ada@acme.example")
     service.sql("UPDATE sessions SET proved_at = now() - interval '1 day'")
     asked = assign(service, ada, "small", "bots", email="ada@acme.example")
-    assert "What you are about to do matters" in asked.text
+    assert "This action needs a password" in asked.text
     assert service.sql("SELECT * FROM account_users WHERE user_id = $1", user_id(service, "ada@acme.example")) == []

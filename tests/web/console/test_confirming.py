@@ -69,7 +69,7 @@ def test_a_mailed_link_gives_an_address_back_to_its_owner(service: Service, way:
         link = reset_for(service, email, is_mailed=True)
     owner = Browser(service)
     owner.get(link)
-    assert "What was set up for it before ends" in owner.text
+    assert "session set up for it before is removed" in owner.text
     assert owner.post(link, password=OWN).headers["location"] == "/app"
     assert owner.get("/app").status_code in {200, 303}
     assert owner.page is not None
@@ -110,7 +110,7 @@ def test_an_address_is_confirmed_once(service: Service) -> None:
     link = invited(service, "initech", email, is_mailed=True)
     page = Browser(service)
     page.get(link)
-    assert "You have a password here already" in page.text
+    assert "You already have a password here" in page.text
     assert page.post(link, password="another password").status_code == 403
     again = follow(service, reset_for(service, email, is_mailed=True), "a new password of mine")
     assert again.get("/app").headers["location"].startswith("/app/second-step")

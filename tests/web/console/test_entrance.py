@@ -88,7 +88,7 @@ def test_nobody_frames_the_pages_and_they_load_nothing_of_others(
 def test_an_unknown_address_is_answered_as_a_wrong_password(service: Service, ada: str) -> None:
     def shown(email: str) -> tuple[int, str]:
         browser = Browser(service)
-        status = enter(browser, email, "not the password")
+        status = enter(browser, email, "password is not correct")
         return status, browser.text.replace(email, "")
 
     assert shown(ada) == shown("nobody@acme.example")
@@ -100,7 +100,7 @@ def test_guesses_are_counted_whether_or_not_the_address_is_known(service: Servic
     choose_password(service, victim)
     for email in (victim, "nobody@globex.example"):
         # Each from a network of its own: it is the address that is guessed at.
-        statuses = [enter(Browser(service), email, "not the password") for _ in range(12)]
+        statuses = [enter(Browser(service), email, "password is not correct") for _ in range(12)]
         assert statuses == [403] * 10 + [429] * 2, email
         assert enter(Browser(service), email, PASSWORD) == 429, "now not even the right one is tried"
     service.sql("DELETE FROM sign_in_allowances")

@@ -14,7 +14,7 @@ import httpx
 import pytest
 from tests.web.api.conftest import RICH_WORLD, Service
 from tests.web.console.conftest import Browser, signed_in
-from tests.web.console.everything import Walk, route_of, send_gift
+from tests.web.console.everything import Walk, ask_approval, route_of, send_gift
 from tests.web.console.orders import work
 from tests.web.console.test_security import enter, set_up, with_password
 
@@ -51,6 +51,9 @@ def walk(service: Service) -> Walk:
     for codes in (False, True):
         for path in send_gift(walk.browser, MARK, codes=codes):
             walk.pages[path] = walk.browser.get(path)
+    [[cem_id]] = service.sql("SELECT id FROM users WHERE email = 'cem@acme.example'")
+    path = ask_approval(walk.browser, cem_id, MARK)
+    walk.pages[path] = walk.browser.get(path)
     work(service)
     [[ada_id]] = service.sql("SELECT id FROM users WHERE email = 'ada@acme.example'")
     own_role = f"/app/people/{ada_id}/role?role=viewer"
@@ -144,7 +147,7 @@ def test_pages_are_built_alike(walk: Walk) -> None:
         for form in re.findall(r'<form[^>]*method="post".*?</form>', text, re.DOTALL):
             assert 'name="token"' in form, path
         for link in re.findall(r'(?:href|src|action)="([^"]*)"', text):
-            assert link.startswith(("/app", "#", "?", "/pictures/")) or not link, f"{path} leads to {link}"
+            assert link.startswith(("/app", "#", "?", "/pictures/", "/docs")) or not link, f"{path} leads to {link}"
 
 
 @pytest.mark.parametrize("wrong", ["", "0" * 40])

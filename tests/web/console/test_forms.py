@@ -113,7 +113,7 @@ def test_a_form_of_another_mode_or_company_is_refused_with_a_page_that_says_so(
     assert ada.post("/app/environment", environment="staging").status_code == 303
     refused = ada.post("/app/keys", token=old, **key)
     assert refused.status_code == 409
-    assert "In another tab you changed to another company" in refused.text
+    assert "In another tab you switched the company" in refused.text
     assert service.sql("SELECT count(*) FROM api_keys WHERE key = 'of test mode'")[0][0] == 0
     ada.get("/app")
     ada.post("/app/environment", environment="production")

@@ -97,7 +97,13 @@ def confirm(service: Service, reference: str, amount_minor: int | None = None) -
 def test_accounts_show_what_they_hold_and_who_may_use_them(sign_in: People, role: str) -> None:
     browser = sign_in(f"{role}@acme.example")
     assert browser.get("/app/funding").status_code == 200
-    for said in ("Acme float", "=People team", "Everybody may use it", "Used by HR bot", "£5.00 spent this month"):
+    for said in (
+        "Acme float",
+        "=People team",
+        "Everybody can use this account",
+        "Used by HR bot",
+        "£5.00 spent this month",
+    ):
         assert said in browser.text
     assert "Globex" not in browser.text
     assert "Yen" not in browser.text
@@ -131,7 +137,7 @@ def test_a_statement_goes_from_its_opening_to_its_closing_balance(sign_in: Peopl
     assert re.search(r"Closing balance £\d", browser.text)
     [earlier] = [link for link in browser.links if "month=" in link and "csv" not in link and "print" not in link]
     browser.get(earlier)
-    assert "Opening balance £0.00 Nothing was paid in or out in this month. Closing balance £0.00" in browser.text
+    assert "Opening balance £0.00 No entries in this month. Closing balance £0.00" in browser.text
     for month in ("0001-01", "9999-12", "2026-13", "x"):
         assert browser.get(f"{path}?month={month}&after=x").status_code == 200
     answer = browser.get(f"{path}/statement.csv")
@@ -181,10 +187,10 @@ def test_a_top_up_is_asked_for_paid_and_credited(sign_in: People, service: Servi
     browser.get(f"/app/funding/top-ups/{reference}")
     for said in (
         "£250.50 for Acme float",
-        "Waits for the transfer",
+        "Waiting for the transfer",
         "Example Ltd",
         "IBAN GB82 <WEST>",
-        "It is no invoice",
+        "It is not an invoice",
     ):
         assert said in browser.text
     assert " ".join(reference[at : at + 4] for at in range(0, 16, 4)) in browser.text
@@ -274,7 +280,7 @@ def test_a_form_shown_again_says_how_its_amount_was_read(sign_in: People, servic
     browser = sign_in("admin@acme.example")
     query = f"from={account(service, 'gbp')}&to={account(service, 'gbp')}&amount=1%2C000"
     browser.get(f"/app/funding/transfer?{query}")
-    assert "Choose another account" in browser.text
+    assert "Choose a different account" in browser.text
     assert "Read as £1,000.00." in browser.text
 
 
@@ -301,12 +307,12 @@ def test_too_many_that_wait_are_refused_and_said(sign_in: People, service: Servi
         browser.get("/app/funding/top-ups/new")
         answer = browser.post("/app/funding/top-ups", account=str(theirs), amount="1")
         assert answer.status_code == (303 if number < MAX_WAITING else 422)
-    assert f"{MAX_WAITING} top-ups wait already" in answer.text
+    assert f"{MAX_WAITING} top-ups are already waiting" in answer.text
 
 
 def told_of_waiting(browser: Browser) -> int:
     browser.get("/app")
-    return int((re.findall(r"Top-ups waiting for a transfer: (\d+)", browser.text) or ["0"])[0])
+    return int((re.findall(r"(\d+) top-ups? waits? for (?:its|their) transfer", browser.text) or ["0"])[0])
 
 
 def test_home_tells_of_top_ups_that_wait(service: Service, sign_in: People) -> None:

@@ -27,7 +27,7 @@ def test_the_catalogue_shows_pictures_prices_and_what_is_said(service: Service, 
     assert f'src="/pictures/{PICTURE.name}"' in page.text
     assert "Coffee House e-gift £5.00, £10.00, £25.00" in ada.text
     assert "Shop e-gift £1.00 \N{EN DASH} £500.00" in ada.text
-    assert "Autumn hamper £17.00 with postage and VAT" in ada.text
+    assert "Autumn hamper £17.00 including postage and VAT" in ada.text
     assert "Globex club" not in ada.text
     ada.get("/app/catalogue?country=FR")
     assert "Bookshop" in ada.text
@@ -166,11 +166,11 @@ def test_the_list_says_how_often_each_was_used(service: Service, ada: Browser) -
         ({"value": "11"}, "It cannot be sent for this amount."),
         ({"value": "x"}, "Type an amount"),
         ({"name": ""}, "Fill this in."),
-        ({"name": "x" * 201}, "at most 200 are allowed"),
-        ({"name": "a\u202eb"}, "may not be in it"),
-        ({"wrapping_key": "newspaper"}, "Choose one of those offered."),
-        ({"from_name": "x" * 33}, "at most 32 are allowed"),
-        ({"message": "x" * 257}, "at most 256 are allowed"),
+        ({"name": "x" * 201}, "At most 200 are allowed"),
+        ({"name": "a\u202eb"}, "that are not allowed"),
+        ({"wrapping_key": "newspaper"}, "Choose one of the options."),
+        ({"from_name": "x" * 33}, "At most 32 are allowed"),
+        ({"message": "x" * 257}, "At most 256 are allowed"),
         ({"expiry_after_days": "0"}, "from 1 to 36500"),
         ({"expiry_after_days": "36501"}, "from 1 to 36500"),
     ],
@@ -206,7 +206,7 @@ def test_there_are_so_many_templates_at_most(service: Service, ada: Browser, mon
         wrapping_key="gold",
     )
     assert answer.status_code == 422
-    assert "Remove one first." in answer.text
+    assert "Delete one first." in answer.text
 
 
 def test_templates_of_others_are_not_there(service: Service, ada: Browser, gil: Browser) -> None:

@@ -66,7 +66,7 @@ def test_who_signed_in_a_while_ago_shows_first_that_it_is_still_them(service: Se
     service.sql("UPDATE sessions SET proved_at = now() - interval '1 day'")
     ada.get("/app/keys")
     asked = ada.post("/app/keys", name="late", scope=SCOPES, service_account=str(account_id(service, "hr-bot")))
-    assert "What you are about to do matters" in asked.text
+    assert "This action needs a password" in asked.text
     assert service.sql("SELECT count(*) FROM api_keys WHERE key = 'late'")[0][0] == 0
 
 

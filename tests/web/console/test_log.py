@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import csv
+import html
 import io
 import re
 from collections.abc import Callable
 
 from tests.web.api.conftest import Service
 from tests.web.console.conftest import Browser
+
+from largesse.audit.model import ACTS
+from largesse.web.console.audit_words import KINDS, LABELS, OF_INSTALLATION, SENTENCES, acts_of, kind_of
+from largesse.web.kit.icons import icon
 
 SignIn = Callable[[str], Browser]
 
@@ -24,14 +29,14 @@ def test_what_was_done_is_listed_newest_first_and_found(service: Service, sign_i
         make_account(ada, name)
     ada.get("/app/audit")
     shown = ada.text
-    assert shown.index("name: Second <b>") < shown.index("name: First")
+    assert shown.index("Ada created the service account Second <b>") < shown.index("service account First")
     assert "Second <b>" not in ada.get("/app/audit").text
     ada.get("/app/audit?act=service_account.created&who=ADA%40")
-    assert "name: First" in ada.text
-    for nothing in ("act=key.deleted", "who=nobody", "before=1"):
+    assert "Ada created the service account First" in ada.text
+    for nothing in ("act=key.deleted", "who=nobody", "before=1", "kind=webhooks", "q=nothing-like-it"):
         ada.get(f"/app/audit?{nothing}")
-        assert "Nothing of that kind was done." in ada.text
-    for odd in ("act=<script>", "before=x", "before=" + "9" * 30, "who=" + "x" * 500):
+        assert "No entries match these filters." in ada.text
+    for odd in ("act=<script>", "before=x", "before=" + "9" * 30, "who=" + "x" * 500, "kind=<script>", "q=%27%25"):
         assert ada.get(f"/app/audit?{odd}").status_code == 200
         assert "<script>" not in ada.page.text
     rows = list(csv.DictReader(io.StringIO(ada.get("/app/audit.csv").text.lstrip("\ufeff"))))
@@ -71,3 +76,102 @@ def test_nobody_reads_what_another_customer_did(service: Service, sign_in: SignI
     gil = sign_in("gil@globex.example")
     for path in ("/app/audit", "/app/audit.csv"):
         assert "Secretly" not in gil.get(path).text
+
+
+def test_each_act_has_a_sentence_a_kind_and_labels() -> None:
+    assert set(SENTENCES) | OF_INSTALLATION == set(ACTS)
+    assert not set(SENTENCES) & OF_INSTALLATION
+    assert sorted(act for kind in KINDS for act in acts_of(kind)) == sorted(SENTENCES)
+    assert kind_of("person.role_changed") == "people"
+    assert kind_of("person.signed_in") == "signing-in"
+    assert acts_of("") == acts_of("nonsense") == []
+    assert all(icon(name) for name, _, _ in KINDS.values())
+    for act, sentence in SENTENCES.items():
+        assert sentence.startswith("%(who)s "), act
+    assert len(LABELS) > 30
+
+
+def rows(browser: Browser) -> list[str]:
+    """The entries that the page shows, without their details."""
+    assert browser.page is not None
+    log = browser.page.text.partition('<ol class="panel rows log">')[2].partition("</ol>")[0]
+    entries = re.findall(r'<div class="grow">(.*?)<details>', log, re.DOTALL)
+    return [html.unescape(" ".join(re.sub(r"<[^>]*>", " ", entry).split())) for entry in entries]
+
+
+def test_entries_are_sentences_with_names_and_what_changed(service: Service, sign_in: SignIn) -> None:
+    ada = sign_in("ada@acme.example")
+    cem = service.sql("SELECT id FROM users WHERE email = 'cem@acme.example'")[0]["id"]
+    for role in ("finance", "member"):
+        ada.get("/app/people")
+        ada.post(f"/app/people/{cem}/role", role=role)
+    team, sales = (service.ids["funding_accounts"][name] for name in ("team", "sales"))
+    ada.get("/app/funding/transfer")
+    done = ada.post(
+        "/app/funding/transfers", **{"from": str(team), "to": str(sales), "amount": "5", "amount_minor": "500"}
+    )
+    assert done.status_code == 303
+    ada.get("/app/security")
+    assert ada.post("/app/security/large-sends", currency="GBP", above="1000").status_code == 303
+    order = service.send("gift", "coffee", value=10, codeQuantity=2).json()["reference"]
+    ada.get(f"/app/orders/{order}/cancel")
+    assert ada.post(f"/app/orders/{order}/cancel").status_code == 303
+    ada.get("/app/audit")
+    assert rows(ada)[:5] == [
+        f"Ada cancelled the unclaimed codes of …{order[-6:]} Codes: 2 Refunded: £20.00",
+        "Ada changed above which amount people confirm who they are Amount: no amount → £1,000.00",
+        "Ada moved £5.00 from People team to Sales team",
+        "Ada changed the role of Cem from Finance to Member",
+        "Ada changed the role of Cem from Member to Finance",
+    ]
+    assert f"/app/orders/{order}" in ada.links
+    # What the table holds is behind a disclosure.
+    assert "person.role_changed" in ada.page.text.partition("<details>")[2]
+    ada.headers["Accept-Language"] = "de"
+    ada.get("/app/audit")
+    assert "Ada hat die Rolle von Cem von Mitglied zu Finanzen geändert" in rows(ada)
+
+
+def test_the_log_is_found_by_names_and_kinds(service: Service, sign_in: SignIn) -> None:
+    ada = sign_in("ada@acme.example")
+    make_account(ada, "Payroll machine")
+    account = service.sql("SELECT max(id) FROM service_accounts")[0][0]
+    ada.get(f"/app/service-accounts/{account}")
+    ada.post(f"/app/service-accounts/{account}/active", active="no")
+    ada.get("/app/audit?q=payroll+MACHINE")
+    assert rows(ada) == [
+        "Ada switched the service account Payroll machine on or off Switched on: No",
+        "Ada created the service account Payroll machine",
+    ]
+    ada.get("/app/audit?kind=signing-in&who=ada")
+    assert {*rows(ada)} == {"Ada signed in"}
+    ada.get("/app/audit?kind=keys&who=Ada&q=payroll")
+    assert len(rows(ada)) == 2, "by the name of a person, too"
+    ada.get("/app/audit?kind=people&q=payroll")
+    assert rows(ada) == []
+
+
+def test_what_is_of_the_other_environment_has_its_name_and_no_link(service: Service, sign_in: SignIn) -> None:
+    ada = sign_in("ada@acme.example")
+    service.sql(
+        """
+        INSERT INTO audit_events (customer_id, at, environment, actor, actor_name, act, subject, after, mac)
+        SELECT 1, now(), 'staging', 'command', 'top-up (root)', 'account.closed', 'account ' || id, '{"name": "x"}', ''::bytea
+        FROM accounts WHERE customer_id = 1 AND environment = 'staging' AND kind = 'funding' LIMIT 1
+        """
+    )
+    ada.get("/app/audit")
+    assert rows(ada)[0] == "The operator closed the account Test float Test mode"
+
+
+def test_instants_are_told_in_the_zone_of_the_reader(service: Service, sign_in: SignIn) -> None:
+    ada = sign_in("ada@acme.example")
+    service.sql(
+        """
+        INSERT INTO audit_events (customer_id, at, environment, actor, actor_name, act, subject, before, after, mac)
+        VALUES (1, now(), 'production', 'command', 'x', 'order.rescheduled', 'order ABCDEF123456',
+                '{"scheduled_for": "2030-01-01T09:00:00+00:00"}', '{"scheduled_for": "2030-06-01T10:30:00+00:00"}', ''::bytea)
+        """
+    )
+    ada.get("/app/audit")
+    assert rows(ada)[0] == "The operator moved …123456 from 1 Jan 2030, 09:00:00 to 1 Jun 2030, 10:30:00"

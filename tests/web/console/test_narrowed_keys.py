@@ -74,8 +74,8 @@ def test_what_a_key_may_do_is_changed_for_its_next_request(service: Service, sig
 @pytest.mark.parametrize(
     ("fields", "said"),
     [
-        ({"scope": []}, "Choose at least one thing that it is for."),
-        ({"scope": ["read"], "networks": "192.0.2.1/24 x"}, "No network: 192.0.2.1/24 (192.0.2.0/24?), x."),
+        ({"scope": []}, "Choose at least one scope."),
+        ({"scope": ["read"], "networks": "192.0.2.1/24 x"}, "Not a network: 192.0.2.1/24 (192.0.2.0/24?), x."),
     ],
 )
 def test_what_is_wrong_is_said_and_changes_nothing(
@@ -138,7 +138,7 @@ def test_who_did_not_just_show_that_it_is_them_does_it_first(service: Service, s
     key = key_id(service, "crm")
     ada.get(f"/app/keys/{key}")
     asked = ada.post(f"/app/keys/{key}/{what}", scope=["read"])
-    assert "What you are about to do matters" in asked.text
+    assert "This action needs a password" in asked.text
     assert (
         service.sql("SELECT count(*) FROM api_keys WHERE replaces = $1 OR scopes IS NOT NULL AND id = $1", key)[0][0]
         == 0

@@ -10,7 +10,9 @@ import re
 import pytest
 from tests.web.api.conftest import Service
 from tests.web.console.conftest import Browser, signed_in
-from tests.web.console.orders import WORLD, ada, cem, filled, listed, put_away, send, work
+from tests.web.console.orders import WORLD, ada, cem, changed, filled, listed, put_away, send, sent_mail, work
+
+from largesse.reports.views import MAX_NAME, MOST_VIEWS
 
 __all__ = ["WORLD", "ada", "cem", "filled"]
 
@@ -19,6 +21,53 @@ def test_the_list_has_the_customers_orders_newest_first(ada: Browser, filled: di
     assert listed(ada) == [filled["own"], filled["sent"], filled["batch"]]
     assert "3 orders, £90.00" in ada.text
     assert "0 of 3" in ada.text
+
+
+def test_the_headline_is_who_gets_the_gift(ada: Browser, service: Service, filled: dict[str, str]) -> None:
+    listed(ada)
+    assert "Ada King and 1 other Coffee House e-gift, £10.00 each · PO-77 " in ada.text
+    assert "BATCH-1 Coffee House e-gift, £10.00 each " in ada.text
+    plain = send(service, recipients=None, codeQuantity=1)
+    one = send(service, recipients=[{"email": "solo@acme.example"}])
+    work(service)
+    listed(ada)
+    assert f'<span class="code">…{plain[-6:]}</span>' in ada.page.text
+    assert "solo@acme.example Coffee House e-gift, £10.00 " in ada.text
+    assert plain not in ada.text, "the whole reference is on the order's page alone"
+    for reference in (plain, one):
+        put_away(service, reference)
+
+
+def test_states_are_neutral_unless_somebody_must_act(ada: Browser, service: Service, filled: dict[str, str]) -> None:
+    reference = send(service)
+    work(service)
+
+    def state() -> tuple[str, str]:
+        assert listed(ada)[0] == reference
+        return re.findall(r'<span class="state (\w+)">([^<]+)', ada.page.text)[0]
+
+    assert state() == ("still", "Sending")
+    sent_mail(service, reference)
+    assert state() == ("still", "Sent")
+    service.sql(
+        "UPDATE messages m SET state = 'held' FROM orders o WHERE o.id = order_id AND reference = $1", reference
+    )
+    assert state() == ("waiting", "Mail on hold")
+    sent_mail(service, reference, "bounced", "recipient")
+    assert state() == ("bad", "All mail bounced")
+    service.sql(
+        "UPDATE messages m SET state = 'sent' FROM orders o WHERE o.id = order_id AND reference = $1 AND email LIKE 'ben%'",
+        reference,
+    )
+    changed(service, reference)
+    assert state() == ("waiting", "1 bounced")
+    later = send(service, sendAt="2999-01-01T09:00:00Z")
+    work(service)
+    assert listed(ada, "?state=scheduled") == [later]
+    assert "Scheduled 1 Jan 2999, 09:00" in ada.text
+    assert "Sent" not in ada.text
+    for one in (reference, later):
+        put_away(service, one)
 
 
 @pytest.mark.parametrize(
@@ -50,9 +99,10 @@ def test_an_order_is_found_by_its_whole_reference(ada: Browser, filled: dict[str
 
 def test_who_placed_and_what_was_sent_are_offered(ada: Browser, filled: dict[str, str]) -> None:
     listed(ada)
-    [value] = re.findall(r'<option value="(person-\d+)">Cem</option>', ada.page.text)
+    [value] = re.findall(r'<a href="/app/orders\?by=(person-\d+)">Cem</a>', ada.page.text)
     assert listed(ada, f"?by={value}") == [filled["own"]]
-    [gift] = re.findall(r'<option value="(product-\d+)">Coffee House e-gift</option>', ada.page.text)
+    listed(ada)
+    [gift] = re.findall(r'<a href="/app/orders\?gift=(product-\d+)">Coffee House e-gift</a>', ada.page.text)
     assert len(listed(ada, f"?gift={gift}")) == 3
 
 
@@ -72,6 +122,50 @@ def test_older_and_newer_lead_there_and_back(
     assert listed(ada, newer.removeprefix("/app/orders")) == [filled["own"], filled["sent"]]
 
 
+def test_columns_sort_both_ways(ada: Browser, service: Service, filled: dict[str, str]) -> None:
+    large = send(service, value=25)
+    work(service)
+    newest = [large, filled["own"], filled["sent"], filled["batch"]]
+    assert listed(ada) == newest
+    assert 'aria-sort="descending"><a href="/app/orders?sort=oldest">Placed' in ada.page.text
+    assert listed(ada, "?sort=oldest") == newest[::-1]
+    assert 'aria-sort="ascending"><a href="/app/orders">Placed' in ada.page.text
+    assert listed(ada, "?sort=highest")[0] == large
+    assert 'aria-sort="descending"><a href="/app/orders?sort=lowest">Total' in ada.page.text
+    assert listed(ada, "?sort=lowest&state=waiting")[-1] == large
+    assert listed(ada, "?sort=oldest&q=ben") == [filled["sent"], filled["own"], large]
+    assert "3 orders, £" in ada.text
+    put_away(service, large)
+
+
+def test_filters_are_chips_that_can_be_taken_away(ada: Browser, filled: dict[str, str]) -> None:
+    listed(ada, "?state=waiting&period=this-month&q=ben&sort=oldest")
+    chips = re.findall(r'<a class="chip" aria-current="true" href="([^"]+)">([^<]+)', ada.page.text)
+    assert [(html.unescape(address), said.strip()) for address, said in chips] == [
+        ("/app/orders?state=waiting&period=this-month&sort=oldest", "Search: ben"),
+        ("/app/orders?state=waiting&q=ben&sort=oldest", "Period: This month"),
+        ("/app/orders?period=this-month&q=ben&sort=oldest", "State: Unclaimed"),
+    ]
+    listed(ada, "?since=2026-01-01&until=2999-01-02")
+    assert "Period: 1 Jan 2026 \N{EN DASH} 2 Jan 2999" in ada.text
+    assert listed(ada, "?period=last-month") == []
+
+
+def test_chosen_orders_are_exported(ada: Browser, cem: Browser, filled: dict[str, str]) -> None:
+    chosen = f"?of=chosen&order={filled['batch']}&order={filled['sent']}&order={filled['foreign']}"
+    rows = list(csv.reader(io.StringIO(ada.get(f"/app/orders.csv{chosen}").text.removeprefix("\ufeff"))))
+    assert [row[0] for row in rows[1:]] == [filled["sent"], filled["batch"]]
+    assert dict(zip(rows[0], rows[1], strict=True))["first recipient"] == "Ada King"
+    assert cem.get(f"/app/orders.csv{chosen}").text.count("\n") == 1, "none is Cem's own"
+    many = "&".join(f"order={number}" for number in range(101))
+    for wrong in ("?of=chosen&state=waiting", f"?of=chosen&state=waiting&{many}"):
+        answer = ada.get(f"/app/orders.csv{wrong}")
+        assert (answer.status_code, answer.headers["location"]) == (303, "/app/orders?state=waiting&of=chosen")
+        assert ada.get("/app/orders?state=waiting&of=chosen").status_code == 422
+        assert "Choose the orders to export first, at most 100." in ada.text
+    assert ada.get(f"/app/orders.csv?of=chosen&{many.removesuffix('&order=100')}").status_code == 200
+
+
 def test_a_member_sees_what_is_their_own(cem: Browser, filled: dict[str, str]) -> None:
     assert listed(cem) == [filled["own"]]
     assert listed(cem, "?by=key-1&q=ben") == [filled["own"]]
@@ -88,7 +182,7 @@ def test_the_file_has_the_same_orders_and_no_formula(ada: Browser, service: Serv
     heading, row = csv.reader(io.StringIO(answer.text.removeprefix("\ufeff")))
     assert (heading[0], heading[1]) == ("reference", "own reference")
     assert row[:2] == [reference, "'=1+1"]
-    assert row[4:10] == ["3", "0", "0", "30.00", "GBP", "Unclaimed codes"]
+    assert row[4:10] == ["3", "0", "0", "30.00", "GBP", "Sending"]
     put_away(service, reference)
 
 
@@ -108,17 +202,17 @@ def test_who_only_looks_gets_no_file_and_may_do_nothing(service: Service, filled
 def test_pages_show_what_was_just_done_before_the_read_models_follow(ada: Browser, service: Service) -> None:
     reference = send(service)
     ada.get(f"/app/orders/{reference}")
-    assert "0 of 3 claimed" in ada.text  # although no worker has seen it
+    assert "Claimed 0 0%" in ada.text  # although no worker has seen it
     work(service)
     ada.get(f"/app/orders/{reference}/cancel")
     assert ada.post(f"/app/orders/{reference}/cancel").status_code == 303
     ada.get(f"/app/orders/{reference}")
-    assert "State Cancelled" in ada.text
-    for gone in ("Cancel what is unclaimed", "Send again to all"):
+    assert 'state still">Cancelled' in ada.page.text
+    for gone in ("Cancel the unclaimed gifts", "Send again to"):
         assert gone not in ada.text
     for path in ("/app", "/app/orders"):
         ada.get(path)
-        assert re.search(rf"{reference} .{{0,80}}? Cancelled", ada.text), path
+        assert re.search(rf'{reference}">.*?<span class="state still">Cancelled', ada.page.text, re.DOTALL), path
     put_away(service, reference)
 
 
@@ -127,7 +221,7 @@ def test_files_have_the_words_of_the_pages(ada: Browser, service: Service, fille
     rows = list(csv.reader(io.StringIO(ada.get("/app/orders.csv").text.removeprefix("\ufeff"))))
     state, own = rows[0].index("state"), rows[0].index("own reference")
     [row] = [row for row in rows if row[0] == filled["own"]]
-    assert (row[own], row[state]) == ("", "Unclaimed codes")
+    assert (row[own], row[state]) == ("", "Sending")
     assert "BATCH-1" in {row[own] for row in rows}
     ada.headers["Accept-Language"] = "de"
     assert "waiting" not in ada.get("/app/orders.csv").text
@@ -143,8 +237,61 @@ def test_no_link_that_a_member_sees_leads_nowhere(cem: Browser, service: Service
         assert answer.status_code in {200, 303}, path
         for link in map(html.unescape, cem.links if answer.status_code == 200 else ()):
             at = link.partition("#")[0]
-            if at.startswith("/app") and "/assets/" not in at and at not in seen:
+            # Reports link each period with each group.
+            if at.startswith("/app") and not re.search("/assets/|/reports[?]", at) and at not in seen:
                 seen.add(at)
                 waiting.append(at)
     assert any(path.startswith("/app/funding/") for path in seen)
     assert f"/app/orders/{filled['own']}" in seen
+
+
+def test_views_are_saved_and_removed(ada: Browser, cem: Browser, service: Service, filled: dict[str, str]) -> None:
+    address = "/app/orders?state=waiting&sort=oldest"
+    ada.get(f"{address}&q=ben")
+    answer = ada.post("/app/orders/views?state=waiting&sort=oldest&q=ben", name=" Late ones ")
+    assert answer.headers["location"] == address, "what is searched for is not saved"
+    ada.get(address)
+    assert "Saved as Late ones." in ada.text
+    assert f'href="{address.replace("&", "&amp;")}" aria-current="true"' in ada.page.text
+    ada.get(address)
+    ada.post("/app/orders/views?state=claimed", name="Late ones")
+    for _ in range(2):  # the first says that it is saved
+        ada.get("/app/orders")
+    assert ada.page.text.count("Late ones") == 1, "a view of the same name is replaced"
+    assert 'href="/app/orders?state=claimed"' in ada.page.text
+    cem.get("/app/orders")
+    assert "Late ones" not in cem.text
+    [view] = service.sql("SELECT id FROM saved_views")
+    for browser, status in ((cem, 404), (ada, 303), (ada, 404)):
+        browser.get("/app/orders?state=waiting")
+        assert browser.post(f"/app/orders/views/{view['id']}/remove").status_code == status
+    ada.get("/app/orders")
+    assert "Late ones" not in ada.text
+
+
+@pytest.mark.parametrize(
+    ("query", "name", "said"),
+    [
+        ("state=waiting", "", "Fill this in."),
+        ("state=waiting", "x" * (MAX_NAME + 1), f"At most {MAX_NAME} are allowed"),
+        ("", "All", "Choose a filter or an order to save first."),
+        ("q=ben", "Ben", "Choose a filter or an order to save first."),
+    ],
+)
+def test_a_view_that_cannot_be_saved_says_why(
+    ada: Browser, filled: dict[str, str], query: str, name: str, said: str
+) -> None:
+    ada.get(f"/app/orders?state=waiting&{query}")
+    ada.page = ada.post(f"/app/orders/views?{query}", name=name)
+    assert ada.page.status_code == 422
+    assert said in ada.text
+    assert "state=" not in query or f'value="{name}"' in ada.page.text
+
+
+def test_a_person_has_so_many_views(ada: Browser, service: Service, filled: dict[str, str]) -> None:
+    for number in range(MOST_VIEWS + 1):
+        ada.get("/app/orders?state=waiting")
+        ada.page = ada.post("/app/orders/views?state=waiting", name="x" * (MAX_NAME - 2) + f"{number:02}")
+        assert ada.page.status_code == (303 if number < MOST_VIEWS else 422)
+    assert f"You have {MOST_VIEWS} saved views." in ada.text
+    service.sql("DELETE FROM saved_views")

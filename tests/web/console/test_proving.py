@@ -92,7 +92,7 @@ def test_what_is_wrong_with_a_form_is_said_beside_what_was_typed(service: Servic
 def test_passwords_and_codes_are_never_carried(ada: Browser) -> None:
     ada.get("/app/security")
     ada.page = ada.post("/app/security/password", password="another four words")
-    assert "you type them once more" in ada.text
+    assert "You type them again" in ada.text
     assert "another four words" not in ada.page.text
     send(ada, "/app/security/password", {**carried(ada), "proof": PASSWORD})
     assert ada.page.status_code == 422
@@ -129,7 +129,7 @@ def test_a_form_that_was_as_long_as_may_be_is_carried_whole(service: Service, ad
     send(ada, "/app/keys", {**carried(ada), "proof": PASSWORD})
     assert ada.page is not None
     assert ada.page.status_code == 422
-    assert "at most 100 are allowed" in ada.text
+    assert "At most 100 are allowed" in ada.text
     assert "x" * 15_000 in ada.page.text
 
 
@@ -139,7 +139,7 @@ def test_who_has_no_password_yet_chooses_one_and_the_form_is_carried_out(service
     service.sql("UPDATE sessions SET proved_at = now() - interval '1 day'")
     gil.get("/app/security")
     gil.page = gil.post("/app/security/required", required="")
-    assert "you have no password yet" in gil.text
+    assert "you have none yet" in gil.text
     waiting = carried(gil)
     send(gil, "/app/security/required", {**waiting, "proof": "short"})
     assert gil.page is not None

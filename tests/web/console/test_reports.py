@@ -15,7 +15,7 @@ from tests.web.claim.conftest import Recipient
 from tests.web.console.conftest import Browser, signed_in
 from tests.web.console.orders import WORLD, ada, cem, changed, filled, send, sent_mail, work
 
-from largesse.web.console.charts import Bar, bars
+from largesse.web.console.charts import Bar, bars, rule_step
 from largesse.web.console.periods import MOST_DAYS, free_period, period_of
 
 __all__ = ["WORLD", "ada", "cem", "filled"]
@@ -24,11 +24,11 @@ __all__ = ["WORLD", "ada", "cem", "filled"]
 @pytest.mark.parametrize(
     ("name", "since", "until", "before_since", "before_until"),
     [
-        ("this-month", "2030-03-01", "2030-03-15", "2030-02-01", "2030-02-28"),
+        ("this-month", "2030-03-01", "2030-03-15", "2030-02-01", "2030-02-15"),
         ("last-month", "2030-02-01", "2030-02-28", "2030-01-01", "2030-01-31"),
-        ("3-months", "2030-01-01", "2030-03-15", "2029-10-01", "2029-12-31"),
-        ("12-months", "2029-04-01", "2030-03-15", "2028-04-01", "2029-03-31"),
-        ("nonsense", "2030-03-01", "2030-03-15", "2030-02-01", "2030-02-28"),
+        ("3-months", "2030-01-01", "2030-03-15", "2029-10-01", "2029-12-15"),
+        ("12-months", "2029-04-01", "2030-03-15", "2028-04-01", "2029-03-15"),
+        ("nonsense", "2030-03-01", "2030-03-15", "2030-02-01", "2030-02-15"),
     ],
 )
 def test_periods_are_whole_months(name: str, since: str, until: str, before_since: str, before_until: str) -> None:
@@ -66,30 +66,49 @@ def test_a_free_period_is_compared_with_as_many_days_before() -> None:
             free_period(since, until)
 
 
+def test_the_end_of_a_month_is_compared_with_the_end_of_the_month_before() -> None:
+    period = period_of("this-month", date(2030, 3, 31))
+    assert (period.before_since, period.before_until) == (date(2030, 2, 1), date(2030, 2, 28))
+
+
+def chart(*points: Bar) -> ET.Element:
+    drawn = str(bars("Spent <b>", "all of it", points, lambda value: f"£{value}"))
+    assert "style=" not in drawn
+    return ET.fromstring(drawn)  # noqa: S314 - our own
+
+
 def test_labels_have_room_on_a_phone_and_stay_in_the_picture() -> None:
-    points = [Bar(f"{day} Mar", (day,), "") for day in range(1, 32)]
-    root = ET.fromstring(str(bars("March", "", points, lambda highest: f"£{highest}")))  # noqa: S314 - our own
-    scale, *labels = root.iter("text")
-    assert scale.text == "£31"
+    root = chart(*(Bar(f"{day} Mar", (day,), "") for day in range(1, 32)))
+    texts = list(root.iter("text"))
+    assert [text.text for text in texts[:5]] == ["£0", "£10", "£20", "£30", "£40"]
+    labels = texts[5:]
     assert len(labels) == 8
     assert [label.get("class") for label in labels] == [None, "minor"] * 4
-    ends = [label.get("text-anchor") for label in labels]
-    assert ends == [None] * 7 + ["end"]
+    assert [label.get("text-anchor") for label in labels] == [None] * 7 + ["end"]
+    assert all(label.get("x", "").endswith("%") for label in labels), "letters keep their size on any screen"
 
 
 def test_a_chart_says_what_it_shows_and_bars_are_as_high_as_their_values() -> None:
-    drawn = bars("Spent <b>", "all of it", [Bar("1 Jan", (100, 50), "said & done"), Bar("2 Jan", (0, 25), "")], str)
-    root = ET.fromstring(str(drawn))  # noqa: S314 - our own
+    root = chart(Bar("1 Jan", (100, 50), "said & done"), Bar("2 Jan", (0, 25), ""))
     assert [child.text for child in root[:2]] == ["Spent <b>", "all of it"]
-    heights = [float(rect.get("height", "")) for rect in root.iter("rect")]
+    heights = [float(rect.get("height", "")) for rect in root.iter("rect") if rect.get("class") != "air"]
     assert heights[0] == pytest.approx(2 * heights[1]) == pytest.approx(4 * heights[3])
     assert heights[2] == 0
-    assert "style=" not in str(drawn)
-    assert 'height="0.0"' not in str(bars("Nothing", "", [], str))
+    # Under the pointer, anywhere above the place.
+    [first, _] = [group for group in root.iter("g") if group.get("class") == "place"]
+    assert first[0].text == "said & done"
+    assert [text.text for text in chart().iter("text")] == ["£0"]
     # More came back than was spent: nothing is drawn below the axis, and the scale begins at zero.
-    scale = ET.fromstring(str(bars("Net", "", [Bar("1 Jan", (-100, 0), "")], str))).find("text")  # noqa: S314 - our own
-    assert scale is not None
-    assert scale.text == "0"
+    assert [text.text for text in chart(Bar("1 Jan", (-100, 0), "")).iter("text")] == ["£0", "1 Jan"]
+
+
+@pytest.mark.parametrize(
+    ("highest", "apart"),
+    [(0, 1), (1, 1), (4, 1), (5, 2), (31, 10), (100, 25), (101, 50), (75_000, 20_000), (2**53, 2_500_000_000_000_000)],
+)
+def test_rules_of_an_axis_are_round_values_and_at_most_four(highest: int, apart: int) -> None:
+    assert rule_step(highest) == apart
+    assert -(-highest // apart) <= 4
 
 
 def test_a_report_adds_up_what_there_is(ada: Browser, service: Service, filled: dict[str, str]) -> None:
@@ -116,17 +135,17 @@ def test_spent_is_net_of_what_was_returned_everywhere(ada: Browser, service: Ser
     work(service)
     ada.get("/app/reports?by=source")
     assert "refunded 1 £5.00 1 £15.00" in ada.text
-    [total] = re.findall(r"Spent £([0-9.]+) before", ada.text)
-    [[returned]] = service.sql("SELECT sum(refunded_minor) FROM report_sums WHERE grain = 'day'")
-    assert f"Returned £{returned / 100:.2f} before: £0.00" in ada.text
+    [total] = re.findall(r'Spent</p>\s*<p class="figure">£([0-9.]+)<', ada.page.text)
+    [[refunded]] = service.sql("SELECT sum(refunded_minor) FROM report_sums WHERE grain = 'day'")
+    assert re.search(rf'Refunded</p>\s*<p class="figure">£{refunded / 100:.2f}<', ada.page.text)
     day = re.search(
-        r"Over time When Orders Spent Codes claimed Returned \S+ \S+ (\d+) £([0-9.]+) (\d+) £15.00", ada.text
+        r"Over time .*When Orders Spent Gifts claimed Refunded \S+ \S+ (\d+) £([0-9.]+) (\d+) £15.00", ada.text
     )
     assert day is not None
     assert day[2] == total
     assert f"spent £{total}" in ada.page.text  # in the words of the chart
     ada.get("/app")
-    assert f"Spent, GBP £{total}" in ada.text
+    assert f"Spent this month £{total}" in ada.text
     for table in ("time", "parts"):
         rows = list(csv.reader(io.StringIO(ada.get(f"/app/reports.csv?by=source&of={table}").text)))
         spent, back = rows[0].index("spent"), rows[0].index("returned")
@@ -138,7 +157,7 @@ def test_a_report_is_of_ones_own_for_a_member(cem: Browser, filled: dict[str, st
     cem.get("/app/reports?by=source")
     assert "web 1 £30.00" in cem.text
     assert "crm" not in cem.text
-    assert "Spent £30.00" in cem.text
+    assert re.search(r'Spent</p>\s*<p class="figure">£30.00<', cem.page.text)
 
 
 def test_a_report_comes_as_a_file_for_who_may_export(ada: Browser, service: Service, filled: dict[str, str]) -> None:
@@ -211,15 +230,16 @@ def test_home_shows_what_needs_attention_and_where(
     )
     work(service)
     ada.get("/app")
-    assert "Orders with mail that was refused: 1" in ada.text
-    assert "Orders unclaimed for 30 days: 1" in ada.text
-    assert "API keys unused for 90 days: 1" in ada.text
-    assert "Acme float" in ada.text
-    assert "This month" in ada.text
+    assert "1 order has mail that bounced" in ada.text
+    assert "1 order has unclaimed gifts For more than 30 days." in ada.text
+    assert "1 API key is unused" in ada.text
+    assert "Balance, GBP" in ada.text
+    assert "Spent this month" in ada.text
+    assert {"/app/orders?state=bounced", "/app/keys"} <= set(ada.links)
     ada.get("/app/orders?state=bounced")
     assert reference in ada.page.text
     cem.get("/app")
-    assert "refused" not in cem.text
+    assert "bounced" not in cem.text
     assert filled["own"] in cem.page.text
     assert reference not in cem.page.text
 

@@ -189,7 +189,7 @@ def test_a_customer_asks_everybody_for_a_second_step(service: Service, sign_in: 
     for path in ("/app", "/app/people"):
         assert eve.get(path).headers["location"] == "/app/security"
     eve.get("/app/security")
-    assert "asks everybody for a second step" in eve.text
+    assert "requires a second step to sign in" in eve.text
     set_up(service, eve)
     assert eve.get("/app").status_code == 200
     ada.get("/app/security")

@@ -142,6 +142,6 @@ def test_who_did_not_just_show_that_it_is_them_does_it_first(
 ) -> None:
     ada, hr = sign_in("ada@acme.example"), account_id(service, "hr-bot")
     service.sql("UPDATE sessions SET proved_at = now() - interval '1 day'")
-    assert "What you are about to do matters" in post(ada, hr, what, **fields).text
+    assert "This action needs a password" in post(ada, hr, what, **fields).text
     assert service.sql("SELECT limits FROM service_accounts WHERE id = $1", hr)[0][0] is None
     assert service.sql("SELECT count(*) FROM account_service_accounts WHERE service_account_id = $1", hr)[0][0] == 1

@@ -32,6 +32,10 @@ WITHOUT = {
 }
 # Forms of these rights spend within what an administrator set; a large send asks (below).
 SPENDING = {Right.SEND, Right.TEMPLATES}
+# Forms of this right change the views that a person has saved, and nothing else.
+LOOKING = {Right.SEE_ORDERS}
+# Forms of this right change whom a company may send to, and send nothing.
+ADDRESSES = {Right.CONTACTS}
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +58,7 @@ def test_every_form_that_matters_asks_or_says_why_not() -> None:
     assert {route.path for route in forms if route.who in {*ASKING, Access.MEMBER} and not route.step_up} == set(
         WITHOUT
     )
-    assert {route.who for route in forms} <= {*ASKING, *SPENDING, Access.MEMBER}
+    assert {route.who for route in forms} <= {*ASKING, *SPENDING, *LOOKING, *ADDRESSES, Access.MEMBER}
 
 
 def test_no_form_that_matters_is_carried_out_for_who_showed_it_a_while_ago(service: Service, ada: Browser) -> None:

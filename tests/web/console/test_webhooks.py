@@ -37,12 +37,12 @@ def test_an_address_is_added_tried_and_removed(service: Service, sign_in: SignIn
     ada.get(path)
     assert ada.post(f"{path}/test").status_code == 303
     ada.get(path)
-    assert "A sample is on its way." in ada.text
-    assert "On its way" in ada.text
+    assert "The sample is being sent." in ada.text
+    assert "Pending" in ada.text
     ada.get(f"{path}/remove")
     assert ada.post(f"{path}/remove").status_code == 303
     ada.get("/app/webhooks")
-    assert "The subscription was removed." in ada.text
+    assert "The webhook was removed." in ada.text
     assert ada.get(path).status_code == 404
     acts = service.sql("SELECT act FROM audit_events WHERE subject = $1 ORDER BY id", f"subscription {id_in(path)}")
     assert [row["act"] for row in acts] == ["webhook.created", "webhook.deleted"]
@@ -64,13 +64,13 @@ def test_what_became_of_deliveries_is_shown_and_what_failed_is_made_again(servic
         dropped,
     )
     ada.get(path)
-    for said in ("Refused for good", "Given up", "Delivered", "410 (31 ms)"):
+    for said in ("Refused permanently", "Given up", "Delivered", "410 (31 ms)"):
         assert said in ada.text
     assert "<script>gone" not in ada.get(path).text
     assert "&lt;script&gt;gone" in ada.get(path).text
     assert ada.post(f"{path}/again", delivery="failed").status_code == 303
     ada.get(path)
-    assert "made again: 2" in ada.text
+    assert "Deliveries to retry: 2" in ada.text
     states = service.sql("SELECT state FROM deliveries WHERE subscription_id = $1::text::uuid ORDER BY id", id_in(path))
     assert [row["state"] for row in states] == ["pending", "pending", "delivered"]
     assert ada.post(f"{path}/again", delivery=str(delivered)).status_code == 303
@@ -181,3 +181,36 @@ def test_nobody_reaches_what_is_another_customers(service: Service, sign_in: Sig
         assert gil.post(f"{path}/{act}", **fields).status_code == 404
     ours = "SELECT count(*) FROM webhook_subscriptions WHERE id = $1::text::uuid"
     assert service.sql(ours, id_in(path))[0][0] == 1
+
+
+def test_an_address_receives_several_events(service: Service, sign_in: SignIn) -> None:
+    ada = sign_in("ada@acme.example")
+    page = ada.get("/app/webhooks").text
+    assert re.findall(r'name="event" value="([a-z.]+)" checked', page) == ["order.created"]
+    refused = ada.post("/app/webhooks", target_url="https://93.184.215.14/several")
+    assert (refused.status_code, "Choose at least one of the options." in refused.text) == (422, True)
+    chosen = ["gift.bounced", "gift.claimed"]
+    answer = ada.post("/app/webhooks", target_url="https://93.184.215.14/several", event=chosen)
+    assert answer.status_code == 200, answer.text
+    [path] = set(re.findall(r'href="(/app/webhooks/[0-9a-f-]{36})"', answer.text))
+    ada.get(path)
+    assert "Events gift.bounced , gift.claimed" in ada.text
+    assert ada.post(f"{path}/test", event="gift.claimed").status_code == 303
+    ada.get(path)
+    rows = service.sql("SELECT event FROM deliveries WHERE subscription_id = $1::text::uuid", id_in(path))
+    assert [row["event"] for row in rows] == ["gift.claimed"]
+    assert ada.post(f"{path}/test", event="gift.sent").status_code == 400
+
+
+def test_a_secret_is_replaced(sign_in: SignIn) -> None:
+    ada = sign_in("ada@acme.example")
+    path = subscribe(ada, "https://93.184.215.14/rotated")
+    ada.get(path)
+    assert "For 24 hours after you replace the secret, deliveries are signed with both." in ada.text
+    answer = ada.post(f"{path}/rotate")
+    assert answer.status_code == 200, answer.text
+    assert "The secret was replaced" in answer.text
+    assert "whsec_" in answer.text
+    ada.get(path)
+    assert "Deliveries are signed with the previous secret too until" in ada.text
+    assert "whsec_" not in ada.text, "shown once"

@@ -10,6 +10,7 @@
 """
 
 from largesse_client import errors, models, webhooks
+from largesse_client.asking import Ignored
 from largesse_client.client import AsyncLargesse, Largesse
 from largesse_client.errors import LargesseError, Problem
 from largesse_client.models import Recipient
@@ -17,6 +18,7 @@ from largesse_client.version import __version__
 
 __all__ = [
     "AsyncLargesse",
+    "Ignored",
     "Largesse",
     "LargesseError",
     "Problem",

@@ -63,6 +63,23 @@ def number(argument: str, value: object, least: int = 1, most: int = _INT32) -> 
     return value
 
 
+def flag(argument: str, value: object) -> bool:
+    """True or False."""
+    if not isinstance(value, bool):
+        raise refused(argument, f"must be a bool, not {type(value).__name__}.")
+    return value
+
+
+def reminder_days(argument: str, value: object) -> list[int]:
+    """At most three whole numbers of days from 1 to 365, ascending; none of them: no reminders."""
+    if not isinstance(value, list | tuple):
+        raise refused(argument, f"must be a list of ints, not {type(value).__name__}.")
+    days = [number(argument, one, most=365) for one in value]
+    if len(days) > 3 or sorted(set(days)) != days:
+        raise refused(argument, "must be at most 3 numbers, ascending.")
+    return days
+
+
 def money(argument: str, value: object, *, least: Decimal | None = None) -> Decimal:
     """An exact amount in major units, above zero, or from `least`."""
     if isinstance(value, float):
@@ -93,6 +110,15 @@ def text(argument: str, value: object, longest: int) -> str:
     if len(value.strip()) > longest:
         raise refused(argument, f"must have at most {longest} characters, not {len(value.strip())}.")
     return value
+
+
+def texts(argument: str, value: object, longest: int) -> list[str]:
+    """Texts that are not blank, at least one."""
+    if not isinstance(value, Sequence) or isinstance(value, str | bytes):
+        raise refused(argument, f"must be a list of str, not {type(value).__name__}.")
+    if not value:
+        raise refused(argument, "is empty.")
+    return [text(f"{argument}[{at}]", one, longest) for at, one in enumerate(value)]
 
 
 def country(argument: str, value: object) -> str:

@@ -10,6 +10,7 @@ says that it may go better later. Waits double and are drawn at random from thei
 
 from __future__ import annotations
 
+import logging
 import os
 import random
 import time
@@ -30,6 +31,8 @@ from largesse_client.errors import (
 )
 
 T = TypeVar("T")
+
+_log = logging.getLogger("largesse_client")
 
 _FIRST_WAIT_S = 0.1
 _LONGEST_WAIT_S = 8.0
@@ -53,6 +56,30 @@ class Wait:
 
 
 @dataclass(frozen=True, slots=True)
+class Ignored:
+    """Names of members or parameters that the service does not know and ignored: it may be older than this client."""
+
+    method: str
+    path: str
+    names: tuple[str, ...]
+    request_id: str | None
+
+
+OnIgnored = Callable[[Ignored], object]
+
+
+def log_ignored(ignored: Ignored) -> None:
+    """Logs a warning."""
+    _log.warning(
+        "The service ignored %s of %s %s (request id %s). It may be older than this client.",
+        ", ".join(ignored.names),
+        ignored.method,
+        ignored.path,
+        ignored.request_id,
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class Patience:
     """How often a request is sent at most, and how long after the first attempt one may still begin."""
 
@@ -63,10 +90,17 @@ class Patience:
 class Asker:
     """Asks one service, as patiently as its settings say."""
 
-    def __init__(self, base_url: str, patience: Patience, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        base_url: str,
+        patience: Patience,
+        clock: Callable[[], float] = time.monotonic,
+        on_ignored: OnIgnored = log_ignored,
+    ) -> None:
         self._base_url = base_url
         self._patience = patience
         self._clock = clock
+        self._on_ignored = on_ignored
 
     def converse(self, call: Call[T]) -> Steps[T]:
         """The steps to the answer's value. Raises LargesseError."""
@@ -100,6 +134,9 @@ class Asker:
         if isinstance(heard, NoAnswer):
             heard.request_id = send.request_id
             raise heard
+        if names := heard.headers.get("x-ignored"):
+            path, request_id = call.path.partition("?")[0], heard.headers.get("x-request-id")
+            self._on_ignored(Ignored(call.method, path, tuple(map(str.strip, names.split(","))), request_id))
         return read_answer(call, heard, self._base_url)
 
     def _wait_s(self, call: Call[Any], error: LargesseError, attempt: int, passed_s: float) -> float | None:

@@ -12,13 +12,15 @@ from typing import Any, Self, TypedDict
 import httpx
 
 from largesse_client.arguments import refused
-from largesse_client.asking import Asker, Patience
+from largesse_client.asking import Asker, OnIgnored, Patience, log_ignored
 from largesse_client.binding import Async, M, Resource, Sync, operation
 from largesse_client.calls import Call, get
 from largesse_client.driving import AsyncDriver, Driver
 from largesse_client.models import Health, Identity
 from largesse_client.resources import (
     Collections,
+    Contacts,
+    Events,
     FundingAccounts,
     Orders,
     Products,
@@ -47,8 +49,10 @@ class _Client(Resource[M]):
         self.collections: Collections[M] = Collections(driver)
         self.templates: Templates[M] = Templates(driver)
         self.wrappings: Wrappings[M] = Wrappings(driver)
+        self.contacts: Contacts[M] = Contacts(driver)
         self.funding_accounts: FundingAccounts[M] = FundingAccounts(driver)
         self.webhooks: Webhooks[M] = Webhooks(driver)
+        self.events: Events[M] = Events(driver)
         self.users: Users[M] = Users(driver)
 
     @operation
@@ -72,7 +76,8 @@ class Largesse(_Client[Sync]):
             order = largesse.send.gift(1, value=10, code_quantity=3, account_id=1, external_reference="codes-1")
 
     `timeout_s` is for one attempt; a request that may be repeated is sent at most `attempts` times, the last one at most
-    `patience_s` after the first. `verify` and `proxy` are httpx's: certificates to trust, a proxy to go through.
+    `patience_s` after the first. `verify` and `proxy` are httpx's: certificates to trust, a proxy to go through. `on_ignored` is
+    called with names that the service ignored because it does not know them; by default they are logged as a warning.
     """
 
     def __init__(
@@ -85,10 +90,11 @@ class Largesse(_Client[Sync]):
         patience_s: float = 60.0,
         verify: Any = True,
         proxy: str | None = None,
+        on_ignored: OnIgnored = log_ignored,
     ) -> None:
         options = _options(base_url, api_key, timeout_s)
         self._client = httpx.Client(**options, verify=_trusted(verify), proxy=proxy)
-        asker = Asker(options["base_url"], _patience(attempts, patience_s))
+        asker = Asker(options["base_url"], _patience(attempts, patience_s), on_ignored=on_ignored)
         super().__init__(Driver(self._client, asker, timeout_s), options["base_url"])
 
     def close(self) -> None:
@@ -125,10 +131,11 @@ class AsyncLargesse(_Client[Async]):
         patience_s: float = 60.0,
         verify: Any = True,
         proxy: str | None = None,
+        on_ignored: OnIgnored = log_ignored,
     ) -> None:
         options = _options(base_url, api_key, timeout_s)
         self._client = httpx.AsyncClient(**options, verify=_trusted(verify), proxy=proxy)
-        asker = Asker(options["base_url"], _patience(attempts, patience_s))
+        asker = Asker(options["base_url"], _patience(attempts, patience_s), on_ignored=on_ignored)
         super().__init__(AsyncDriver(self._client, asker, timeout_s), options["base_url"])
 
     async def aclose(self) -> None:

@@ -13,6 +13,7 @@
         ├── Unauthorized            401
         ├── PlanRequired            402
         ├── InsufficientBalance     402
+        ├── BudgetExceeded          403
         ├── DailyLimit              403
         ├── InactiveServiceAccount  403
         ├── NetworkNotAllowed       403
@@ -25,6 +26,7 @@
         ├── QuoteChanged            409
         ├── QuoteExpired            409
         ├── ReferenceUsed           409
+        ├── StateConflict           409
         ├── TooLarge                413
         ├── UnsupportedBody         415
         ├── Misdirected             421
@@ -182,6 +184,10 @@ class DailyLimit(Problem, slug="daily-limit"):
     """The service account may order no more for so much today. Nothing was placed."""
 
 
+class BudgetExceeded(Problem, slug="budget-exceeded"):
+    """The order exceeds a budget of the customer, which `detail` names with what is left of it. Nothing was placed."""
+
+
 class NotFound(Problem, slug="not-found"):
     """Nothing here is available to this key under that id."""
 
@@ -200,6 +206,10 @@ class QuoteChanged(Problem, slug="quote-changed"):
 
 class QuoteExpired(Problem, slug="quote-expired"):
     """The `quote` is too old. Nothing was placed."""
+
+
+class StateConflict(Problem, slug="state-conflict"):
+    """It cannot be done as things stand. In the test lab alone."""
 
 
 class ReferenceUsed(Problem, slug="reference-used"):

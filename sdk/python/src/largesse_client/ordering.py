@@ -30,12 +30,16 @@ class Ordering(TypedDict, total=False):
     external_reference    your own name for the order: with it, a request is repeated until it is answered, and placed once
     send_at               when to email, an aware datetime in the future
     wrapping_key, from_name, message    looks and words
+    placeholders          whether the message has placeholders, such as {first_name|there}
     expiry_after_days     days after claiming that gifts expire (Enterprise)
+    reminder_days         so many days after they leave, recipients who have not claimed are reminded: at most three, ascending
+    claim_by              when unclaimed gifts are cancelled and refunded by themselves, an aware datetime after send_at
     source                a token for reports
     """
 
     recipients: Sequence[Recipient | str] | None
     code_quantity: int | None
+    placeholders: bool | None
     account_id: int | None
     external_reference: str | None
     send_at: datetime | None
@@ -43,6 +47,8 @@ class Ordering(TypedDict, total=False):
     from_name: str | None
     message: str | None
     expiry_after_days: int | None
+    claim_by: datetime | None
+    reminder_days: Sequence[int] | None
     source: str | None
 
 
@@ -57,7 +63,10 @@ _CHECKS: dict[str, tuple[str, _Check]] = {
     "wrapping_key": ("wrappingKey", partial(arguments.text, longest=64)),
     "from_name": ("fromName", partial(arguments.text, longest=32)),
     "message": ("message", partial(arguments.text, longest=256)),
+    "placeholders": ("placeholders", arguments.flag),
     "expiry_after_days": ("expiryAfterDays", partial(arguments.number, most=36_500)),
+    "claim_by": ("claimBy", arguments.instant),
+    "reminder_days": ("reminderDays", arguments.reminder_days),
     "source": ("source", partial(arguments.text, longest=256)),
 }
 

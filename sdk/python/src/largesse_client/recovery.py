@@ -11,6 +11,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -61,6 +62,8 @@ def differences(body: Mapping[str, Any], held: OrderRequest) -> Iterator[str]:
         "external_reference": body["externalReference"].strip(),
         "send_at": body.get("sendAt") if "recipients" in body else None,
         "wrapping_key": body.get("wrappingKey", "default"),
+        "reminder_days": held.reminder_days if "reminderDays" not in body else tuple(body["reminderDays"]),
+        "claim_by": _claim_by(body.get("claimBy"), held.claim_by),
         "expiry_after_days": body.get("expiryAfterDays") and held.expiry_after_days and body["expiryAfterDays"],
     }
     for name, value in wanted.items():
@@ -70,6 +73,11 @@ def differences(body: Mapping[str, Any], held: OrderRequest) -> Iterator[str]:
             yield name
     if _addressed(body.get("recipients", ())) != _addressed(held.recipients):
         yield "recipients"
+
+
+def _claim_by(wanted: datetime | None, held: datetime | None) -> datetime | None:
+    """What counts as the same date: left out, it may be the customer's default, and people may have moved it to a later one."""
+    return held if wanted is None or (held is not None and held >= wanted) else wanted
 
 
 # What is compared, by how a body spells it: recipients are as a whole, and what is left is no part of a request.

@@ -15,19 +15,23 @@ import binascii
 import hashlib
 import hmac
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import TypeVar
 
 import msgspec
 
 from largesse_client.arguments import refused
 from largesse_client.calls import reader
 from largesse_client.errors import InvalidSignature, InvalidWebhook, StaleWebhook
-from largesse_client.models import OrderRecord
+from largesse_client.models import AccountLow, GiftEvent, OrderRecord
+
+T = TypeVar("T")
 
 REPLAY_WINDOW_S = 300.0
 _PREFIX = "whsec_"
+_CONTRACT = ("x-service-signature", "x-service-signature-new")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,31 +49,52 @@ class Event:
     @property
     def order(self) -> OrderRecord:
         """The order that the event is about. Raises InvalidWebhook where it is about something else."""
-        try:
-            return reader(OrderRecord)(self.body)
-        except msgspec.DecodeError as error:
-            raise InvalidWebhook(f"The event {self.type!r} is not of an order: {error}") from error
+        return _read(self, OrderRecord, "an order")
+
+    @property
+    def gift(self) -> GiftEvent:
+        """The gift that an event such as `gift.claimed` is about. Raises InvalidWebhook where it is about something else."""
+        return _read(self, GiftEvent, "a gift")
+
+    @property
+    def account(self) -> AccountLow:
+        """The account that `account.low` is about. Raises InvalidWebhook where it is about something else."""
+        return _read(self, AccountLow, "an account")
+
+
+def _read(event: Event, shape: type[T], what: str) -> T:
+    try:
+        return reader(shape)(event.body)
+    except msgspec.DecodeError as error:
+        raise InvalidWebhook(f"The event {event.type!r} is not of {what}: {error}") from error
 
 
 def verify(
-    body: bytes, headers: Mapping[str, str], secret: str, *, replay_window_s: float | None = REPLAY_WINDOW_S
+    body: bytes,
+    headers: Mapping[str, str],
+    secret: str | Sequence[str],
+    *,
+    replay_window_s: float | None = REPLAY_WINDOW_S,
 ) -> Event:
-    """The event of a delivery that was signed with the subscription's `secret`, at most `replay_window_s` from now.
+    """The event of a delivery that was signed with the subscription's `secret`, or one of several, at most `replay_window_s` from now.
 
     `body` is the raw body as it came, before anything parsed it; the case of the names of `headers` does not matter. Every
     signature that is there must be right. One that says when it was made has to be there, or somebody who has seen a delivery could take it away
     and send the delivery again for ever: only with `replay_window_s=None`, which asks for no instant, is
-    `X-Service-Signature` alone enough.
+    `X-Service-Signature` alone enough. The event's `type` is the one in the signed body; a header that says otherwise is refused.
 
-    Raises InvalidSignature, StaleWebhook, and InvalidArgument for a body that is not bytes or a secret that is none.
+    Raises InvalidSignature, StaleWebhook, InvalidWebhook, and InvalidArgument for a body that is not bytes or a secret that is none.
     """
     if not isinstance(body, bytes | bytearray | memoryview):
         raise refused("body", f"must be the raw bytes, not {type(body).__name__}.")
-    body, key = bytes(body), _key(secret)
+    body, secrets = bytes(body), [secret] if isinstance(secret, str) else [*secret]
+    if not secrets:
+        raise refused("secret", "is empty.")
+    keys = [_key(one) for one in secrets]
     given = {name.lower(): value for name, value in headers.items()}
-    sent_at = _check_standard(body, given, key, replay_window_s) if "webhook-signature" in given else None
+    sent_at = _check_standard(body, given, keys, replay_window_s) if "webhook-signature" in given else None
     if "x-service-signature" in given:
-        _check_contract(body, given["x-service-signature"], secret)
+        _check_contract(body, [given[name] for name in _CONTRACT if name in given], secrets)
     elif sent_at is None:
         raise InvalidSignature("The delivery carries no signature.")
     if sent_at is None and replay_window_s is not None:
@@ -77,17 +102,35 @@ def verify(
             "The delivery says nothing of when it was signed: it has X-Service-Signature alone. "
             "Pass replay_window_s=None to take it all the same."
         )
-    return Event(given.get("x-service-event", ""), given.get("webhook-id") if sent_at else None, sent_at, body)
+    name = _name(body, given.get("x-service-event"))
+    return Event(name, given.get("webhook-id") if sent_at else None, sent_at, body)
 
 
-def _check_standard(body: bytes, headers: Mapping[str, str], key: bytes, window_s: float | None) -> datetime:
+class _Named(msgspec.Struct):
+    event: str | None = None
+
+
+def _name(body: bytes, header: str | None) -> str:
+    """The event that the signed body names. The header is signed by nobody."""
+    try:
+        name = reader(_Named)(body).event
+    except msgspec.DecodeError as error:
+        raise InvalidWebhook(f"The body cannot be understood: {error}") from error
+    if name is not None and header is not None and name != header:
+        raise InvalidWebhook(f"The header X-Service-Event says {header!r}, the body {name!r}.")
+    return name or header or ""
+
+
+def _check_standard(body: bytes, headers: Mapping[str, str], keys: Sequence[bytes], window_s: float | None) -> datetime:
     """When the delivery was signed."""
     delivery_id, timestamp = headers.get("webhook-id", ""), headers.get("webhook-timestamp", "")
     signed = f"{delivery_id}.{timestamp}.".encode() + body
-    expected = base64.b64encode(hmac.digest(key, signed, hashlib.sha256))
+    expected = [base64.b64encode(hmac.digest(key, signed, hashlib.sha256)) for key in keys]
     given = [text.partition(",") for text in headers["webhook-signature"].split()]
     # All are compared, so that how long it takes tells nothing.
-    matches = [hmac.compare_digest(text.encode(), expected) for version, _, text in given if version == "v1"]
+    matches = [
+        hmac.compare_digest(text.encode(), one) for version, _, text in given if version == "v1" for one in expected
+    ]
     if not any(matches) or not (timestamp.isascii() and timestamp.isdigit() and len(timestamp) <= 11):
         raise InvalidSignature("The webhook-signature is not one of this secret over this body, id and instant.")
     age_s = time.time() - int(timestamp)
@@ -96,9 +139,11 @@ def _check_standard(body: bytes, headers: Mapping[str, str], key: bytes, window_
     return datetime.fromtimestamp(int(timestamp), UTC)
 
 
-def _check_contract(body: bytes, signature: str, secret: str) -> None:
-    expected = f"sha256={hmac.digest(secret.encode(), body, hashlib.sha256).hex()}"
-    if not hmac.compare_digest(signature.strip().encode(), expected.encode()):
+def _check_contract(body: bytes, signatures: Sequence[str], secrets: Sequence[str]) -> None:
+    """While a secret is rotated there are two signatures, by the previous one and by the new one."""
+    expected = [f"sha256={hmac.digest(secret.encode(), body, hashlib.sha256).hex()}".encode() for secret in secrets]
+    matches = [hmac.compare_digest(given.strip().encode(), one) for given in signatures for one in expected]
+    if not any(matches):
         raise InvalidSignature("The X-Service-Signature is not one of this secret over this body.")
 
 

@@ -8,9 +8,9 @@ from datetime import date, datetime
 from functools import cache
 
 from babel import Locale
-from babel.dates import format_date
+from babel.dates import format_date, format_skeleton
 from babel.languages import get_official_languages
-from babel.numbers import format_decimal
+from babel.numbers import format_decimal, format_percent
 
 from largesse.base.money import exponent, to_decimal, written
 
@@ -42,6 +42,18 @@ class Language:
     def day(self, at: datetime | date) -> str:
         """A date for its readers: `20 November 2026`."""
         return format_date(at, format="long", locale=self.locale)
+
+    def short_day(self, at: datetime | date, *, with_year: bool = True) -> str:
+        """A date where there is little room: `20 Nov 2026`, `20 Nov`."""
+        return str(format_skeleton("yMMMd" if with_year else "MMMd", at, locale=self.locale))
+
+    def number(self, count: int) -> str:
+        """A whole number for its readers: `1,204`, `1.204`."""
+        return str(format_decimal(count, locale=self.locale))
+
+    def percent(self, share: float) -> str:
+        """A share for its readers, in whole per cent: `82%`, `82 %`."""
+        return str(format_percent(share, locale=self.locale))
 
     def country(self, code: str) -> str:
         """The name of a country in this language; the code itself (ISO 3166-1 alpha-2) where it has none."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gettext
 import io
 import re
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
@@ -14,6 +15,10 @@ from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po
 from jinja2 import nodes
 from jinja2.ext import InternationalizationExtension
+from jinja2.runtime import Context
+from markupsafe import Markup
+
+from largesse.base.i18n.languages import DEFAULT, LANGUAGES, Language
 
 CATALOGUES = Path(__file__).parent / "locale"
 _PLACEHOLDER = re.compile(r"%\((\w+)\)s")
@@ -60,7 +65,20 @@ def template_environment(folder: Path, tag: str, catalogues: Path = CATALOGUES) 
     texts = translations(tag, catalogues)
     environment.extend(texts=texts)
     environment.install_gettext_translations(texts, newstyle=True)  # type: ignore[attr-defined]
+    environment.globals["ngettext"] = _counting(texts, LANGUAGES.get(tag, DEFAULT))
     return environment
+
+
+def _counting(texts: gettext.NullTranslations, language: Language) -> Callable[..., str]:
+    """Returns Jinja's `ngettext`, which writes whole numbers as the language does: `1,204`."""
+
+    @jinja2.pass_context
+    def ngettext(context: Context, singular: str, plural: str, number: int, **values: object) -> str:
+        said = texts.ngettext(singular, plural, number)
+        shown = {name: language.number(value) if type(value) is int else value for name, value in values.items()}
+        return (Markup(said) if context.eval_ctx.autoescape else said) % shown  # noqa: S704 - our own text; `%` escapes values
+
+    return ngettext
 
 
 @cache

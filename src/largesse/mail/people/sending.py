@@ -11,8 +11,9 @@ from largesse.customers.sign_in_links import new_link
 from largesse.db.pool import Connection, Database, Row
 from largesse.db.scope import WORKER
 from largesse.jobs.job_loop import Schedule
+from largesse.mail import store
 from largesse.mail.letter import to_dial
-from largesse.mail.people.writing import PeopleMail, read_low_balance, write
+from largesse.mail.people.writing import PeopleMail, read_approval, read_low_balance, write
 from largesse.mail.refusals import Fault, rule_of
 from largesse.mail.smtp import MailServerAwayError
 from largesse.mail.transport import SmtpTransport
@@ -42,7 +43,7 @@ class PeopleMailer:
             return False
         outcome = await self._send(mail)
         if outcome != "again" or mail.attempts >= MOST_ATTEMPTS:
-            await self._database.execute(WORKER, "DELETE FROM people_mails WHERE id = $1", mail.id)
+            await self._database.execute(WORKER, store.DELETE_PEOPLE_MAIL, mail.id)
         _log.info("people_mail", id=mail.id, kind=mail.kind, attempt=mail.attempts, outcome=outcome)
         return True
 
@@ -52,38 +53,21 @@ class PeopleMailer:
 
     async def _take(self, connection: Connection) -> PeopleMail | None:
         """The one that has been due for longest, put off to its next attempt, with a link of its own."""
-        row = await connection.fetchrow(
-            """
-            SELECT m.id, m.kind, m.user_id, m.person_id, m.attempts + 1 AS attempts, host(m.address) AS address, m.browser,
-                   m.created_at, m.account_id, m.content, m.change
-            FROM people_mails m WHERE m.due_at <= clock_now() ORDER BY m.due_at LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED
-            """
-        )
+        row = await connection.fetchrow(store.TAKE_PEOPLE_MAILS)
         if row is None:
             return None
-        await connection.execute(
-            "UPDATE people_mails SET attempts = $2, due_at = clock_now() + $3::float8 * interval '1 second' WHERE id = $1",
-            row["id"],
-            row["attempts"],
-            SCHEDULE.delay_s(row["attempts"]),
-        )
-        to = await connection.fetchrow(
-            """
-            SELECT coalesce(u.email, p.email) AS email, p.language, c.name AS customer_name
-            FROM (VALUES ($1::int, $2::int)) AS of (user_id, person_id)
-            LEFT JOIN users u ON u.id = of.user_id LEFT JOIN customers c ON c.id = u.customer_id
-            LEFT JOIN people p ON p.id = coalesce(of.person_id, u.person_id)
-            """,
-            row["user_id"],
-            row["person_id"],
-        )
+        await connection.execute(store.RETRY_PEOPLE_MAIL, row["id"], row["attempts"], SCHEDULE.delay_s(row["attempts"]))
+        to = await connection.fetchrow(store.ADDRESSEE, row["user_id"], row["person_id"])
         assert to is not None, "there is always one"
-        low = None
+        low = approval = None
         if row["kind"] == "low_balance":
             low = await read_low_balance(connection, row["user_id"], row["account_id"])
-            if low is None:
-                await connection.execute("DELETE FROM people_mails WHERE id = $1", row["id"])
-                return None
+        elif row["request_id"] is not None:
+            approval = await read_approval(connection, row["user_id"], row["kind"], row["request_id"])
+        is_about = row["kind"] == "low_balance" or row["request_id"] is not None
+        if is_about and low is None and approval is None:
+            await connection.execute(store.DELETE_PEOPLE_MAIL, row["id"])
+            return None
         return PeopleMail(
             row["id"],
             row["kind"],
@@ -94,18 +78,21 @@ class PeopleMailer:
             row["browser"],
             row["created_at"],
             row["attempts"],
-            await self._address(connection, row, is_low=low is not None),
+            await self._address(connection, row),
             low,
             row["content"],
             row["change"],
+            approval,
         )
 
-    async def _address(self, connection: Connection, row: Row, *, is_low: bool) -> str | None:
-        """Where the mail leads: a fresh link that lets in, of the kind that it is about, or the accounts; a test says it itself."""
+    async def _address(self, connection: Connection, row: Row) -> str | None:
+        """Where the mail leads: a fresh link that lets in, of the kind that it is about, or the page of it; a test says it itself."""
         if row["content"] is not None:
             return None
-        if is_low:
+        if row["kind"] == "low_balance":
             return f"{self._public_url}/app/funding"
+        if row["request_id"] is not None:
+            return f"{self._public_url}/app/approvals/{row['request_id']}"
         kind = "invitation" if row["kind"] == "invitation" else "reset"
         secret = await new_link(
             connection, kind, user_id=row["user_id"], person_id=row["person_id"], ends_others=False, is_mailed=True

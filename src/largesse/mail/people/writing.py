@@ -1,7 +1,4 @@
-"""Mails to people about an account that has mark_low_balances below what was set for it.
-
-What a mail to somebody who signs in says.
-"""
+"""Writes mails to people who sign in, and queues those about accounts that hold little."""
 
 from __future__ import annotations
 
@@ -16,6 +13,7 @@ from pathlib import Path
 import jinja2
 from babel.dates import format_datetime as format_for_readers
 
+from largesse.approvals.store import read_for_mail
 from largesse.base.i18n.languages import DEFAULT, LANGUAGES
 from largesse.base.i18n.templates import template_environment
 from largesse.base.text import cleaned
@@ -23,6 +21,9 @@ from largesse.db.pool import Connection, commit_as_one
 from largesse.db.shard_groups import Customers
 from largesse.jobs.outbox import mail_low_balance
 from largesse.ledger.low_balance_store import NOTIFIED_ROLES, mark_low_balances
+from largesse.mail import store
+from largesse.mail.rendering import render, theme
+from largesse.orders.options import DEFAULT_WRAPPING
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +37,32 @@ class LowBalance:
     below_minor: int
 
 
+@dataclass(frozen=True, slots=True)
+class AskedApproval:
+    """A request for approval, as it is now; amounts in minor units."""
+
+    id: str
+    environment: str
+    state: str
+    total_minor: int
+    currency: str
+    gift_name: str
+    code_count: int
+    expires_at: datetime
+    requester: str
+    is_sent: bool
+
+
+async def read_approval(connection: Connection, user_id: int, kind: str, request_id: str) -> AskedApproval | None:
+    """What the mail to a user says of a request; None if it or the person is gone, or no decision is needed any more."""
+    row = await read_for_mail(connection, user_id, request_id)
+    if row is None or (row["state"] == "waiting") != (kind == "approval_asked"):
+        return None
+    return AskedApproval(**row)
+
+
 async def queue_low_balances(connection: Connection, customers: Customers = None) -> int:
-    """Queues mails to everybody, of those customers or of all, whose accounts have mark_low_balances; returns how many mails. Call it inside a transaction."""
+    """Queues mails to everybody, of those customers or of all, whose accounts have fallen below their limit; returns how many mails. Call it inside a transaction."""
     mails = 0
     await commit_as_one(connection)
     for _, account_id, user_ids in await mark_low_balances(connection, customers):
@@ -48,19 +73,7 @@ async def queue_low_balances(connection: Connection, customers: Customers = None
 
 async def read_low_balance(connection: Connection, user_id: int, account_id: int) -> LowBalance | None:
     """What the mail to a user says of an account; None where none is due any longer, or it has risen since."""
-    row = await connection.fetchrow(
-        """
-        SELECT a.name AS account, a.environment, a.currency, a.balance_minor, w.below_minor
-        FROM users u
-        JOIN account_watchers x ON x.customer_id = u.customer_id AND x.user_id = u.id
-        JOIN account_watches w ON w.customer_id = x.customer_id AND w.account_id = x.account_id
-        JOIN accounts a ON a.customer_id = w.customer_id AND a.id = w.account_id
-        WHERE u.id = $1 AND a.id = $2 AND u.is_active AND u.role = ANY($3::text[]) AND a.balance_minor < w.below_minor
-        """,
-        user_id,
-        account_id,
-        list(NOTIFIED_ROLES),
-    )
+    row = await connection.fetchrow(store.LOW_BALANCE, user_id, account_id, list(NOTIFIED_ROLES))
     return None if row is None else LowBalance(**row)
 
 
@@ -73,7 +86,7 @@ class PeopleMail:
     """One that is due. It has no repr: the link lets in."""
 
     id: int
-    kind: str  # invitation, reset, new_device, second_step, low_balance or test
+    kind: str  # invitation, reset, new_device, second_step, low_balance, approval_asked, approval_ended or test
     email: str
     language: str | None
     customer_name: str | None
@@ -85,23 +98,45 @@ class PeopleMail:
     low: LowBalance | None = None  # the account, of low_balance
     content: bytes | None = None  # the whole message, where it is not written here
     change: str | None = None  # what changed, of second_step
+    approval: AskedApproval | None = None  # the request, of approval_asked and approval_ended
 
 
 def write(mail: PeopleMail, mail_from: str, at: datetime) -> bytes:
-    """The message: plain text, whose template's first line is its subject."""
-    language = LANGUAGES.get(mail.language or "", DEFAULT)
-    since = format_for_readers(mail.created_at, "long", locale=language.locale)
-    said = _templates(language.tag).get_template("mail.txt").render(mail=mail, since=since, amount=language.amount)
-    subject, _, text = said.partition("\n")
+    """Returns the message, as text and as HTML."""
+    subject, text, html = show(mail)
     message = EmailMessage(policy=SMTP if mail.email.isascii() else SMTPUTF8)
     message["From"] = mail_from
     message["To"] = mail.email
-    message["Subject"] = cleaned(subject, " ")
+    message["Subject"] = subject
     message["Message-ID"] = f"<people-{mail.id}@{parseaddr(mail_from)[1].rpartition('@')[2]}>"
     message["Date"] = format_datetime(at)
     message["Auto-Submitted"] = "auto-generated"
-    message.set_content(text.strip() + "\n", cte="quoted-printable")
+    message.set_content(text, cte="quoted-printable")
+    message.add_alternative(html, subtype="html", cte="quoted-printable")
     return message.as_bytes()
+
+
+def show(mail: PeopleMail) -> tuple[str, str, str]:
+    """Returns the subject, the text and the HTML. The template has the subject, the words of the button and then the text."""
+    language = LANGUAGES.get(mail.language or "", DEFAULT)
+    since = format_for_readers(mail.created_at, "long", locale=language.locale)
+    said = (
+        _templates(language.tag)
+        .get_template("mail.txt")
+        .render(mail=mail, since=since, amount=language.amount, day=language.day)
+    )
+    subject, label, text = said.split("\n", 2)
+    subject, text = cleaned(subject, " "), text.strip()
+    values = {
+        "subject": subject,
+        "label": label,
+        "said": [part.strip() for part in text.split("\n\n") if part.strip()],
+        "link": mail.link,
+        "theme": theme(DEFAULT_WRAPPING),
+        "environment": "production",
+        "is_test": False,
+    }
+    return subject, f"{text}\n", render("notice.html", language, values)
 
 
 @cache

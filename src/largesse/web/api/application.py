@@ -2,37 +2,34 @@
 
 from __future__ import annotations
 
-import os
+import asyncio
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
+from typing import Any
 
-import msgspec
 import structlog
 from starlette.routing import BaseRoute, Router
 
 from largesse.base import clock
 from largesse.base.errors import NotFound, OperatorError
-from largesse.base.throttle import Rate, Throttle
-from largesse.customers.access import require_admission
 from largesse.customers.authenticator import Authenticator, Caller
-from largesse.customers.restrictions import require_network, require_scope
+from largesse.web.api.answering import REFUSED, Answering, Found, log_request, new_request_id, reply_to, route_of
 from largesse.web.api.metrics import REQUESTS
 from largesse.web.api.operation import Call, Operation
-from largesse.web.api.reading import header_of_names, read_query, read_secret
-from largesse.web.kit.body import read_body, whole_body
+from largesse.web.api.reading import read_query, read_secret
+from largesse.web.api.whole import WholeRequests
+from largesse.web.kit.body import read_body
 from largesse.web.kit.compression import Compressing
 from largesse.web.kit.headers import Headers, check_size, read_headers
-from largesse.web.kit.problems import MethodNotAllowed, problem_of, problem_reply
-from largesse.web.kit.refusal_log import ACTS_FOR, PROBLEM, RefusalLog
+from largesse.web.kit.problems import MethodNotAllowed
 from largesse.web.kit.replies import Reply, send_reply
-from largesse.web.kit.requests import Message, Receive, Scope, Send, client_address, exchange_of
+from largesse.web.kit.requests import Message, Receive, Scope, Send, client_address
 from largesse.web.kit.services import Services
 
-_Found = tuple[dict[str, Operation], dict[str, str]]  # operations of a path by method, and parameters of the path
-
+# In ASGI's `state`: what answers whole requests.
+WHOLE_REQUESTS = "largesse.whole_requests"
 _NOT_OPERATIONS = ("claim", "page", "none")  # counted too: pages, and methods that an address does not have
-_REFUSED = 400  # the lowest status of a refusal
 
 _log = structlog.get_logger(__name__)
 
@@ -45,10 +42,10 @@ class Application:
         operations: Sequence[Operation],
         *,
         lifespan: Callable[[Application], AbstractAsyncContextManager[Services]],
-        pages: Callable[[Services], Sequence[BaseRoute]],
+        pages: Callable[[Services], Awaitable[Sequence[BaseRoute]]],
         rate_limit: int = 0,
     ) -> None:
-        """`lifespan` opens the services, from which `pages` makes the routes beside the operations.
+        """`lifespan` opens the services, from which `pages` makes the routes beside the operations, once operations are served.
 
         A key may send `rate_limit` requests a minute; 0 means no limit.
         """
@@ -56,8 +53,7 @@ class Application:
         self._lifespan = lifespan
         self._make_pages = pages
         self._services: Services | None = None
-        self._too_many = f"This key may send {rate_limit} requests a minute."
-        self._requests: Throttle[int] | None = Throttle(Rate(rate_limit, 60.0)) if rate_limit else None
+        self._answering = Answering(rate_limit)
         self._exact: dict[str, dict[str, Operation]] = {}
         self._patterns: list[tuple[re.Pattern[str], dict[str, Operation]]] = []
         by_path: dict[str, dict[str, Operation]] = {}
@@ -69,8 +65,7 @@ class Application:
                 self._exact[path] = methods
             else:
                 self._patterns.append((pattern, methods))
-        self._pages = _router(())
-        self._refusals = RefusalLog()
+        self._pages: asyncio.Task[Router] | None = None
 
     @property
     def services(self) -> Services:
@@ -83,18 +78,21 @@ class Application:
         if scope["type"] == "http":
             await self._serve(scope, receive, send)
         elif scope["type"] == "lifespan":
-            await self._live(receive, send)
+            await self._live(scope.get("state", {}), receive, send)
         else:
             await send({"type": "websocket.close", "code": 1000})
 
-    async def _live(self, receive: Receive, send: Send) -> None:
+    async def _live(self, state: dict[str, Any], receive: Receive, send: Send) -> None:
+        """Opens and closes the services. Gives connections of ours, in ASGI's `state`, the way to answer without ASGI."""
         await receive()
         try:
             async with self._lifespan(self) as services:
                 self._services = services
-                self._pages = _router(self._make_pages(services))
+                state[WHOLE_REQUESTS] = WholeRequests(services, self._exact, self._answering)
+                self._pages = asyncio.create_task(self._open_pages(services))
                 await send({"type": "lifespan.startup.complete"})
                 await receive()
+                self._pages.cancel()
         except OperatorError as error:
             # An operator must correct it, or the database went away since the command checked: a trace does not help.
             _log.error("not_started", reason=str(error))
@@ -107,10 +105,17 @@ class Application:
             raise
         await send({"type": "lifespan.shutdown.complete"})
 
+    async def _open_pages(self, services: Services) -> Router:
+        try:
+            return Router(await self._make_pages(services), redirect_slashes=False, default=_nothing_here)
+        except Exception:
+            _log.exception("pages_failed")
+            raise
+
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         began_s = clock.passed_s()
         headers = read_headers(scope["headers"])
-        request_id = headers.request_id or os.urandom(8).hex().encode()
+        request_id = headers.request_id or new_request_id()
         found = self._find(scope["path"])
         if found is None:
             name = "claim" if scope["path"].startswith("/claim") else "page"
@@ -125,15 +130,12 @@ class Application:
                 name = operation.name
                 reply = await self._answer(operation, path, scope, headers, receive, request_id, ignored)
             except Exception as error:  # noqa: BLE001 - each becomes an answer
-                reply = _reply_to(error, scope, found, request_id)
-            if ignored:
-                names = header_of_names(ignored)
-                reply = msgspec.structs.replace(reply, headers=(*reply.headers, ("x-ignored", names)))
-                self._refusals.ignored(scope, request_id, _route_of(scope, found), names)
+                reply = reply_to(error, scope, found, request_id)
+            reply = self._answering.completed(reply, scope, found, request_id, ignored, began_s)
             status = reply.status
-            if status >= _REFUSED:
-                self._refusals.refused(scope, request_id, _route_of(scope, found), status, began_s)
             await send_reply(reply, request_id, scope, send)
+            log, took_s = self.services.request_log, clock.passed_s() - began_s
+            log_request(log, scope, scope["path"], route_of(scope, found), request_id, status, took_s)
         REQUESTS.count(name, status, clock.passed_s() - began_s)
 
     async def _show(
@@ -146,8 +148,8 @@ class Application:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                if status >= _REFUSED:
-                    self._refusals.refused(scope, request_id, _route_of(scope, None), status, began_s)
+                if status >= REFUSED:
+                    self._answering.refusals.refused(scope, request_id, route_of(scope, None), status, began_s)
                 message["headers"] = [*message["headers"], (b"x-request-id", request_id)]
             await send(message)
 
@@ -155,17 +157,19 @@ class Application:
         scope["request_id"] = request_id.decode()
         try:
             check_size(headers)
-            await self._pages(scope, receive, Compressing(scope, send_with_id))
+            assert self._pages is not None, "the application has not started"
+            show = await asyncio.shield(self._pages)  # the first pages wait until all are made
+            await show(scope, receive, Compressing(scope, send_with_id))
         except Exception as error:
-            reply = _reply_to(error, scope, None, request_id)
+            reply = reply_to(error, scope, None, request_id)
             if status:
                 raise
-            self._refusals.refused(scope, request_id, _route_of(scope, None), reply.status, began_s)
+            self._answering.refusals.refused(scope, request_id, route_of(scope, None), reply.status, began_s)
             await send_reply(reply, request_id, scope, send)
             return reply.status
         return status
 
-    def _find(self, path: str) -> _Found | None:
+    def _find(self, path: str) -> Found | None:
         methods = self._exact.get(path)
         if methods is not None:
             return methods, {}
@@ -191,7 +195,6 @@ class Application:
         """
         services = self.services
         wait = services.timeouts.wait()
-        exchange = exchange_of(scope)
         with wait:
             caller = None
             if operation.needs_key:
@@ -204,11 +207,8 @@ class Application:
                 given = Call(caller, path, query, body, request_id, ignored, operation.scope)
                 return operation.handler(services, given)
 
-            body = b"" if operation.body is None else None
-            if body is None and exchange is not None:
-                body = whole_body(headers, exchange["body"])
-            if body is not None:
-                return await call(body)
+            if operation.body is None:
+                return await call(b"")
         sender = client_address(scope) if caller is None else caller.principal.customer_id
         with services.body_memory.share(("customer", sender)) as share:
             body = await read_body(headers, receive, share)
@@ -219,27 +219,8 @@ class Application:
         self, authenticator: Authenticator, operation: Operation, scope: Scope, headers: Headers
     ) -> Caller:
         caller = await authenticator.authenticate(read_secret(headers), client_address(scope))
-        scope[ACTS_FOR] = caller.principal
-        require_network(caller.principal, caller.address)
-        require_admission(caller.principal, inactive_too=not operation.needs_active)
-        if operation.scope is not None:
-            require_scope(caller.principal, operation.scope)
-        if self._requests is not None and caller.principal.key_id is not None:
-            self._requests.spend(caller.principal.key_id, self._too_many)
+        self._answering.admit(caller, operation, scope)
         return caller
-
-
-def _reply_to(error: Exception, scope: Scope, found: _Found | None, request_id: bytes) -> Reply:
-    problem = problem_of(error, route=_route_of(scope, found), request_id=request_id.decode())
-    scope[PROBLEM] = problem.slug
-    return problem_reply(problem)
-
-
-def _route_of(scope: Scope, found: _Found | None) -> str:
-    """Returns the template of a request's address, without the values of its parameters."""
-    if found is not None:
-        return next(iter(found[0].values())).path
-    return getattr(scope.get("route"), "path", "none")
 
 
 def _choose(methods: Mapping[str, Operation], method: str) -> Operation:
@@ -248,10 +229,6 @@ def _choose(methods: Mapping[str, Operation], method: str) -> Operation:
         allow = ", ".join(sorted(methods))
         raise MethodNotAllowed(f"{method} is not allowed here; {allow} is.", allow=allow)
     return operation
-
-
-def _router(pages: Sequence[BaseRoute]) -> Router:
-    return Router(pages, redirect_slashes=False, default=_nothing_here)
 
 
 async def _nothing_here(scope: Scope, receive: Receive, send: Send) -> None:

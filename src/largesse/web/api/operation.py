@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any, TypeVar
 from uuid import UUID
 
@@ -27,11 +25,9 @@ from largesse.base.errors import (
     Unavailable,
 )
 from largesse.catalogue.snapshot import Snapshot
-from largesse.customers.access import hold_key
 from largesse.customers.actor import Actor, key_actor
 from largesse.customers.authenticator import Caller
 from largesse.customers.principal import Principal
-from largesse.db.pool import Connection
 from largesse.web.kit.problems import (
     PROBLEMS,
     HeadersTooLarge,
@@ -77,35 +73,12 @@ class Call(msgspec.Struct, frozen=True):
         assert self.caller is not None, "the operation needs a key"
         return self.caller.address
 
-    def acting(self, services: Services) -> Acting:
-        """Returns the caller for the audit log."""
-        principal = self.principal
-        assert principal.key_id is not None, "operations are called with keys"
-        name = principal.service_account_name
-        return Acting(by_key(principal.key_id, name, self.address, self.request_id.decode()), services.chains)
-
     def actor(self, services: Services) -> Actor:
-        """Returns the caller as the actor of a room's operation, whose transactions are those of `writing`."""
-        return key_actor(lambda: self.writing(services), self.principal, self.acting(services))
-
-    async def record(
-        self,
-        services: Services,
-        connection: Connection,
-        act: str,
-        subject: str,
-        *,
-        after: Mapping[str, Any] | None = None,
-    ) -> None:
-        """Keeps in the audit log that the caller did this, as `Acting.record` does: last in the transaction."""
-        await self.acting(services).record(
-            connection,
-            act,
-            subject,
-            customer_id=self.principal.customer_id,
-            environment=self.principal.environment,
-            after=after,
-        )
+        """Returns the caller as the actor of a room's operation. Every operation that writes has one, except orders, whose keys the placer checks."""
+        principal, scopes = self.principal, () if self.scope is None else (self.scope,)
+        assert principal.key_id is not None, "operations are called with keys"
+        who = by_key(principal.key_id, principal.service_account_name, self.address, self.request_id.decode())
+        return key_actor(services.database, services.writing_turns, principal, Acting(who, services.chains), *scopes)
 
     def id(self, name: str = "id", *, highest: int = INT32) -> int:
         """Returns an id in the path. Raises NotFound for anything but a number from 1 to `highest`."""
@@ -121,31 +94,15 @@ class Call(msgspec.Struct, frozen=True):
         except ValueError:
             raise NotFound(f"There is nothing under {self.path[name]!r}.") from None
 
-    @property
-    def now(self) -> datetime:
-        """The time of the database when the key was looked up."""
-        assert self.caller is not None, "the operation needs a key"
-        return self.caller.now
-
-    @asynccontextmanager
-    async def writing(self, services: Services) -> AsyncIterator[Connection]:
-        """Begins a transaction that re-checks the key and holds it: until it ends, the key can be neither deleted nor narrowed.
-
-        Every operation that writes uses one, except orders, whose keys the placer checks. It may wait for locks with a connection
-        in hand, so customers take turns. Raises what `hold_key` raises, and Unavailable if too many wait.
-        """
-        async with (
-            services.writing_turns.turn(self.principal.customer_id),
-            services.database.transaction(self.principal.scope) as connection,
-        ):
-            scopes = () if self.scope is None else (self.scope,)
-            await hold_key(connection, self.principal, *scopes, address=self.address)
-            yield connection
-
     async def snapshot(self, services: Services) -> Snapshot:
-        """Returns the catalogue, no older than when the key was looked up."""
+        """Returns the products and curated collections, no older than when the key was looked up."""
         assert self.caller is not None, "the operation needs a key"
         return await services.catalogue.at(self.caller.catalogue_version)
+
+    async def own_snapshot(self, services: Services) -> Snapshot:
+        """Returns the same with the customer's own collections."""
+        assert self.caller is not None, "the operation needs a key"
+        return await services.catalogue.of(self.caller)
 
 
 Handler = Callable[[Services, Call], Awaitable[Reply]]
@@ -184,6 +141,7 @@ class Operation:
     needs_key: bool = True
     needs_active: bool = True
     scope: str | None = None
+    recalls: bool = False  # whether a remembered caller will do: it raises StaleCaller if not
 
     @property
     def all_problems(self) -> tuple[ProblemType, ...]:

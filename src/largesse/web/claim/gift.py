@@ -10,10 +10,12 @@ from starlette.responses import Response
 
 from largesse.base.email import EmailError, normalise_email
 from largesse.base.errors import TooManyRequests
+from largesse.base.zones import last_whole_day
 from largesse.encryption.vault import DecryptionFailed
 from largesse.fulfilment.gifts import ClaimedGift, GiftStep
 from largesse.lines.attempts import Attempt, read_typed_code, read_typed_pin
 from largesse.lines.claiming import Claim, Outcome
+from largesse.lines.store import Deadline
 from largesse.web.claim.addresses import address_fields, check_address
 from largesse.web.claim.layout import Layout
 from largesse.web.claim.rendering import HEADERS, chosen_tag
@@ -42,6 +44,7 @@ class PinEntry:
     async def link(self, request: Request) -> Response:
         """Shows the page of a claim link: the wrapped gift and the form for its PIN. Raises NotFound."""
         line, progress = await self._services.claiming.find(request.path_params["token"])
+        deadline = await self._services.claiming.deadline(line.key)
         return self._layout.page(
             request,
             "link.html",
@@ -50,6 +53,7 @@ class PinEntry:
             sender=line.from_name,
             recipient=line.recipient_name,
             state=progress.state,
+            **_until(line.country, deadline),
         )
 
     async def claim_link(self, request: Request) -> Response:
@@ -67,6 +71,18 @@ class PinEntry:
         await self._services.claiming.open(request.path_params["token"])
         return Response(status_code=204, headers=HEADERS)
 
+    async def reminders(self, request: Request) -> Response:
+        """Asks whether to end the reminders of a gift. Raises NotFound."""
+        line, _ = await self._services.claiming.find(request.path_params["token"])
+        ends = not await self._services.claiming.gets_reminders(line)
+        return self._layout.page(request, "reminders.html", line=line, ended=ends)
+
+    async def end_reminders(self, request: Request) -> Response:
+        """Ends the reminders of a gift: for the page's form, and for mail programs, which post of themselves (RFC 8058). Raises NotFound."""
+        require_own_site(request)
+        line = await self._services.claiming.stop_reminders(request.path_params["token"])
+        return self._layout.page(request, "reminders.html", line=line, ended=True)
+
     async def _claim(
         self, request: Request, code: bytes | None, customer_id: int | None, form: Mapping[str, str]
     ) -> Response:
@@ -78,7 +94,9 @@ class PinEntry:
         if claim.outcome is Outcome.SLOWED:
             raise TooManyRequests("Too many wrong codes and PINs came from your network.", retry_after_s=claim.wait_s)
         if claim.outcome is Outcome.WITHDRAWN:
-            return self._layout.page(request, "withdrawn.html", status=410)
+            assert claim.line is not None, "code and PIN were right"
+            deadline = await self._services.claiming.deadline(claim.line)
+            return self._layout.page(request, "withdrawn.html", status=410, lapsed=deadline.lapsed)
         return self._begin(request, claim)
 
     def _begin(self, request: Request, claim: Claim) -> Response:
@@ -197,6 +215,12 @@ class GiftPages:
         if session is None or not session.sent(self._services.vault, form):
             raise BadForm
         return session, form
+
+
+def _until(country: str, deadline: Deadline) -> dict[str, Any]:
+    """Returns what the page of a link says about the claim-by date."""
+    claim_by = deadline.claim_by
+    return {"until": None if claim_by is None else last_whole_day(claim_by, country), "lapsed": deadline.lapsed}
 
 
 def _typed_email(form: Mapping[str, str], errors: dict[str, str], *, is_required: bool) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import date
 from pathlib import Path
 
 from starlette.requests import Request
@@ -30,10 +31,24 @@ class Previews:
         self._assets = Assets(Path(__file__).parent / "assets", "/claim/assets")
 
     def link(
-        self, language: Language, *, environment: str, wrapping: str | None, sender: str | None, recipient: str | None
+        self,
+        language: Language,
+        *,
+        environment: str,
+        wrapping: str | None,
+        sender: str | None,
+        recipient: str | None,
+        until: date | None,
     ) -> str:
         """Returns the page of a claim link. Its form and links lead nowhere."""
-        values = {"wrapping": wrapping, "sender": sender, "recipient": recipient, "state": "issued", "is_preview": True}
+        values = {
+            "wrapping": wrapping,
+            "sender": sender,
+            "recipient": recipient,
+            "state": "issued",
+            "until": until,
+            "is_preview": True,
+        }
         return Renderer(self._base, environment, self._assets).render("link.html", language, values)
 
     def choice(
@@ -88,4 +103,6 @@ def claim_pages(services: Services) -> Sequence[BaseRoute]:
         route("GET", "/claim/{token:str}", entering.link),
         route("POST", "/claim/{token:str}", entering.claim_link),
         route("POST", "/claim/{token:str}/opened", entering.opened),
+        route("GET", "/claim/{token:str}/reminders", entering.reminders),
+        route("POST", "/claim/{token:str}/reminders", entering.end_reminders),
     ]

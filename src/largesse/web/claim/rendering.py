@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import jinja2
+from markupsafe import Markup
 from starlette.requests import Request
 
 from largesse.base.i18n.languages import LANGUAGES, Language, chosen_language
@@ -71,6 +73,15 @@ def theme(key: str) -> Theme:
 
 
 TEMPLATES = Path(__file__).parent / "templates"
+
+
+@cache
+def draw_wrapping(key: str) -> Markup:
+    """Returns the present of a wrapping as SVG, with the colours of `wrappings.css`. Its ids are its own, so that a page can hold several."""
+    present = page_templates(TEMPLATES).get_template("present.html").module.present  # type: ignore[attr-defined]
+    drawn = re.sub(r">\s+<", "><", str(present(theme(key), f"-{key}")).strip())
+    return Markup('<span class="wrap-{}">{}</span>').format(key, Markup(drawn))  # noqa: S704 - our own template
+
 
 HEADERS = OF_FORMS
 

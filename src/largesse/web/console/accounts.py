@@ -6,6 +6,7 @@ from starlette.responses import Response
 
 from largesse.base.errors import InvalidRequest
 from largesse.base.i18n.templates import text
+from largesse.customers.customer_store import list_currencies
 from largesse.customers.roles import Right
 from largesse.ledger.accounts import (
     LONGEST_NAME,
@@ -24,15 +25,15 @@ from largesse.ledger.store import SeenAccount, find_seen_account, list_seen_acco
 from largesse.web.console.context import RequestContext, typed_amount
 
 _SAID = {
-    Why.TOO_MANY: text("Your company has as many accounts as it can."),
+    Why.TOO_MANY: text("Your company has reached its limit of accounts."),
     Why.NAME_TAKEN: text("Another account has this name."),
-    Why.NO_CURRENCY: text("Choose one of those offered."),
-    Why.INVOICED: text("Your company is invoiced and pays from no account."),
-    Why.MASTER: text("This is your company's first account, which stays open."),
-    Why.HOLDS: text("The account still holds money. Move it to another one first."),
-    Why.AWAITS: text("A top-up of the account waits for its transfer. Cancel it first."),
+    Why.NO_CURRENCY: text("Choose one of the options."),
+    Why.INVOICED: text("Your company pays by invoice and has no accounts."),
+    Why.MASTER: text("This is your company's first account. It cannot be closed."),
+    Why.HOLDS: text("The account still has a balance. Transfer it to another account first."),
+    Why.AWAITS: text("A top-up of this account is waiting for a transfer. Cancel it first."),
 }
-_WHO = text("Choose who gets the mail, at most %(most)s people.")
+_WHO = text("Choose who gets the mail. At most %(most)s people.")
 
 
 async def ask(context: RequestContext) -> Response:
@@ -52,7 +53,9 @@ async def create(context: RequestContext) -> Response:
     except AccountRefused as refused:
         form.error("name", context.say(_SAID[refused.why], most=MOST_ACCOUNTS))
         return await _show_new(context)
-    return context.see("/app/funding", context.say("%(name)s was created. Top it up, or move money to it.", name=name))
+    return context.see(
+        "/app/funding", context.say("%(name)s was created. Top it up, or transfer money to it.", name=name)
+    )
 
 
 async def show(context: RequestContext) -> Response:
@@ -139,7 +142,7 @@ async def _account(context: RequestContext) -> SeenAccount:
 
 async def _currencies(context: RequestContext) -> list[str]:
     async with context.database.connection(context.person.scope) as connection:
-        return [row["code"] for row in await connection.fetch("SELECT code FROM currencies ORDER BY code")]
+        return sorted(await list_currencies(connection, context.person.customer_id))
 
 
 async def _show_new(context: RequestContext) -> Response:

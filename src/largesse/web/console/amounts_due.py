@@ -29,10 +29,7 @@ async def show(context: RequestContext) -> Response:
     """The last two years."""
     person = context.person
     owed = []
-    async with (
-        context.database.session(person.scope) as connection,
-        connection.transaction(isolation="repeatable_read", readonly=True),
-    ):
+    async with context.database.snapshot(person.scope) as connection:
         for one in await list_amounts_due(connection, person.customer_id, person.environment):
             months = await read_months(connection, person.customer_id, one, _MONTHS_SHOWN)
             payments = await list_payments(connection, person.customer_id, one)
@@ -49,10 +46,7 @@ async def download(context: RequestContext) -> Response:
     """All months, as a file."""
     person = context.person
     rows: list[Sequence[object]] = []
-    async with (
-        context.database.session(person.scope) as connection,
-        connection.transaction(isolation="repeatable_read", readonly=True),
-    ):
+    async with context.database.snapshot(person.scope) as connection:
         for one in await list_amounts_due(connection, person.customer_id, person.environment):
             months = await read_months(connection, person.customer_id, one, MOST_MONTHS)
             rows += [_row(one, month) for month in months]

@@ -1,61 +1,103 @@
-"""The page of the audit log: who did what to what, newest first."""
+"""The audit log: who did what to what, newest first, in sentences and as a file."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Sequence
-from typing import Any
+import re
+from collections import defaultdict
+from collections.abc import AsyncIterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
 
+from markupsafe import Markup, escape
 from starlette.responses import Response
 
-from largesse.audit.model import ACTS
-from largesse.audit.service import AuditEvent, newest_events
+from largesse.audit.service import AuditEvent, EventFilter, newest_events
 from largesse.base.i18n.templates import text
+from largesse.customers.member_store import list_members
+from largesse.db.scope import for_customer
+from largesse.ledger.transfer_references import spelled_reference
+from largesse.reports.names import Names, find_subjects, read_names
+from largesse.web.console.audit_words import KINDS, LABELS, SENTENCES, acts_of, kind_of
 from largesse.web.console.context import RequestContext
+from largesse.web.console.people import ROLE_NAMES
 
 _PAGE = 50
 _OF_FILE_AT_ONCE = 1_000
 _COLUMNS = (
     "id", "at", "environment", "actor", "actor_name", "address", "request_id", "act", "subject", "before", "after"
 )  # fmt: skip
-ACTORS = {"person": text("Person"), "key": text("API key"), "command": text("Operator"), "worker": text("By itself")}
+_ACTORS = {"command": text("The operator"), "worker": text("Largesse")}
+# Where what an act is about has a page.
+_PAGES = {
+    "order": "/app/orders/{}",
+    "account": "/app/funding/{}",
+    "service account": "/app/service-accounts/{}",
+    "API key": "/app/keys/{}",
+    "template": "/app/templates/{}",
+    "collection": "/app/collections/{}",
+    "contact": "/app/contacts/{}",
+    "subscription": "/app/webhooks/{}",
+    "top-up": "/app/funding/top-ups/{}",
+    "budget": "/app/budgets/{}",
+    "send": "/app/approvals/{}",
+}
+_GONE = frozenset(
+    ("contact.removed", "key.deleted", "template.removed", "collection.removed", "webhook.deleted", "budget.ended")
+)
+_PLACEHOLDER = re.compile(r"%\((?:old|new)_(\w+)\)s")
+_NAMED_AS = {"account_id": "account", "from_account_id": "account", "to_account_id": "account"}
+
+
+class Change(NamedTuple):
+    """What changed: its label, and what it was and is; None where there was or is nothing."""
+
+    label: str
+    old: str | None
+    new: str | None
+
+
+class Entry(NamedTuple):
+    """An entry of the log as people read it."""
+
+    event: AuditEvent
+    icon: str
+    said: Markup
+    changes: list[Change]
 
 
 async def show(context: RequestContext) -> Response:
-    """A page of the log, by what was done and by whom."""
-    act, who = _filter(context)
+    """Shows a page of the log, filtered by who acted, on what, and by kind."""
+    wanted = await _filter(context)
     before = context.parameters.number("before")
     async with context.database.connection(context.person.scope) as connection:
-        found = await newest_events(
-            connection, context.person.customer_id, act=act, who=who, before=before, limit=_PAGE + 1
-        )
+        found = await newest_events(connection, wanted, before=before, limit=_PAGE + 1)
+        members = await list_members(connection, context.person.customer_id)
+    events = found[:_PAGE]
+    names = await _names(context, events)
     return context.page(
         "log.html",
-        events=[(event, _members(event.before), _members(event.after)) for event in found[:_PAGE]],
-        actors=ACTORS,
-        acts=sorted(ACTS),
-        act=act,
-        who=who,
+        entries=[_entry(context, event, names) for event in events],
+        kinds=[(kind, context.say(name)) for kind, (_, name, _) in KINDS.items()],
+        people=[(member.email, member.name) for member in members],
+        query=context.query,
         older=context.here(before=found[_PAGE - 1].id) if len(found) > _PAGE else None,
         newest=context.here(before=None) if before is not None else None,
-        is_filtered=bool(act or who or before is not None),
+        is_filtered=any(context.query(name) for name in ("act", "kind", "who", "q")) or before is not None,
         csv=context.here(before=None).replace("/app/audit", "/app/audit.csv", 1),
     )
 
 
 async def download(context: RequestContext) -> Response:
-    """What the page shows, all of it, as a file."""
+    """Sends what the page shows, all of it, as a file."""
     return await context.csv("audit-log.csv", _COLUMNS, _rows(context))
 
 
 async def _rows(context: RequestContext) -> AsyncIterator[Sequence[object]]:
-    act, who = _filter(context)
-    before = None
+    wanted, before = await _filter(context), None
     while True:
         async with context.database.connection(context.person.scope) as connection:
-            events = await newest_events(
-                connection, context.person.customer_id, act=act, who=who, before=before, limit=_OF_FILE_AT_ONCE
-            )
+            events = await newest_events(connection, wanted, before=before, limit=_OF_FILE_AT_ONCE)
         for event in events:
             yield _row(event)
         if len(events) < _OF_FILE_AT_ONCE:
@@ -63,15 +105,121 @@ async def _rows(context: RequestContext) -> AsyncIterator[Sequence[object]]:
         before = events[-1].id
 
 
-def _filter(context: RequestContext) -> tuple[str, str]:
-    """What was done and by whom, as the address asks for; whatever is no act is none."""
-    act = context.query("act")
-    return act if act in ACTS else "", context.query("who").strip()
+async def _filter(context: RequestContext) -> EventFilter:
+    """Returns the filter in the page's address. Whatever is no act or kind filters nothing."""
+    customer_id, act = context.person.customer_id, context.query("act")
+    who, words = context.query("who").strip(), context.query("q").strip()
+    async with context.database.connection(context.person.scope) as connection:
+        actors = await find_subjects(connection, customer_id, who) if who else []
+        subjects = await find_subjects(connection, customer_id, words) if words else []
+    acts = [act] if act in SENTENCES else acts_of(context.query("kind"))
+    return EventFilter(customer_id, tuple(acts), who, words, tuple(actors), tuple(subjects))
 
 
 def _row(event: AuditEvent) -> list[object]:
     values = (getattr(event, column) for column in _COLUMNS)
     return [value.isoformat() if hasattr(value, "isoformat") else value for value in values]
+
+
+async def _names(context: RequestContext, events: Sequence[AuditEvent]) -> Names:
+    """Returns the names of all that these events are about, and of who acted; in each environment that they are of."""
+    customer_id, here = context.person.customer_id, context.person.environment
+    subjects, user_ids = {event.subject for event in events}, set[int]()
+    for event in events:
+        if event.actor == "person":
+            subjects.add(event.actor_name)
+        for members in (_members(event.before), _members(event.after)):
+            subjects.update(f"account {members[name]}" for name in _NAMED_AS if name in members)
+            user_ids.update(one for one in members.get("user_ids") or () if isinstance(one, int))
+    names = Names()
+    for environment in {event.environment or here for event in events}:
+        async with context.database.connection(for_customer(customer_id, environment)) as connection:
+            names.add(await read_names(connection, customer_id, subjects, user_ids))
+    return names
+
+
+def _entry(context: RequestContext, event: AuditEvent, names: Names) -> Entry:
+    """Returns an event as a sentence with what changed."""
+    before, after = _members(event.before), _members(event.after)
+    sentence = SENTENCES.get(event.act, "")
+    values: dict[str, Markup] = defaultdict(lambda: Markup("\N{EN DASH}"))
+    values |= {"who": _strong(_who(context, event, names)), "what": _what(context, event, names)}
+    for prefix, members in (("old", before), ("new", after)):
+        for name in members:
+            values[f"{prefix}_{name}"] = _strong(_value(context, event, names, members, name))
+    said = (
+        escape(context.say(sentence)) % values
+        if sentence
+        else values["who"] + Markup(" <code>{}</code>").format(event.act)
+    )
+    used = set(_PLACEHOLDER.findall(sentence))
+    if any(name.endswith("_minor") for name in {**before, **after}):
+        used.add("currency")  # amounts say it
+    if not ("name" in before and "name" in after):
+        used.add("name")  # the sentence says it
+    changes = []
+    for name in (one for one in LABELS if one in {**before, **after} and one not in used):
+        is_set = name in before and name in after  # on one side alone, nothing is worth no line
+        old, new = (
+            _value(context, event, names, members, name) if is_set or members.get(name) is not None else None
+            for members in (before, after)
+        )
+        if old != new:
+            changes.append(Change(context.say(LABELS[name]), old, new))
+    return Entry(event, KINDS[kind_of(event.act)][0], said, changes)
+
+
+def _strong(words: str) -> Markup:
+    return Markup("<strong>{}</strong>").format(words)
+
+
+def _who(context: RequestContext, event: AuditEvent, names: Names) -> str:
+    """Returns the name of who acted: a person's, a service account's, the operator, or Largesse."""
+    if event.actor in _ACTORS:
+        return context.say(_ACTORS[event.actor])
+    return names.subjects.get(event.actor_name, event.actor_name)
+
+
+def _what(context: RequestContext, event: AuditEvent, names: Names) -> Markup:
+    """Returns the name of what an act is about, as a link where it has a page."""
+    subject = event.subject
+    kind, _, id_ = subject.rpartition(" ")
+    name = names.subjects.get(subject, subject)
+    if kind == "send":
+        name = f"…{id_[-6:]}"
+    elif kind == "order":
+        name = names.subjects.get(subject) or f"…{id_[-6:]}"
+    elif kind == "top-up":
+        name = spelled_reference(id_)
+    page = _PAGES.get(kind)
+    # A page of the other environment is not found, and what was removed has none.
+    if page is None or event.act in _GONE or event.environment not in {None, context.person.environment}:
+        return _strong(name)
+    return Markup('<a href="{}">{}</a>').format(context.base + page.format(id_), name)
+
+
+def _value(context: RequestContext, event: AuditEvent, names: Names, members: Mapping[str, Any], name: str) -> str:
+    """Returns what a member was or is, in words: amounts as money, roles and people by their names."""
+    value = members[name]
+    if value is None or value == []:
+        return context.say("None")
+    if isinstance(value, bool):
+        return context.say("Yes") if value else context.say("No")
+    if name.endswith("_minor") and isinstance(value, int):
+        account = f"account {members.get('account_id')}"
+        currency = members.get("currency") or names.currencies.get(event.subject) or names.currencies.get(account)
+        return context.language.amount(value, str(currency)) if currency else str(value)
+    if name in {"scheduled_for", "claim_by"}:
+        return context.moment(datetime.fromisoformat(value))
+    if name in _NAMED_AS:
+        return names.subjects.get(f"account {value}", str(value))
+    if name == "role" and value in ROLE_NAMES:
+        return context.say(ROLE_NAMES[value])
+    if name == "user_ids":
+        value = [names.people.get(one, one) for one in value]
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
+    return context.language.number(value) if isinstance(value, int) else str(value)
 
 
 def _members(changed: str | None) -> dict[str, Any]:

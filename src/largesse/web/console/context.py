@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import AsyncIterable, AsyncIterator, Iterable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterable, AsyncIterator, Iterable, Sequence
 from datetime import datetime, tzinfo
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -20,17 +19,17 @@ from largesse.base.errors import NotFound
 from largesse.base.hosts import by_name
 from largesse.base.i18n.languages import Language
 from largesse.base.text import plain_text
-from largesse.customers.access import writing
-from largesse.customers.actor import Actor, person_actor
+from largesse.customers.actor import Actor, person_actor, record_export
 from largesse.customers.principal import Principal
 from largesse.customers.secrets import new_secret, secret_hash
 from largesse.customers.sessions import Person, Session
 from largesse.customers.sign_in import Origin
-from largesse.db.pool import Connection, Database, ReadOnly
+from largesse.db.pool import Database, ReadOnly
 from largesse.web.console.form import Form
-from largesse.web.console.layout import Layout, zone_of
+from largesse.web.console.layout import Layout, moment_of, short_time
 from largesse.web.console.page_routes import PageRoute
 from largesse.web.console.parameters import PARAMETERS
+from largesse.web.console.zones import zone_of
 from largesse.web.kit.pages import see
 from largesse.web.kit.query import INT32, query_of
 from largesse.web.kit.requests import client_address
@@ -38,7 +37,6 @@ from largesse.web.kit.security import OF_FORMS
 from largesse.web.kit.services import Services
 
 DEVICE = "device"  # the cookie by which a browser is recognised
-_MOST_SUBJECT = 200  # characters of a file's name in the audit log
 
 
 class NotProved(Exception):
@@ -67,6 +65,7 @@ class RequestContext:
         self.understood: dict[str, str] = {}  # by field, the amount that was read from it
         self.parameters = query_of(request, PARAMETERS)
         self.files: dict[str, bytes] = {}  # uploaded files by field
+        self.file_names: dict[str, str] = {}  # their names, as the browser sent them
         self.notice: str | None = None  # shown on the next page
         self.cookie = ""  # of the session that the browser named, open or ended
         self.token_of = ""  # the cookie to which forms of this page belong
@@ -88,15 +87,16 @@ class RequestContext:
         """The pool, for reading: `context.database.connection(context.person.scope)`. Write in an operation of a room."""
         return ReadOnly(self.services.database)
 
-    def writing(self, *, changes_access: bool = False) -> AbstractAsyncContextManager[Connection]:
-        """Begins a transaction in which the person writes, as `largesse.customers.access` does. Raises AccessChanged."""
-        return writing(self.services.database, self.person, changes_access=changes_access)
-
     @property
     def place(self) -> str:
         """The membership and the environment that forms of the page are about; empty without a person."""
         person = self.session.person if self.session else None
         return f"{person.user_id}-{person.environment}" if person else ""
+
+    @property
+    def base(self) -> str:
+        """The path of the public address, which comes before the path of each page; usually empty."""
+        return self._layout.base
 
     @property
     def address(self) -> str:
@@ -116,60 +116,26 @@ class RequestContext:
         )
 
     @property
+    def routes(self) -> Sequence[PageRoute]:
+        """All routes of the web application."""
+        return self._layout.routes
+
+    @property
     def zone(self) -> tzinfo:
-        """The time zone of the person: the one they chose, otherwise UTC."""
-        return zone_of(self.session)
+        """The time zone of the pages: the one the person chose, otherwise the browser's, otherwise UTC."""
+        return zone_of(self.request, self.session)
 
     @property
     def principal(self) -> Principal:
         """The person as a principal, for rules and reads."""
-        person = self.person
-        return Principal(
-            key_id=None,
-            environment=person.environment,
-            customer_id=person.customer_id,
-            customer_name=person.customer_name,
-            plan=person.plan,
-            funding=person.funding,
-            service_account_id=None,
-            service_account_name="",
-            service_account_active=True,
-            user_id=person.user_id,
-            role=person.role,
-            session_id=person.session_id,
-        )
-
-    @property
-    def acting(self) -> Acting:
-        """The person as the audit log names them."""
-        person = self.person
-        who = by_person(person.user_id, person.email, self.origin.address, self.request.scope["request_id"])
-        return Acting(who, self.services.chains)
+        return self.person.principal
 
     @property
     def actor(self) -> Actor:
         """The person as the actor of an operation."""
-        return person_actor(self.services.database, self.person, self.acting)
-
-    async def record(
-        self,
-        connection: Connection,
-        act: str,
-        subject: str,
-        *,
-        before: Mapping[str, Any] | None = None,
-        after: Mapping[str, Any] | None = None,
-    ) -> None:
-        """Keeps in the audit log that the person did this, as `Acting.record` does: last in the transaction."""
-        await self.acting.record(
-            connection,
-            act,
-            subject,
-            customer_id=self.person.customer_id,
-            environment=self.person.environment,
-            before=before,
-            after=after,
-        )
+        person = self.person
+        who = by_person(person.user_id, person.email, self.origin.address, self.request.scope["request_id"])
+        return person_actor(self.services.database, person, Acting(who, self.services.chains))
 
     @property
     def form_of_address(self) -> Form:
@@ -187,16 +153,24 @@ class RequestContext:
         except ValueError:
             raise NotFound("There is nothing of that name.") from None
 
-    def number(self, name: str) -> int:
+    def number(self, name: str, *, highest: int = INT32) -> int:
         """Returns an id in the path. Raises NotFound for one that the database cannot hold."""
         value = int(self.request.path_params[name])
-        if value > INT32:
+        if value > highest:
             raise NotFound("There is nothing of that number.")
         return value
 
     def say(self, english: str, **values: object) -> str:
         """Returns a text in the language of the page, with `%(name)s` filled in. Pass a literal: the catalogues are made from the code."""
         return self._layout.say(self.language, english, **values)
+
+    def ngettext(self, singular: str, plural: str, count: int, **values: object) -> str:
+        """Returns a text about a number, as `say` does, in the form that the number needs. `%(count)s` is the number."""
+        return self._layout.ngettext(self.language, singular, plural, count, **values)
+
+    def time(self, at: datetime) -> str:
+        """Returns an instant for a sentence, in the language and the time zone of the person: `20 Nov 2026, 09:00`."""
+        return short_time(at, self.language, self.zone)
 
     def page(self, template: str, *, status: int = 200, **values: Any) -> Response:
         """Returns the page of a template. Its values include the `form`, the `person` and the `session`."""
@@ -207,7 +181,7 @@ class RequestContext:
         """Returns the page that says what did not work, with the menu if a person is signed in."""
         session = self.session
         is_in = session is not None and session.person is not None and not session.awaits_second_step
-        return self.page("trouble.html", status=status, said=said, is_in=is_in, notice=None)
+        return self.page("trouble.html", status=status, said=said, is_in=is_in, is_missing=status == 404, notice=None)
 
     def see(self, path: str, notice: str | None = None) -> Response:
         """Redirects to another page of ours, which shows `notice`."""
@@ -237,6 +211,10 @@ class RequestContext:
         query = urlencode({name: value for name, value in given.items() if value not in {None, ""}})
         return self._layout.base + self.request.url.path + (f"?{query}" if query else "")
 
+    def moment(self, at: datetime) -> str:
+        """Returns an instant in the language and the zone of the person."""
+        return moment_of(at, self.language, self.zone)
+
     def instant(self, at: datetime | None) -> str | None:
         """Returns an instant for a file, in UTC."""
         return None if at is None else f"{at:%Y-%m-%d %H:%M:%S}"
@@ -245,8 +223,7 @@ class RequestContext:
         self, name: str, columns: Sequence[str], rows: Iterable[Sequence[object]] | AsyncIterable[Sequence[object]]
     ) -> Response:
         """Returns a CSV file in which spreadsheets compute nothing. Sends rows as they come, and records the download."""
-        async with self.writing() as connection:
-            await self.record(connection, "file.exported", name[:_MOST_SUBJECT])
+        await record_export(self.actor, name)
         attached = {"Content-Disposition": f"attachment; filename*=UTF-8''{quote(name)}"}
         headers = {**OF_FORMS, **attached}
         return StreamingResponse(_csv(columns, rows), media_type="text/csv", headers=headers)

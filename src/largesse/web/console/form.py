@@ -26,10 +26,11 @@ Say = Callable[..., str]
 
 # Named so by the parts of templates that show a form.
 REQUIRED = text("Fill this in.")
-_TOO_LONG = text("This has %(found)s characters; at most %(most)s are allowed.")
-_UNFIT = text("This holds characters that may not be in it. Type it again.")
+_TOO_LONG = text("This has %(found)s characters. At most %(most)s are allowed.")
+_UNFIT = text("This has characters that are not allowed. Type it again.")
 _NO_EMAIL = text("This is not an e-mail address, such as name@example.com.")
-_NOT_OFFERED = text("Choose one of those offered.")
+_NOT_OFFERED = text("Choose one of the options.")
+_CHOOSE_SOME = text("Choose at least one of the options.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +81,20 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True)
+class Choices:
+    """At least one of the values offered, each in a field of that name."""
+
+    offered: Collection[str]
+
+    def read(self, form: Form, name: str) -> list[str]:
+        """Returns what was sent and offered, in the order offered."""
+        given = set(form.all(name))
+        if not given or not given <= set(self.offered):
+            form.error(name, form.say(_CHOOSE_SOME))
+        return [one for one in self.offered if one in given]
+
+
+@dataclass(frozen=True, slots=True)
 class Checked:
     """A box or button that sends `yes`."""
 
@@ -88,7 +103,7 @@ class Checked:
         return form[name] == "yes"
 
 
-FieldKind = Text | Email | Choice | Checked
+FieldKind = Text | Email | Choice | Choices | Checked
 
 
 class Form:

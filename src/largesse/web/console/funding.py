@@ -35,7 +35,7 @@ _AT_ONCE = 100
 _PRINTED = 2_000
 KINDS = {
     "order": text("Order"),
-    "refund": text("Returned"),
+    "refund": text("Refunded"),
     "top_up": text("Top-up"),
     "transfer": text("Transfer"),
     "settlement": text("Payment"),
@@ -131,10 +131,7 @@ async def print_statement(context: RequestContext) -> Response:
 async def verify(context: RequestContext) -> Response:
     """An account's marks made again, as many as may be at once, and where its chain ends. Raises NotFound."""
     person = context.person
-    async with (
-        context.database.session(person.scope) as connection,
-        connection.transaction(isolation="repeatable_read", readonly=True),
-    ):
+    async with context.database.snapshot(person.scope) as connection:
         account = await _account(context, connection)
         proof = await prove(
             connection,
@@ -151,10 +148,7 @@ async def _read(
     context: RequestContext, since: datetime, until: datetime, after: int | None, most: int
 ) -> tuple[SeenAccount, Statement, list[StatementEntry]]:
     """A month of the account in the address, with at most `most` of its entries, and one more where there are more."""
-    async with (
-        context.database.session(context.person.scope) as connection,
-        connection.transaction(isolation="repeatable_read", readonly=True),
-    ):
+    async with context.database.snapshot(context.person.scope) as connection:
         account = await _account(context, connection)
         statement = await read_statement(connection, context.person.customer_id, account.id, since, until)
         entries = await statement_page(connection, statement, after, most + 1)

@@ -44,18 +44,15 @@ _LASTS_S = 14 * _DAY_S
 _ENDED = text(
     "This page was open for too long, or you signed out elsewhere. Nothing was changed: go back and try again."
 )
-_SWITCHED = text(
-    "In another tab you changed to another company, or entered or left test mode. Nothing was changed: open the page again."
-)
-_CHANGED = text("What you may do here has changed since you opened the page. Nothing was changed: open it again.")
-_UNDER_WAY = text("What you sent is still under way. Look in a moment whether it was done, before you send it again.")
+_SWITCHED = text("In another tab you switched the company or test mode. Nothing was changed. Open the page again.")
+_CHANGED = text("Your rights have changed since you opened the page. Nothing was changed. Open it again.")
+_UNDER_WAY = text("Your last request is still running. Check in a moment whether it is done before you send it again.")
 _FORBIDDEN = text("Your role does not include this. Ask an administrator of your company.")
-_NOTHING = text("There is nothing here, or it is not yours to see.")
-_TOO_MANY = text("Too many tries. Wait %(minutes)s minutes and try again.")
+_NOTHING = text("This page does not exist, or you do not have access to it.")
 _TOO_LARGE = text("What you sent is too large. Nothing was changed: go back, and send less at once.")
 _BUSY = text("Other files of yours are still being read. Wait a moment and try again.")
 _TROUBLE = text("Something went wrong on our side. Nothing was lost: try again in a moment.")
-_TEXTS = {TooManyBodies: _BUSY, TooManyRequests: _TOO_MANY, NotFound: _NOTHING, TooLarge: _TOO_LARGE}
+_TEXTS = {TooManyBodies: _BUSY, NotFound: _NOTHING, TooLarge: _TOO_LARGE}
 
 
 class _Answer(msgspec.Struct):
@@ -176,7 +173,8 @@ class _Guard:
             await route.before_reading(context)
         with timeouts.suspended():
             await posted.read(self._services.cooperative, context.token_of)
-        context.form, context.files = Form(posted.fields, context.say), posted.files
+        context.form = Form(posted.fields, context.say)
+        context.files, context.file_names = posted.files, posted.file_names
         return token
 
     def _read_token(self, context: RequestContext, given: str) -> OneTimeToken | None:
@@ -288,14 +286,24 @@ class _Guard:
         path, is_secure = f"{self._layout.base}/app", self._layout.is_secure
         give_cookie(response, name, value, lasts_s=lasts_s, path=path, is_secure=is_secure, same_site="lax")
 
-    def _error_page(self, request: Request, status: int, said: str, **values: object) -> Response:
-        context: RequestContext = getattr(request.state, "context", None) or self._new_context(request, None)
-        return context.trouble(status, context.say(said, **values))
+    def _error_page(self, request: Request, status: int, said: str) -> Response:
+        context = self._context_of(request)
+        return context.trouble(status, context.say(said))
+
+    def _context_of(self, request: Request) -> RequestContext:
+        context: RequestContext | None = getattr(request.state, "context", None)
+        return context or self._new_context(request, None)
 
     def _problem_page(self, request: Request, problem: Problem) -> Response:
-        said = next((said for kind, said in _TEXTS.items() if isinstance(problem, kind)), _TROUBLE)
-        minutes = max(1, round(getattr(problem, "retry_after_s", 0) / 60))
-        response = self._error_page(request, problem_type(type(problem)).status, said, minutes=minutes)
+        context, status = self._context_of(request), problem_type(type(problem)).status
+        said = context.say(next((said for kind, said in _TEXTS.items() if isinstance(problem, kind)), _TROUBLE))
+        if isinstance(problem, TooManyRequests) and not isinstance(problem, TooManyBodies):
+            said = context.ngettext(
+                "Too many attempts. Wait %(count)s minute and try again.",
+                "Too many attempts. Wait %(count)s minutes and try again.",
+                max(1, round(problem.retry_after_s / 60)),
+            )
+        response = context.trouble(status, said)
         response.headers.update(headers_of(problem))
         return response
 

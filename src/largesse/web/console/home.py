@@ -1,107 +1,155 @@
-"""The home page: what needs attention, this month compared with the last, and the newest orders."""
+"""The home page: three figures, what needs attention, the newest orders, and the first steps of a new customer."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from datetime import timedelta
+from dataclasses import dataclass
+from datetime import date, timedelta
 from typing import NamedTuple
 
+from babel.dates import format_date
+from babel.numbers import format_percent
 from markupsafe import Markup
 from starlette.responses import Response
 
 from largesse.base import clock
 from largesse.customers.roles import Right
 from largesse.db.pool import Connection
+from largesse.db.scope import for_customer
+from largesse.ledger.receivables import AmountDue, list_amounts_due
 from largesse.ledger.statements import DAYS, read_history
 from largesse.ledger.store import SeenAccount, list_seen_accounts
-from largesse.ledger.top_ups_store import list_top_ups
-from largesse.reports.filters import Added, OrderFilter, add_up
+from largesse.reports.filters import Added, OrderFilter, add_up, together
 from largesse.reports.listing import OrderPage, list_page
-from largesse.reports.sums import OrderState
-from largesse.reports.usage import count_setup_problems
+from largesse.reports.sums import OrderState, Sums
+from largesse.reports.usage import FirstSteps, read_first_steps
+from largesse.web.console.approvals import of_approvals
+from largesse.web.console.attention import AttentionItem, of_accounts, of_orders, of_setup, of_top_ups
+from largesse.web.console.budgets import SeenBudget, own_budgets
 from largesse.web.console.charts import line
 from largesse.web.console.context import RequestContext
+from largesse.web.console.figures import Figure, change_of, change_of_share
 from largesse.web.console.funding import sees_own_of
-from largesse.web.console.orders import STATES
-from largesse.web.console.periods import Period, period_of
+from largesse.web.console.order_words import headline, state_of_order
+from largesse.web.console.periods import months_before, period_of
 from largesse.web.console.reports import own_filter
+from largesse.web.console.zones import is_zone_unknown
 
 _NEWEST = 8
-_UNCLAIMED_DAYS = 30
-_UNUSED_DAYS = 90
-_DRAWN = 4  # accounts with a line chart
-_SHOWN = ("orders", "spent_minor", "claimed", "refunded_minor")  # sums of a month
+_MOST_DRAWN = 12  # accounts whose balances are added up to a line
+_CLAIM_DAYS = 7  # after which most who claim have claimed
+_WINDOW_DAYS = 30
+_SPENT = ("orders", "codes", "spent_minor", "refunded_minor")
+_STANDING = ("orders", "codes", "claimed", "cancelled", "spent_minor", "claimed_minor", "refunded_minor")
+_CLAIMS = ("codes", "within_hour", "within_day", "within_week")
+_NOTHING = Sums()
+_OTHER = {"production": "staging", "staging": "production"}
 
 
 @dataclass(frozen=True, slots=True)
-class AttentionItem:
-    """Something that needs attention, and the page for it."""
+class Step:
+    """A step of a new customer. `environment` is the one to switch to for it."""
 
+    icon: str
     said: str
+    more: str
+    is_done: bool
     path: str
+    environment: str = ""
+
+
+class _Standing(NamedTuple):
+    """The data that is read from the sums of all orders."""
+
+    unclaimed: list[Added]
+    items: list[AttentionItem]
 
 
 class _Read(NamedTuple):
-    """The data of the page."""
+    """The rest of the data of the page."""
 
     accounts: list[SeenAccount]
-    matters: list[AttentionItem]
+    owed: list[AmountDue]
     history: dict[int, list[int]]
-    now: list[Added]
-    before: list[Added]
+    items: list[AttentionItem]
+    spent: list[Added]
+    spent_before: list[Added]
+    claims: list[Added]
+    claims_before: list[Added]
     page: OrderPage
+    budgets: list[SeenBudget]
+    steps: FirstSteps | None
 
 
 async def show(context: RequestContext) -> Response:
     """Shows the home page."""
     person = context.person
-    month = period_of("this-month", clock.now().date())
-    orders = own_filter(context, since=month.since, until=month.until)
     # The sums of all orders take about as long as all other reads.
-    of_orders, read = await context.database.at_once(
-        person.scope,
-        lambda connection: _matters_of_orders(context, connection),
-        lambda connection: _read(context, connection, orders, month),
+    standing, read = await context.database.at_once(
+        person.scope, lambda connection: _standing(context, connection), lambda connection: _read(context, connection)
     )
+    currency = _main_currency(read)
+    figures = [_balance(context, read, currency), _spent(context, read, currency)]
+    figures.append(_claimed(context, read, standing.unclaimed, currency))
     return context.page(
         "home.html",
-        matters=of_orders + read.matters,
-        now=read.now,
-        before={one.currency: one.sums for one in read.before},
+        figures=[figure for figure in figures if figure],
+        items=standing.items + read.items,
+        steps=await _steps(context, read.steps),
         orders=read.page.orders,
-        accounts=read.accounts,
-        lines={
-            account.id: _line(context, account, read.history[account.id])
-            for account in read.accounts[:_DRAWN]
-            if any(read.history[account.id])
-        },
-        states=STATES,
+        budgets=read.budgets,
+        headline=lambda order: headline(context, order),
+        state_of=lambda order: state_of_order(context, order),
         may_send=person.may(Right.SEND),
+        is_zone_unknown=is_zone_unknown(context.request, context.session),
     )
 
 
-async def _read(context: RequestContext, connection: Connection, orders: OrderFilter, month: Period) -> _Read:
-    """Reads what the page shows, except for orders that need attention."""
-    person = context.person
+async def _standing(context: RequestContext, connection: Connection) -> _Standing:
+    """Reads what is unclaimed, and what needs attention among all orders."""
+    orders = own_filter(context)
+    states = await add_up(connection, orders, "state", only=_STANDING)
+    bounced = sum(one.sums.orders for one in states if one.key == OrderState.BOUNCED)
+    unclaimed = [one for one in states if one.key in {OrderState.WAITING, OrderState.BOUNCED}]
+    return _Standing(together(unclaimed), await of_orders(context, connection, orders, bounced))
+
+
+async def _read(context: RequestContext, connection: Connection) -> _Read:
+    """Reads everything else, on one connection."""
+    person, today = context.person, clock.now().date()
+    customer = (person.customer_id, person.environment)
     accounts = await _accounts(context, connection)
-    matters = await _matters(context, connection, accounts)
-    matters += await _waiting(context, connection, accounts)
-    drawn = [account.id for account in accounts[:_DRAWN]]
-    history = await read_history(connection, person.customer_id, drawn)
-    now = await add_up(connection, orders, only=_SHOWN)
-    last = replace(orders, since=month.before_since, until=month.before_until)
-    before = await add_up(connection, last, only=_SHOWN)
-    page = await list_page(connection, own_filter(context), _NEWEST)
-    return _Read(accounts, matters, history, now, before, page)
+    drawn = [account.id for account in accounts]
+    history = await read_history(connection, person.customer_id, drawn) if len(drawn) <= _MOST_DRAWN else {}
+    owed = await list_amounts_due(connection, *customer) if person.may(Right.SEE_OWED) and not accounts else []
+    items = of_accounts(context, accounts) + await of_setup(context, connection)
+    items += await of_top_ups(context, connection, accounts)
+    items += await of_approvals(context, connection)
+    month = period_of("this-month", today)
+    recent, earlier = _windows(context, today)
+    return _Read(
+        accounts=accounts,
+        owed=owed,
+        history=history,
+        items=items,
+        spent=await add_up(connection, own_filter(context, since=month.since, until=month.until), only=_SPENT),
+        spent_before=await add_up(
+            connection, own_filter(context, since=month.before_since, until=month.before_until), only=_SPENT
+        ),
+        claims=await add_up(connection, recent, only=_CLAIMS),
+        claims_before=await add_up(connection, earlier, only=_CLAIMS),
+        page=await list_page(connection, own_filter(context), _NEWEST),
+        budgets=await own_budgets(context, connection),
+        steps=await read_first_steps(connection, person.customer_id) if person.may(Right.SETTINGS) else None,
+    )
 
 
-def _line(context: RequestContext, account: SeenAccount, history: Sequence[int]) -> Markup:
-    """Returns the recent balance of an account as a line, with its description."""
-    values = [*history, account.balance_minor]
-    least, most = (context.language.amount(minor, account.currency) for minor in (min(values), max(values)))
-    said = context.say("In the last %(days)s days between %(least)s and %(most)s", days=DAYS, least=least, most=most)
-    return line(account.name, said, values)
+def _windows(context: RequestContext, today: date) -> tuple[OrderFilter, OrderFilter]:
+    """Returns the orders of 30 days that are old enough for their claims to be compared, and those of the 30 days before."""
+    until = today - timedelta(days=_CLAIM_DAYS)
+    since = until - timedelta(days=_WINDOW_DAYS - 1)
+    earlier = own_filter(context, since=since - timedelta(days=_WINDOW_DAYS), until=since - timedelta(days=1))
+    return own_filter(context, since=since, until=until), earlier
 
 
 async def _accounts(context: RequestContext, connection: Connection) -> list[SeenAccount]:
@@ -113,52 +161,142 @@ async def _accounts(context: RequestContext, connection: Connection) -> list[See
     return [account for account in seen if not account.is_closed]
 
 
-async def _matters_of_orders(context: RequestContext, connection: Connection) -> list[AttentionItem]:
-    """Returns what needs attention among all orders."""
-    matters = []
-    orders = own_filter(context)
-    refused = await add_up(connection, replace(orders, states=(OrderState.BOUNCED,)), only=("orders",))
-    if count := sum(one.sums.orders for one in refused):
-        said = context.say("Orders with mail that was refused: %(count)s", count=count)
-        matters.append(AttentionItem(said, "/app/orders?state=bounced"))
-    until = clock.now().date() - timedelta(days=_UNCLAIMED_DAYS)
-    waiting = replace(orders, states=(OrderState.WAITING,), until=until)
-    late = await add_up(connection, waiting, only=("orders",))
-    if count := sum(one.sums.orders for one in late):
-        said = context.say("Orders unclaimed for %(days)s days: %(count)s", days=_UNCLAIMED_DAYS, count=count)
-        matters.append(AttentionItem(said, f"/app/orders?state=waiting&until={until}"))
-    return matters
+def _main_currency(read: _Read) -> str:
+    """Returns the currency of the figures: the one of most orders of the month, otherwise the first account's."""
+    ordered = sorted(read.spent, key=lambda one: -one.sums.orders)
+    currencies = [one.currency for one in ordered] + [one.currency for one in read.accounts]
+    return next(iter(currencies + [one.currency for one in read.owed]), "")
 
 
-async def _matters(
-    context: RequestContext, connection: Connection, accounts: Sequence[SeenAccount]
-) -> list[AttentionItem]:
-    """Returns what needs attention in accounts, webhooks and API keys."""
-    matters, person = [], context.person
-    if count := sum(one.is_low for one in accounts):
-        said = context.say("Accounts with a low balance: %(count)s", count=count)
-        matters.append(AttentionItem(said, "/app/funding"))
-    if person.may(Right.SETTINGS):
-        failing, unused = await count_setup_problems(
-            connection, person.customer_id, person.environment, unused_days=_UNUSED_DAYS
+def _of(added: Sequence[Added], currency: str) -> Sums:
+    return next((one.sums for one in added if one.currency == currency), _NOTHING)
+
+
+def _balance(context: RequestContext, read: _Read, currency: str) -> Figure | None:
+    """Returns the balance over all accounts of a currency, with its line and the balances in other currencies."""
+    amount = context.language.amount
+    owed = [amount(one.owed_minor, one.currency) for one in read.owed]
+    if owed:
+        return Figure(context.say("Amount due"), owed[0], note=", ".join(owed[1:]))
+    accounts = [account for account in read.accounts if account.currency == currency]
+    if not read.accounts:
+        return None
+    totals: dict[str, int] = {}
+    for account in read.accounts:
+        totals[account.currency] = totals.get(account.currency, 0) + account.balance_minor
+    count = context.ngettext("%(count)s account", "%(count)s accounts", len(accounts))
+    others = [amount(minor, other) for other, minor in totals.items() if other != currency]
+    balance = totals.get(currency, 0)
+    return Figure(
+        context.say("Balance, %(currency)s, %(accounts)s", currency=currency, accounts=count),
+        amount(balance, currency),
+        note=context.say("Also %(amounts)s", amounts=", ".join(others)) if others else "",
+        path="/app/funding",
+        line=_line(context, [read.history.get(account.id, []) for account in accounts], balance, currency),
+    )
+
+
+def _line(context: RequestContext, histories: Sequence[Sequence[int]], balance: int, currency: str) -> Markup:
+    """Returns the recent balance of some accounts as one line with its description; nothing where nothing ever was in them."""
+    values = [*(sum(day) for day in zip(*histories, strict=True)), balance]
+    if not any(values[:-1]):
+        return Markup()
+    least, most = (context.language.amount(minor, currency) for minor in (min(values), max(values)))
+    said = context.say("Between %(least)s and %(most)s in the last %(days)s days", days=DAYS, least=least, most=most)
+    return line(context.say("Balance, %(currency)s", currency=currency), said, values)
+
+
+def _spent(context: RequestContext, read: _Read, currency: str) -> Figure | None:
+    """Returns what was spent this month, against the same days of the month before."""
+    if not currency:
+        return None
+    now, before = _of(read.spent, currency), _of(read.spent_before, currency)
+    month = format_date(months_before(clock.now().date().replace(day=1), 1), "LLLL", locale=context.language.locale)
+    orders = context.ngettext("%(count)s order", "%(count)s orders", now.orders)
+    gifts = context.ngettext("%(count)s gift", "%(count)s gifts", now.codes)
+    others = [
+        context.language.amount(one.sums.net_minor, one.currency) for one in read.spent if one.currency != currency
+    ]
+    return Figure(
+        context.say("Spent this month"),
+        context.language.amount(now.net_minor, currency),
+        change_of(context, now.net_minor, before.net_minor),
+        context.say("against %(month)s to date", month=month),
+        ", ".join((orders, gifts, *(context.say("also %(amount)s", amount=other) for other in others))),
+    )
+
+
+def _claimed(context: RequestContext, read: _Read, unclaimed: Sequence[Added], currency: str) -> Figure | None:
+    """Returns the share of gifts that were claimed within a week, against the 30 days before."""
+    now, before = _share(read.claims), _share(read.claims_before)
+    left = _of(unclaimed, currency)
+    count = left.codes - left.claimed - left.cancelled
+    worth = context.language.amount(left.spent_minor - left.claimed_minor - left.refunded_minor, currency or "GBP")
+    return Figure(
+        context.say("Claimed within %(days)s days", days=_CLAIM_DAYS),
+        "\N{EN DASH}" if now is None else str(format_percent(now, locale=context.language.locale)),
+        None if now is None or before is None else change_of_share(context, now, before),
+        context.say("against the 30 days before"),
+        context.ngettext(
+            "%(count)s gift unclaimed, %(worth)s", "%(count)s gifts unclaimed, %(worth)s", count, worth=worth
         )
-        if failing:
-            said = context.say("Webhooks that fail: %(count)s", count=failing)
-            matters.append(AttentionItem(said, "/app/webhooks"))
-        if unused:
-            said = context.say("API keys unused for %(days)s days: %(count)s", days=_UNUSED_DAYS, count=unused)
-            matters.append(AttentionItem(said, "/app/keys"))
-    return matters
+        if count > 0
+        else context.say("Known once gifts are a week old")
+        if now is None
+        else "",
+    )
 
 
-async def _waiting(
-    context: RequestContext, connection: Connection, accounts: Sequence[SeenAccount]
-) -> list[AttentionItem]:
-    """Returns the item for top-ups of these accounts that wait for their transfer."""
-    person, seen = context.person, {account.id for account in accounts}
-    if not seen or not person.may(Right.MOVE_FUNDS):
+def _share(claims: Sequence[Added]) -> float | None:
+    """Returns the share of codes that were claimed within a week; None without codes."""
+    codes = sum(one.sums.codes for one in claims)
+    return (
+        sum(one.sums.within_hour + one.sums.within_day + one.sums.within_week for one in claims) / codes
+        if codes
+        else None
+    )
+
+
+async def _steps(context: RequestContext, here: FirstSteps | None) -> list[Step]:
+    """Returns the four steps of a new customer; none once all are done, or for a customer that is not new."""
+    person = context.person
+    if here is None or not here.is_new:
         return []
-    waiting = await list_top_ups(connection, person.customer_id, person.environment, waiting=True)
-    count = sum(top_up.account_id in seen for top_up in waiting)
-    said = context.say("Top-ups waiting for a transfer: %(count)s", count=count)
-    return [AttentionItem(said, "/app/funding/top-ups")] if count else []
+    other = _OTHER[person.environment]
+    async with context.database.connection(for_customer(person.customer_id, other)) as connection:
+        there = await read_first_steps(connection, person.customer_id)
+    live, test = (here, there) if person.environment == "production" else (there, here)
+    steps = [
+        Step(
+            "flask-conical",
+            context.say("Send a gift in test mode"),
+            context.say("Nothing is sent or charged. You see each page as your recipients will."),
+            test.has_order,
+            "/app/send",
+            "staging",
+        ),
+        Step(
+            "wallet",
+            context.say("Add money"),
+            context.say("Request a top-up and pay it by bank transfer."),
+            live.has_money or person.funding == "invoiced",
+            "/app/funding/top-ups/new",
+            "production",
+        ),
+        Step(
+            "user-plus",
+            context.say("Invite a colleague"),
+            context.say("Somebody who can take over, or who looks after the money."),
+            here.has_colleague,
+            "/app/people#invite",
+        ),
+        Step(
+            "gift",
+            context.say("Send your first gift"),
+            context.say("To one person or to a whole list."),
+            live.has_order,
+            "/app/send",
+            "production",
+        ),
+    ]
+    return [] if all(step.is_done for step in steps) else steps

@@ -37,17 +37,20 @@ from largesse.web.console.context import RequestContext
 
 # What the form says of each scope.
 NAMES = {
-    "read": text("Look: the catalogue, accounts, orders and how they are doing"),
-    "send": text("Send: orders and quotes, cancelling, mail once more"),
-    "codes": text("Codes: read codes and PINs"),
+    "read": text("Read: the catalogue, accounts, orders and their states"),
+    "send": text("Send: place, quote and cancel orders, and send mail again"),
+    "codes": text("Codes: read the codes and PINs of orders"),
     "webhooks": text("Webhooks: subscriptions and their deliveries"),
+    "contacts": text("Contacts: read and change the people you send to"),
 }
 MOST_TYPED = 5_000
 _SHOWN_WRONG = 5
 _BETWEEN = re.compile(r"[\s,;]+")
-_NO_SCOPE = text("Choose at least one thing that it is for.")
-_UNKNOWN_SCOPE = text("Choose one of those offered.")
-_NO_NETWORK = text("No network: %(found)s. Write one address, such as 192.0.2.7, or a range, such as 198.51.100.0/24.")
+_NO_SCOPE = text("Choose at least one scope.")
+_UNKNOWN_SCOPE = text("Choose one of the options.")
+_NO_NETWORK = text(
+    "Not a network: %(found)s. Enter an address, such as 192.0.2.7, or a range, such as 198.51.100.0/24."
+)
 _TOO_MANY = text("At most %(most)s networks are allowed.")
 
 
@@ -101,7 +104,10 @@ async def show(context: RequestContext) -> Response:
 
 async def download(context: RequestContext) -> Response:
     """Sends the same keys as a file."""
-    columns = ("name", "service account", "for", "from", "made at", "made by", "last used at", "last used from")
+    columns = (
+        *("name", "service account", "scopes", "allowed networks", "created at (UTC)", "created by"),
+        *("last used at (UTC)", "last used from"),
+    )
     rows = [
         (
             key.key,
@@ -146,7 +152,7 @@ async def narrow(context: RequestContext) -> Response:
     if context.form.errors:
         return await _one_shown(context, status=422)
     key = await narrow_key(context.actor, context.number("key"), scopes=scopes, networks=networks)
-    done = context.say("What %(name)s may do is changed, from its next request on.", name=key.key)
+    done = context.say("The key %(name)s was changed. The change applies from its next request.", name=key.key)
     return context.see(f"/app/keys/{key.id}", done)
 
 
@@ -167,7 +173,9 @@ async def ask_deletion(context: RequestContext) -> Response:
 async def remove(context: RequestContext) -> Response:
     """Deletes a key, which stops working at once. Raises NotFound."""
     key = await delete_key(context.actor, context.number("key"))
-    return context.see("/app/keys", context.say("The key %(name)s was deleted. It works no longer.", name=key.key))
+    return context.see(
+        "/app/keys", context.say("The key %(name)s was deleted. Requests that use it are refused.", name=key.key)
+    )
 
 
 def _made(context: RequestContext, made: NewKey) -> Response:

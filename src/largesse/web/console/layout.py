@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import datetime, timedelta, tzinfo
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import jinja2
-from babel.dates import format_datetime, format_timedelta
+from babel.dates import format_datetime, format_time, format_timedelta
 from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import Response
@@ -22,8 +22,11 @@ from largesse.base.i18n.templates import translations
 from largesse.base.settings import Settings
 from largesse.customers.sessions import Person, Session
 from largesse.encryption.vault import Vault
+from largesse.web.claim.rendering import draw_wrapping
 from largesse.web.console.page_routes import Group, PageRoute
+from largesse.web.console.words import WORDS
 from largesse.web.kit.assets import Assets
+from largesse.web.kit.icons import icon
 from largesse.web.kit.pages import page, page_templates, public_path, qr_code
 from largesse.web.kit.security import OF_FORMS
 from largesse.web.kit.sessions import one_time_token
@@ -34,6 +37,7 @@ if TYPE_CHECKING:
 HERE = Path(__file__).parent
 TEMPLATES = HERE / "templates"
 CATALOGUES = HERE / "locale"
+NARROW_MENU = "largesse_menu"  # a cookie that console.js sets, so that the menu stays as the person left it
 _RELATIVE_UP_TO = timedelta(days=1)
 # A browser also names those it descends from, so the order counts.
 _BROWSERS = (("Edg", "Edge"), ("OPR/", "Opera"), ("Firefox/", "Firefox"), ("Chrom", "Chrome"), ("Safari/", "Safari"))
@@ -53,6 +57,7 @@ class MenuItem:
 
     title: str
     path: str
+    icon: str
     is_current: bool
 
 
@@ -61,10 +66,11 @@ class Layout:
 
     def __init__(self, settings: Settings, vault: Vault, routes: Sequence[PageRoute]) -> None:
         self.base = public_path(settings.public_url)
+        self.docs_url = settings.docs_url
         self.is_secure = settings.public_url.startswith("https://")
         self.assets = Assets(HERE / "assets", "/app/assets")
         self._vault = vault
-        self._routes = routes
+        self.routes = routes
 
     def language(self, request: Request, session: Session | None) -> Language:
         """Returns the language of a page: the person's, otherwise the best that their browser accepts."""
@@ -76,14 +82,20 @@ class Layout:
         said = translations(language.tag, CATALOGUES).gettext(english)
         return said % values if values else said
 
+    def ngettext(self, language: Language, singular: str, plural: str, count: int, **values: object) -> str:
+        """Returns a text of the code about a number in a language."""
+        said = translations(language.tag, CATALOGUES).ngettext(singular, plural, count)
+        return said % {"count": language.number(count), **values}
+
     def page(self, context: RequestContext, template: str, values: Mapping[str, Any], *, status: int = 200) -> Response:
         """Returns the page of a template."""
         session = context.session
         person = session.person if session else None
-        zone = zone_of(session)
+        zone = context.zone
         language = context.language
         shown = {
             "base": self.base,
+            "docs_url": self.docs_url,
             "path": context.request.url.path,
             "here": context.here,
             "language": language,
@@ -91,15 +103,19 @@ class Layout:
             "title": self.say(language, context.route.title) if context.route.title else "",
             "person": person,
             "menu": self._menu(language, person, context.request.url.path),
+            "is_menu_narrow": context.request.cookies.get(NARROW_MENU) == "1",
             "is_staging": person is not None and person.environment == "staging",
             "notice": session.notice if session else None,
             "asset": self._asset,
+            "icon": icon,
             "token": lambda: one_time_token(self._vault, context.token_of, context.place),
             "say": context.say,
             "amount": language.amount,
             "zone": str(zone),
+            "meanings": WORDS,
             "ago": lambda at: _ago(at, language, zone),
-            "moment": lambda at: _moment(at, language, zone),
+            "moment": lambda at: _time(at, language, zone, moment_of(at, language, zone)),
+            "day_and_time": lambda at: _day_and_time(at, language, zone),
             **values,
         }
         response = page(_templates(language.tag).get_template(template).render(shown), OF_FORMS, status=status)
@@ -111,13 +127,13 @@ class Layout:
         """Returns the pages that the role may open, by group."""
         if person is None:
             return []
-        routes = [one for one in self._routes if one.group and one.title and person.role in one.roles]
+        routes = [one for one in self.routes if one.group and one.title and person.role in one.roles]
         current = max((one.path for one in routes if _is_within(path, one.path)), key=len, default="")
         groups = [
             (
                 self.say(language, group.value),
                 [
-                    MenuItem(self.say(language, one.title or ""), self.base + one.path, one.path == current)
+                    MenuItem(self.say(language, one.title or ""), self.base + one.path, one.icon, one.path == current)
                     for one in routes
                     if one.group is group
                 ],
@@ -130,14 +146,6 @@ class Layout:
         return self.base + self.assets.address_of(name)
 
 
-def zone_of(session: Session | None) -> tzinfo:
-    """Returns the time zone of the person; UTC if they chose none, or the machine does not know it."""
-    try:
-        return ZoneInfo(session.zone) if session and session.zone else UTC
-    except ZoneInfoNotFoundError:
-        return UTC
-
-
 def _browser(name: str) -> str:
     """Returns browser and system for people, such as `Firefox, Linux`; the start of the name if neither is known."""
     browser = next((shown for mark, shown in _BROWSERS if mark in name), "")
@@ -145,12 +153,24 @@ def _browser(name: str) -> str:
     return ", ".join(part for part in (browser, system) if part) or name[:40]
 
 
+def _initials(name: str) -> str:
+    """Returns the first letters of the first and the last word of a name, as on a person's round sign."""
+    words = name.split()
+    return "".join(word[0] for word in (words[:1] + words[1:][-1:])).upper()
+
+
+def _address(address: str) -> Markup:
+    """Returns a web or mail address that may break after its signs, not inside a word."""
+    parts = re.split(r"(?<=[/.@?&=_-])(?=[^/.@?&=_-])", address)
+    return Markup("<wbr>").join(parts)
+
+
 def _is_within(path: str, page: str) -> bool:
     """Whether an address belongs to a page of the menu. All addresses are below `/app`."""
     return path == page or (page != "/app" and path.startswith(f"{page}/"))
 
 
-def _moment(at: datetime, language: Language, zone: tzinfo) -> str:
+def moment_of(at: datetime, language: Language, zone: tzinfo) -> str:
     """Returns an instant in the reader's language and zone."""
     return str(format_datetime(at, "medium", tzinfo=zone, locale=language.locale))
 
@@ -163,12 +183,37 @@ def _ago(at: datetime | None, language: Language, zone: tzinfo) -> Markup:
     if timedelta() <= passed < _RELATIVE_UP_TO:
         shown = str(format_timedelta(-passed, add_direction=True, locale=language.locale))
     else:
-        shown = language.day(at.astimezone(zone))
+        local, today = at.astimezone(zone), clock.now().astimezone(zone)
+        shown = language.short_day(local, with_year=local.year != today.year)
+    return _time(at, language, zone, shown)
+
+
+def short_time(at: datetime, language: Language, zone: tzinfo) -> str:
+    """Returns an instant where there is little room: `20 Nov 2026, 09:00`."""
+    local = at.astimezone(zone)
+    return f"{language.short_day(local)}, {format_time(local, 'short', tzinfo=zone, locale=language.locale)}"
+
+
+def _day_and_time(at: datetime, language: Language, zone: tzinfo) -> Markup:
+    """Returns `short_time` with the whole instant and its zone under the pointer."""
+    return _time(at, language, zone, short_time(at, language, zone))
+
+
+def _time(at: datetime, language: Language, zone: tzinfo, shown: str) -> Markup:
     return Markup('<time datetime="{}" title="{} {}">{}</time>').format(
-        at.isoformat(timespec="seconds"), _moment(at, language, zone), zone, shown
+        at.isoformat(timespec="seconds"), moment_of(at, language, zone), zone, shown
     )
 
 
 @cache
 def _templates(tag: str) -> jinja2.Environment:
-    return page_templates(TEMPLATES, tag, CATALOGUES, browser=_browser, qr_code=qr_code)
+    return page_templates(
+        TEMPLATES,
+        tag,
+        CATALOGUES,
+        address=_address,
+        browser=_browser,
+        initials=_initials,
+        qr_code=qr_code,
+        wrapping=draw_wrapping,
+    )

@@ -1,64 +1,64 @@
-"""The page of one order: the progress of each gift, and what to do about it."""
+"""The page of one order: its recipients with the progress of each gift, its money and its timeline."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from starlette.responses import Response
 
 from largesse.base.email import email_key
-from largesse.base.errors import InvalidRequest, NotFound, TooManyRequests
 from largesse.base.i18n.templates import text
-from largesse.customers.access import is_own
-from largesse.customers.roles import Reach, Right
+from largesse.customers.roles import Right
 from largesse.db.pool import Connection, Row
+from largesse.ledger.own_accounts import find_own_accounts
 from largesse.ledger.payment_sources import OnInvoice, payment_source
-from largesse.ledger.posting import find_own_accounts
-from largesse.ledger.statements import order_entries
+from largesse.ledger.statements import StatementEntry, order_entries
 from largesse.ledger.store import list_seen_accounts
-from largesse.mail.order_mail import RecipientDelivery, list_order_deliveries
-from largesse.mail.resending import RESENT_TO_ALL_AFTER_H, correct_address, count_unclaimed, resend, resend_unclaimed
-from largesse.orders.acts import OrderAct, cancel_order, list_acts, read_receipt
-from largesse.orders.lookup import find_order, read_refundable
+from largesse.lines.store import read_claim_times
+from largesse.mail.recipients import (
+    Progress,
+    Recipient,
+    RecipientState,
+    add_times,
+    choose,
+    progress_of,
+    read_recipients,
+)
+from largesse.orders.claim_by_store import list_lapses, list_reminded, read_claim_by, read_reminder_days
+from largesse.orders.history import OrderAct, list_acts
 from largesse.orders.options import OPTIONS
 from largesse.reports.filters import Place
-from largesse.reports.listing import read_listed
+from largesse.reports.listing import ListedOrder, read_listed
 from largesse.web.console.context import RequestContext
 from largesse.web.console.funding import sees_own_of
-from largesse.web.console.orders import STATES
-from largesse.web.kit.spelling import spell_name
-from largesse.webhooks.delivery_log import list_order_webhooks
-
-_RECIPIENTS_AT_ONCE = 100
-# How mail is doing, as a kind of state and a word.
-MAIL = {
-    "scheduled": ("waiting", text("Scheduled")),
-    "pending": ("waiting", text("Leaves soon")),
-    "held": ("waiting", text("Held: no mail server is set")),
-    "sent": ("good", text("Mailed")),
-    "captured": ("good", text("In the test mailbox")),
-    "bounced": ("bad", text("Mail refused")),
-    "exhausted": ("bad", text("Mail given up")),
-    "cancelled": ("still", text("Cancelled")),
-    "manual": ("still", text("Handed over as a code")),
-}
-STEPS = (
-    ("opened_at", text("Opened")),
-    ("claimed_at", text("Claimed")),
-    ("chosen_at", text("Chosen")),
-    ("fulfilled_at", text("Fulfilled")),
-    ("expired_at", text("Expired")),
-    ("cancelled_at", text("Cancelled")),
+from largesse.web.console.order_claim_by import claiming_of, reminders_of, said_of
+from largesse.web.console.order_timeline import timeline_of
+from largesse.web.console.order_view import find, may_act, view_of
+from largesse.web.console.order_words import (
+    RECIPIENT_FILTERS,
+    RECIPIENT_STATES,
+    headline,
+    name_of,
+    source_of,
+    state_of_order,
 )
-ACTS = {
-    "cancel": text("Unclaimed codes were cancelled"),
-    "resend": text("Mail was sent again"),
-    "read": text("Codes were read again"),
+from largesse.web.kit.spelling import spell_name
+from largesse.webhooks.store import list_order_webhooks
+
+AT_ONCE = 50  # recipients on a page
+STEPS = {
+    "opened": text("Opened"),
+    "claimed": text("Claimed"),
+    "chosen": text("Chosen"),
+    "fulfilled": text("Fulfilled"),
+    "expired": text("Expired"),
+    "lapsed": text("Not claimed in time"),
+    "cancelled": text("Cancelled"),
 }
 DELIVERIES = {
-    "pending": ("waiting", text("On its way")),
+    "pending": ("still", text("Pending")),
     "delivered": ("good", text("Delivered")),
     "dropped": ("bad", text("Refused")),
     "exhausted": ("bad", text("Given up")),
@@ -66,204 +66,163 @@ DELIVERIES = {
 }
 _SHOWN = {"wrapping_key", "from_name", "message"}  # options that the page has in words of its own, or not at all
 ENTRIES = {"order": text("Order"), "refund": text("Refund")}
+LOCAL = "%Y-%m-%dT%H:%M"  # as browsers post `datetime-local`
+_COLUMNS = (
+    *("number", "name", "email", "codes", "claimed", "cancelled", "state", "mailed at (UTC)", "mail server's answer"),
+    *(f"{event} at (UTC)" for event in STEPS),
+)
 
 
 @dataclass(frozen=True, slots=True)
-class TimelineStep:
-    """How many of a recipient's codes have reached a state, and when the last did."""
+class RecipientRow:
+    """A recipient on the page, and what the person may do about their gift."""
 
-    word: str
-    count: int
-    at: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class Way:
-    """A recipient with the progress of their gift, and what the person may do."""
-
-    delivery: RecipientDelivery
-    steps: list[TimelineStep]
+    recipient: Recipient
+    steps: list[tuple[str, datetime]]
     may_resend: bool
     may_correct: bool
-    is_wrong: bool  # what was typed to correct it
+    may_copy: bool
+    may_cancel: bool
+    is_edited: bool  # the row has the form that corrects the address
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """The data of the page."""
+
+    order: Row
+    listed: ListedOrder
+    recipients: list[Recipient]
+    acts: list[OrderAct]
+    claims: tuple[datetime | None, datetime | None]
+    entries: list[StatementEntry]
+    claim_by: datetime | None
+    lapses: list[tuple[datetime, int]]  # when codes lapsed, and how many
+    reminder_days: list[int]
+    reminded: list[tuple[datetime, int]]  # when reminders left, and how many
 
 
 async def show(context: RequestContext) -> Response:
     """Shows the order of a reference. Raises NotFound for an order that the person may not see."""
-    return await _shown(context)
-
-
-async def send_again(context: RequestContext) -> Response:
-    """Sends one recipient's mail again. Raises NotFound."""
-    email, reference = context.form["email"], _reference(context)
-    try:
-        async with context.writing() as connection:
-            await resend(connection, context.principal, reference, email, address=context.origin.address)
-            await context.record(connection, "order.resent", f"order {reference}")
-    except (InvalidRequest, TooManyRequests) as problem:
-        return context.see(f"/app/orders/{reference}", _said(context, problem))
-    return context.see(f"/app/orders/{reference}", context.say("The mail to %(email)s leaves again.", email=email))
-
-
-async def ask_sending_again(context: RequestContext) -> Response:
-    """Asks whether to mail all who have claimed nothing again, with how many and when they were last mailed. Raises NotFound."""
-    async with context.database.connection(context.person.scope) as connection:
-        order = await _find(context, connection)
-        if order["delivery_mode"] != "send":
-            raise NotFound("There is no mail of an order of that reference.")
-        unclaimed = await count_unclaimed(connection, context.principal, order["reference"])
-    return context.page("resend_all.html", order=order, unclaimed=unclaimed, pause_h=RESENT_TO_ALL_AFTER_H)
-
-
-async def send_all_again(context: RequestContext) -> Response:
-    """Sends the mail of all who have claimed nothing again. Raises NotFound."""
-    reference = _reference(context)
-    async with context.writing() as connection:
-        count = await resend_unclaimed(connection, context.principal, reference, address=context.origin.address)
-        if count:
-            await context.record(connection, "order.resent", f"order {reference}", after={"recipients": count})
-    said = context.say(
-        "Nobody was mailed: to the same recipient, mail to all leaves every %(hours)s hours at most.",
-        hours=RESENT_TO_ALL_AFTER_H,
-    )
-    if count:
-        said = context.say("Mails that leave again: %(count)s.", count=count)
-    return context.see(f"/app/orders/{reference}", said)
-
-
-async def correct(context: RequestContext) -> Response:
-    """Corrects a recipient's address and sends the mail there. Raises NotFound."""
-    reference, old = _reference(context), context.form["email"]
-    corrected = context.form.email("corrected")
-    if context.form.errors:
-        return await _shown(context)
-    try:
-        async with context.writing() as connection:
-            chain, sender = context.services.chains.entries, context.origin.address
-            await correct_address(connection, chain, context.principal, reference, old, corrected, address=sender)
-            await context.record(connection, "order.readdressed", f"order {reference}")
-    except (InvalidRequest, TooManyRequests) as problem:
-        context.form.error("corrected", _said(context, problem))
-        return await _shown(context)
-    said = context.say("The address is corrected, and the mail goes to %(email)s.", email=corrected)
-    return context.see(_place(context), said)
-
-
-async def ask_cancelling(context: RequestContext) -> Response:
-    """Asks whether to cancel the unclaimed codes, with the amount that is refunded. Raises NotFound."""
-    async with context.database.connection(context.person.scope) as connection:
-        order = await _find(context, connection)
-        if not is_own(context.principal, order["service_account_id"], order["user_id"]):
-            raise NotFound("There is no order of that reference.")
-        unclaimed, account = await read_refundable(connection, order)
-    back_minor = order["total_minor"] // order["code_count"] * unclaimed
-    return context.page("cancel_order.html", order=order, unclaimed=unclaimed, back_minor=back_minor, account=account)
-
-
-async def cancel(context: RequestContext) -> Response:
-    """Cancels the unclaimed codes. Raises NotFound."""
-    reference = _reference(context)
-    done = await cancel_order(context.actor, context.principal, reference)
-    said = context.say(
-        "Codes cancelled: %(count)s. Returned: %(amount)s.",
-        count=done.cancelled_count,
-        amount=context.language.amount(done.refunded_minor, done.currency),
-    )
-    return context.see(f"/app/orders/{reference}", said)
-
-
-async def ask_codes(context: RequestContext) -> Response:
-    """Asks whether to show the codes of a batch again, after step-up. Raises NotFound, NotProved."""
-    context.require_proof()
-    async with context.database.connection(context.person.scope) as connection:
-        order = await _find(context, connection)
-    if order["delivery_mode"] != "manual" or not is_own(
-        context.principal, order["service_account_id"], order["user_id"]
-    ):
-        raise NotFound("There is no batch of codes of that reference.")
-    return context.page("ask_codes.html", order=order)
-
-
-async def show_codes(context: RequestContext) -> Response:
-    """Shows the codes of a batch again. The reading is recorded. Raises NotFound."""
-    async with context.database.connection(context.person.scope) as connection:
-        order = await _find(context, connection)
-    if order["delivery_mode"] != "manual":
-        raise NotFound("There is no batch of codes of that reference.")
-    services = context.services
-    public_url = services.settings.public_url_of(context.person.environment)
-    receipt = await read_receipt(context.actor, context.principal, services.vault, public_url, order["reference"])
-    return context.page("send/codes.html", receipt=receipt)
-
-
-def _reference(context: RequestContext) -> str:
-    return str(context.request.path_params["reference"])
-
-
-def _place(context: RequestContext) -> str:
-    """Returns the address of the order's page, from the same recipient on."""
-    offset = _offset(context)
-    return f"/app/orders/{_reference(context)}" + (f"?from={offset}" if offset else "")
-
-
-def _offset(context: RequestContext) -> int:
-    return context.parameters.number("from") or 0
-
-
-def _said(context: RequestContext, problem: InvalidRequest | TooManyRequests) -> str:
-    return context.say("That cannot be done now: %(why)s", why=problem.detail)
-
-
-async def _find(context: RequestContext, connection: Connection) -> Row:
-    """Returns the order if the person may see it. Raises NotFound."""
-    order = await find_order(connection, context.principal, _reference(context))
-    if context.person.reach(Right.SEE_ORDERS) is Reach.OWN and order["user_id"] != context.person.user_id:
-        raise NotFound("There is no order of that reference.")
-    return order
-
-
-async def _shown(context: RequestContext) -> Response:
-    person, offset = context.person, _offset(context)
+    person, view = context.person, view_of(context)
     async with context.database.connection(person.scope) as connection:
-        order = await _find(context, connection)
-        listed = await read_listed(connection, person.customer_id, [Place(order["created_at"], order["id"])])
-        deliveries = await list_order_deliveries(
-            connection, context.principal, order["reference"], offset=offset, limit=_RECIPIENTS_AT_ONCE
-        )
-        acts = await list_acts(connection, person.customer_id, order["id"])
-        entries = await order_entries(
-            connection, person.customer_id, await _payer(connection, order), order["id"], _moments(order, acts)
-        )
-        sees_balances = await _sees_balances(context, connection, order)
+        read = await _read(context, connection)
+        listed = choose(read.recipients, words=view.words, state=view.state, page=view.page, at_once=AT_ONCE)
+        await add_times(connection, read.order, listed.recipients)
+        sees_balances = await _sees_balances(context, connection, read.order)
+        order = read.order
         webhooks = await list_order_webhooks(connection, context.principal, order["id"], order["created_at"])
-    may_act = person.may(Right.SEND) and is_own(context.principal, order["service_account_id"], order["user_id"])
-    ways = [_way(context, delivery, may_act=may_act) for delivery in deliveries]
-    if context.form.errors and not any(way.is_wrong for way in ways):
-        return context.see(_place(context), context.form.errors["corrected"])
-    count = order["recipient_count"] or order["code_count"]
+    acts = may_act(context, order)
+    rows = [_row(context, one, acts=acts, edited=view.edited) for one in listed.recipients]
+    progress = progress_of(read.recipients)
+    claiming = claiming_of(context, read.claim_by, read.lapses, order, read.listed)
+    scheduled = read.listed.state == "scheduled" and order["scheduled_for"]
     return context.page(
         "order.html",
         status=422 if context.form.errors else 200,
         order=order,
+        one=read.listed,
+        view=view,
+        listed=listed,
+        rows=rows,
+        figures=_figures(context, order, read.recipients, progress),
+        filters=RECIPIENT_FILTERS,
+        recipient_states=RECIPIENT_STATES,
+        called=lambda recipient: name_of(context, recipient),
+        headline=lambda one: headline(context, one),
+        state_of=lambda one: state_of_order(context, one),
+        source=source_of(context, order["source"]),
         more_texts={spell_name(name): order[name] for name in OPTIONS if name not in _SHOWN and order[name]},
-        listed=listed[0] if listed else None,
-        ways=ways,
-        offset=offset,
-        older=offset + _RECIPIENTS_AT_ONCE if offset + _RECIPIENTS_AT_ONCE < count else None,
-        newer=max(offset - _RECIPIENTS_AT_ONCE, 0) if offset else None,
-        acts=acts,
-        entries=entries,
+        timeline=timeline_of(
+            context,
+            order,
+            read.listed,
+            read.acts,
+            progress,
+            read.claims,
+            [*said_of(context, claiming), *reminders_of(context, read.reminded)],
+        ),
+        claiming=claiming,
+        reminder_days=read.reminder_days,
+        refunded_minor=order["total_minor"] // order["code_count"] * read.listed.cancelled,
+        unclaimed=sum(one.open_codes > 0 and one.has_left for one in read.recipients),
+        entries=read.entries,
         sees_balances=sees_balances,
         webhooks=webhooks,
-        may_act=may_act,
-        may_read_codes=may_act and order["delivery_mode"] == "manual" and person.may(Right.READ_CODES),
-        states=STATES,
-        mail=MAIL,
-        act_words=ACTS,
+        may_act=acts,
+        may_read_codes=acts and read.listed.is_batch and person.may(Right.READ_CODES),
+        may_export=person.may(Right.MOVE_FUNDS),
+        scheduled=scheduled,
+        seen=scheduled and scheduled.isoformat(),
+        scheduled_local=scheduled and scheduled.astimezone(context.zone).strftime(LOCAL),
         entry_words=ENTRIES,
         deliveries=DELIVERIES,
         mailbox=_mailbox(context),
     )
+
+
+async def _read(context: RequestContext, connection: Connection) -> _Read:
+    customer_id = context.person.customer_id
+    order = await find(context, connection)
+    [listed] = await read_listed(connection, customer_id, [Place(order["created_at"], order["id"])])
+    acts = await list_acts(connection, customer_id, order["id"])
+    key = (customer_id, order["id"])
+    claim_by = await read_claim_by(connection, key)
+    lapses = await list_lapses(connection, key) if claim_by else []
+    moments = [order["created_at"], *(act.at for act in acts if act.act == "cancel"), *(at for at, _ in lapses)]
+    own = await find_own_accounts(connection, customer_id, order["environment"], order["currency"])
+    payer_id = payment_source(order["account_id"]).payer_id(own["receivable"])
+    return _Read(
+        order=order,
+        listed=listed,
+        recipients=await read_recipients(connection, order),
+        acts=acts,
+        claims=await read_claim_times(connection, *key),
+        claim_by=claim_by,
+        lapses=lapses,
+        reminder_days=await read_reminder_days(connection, key),
+        reminded=await list_reminded(connection, key),
+        entries=await order_entries(connection, customer_id, payer_id, order["id"], moments),
+    )
+
+
+def _row(context: RequestContext, one: Recipient, *, acts: bool, edited: int | None) -> RecipientRow:
+    steps = [(context.say(word), one.times[event]) for event, word in STEPS.items() if event in one.times]
+    is_open = acts and one.open_codes > 0
+    is_reached = is_open and one.email is not None and not one.is_erased
+    may_correct = is_reached and not one.claimed
+    is_wrong = "corrected" in context.form.errors and email_key(one.email or "") == email_key(context.form["email"])
+    return RecipientRow(
+        recipient=one,
+        steps=steps,
+        may_resend=is_reached and one.has_left,
+        may_correct=may_correct,
+        may_copy=is_open and one.state is not RecipientState.SCHEDULED and context.person.may(Right.READ_CODES),
+        may_cancel=is_open,
+        is_edited=may_correct and (is_wrong or one.number == edited),
+    )
+
+
+def _figures(
+    context: RequestContext, order: Row, recipients: Sequence[Recipient], progress: Progress
+) -> list[tuple[str, int, str]]:
+    """Returns the figures at the top of the page: their word, the number, and what share of all it is or how many were refused."""
+    codes = order["code_count"]
+    figures = [
+        (context.say("Opened"), progress.opened, _share(context, progress.opened, codes)),
+        (context.say("Claimed"), progress.claimed, _share(context, progress.claimed, codes)),
+        (context.say("Fulfilled"), progress.fulfilled, _share(context, progress.fulfilled, codes)),
+    ]
+    if order["delivery_mode"] != "send":
+        return [(context.say("Codes"), codes, ""), *figures]
+    note = _share(context, progress.mailed, len(recipients))
+    if progress.refused:
+        note = context.ngettext("%(count)s bounced", "%(count)s bounced", progress.refused)
+    return [(context.say("Mailed"), progress.mailed, note), *figures]
+
+
+def _share(context: RequestContext, part: int, whole: int) -> str:
+    return context.language.percent(part / whole)
 
 
 async def _sees_balances(context: RequestContext, connection: Connection, order: Row) -> bool:
@@ -283,27 +242,27 @@ def _mailbox(context: RequestContext) -> str | None:
     return None
 
 
-async def _payer(connection: Connection, order: Row) -> int:
-    own = await find_own_accounts(connection, order["customer_id"], order["environment"], order["currency"])
-    return payment_source(order["account_id"]).payer_id(own["receivable"])
+async def download(context: RequestContext) -> Response:
+    """Returns the recipients of an order with the state of their gifts as CSV. Raises NotFound."""
+    async with context.database.connection(context.person.scope) as connection:
+        order = await find(context, connection)
+    return await context.csv(f"{order['reference']}-recipients.csv", _COLUMNS, _lines(context, order))
 
 
-def _moments(order: Row, acts: Sequence[OrderAct]) -> list[datetime]:
-    """Returns when the order changed a balance."""
-    return [order["created_at"], *(act.at for act in acts if act.act == "cancel")]
-
-
-def _way(context: RequestContext, delivery: RecipientDelivery, *, may_act: bool) -> Way:
-    steps = []
-    for name, word in STEPS:
-        times = [at for line in delivery.lines if (at := getattr(line, name)) is not None]
-        if times:
-            steps.append(TimelineStep(context.say(word), len(times), max(times)))
-    is_open = any(line.claimed_at is None and line.cancelled_at is None for line in delivery.lines)
-    has_claimed = any(line.claimed_at is not None for line in delivery.lines)
-    has_left = delivery.state in {"sent", "captured", "bounced", "exhausted"}
-    is_mailed = may_act and delivery.email is not None and is_open
-    may_correct = is_mailed and not has_claimed
-    is_typed = email_key(delivery.email or "") == email_key(context.form["email"])
-    is_wrong = may_correct and is_typed and "corrected" in context.form.errors
-    return Way(delivery, steps, is_mailed and has_left, may_correct, is_wrong)
+async def _lines(context: RequestContext, order: Row) -> AsyncIterator[Sequence[object]]:
+    async with context.database.connection(context.person.scope) as connection:
+        recipients = await read_recipients(connection, order)
+        await add_times(connection, order, recipients)
+    for one in recipients:
+        yield (
+            one.number,
+            one.name,
+            None if one.is_erased else one.email,
+            len(one.numbers),
+            one.claimed,
+            one.cancelled,
+            context.say(RECIPIENT_STATES[one.state].word),
+            context.instant(one.sent_at),
+            one.reason,
+            *(context.instant(one.times.get(event)) for event in STEPS),
+        )

@@ -2,123 +2,155 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import AsyncIterator, Sequence
-from datetime import date
-from typing import Any
 
 from starlette.responses import Response
 
-from largesse.base.i18n.templates import text
 from largesse.base.money import to_decimal
 from largesse.customers.roles import Reach, Right
 from largesse.db.pool import Connection
-from largesse.reports.filters import GroupFilter, OrderFilter, Place, add_up
-from largesse.reports.finder import place_of
-from largesse.reports.listing import ListedOrder, list_page, read_choices, search_page
-from largesse.reports.sums import OrderState
+from largesse.reports.filters import Added, OrderFilter, add_up
+from largesse.reports.finder import MOST_SORTED, place_of
+from largesse.reports.listing import (
+    ListedOrder,
+    OrderPage,
+    Sort,
+    list_page,
+    list_selected,
+    read_choices,
+    search_page,
+    search_sums,
+    sorted_page,
+)
+from largesse.reports.views import MAX_NAME, MOST_VIEWS, TooManyViews, list_views, remove_view, save_view
 from largesse.web.console.context import RequestContext
-
-STATES = {
-    OrderState.SCHEDULED: ("waiting", text("Scheduled")),
-    OrderState.BOUNCED: ("bad", text("Mail refused")),
-    OrderState.WAITING: ("waiting", text("Unclaimed codes")),
-    OrderState.CLAIMED: ("good", text("Claimed")),
-    OrderState.CANCELLED: ("still", text("Cancelled")),
-}
-_ID = re.compile(r"(product|collection|key|person)-([0-9]{1,9})")
-_COLUMN = {"product": "product_id", "collection": "collection_id", "key": "service_account_id", "person": "user_id"}
-NO_DAY = text("This is not a date, such as 2026-11-30.")
-
-
-def read_filter(context: RequestContext) -> OrderFilter:
-    """Returns the filter in the page's address; for a member, of their own orders. Notes a wrong day in the form."""
-    person = context.person
-    said: dict[str, Any] = {}  # by the names of the filter's fields
-    for name in ("gift", "by"):
-        if found := _ID.fullmatch(context.query(name)):
-            said[_COLUMN[found[1]]] = int(found[2])
-    if context.query("source"):
-        said["source"] = context.query("source")
-    if (account_id := context.parameters.number("account")) is not None:
-        said["account_id"] = account_id
-    if person.reach(Right.SEE_ORDERS) is Reach.OWN:
-        said["user_id"] = person.user_id
-        said.pop("service_account_id", None)
-    state = context.query("state")
-    return OrderFilter(
-        customer_id=person.customer_id,
-        environment=person.environment,
-        group=GroupFilter(**said),
-        states=(OrderState(state),) if state in set(OrderState) else (),
-        since=read_day(context, "since"),
-        until=read_day(context, "until"),
-        search=context.query("q"),
-    )
-
-
-def read_day(context: RequestContext, name: str) -> date | None:
-    """Returns the day of a parameter; None if it is missing or wrong, which is noted in the form."""
-    if context.parameters.is_wrong(name):
-        context.form.error(name, context.say(NO_DAY))
-    return context.parameters.day(name)
-
+from largesse.web.console.order_filters import (
+    chips_of,
+    is_filtered,
+    list_address,
+    query_of_filter,
+    query_of_view,
+    read_filter,
+    read_sort,
+)
+from largesse.web.console.order_words import headline, source_of, state_of_order
 
 _AT_ONCE = 50
 _OF_FILE_AT_ONCE = 1_000
 _MOST_OF_FILE = 100_000
+MOST_CHOSEN = 100  # orders of one file of chosen ones
 _COLUMNS = (
     *("reference", "own reference", "placed at (UTC)", "gift", "codes", "claimed", "cancelled", "total", "currency"),
-    *("state", "source", "placed by", "account"),
+    *("state", "source", "placed by", "account", "first recipient", "recipients"),
 )
 
 
 async def show(context: RequestContext) -> Response:
     """Shows the newest orders that pass the filter, or those from a place on, with the sums of all."""
-    wanted, person = read_filter(context), context.person
+    wanted, person, sort = read_filter(context), context.person, read_sort(context)
+    if context.query("of") == "chosen":
+        said = context.say("Choose the orders to export first, at most %(most)s.", most=MOST_CHOSEN)
+        context.form.error("order", said)
+    own = person.user_id if person.reach(Right.SEE_ORDERS) is Reach.OWN else None
     async with context.database.connection(person.scope) as connection:
-        before, after = (
-            await _place(connection, context, wanted, "before"),
-            await _place(connection, context, wanted, "after"),
-        )
-        if wanted.search.strip():
-            page, sums, is_all = await search_page(connection, wanted, _AT_ONCE, before=before, after=after)
-        else:
-            page = await list_page(connection, wanted, _AT_ONCE, before=before, after=after)
-            added = await add_up(connection, wanted, only=("orders", "spent_minor"))
-            sums, is_all = [one for one in added if one.sums.orders], True
-        own = person.user_id if person.reach(Right.SEE_ORDERS) is Reach.OWN else None
+        page, sums, is_all = await _read(context, connection, wanted, sort)
         choices = await read_choices(connection, person.customer_id, person.environment, user_id=own)
-    is_filtered = any(
-        context.query(name) for name in ("q", "state", "since", "until", "gift", "source", "account", "by")
-    )
+        views = await list_views(connection, person.customer_id, person.environment, person.user_id)
+    query = query_of_view(context)
     return context.page(
         "orders.html",
         page=page,
         sums=sums,
         is_all=is_all,
-        choices=choices,
-        states=STATES,
+        most_sorted=MOST_SORTED,
+        sorts=_sorts(context, sort),
+        chips=chips_of(context, choices),
+        headline=lambda order: headline(context, order),
+        state_of=lambda order: state_of_order(context, order),
+        source_of=lambda source: source_of(context, source),
         query=context.query,
-        is_filtered=is_filtered,
+        views=views,
+        current=next((view for view in views if view.query == query and not wanted.search), None),
+        view_query=query,
+        most_name=MAX_NAME,
+        list_address=lambda **changes: list_address(context, **changes),
+        is_filtered=is_filtered(context),
+        may_send=person.may(Right.SEND),
         csv=_file_of(context) if person.may(Right.MOVE_FUNDS) else None,
         status=422 if context.form.errors else 200,
     )
 
 
+async def _read(
+    context: RequestContext, connection: Connection, wanted: OrderFilter, sort: Sort
+) -> tuple[OrderPage, list[Added], bool]:
+    """Returns the page of the list, the sums of all that pass, and whether these are of all."""
+    before, after = context.parameters.number("before"), context.parameters.number("after")
+    is_search = bool(wanted.search.strip())
+    if is_search and sort is Sort.NEWEST:
+        places = [None if id_ is None else await place_of(connection, wanted, id_) for id_ in (before, after)]
+        return await search_page(connection, wanted, _AT_ONCE, before=places[0], after=places[1])
+    page = await sorted_page(connection, wanted, sort, _AT_ONCE, before=before, after=after)
+    if is_search:
+        return page, *await search_sums(connection, wanted)
+    added = await add_up(connection, wanted, only=("orders", "spent_minor"))
+    return page, [one for one in added if one.sums.orders], True
+
+
+def _sorts(context: RequestContext, sort: Sort) -> dict[str, tuple[str, str]]:
+    """Returns for each column that can be sorted how it is sorted, as ARIA says it, and the address that turns it round."""
+    columns = {"total": (Sort.HIGHEST, Sort.LOWEST), "placed": (Sort.NEWEST, Sort.OLDEST)}
+    sorts = {}
+    for column, (falling, rising) in columns.items():
+        to = rising if sort is falling else falling
+        said = {falling: "descending", rising: "ascending"}.get(sort, "none")
+        sorts[column] = (said, list_address(context, sort=None if to is Sort.NEWEST else to))
+    return sorts
+
+
+async def save(context: RequestContext) -> Response:
+    """Saves the filters and the order in the address as a view of the person."""
+    name, query = context.form.text("name", MAX_NAME), query_of_view(context)
+    if not query:
+        context.form.error("name", context.say("Choose a filter or an order to save first."))
+    if not context.form.errors:
+        try:
+            await save_view(context.actor, name, query)
+        except TooManyViews:
+            said = context.say("You have %(most)s saved views. Remove one first.", most=MOST_VIEWS)
+            context.form.error("name", said)
+    if context.form.errors:
+        return await show(context)
+    return context.see(f"/app/orders?{query}", context.say("Saved as %(name)s.", name=name))
+
+
+async def remove(context: RequestContext) -> Response:
+    """Removes a saved view of the person. Raises NotFound."""
+    await remove_view(context.actor, context.number("view"))
+    return context.see("/app/orders", context.say("The view is removed."))
+
+
 async def download(context: RequestContext) -> Response:
-    """Returns the orders that pass the filter as CSV, newest first, at most `_MOST_OF_FILE`."""
-    return await context.csv("orders.csv", _COLUMNS, _rows(context, read_filter(context)))
+    """Returns the orders that were chosen, or all that pass the filter, newest first, at most `_MOST_OF_FILE`, as CSV."""
+    wanted, chosen = read_filter(context), context.parameters.texts("order")
+    if context.query("of") == "chosen" and not 0 < len(chosen) <= MOST_CHOSEN:
+        return context.see(f"/app/orders?{query_of_filter(context, of='chosen')}")
+    rows = _chosen(context, wanted, chosen) if chosen else _rows(context, wanted)
+    return await context.csv("orders.csv", _COLUMNS, rows)
 
 
 def _file_of(context: RequestContext) -> str:
     """Returns the address of the same list as a file."""
-    return context.here(before=None, after=None).replace("/app/orders", "/app/orders.csv", 1)
+    return list_address(context, sort=None).replace("/app/orders", "/app/orders.csv", 1)
 
 
-async def _place(connection: Connection, context: RequestContext, wanted: OrderFilter, name: str) -> Place | None:
-    order_id = context.parameters.number(name)
-    return None if order_id is None else await place_of(connection, wanted, order_id)
+async def _chosen(
+    context: RequestContext, wanted: OrderFilter, references: Sequence[str]
+) -> AsyncIterator[Sequence[object]]:
+    async with context.database.connection(context.person.scope) as connection:
+        orders = await list_selected(connection, wanted, references)
+    for order in orders:
+        yield _row(context, order)
 
 
 async def _rows(context: RequestContext, wanted: OrderFilter) -> AsyncIterator[Sequence[object]]:
@@ -126,7 +158,7 @@ async def _rows(context: RequestContext, wanted: OrderFilter) -> AsyncIterator[S
     while left > 0:
         async with context.database.connection(context.person.scope) as connection:
             page = await list_page(connection, wanted, min(_OF_FILE_AT_ONCE, left), before=before)
-            before = None if page.older is None else await place_of(connection, wanted, page.older)
+            before = None if page.next is None else await place_of(connection, wanted, page.next)
         for order in page.orders:
             yield _row(context, order)
         left -= len(page.orders) or 1
@@ -145,8 +177,10 @@ def _row(context: RequestContext, order: ListedOrder) -> Sequence[object]:
         order.cancelled,
         to_decimal(order.spent_minor, order.currency),
         order.currency,
-        context.say(STATES[OrderState(order.state)][1]),
+        state_of_order(context, order).word,
         order.source,
         order.placed_by,
         order.account,
+        order.recipient,
+        order.recipients,
     )

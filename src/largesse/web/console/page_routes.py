@@ -29,14 +29,14 @@ class Group(Enum):
 
     GIFTS = text("Gifts")
     MONEY = text("Money")
-    SETUP = text("Set-up")
+    SETUP = text("Settings")
 
 
 @dataclass(frozen=True, slots=True)
 class PageRoute:
     """An address with a method, its handler, and who may call it.
 
-    `title` is the name of the page; with a `group` it is in the menu. `limits` and `most_fields` bound a posted form.
+    `title` is the name of the page; with a `group` it is in the menu, beside its `icon` (`web/kit/icons.py`). `limits` and `most_fields` bound a posted form.
     `before_reading` is called once the token proves to be ours, and refuses a large form before it is read.
     """
 
@@ -46,6 +46,7 @@ class PageRoute:
     who: Right | Access
     title: str | None = None
     group: Group | None = None
+    icon: str = ""
     limits: BodyLimits = FORM_LIMITS
     most_fields: int = 40
     before_second_step: bool = False  # also for a person who must set one up first

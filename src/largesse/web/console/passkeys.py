@@ -15,7 +15,7 @@ HERE = "/app/security"
 NEW = f"{HERE}/passkeys/new"
 _MOST_NAME = 60
 _NOT_MADE = text("No passkey was created. Try again.")
-_ENOUGH = text("You have %(most)s passkeys, or this one already: remove one first.")
+_ENOUGH = text("You already have this passkey, or %(most)s of them. Remove one first.")
 
 
 async def asked(context: RequestContext) -> str | None:

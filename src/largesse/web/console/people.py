@@ -24,7 +24,7 @@ ROLE_NAMES = {
     "finance": text("Finance"),
     "viewer": text("Viewer"),
 }
-_LAST = text("A company needs an administrator: make somebody else one first.")
+_LAST = text("A company needs an administrator. Make somebody else an administrator first.")
 _MOST_NAME = 100
 
 
@@ -35,7 +35,7 @@ async def show(context: RequestContext) -> Response:
 
 async def download(context: RequestContext) -> Response:
     """Sends the same people as a file."""
-    columns = ("name", "e-mail address", "role", "belongs", "second step", "last signed in at")
+    columns = ("name", "e-mail address", "role", "belongs", "second step", "last signed in at (UTC)")
     rows = [
         (
             one.name,
@@ -69,7 +69,7 @@ async def send_invitation(context: RequestContext) -> Response:
     except AlreadyThere:
         form.error("email", context.say("%(email)s belongs to your company already.", email=read.email))
     except InvalidRequest:
-        form.error("email", context.say("Your company has as many people as it can. Remove somebody first."))
+        form.error("email", context.say("Your company has reached its limit of people. Remove somebody first."))
     if form.errors:
         return await _shown(context, status=422)
     return _invited(context, made)
@@ -80,7 +80,7 @@ async def send_again(context: RequestContext) -> Response:
     try:
         made = await invite_again(context.actor, context.number("user"), mails=_can_mail(context))
     except AlreadyThere:
-        return context.see("/app/people", context.say("They have signed in already: no new link is needed."))
+        return context.see("/app/people", context.say("This person has already signed in and needs no new link."))
     return _invited(context, made)
 
 
@@ -106,7 +106,7 @@ async def give_role(context: RequestContext) -> Response:
         member = await set_role(context.actor, context.number("user"), role)
     except InvalidRequest:
         return context.see("/app/people", context.say(_LAST))
-    said = context.say("%(name)s is %(role)s now.", name=member.name, role=context.say(ROLE_NAMES[role]))
+    said = context.say("The role of %(name)s is now %(role)s.", name=member.name, role=context.say(ROLE_NAMES[role]))
     return context.see("/app" if is_own else "/app/people", said)
 
 
@@ -124,7 +124,7 @@ async def assign(context: RequestContext) -> Response:
     member = await _member(context)
     here = f"/app/people/{member.id}"
     await assign_to(context, Holder.PERSON, member.id)
-    said = context.say("The accounts that %(name)s may use are changed, from now on.", name=member.name)
+    said = context.say("The accounts that %(name)s can use have changed.", name=member.name)
     return context.see(here, said)
 
 
@@ -162,7 +162,9 @@ async def _members(context: RequestContext) -> list[Member]:
 
 async def _shown(context: RequestContext, *, status: int = 200) -> Response:
     roles = [(role, context.say(name)) for role, name in ROLE_NAMES.items()]
-    return context.page("people.html", status=status, members=await _members(context), roles=roles)
+    return context.page(
+        "people.html", status=status, members=await _members(context), roles=roles, role_names=dict(roles)
+    )
 
 
 def _can_mail(context: RequestContext) -> bool:

@@ -1,4 +1,4 @@
-"""Periods of reports, and the time zones that people choose from.
+"""Periods of reports.
 
 A period is whole months up to today, whose sums are stored, or days that the reader chooses.
 """
@@ -7,27 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import date, timedelta
-from functools import cache
-from zoneinfo import available_timezones
 
 from largesse.base.i18n.templates import text
-
-_PLACES = frozenset(
-    ("Africa", "America", "Antarctica", "Arctic", "Asia", "Atlantic", "Australia", "Europe", "Indian", "Pacific")
-)
-
-
-def zone_choices(chosen: str) -> list[tuple[str, str]]:
-    """Returns pairs of value and label: UTC, the zones of places, and the chosen one."""
-    names = sorted({*(name for name in known_zones() if name.partition("/")[0] in _PLACES), chosen} - {""})
-    return [("", "UTC"), *((name, name.replace("_", " ")) for name in names)]
-
-
-@cache
-def known_zones() -> frozenset[str]:
-    """Returns all time zones that the machine knows."""
-    return frozenset(available_timezones())
-
 
 FREE = "days"
 PERIODS = {
@@ -44,7 +25,7 @@ _MONTHS = {"this-month": 1, "last-month": 1, "3-months": 3, "12-months": 12}
 
 @dataclass(frozen=True, slots=True)
 class Period:
-    """Days from `since` to `until`, both included, and as many months or days before them for comparison."""
+    """Days from `since` to `until`, both included, and those before them that they are compared with."""
 
     name: str
     since: date
@@ -70,12 +51,15 @@ class Period:
 
 
 def period_of(name: str, today: date) -> Period:
-    """Returns the period of that name, otherwise this month. It is compared with as many whole months before."""
+    """Returns the period of that name, otherwise this month. It is compared with as many months before, up to the same day of the last."""
     name = name if name in _MONTHS else "this-month"
     last = months_before(today.replace(day=1), 1 if name == "last-month" else 0)
     since = months_before(last, _MONTHS[name] - 1)
     until = today if name != "last-month" else _end(last)
-    return Period(name, since, until, months_before(since, _MONTHS[name]), since - timedelta(days=1))
+    last_before = months_before(last, _MONTHS[name])
+    end_before = _end(last_before)
+    before_until = end_before if name == "last-month" else min(last_before + timedelta(days=today.day - 1), end_before)
+    return Period(name, since, until, months_before(since, _MONTHS[name]), before_until)
 
 
 def free_period(since: date, until: date) -> Period:

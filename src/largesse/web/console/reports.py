@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 
 from babel.dates import format_date, format_skeleton
+from babel.numbers import format_compact_currency, format_percent
 from markupsafe import Markup
 from starlette.responses import Response
 
 from largesse.base import clock
 from largesse.base.i18n.templates import text
 from largesse.base.money import to_decimal
+from largesse.catalogue.pictures import pictures_of
 from largesse.customers.roles import Reach, Right
 from largesse.db.pool import Connection
 from largesse.reports.filters import Added, GroupFilter, OrderFilter, add_up, together
 from largesse.reports.listing import Choices, read_choices
 from largesse.reports.sums import SUMS, Sums
-from largesse.web.console.charts import Bar, bars
+from largesse.web.console.charts import Bar, bars, line
 from largesse.web.console.context import RequestContext
-from largesse.web.console.orders import NO_DAY, read_day
+from largesse.web.console.figures import Figure, change_of
+from largesse.web.console.order_filters import NO_DAY, read_day
 from largesse.web.console.periods import FREE, MOST_DAYS, PERIODS, Period, free_period, period_of
 
 BY = {
@@ -61,32 +64,67 @@ async def show(context: RequestContext) -> Response:
     """Shows the figures of a period and of the one before."""
     period, by = _parameters(context)
     orders = own_filter(context, since=period.since, until=period.until)
-    (before, over_time), parts = await context.database.at_once(
+    (before, over_time), (parts, pictures) = await context.database.at_once(
         context.person.scope,
         lambda connection: _totals(connection, orders, period),
-        lambda connection: _parts(connection, context, orders, by, only=_SHOWN),
+        lambda connection: _pictured_parts(connection, context, orders, by),
     )
-    totals = together(over_time)
+    totals = sorted(together(over_time), key=lambda one: -one.sums.orders)
+    sums_before = {one.currency: one.sums for one in before}
     file = context.here().replace("/app/reports", "/app/reports.csv", 1)
     return context.page(
         "reports.html",
         status=422 if context.form.errors else 200,
+        may_send=context.person.may(Right.SEND),
         period=period,
         periods=PERIODS,
         by=by,
         bys=BY,
         ages=AGES,
         totals=totals,
-        before={one.currency: one.sums for one in before},
-        nothing=_NOTHING,
         query=context.query,
         is_free=period.name == FREE or bool(context.form.errors),
         format_day=context.language.day,
+        percent=lambda share: str(format_percent(share, locale=context.language.locale)),
+        figures={
+            one.currency: _figures(context, period, one, sums_before.get(one.currency, _NOTHING), over_time)
+            for one in totals
+        },
         charts={one.currency: _chart(context, period, one.currency, over_time) for one in totals},
         over_time=[(_day(context, period, one.key), one) for one in over_time],
         parts=parts,
+        pictures=pictures,
+        spent_of={one.currency: one.sums.net_minor for one in totals},
         file=f"{file}{'&' if '?' in file else '?'}of=" if context.person.may(Right.MOVE_FUNDS) else None,
     )
+
+
+def _figures(
+    context: RequestContext, period: Period, total: Added, before: Sums, over_time: Sequence[Added]
+) -> list[Figure]:
+    """Returns the figures of a currency, each with its change and its line over the period."""
+    currency, now = total.currency, total.sums
+    sums_of = {one.key: one.sums for one in over_time if one.currency == currency}
+    steps = [sums_of.get(day, _NOTHING) for day in period.steps() if day <= period.until]
+    language = context.language
+
+    def figure(label: str, of: Callable[[Sums], int], said: Callable[[int], str]) -> Figure:
+        values = [of(sums) for sums in steps]
+        least, most = said(min(values)), said(max(values))
+        words = context.say("Between %(least)s and %(most)s", least=least, most=most)
+        drawn = line(label, words, values, is_stepped=False) if len(values) > 1 else Markup()
+        change = change_of(context, of(now), of(before))
+        return Figure(label, said(of(now)), change, context.say("before: %(was)s", was=said(of(before))), line=drawn)
+
+    def money(minor: int) -> str:
+        return language.amount(minor, currency)
+
+    return [
+        figure(context.say("Spent"), lambda sums: sums.net_minor, money),
+        figure(context.say("Refunded"), lambda sums: sums.refunded_minor, money),
+        figure(context.say("Orders"), lambda sums: sums.orders, language.number),
+        figure(context.say("Gifts claimed"), lambda sums: sums.claimed, language.number),
+    ]
 
 
 async def _totals(connection: Connection, orders: OrderFilter, period: Period) -> tuple[list[Added], list[Added]]:
@@ -138,6 +176,18 @@ def _period(context: RequestContext, today: date) -> Period:
     return period_of("this-month", today)
 
 
+async def _pictured_parts(
+    connection: Connection, context: RequestContext, orders: OrderFilter, by: str
+) -> tuple[list[tuple[str, Added]], dict[str, str]]:
+    """Returns the groups, and the pictures of gifts by their keys."""
+    parts = await _parts(connection, context, orders, by, only=_SHOWN)
+    if by != "gift":
+        return parts, {}
+    keys = [str(one.key) for _, one in parts]
+    ids = [int(key.removeprefix("product-")) for key in keys if key.startswith("product-")]
+    return parts, {f"product-{one}": name for one, name in (await pictures_of(connection, ids)).items()}
+
+
 async def _parts(
     connection: Connection, context: RequestContext, orders: OrderFilter, by: str, *, only: Sequence[str] = SUMS
 ) -> list[tuple[str, Added]]:
@@ -177,8 +227,14 @@ def _chart(context: RequestContext, period: Period, currency: str, over_time: Se
         context.say("Spent and claimed in %(currency)s", currency=currency),
         "; ".join(point.said for point in points),
         points,
-        lambda highest: context.language.amount(highest, currency),
+        lambda value: _short_amount(context, value, currency),
     )
+
+
+def _short_amount(context: RequestContext, minor: int, currency: str) -> str:
+    """Returns an amount of an axis: `£2.5K`."""
+    amount = to_decimal(minor, currency)
+    return str(format_compact_currency(amount, currency, locale=context.language.locale, fraction_digits=2))
 
 
 def _day(context: RequestContext, period: Period, day: date) -> str:

@@ -10,31 +10,46 @@ from functools import partial
 
 from largesse.base.i18n.templates import text
 from largesse.catalogue.service import MOST_PRODUCTS
+from largesse.contacts.model import MOST_GROUPS
 from largesse.customers.roles import Right
 from largesse.drafts.sheet import MAX_FILE_BYTES
+from largesse.mail.resending import MAX_CHOSEN
 from largesse.web.console import (
     accounts,
     amounts_due,
+    approval_rules,
+    approvals,
     audit_log,
+    budgets,
     funding,
+    help,  # noqa: A004 - a module
     home,
     keys,
     order,
+    order_acts,
     orders,
     passkeys,
     people,
     reports,
+    requests,
+    search,
     security,
     service_accounts,
     sign_in,
     step_up,
     top_ups,
     transfers,
+    unclaimed,
     webhooks,
 )
+from largesse.web.console.contacts import groups as contact_groups
+from largesse.web.console.contacts import importing as contact_import
+from largesse.web.console.contacts import listing as contact_list
+from largesse.web.console.contacts import one as contact
 from largesse.web.console.gifts import catalogue, collections, templates
 from largesse.web.console.page_routes import Access, Group, PageRoute
-from largesse.web.console.send import delivery, gift, message, recipients, review, sent
+from largesse.web.console.send import contacts as send_contacts
+from largesse.web.console.send import delivery, gift, message, recipients, review, rows, sent, sources
 from largesse.web.console.send.opening import open_draft
 from largesse.web.kit.body import BodyLimits
 
@@ -43,23 +58,49 @@ _form = partial(PageRoute, "POST")
 _step_up = partial(_form, step_up=True)  # the person has confirmed who they are a moment ago
 
 _LIST, _ONE = "/app/orders", "/app/orders/{reference}"
+_RECIPIENT = f"{_ONE}/recipients/{{number:int}}"
 
 ORDERS = (
-    _page(_LIST, orders.show, Right.SEE_ORDERS, text("Orders"), Group.GIFTS),
+    _page(_LIST, orders.show, Right.SEE_ORDERS, text("Orders"), Group.GIFTS, icon="package"),
     _page(f"{_LIST}.csv", orders.download, Right.MOVE_FUNDS, text("Orders")),
+    _form(f"{_LIST}/views", orders.save, Right.SEE_ORDERS, text("Orders")),
+    _form(f"{_LIST}/views/{{view:int}}/remove", orders.remove, Right.SEE_ORDERS),
     _page(_ONE, order.show, Right.SEE_ORDERS, text("Order")),
-    _form(f"{_ONE}/resend", order.send_again, Right.SEND),
-    _page(f"{_ONE}/resend-unclaimed", order.ask_sending_again, Right.SEND, text("Send again to all")),
-    _form(f"{_ONE}/resend-unclaimed", order.send_all_again, Right.SEND),
-    _form(f"{_ONE}/correct", order.correct, Right.SEND, text("Order")),
-    _page(f"{_ONE}/codes", order.ask_codes, Right.READ_CODES, text("Codes again")),
-    _step_up(f"{_ONE}/codes", order.show_codes, Right.READ_CODES, text("Codes again")),
-    _page(f"{_ONE}/cancel", order.ask_cancelling, Right.SEND, text("Cancel what is unclaimed")),
-    _form(f"{_ONE}/cancel", order.cancel, Right.SEND),
+    _page(f"{_ONE}/recipients.csv", order.download, Right.MOVE_FUNDS, text("Recipients")),
+    _form(f"{_ONE}/resend", order_acts.send_again, Right.SEND),
+    _form(f"{_ONE}/resend-chosen", order_acts.send_chosen_again, Right.SEND, most_fields=MAX_CHOSEN + 10),
+    _page(f"{_ONE}/resend-unclaimed", order_acts.ask_sending_again, Right.SEND, text("Send again to all")),
+    _form(f"{_ONE}/resend-unclaimed", order_acts.send_all_again, Right.SEND),
+    _form(f"{_ONE}/correct", order_acts.correct, Right.SEND, text("Order")),
+    _form(f"{_ONE}/claim-by", order_acts.move_claim_by, Right.SEND, text("Order")),
+    _form(f"{_ONE}/schedule", order_acts.change_schedule, Right.SEND, text("Order")),
+    _page(f"{_ONE}/codes", order_acts.ask_codes, Right.READ_CODES, text("Codes again")),
+    _step_up(f"{_ONE}/codes", order_acts.show_codes, Right.READ_CODES, text("Codes again")),
+    _step_up(f"{_RECIPIENT}/link", order_acts.show_link, Right.READ_CODES, text("Claim link")),
+    _page(f"{_ONE}/cancel", order_acts.ask_cancelling, Right.SEND, text("Cancel unclaimed gifts")),
+    _form(f"{_ONE}/cancel", order_acts.cancel, Right.SEND),
+    _page(f"{_RECIPIENT}/cancel", order_acts.ask_cancelling_one, Right.SEND, text("Cancel a gift")),
+    _form(f"{_RECIPIENT}/cancel", order_acts.cancel_one, Right.SEND),
+)
+
+APPROVALS = (
+    _page("/app/approvals", approvals.show, Access.MEMBER, text("Approvals"), Group.GIFTS, "stamp"),
+    _page("/app/approvals/rules", approval_rules.show, Right.SETTINGS, text("Approval rules")),
+    _step_up(
+        "/app/approvals/rules",
+        approval_rules.create,
+        Right.SETTINGS,
+        text("Approval rules"),
+        most_fields=approval_rules.MOST_FIELDS,
+    ),
+    _step_up("/app/approvals/rules/{rule:int}/end", approval_rules.end, Right.SETTINGS),
+    _page("/app/approvals/{send}", approvals.one, Access.MEMBER, text("Approval")),
+    _step_up("/app/approvals/{send}", approvals.answer, Access.MEMBER, text("Approval")),
+    _form("/app/approvals/{send}/withdraw", approvals.take_back, Right.SEND),
 )
 
 REPORTS = (
-    _page("/app/reports", reports.show, Right.SEE_ORDERS, text("Reports"), Group.MONEY),
+    _page("/app/reports", reports.show, Right.SEE_ORDERS, text("Reports"), Group.MONEY, "chart-column"),
     _page("/app/reports.csv", reports.download, Right.MOVE_FUNDS, text("Reports")),
 )
 
@@ -70,31 +111,80 @@ _OF_ONE, _OF_SET = "/app/templates/{template:int}", "/app/collections/{collectio
 _MOST_FIELDS = 2 * MOST_PRODUCTS + 20  # one ticked too many is said beside the form
 
 GIFTS = (
-    _page("/app/templates", templates.show, Right.TEMPLATES, _TEMPLATES, Group.GIFTS),
+    _page("/app/templates", templates.show, Right.TEMPLATES, _TEMPLATES, Group.GIFTS, "layout-template"),
     _form("/app/templates", templates.create, Right.TEMPLATES, text("New template")),
     _page("/app/templates/new", templates.ask, Right.TEMPLATES, text("New template")),
     _page(_OF_ONE, templates.edit, Right.TEMPLATES, _TEMPLATE),
     _form(_OF_ONE, templates.change, Right.TEMPLATES, _TEMPLATE),
-    _page(f"{_OF_ONE}/remove", templates.ask_removal, Right.TEMPLATES, text("Remove a template")),
+    _page(f"{_OF_ONE}/remove", templates.ask_removal, Right.TEMPLATES, text("Delete a template")),
     _form(f"{_OF_ONE}/remove", templates.remove, Right.TEMPLATES),
-    _page("/app/collections", collections.show, Access.MEMBER, _COLLECTIONS, Group.GIFTS),
+    _page("/app/collections", collections.show, Access.MEMBER, _COLLECTIONS, Group.GIFTS, "library"),
     _form("/app/collections", collections.create, Right.TEMPLATES, text("New collection"), most_fields=_MOST_FIELDS),
     _page("/app/collections/new", collections.ask, Right.TEMPLATES, text("New collection")),
     _page(_OF_SET, collections.one, Access.MEMBER, _COLLECTION),
     _page(f"{_OF_SET}/claim", collections.claim, Access.MEMBER, _COLLECTION),
     _page(f"{_OF_SET}/edit", collections.edit, Right.TEMPLATES, _COLLECTION),
     _form(f"{_OF_SET}/edit", collections.change, Right.TEMPLATES, _COLLECTION, most_fields=_MOST_FIELDS),
-    _page(f"{_OF_SET}/remove", collections.ask_removal, Right.TEMPLATES, text("Remove a collection")),
+    _page(f"{_OF_SET}/remove", collections.ask_removal, Right.TEMPLATES, text("Delete a collection")),
     _form(f"{_OF_SET}/remove", collections.remove, Right.TEMPLATES),
-    _page("/app/catalogue", catalogue.show, Access.MEMBER, text("Catalogue"), Group.GIFTS),
+    _page("/app/catalogue", catalogue.show, Access.MEMBER, text("Catalogue"), Group.GIFTS, "store"),
     _page("/app/catalogue/{product:int}", catalogue.one, Access.MEMBER, text("Gift")),
+)
+
+
+# Reads a little more than the limit, so that the page says beside the form what is too large.
+_OF_ROWS = BodyLimits(2 * MAX_FILE_BYTES, whole_s=60.0, pause_s=15.0)
+
+_CONTACTS, _CONTACT = text("Contacts"), text("Contact")
+_OF_CONTACT, _OF_GROUP, _OF_FIELD = (
+    "/app/contacts/{contact:int}",
+    "/app/contacts/groups/{group:int}",
+    "/app/contacts/fields/{field}",
+)
+_MOST_OF_CONTACT = MOST_GROUPS + 40
+
+CONTACTS = (
+    _page("/app/contacts", contact_list.show, Right.CONTACTS, _CONTACTS, Group.GIFTS, "contact"),
+    _form("/app/contacts", contact.create, Right.CONTACTS, text("New contact"), most_fields=_MOST_OF_CONTACT),
+    _page("/app/contacts.csv", contact_list.download, Right.CONTACTS, _CONTACTS),
+    _page("/app/contacts/new", contact.ask, Right.CONTACTS, text("New contact")),
+    _form("/app/contacts/past", contact_list.add_past, Right.CONTACTS),
+    _page("/app/contacts/import", contact_import.ask, Right.CONTACTS, text("Import contacts")),
+    _form(
+        "/app/contacts/import",
+        contact_import.read,
+        Right.CONTACTS,
+        text("Import contacts"),
+        limits=_OF_ROWS,
+        takes_files=True,
+    ),
+    _form(
+        "/app/contacts/check",
+        contact_import.take,
+        Right.CONTACTS,
+        text("Import contacts"),
+        limits=_OF_ROWS,
+        takes_files=True,
+    ),
+    _page("/app/contacts/groups", contact_groups.show, Right.CONTACTS, text("Groups")),
+    _form("/app/contacts/groups", contact_groups.create, Right.CONTACTS, text("Groups")),
+    _page(_OF_GROUP, contact_groups.one, Right.CONTACTS, text("Group")),
+    _form(_OF_GROUP, contact_groups.rename, Right.CONTACTS, text("Group")),
+    _form(f"{_OF_GROUP}/remove", contact_groups.remove, Right.CONTACTS),
+    _page("/app/contacts/fields", contact_groups.show_fields, Right.CONTACTS, text("Own fields")),
+    _form("/app/contacts/fields", contact_groups.define, Right.CONTACTS, text("Own fields")),
+    _page(_OF_FIELD, contact_groups.show_field, Right.CONTACTS, text("Field")),
+    _form(_OF_FIELD, contact_groups.name_field, Right.CONTACTS, text("Field")),
+    _form(f"{_OF_FIELD}/remove", contact_groups.drop_field, Right.CONTACTS),
+    _page(_OF_CONTACT, contact.show, Right.CONTACTS, _CONTACT),
+    _form(_OF_CONTACT, contact.change, Right.CONTACTS, _CONTACT, most_fields=_MOST_OF_CONTACT),
+    _page(f"{_OF_CONTACT}/remove", contact.ask_removal, Right.CONTACTS, text("Delete a contact")),
+    _form(f"{_OF_CONTACT}/remove", contact.remove, Right.CONTACTS),
 )
 
 
 _TITLE = text("Send a gift")
 _DRAFT = "/app/send/{draft}"
-# Reads a little more than the limit, so that the page says beside the form what is too large.
-_OF_ROWS = BodyLimits(2 * MAX_FILE_BYTES, whole_s=60.0, pause_s=15.0)
 _OF_MENDED = BodyLimits(1024 * 1024, whole_s=30.0, pause_s=15.0)
 
 _send_page = partial(_page, who=Right.SEND, title=_TITLE)
@@ -102,19 +192,26 @@ _send_form = partial(_form, who=Right.SEND, title=_TITLE)
 _send_upload = partial(_send_form, before_reading=open_draft)  # reads the body for the draft's owner alone
 
 SEND = (
-    _send_page("/app/send", gift.choose, group=Group.GIFTS),
+    _send_page("/app/send", gift.choose, group=Group.GIFTS, icon="gift"),
     _send_page("/app/send/gift", gift.amount),
     _send_form("/app/send/gift", gift.take),
     _send_form(f"{_DRAFT}/drop", gift.drop),
     _send_page(f"{_DRAFT}/recipients", recipients.show),
-    _send_upload(f"{_DRAFT}/recipients", recipients.take_typed, limits=_OF_ROWS, takes_files=True),
-    _send_upload(f"{_DRAFT}/file", recipients.take_file, limits=_OF_ROWS, takes_files=True),
-    _send_form(f"{_DRAFT}/codes", recipients.take_quantity),
-    _send_form(f"{_DRAFT}/columns", recipients.take_columns),
-    _send_form(f"{_DRAFT}/start-over", recipients.start_over),
-    _send_upload(f"{_DRAFT}/rows", recipients.mend, limits=_OF_MENDED, most_fields=5 * recipients.MENDED_AT_ONCE),
-    _send_form(f"{_DRAFT}/leave-out", recipients.leave_out),
-    _send_page(f"{_DRAFT}/bad-rows.csv", recipients.bad_rows),
+    _send_upload(f"{_DRAFT}/recipients", sources.take_typed, limits=_OF_ROWS, takes_files=True),
+    _send_upload(f"{_DRAFT}/file", sources.take_file, limits=_OF_ROWS, takes_files=True),
+    _send_page(f"{_DRAFT}/contacts", send_contacts.show),
+    _send_form(f"{_DRAFT}/contacts", send_contacts.take, most_fields=send_contacts.PAGE + 10),
+    _send_form(f"{_DRAFT}/codes", sources.take_quantity),
+    _send_form(f"{_DRAFT}/reading", sources.read_again),
+    _send_form(f"{_DRAFT}/letters", sources.repair_letters),
+    _send_form(f"{_DRAFT}/start-over", sources.start_over),
+    _send_upload(f"{_DRAFT}/rows", rows.save, limits=_OF_MENDED, most_fields=recipients.MOST_FIELDS),
+    _send_form(f"{_DRAFT}/remove", rows.remove),
+    _send_form(f"{_DRAFT}/remove-invalid", rows.remove_invalid),
+    _send_form(f"{_DRAFT}/remove-repeated", rows.remove_repeated),
+    _send_form(f"{_DRAFT}/suggestions", rows.use_suggestions, most_fields=recipients.MOST_FIELDS),
+    _send_form(f"{_DRAFT}/leave-out", rows.leave_out),
+    _send_page(f"{_DRAFT}/rows-to-fix.csv", rows.bad_rows),
     _send_page(f"{_DRAFT}/message", message.write),
     _send_form(f"{_DRAFT}/message", message.take),
     _send_page(f"{_DRAFT}/mail", message.mail),
@@ -123,6 +220,7 @@ SEND = (
     _send_form(f"{_DRAFT}/delivery", delivery.take),
     _send_page(f"{_DRAFT}/review", review.show),
     _send_form(f"{_DRAFT}/place", review.place),
+    _send_form(f"{_DRAFT}/ask", review.ask),
     _send_page(f"{_DRAFT}/sent", sent.show),
     _send_page(f"{_DRAFT}/codes", sent.codes),
     _send_page(f"{_DRAFT}/codes.csv", sent.codes_file),
@@ -167,14 +265,18 @@ ROUTES = (
     _security_change("/app/security/recovery-codes", security.recovery_codes),
     _security_change("/app/security/required", security.require_of_all, who=Right.SETTINGS),
     _security_change("/app/security/large-sends", security.confirm_above, who=Right.SETTINGS),
-    _security_page("/app/security/passkeys/new", passkeys.begin, title=text("A new passkey")),
+    _security_page("/app/security/passkeys/new", passkeys.begin, title=text("New passkey")),
     # Gifts
-    _page("/app", home.show, Access.MEMBER, text("Home"), Group.GIFTS),
+    _page("/app", home.show, Access.MEMBER, text("Home"), Group.GIFTS, "house"),
+    _page("/app/search", search.show, Access.MEMBER, search.TITLE),
+    _page("/app/help", help.show, Access.MEMBER, text("Help")),
     *SEND,
+    *CONTACTS,
     *ORDERS,
+    *APPROVALS,
     *GIFTS,
     # Money
-    _page("/app/funding", funding.show, Right.SEE_FUNDS, text("Funding"), Group.MONEY),
+    _page("/app/funding", funding.show, Right.SEE_FUNDS, text("Funding"), Group.MONEY, "wallet"),
     _page("/app/funding/{account:int}", funding.show_statement, Right.SEE_FUNDS, text("Statement")),
     _page("/app/funding/{account:int}/statement.csv", funding.statement_csv, Right.SEE_FUNDS, text("Statement")),
     _page("/app/funding/accounts/new", accounts.ask, Right.SETTINGS, text("New account")),
@@ -188,24 +290,33 @@ ROUTES = (
     _step_up("/app/funding/{account:int}/name", accounts.rename, Right.SETTINGS, text("Account")),
     _step_up("/app/funding/{account:int}/close", accounts.close, Right.SETTINGS),
     _step_up("/app/funding/{account:int}/open", accounts.reopen, Right.SETTINGS),
-    _page("/app/funding/transfer", transfers.ask, Right.TRANSFER, text("Move money")),
-    _step_up("/app/funding/transfers", transfers.make, Right.TRANSFER, text("Move money")),
+    _page("/app/funding/transfer", transfers.ask, Right.TRANSFER, text("Transfer money")),
+    _step_up("/app/funding/transfers", transfers.make, Right.TRANSFER, text("Transfer money")),
     _page("/app/funding/top-ups", top_ups.list_all, Right.SEE_FUNDS, text("Top-ups")),
     _step_up("/app/funding/top-ups", top_ups.request, Right.MOVE_FUNDS, text("Top up")),
     _page("/app/funding/top-ups/new", top_ups.ask, Right.MOVE_FUNDS, text("Top up")),
     _page("/app/funding/top-ups/{reference}", top_ups.show, Right.SEE_FUNDS, text("Top-up")),
     _step_up("/app/funding/top-ups/{reference}/cancel", top_ups.cancel, Right.MOVE_FUNDS),
+    _page("/app/budgets", budgets.show, Right.SEE_BUDGETS, text("Budgets"), Group.MONEY, "piggy-bank"),
+    _step_up("/app/budgets", budgets.create, Right.SETTINGS, text("Budgets"), most_fields=budgets.MOST_FIELDS),
+    _page("/app/budgets/{budget:int}", budgets.one, Right.SETTINGS, text("Budget")),
+    _step_up(
+        "/app/budgets/{budget:int}", budgets.change, Right.SETTINGS, text("Budget"), most_fields=budgets.MOST_FIELDS
+    ),
+    _page("/app/budgets/{budget:int}/end", budgets.ask_end, Right.SETTINGS, text("End a budget")),
+    _step_up("/app/budgets/{budget:int}/end", budgets.end, Right.SETTINGS),
     *REPORTS,
     # Set-up
-    _page("/app/webhooks", webhooks.show, Right.SETTINGS, text("Webhooks"), Group.SETUP),
+    _page("/app/webhooks", webhooks.show, Right.SETTINGS, text("Webhooks"), Group.SETUP, "webhook"),
     _step_up("/app/webhooks", webhooks.create, Right.SETTINGS, text("Webhooks")),
     _page("/app/webhooks/{subscription}", webhooks.one, Right.SETTINGS, text("Webhook")),
     _page("/app/webhooks/{subscription}/deliveries.csv", webhooks.download, Right.SETTINGS, text("Webhook")),
     _form("/app/webhooks/{subscription}/test", webhooks.test, Right.SETTINGS),
     _form("/app/webhooks/{subscription}/again", webhooks.again, Right.SETTINGS),
+    _step_up("/app/webhooks/{subscription}/rotate", webhooks.rotate, Right.SETTINGS, text("New secret")),
     _page("/app/webhooks/{subscription}/remove", webhooks.ask_removal, Right.SETTINGS, text("Remove a webhook")),
     _step_up("/app/webhooks/{subscription}/remove", webhooks.remove, Right.SETTINGS),
-    _page("/app/keys", keys.show, Right.SETTINGS, text("API keys"), Group.SETUP),
+    _page("/app/keys", keys.show, Right.SETTINGS, text("API keys"), Group.SETUP, "key-round"),
     _page("/app/keys.csv", keys.download, Right.SETTINGS, text("API keys")),
     _step_up("/app/keys", keys.create, Right.SETTINGS, text("API keys")),
     _page("/app/keys/{key:int}", keys.one, Right.SETTINGS, text("API key")),
@@ -213,7 +324,10 @@ ROUTES = (
     _step_up("/app/keys/{key:int}/replace", keys.replace, Right.SETTINGS, text("API key")),
     _page("/app/keys/{key:int}/delete", keys.ask_deletion, Right.SETTINGS, text("Delete a key")),
     _step_up("/app/keys/{key:int}/delete", keys.remove, Right.SETTINGS),
-    _page("/app/service-accounts", service_accounts.show, Right.SETTINGS, text("Service accounts"), Group.SETUP),
+    _page("/app/requests", requests.show, Right.SETTINGS, text("Request log"), Group.SETUP, "activity"),
+    _page("/app/requests.csv", requests.download, Right.SETTINGS, text("Request log")),
+    _page("/app/requests/{request:int}", requests.one, Right.SETTINGS, text("Request")),
+    _page("/app/service-accounts", service_accounts.show, Right.SETTINGS, text("Service accounts"), Group.SETUP, "bot"),
     _page("/app/service-accounts.csv", service_accounts.download, Right.SETTINGS, text("Service accounts")),
     _step_up("/app/service-accounts", service_accounts.create, Right.SETTINGS, text("Service accounts")),
     _page("/app/service-accounts/{account:int}", service_accounts.one, Right.SETTINGS, text("Service account")),
@@ -222,7 +336,7 @@ ROUTES = (
     ),
     _step_up("/app/service-accounts/{account:int}/accounts", service_accounts.assign, Right.SETTINGS),
     _step_up("/app/service-accounts/{account:int}/active", service_accounts.switch, Right.SETTINGS),
-    _page("/app/people", people.show, Right.SETTINGS, text("People"), Group.SETUP),
+    _page("/app/people", people.show, Right.SETTINGS, text("People"), Group.SETUP, "users"),
     _page("/app/people.csv", people.download, Right.SETTINGS, text("People")),
     _step_up("/app/people", people.send_invitation, Right.SETTINGS, text("People")),
     _page("/app/people/{user:int}", people.one, Right.SETTINGS, text("Person")),
@@ -232,7 +346,9 @@ ROUTES = (
     _step_up("/app/people/{user:int}/role", people.give_role, Right.SETTINGS),
     _page("/app/people/{user:int}/remove", people.ask_removal, Right.SETTINGS, text("Remove somebody")),
     _step_up("/app/people/{user:int}/remove", people.take_away, Right.SETTINGS),
-    _page("/app/audit", audit_log.show, Right.AUDIT, text("Audit log"), Group.SETUP),
+    _page("/app/unclaimed", unclaimed.show, Right.SETTINGS, unclaimed.TITLE, Group.SETUP, "timer"),
+    _step_up("/app/unclaimed", unclaimed.save, Right.SETTINGS, unclaimed.TITLE),
+    _page("/app/audit", audit_log.show, Right.AUDIT, text("Audit log"), Group.SETUP, "scroll-text"),
     _page("/app/audit.csv", audit_log.download, Right.AUDIT, text("Audit log")),
     # Every other address
     _page("/app/{rest:path}", sign_in.nothing, Access.ANYONE, text("Not found")),

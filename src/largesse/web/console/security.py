@@ -6,7 +6,7 @@ from starlette.responses import Response
 
 from largesse.base.i18n.languages import LANGUAGES
 from largesse.base.i18n.templates import text
-from largesse.customers.customer_store import confirmed_above
+from largesse.customers.customer_store import confirmed_above, list_currencies
 from largesse.customers.customers import confirm_above as set_confirm_above
 from largesse.customers.customers import require_second_step
 from largesse.customers.principal import ADMIN
@@ -16,11 +16,11 @@ from largesse.customers.sign_in import Refused, SignInStep
 from largesse.encryption.vault import DecryptionFailed
 from largesse.web.console.context import RequestContext, typed_amount
 from largesse.web.console.passkeys import HERE, asked
-from largesse.web.console.periods import known_zones, zone_choices
 from largesse.web.console.sign_in import new_password, own_path
 from largesse.web.console.step_up import refused
+from largesse.web.console.zones import browser_zone, known_zones, zone_choices
 
-_NOT_THAT_CODE = text("That is not the code that the app shows now. Wait for the next one and try again.")
+_NOT_THAT_CODE = text("The code does not match. Wait for the next one and try again.")
 
 
 async def show(context: RequestContext) -> Response:
@@ -31,7 +31,7 @@ async def show(context: RequestContext) -> Response:
     if session.person is not None and session.person.role == ADMIN:
         async with context.database.connection(session.person.scope) as connection:
             amounts = await confirmed_above(connection, session.person.customer_id)
-    languages = [("", context.say("As my browser asks")), *((one.tag, one.name) for one in LANGUAGES.values())]
+    languages = [("", context.say("Use my browser's language")), *((one.tag, one.name) for one in LANGUAGES.values())]
     return context.page(
         "security.html",
         status=422 if context.form.errors else 200,
@@ -40,7 +40,7 @@ async def show(context: RequestContext) -> Response:
         can_passkeys=security.has_passkeys,
         passkeys=methods.passkeys,
         languages_offered=languages,
-        zones_offered=zone_choices(session.zone or ""),
+        zones_offered=_zones(context, session.zone or ""),
         confirmed_above=sorted(amounts.items()),
         currencies=[(one, one) for one in await _currencies(context)],
     )
@@ -52,7 +52,7 @@ async def change_password(context: RequestContext) -> Response:
     if password is None:
         return await show(context)
     await context.services.security.change_password(context.actor, password)
-    return context.see(HERE, context.say("Your password is changed, and your other sessions are signed out."))
+    return context.see(HERE, context.say("Your password was changed, and your other sessions were signed out."))
 
 
 async def app(context: RequestContext) -> Response:
@@ -82,7 +82,7 @@ async def turn_app_off(context: RequestContext) -> Response:
     await context.services.security.turn_off_app(context.actor, context.origin)
     if _session(context).has_passkey:
         return context.see(HERE, context.say("Your authenticator app is switched off."))
-    return context.see(HERE, context.say("You sign in with your password alone now."))
+    return context.see(HERE, context.say("You now sign in with your password alone."))
 
 
 async def recovery_codes(context: RequestContext) -> Response:
@@ -96,7 +96,7 @@ async def recovery_codes(context: RequestContext) -> Response:
 async def end_one(context: RequestContext) -> Response:
     """Ends one of the person's sessions."""
     await context.services.security.end_session(context.actor, context.number("session"))
-    return context.see(HERE, context.say("That session is signed out."))
+    return context.see(HERE, context.say("The session was signed out."))
 
 
 async def end_others(context: RequestContext) -> Response:
@@ -113,7 +113,8 @@ async def prefer(context: RequestContext) -> Response:
     if form.errors:
         return await show(context)
     await context.services.security.set_preferences(context.actor, language or None, zone or None)
-    return context.see(HERE, context.say("Saved."))
+    here = own_path(form["next"]) if form["next"] else HERE
+    return context.see(here, context.say("Saved."))
 
 
 async def require_of_all(context: RequestContext) -> Response:
@@ -140,12 +141,14 @@ async def _currencies(context: RequestContext) -> list[str]:
     """Returns all currencies, those that the customer has accounts in first."""
     person = context.person
     async with context.database.connection(person.scope) as connection:
-        rows = await connection.fetch("SELECT code FROM currencies ORDER BY code")
-        held = await connection.fetch(
-            "SELECT DISTINCT currency FROM accounts WHERE customer_id = $1", person.customer_id
-        )
-    own = {row["currency"] for row in held}
-    return sorted((row["code"] for row in rows), key=lambda code: (code not in own, code))
+        return await list_currencies(connection, person.customer_id)
+
+
+def _zones(context: RequestContext, chosen: str) -> list[tuple[str, str]]:
+    """Returns pairs of value and label of the time zones to choose from."""
+    named = browser_zone(context.request).replace("_", " ")
+    of_browser = context.say("As my browser: %(zone)s", zone=named) if named else context.say("As my browser")
+    return [("", of_browser), ("UTC", "UTC"), *((name, name.replace("_", " ")) for name in zone_choices(chosen))]
 
 
 async def ask_second_step(context: RequestContext) -> Response:

@@ -23,6 +23,7 @@ from largesse.ledger.store import Holder, list_assignable
 from largesse.orders.spending import read_spent_today
 from largesse.reports.filters import Added, GroupFilter, OrderFilter, add_up
 from largesse.web.console.context import RequestContext, typed_amount
+from largesse.web.console.send.opening import person_as_caller
 from largesse.web.kit.query import Whole
 
 
@@ -37,9 +38,9 @@ async def limit(context: RequestContext) -> Response:
     try:
         await limit_service_account(context.actor, account.id, currency, largest_order_minor=largest, daily_minor=daily)
     except OperatorError:
-        form.error("currency", context.say("Choose one of those offered."))
+        form.error("currency", context.say("Choose one of the options."))
         return await one_shown(context, status=422)
-    done = context.say("What %(name)s may order is changed, from its next order on.", name=account.name)
+    done = context.say("The limits of %(name)s were changed. They apply from its next order.", name=account.name)
     return context.see(f"/app/service-accounts/{account.id}", done)
 
 
@@ -47,7 +48,7 @@ async def assign(context: RequestContext) -> Response:
     """Sets which funding accounts a service account may use. Raises NotFound."""
     account = await _account(context)
     await assign_to(context, Holder.SERVICE_ACCOUNT, account.id)
-    done = context.say("The accounts that %(name)s may use are changed, from now on.", name=account.name)
+    done = context.say("The accounts that %(name)s can use have changed.", name=account.name)
     return context.see(f"/app/service-accounts/{account.id}", done)
 
 
@@ -90,7 +91,7 @@ async def create(context: RequestContext) -> Response:
     try:
         account_id, _ = await create_service_account(context.actor, name)
     except TooManyServiceAccounts:
-        context.form.error("name", context.say("Your company has as many service accounts as it can."))
+        context.form.error("name", context.say("Your company has reached its limit of service accounts."))
         return await _shown(context, status=422)
     said = context.say("%(name)s was created. Choose which accounts it may use, and create a key.", name=name)
     return context.see(f"/app/service-accounts/{account_id}", said)
@@ -108,7 +109,7 @@ async def switch(context: RequestContext) -> Response:
     said = (
         context.say("%(name)s is switched on.", name=name)
         if active
-        else context.say("%(name)s is switched off: its keys are refused.", name=name)
+        else context.say("%(name)s is switched off. Its keys are refused.", name=name)
     )
     return context.see(f"/app/service-accounts/{account_id}", said)
 
@@ -199,12 +200,10 @@ async def _this_month(context: RequestContext, connection: Connection, account_i
 
 async def _sold_in(context: RequestContext) -> set[str]:
     """The currencies that anything can be ordered in."""
-    customer_id, services = context.person.customer_id, context.services
-    async with context.database.connection(context.person.scope) as connection:
-        version = await connection.fetchval("SELECT version FROM catalogue_version")
-    snapshot = await services.catalogue.at(version)
+    customer_id, caller = context.person.customer_id, await person_as_caller(context)
+    snapshot = await context.services.catalogue.at(caller.catalogue_version)
     return {
-        product.currency
+        currency
         for country in snapshot.countries(customer_id)
-        for product in snapshot.products(customer_id, country)
+        for currency in snapshot.currencies(customer_id, country)
     }

@@ -17,9 +17,9 @@ from largesse.db.scope import LOOKUP
 from largesse.web.console.context import RequestContext
 
 WEAK = {
-    "short": text("At least %(shortest)s characters, please: a few words are good."),
-    "long": text("At most %(longest)s characters, please."),
-    "common": text("This one is too easy to guess. A few words that belong to nobody else are good."),
+    "short": text("Use at least %(shortest)s characters. A few words work well."),
+    "long": text("Use at most %(longest)s characters."),
+    "common": text("This password is too easy to guess. Use a few words that only you would put together."),
 }
 
 
@@ -110,11 +110,11 @@ async def choose_customer(context: RequestContext) -> Response:
 
 
 async def switch_environment(context: RequestContext) -> Response:
-    """Chooses the environment that the pages show."""
+    """Chooses the environment that the pages show, and goes on to the page in `next`."""
     environment = context.form.choice("environment", ENVIRONMENTS)
     if not context.form.errors:
         await context.services.security.choose_environment(context.actor, environment)
-    return context.see("/app")
+    return context.see(own_path(context.form["next"]))
 
 
 async def nothing(context: RequestContext) -> Response:
@@ -175,7 +175,7 @@ async def _take_up(context: RequestContext, secret: str, found: Link) -> Respons
     try:
         began = await signing_in.by_password(found.email, context.form["password"], context.origin)
     except (Refused, TooManyRequests):
-        context.form.error("password", context.say("That is not the password you sign in with."))
+        context.form.error("password", context.say("The password is not correct."))
         return _link_page(context, found, status=403)
     context.begin(began)
     session = await signing_in.find(began)

@@ -15,13 +15,13 @@ from largesse.web.console.context import RequestContext, typed_amount
 from largesse.web.console.funding import sees_own_of
 
 STATES = {
-    "waiting": ("waiting", text("Waits for the transfer")),
+    "waiting": ("waiting", text("Waiting for the transfer")),
     "expired": ("bad", text("Expired")),
     "confirmed": ("good", text("Credited")),
     "cancelled": ("still", text("Cancelled")),
 }
-_TOO_MANY = text("%(most)s top-ups wait already. Cancel one that will not be paid first.")
-_CREDITED = text("The money has come: this top-up is credited and cannot be cancelled.")
+_TOO_MANY = text("%(most)s top-ups are already waiting for a transfer. Cancel one of them first.")
+_CREDITED = text("The money has arrived. This top-up is credited and cannot be cancelled.")
 
 
 async def ask(context: RequestContext) -> Response:
@@ -81,7 +81,7 @@ async def cancel(context: RequestContext) -> Response:
         await cancel_top_up(context.actor, top_up.reference)
     except InvalidRequest:
         return context.see(f"/app/funding/top-ups/{top_up.reference}", context.say(_CREDITED))
-    return context.see("/app/funding", context.say("The top-up was cancelled. Do not pay it any more."))
+    return context.see("/app/funding", context.say("The top-up was cancelled. Do not pay it."))
 
 
 def _shown_state(context: RequestContext, top_up: TopUp) -> tuple[str, str]:
@@ -117,4 +117,10 @@ async def _find(context: RequestContext) -> TopUp:
 async def _show_form(context: RequestContext, *, status: int = 200) -> Response:
     accounts = await _open_accounts(context)
     choices = [(str(one.id), f"{one.name} ({one.currency})") for one in accounts]
-    return context.page("ask_top_up.html", status=status, choices=choices, chosen=context.query("account"))
+    return context.page(
+        "ask_top_up.html",
+        status=status,
+        choices=choices,
+        chosen=context.query("account"),
+        amount_typed=context.query("amount"),
+    )

@@ -13,10 +13,10 @@ from largesse.ledger.transfers import transfer
 from largesse.web.console.context import RequestContext, typed_amount
 from largesse.web.console.form import Form
 
-_SAME = text("Choose another account than the one the money comes from.")
+_SAME = text("Choose a different account from the one you transfer from.")
 _OTHER_CURRENCY = text("This account is in %(currency)s, the other one is not.")
 _HOLDS = text("Balance of %(account)s: %(amount)s.")
-_CHANGED = text("The accounts have changed meanwhile. Look at them, and try again.")
+_CHANGED = text("The accounts have changed in the meantime. Check them and try again.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ async def make(context: RequestContext) -> Response:
         context.form.error("amount", context.say(_CHANGED))
         return _show(context, await _accounts(context), None)
     said = context.say(
-        "%(amount)s went from %(source)s to %(target)s.",
+        "%(amount)s was transferred from %(source)s to %(target)s.",
         amount=context.language.amount(made.amount_minor, made.currency),
         source=made.from_name,
         target=made.to_name,

@@ -11,27 +11,30 @@ from starlette.responses import Response
 
 from largesse.base.errors import InvalidRequest, NotFound, TooManyRequests
 from largesse.base.i18n.templates import text
-from largesse.customers.authenticator import person_calls
+from largesse.events.kinds import ORDER_CREATED
 from largesse.events.registry import EVENTS
 from largesse.web.console.context import RequestContext
-from largesse.web.console.form import Choice, Text
-from largesse.webhooks.delivery_log import (
+from largesse.web.console.form import Choices, Text
+from largesse.webhooks.service import (
+    create_subscription,
+    redeliver,
+    redeliver_failed,
+    remove_subscription,
+    rotate_secret,
+    send_sample,
+)
+from largesse.webhooks.store import (
     DeliveryRecord,
     SubscriptionRecord,
     list_deliveries,
     list_subscription_records,
     order_references,
-    redeliver,
-    redeliver_failed,
-    send_sample,
 )
-from largesse.webhooks.subscriptions import create_subscription, delete_subscription
-from largesse.webhooks.targets import check_target, parse_target
 
 STATES = {
-    "pending": ("waiting", text("On its way")),
+    "pending": ("waiting", text("Pending")),
     "delivered": ("good", text("Delivered")),
-    "dropped": ("bad", text("Refused for good")),
+    "dropped": ("bad", text("Refused permanently")),
     "exhausted": ("bad", text("Given up")),
     "cancelled": ("still", text("Cancelled")),
 }
@@ -55,6 +58,8 @@ VERIFYING = (
         "Go",
         "webhook, err := standardwebhooks.NewWebhook(secret)\nif err == nil {\n\terr = webhook.Verify(body, headers)\n}",
     ),
+    ("Ruby", 'require "standardwebhooks"\n\nevent = StandardWebhooks::Webhook.new(secret).verify(body, headers)'),
+    ("Java", "import com.standardwebhooks.Webhook;\n\nnew Webhook(secret).verify(body, headers);"),
 )
 
 
@@ -67,31 +72,28 @@ class SubscriptionForm(msgspec.Struct):
     """Where events are sent, and which."""
 
     target_url: Annotated[str, Text(_LONGEST_URL)]
-    event: Annotated[str, Choice(EVENTS)]
+    event: Annotated[list[str], Choices(EVENTS)]
 
 
 async def create(context: RequestContext) -> Response:
     """Subscribes an address, and shows the secret this once."""
-    form, services, principal = context.form, context.services, context.principal
+    form, services = context.form, context.services
     subscription = form.read(SubscriptionForm)
     if form.errors:
         return await _shown(context, status=422)
-    allowed = services.settings.webhook_allowed_networks
     try:
-        target = parse_target(subscription.target_url, allowed)
-        await check_target(target, allowed, services.resolver.look_up, principal.customer_id)
-        async with context.writing() as connection:
-            created = await create_subscription(connection, principal, services.vault, target, subscription.event)
-            await context.record(
-                connection,
-                "webhook.created",
-                f"subscription {created.id}",
-                after={"event": created.event, "target_url": created.target_url},
-            )
+        created = await create_subscription(
+            context.actor,
+            services.vault,
+            subscription.target_url,
+            subscription.event if len(subscription.event) > 1 else subscription.event[0],
+            allowed=services.settings.webhook_allowed_networks,
+            look_up=services.resolver.look_up,
+        )
     except InvalidRequest as refusal:
         form.error("target_url", _SUBJECT.sub("", refusal.detail))
         return await _shown(context, status=422)
-    return context.page("webhook_made.html", made=created, verifying=VERIFYING)
+    return context.page("webhook_made.html", made=created, until=None, verifying=VERIFYING)
 
 
 async def one(context: RequestContext) -> Response:
@@ -143,7 +145,7 @@ def _row(context: RequestContext, one: DeliveryRecord, orders: dict[int, str]) -
     return (
         one.id,
         one.event,
-        "sample" if one.order_id is None else orders.get(one.order_id),
+        "sample" if one.is_sample else orders.get(one.order_id or 0),
         one.state,
         len(one.attempts),
         context.instant(one.created_at),
@@ -154,47 +156,38 @@ def _row(context: RequestContext, one: DeliveryRecord, orders: dict[int, str]) -
 
 
 async def test(context: RequestContext) -> Response:
-    """Has a sample delivered. Raises NotFound."""
-    subscription, principal = await _subscription(context), context.principal
+    """Sends a sample. Raises NotFound."""
+    subscription = await _subscription(context)
     try:
-        context.services.delivery_throttle.count_sample(principal.customer_id, subscription.id)
+        event = context.form["event"] or None
+        await send_sample(context.actor, context.services.delivery_throttle, subscription.id, event)
     except TooManyRequests:
-        return _back(context, subscription, context.say("That was tried often just now. Wait a minute."))
-    person = context.person
-    async with context.writing() as connection:
-        caller = await person_calls(
-            connection,
-            user_id=person.user_id,
-            customer_id=person.customer_id,
-            environment=person.environment,
-            session_id=person.session_id,
-        )
-        await send_sample(connection, principal, subscription.id, caller.now)
-    return _back(context, subscription, context.say("A sample is on its way. Look again in a moment."))
+        return _back(context, subscription, context.say("Too many attempts. Wait a minute and try again."))
+    return _back(context, subscription, context.say("The sample is being sent. Reload this page in a moment."))
 
 
 async def again(context: RequestContext) -> Response:
-    """Has one delivery made again, or all that failed. Raises NotFound."""
-    subscription, principal = await _subscription(context), context.principal
-    delivery = context.form["delivery"]
+    """Makes one delivery due again, or all that failed. Raises NotFound."""
+    subscription, throttle = await _subscription(context), context.services.delivery_throttle
+    count, delivery = 1, context.form["delivery"]
     try:
-        context.services.delivery_throttle.count_redelivery(principal.customer_id)
-    except TooManyRequests:
-        return _back(context, subscription, context.say("That was tried often just now. Wait a minute."))
-    async with context.writing() as connection:
         if delivery == "failed":
-            count = await redeliver_failed(connection, principal, subscription.id)
+            count = await redeliver_failed(context.actor, throttle, subscription.id)
         elif delivery.isdecimal() and len(delivery) < 19:
-            await redeliver(connection, principal, subscription.id, int(delivery))
-            count = 1
+            await redeliver(context.actor, throttle, subscription.id, int(delivery))
         else:
             raise NotFound("There is no such delivery.")
-        if count:
-            await context.record(
-                connection, "webhook.redelivered", f"subscription {subscription.id}", after={"deliveries": count}
-            )
-    said = context.say("Deliveries that are made again: %(count)s.", count=count)
+    except TooManyRequests:
+        return _back(context, subscription, context.say("Too many attempts. Wait a minute and try again."))
+    said = context.say("Deliveries to retry: %(count)s.", count=count)
     return _back(context, subscription, said)
+
+
+async def rotate(context: RequestContext) -> Response:
+    """Replaces the secret of a subscription, and shows the new one this once. Raises NotFound."""
+    subscription_id = context.uuid("subscription")
+    rotated = await rotate_secret(context.actor, context.services.vault, subscription_id)
+    return context.page("webhook_made.html", made=rotated, until=rotated.previous_until, verifying=VERIFYING)
 
 
 async def ask_removal(context: RequestContext) -> Response:
@@ -204,11 +197,8 @@ async def ask_removal(context: RequestContext) -> Response:
 
 async def remove(context: RequestContext) -> Response:
     """Removes a subscription at once, with what waits for it. Raises NotFound."""
-    subscription_id = context.uuid("subscription")
-    async with context.writing() as connection:
-        await delete_subscription(connection, context.principal, subscription_id)
-        await context.record(connection, "webhook.deleted", f"subscription {subscription_id}")
-    return context.see("/app/webhooks", context.say("The subscription was removed. Nothing more is sent to it."))
+    await remove_subscription(context.actor, context.uuid("subscription"))
+    return context.see("/app/webhooks", context.say("The webhook was removed. No more events are sent to it."))
 
 
 async def _subscription(context: RequestContext) -> SubscriptionRecord:
@@ -225,9 +215,13 @@ async def _subscriptions(context: RequestContext) -> list[SubscriptionRecord]:
 
 
 async def _shown(context: RequestContext, *, status: int = 200) -> Response:
-    events = [(event, event) for event in EVENTS]
     return context.page(
-        "webhooks.html", status=status, subscriptions=await _subscriptions(context), events=events, states=STATES
+        "webhooks.html",
+        status=status,
+        subscriptions=await _subscriptions(context),
+        events=EVENTS,
+        chosen=context.form.all("event") if context.form["token"] else [ORDER_CREATED.name],
+        states=STATES,
     )
 
 

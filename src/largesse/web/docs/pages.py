@@ -21,7 +21,7 @@ from largesse.base.errors import NotFound
 from largesse.base.settings import Settings
 from largesse.web.api.openapi.document import build_document, build_events_document
 from largesse.web.api.openapi.parts import example_problem
-from largesse.web.api.routes import OPERATIONS
+from largesse.web.api.routes import operations_of
 from largesse.web.docs.reference import prose, read_sections, read_tables
 from largesse.web.kit.assets import Assets
 from largesse.web.kit.pages import page, page_templates
@@ -41,7 +41,9 @@ def docs_pages(settings: Settings, *, has_mailbox: bool = False) -> Sequence[Bas
 class _Pages:
     def __init__(self, settings: Settings, *, has_mailbox: bool) -> None:
         self._public_url = settings.public_url
+        self._operations = operations_of(settings.environment)
         self._has_mailbox = has_mailbox
+        self._docs_url = settings.docs_url
         self._assets = Assets(_FOLDER / "assets", "/docs", _HEADERS)
         self._templates = page_templates(_FOLDER / "templates", prose=prose)
 
@@ -50,7 +52,7 @@ class _Pages:
             _page_route("/", self._landing),
             _page_route("/docs", self._reference),
             *self._assets.routes(),
-            _document_route("/openapi.json", lambda: build_document(OPERATIONS)),
+            _document_route("/openapi.json", lambda: build_document(self._operations)),
             _document_route("/openapi-events.json", build_events_document),
             _page_route("/problems", self._problems),
             Route("/problems/{slug}", self._show_problem),
@@ -74,7 +76,7 @@ class _Pages:
         return {problem.slug: self._render_problem(problem) for problem in PROBLEMS}
 
     def _reference(self) -> str:
-        document = build_document(OPERATIONS)
+        document = build_document(self._operations)
         events = build_events_document()
         tables = read_tables(document)
         tables += [table for table in read_tables(events) if table.name not in document["components"]["schemas"]]
@@ -97,12 +99,12 @@ class _Pages:
             problem=problem,
             phrase=HTTPStatus(problem.status).phrase,
             example=json.dumps(example_problem(problem), indent=2, ensure_ascii=False),
-            operations=[operation for operation in OPERATIONS if problem in operation.all_problems],
+            operations=[operation for operation in self._operations if problem in operation.all_problems],
         )
 
     def _render(self, name: str, *, here: str = "", **values: object) -> str:
         asset: Callable[[str], str] = self._assets.address_of
-        return self._templates.get_template(name).render(here=here, asset=asset, **values)
+        return self._templates.get_template(name).render(here=here, asset=asset, docs_url=self._docs_url, **values)
 
 
 def _page_route(path: str, render: Callable[[], str]) -> Route:

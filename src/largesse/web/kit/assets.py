@@ -17,8 +17,8 @@ from starlette.routing import BaseRoute, Route
 
 from largesse.base.errors import NotFound, Problem
 from largesse.base.fair_turns import FairTurns
+from largesse.base.recently_used import RecentlyUsed
 from largesse.catalogue.pictures import is_name, media_type, picture_path, read_content
-from largesse.catalogue.snapshot import RecentlyUsed
 from largesse.db.scope import LOOKUP
 from largesse.web.kit.compression import gzipped, takes_gzip
 from largesse.web.kit.pages import guarded
@@ -105,7 +105,7 @@ _HEADERS = {
 
 def picture_routes(services: Services) -> Sequence[BaseRoute]:
     """Returns the route of all pictures. Caches recent ones in memory and reads two at a time from the database."""
-    cache: RecentlyUsed[bytes] = RecentlyUsed(max_total=_CACHED_BYTES, max_entries=_CACHED)
+    cache: RecentlyUsed[str, bytes] = RecentlyUsed(max_entries=_CACHED, max_total=_CACHED_BYTES, weigh=len)
     reads: FairTurns[None] = FairTurns(at_once=2, each=2, max_waiting=1_000)
 
     async def picture(request: Request) -> Response:

@@ -110,19 +110,11 @@ JSON_LIMITS = BodyLimits(MAX_BODY_BYTES, BODY_TIMEOUT_S, BODY_PAUSE_S)
 
 async def read_body(headers: Headers, receive: Receive, share: BodyShare | None = None) -> bytes:
     """Returns the whole body, whose headers must declare JSON. Raises TooLarge, UnsupportedBody, SlowRequest, and what `share` raises."""
-    _check_headers(headers)
+    check_headers(headers)
     return await receive_body(receive, JSON_LIMITS, share)
 
 
-def whole_body(headers: Headers, body: bytearray) -> bytes:
-    """Returns a body that is whole already, checked like `read_body` does."""
-    _check_headers(headers)
-    if len(body) > MAX_BODY_BYTES:
-        raise _too_large(MAX_BODY_BYTES)
-    return bytes(body)
-
-
-def _check_headers(headers: Headers) -> None:
+def check_headers(headers: Headers) -> None:
     """Raises TooLarge or UnsupportedBody if the headers declare such a body."""
     length = headers.content_length
     if length is not None and length.isdigit() and int(length) > MAX_BODY_BYTES:

@@ -25,6 +25,8 @@ _MAX_FIELDS = 40
 _MAX_HEADER = 1_000
 # Decoding this much fits in one turn of the cooperative runner.
 _PIECE_BYTES = 2 * 1024
+# A form longer than this is parsed with pauses, however fast its bytes arrive.
+_BRISK_BYTES = 256 * 1024
 
 if TYPE_CHECKING:
     from python_multipart.multipart import MultipartCallbacks
@@ -39,6 +41,7 @@ class FormParser(Protocol):
 
     fields: list[tuple[str, str]]
     files: dict[str, bytes]
+    file_names: dict[str, str]
 
     def write(self, piece: bytes) -> None:
         """Takes the next piece. Raises BadForm."""
@@ -93,6 +96,11 @@ class PostedForm:
         """The files read so far, by the name of their field; no entry for a field without a chosen file."""
         return self._parser.files
 
+    @property
+    def file_names(self) -> dict[str, str]:
+        """The names of the files, as the browser sent them."""
+        return self._parser.file_names
+
     async def token(self) -> str:
         """Returns the token; empty if the first bytes hold none. Raises BadForm and what `read` raises."""
         while True:
@@ -114,7 +122,9 @@ class PostedForm:
             if self._read == len(self._chunk):
                 await self._receive()
             steps = self._parse_chunk()
-            if first_slice(steps) is None:
+            if runner is not None and self._parsed > _BRISK_BYTES:
+                await runner.finish(key, steps, is_part=True)
+            elif first_slice(steps) is None:
                 if runner is None:
                     for _ in steps:
                         pass
@@ -151,6 +161,7 @@ class UrlencodedParser:
     def __init__(self, most_fields: int) -> None:
         self.fields: list[tuple[str, str]] = []
         self.files: dict[str, bytes] = {}  # always empty
+        self.file_names: dict[str, str] = {}
         self._most_fields = most_fields
         self._count = 1
         self._name: str | None = None  # of the field whose value is read
@@ -235,6 +246,7 @@ class UploadParser:
         """Raises BadForm for an invalid boundary."""
         self.fields: list[tuple[str, str]] = []
         self.files: dict[str, bytes] = {}
+        self.file_names: dict[str, str] = {}
         self._is_whole = False
         self._most_parts = most_parts
         self._count = 0
@@ -242,7 +254,7 @@ class UploadParser:
         self._disposition = b""
         self._name = b""
         self._file: bytearray | None = None  # None for a field
-        self._is_chosen = False  # browsers send a file without a name if none was chosen
+        self._file_name = b""  # empty if no file was chosen
         self._text = PieceDecoder()
         try:
             self._parser = MultipartParser(boundary, self._callbacks())
@@ -300,7 +312,7 @@ class UploadParser:
             raise BadForm
         self._name = name
         self._file = bytearray() if b"filename" in options else None
-        self._is_chosen = bool(options.get(b"filename"))
+        self._file_name = options.get(b"filename", b"")
 
     def _add(self, piece: bytes) -> None:
         if self._file is None:
@@ -312,6 +324,7 @@ class UploadParser:
         name = self._name.decode("utf-8", "replace")
         if self._file is None:
             self.fields.append((name, self._text.end()))
-        elif self._is_chosen:
-            self.files.setdefault(name, bytes(self._file))
+        elif self._file_name and name not in self.files:
+            self.files[name] = bytes(self._file)
+            self.file_names[name] = self._file_name.decode("utf-8", "replace")
         self._file = None

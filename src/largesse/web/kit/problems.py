@@ -24,6 +24,7 @@ import structlog
 from starlette.exceptions import HTTPException
 
 from largesse.base.errors import (
+    BudgetExceeded,
     DailyLimit,
     FieldError,
     Inactive,
@@ -39,6 +40,7 @@ from largesse.base.errors import (
     QuoteExpired,
     ReferenceUsed,
     ScopeRequired,
+    StateConflict,
     TooManyRequests,
     Unauthorized,
     Unavailable,
@@ -140,6 +142,13 @@ PROBLEMS = (
         PlanRequired, 402, "The plan does not include API access", "The API is available on the Pro plan and above."
     ),
     ProblemType(
+        BudgetExceeded,
+        403,
+        "The order exceeds a budget",
+        "The detail names the budget and what is left of it, or the most that a gift may cost. Nothing was placed or charged. "
+        "An administrator of the customer sets budgets; cancelled gifts give back what they cost.",
+    ),
+    ProblemType(
         DailyLimit,
         403,
         "The service account has ordered too much today",
@@ -208,6 +217,12 @@ PROBLEMS = (
         409,
         "The external reference is already used",
         "An order of this customer holds that `externalReference`; `instance` is its address. Nothing was placed again.",
+    ),
+    ProblemType(
+        StateConflict,
+        409,
+        "It cannot be done as things stand",
+        "It was done before, or comes too early or too late; the detail says which. Nothing was changed.",
     ),
     ProblemType(TooLarge, 413, "The request body is too large", "A request body holds at most 4 MiB."),
     ProblemType(

@@ -90,6 +90,11 @@ class Query:
         assert name in self._declared, f"{name} is not declared"
         return self._texts.get(name, "")
 
+    def texts(self, name: str) -> list[str]:
+        """Returns the parameters of that name as texts."""
+        assert name in self._declared, f"{name} is not declared"
+        return [text for given, text in self.pairs if given == name]
+
     def number(self, name: str) -> int | None:
         """Returns a parameter that is declared as a whole number; None without one."""
         assert isinstance(self._declared[name], Whole), f"{name} is not declared a whole number"

@@ -1,40 +1,16 @@
-"""Requests: the types of ASGI, the exchange of whole requests, and the address of a client.
-
-Most requests come in one piece and are answered in one piece. For them a connection of ours offers an exchange, an extension of the ASGI
-scope: the whole body, and a function that writes the whole answer. It saves the coroutine that waits for messages, its timeout, and a
-second check of headers that we wrote. An application that does not know it, or finds none, uses `receive` and `send`.
-"""
+"""Requests: the types of ASGI, and the address of a client."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from functools import lru_cache
 from ipaddress import IPv6Address, ip_address
-from typing import Any, TypedDict
+from typing import Any
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
-
-
-NAME = "largesse.exchange"
-
-
-class Exchange(TypedDict):
-    """A whole request, and the function that answers it at once."""
-
-    body: bytearray
-    # Writes status, header lines and body. Returns False, and writes nothing, if the connection cannot take a whole answer now.
-    answer: Callable[[int, bytes, bytes], bool]
-
-
-def exchange_of(scope: Scope) -> Exchange | None:
-    """Returns the exchange of a request; None if its body is not whole yet, or another server runs the application."""
-    extensions = scope.get("extensions")
-    exchange: Exchange | None = extensions.get(NAME) if extensions else None
-    return exchange
-
 
 _CACHED_ADDRESSES = 10_000
 

@@ -21,9 +21,10 @@ from largesse.lines.claiming import Claiming
 from largesse.orders.listing import OrderLists
 from largesse.orders.quoter import Quoter
 from largesse.orders.service import OrderService
+from largesse.request_log.service import RequestLog
 from largesse.web.kit.body import BodyMemory
 from largesse.webhooks.resolver import Resolver
-from largesse.webhooks.subscriptions import DeliveryThrottle
+from largesse.webhooks.service import DeliveryThrottle
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,7 @@ class Services:
     chains: Chains
     catalogue: Catalogue
     authenticator: Authenticator
+    request_log: RequestLog
     orders: OrderService
     quoter: Quoter
     drafts: DraftService

@@ -45,6 +45,18 @@ class Delivery(BaseModel, extra="forbid"):
         None
     )
     expiry_after_days: Annotated[int | None, Field(description="Enterprise plans only")] = None
+    reminder_days: Annotated[
+        list[int] | None,
+        Field(
+            max_length=3, description="So many days after the gifts leave, who has not claimed is reminded; ascending"
+        ),
+    ] = None
+    claim_by: Annotated[
+        AwareDatetime | None,
+        Field(
+            description="When unclaimed gifts are cancelled and refunded by themselves, with an offset; after send_at"
+        ),
+    ] = None
 
 
 def add_sending(

@@ -2,6 +2,8 @@
 
 from largesse_client.models.account import Environment, FundingAccount, Health, HealthStatus, Identity, Role, User
 from largesse_client.models.catalogue import Collection, CollectionKind, Product, ProductInFull, Template, Wrapping
+from largesse_client.models.contacts import Contact, ContactChange, SavedContacts
+from largesse_client.models.events import AccountLow, GiftEvent, StreamedEvent
 from largesse_client.models.opening import Shape, Word
 from largesse_client.models.orders import (
     Cancellation,
@@ -20,19 +22,30 @@ from largesse_client.models.orders import (
     RecipientDelivery,
     RequestedRecipient,
 )
-from largesse_client.models.webhooks import Attempt, Delivery, DeliveryState, NewSubscription, Subscription
+from largesse_client.models.webhooks import (
+    Attempt,
+    Delivery,
+    DeliveryState,
+    NewSubscription,
+    RotatedSecret,
+    Subscription,
+)
 
 __all__ = [
+    "AccountLow",
     "Attempt",
     "Cancellation",
     "Collection",
     "CollectionKind",
+    "Contact",
+    "ContactChange",
     "Delivery",
     "DeliveryMode",
     "DeliveryState",
     "Environment",
     "Fault",
     "FundingAccount",
+    "GiftEvent",
     "GiftSelectionType",
     "Health",
     "HealthStatus",
@@ -52,7 +65,10 @@ __all__ = [
     "RecipientDelivery",
     "RequestedRecipient",
     "Role",
+    "RotatedSecret",
+    "SavedContacts",
     "Shape",
+    "StreamedEvent",
     "Subscription",
     "Template",
     "User",

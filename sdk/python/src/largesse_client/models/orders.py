@@ -126,6 +126,8 @@ class OrderRequest(Shape, frozen=True, kw_only=True):
     account_id: int | None
     expiry_after_days: int | None
     external_reference: str | None
+    claim_by: datetime | None = None  # none from a service that is older
+    reminder_days: tuple[int, ...] = ()
 
 
 class Cancellation(Shape, frozen=True, kw_only=True):

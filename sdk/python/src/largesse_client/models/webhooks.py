@@ -9,24 +9,38 @@ from largesse_client.models.opening import Shape, Word
 
 
 class Subscription(Shape, frozen=True, kw_only=True):
-    """A subscription, as lists show it."""
+    """A subscription, as lists show it. `event` is None where it names several `events`."""
 
     id: UUID
     event: str | None
     target_url: str | None
     creation_date: datetime
+    events: tuple[str, ...] = ()
 
 
 class NewSubscription(Shape, frozen=True, kw_only=True):
-    """A subscription just made. `secret` is shown this once, and its repr does not tell it."""
+    """A subscription just made. `event` is None where it names several `events`. `secret` is shown this once; the repr leaves it out."""
 
     id: UUID
     event: str | None
     target_url: str | None
     secret: str
+    events: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
-        return f"NewSubscription(id={self.id!r}, event={self.event!r}, target_url={self.target_url!r}, secret=…)"
+        named = f"event={self.event!r}" if self.event is not None else f"events={self.events!r}"
+        return f"NewSubscription(id={self.id!r}, {named}, target_url={self.target_url!r}, secret=…)"
+
+
+class RotatedSecret(Shape, frozen=True, kw_only=True):
+    """The new secret of a subscription, shown this once; until `previous_until` the one before signs too. The repr leaves it out."""
+
+    id: UUID
+    secret: str
+    previous_until: datetime
+
+    def __repr__(self) -> str:
+        return f"RotatedSecret(id={self.id!r}, secret=…, previous_until={self.previous_until!r})"
 
 
 class DeliveryState(Word):

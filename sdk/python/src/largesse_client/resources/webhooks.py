@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from urllib.parse import urlencode
 from uuid import UUID
 
 from largesse_client import arguments
 from largesse_client.binding import M, Resource, listing, operation
 from largesse_client.calls import Call, Pages, Query, nothing, pages, post, whole
-from largesse_client.models import Delivery, NewSubscription, Subscription
+from largesse_client.models import Delivery, NewSubscription, RotatedSecret, Subscription
 from largesse_client.webhooks import verify
 
 _INT64 = 9_223_372_036_854_775_807
@@ -20,12 +21,18 @@ class Webhooks(Resource[M]):
     verify = staticmethod(verify)
 
     @operation
-    def create(self, target_url: str, event: str = "order.created") -> Call[NewSubscription]:
-        """Subscribes an HTTPS address. The secret is in this answer alone; never repeated by itself, as each would be one more."""
-        body = {
-            "targetUrl": arguments.text("target_url", target_url, 2048),
-            "event": arguments.text("event", event, 200),
-        }
+    def create(
+        self, target_url: str, event: str = "order.created", *, events: Sequence[str] | None = None
+    ) -> Call[NewSubscription]:
+        """Subscribes an HTTPS address to an `event`, or to several `events` instead.
+
+        The secret is in this answer alone; never repeated by itself, as each would be one more.
+        """
+        body: dict[str, object] = {"targetUrl": arguments.text("target_url", target_url, 2048)}
+        if events is None:
+            body["event"] = arguments.text("event", event, 200)
+        else:
+            body["events"] = arguments.texts("events", events, 200)
         return post("/webhooks", NewSubscription, body, is_repeatable=False)
 
     @listing
@@ -37,6 +44,11 @@ class Webhooks(Resource[M]):
     def delete(self, subscription_id: UUID | str) -> Call[None]:
         """Ends a subscription."""
         return Call("DELETE", _path(subscription_id), nothing, ends=True)
+
+    @operation
+    def rotate_secret(self, subscription_id: UUID | str) -> Call[RotatedSecret]:
+        """Replaces the secret. For 24 hours the one before signs too. Never repeated by itself, as each would be one more."""
+        return post(f"{_path(subscription_id)}/rotate-secret", RotatedSecret, is_repeatable=False)
 
     @listing
     def deliveries(self, subscription_id: UUID | str, *, page_size: int = 50) -> Pages[Delivery]:
@@ -56,9 +68,10 @@ class Webhooks(Resource[M]):
         return post(path, Delivery, is_repeatable=False)
 
     @operation
-    def test(self, subscription_id: UUID | str) -> Call[Delivery]:
-        """Sends a signed sample, whose order has the `id` 0."""
-        return post(f"{_path(subscription_id)}/test", Delivery, is_repeatable=False)
+    def test(self, subscription_id: UUID | str, *, event: str | None = None) -> Call[Delivery]:
+        """Sends a signed sample, whose order has the `id` 0; of one of several events, the first by default."""
+        query = "" if event is None else f"?{urlencode({'event': arguments.text('event', event, 200)})}"
+        return post(f"{_path(subscription_id)}/test{query}", Delivery, is_repeatable=False)
 
 
 def _path(subscription_id: UUID | str) -> str:

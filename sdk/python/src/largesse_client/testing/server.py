@@ -82,7 +82,7 @@ def _start(command: Sequence[str], folder: Path, port: int, settings: Mapping[st
     with (folder / "out").open("wb") as out:
         try:
             return subprocess.Popen(  # noqa: S603 - the caller's command
-                [*command, "demo", "--port", str(port)],
+                [*command, "demo", "--no-history", "--port", str(port)],
                 cwd=folder,
                 env=environment,
                 stdin=subprocess.DEVNULL,

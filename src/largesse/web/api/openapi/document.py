@@ -119,9 +119,13 @@ _TAGS = {
     "Orders": "Send gifts and read back what was sent.",
     "Quotes": "What an order would cost, and whether it would be placed at all.",
     "Catalogue": "What can be sent: single products, and collections that recipients choose from.",
+    "Contacts": "People whom the customer sends to.",
     "Templates": "Saved send presets, made in the customer's web application.",
     "Funding": "The balances that orders are paid from.",
     "Webhooks": "Have events delivered to an address of yours.",
+    "Events": "The same events to pull, 30 days of them.",
+    "Test lab": "Let time pass in staging, claim gifts, and make events happen. Mail to `bounce@test.invalid`, `late@`, `claims@`, `no-stock@` and `never@` "
+    "behaves as its address says, and orders with the id 2147480402, 2147480403, 2147480429 or 2147480503 fail with the status it ends in. Production has none of these.",
     "Identity": "Whom the key acts for, and the people on the account.",
     "Service": "The service itself.",
 }
@@ -132,7 +136,10 @@ _OF_ORDER = {
     for name in ("getOrder", "cancelOrder", "listOrderDeliveries", "resendOrderMail")
 }
 
-_OF_WEBHOOK = {name: {"id": "$response.body#/id"} for name in ("deleteWebhook", "testWebhook", "listWebhookDeliveries")}
+_OF_WEBHOOK = {
+    name: {"id": "$response.body#/id"}
+    for name in ("deleteWebhook", "testWebhook", "rotateWebhookSecret", "listWebhookDeliveries")
+}
 
 _LINKS = {
     "sendGift": _OF_ORDER,
@@ -166,6 +173,7 @@ def build_document(operations: Sequence[Operation]) -> Json:
         if issubclass(body, SendRequest):
             _order_members(schemas[body.__name__], body)
             schemas[body.__name__] |= _DELIVERY
+    used = {operation.tag for operation in operations}
     paths: Json = {}
     for operation in operations:
         paths.setdefault(operation.path, {})[operation.method.lower()] = _operation(operation, schema_of)
@@ -174,7 +182,7 @@ def build_document(operations: Sequence[Operation]) -> Json:
         "info": info("Largesse", _DOCUMENT_DESCRIPTION),
         "servers": [{"url": "/", "description": "The service that serves this document"}],
         "security": [{"bearer": []}, {"apiKey": []}],
-        "tags": [{"name": name, "description": description} for name, description in _TAGS.items()],
+        "tags": [{"name": name, "description": said} for name, said in _TAGS.items() if name in used],
         "paths": paths,
         "x-other-answers": {
             "404": {"$ref": f"#/components/responses/{response_name([problem_type(NotFound)])}"},

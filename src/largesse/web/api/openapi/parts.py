@@ -121,6 +121,7 @@ _DETAILS = {
     "other-service-account": "Another service account placed order 0WBQK7M2PXR4D9VA1C3E: a key of that one is needed here.",
     "scope-required": "This API key may not be used for `send`, only for `read`.",
     "network-not-allowed": "This API key may not be used from 203.0.113.7.",
+    "budget-exceeded": "The order costs 50.00 GBP, and the budget 'Marketing' has 20.00 of 500.00 GBP left until 2030-02-01 (UTC).",
     "order-limit": "The order costs 250.00 GBP, and the service account 'HR bot' may order 100.00 GBP at once.",
     "daily-limit": "The order costs 50.00 GBP, and the service account 'HR bot' has ordered 480.00 of the 500.00 GBP that it may "
     "order in a day (UTC).",
@@ -129,6 +130,7 @@ _DETAILS = {
     "reference-used": "`externalReference` is already used by order 0WBQK7M2PXR4D9VA1C3E; nothing was placed.",
     "quote-changed": "The order was quoted at 10.00 GBP and would cost 12.00 GBP; nothing was placed.",
     "quote-expired": "The quote held until 2030-01-02T09:15:00Z; nothing was placed.",
+    "state-conflict": "The clock only goes forward: `to` is over.",
     "slow-request": "The body did not arrive within 30 seconds, or nothing of it for 10.",
     "too-large": "At most 4194304 bytes of a body are read.",
     "misdirected": "This is for the user of the machine it runs on, and answers to that machine's names alone.",
@@ -186,6 +188,20 @@ HEADERS: Json = {
         "required": False,
         "schema": {"type": "string", "pattern": r"^[A-Za-z0-9._~%\[\], -]*$"},
         "example": "externalRef, recipients[].emial",
+    },
+    "RateLimit-Policy": {
+        "description": "How many requests (`q`) a key may send in how many seconds (`w`), as draft-ietf-httpapi-ratelimit-headers-11 has "
+        "it. Left out if the operator sets no limit, and if the request has no valid key.",
+        "required": False,
+        "schema": {"type": "string", "pattern": r'^"key";q=[0-9]+;w=[0-9]+$'},
+        "example": '"key";q=600;w=60',
+    },
+    "RateLimit": {
+        "description": "How many requests (`r`) the key of this one may send at most within the next `t` seconds. Left out as "
+        "`RateLimit-Policy` is.",
+        "required": False,
+        "schema": {"type": "string", "pattern": r'^"key";r=[0-9]+;t=[0-9]+$'},
+        "example": '"key";r=599;t=1',
     },
     "Retry-After": {
         "description": "Seconds to wait before trying again",
@@ -266,7 +282,7 @@ def response_name(problems: Sequence[ProblemType]) -> str:
 
 def headers_of(status: int) -> Json:
     """Returns references to the headers that every answer of that status has."""
-    names = ["X-Request-Id", "X-Ignored"]
+    names = ["X-Request-Id", "X-Ignored", "RateLimit-Policy", "RateLimit"]
     if status in _HEADERS_OF_STATUS:
         names.append(_HEADERS_OF_STATUS[status])
     return {name: {"$ref": f"#/components/headers/{name}"} for name in names}

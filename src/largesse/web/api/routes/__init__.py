@@ -1,11 +1,17 @@
 """All operations of the API, in the order the documentation shows them."""
 
+from collections.abc import Sequence
+
+from largesse.web.api.operation import Operation
 from largesse.web.api.routes import (
     catalogue,
+    contacts,
     deliveries,
+    events,
     funding,
     health,
     identity,
+    lab,
     orders,
     quotes,
     templates,
@@ -19,11 +25,16 @@ OPERATIONS = (
     *catalogue.OPERATIONS,
     *wrappings.OPERATIONS,
     *templates.OPERATIONS,
+    *contacts.OPERATIONS,
     *funding.OPERATIONS,
     *webhooks.OPERATIONS,
     *deliveries.OPERATIONS,
+    *events.OPERATIONS,
     *identity.OPERATIONS,
     *health.OPERATIONS,
 )
 
-__all__ = ["OPERATIONS"]
+
+def operations_of(environment: str) -> Sequence[Operation]:
+    """Returns the operations that a process of an environment serves: staging has those of the test lab too."""
+    return (*OPERATIONS, *lab.OPERATIONS) if environment == "staging" else OPERATIONS

@@ -86,17 +86,11 @@ class CollectionsQuery(msgspec.Struct, frozen=True):
 async def _products(services: Services, call: Call) -> Reply:
     snapshot = await call.snapshot(services)
     query: ProductsQuery = call.query
-    return Reply(
-        snapshot.tell_products(
-            call.principal.customer_id,
-            query.country.upper(),
-            _upper(query.currency),
-            _exact(query.amount),
-            query.keyword,
-            query.page,
-            query.limit,
-        )
-    )
+    customer_id, country, currency = call.principal.customer_id, query.country.upper(), _upper(query.currency)
+    wanted = customer_id, country, currency, _exact(query.amount), query.keyword
+    if query.currency or query.amount is not UNSET or query.keyword:
+        await services.catalogue.prepare(snapshot, *wanted)
+    return Reply(snapshot.tell_products(*wanted, query.page, query.limit))
 
 
 async def _product(services: Services, call: Call) -> Reply:
@@ -110,7 +104,7 @@ async def _product(services: Services, call: Call) -> Reply:
 
 
 async def _collections(services: Services, call: Call) -> Reply:
-    snapshot = await call.snapshot(services)
+    snapshot = await call.own_snapshot(services)
     query: CollectionsQuery = call.query
     return Reply(
         snapshot.tell_collections(
@@ -120,7 +114,7 @@ async def _collections(services: Services, call: Call) -> Reply:
 
 
 async def _collection(services: Services, call: Call) -> Reply:
-    snapshot = await call.snapshot(services)
+    snapshot = await call.own_snapshot(services)
     return Reply(snapshot.tell_collection(call.id(), call.principal.customer_id))
 
 

@@ -10,15 +10,17 @@ from msgspec import Meta
 from largesse.base.errors import NotFound, OtherServiceAccount, TooManyRequests
 from largesse.customers.restrictions import READ, SEND, WEBHOOKS
 from largesse.events.kinds import ORDER_CREATED
+from largesse.events.registry import EVENTS
 from largesse.mail.order_mail import list_order_deliveries
-from largesse.mail.resending import resend
+from largesse.mail.service import resend_mail
 from largesse.web.api.operation import INT64, Call, Operation
 from largesse.web.api.reading import Paging
 from largesse.web.api.shapes import in_shape
 from largesse.web.api.shapes.deliveries import DeliveryRecordShape, RecipientDeliveryShape, Resend
 from largesse.web.kit.replies import Reply
 from largesse.web.kit.services import Services
-from largesse.webhooks.delivery_log import list_deliveries, redeliver, send_sample
+from largesse.webhooks.service import redeliver, send_sample
+from largesse.webhooks.store import list_deliveries
 
 _ADDITION = "An addition to the specification."
 _WEBHOOK: dict[str, dict[str, Any]] = {
@@ -111,6 +113,22 @@ class DeliveriesQuery(msgspec.Struct, frozen=True):
     limit: Annotated[int, Meta(ge=1, le=200, description="Deliveries to return at most")] = 50
 
 
+class SampleQuery(msgspec.Struct, frozen=True):
+    """Which of a subscription's events."""
+
+    event: (
+        Annotated[
+            str,
+            Meta(
+                description="One of the subscription's events; the first by default",
+                examples=[ORDER_CREATED.name],
+                extra_json_schema={"enum": list(EVENTS)},
+            ),
+        ]
+        | None
+    ) = None
+
+
 async def _deliveries(services: Services, call: Call) -> Reply:
     async with services.database.connection(call.principal.scope) as connection:
         found = await list_deliveries(
@@ -121,17 +139,12 @@ async def _deliveries(services: Services, call: Call) -> Reply:
 
 async def _redeliver(services: Services, call: Call) -> Reply:
     subscription_id, delivery_id = call.uuid(), call.id("deliveryId", highest=INT64)
-    services.delivery_throttle.count_redelivery(call.principal.customer_id)
-    async with call.writing(services) as connection:
-        delivery = await redeliver(connection, call.principal, subscription_id, delivery_id)
+    delivery = await redeliver(call.actor(services), services.delivery_throttle, subscription_id, delivery_id)
     return Reply(in_shape(delivery, DeliveryRecordShape), 202)
 
 
 async def _test(services: Services, call: Call) -> Reply:
-    subscription_id = call.uuid()
-    services.delivery_throttle.count_sample(call.principal.customer_id, subscription_id)
-    async with call.writing(services) as connection:
-        delivery = await send_sample(connection, call.principal, subscription_id, call.now)
+    delivery = await send_sample(call.actor(services), services.delivery_throttle, call.uuid(), call.query.event)
     return Reply(in_shape(delivery, DeliveryRecordShape), 202)
 
 
@@ -145,10 +158,7 @@ async def _order_deliveries(services: Services, call: Call) -> Reply:
 
 async def _resend(services: Services, call: Call) -> Reply:
     body = call.read(Resend)
-    async with call.writing(services) as connection:
-        recipient = await resend(connection, call.principal, call.path["reference"], body.email, address=call.address)
-        # `order_acts` says whose mail it was: the log keeps no recipient's address.
-        await call.record(services, connection, "order.resent", f"order {call.path['reference']}")
+    recipient = await resend_mail(call.actor(services), call.path["reference"], body.email)
     return Reply(in_shape(recipient, RecipientDeliveryShape), 202)
 
 
@@ -198,9 +208,10 @@ OPERATIONS = (
         status=202,
         shape=DeliveryRecordShape,
         path_types=_WEBHOOK,
+        query=SampleQuery,
         problems=(NotFound,),
         description=(
-            "A sample of the subscription's event, signed as every delivery is; its `id` is 0. A subscription is sent at most 10 a "
+            "A sample of the subscription's event, signed as every delivery is; the `id` of an order is 0. A subscription is sent at most 10 a "
             f"minute. {_ADDITION}"
         ),
         example=_EXAMPLE_SAMPLE,

@@ -10,6 +10,7 @@ from msgspec import Meta
 
 from largesse.base.decoding import Unreadable, WrongItem
 from largesse.base.errors import (
+    BudgetExceeded,
     DailyLimit,
     InsufficientBalance,
     InvalidRequest,
@@ -21,6 +22,7 @@ from largesse.base.errors import (
     ReferenceUsed,
 )
 from largesse.base.money import to_number
+from largesse.customers.access import StaleCaller
 from largesse.customers.restrictions import READ, SEND
 from largesse.events.kinds import ORDER_CREATED, OrderRecord, Sampled
 from largesse.orders.acts import Cancellation, cancel_order, read_receipt
@@ -147,13 +149,18 @@ def _sending(body: type[SendRequest]) -> Handler:
 
 
 async def _read(services: Services, call: Call, body: type[SendRequest]) -> SendRequest:
-    """Returns the body. Raises InvalidRequest, and ReferenceUsed first for a body that is wrong elsewhere."""
+    """Returns the body. Raises InvalidRequest, and ReferenceUsed first for a body that is wrong elsewhere.
+
+    For a remembered caller, who may no longer be one, raises StaleCaller instead.
+    """
     principal, raw = call.principal, call.body
     try:
         return call.read(body)
-    except Unreadable:
-        raise
     except InvalidRequest as refusal:
+        if call.caller is not None and call.caller.remembered is not None:
+            raise StaleCaller from None
+        if isinstance(refusal, Unreadable):
+            raise
         await services.orders.refuse_used_reference(principal, reference_in(raw))
         if isinstance(refusal, WrongItem):  # those after it have not been looked at
             await services.orders.read_recipients(principal, recipients_in(raw))
@@ -197,10 +204,19 @@ def _send_operation(
         _sending(body),
         "Orders",
         scope=SEND,
+        recalls=body is SendGift,
         shape=SendResponse,
         body=body,
         description=description,
-        problems=(InsufficientBalance, OrderLimit, DailyLimit, ReferenceUsed, QuoteChanged, QuoteExpired),
+        problems=(
+            InsufficientBalance,
+            OrderLimit,
+            DailyLimit,
+            BudgetExceeded,
+            ReferenceUsed,
+            QuoteChanged,
+            QuoteExpired,
+        ),
         example=_RESPONSE,
         body_examples={
             "emailed": {
@@ -293,6 +309,8 @@ OPERATIONS = (
             "accountId": 1,
             "expiryAfterDays": None,
             "externalReference": "payroll-2030-12-1138",
+            "claimBy": None,
+            "reminderDays": [],
         },
     ),
     Operation(

@@ -12,7 +12,14 @@ import msgspec
 from msgspec import Meta
 
 from largesse.base.decoding import Unreadable, WrongItem, decode_body
-from largesse.base.errors import DailyLimit, InsufficientBalance, InvalidRequest, OrderLimit, ReferenceUsed
+from largesse.base.errors import (
+    BudgetExceeded,
+    DailyLimit,
+    InsufficientBalance,
+    InvalidRequest,
+    OrderLimit,
+    ReferenceUsed,
+)
 from largesse.base.money import to_number
 from largesse.customers.restrictions import SEND
 from largesse.orders.quoter import Quote, RequestFaults
@@ -148,7 +155,7 @@ def _quote_operation(what: str, body: type[SendRequest], summary: str, member: d
         shape=QuoteShape,
         body=body,
         description=_DESCRIPTION,
-        problems=(InsufficientBalance, OrderLimit, DailyLimit, ReferenceUsed),
+        problems=(InsufficientBalance, OrderLimit, DailyLimit, BudgetExceeded, ReferenceUsed),
         example=_EXAMPLE,
         body_examples={
             "emailed": {**member, "recipients": [{"email": "sam@example.com", "name": "Sam"}], "accountId": 1},

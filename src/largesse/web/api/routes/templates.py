@@ -39,7 +39,7 @@ class TemplateShape(msgspec.Struct, kw_only=True, rename="camel"):
 async def _templates(services: Services, call: Call) -> Reply:
     async with services.database.connection(call.principal.scope) as connection:
         templates = await list_templates(connection, call.principal, offset=call.query.offset, limit=call.query.limit)
-    snapshot = await call.snapshot(services)
+    snapshot = await call.own_snapshot(services)
     return Reply(encode_json([_shape(template, snapshot) for template in templates]))
 
 

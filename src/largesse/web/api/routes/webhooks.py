@@ -9,18 +9,20 @@ from uuid import UUID
 import msgspec
 from msgspec import Meta
 
-from largesse.base.errors import NotFound
+from largesse.base.errors import InvalidRequest, NotFound
 from largesse.customers.restrictions import WEBHOOKS
+from largesse.events.gifts import GIFT_CLAIMED
 from largesse.events.kinds import ORDER_CREATED
 from largesse.events.registry import EVENTS
 from largesse.web.api.operation import Call, Operation
 from largesse.web.kit.replies import Reply, encode_json
 from largesse.web.kit.services import Services
-from largesse.webhooks.subscriptions import create_subscription, delete_subscription, list_subscriptions
-from largesse.webhooks.targets import check_target, parse_target
+from largesse.webhooks.service import create_subscription, remove_subscription, rotate_secret
+from largesse.webhooks.store import Subscription, list_subscriptions
 
 _EXAMPLE_ID = "7f3c1e0a-5b52-4d0e-9c55-0f3f5d1c2b6a"
 _ID = {"id": {"type": "string", "format": "uuid", "examples": [_EXAMPLE_ID]}}
+_MOST_EVENTS = 20
 _EXAMPLE_URL = "https://hooks.example.com/largesse"
 
 
@@ -36,62 +38,111 @@ class Subscribe(msgspec.Struct, rename="camel"):
             extra_json_schema={"format": "uri"},
         ),
     ]
-    event: Annotated[
-        str,
-        Meta(
-            description="The event to hear of", examples=[ORDER_CREATED.name], extra_json_schema={"enum": list(EVENTS)}
-        ),
+    event: (
+        Annotated[
+            str,
+            Meta(
+                description="The event to hear of",
+                examples=[ORDER_CREATED.name],
+                extra_json_schema={"enum": list(EVENTS)},
+            ),
+        ]
+        | msgspec.UnsetType
+    ) = msgspec.UNSET
+    events: (
+        Annotated[
+            list[Annotated[str, Meta(extra_json_schema={"enum": list(EVENTS)})]],
+            Meta(
+                min_length=1,
+                max_length=_MOST_EVENTS,
+                description="Several events instead of one. An addition to the specification.",
+                examples=[[ORDER_CREATED.name, GIFT_CLAIMED.name]],
+                extra_json_schema={"uniqueItems": True},
+            ),
+        ]
+        | msgspec.UnsetType
+    ) = msgspec.UNSET
+
+    @property
+    def named(self) -> str | list[str]:
+        """The event, or the events. Raises InvalidRequest where neither or both are given."""
+        if self.events is msgspec.UNSET:
+            if self.event is msgspec.UNSET:
+                raise InvalidRequest("`event` is required, or `events`.")
+            return self.event
+        if self.event is not msgspec.UNSET:
+            raise InvalidRequest("Give `event` or `events`, not both.")
+        return self.events
+
+
+class RotatedSecretShape(msgspec.Struct, rename="camel"):
+    """The new secret of a subscription."""
+
+    id: UUID
+    secret: Annotated[str, Meta(description="Signing secret, shown this once")]
+    previous_until: Annotated[
+        datetime, Meta(tz=True, description="Until then deliveries are signed with the previous secret too")
     ]
+
+
+_Event = Annotated[str, Meta(description="The event; null where several are named")] | None
+_Events = Annotated[list[str], Meta(description="The events; left out where one is named")] | msgspec.UnsetType
 
 
 class SubscriptionShape(msgspec.Struct, rename="camel"):
     """A new subscription."""
 
     id: UUID
-    event: str | None
+    event: _Event
     target_url: str | None
     secret: Annotated[str, Meta(description="Signing secret, shown this once")] | None
+    events: _Events = msgspec.UNSET
 
 
 class ListedSubscription(msgspec.Struct, rename="camel"):
     """A subscription, without its secret."""
 
     id: UUID
-    event: str | None
+    event: _Event
     target_url: str | None
     creation_date: Annotated[datetime, Meta(tz=True)]
+    events: _Events = msgspec.UNSET
 
 
 async def _subscribe(services: Services, call: Call) -> Reply:
     body = call.read(Subscribe)
-    allowed = services.settings.webhook_allowed_networks
-    target = parse_target(body.target_url, allowed)
-    await check_target(target, allowed, services.resolver.look_up, call.principal.customer_id)
-    async with call.writing(services) as connection:
-        created = await create_subscription(connection, call.principal, services.vault, target, body.event)
-        await call.record(
-            services,
-            connection,
-            "webhook.created",
-            f"subscription {created.id}",
-            after={"event": created.event, "target_url": created.target_url},
-        )
-    shape = SubscriptionShape(created.id, created.event, created.target_url, created.secret)
+    created = await create_subscription(
+        call.actor(services),
+        services.vault,
+        body.target_url,
+        body.named,
+        allowed=services.settings.webhook_allowed_networks,
+        look_up=services.resolver.look_up,
+    )
+    events = msgspec.UNSET if created.events is None else list(created.events)
+    shape = SubscriptionShape(created.id, created.event, created.target_url, created.secret, events)
     return Reply(encode_json(shape), 201)
 
 
 async def _subscriptions(services: Services, call: Call) -> Reply:
     async with services.database.connection(call.principal.scope) as connection:
         subscriptions = await list_subscriptions(connection, call.principal)
-    return Reply(encode_json([ListedSubscription(s.id, s.event, s.target_url, s.created_at) for s in subscriptions]))
+    return Reply(encode_json([_listed(one) for one in subscriptions]))
+
+
+def _listed(one: Subscription) -> ListedSubscription:
+    events = msgspec.UNSET if one.events is None else list(one.events)
+    return ListedSubscription(one.id, one.event, one.target_url, one.created_at, events)
 
 
 async def _unsubscribe(services: Services, call: Call) -> Reply:
-    subscription_id = call.uuid()
-    async with call.writing(services) as connection:
-        await delete_subscription(connection, call.principal, subscription_id)
-        await call.record(services, connection, "webhook.deleted", f"subscription {subscription_id}")
+    await remove_subscription(call.actor(services), call.uuid())
     return Reply(b"", 204)
+
+
+async def _rotate(services: Services, call: Call) -> Reply:
+    rotated = await rotate_secret(call.actor(services), services.vault, call.uuid())
+    return Reply(encode_json(RotatedSecretShape(rotated.id, rotated.secret, rotated.previous_until)))
 
 
 OPERATIONS = (
@@ -142,5 +193,21 @@ OPERATIONS = (
         status=204,
         path_types=_ID,
         problems=(NotFound,),
+    ),
+    Operation(
+        "POST",
+        "/webhooks/{id}/rotate-secret",
+        "rotateWebhookSecret",
+        "Replace a subscription's secret",
+        _rotate,
+        "Webhooks",
+        scope=WEBHOOKS,
+        shape=RotatedSecretShape,
+        path_types=_ID,
+        problems=(NotFound,),
+        description="For 24 hours deliveries carry signatures by both secrets: two in `webhook-signature`; in `X-Service-Signature` that of the "
+        "previous secret, and in `X-Service-Signature-New` that of the new one. A further rotation ends the oldest secret at once. "
+        "An addition to the specification.",
+        example={"id": _EXAMPLE_ID, "secret": "whsec_…", "previousUntil": "2030-01-03T09:00:00Z"},
     ),
 )

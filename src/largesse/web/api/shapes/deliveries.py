@@ -37,7 +37,12 @@ class DeliveryRecordShape(msgspec.Struct, kw_only=True, rename="camel"):
 
     id: Annotated[int, Meta(extra_json_schema={"format": "int64"})]
     event: str
-    order_id: Annotated[int, Meta(description="The order record's `id`; null for a sample")] | None
+    order_id: (
+        Annotated[
+            int, Meta(description="The order record's `id`; null for a sample and for an event that is about no order")
+        ]
+        | None
+    )
     state: Annotated[
         str,
         Meta(

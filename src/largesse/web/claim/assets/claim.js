@@ -4,6 +4,24 @@
 (() => {
   const claim = document.querySelector("form[data-claim]");
 
+  // The link in a mail carries the PIN behind "#", which browsers never send. It leaves the address and the history at once.
+  const fillIn = () => {
+    const carried = location.hash;
+    if (!carried.startsWith("#pin=")) return;
+    history.replaceState(null, "", location.pathname + location.search);
+    const pin = claim?.querySelector(".pin");
+    if (!pin || !/^#pin=\d{6}$/.test(carried)) return;
+    pin.value = carried.slice(5);
+    const lead = document.querySelector("[data-filled]");
+    if (lead) lead.textContent = lead.dataset.filled;
+    // The page in another language fills it in again.
+    for (const other of document.querySelectorAll("a[hreflang]")) {
+      other.addEventListener("click", () => { other.hash = /^\d{6}$/.test(pin.value) ? `pin=${pin.value}` : ""; });
+    }
+  };
+  fillIn();
+  addEventListener("hashchange", fillIn);
+
   // What a person does, unlike a scanner that loads the page, is an event the browser trusts.
   if (claim && "opened" in claim.dataset) {
     const tell = (event) => {
@@ -16,7 +34,7 @@
     addEventListener("keydown", tell);
   }
 
-  // A wrong PIN is told in place, so that nothing has to be typed twice.
+  // Shows a wrong PIN beside the field, so that nothing has to be typed twice.
   if (claim) {
     const message = claim.querySelector(".message");
     const button = claim.querySelector("button");

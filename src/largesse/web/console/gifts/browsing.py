@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 from decimal import Decimal
 from typing import Any
 
 from largesse.base.amounts import ANY_CURRENCY
+from largesse.base.cooperative import Steps
 from largesse.base.money import to_decimal
-from largesse.catalogue.model import Collection, Product, gift_price
+from largesse.catalogue.model import Collection as GiftCollection
+from largesse.catalogue.model import Product, gift_price
 from largesse.catalogue.snapshot import Snapshot
 from largesse.customers.roles import Right
 from largesse.orders.request import DEFAULT_COUNTRY
@@ -24,18 +26,31 @@ def page_number(context: RequestContext) -> int:
     return context.parameters.number("page") or 1
 
 
-def products_found(context: RequestContext, snapshot: Snapshot, customer_id: int) -> list[Product]:
-    """The products that fit what was searched for; whatever is no filter is none."""
-    country = country_asked(context, snapshot, customer_id)
-    found = snapshot.products(
-        customer_id,
-        country,
-        currency=context.query("currency").upper() or None,
-        amount=_most(context, currencies_in(snapshot, customer_id, country)),
-        keyword=context.query("q").strip() or None,
-    )
-    kind = context.query("kind")
-    return [one for one in found if kind not in {"digital", "physical"} or one.is_digital == (kind == "digital")]
+async def products_found(
+    context: RequestContext, snapshot: Snapshot, customer_id: int, *, first: Sequence[int] = ()
+) -> Sequence[Product]:
+    """The products that fit what was searched for, those of the ids in `first` before the others; whatever is no filter is none."""
+    catalogue, country = context.services.catalogue, country_asked(context, snapshot, customer_id)
+    await catalogue.prepare(snapshot, customer_id, country)
+    currency, keyword = context.query("currency").upper() or None, context.query("q").strip() or None
+    wanted = customer_id, country, currency, _most(context, currencies_in(snapshot, customer_id, country)), keyword
+    await catalogue.prepare(snapshot, *wanted)
+    found, kind = snapshot.products(*wanted), context.query("kind")
+    kinds = {kind == "digital"} if kind in {"digital", "physical"} else {True, False}
+    if len(kinds) == 1 or first:
+        return await catalogue.finish(customer_id, _arranging(found, kinds, first))
+    return found
+
+
+def _arranging(found: Sequence[Product], kinds: Collection[bool], first: Sequence[int]) -> Steps[list[Product]]:
+    ranks = {product_id: rank for rank, product_id in enumerate(first)}
+    before: list[Product] = []
+    after: list[Product] = []
+    for product in found:
+        if product.is_digital in kinds:
+            (before if product.id in ranks else after).append(product)
+        yield
+    return [*sorted(before, key=lambda product: ranks[product.id]), *after]
 
 
 def _most(context: RequestContext, currencies: list[str]) -> Decimal | None:
@@ -71,7 +86,7 @@ def country_asked(context: RequestContext, snapshot: Snapshot, customer_id: int)
 
 def currencies_in(snapshot: Snapshot, customer_id: int, country: str) -> list[str]:
     """The currencies that something is sold in, in a country."""
-    return sorted({product.currency for product in snapshot.products(customer_id, country)})
+    return sorted(snapshot.currencies(customer_id, country))
 
 
 def rights(context: RequestContext) -> dict[str, bool]:
@@ -91,13 +106,13 @@ def delivered(product: Product, country: str) -> int:
     return gift_price(product, country, None).unit_cost_minor
 
 
-def products_of(snapshot: Snapshot, collection: Collection, customer_id: int) -> list[Product]:
+def products_of(snapshot: Snapshot, collection: GiftCollection, customer_id: int) -> list[Product]:
     """What of a collection is sold where it is for, in its order."""
     found = (snapshot.product(one, collection.country, customer_id) for one in collection.product_ids)
     return [one for one in found if one is not None and one.currency == collection.currency]
 
 
-def pictured(snapshot: Snapshot, collections: Iterable[Collection], customer_id: int) -> dict[int, list[str]]:
+def pictured(snapshot: Snapshot, collections: Iterable[GiftCollection], customer_id: int) -> dict[int, list[str]]:
     """The pictures that stand for each collection, by id: those of its first products that have one; four, two or one."""
     found = {}
     for collection in collections:

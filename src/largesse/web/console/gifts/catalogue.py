@@ -23,9 +23,9 @@ from largesse.web.console.send.opening import person_as_caller
 async def show(context: RequestContext) -> Response:
     """What there is in a country, as cards, by the filters of the address."""
     caller = await person_as_caller(context)
-    snapshot = await context.services.catalogue.at(caller.catalogue_version)
+    snapshot = await context.services.catalogue.of(caller)
     customer_id = caller.principal.customer_id
-    found, page = products_found(context, snapshot, customer_id), page_number(context)
+    found, page = await products_found(context, snapshot, customer_id), page_number(context)
     start = (page - 1) * CARDS
     return context.page(
         "gifts/catalogue.html",
@@ -42,7 +42,7 @@ async def show(context: RequestContext) -> Response:
 async def one(context: RequestContext) -> Response:
     """One product: its prices, countries, how to redeem it and its terms. Raises NotFound."""
     caller = await person_as_caller(context)
-    snapshot = await context.services.catalogue.at(caller.catalogue_version)
+    snapshot = await context.services.catalogue.of(caller)
     customer_id, product_id = caller.principal.customer_id, context.number("product")
     country = country_asked(context, snapshot, customer_id)
     product = snapshot.product(product_id, country, customer_id)

@@ -5,11 +5,12 @@ The form of a collection of one's own: for which country and value, and the gift
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 
 import msgspec
 from starlette.responses import Response
 
+from largesse.base.cooperative import Steps
 from largesse.base.errors import NotFound
 from largesse.base.i18n.languages import LANGUAGES, language_of_country
 from largesse.base.i18n.templates import text
@@ -111,13 +112,13 @@ async def remove(context: RequestContext) -> Response:
     caller, snapshot = await opened(context)
     collection = own_collection(context, caller, snapshot)
     await remove_collection(context.actor, collection.id)
-    return context.see("/app/collections", context.say("The collection %(name)s was removed.", name=collection.name))
+    return context.see("/app/collections", context.say("The collection %(name)s was deleted.", name=collection.name))
 
 
 async def opened(context: RequestContext) -> tuple[Caller, Snapshot]:
     """Who asks, and the catalogue as it is now."""
     caller = await person_as_caller(context)
-    return caller, await context.services.catalogue.at(caller.catalogue_version)
+    return caller, await context.services.catalogue.of(caller)
 
 
 def the_collection(context: RequestContext, caller: Caller, snapshot: Snapshot) -> Collection:
@@ -151,11 +152,13 @@ def _value(context: RequestContext, collection: Collection) -> int:
 
 MOST_OFFERED = 120  # beside those that are ticked; more are found by their names
 
-_NOTHING_CHOSEN = text("Tick at least one gift.")
-_TOO_MANY_CHOSEN = text("Tick at most %(most)s gifts.")
-_CANNOT_BE_HAD = text("%(name)s cannot be had for just this amount there. It was left out: look again, and save.")
-_TOO_MANY = text("You have as many collections as there may be. Remove one first.")
-_SAVED = text("The collection was saved. It can be sent at once, here and by programs.")
+_NOTHING_CHOSEN = text("Select at least one gift.")
+_TOO_MANY_CHOSEN = text("Select at most %(most)s gifts.")
+_CANNOT_BE_HAD = text(
+    "%(name)s is not available for this amount in this country and was removed. Check the collection and save it."
+)
+_TOO_MANY = text("You have reached the limit of collections. Delete one first.")
+_SAVED = text("The collection was saved. You can send it here and by the API now.")
 
 
 class _Terms(msgspec.Struct, frozen=True):
@@ -174,12 +177,12 @@ async def ask(context: RequestContext) -> Response:
         value = like.value_minor or (like.value_points_minor[0] if like.value_points_minor else None)
         terms = _Terms(like.country, like.currency, value)
         name = context.say("Copy of %(name)s", name=like.name)[:MAX_NAME]
-        return _show(context, snapshot, terms, name=name, ticked=like.product_ids)
+        return await _show(context, snapshot, terms, name=name, ticked=like.product_ids)
     context.form = context.form_of_address
     terms = _terms(context, snapshot)
     if not context.form["value"]:
         context.form.errors.clear()
-    return _show(context, snapshot, terms, ticked=_ticked(context))
+    return await _show(context, snapshot, terms, ticked=_ticked(context))
 
 
 async def create(context: RequestContext) -> Response:
@@ -190,13 +193,13 @@ async def create(context: RequestContext) -> Response:
     name = form.text("name", MAX_NAME)
     chosen = _chosen(context, snapshot, terms, ticked)
     if form.errors or terms.value_minor is None:
-        return _show(context, snapshot, terms, ticked=chosen, status=422)
+        return await _show(context, snapshot, terms, ticked=chosen, status=422)
     new = OwnCollection(name, terms.country, terms.currency, terms.value_minor, chosen)
     try:
         collection_id = await create_collection(context.actor, new)
     except TooManyCollections:
         form.error("name", context.say(_TOO_MANY))
-        return _show(context, snapshot, terms, ticked=chosen, status=422)
+        return await _show(context, snapshot, terms, ticked=chosen, status=422)
     return context.see(f"/app/collections/{collection_id}", context.say(_SAVED))
 
 
@@ -206,8 +209,8 @@ async def edit(context: RequestContext) -> Response:
     collection = own_collection(context, caller, snapshot)
     if "name" in context.form_of_address:  # looked for more gifts
         context.form = context.form_of_address
-        return _show(context, snapshot, _terms_of(collection), ticked=_ticked(context), collection=collection)
-    return _show(
+        return await _show(context, snapshot, _terms_of(collection), ticked=_ticked(context), collection=collection)
+    return await _show(
         context,
         snapshot,
         _terms_of(collection),
@@ -225,7 +228,7 @@ async def change(context: RequestContext) -> Response:
     name = form.text("name", MAX_NAME)
     chosen = _chosen(context, snapshot, terms, _ticked(context))
     if form.errors:
-        return _show(context, snapshot, terms, ticked=chosen, collection=collection, status=422)
+        return await _show(context, snapshot, terms, ticked=chosen, collection=collection, status=422)
     await change_collection(context.actor, collection.id, name, chosen)
     return context.see(f"/app/collections/{collection.id}", context.say(_SAVED))
 
@@ -252,8 +255,20 @@ def _terms(context: RequestContext, snapshot: Snapshot) -> _Terms:
 
 def _usual_currency(snapshot: Snapshot, customer_id: int, country: str) -> str:
     """The currency that most is sold in, in a country."""
-    sold = [product.currency for product in snapshot.products(customer_id, country)]
-    return max(sorted(set(sold)), key=sold.count, default="")
+    sold = snapshot.currencies(customer_id, country)
+    return max(sorted(sold), key=sold.__getitem__, default="")
+
+
+def _fitting(
+    found: Iterable[Product], known_ids: Container[int], fits: Callable[[Product], bool]
+) -> Steps[list[Product]]:
+    """Those that fit, without the known ones."""
+    others = []
+    for product in found:
+        if product.id not in known_ids and fits(product):
+            others.append(product)
+        yield
+    return others
 
 
 def _ticked(context: RequestContext) -> list[int]:
@@ -287,7 +302,7 @@ def _chosen(context: RequestContext, snapshot: Snapshot, terms: _Terms, ticked: 
     return chosen if terms.value_minor is not None else list(ticked)
 
 
-def _show(
+async def _show(
     context: RequestContext,
     snapshot: Snapshot,
     terms: _Terms,
@@ -301,8 +316,9 @@ def _show(
     keyword = context.form["q"].strip()[:100]
     known = (snapshot.product(one, terms.country, customer_id) for one in ticked)
     first = [product for product in known if product is not None and fits(product)]
-    found = snapshot.products(customer_id, terms.country, currency=terms.currency, keyword=keyword or None)
-    others = [product for product in found if product.id not in known_ids and fits(product)]
+    catalogue, wanted = context.services.catalogue, (customer_id, terms.country, terms.currency, None, keyword or None)
+    await catalogue.prepare(snapshot, *wanted)
+    others = await catalogue.finish(customer_id, _fitting(snapshot.products(*wanted), known_ids, fits))
     return context.page(
         "gifts/make_collection.html",
         status=status,

@@ -44,7 +44,7 @@ async def show(context: RequestContext) -> Response:
     """The templates, newest first."""
     caller = await person_as_caller(context)
     principal, page = caller.principal, page_number(context)
-    snapshot = await context.services.catalogue.at(caller.catalogue_version)
+    snapshot = await context.services.catalogue.of(caller)
     async with context.database.connection(principal.scope) as connection:
         found = await list_templates(connection, principal, offset=(page - 1) * _SHOWN, limit=_SHOWN + 1)
         shown = found[:_SHOWN]
@@ -69,14 +69,14 @@ async def remove(context: RequestContext) -> Response:
     """Removes a template: it can be sent no more. Raises NotFound."""
     template = await read_own(context)
     await remove_template(context.actor, template.id)
-    return context.see("/app/templates", context.say("The template %(name)s was removed.", name=called(template)))
+    return context.see("/app/templates", context.say("The template %(name)s was deleted.", name=called(template)))
 
 
 async def read_own(context: RequestContext) -> Template:
     """The customer's template of the path. Raises NotFound."""
     caller = await person_as_caller(context)
     given = {"template": str(context.number("template"))}
-    snapshot = await context.services.catalogue.at(caller.catalogue_version)
+    snapshot = await context.services.catalogue.of(caller)
     picked = await read_picked(context, caller, snapshot, lambda name: given.get(name, ""))
     assert picked.template is not None, "a template was asked for"
     return picked.template
@@ -87,9 +87,9 @@ def called(template: Template) -> str:
     return template.name or template.gift_name
 
 
-_NO_DAYS = text("Type a number of days from 1 to %(most)s, or leave it empty.")
-_TOO_MANY = text("You have as many templates as there may be. Remove one first.")
-_SAVED = text("The template was saved. It can be sent at once.")
+_NO_DAYS = text("Enter a number of days from 1 to %(most)s, or leave it empty.")
+_TOO_MANY = text("You have reached the limit of templates. Delete one first.")
+_SAVED = text("The template was saved. You can send it now.")
 _GIFT = ("product", "country", "collection")
 
 
@@ -155,7 +155,7 @@ async def change(context: RequestContext) -> Response:
 
 async def _opened(context: RequestContext) -> tuple[Caller, Snapshot]:
     caller = await person_as_caller(context)
-    return caller, await context.services.catalogue.at(caller.catalogue_version)
+    return caller, await context.services.catalogue.of(caller)
 
 
 def _gift_of(template: Template) -> Callable[[str], str]:

@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+import re
+from datetime import UTC, datetime, timedelta
 
 from starlette.responses import Response
 
 from largesse.base.i18n.templates import text
 from largesse.base.text import unfit_key
+from largesse.customers.roles import Right
 from largesse.ledger.payment_sources import names_account
 from largesse.ledger.store import list_funding_accounts
+from largesse.orders.follow_ups import MAX_CLAIM_BY_DAYS, MAX_REMINDER_DAYS, MAX_REMINDERS
 from largesse.orders.request import MAX_REFERENCE
 from largesse.web.console.context import RequestContext
 from largesse.web.console.send.opening import Open, change, chosen, open_draft, step
 
 _LOCAL = "%Y-%m-%dT%H:%M"  # as browsers post `datetime-local`
+_DAY = "%Y-%m-%d"  # as browsers post `date`
 _NO_TIME = text("Choose a day and a time.")
-_AT_ONCE = text("A time is filled in. Leave “At a time” chosen, or choose “At once” and empty the time.")
+_AT_ONCE = text("A time is filled in. Leave “Later” chosen, or choose “Now” and empty the time.")
 _PAST = text("This time is over. Choose a later one.")
 _NO_ACCOUNT = text("Choose the account that pays.")
-_UNFIT = text("This holds characters that may not be in it. Type it again.")
+_CLAIM_DAY = text("Choose a day, or leave it empty.")
+_CLAIM_EARLY = text("This day is over before the gifts leave. Choose a later one.")
+_CLAIM_LATE = text("Choose a day at most %(most)s days after the gifts leave.")
+_REMINDERS = text("Type at most %(most)s numbers from 1 to %(days)s, each greater than the one before, such as 3, 10.")
+_REMINDER_LATE = text("The last reminder would leave after the claim-by date. Choose fewer days, or a later date.")
+_UNFIT = text("This has characters that are not allowed. Type it again.")
 
 
 async def show(context: RequestContext) -> Response:
@@ -47,9 +56,25 @@ async def take(context: RequestContext) -> Response:
         form.text("reference", MAX_REFERENCE, required=False)
     elif unfit_key(reference):
         form.error("reference", context.say(_UNFIT))
+    claim_by = claim_day(context, send_at or opened.caller.now)
+    reminder_days = reminders_in(context)
     if form.errors:
         return await _show(context, opened, status=422)
-    await change(context, opened, send_at=send_at, account_id=account_id, external_reference=reference or None)
+    if claim_by is not None and reminder_days:
+        sent_at = send_at or opened.caller.now
+        if sent_at + timedelta(days=reminder_days[-1]) >= claim_by:
+            form.error("reminder_days", context.say(_REMINDER_LATE))
+            return await _show(context, opened, status=422)
+    await change(
+        context,
+        opened,
+        send_at=send_at,
+        claim_by=claim_by,
+        has_claim_by=True,
+        reminder_days=reminder_days,
+        account_id=account_id,
+        external_reference=reference or None,
+    )
     return context.see(f"{opened.path}/review")
 
 
@@ -75,6 +100,43 @@ def _send_at(context: RequestContext, opened: Open) -> datetime | None:
     return None
 
 
+def claim_day(context: RequestContext, sent_at: datetime) -> datetime | None:
+    """Returns the end of the day in the field `claim_by`, in the person's zone; None for an empty one. Notes what is wrong with it."""
+    form = context.form
+    if not form["claim_by"].strip():
+        return None
+    try:
+        day = datetime.strptime(form["claim_by"].strip(), _DAY).replace(tzinfo=context.zone)
+        at = day.replace(hour=23, minute=59, second=59).astimezone(UTC)
+    except (ValueError, OverflowError):
+        form.error("claim_by", context.say(_CLAIM_DAY))
+        return None
+    if at <= sent_at:
+        form.error("claim_by", context.say(_CLAIM_EARLY))
+    elif at > sent_at + timedelta(days=MAX_CLAIM_BY_DAYS):
+        form.error("claim_by", context.say(_CLAIM_LATE, most=context.language.number(MAX_CLAIM_BY_DAYS)))
+    return at
+
+
+def reminders_in(context: RequestContext) -> tuple[int, ...]:
+    """Returns the days in the field `reminder_days`; none for an empty one. Notes what is wrong with it."""
+    typed = re.split(r"[\s,;]+", context.form["reminder_days"].strip(" ,;"))
+    if typed == [""]:
+        return ()
+    days = [int(one) for one in typed if one.isascii() and one.isdigit() and len(one) < 4]
+    fits = len(days) == len(typed) <= MAX_REMINDERS and all(0 < one <= MAX_REMINDER_DAYS for one in days)
+    if not fits or sorted(set(days)) != days:
+        said = context.say(_REMINDERS, most=MAX_REMINDERS, days=MAX_REMINDER_DAYS)
+        context.form.error("reminder_days", said)
+        return ()
+    return tuple(days)
+
+
+def local_day(context: RequestContext, at: datetime | None) -> str:
+    """Returns the day of an instant as the field has it, in the person's zone."""
+    return at.astimezone(context.zone).strftime(_DAY) if at else ""
+
+
 def _local(context: RequestContext, at: datetime | None) -> str:
     """An instant as the field has it, in the person's zone."""
     return at.astimezone(context.zone).strftime(_LOCAL) if at else ""
@@ -89,6 +151,7 @@ async def _show(context: RequestContext, opened: Open, *, status: int = 200) -> 
         accounts = await list_funding_accounts(connection, principal)
     fitting = [one for one in accounts if said is None or one.currency == said.gift.currency]
     total_minor = said.gift.unit_cost_minor * count if said else 0
+    chosen_account = context.form["account"] or str(opened.content.account_id or "")
     return await step(
         context,
         opened,
@@ -97,10 +160,16 @@ async def _show(context: RequestContext, opened: Open, *, status: int = 200) -> 
         chosen=said,
         names_account=names_account(principal.funding),
         accounts=fitting,
+        account_id=chosen_account or (str(fitting[0].id) if len(fitting) == 1 else ""),
+        may_top_up=context.person.may(Right.MOVE_FUNDS),
         total_minor=total_minor,
+        recipients=len(checked.recipients),
         count=count,
         is_batch=opened.content.code_quantity is not None,
         zone=str(context.zone),
         at=_local(context, opened.content.send_at),
+        claim_day=local_day(context, opened.draft.claim_by(opened.caller)),
+        reminder_days=", ".join(map(str, opened.draft.reminder_days(opened.caller))),
+        has_default=not opened.content.has_claim_by and opened.draft.claim_by(opened.caller) is not None,
         most_reference=MAX_REFERENCE,
     )

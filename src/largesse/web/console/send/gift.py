@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from starlette.responses import Response
 
+from largesse.catalogue.model import Product
 from largesse.catalogue.snapshot import Snapshot
+from largesse.customers.roles import Right
 from largesse.drafts.model import Draft, DraftContent
 from largesse.drafts.store import list_drafts, list_products_sent
 from largesse.orders.request import DEFAULT_COUNTRY
@@ -18,12 +21,13 @@ from largesse.web.console.send.opening import change, open_draft, person_as_call
 
 TABS = ("gifts", "collections", "templates")
 _MAX_TEMPLATES = 200
+_MOST_RECENT = 4
 
 
 async def choose(context: RequestContext) -> Response:
     """Shows what can be sent, and the drafts that were begun."""
     caller = await person_as_caller(context)
-    snapshot = await context.services.catalogue.at(caller.catalogue_version)
+    snapshot = await context.services.catalogue.of(caller)
     tab = context.query("tab") if context.query("tab") in TABS else TABS[0]
     principal = caller.principal
     async with context.database.connection(principal.scope) as connection:
@@ -31,41 +35,50 @@ async def choose(context: RequestContext) -> Response:
         drafts = await list_drafts(connection, principal)
         lately = await list_products_sent(connection, principal)
     page = page_number(context)
-    found: list[Any] = []
+    found: Sequence[Any] = []
     if tab == "gifts":
-        found = products_found(context, snapshot, principal.customer_id)
-        found.sort(key=lambda one: lately.index(one.id) if one.id in lately else len(lately))
+        found = await products_found(context, snapshot, principal.customer_id, first=lately)
     elif tab == "collections":
         found = list(snapshot.collections(principal.customer_id))
     else:
         found = [one for one in templates if snapshot.has_gift(one.product_id, one.collection_id)]
+    recent = _recent(context, found, lately) if tab == "gifts" and page == 1 else []
     start = (page - 1) * CARDS
     items = found[start : start + CARDS]
     return context.page(
         "send/gift.html",
         tab=tab,
-        items=items,
+        recent=recent,
+        items=items[len(recent) :],
         pictures=_pictures(snapshot, principal.customer_id, tab, items),
         older=context.here(page=page + 1) if len(found) > start + CARDS else None,
         newer=context.here(page=page - 1) if page > 1 else None,
         draft_id=context.query("draft"),
+        may_keep=context.person.may(Right.TEMPLATES),
         drafts=[(one, _name(one, snapshot, principal.customer_id)) for one in drafts],
         delivered=delivered,
         **search_values(context, snapshot, principal.customer_id),
     )
 
 
+def _recent(context: RequestContext, found: Sequence[Product], lately: Sequence[int]) -> Sequence[Product]:
+    """Returns the gifts that the person sent last and that stand first; none once something is searched for."""
+    if any(context.query(name) for name in ("q", "kind", "amount", "currency")):
+        return []
+    return [product for product in found[:_MOST_RECENT] if product.id in lately]
+
+
 async def amount(context: RequestContext) -> Response:
     """Shows the gift that was picked, and the values it can be sent at. Raises NotFound."""
     caller = await person_as_caller(context)
-    snapshot = await context.services.catalogue.at(caller.catalogue_version)
+    snapshot = await context.services.catalogue.of(caller)
     return _amount(context, await read_picked(context, caller, snapshot, context.query))
 
 
 async def take(context: RequestContext) -> Response:
     """Takes gift and amount into a new draft, or the one that is open. Raises NotFound."""
     caller = await person_as_caller(context)
-    snapshot = await context.services.catalogue.at(caller.catalogue_version)
+    snapshot = await context.services.catalogue.of(caller)
     picked = await read_picked(context, caller, snapshot, context.form.__getitem__)
     choice, _ = await priced(context, caller, picked)
     if context.form.errors:
@@ -84,7 +97,7 @@ async def drop(context: RequestContext) -> Response:
     """Deletes a draft."""
     opened = await open_draft(context)
     await context.services.drafts.drop(context.actor, opened.draft.id)
-    return context.see("/app/send", context.say("The draft is gone."))
+    return context.see("/app/send", context.say("The draft was deleted."))
 
 
 def _amount(context: RequestContext, picked: Picked, *, status: int = 200) -> Response:
@@ -93,7 +106,7 @@ def _amount(context: RequestContext, picked: Picked, *, status: int = 200) -> Re
     return context.page("send/amount.html", status=status, amounts=amounts, picked=picked, draft_id=draft_id)
 
 
-def _pictures(snapshot: Snapshot, customer_id: int, tab: str, items: list[Any]) -> dict[int, list[str]]:
+def _pictures(snapshot: Snapshot, customer_id: int, tab: str, items: Sequence[Any]) -> dict[int, list[str]]:
     """Returns the pictures of collections or templates, by id. Products carry their own."""
     if tab == "collections":
         return pictured(snapshot, items, customer_id)

@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated
 
 import msgspec
 from starlette.responses import Response
 
 from largesse.base.i18n.templates import text
+from largesse.contacts.group_store import list_fields
 from largesse.orders.options import DEFAULT_WRAPPING, MAX_FROM_NAME, MAX_MESSAGE, WRAPPINGS
+from largesse.orders.placeholders import (
+    COMPANY,
+    FIRST_NAME,
+    NAME,
+    fill_for_nobody,
+    fill_in,
+    has_placeholders,
+    unknown_placeholders,
+)
 from largesse.web.console.context import RequestContext
 from largesse.web.console.form import Choice, Text
-from largesse.web.console.send.opening import Open, change, chosen, open_draft, step
+from largesse.web.console.send.opening import Chosen, Open, change, chosen, open_draft, step
 from largesse.web.console.send.preview import claim_document, language_of, letter_shown, mail_document
 from largesse.web.console.send.test_mail import may_try, send_test
 from largesse.web.kit.security import OF_FORMS_WITH_FRAMES
@@ -28,6 +39,10 @@ NAMES = {
     "gold": text("Gold"),
     "garden": text("Garden"),
 }
+
+
+_BUILT_IN = {FIRST_NAME: text("First name"), NAME: text("Name"), COMPANY: text("Your company")}
+_UNKNOWN = text("%(placeholder)s does not exist. Choose one of those below.")
 
 
 class MessageForm(msgspec.Struct):
@@ -47,6 +62,8 @@ async def take(context: RequestContext) -> Response:
     """Takes wrapping, sender and message; then shows them, or goes on."""
     opened, form = await open_draft(context), context.form
     said = form.read(MessageForm)
+    if unknown := unknown_placeholders(said.message, [name for name, _ in await placeholders(context)]):
+        form.error("message", context.say(_UNKNOWN, placeholder=unknown[0]))
     if form.errors:
         return await _show(context, opened, status=422)
     await change(
@@ -60,18 +77,18 @@ async def take(context: RequestContext) -> Response:
 async def mail(context: RequestContext) -> Response:
     """The mail, as a document of its own."""
     opened = await open_draft(context)
-    return await mail_document(context, await chosen(context, opened), await _name(context, opened))
+    return await mail_document(context, *await _to_first(context, opened))
 
 
 async def claim(context: RequestContext) -> Response:
     """The claim page, as a document of its own."""
     opened = await open_draft(context)
-    return claim_document(context, await chosen(context, opened), await _name(context, opened))
+    return claim_document(context, *await _to_first(context, opened))
 
 
 async def _tried(context: RequestContext, opened: Open) -> Response:
     """Sends them the mail as it is now, as a test."""
-    said, here = await chosen(context, opened), f"{opened.path}/message"
+    (said, _), here = await _to_first(context, opened), f"{opened.path}/message"
     if said is None or opened.content.code_quantity is not None:
         return context.see(here)
     return context.see(here, await send_test(context, said))
@@ -95,6 +112,7 @@ async def _show(context: RequestContext, opened: Open, *, status: int = 200) -> 
         from_name=(options.from_name if options else None) or "",
         message=(options.message if options else None) or "",
         shown=shown,
+        placeholders=await placeholders(context),
         may_try=shown is not None and may_try(context),
         shown_in=language,
         is_batch=opened.content.code_quantity is not None,
@@ -105,7 +123,24 @@ async def _show(context: RequestContext, opened: Open, *, status: int = 200) -> 
     return response
 
 
-async def _name(context: RequestContext, opened: Open) -> str | None:
-    """The name of the first recipient."""
-    checked = await context.services.drafts.recipients(opened.caller.principal, opened.draft)
-    return checked.recipients[0].name if checked.recipients else None
+async def _to_first(context: RequestContext, opened: Open) -> tuple[Chosen | None, str | None]:
+    """Returns the gift with its message as the first recipient reads it, and their name."""
+    principal, said = opened.caller.principal, await chosen(context, opened)
+    checked = await context.services.drafts.recipients(principal, opened.draft)
+    first = checked.recipients[:1]
+    name = first[0].name if first else None
+    if said is None or said.options.message is None or not has_placeholders(said.options.message):
+        return said, name
+    message = fill_for_nobody(principal, said.options.message)
+    if first:
+        async with context.database.connection(principal.scope) as connection:
+            (message,) = await fill_in(connection, principal, said.options.message, first)
+    return replace(said, options=msgspec.structs.replace(said.options, message=message or None)), name
+
+
+async def placeholders(context: RequestContext) -> list[tuple[str, str]]:
+    """Returns the placeholders that a message may have, each with what stands for it."""
+    person = context.person
+    async with context.database.connection(person.scope) as connection:
+        fields = await list_fields(connection, (person.customer_id, person.environment))
+    return [*((name, context.say(said)) for name, said in _BUILT_IN.items()), *((one.key, one.name) for one in fields)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 
 from starlette.responses import Response
 
@@ -26,6 +27,10 @@ STEPS = (
 )
 
 
+# Pages that belong to a step.
+_BELONGING = {"contacts": "recipients"}
+
+
 @dataclass(frozen=True, slots=True)
 class Chosen:
     """The gift of a draft, as pages show it."""
@@ -35,6 +40,7 @@ class Chosen:
     name: str
     product: Product | None
     collection: Collection | None
+    claim_by: datetime | None = None  # of its order
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +81,7 @@ async def open_draft(context: RequestContext, draft_id: str | None = None) -> Op
     caller = await person_as_caller(context)
     async with context.database.connection(caller.principal.scope) as connection:
         draft = await read_draft(connection, caller.principal, draft_id or context.request.path_params["draft"])
-    return Open(caller, draft, await context.services.catalogue.at(caller.catalogue_version))
+    return Open(caller, draft, await context.services.catalogue.of(caller))
 
 
 async def change(context: RequestContext, opened: Open, **fields: object) -> None:
@@ -98,17 +104,22 @@ async def chosen(context: RequestContext, opened: Open) -> Chosen | None:
     if gift.collection_id is not None:
         collection = opened.snapshot.collection(gift.collection_id, customer_id)
     sold = product or collection
-    return None if sold is None else Chosen(gift, options, sold.name, product, collection)
+    return (
+        None
+        if sold is None
+        else Chosen(gift, options, sold.name, product, collection, opened.draft.claim_by(opened.caller))
+    )
 
 
 async def step(context: RequestContext, opened: Open, name: str, *, status: int = 200, **values: object) -> Response:
-    """Returns the page of a step."""
+    """Returns the page of a step, or one that belongs to a step."""
+    at = _BELONGING.get(name, name)
     return context.page(
         f"send/{name}.html",
         status=status,
         steps=[(one, context.say(title)) for one, title in STEPS],
-        step=name,
-        step_title=context.say(dict(STEPS)[name]),
+        step=at,
+        step_title=context.say(dict(STEPS)[at]),
         draft=opened.draft,
         content=opened.content,
         chosen=values.pop("chosen", None) or await chosen(context, opened),

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import date
 
 from starlette.responses import Response
 
 from largesse.base.i18n.languages import LANGUAGES, Language, language_of_country
+from largesse.base.zones import last_whole_day
 from largesse.catalogue.model import NOTHING_SAID, read_details
 from largesse.catalogue.pictures import picture_path
 from largesse.mail.letter import CHOICE, GIFT, PARCEL, VOUCHER, Letter, LetterCode, Shown, show
@@ -91,6 +93,7 @@ async def letter_of(context: RequestContext, said: Chosen, language: Language, n
         value_minor=None if is_parcel else gift.value_minor,
         currency=gift.currency,
         expiry_days=None,
+        claim_by=_last_day(said),
         recipients=1,
         codes=[_HIDDEN],
         picture=_address(context, product.picture) if product and product.picture else None,
@@ -103,6 +106,11 @@ def _address(context: RequestContext, picture: str) -> str:
     return public_path(context.services.settings.public_url) + picture_path(picture)
 
 
+def _last_day(said: Chosen) -> date | None:
+    """Returns the last day on which the gift can be claimed; None where it has no date."""
+    return said.claim_by and last_whole_day(said.claim_by, said.gift.country)
+
+
 def _claim_page(context: RequestContext, said: Chosen, language: Language, name: str | None) -> str:
     return Previews(context.services.settings).link(
         language,
@@ -110,4 +118,5 @@ def _claim_page(context: RequestContext, said: Chosen, language: Language, name:
         wrapping=said.options.wrapping_key,
         sender=said.options.from_name,
         recipient=name,
+        until=_last_day(said),
     )

@@ -1,31 +1,35 @@
-"""The recipients of a send: typed, pasted or from a file, or anonymous codes; and the correction of rows that are not valid."""
+"""The recipients of a send: the list of them, or the ways to enter them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
-from itertools import zip_longest
+from typing import Any
+from urllib.parse import urlencode
 
 from starlette.responses import Response
 
+from largesse.base.email import email_key
 from largesse.base.i18n.templates import text
-from largesse.drafts.checking import Checked
-from largesse.drafts.columns import Columns, fits
-from largesse.drafts.mending import bad_rows_file
-from largesse.drafts.sheet import Sheet, SheetRefused
-from largesse.drafts.text_sheet import written_as_text
-from largesse.drafts.workbook import SeveralSheets
+from largesse.drafts.checking import Checked, CheckedRow
+from largesse.drafts.encodings import better_encoding
+from largesse.drafts.listing import FIX_ROWS, SORTS, View, list_rows
+from largesse.drafts.mending import Typed, as_typed
+from largesse.drafts.recipients import suggestions
+from largesse.drafts.sheet import SheetRefused
+from largesse.ledger.store import list_funding_accounts
 from largesse.orders.recipients import MAX_CODES
 from largesse.reports.usage import earlier_gifts
 from largesse.web.console.context import RequestContext
 from largesse.web.console.send.opening import Chosen, Open, chosen, open_draft, step
-from largesse.web.kit.query import Whole
-from largesse.web.kit.security import OF_FORMS
 
-MENDED_AT_ONCE = 200
+NEW = "new"  # the number of a row that is added
+MOST_FIELDS = 5 * (FIX_ROWS + 2)
+_KEPT = ("q", "state", "sort", "page")  # parameters that stay when a form of the list was sent
 
 # Why a file or pasted cells are refused.
-REFUSED = {
+_REFUSED = {
     "bytes": text("The file is too large: at most %(limit)s bytes are read."),
     "rows": text("There are more than %(limit)s rows: send them in several orders."),
     "columns": text("Row %(row)s has more than %(limit)s columns."),
@@ -33,180 +37,171 @@ REFUSED = {
     "characters": text("It holds more than %(limit)s characters in all."),
     "empty": text("It is empty."),
     "headings": text("It has headings, and no rows below them. Add a row for each recipient."),
-    "encoding": text("Its letters cannot be read. Save it as CSV in UTF-8, or as XLSX."),
+    "encoding": text("The text of the file cannot be read. Save it as CSV in UTF-8, or as XLSX."),
     "quotes": text("A quotation mark in row %(row)s is not closed, or stands inside a cell."),
     "kind": text("This is neither a CSV file nor an Excel workbook (XLSX)."),
     "old": text("This workbook is of an older kind, or has a password. Save it as XLSX without one."),
     "unpacked": text("The workbook is too large when it is unpacked."),
     "broken": text("The workbook cannot be read. Save it again, or as CSV."),
 }
-# What is wrong with a cell.
+# Where encodings are used, as people choose one.
+_ENCODINGS = {
+    "utf-8": "UTF-8",
+    "utf-16-le": "UTF-16",
+    "utf-16-be": "UTF-16",
+    "cp1252": text("Windows, western Europe"),
+    "mac_roman": text("Mac, western Europe"),
+    "cp850": text("DOS, western Europe"),
+    "cp1250": text("Windows, central Europe"),
+    "cp1251": text("Windows, Cyrillic"),
+    "cp1253": text("Windows, Greek"),
+    "cp1254": text("Windows, Turkish"),
+}
+# What is wrong with a cell, and what would be right.
 WRONG = {
     "email_missing": text("The e-mail address is missing."),
-    "email_long": text("The e-mail address is too long."),
-    "email_wrong": text("This is not an e-mail address."),
+    "email_long": text("The e-mail address is too long: at most 254 characters."),
+    "email_no_at": text("The @ is missing, as in name@example.com."),
+    "email_two_at": text("There is more than one @."),
+    "email_comma": text("The part after @ has a comma."),
+    "email_space": text("There is a space in the address."),
+    "email_domain": text("The part after @ is incomplete."),
+    "email_dots": text("There is one dot too many."),
+    "email_wrong": text("This is not an e-mail address, such as name@example.com."),
     "email_in_list": text("“%(detail)s” is not an e-mail address."),
     "email_more": text("“%(detail)s” stands in the same row. Add it here after a comma, or leave it out."),
     "name_long": text("The name is too long: at most 200 characters."),
     "name_wrong": text("The name holds characters that may not be in it."),
     "quantity_wrong": text("The quantity is no whole number from 1 to 1000."),
 }
-_CHOOSE_FILE = text("Choose a file.")
-_EMPTY_FILE = text("The file is empty: it has 0 bytes. Save it again, or choose another.")
-_SEVERAL = text("The workbook has several sheets. Choose the one with the recipients.")
-_QUANTITY = text("Type a whole number from 1 to 5000.")
-_COLUMNS = text("Choose another column for each: one of them stands for the e-mail address.")
+
+
+@dataclass(frozen=True, slots=True)
+class ShownRow:
+    """A row of the list as the page shows it."""
+
+    number: int | str
+    cells: Typed
+    faults: Sequence[tuple[str, str]] = ()  # field, and what is wrong with it
+    suggestion: str | None = None  # the address that was probably meant
+    same_as: int | None = None
+    had_at: datetime | None = None  # when this address last had the gift
+    is_open: bool = False  # whether its cells are fields
+
+    def faults_of(self, field: str) -> list[str]:
+        """Returns what is wrong with a field."""
+        return [said for name, said in self.faults if name == field]
 
 
 async def show(context: RequestContext) -> Response:
     """Shows the recipients, or the ways to enter them."""
-    return await _show(context, await open_draft(context))
+    return await show_recipients(context, await open_draft(context))
 
 
-async def take_typed(context: RequestContext) -> Response:
-    """Takes rows that were typed or pasted."""
-    return await _take(context, await open_draft(context), "rows", context.form["rows"].encode())
+def list_address(context: RequestContext, opened: Open, **changes: str | int | None) -> str:
+    """Returns the path of the list as it is searched, sorted and filtered now, with those parameters changed."""
+    given: dict[str, Any] = {name: context.query(name) for name in _KEPT} | changes
+    query = urlencode({name: value for name, value in given.items() if value not in {None, ""}})
+    return f"{opened.path}/recipients" + (f"?{query}" if query else "")
 
 
-async def take_file(context: RequestContext) -> Response:
-    """Takes a CSV or XLSX file."""
-    opened = await open_draft(context)
-    data = context.files.get("file", b"")
-    if not data:
-        context.form.error("file", context.say(_EMPTY_FILE if "file" in context.files else _CHOOSE_FILE))
-        return await _show(context, opened, status=422)
-    return await _take(context, opened, "file", data)
-
-
-async def take_quantity(context: RequestContext) -> Response:
-    """Takes the number of anonymous codes."""
-    opened = await open_draft(context)
-    quantity = context.form.number("quantity") or 0
-    if not 1 <= quantity <= MAX_CODES:
-        context.form.error("quantity", context.say(_QUANTITY))
-        return await _show(context, opened, status=422)
-    await context.services.drafts.set_quantity(context.actor, opened.draft.id, quantity)
-    return context.see(f"{opened.path}/message")
-
-
-async def take_columns(context: RequestContext) -> Response:
-    """Takes which column is what, and remembers it for files with the same headings."""
-    opened = await open_draft(context)
-    sheet = await context.services.drafts.sheet(opened.caller.principal, opened.draft)
-    names = tuple(at for at in (_column(context, "name"), _column(context, "name_2")) if at is not None)
-    columns = Columns(_column(context, "email"), names, _column(context, "quantity"), context.form["heading"] == "yes")
-    if columns.email is None or not fits(columns, sheet):
-        context.form.error("email", context.say(_COLUMNS))
-        return await _show(context, opened, status=422)
-    await context.services.drafts.set_columns(context.actor, opened.draft.id, sheet, columns)
-    return context.see(f"{opened.path}/recipients")
-
-
-async def start_over(context: RequestContext) -> Response:
-    """Removes the recipients, so that they can be entered again."""
-    opened = await open_draft(context)
-    await context.services.drafts.set_quantity(context.actor, opened.draft.id, None)
-    return context.see(f"{opened.path}/recipients")
-
-
-async def mend(context: RequestContext) -> Response:
-    """Saves the corrected rows, and shows those that are still not valid."""
-    opened = await open_draft(context)
-    typed = {
-        row: cells
-        for number, *cells in zip_longest(
-            *(context.form.all(name) for name in ("number", "email", "name", "quantity")), fillvalue=""
-        )
-        if (row := Whole().read(number)) is not None
-    }
-    notice = None
-    try:
-        await context.services.drafts.mend(context.actor, opened.caller.principal, opened.draft, typed)
-    except SheetRefused as refusal:
-        notice = _refused(context, refusal)
-    return context.see(f"{opened.path}/recipients", notice)
-
-
-async def leave_out(context: RequestContext) -> Response:
-    """Deletes all rows that are not valid."""
-    opened = await open_draft(context)
-    await context.services.drafts.drop_invalid(context.actor, opened.caller.principal, opened.draft)
-    return context.see(f"{opened.path}/recipients")
-
-
-async def bad_rows(context: RequestContext) -> Response:
-    """Returns the rows that are not valid as a file for a spreadsheet."""
-    opened = await open_draft(context)
-    checked = await context.services.drafts.recipients(opened.caller.principal, opened.draft)
-    headers = {**OF_FORMS, "Content-Disposition": 'attachment; filename="bad-rows.csv"'}
-    return Response(bad_rows_file(checked), media_type="text/csv", headers=headers)
-
-
-async def _take(context: RequestContext, opened: Open, field: str, data: bytes) -> Response:
-    """Takes the sheet in `data`, replacing the rows or adding to them, as the form says."""
-    try:
-        await context.services.drafts.take_file(
-            context.actor,
-            opened.caller.principal,
-            opened.draft,
-            data,
-            is_typed=field == "rows",
-            adds=context.form["add"] == "yes",
-        )
-    except SheetRefused as refusal:
-        context.form.error(field, _refused(context, refusal))
-        return await _show(context, opened, status=422)
-    except SeveralSheets as several:
-        context.form.error("sheet", context.say(_SEVERAL))
-        return await _show(context, opened, status=422, sheets=several.sheets)
-    return context.see(f"{opened.path}/recipients")
-
-
-def _refused(context: RequestContext, refusal: SheetRefused) -> str:
+def refused(context: RequestContext, refusal: SheetRefused) -> str:
     """Returns why a sheet is refused, in the language of the page."""
-    return context.say(REFUSED[refusal.why], row=refusal.row, limit=refusal.limit)
+    return context.say(_REFUSED[refusal.why], row=refusal.row, limit=refusal.limit)
 
 
-async def _show(
+async def show_recipients(
     context: RequestContext,
     opened: Open,
     *,
     status: int = 200,
-    sheets: Mapping[str, Sheet | SheetRefused] | None = None,
+    tab: str = "",
+    said: str = "",
+    typed: Mapping[int, Typed] | None = None,
+    new: Sequence[Typed] = (),
 ) -> Response:
-    """Returns the page. `sheets` are those of a workbook, of which the person chooses one."""
-    principal = opened.caller.principal
-    columns = opened.content.columns
-    drafts = context.services.drafts
-    sheet = await drafts.sheet(principal, opened.draft)
-    checked = await drafts.check(principal, sheet, columns) if columns else Checked((), ())
+    """Returns the page. `typed` and `new` are rows of a form that was refused."""
+    principal, columns = opened.caller.principal, opened.content.columns
+    rows = context.services.drafts.rows
+    sheet = await rows.sheet(principal, opened.draft)
+    checked = await rows.check(principal, sheet, columns) if columns else Checked((), ())
     first = sheet.rows[0].cells if sheet.rows else []
     gift = await chosen(context, opened)
+    earlier = await _earlier(context, opened, gift, checked) if gift else {}
+    view = View(
+        context.query("q"), context.query("state"), context.query("sort"), context.parameters.number("page") or 1
+    )
+    listed = list_rows(checked, view, earlier)
+    suggested = suggestions(checked, listed.rows)
+    if context.query("edit") == NEW and not new:
+        new = [Typed("")]
     return await step(
         context,
         opened,
         "recipients",
         status=status,
         chosen=gift,
-        earlier=await _earlier(context, opened, gift, checked) if gift else [],
+        tab=tab or context.query("tab"),
+        said=said,
+        view=view,
+        edited=context.query("edit"),
+        listed=listed,
+        rows=_shown(context, listed.rows, suggested, earlier, typed or {}),
+        new_rows=[ShownRow(NEW, one, is_open=True) for one in new],
+        suggested=list(suggested),
+        at=lambda **changes: list_address(context, opened, **changes),
+        sorts=SORTS,
         sheet=sheet,
         checked=checked,
         columns=columns,
         headings=[first[at] if at < len(first) else "" for at in range(sheet.width)],
-        shown=checked.bad[:MENDED_AT_ONCE],
-        wrong=lambda problem: context.say(WRONG[problem.kind], detail=problem.detail),
         most=MAX_CODES,
-        sheets=[
-            (name, len(one.rows), written_as_text(one), "")
-            if isinstance(one, Sheet)
-            else (name, 0, "", _refused(context, one))
-            for name, one in (sheets or {}).items()
-        ],
+        account=await _account(context, opened, gift),
+        source=opened.content.source,
+        encoding_name=lambda name: context.say(_ENCODINGS[name]),
+        better=better_encoding(
+            (row.name for row in checked.rows), opened.content.source.encoding or "", opened.content.source.encodings
+        ),
     )
 
 
-async def _earlier(context: RequestContext, opened: Open, gift: Chosen, checked: Checked) -> list[tuple[str, datetime]]:
-    """Returns the recipients who got this gift lately, and when, the latest first."""
+def _shown(
+    context: RequestContext,
+    rows: Sequence[CheckedRow],
+    suggested: Mapping[int, str],
+    earlier: Mapping[str, datetime],
+    typed: Mapping[int, Typed],
+) -> list[ShownRow]:
+    """Returns the rows of a page of the list. The cells of rows to fix are fields, and those of the row that is edited."""
+    edited = context.query("edit")
+    return [
+        ShownRow(
+            row.number,
+            typed.get(row.number, as_typed(row)),
+            [(one.field, context.say(WRONG[one.kind], detail=one.detail)) for one in row.problems],
+            suggested.get(row.number),
+            row.same_as,
+            earlier.get(email_key(row.email)),
+            bool(row.problems) or str(row.number) == edited or row.number in typed,
+        )
+        for row in rows
+    ]
+
+
+async def _account(context: RequestContext, opened: Open, gift: Chosen | None) -> Any:
+    """Returns the account that pays: the one chosen, or the only one that can. None if that is still open."""
+    if gift is None:
+        return None
+    principal = opened.caller.principal
+    async with context.database.connection(principal.scope) as connection:
+        accounts = await list_funding_accounts(connection, principal)
+    fitting = [one for one in accounts if one.currency == gift.gift.currency]
+    chosen_one = next((one for one in fitting if one.id == opened.content.account_id), None)
+    return chosen_one or (fitting[0] if len(fitting) == 1 else None)
+
+
+async def _earlier(context: RequestContext, opened: Open, gift: Chosen, checked: Checked) -> Mapping[str, datetime]:
+    """Returns when recipients got this gift lately, by their address as `email_key` makes it."""
     principal = opened.caller.principal
     async with context.database.connection(principal.scope) as connection:
         found = await earlier_gifts(
@@ -217,8 +212,4 @@ async def _earlier(context: RequestContext, opened: Open, gift: Chosen, checked:
             collection_id=gift.gift.collection_id,
             now=opened.caller.now,
         )
-    return sorted(found.items(), key=lambda one: one[1], reverse=True)
-
-
-def _column(context: RequestContext, name: str) -> int | None:
-    return context.form.number(name, 999)
+    return {email_key(email): at for email, at in found.items()}

@@ -6,7 +6,12 @@ from collections.abc import Callable, Sequence
 
 from starlette.responses import Response
 
+from largesse.approvals.model import APPROVED, ApprovalRequest
+from largesse.approvals.service import NobodyMayApprove
+from largesse.approvals.store import find_request
 from largesse.base.errors import (
+    ApprovalRequired,
+    BudgetExceeded,
     FieldError,
     InsufficientBalance,
     InvalidRequest,
@@ -18,6 +23,7 @@ from largesse.base.errors import (
 )
 from largesse.base.i18n.templates import text
 from largesse.customers.customer_store import confirmed_above
+from largesse.drafts.approving import ask_approval
 from largesse.drafts.checking import Checked
 from largesse.drafts.model import PriceLines, price_lines
 from largesse.ledger.store import list_funding_accounts
@@ -39,12 +45,19 @@ _MEND = {
     "from_name": ("message", text("The sender's name cannot be used.")),
     "message": ("message", text("The message cannot be used.")),
     "send_at": ("delivery", text("The time it was to be sent at is over. Choose a later one.")),
+    "claim_by": (
+        "delivery",
+        text("The claim-by date is over before the gifts leave, or too far away. Choose another."),
+    ),
+    "reminder_days": ("delivery", text("The last reminder would leave after the claim-by date.")),
     "account_id": ("delivery", text("Choose the account that pays.")),
     "external_reference": ("delivery", text("Another order has your reference. Choose another.")),
 }
 _DRY = text("The account's balance is too low. Choose another account, or top it up.")
 _CHANGED = text("The price or the draft has changed since you saw it. Nothing was charged: look again.")
 _EXPIRED = text("This page was open for a while. Nothing was charged: look once more, and send.")
+_NEEDS_APPROVAL = text("This send needs approval. Nothing was charged: ask for it below.")
+_NOBODY = text("Not enough people may approve it: nobody approves their own. Ask an administrator.")
 _NO_LONGER = text("It cannot be sent yet. Nothing was charged.")
 
 
@@ -67,12 +80,31 @@ async def place(context: RequestContext) -> Response:
         )
     except QuoteExpired:
         said = _EXPIRED
+    except ApprovalRequired:
+        said = _NEEDS_APPROVAL
     except QuoteChanged:
         said = _CHANGED
-    except (InvalidRequest, InsufficientBalance, ReferenceUsed):
+    except (InvalidRequest, InsufficientBalance, ReferenceUsed, BudgetExceeded):
         said = _NO_LONGER
     else:
         return context.see(f"/app/send/{placed.reference}/sent")
+    return await _show(context, await open_draft(context), said=said, status=409)
+
+
+async def ask(context: RequestContext) -> Response:
+    """Asks others to approve it. What keeps it from being asked for is said. Raises NotFound."""
+    caller = await person_as_caller(context)
+    services, draft_id = context.services, context.request.path_params["draft"]
+    try:
+        request = await ask_approval(services.drafts, services.database, caller, context.actor, draft_id)
+    except NobodyMayApprove:
+        said = _NOBODY
+    except QuoteChanged:
+        said = _CHANGED
+    except (InvalidRequest, InsufficientBalance, ReferenceUsed, BudgetExceeded):
+        said = _NO_LONGER
+    else:
+        return context.see(f"/app/approvals/{request.id}", context.say("Approval was asked for."))
     return await _show(context, await open_draft(context), said=said, status=409)
 
 
@@ -95,6 +127,7 @@ async def _show(context: RequestContext, opened: Open, *, said: str | None = Non
     quote, lines, to_mend = await _price(context, opened, checked)
     async with context.database.connection(principal.scope) as connection:
         accounts = await list_funding_accounts(connection, principal)
+        request = await find_request(connection, principal.customer_id, principal.environment, opened.draft.id)
     return await step(
         context,
         opened,
@@ -105,9 +138,25 @@ async def _show(context: RequestContext, opened: Open, *, said: str | None = Non
         quote=quote,
         lines=lines,
         to_mend=to_mend,
+        request=request,
+        approval=_approval(opened, quote, request),
         said=context.say(said) if said else None,
+        claim_by=opened.draft.claim_by(opened.caller),
+        reminder_days=opened.draft.reminder_days(opened.caller),
         account=next((one for one in accounts if one.id == opened.content.account_id), None),
     )
+
+
+def _approval(opened: Open, quote: Quote | None, request: ApprovalRequest | None) -> str | None:
+    """Returns how far the approval is that the send needs: `waiting`, `approved`, `changed` since, or `needed`; None if it needs none."""
+    if quote is None or not quote.rules:
+        return None
+    if request is None or not (request.is_waiting or request.state == APPROVED):
+        return "needed"
+    if request.is_waiting:
+        return "waiting" if opened.draft.changed_at == request.draft_changed_at else "changed"
+    is_same = (quote.digest, quote.total_minor) == (request.digest, request.total_minor)
+    return "approved" if is_same and {rule.id for rule in quote.rules} <= request.rule_ids else "changed"
 
 
 async def _price(
@@ -117,12 +166,14 @@ async def _price(
     to_mend: dict[str, str] = {}
     if opened.content.choice is None:
         to_mend["gift"] = context.say(_MEND["product_id"][1])
-    if opened.content.code_quantity is None and not checked.can_be_sent:
+    if opened.content.code_quantity is None and not checked.can_be_sent(leaves_out=opened.content.leaves_out):
         to_mend["recipients"] = context.say(_MEND["recipients"][1])
     if to_mend:
         return None, None, list(to_mend.items())
     try:
         quote = await context.services.drafts.quote(opened.caller, opened.draft, checked)
+    except BudgetExceeded as refusal:
+        return None, None, [("gift", _beyond(context, refusal))]
     except (InvalidRequest, InsufficientBalance, ReferenceUsed) as problem:
         for error in problem.errors or _as_errors(problem):
             name, what = _MEND.get(error.pointer.split("/")[1], ("gift", _NO_LONGER))
@@ -132,6 +183,19 @@ async def _price(
     gift = await chosen(context, opened)
     assert gift is not None, "what was quoted can be sent"
     return quote, price_lines(quote, gift.product, gift.gift.country), []
+
+
+def _beyond(context: RequestContext, refusal: BudgetExceeded) -> str:
+    """Returns which budget an order exceeds, and by what it could fit."""
+    if refusal.per_gift_minor is not None:
+        most = context.language.amount(refusal.per_gift_minor, refusal.currency)
+        return context.say("The budget %(name)s allows at most %(most)s for a gift.", name=refusal.budget, most=most)
+    left = context.language.amount(refusal.left_minor or 0, refusal.currency)
+    return context.say(
+        "The budget %(name)s has %(left)s left. Send less, or ask an administrator for more.",
+        name=refusal.budget,
+        left=left,
+    )
 
 
 def _as_errors(problem: Problem) -> Sequence[FieldError]:

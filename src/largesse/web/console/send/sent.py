@@ -13,11 +13,14 @@ from largesse.customers.authenticator import Caller
 from largesse.customers.roles import Right
 from largesse.db.pool import Row
 from largesse.drafts.model import DraftContent
+from largesse.ledger.store import list_funding_accounts
+from largesse.mail.order_mail import count_by_state
 from largesse.orders.acts import read_receipt
 from largesse.orders.lookup import find_order
 from largesse.orders.order import SendResponse
 from largesse.templates.service import MAX_NAME, TooManyTemplates, create_template
 from largesse.templates.store import TemplateContent
+from largesse.web.console.code_sheet import code_sheet
 from largesse.web.console.context import RequestContext
 from largesse.web.console.send.opening import person_as_caller
 
@@ -44,7 +47,7 @@ async def save_template(context: RequestContext) -> Response:
     caller, form = await person_as_caller(context), context.form
     order = await _order(context, caller)
     name = form.text("name", MAX_NAME)
-    snapshot = await context.services.catalogue.at(caller.catalogue_version)
+    snapshot = await context.services.catalogue.of(caller)
     gift = snapshot.product(
         order["product_id"] or 0, order["country"], caller.principal.customer_id
     ) or snapshot.collection(order["collection_id"] or 0, caller.principal.customer_id)
@@ -64,21 +67,16 @@ async def save_template(context: RequestContext) -> Response:
 
 async def _shown(context: RequestContext, caller: Caller, order: Row, *, status: int = 200) -> Response:
     async with context.database.connection(caller.principal.scope) as connection:
-        rows = await connection.fetch(
-            """
-            SELECT state, count(*) FROM messages
-            WHERE customer_id = $1 AND order_id = $2 AND kind = 'gift' GROUP BY state
-            """,
-            order["customer_id"],
-            order["id"],
-        )
-    counts = {row["state"]: row["count"] for row in rows}
+        counts = await count_by_state(connection, order["customer_id"], order["id"])
+        accounts = await list_funding_accounts(connection, caller.principal)
     return context.page(
         "send/sent.html",
         status=status,
         may_keep=context.person.may(Right.TEMPLATES),
         most_name=MAX_NAME,
         order=order,
+        account_name=next((one.name for one in accounts if one.id == order["account_id"]), None),
+        now=caller.now,
         sent=sum(counts.get(state, 0) for state in ("sent", "captured")),
         bounced=counts.get("bounced", 0),
         waiting=order["recipient_count"] - sum(counts.get(s, 0) for s in ("sent", "captured", "bounced")),
@@ -92,7 +90,7 @@ async def codes(context: RequestContext) -> Response:
     receipt = await _codes(context, caller)
     if receipt is None:
         return context.trouble(403, context.say(_LATE))
-    return context.page("send/codes.html", receipt=receipt)
+    return await code_sheet(context, receipt.codes)
 
 
 async def codes_file(context: RequestContext) -> Response:
@@ -110,7 +108,7 @@ async def again(context: RequestContext) -> Response:
     caller = await person_as_caller(context)
     order = await _order(context, caller)
     is_template = order["template_id"] is not None
-    snapshot = await context.services.catalogue.at(caller.catalogue_version)
+    snapshot = await context.services.catalogue.of(caller)
     product = snapshot.product(order["product_id"] or 0, order["country"], caller.principal.customer_id)
     is_implied = is_template or (product is not None and not product.is_digital)
     content = DraftContent(

@@ -9,14 +9,13 @@ from largesse.base.errors import TooManyRequests
 from largesse.base.i18n.templates import text
 from largesse.catalogue.pictures import picture_path
 from largesse.customers.sign_in_limits import Allowance, spend
-from largesse.jobs.outbox import mail_test
 from largesse.mail.letter import write
-from largesse.mail.mailbox import capture
+from largesse.mail.service import send_test_mail
 from largesse.web.console.context import RequestContext
 from largesse.web.console.send.opening import Chosen
 from largesse.web.console.send.preview import language_of, letter_of
 
-_OFTEN = text("That was tried often just now. Wait a minute.")
+_OFTEN = text("Too many attempts. Wait a minute and try again.")
 
 
 def may_try(context: RequestContext) -> bool:
@@ -43,19 +42,12 @@ async def send_test(context: RequestContext, said: Chosen) -> str:
         picture=house + picture_path(said.product.picture) if said.product and said.product.picture else None,
     )
     written = write(test, services.settings.mail_from, at=at)
-    async with context.writing() as connection:
-        if not _is_captured(context):
-            await mail_test(connection, person.user_id, written)
-            return context.say("A test mail to %(email)s is on its way.", email=person.email)
-        await capture(
-            connection,
-            services.vault,
-            customer_id=person.customer_id,
-            environment=person.environment,
-            recipient=person.email,
-            subject=test.subject,
-            written=written,
-        )
+    is_captured = _is_captured(context)
+    await send_test_mail(
+        context.actor, services.vault, written, recipient=person.email, subject=test.subject, is_captured=is_captured
+    )
+    if not is_captured:
+        return context.say("A test mail to %(email)s is on its way.", email=person.email)
     return context.say("A test mail to %(email)s is in the test mailbox.", email=person.email)
 
 

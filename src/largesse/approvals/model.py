@@ -1,0 +1,146 @@
+"""The rules of approvals: which sends wait for which approval, who may give it, and when enough have.
+
+Nobody approves their own send. A rule names its approvers, or any administrator is one. An approval counts as long as the person who gave it may still give it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from datetime import datetime
+from typing import NamedTuple
+
+import msgspec
+
+from largesse.customers.principal import ADMIN
+
+ROLES = ("member", "admin")  # that may send
+NEEDED = (1, 2)
+MOST_DAYS = 10  # a draft is deleted two weeks after its last change
+WAITING, APPROVED, DECLINED, WITHDRAWN, EXPIRED = STATES = ("waiting", "approved", "declined", "withdrawn", "expired")
+
+
+class SendFacts(NamedTuple):
+    """What decides which rules a person's send falls under."""
+
+    customer_id: int
+    environment: str
+    role: str
+    currency: str
+    total_minor: int
+    account_id: int | None
+    product_id: int | None
+    collection_id: int | None
+    is_beyond_budget: bool
+
+
+class ApprovalRule(msgspec.Struct, frozen=True, kw_only=True):
+    """A rule by which sends wait for approval. Conditions that are None or empty are none."""
+
+    customer_id: int
+    id: int
+    environment: str
+    name: str
+    role: str | None = None
+    currency: str | None = None
+    above_minor: int | None = None
+    beyond_budget: bool = False
+    account_ids: frozenset[int] = frozenset()
+    product_ids: frozenset[int] = frozenset()
+    collection_ids: frozenset[int] = frozenset()
+    approver_ids: frozenset[int] = frozenset()
+    needed: int = 1
+    expires_days: int = 7
+
+    def is_about(self, send: SendFacts) -> bool:
+        """Whether a send falls under it: it meets every condition."""
+        return (
+            (self.customer_id, self.environment) == (send.customer_id, send.environment)
+            and self.role in (None, send.role)
+            and (self.above_minor is None or (self.currency == send.currency and send.total_minor > self.above_minor))
+            and (not self.beyond_budget or send.is_beyond_budget)
+            and (not self.account_ids or send.account_id in self.account_ids)
+            and (
+                not (self.product_ids or self.collection_ids)
+                or send.product_id in self.product_ids
+                or send.collection_id in self.collection_ids
+            )
+        )
+
+    def may_approve(self, user_id: int, role: str) -> bool:
+        """Whether somebody is among its approvers. `may_decide` leaves out their own sends."""
+        return user_id in self.approver_ids if self.approver_ids else role == ADMIN
+
+    def is_met(self, approvals: Mapping[int, str], requester_id: int) -> bool:
+        """Whether enough have approved, given by their user id with the role that they have now."""
+        given = sum(one != requester_id and self.may_approve(one, role) for one, role in approvals.items())
+        return given >= self.needed
+
+
+class Grant(msgspec.Struct, frozen=True):
+    """An approval that an order may be placed under: of what was quoted, at that price, by the rules that it fell under."""
+
+    digest: bytes
+    total_minor: int
+    rule_ids: frozenset[int]
+
+    def covers(self, rules: Iterable[ApprovalRule], digest: bytes | None, total_minor: int) -> bool:
+        """Whether an order under those rules is what was approved."""
+        is_same = digest == self.digest and total_minor == self.total_minor
+        return is_same and {rule.id for rule in rules} <= self.rule_ids
+
+
+class ApprovalRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """A send that waits for approval, or did. It has the id of its draft, and the order that it becomes has it too."""
+
+    customer_id: int
+    environment: str
+    id: str
+    round: int
+    user_id: int
+    state: str
+    rule_ids: frozenset[int]
+    quote: str
+    digest: bytes
+    total_minor: int
+    currency: str
+    gift_name: str
+    code_count: int
+    draft_changed_at: datetime
+    asked_at: datetime
+    expires_at: datetime
+    ended_at: datetime | None
+    is_sent: bool  # there is an order of its id
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether it may be approved or declined."""
+        return self.state == WAITING
+
+
+class Decision(msgspec.Struct, frozen=True):
+    """What somebody said about a request."""
+
+    user_id: int
+    approves: bool
+    note: str
+    decided_at: datetime
+
+
+def rules_of(send: SendFacts, rules: Iterable[ApprovalRule]) -> list[ApprovalRule]:
+    """Returns the rules that a send falls under."""
+    return [rule for rule in rules if rule.is_about(send)]
+
+
+def may_decide(rules: Iterable[ApprovalRule], user_id: int, role: str, requester_id: int) -> bool:
+    """Whether somebody may approve or decline a send under those rules."""
+    return user_id != requester_id and any(rule.may_approve(user_id, role) for rule in rules)
+
+
+def is_approved(rules: Collection[ApprovalRule], approvals: Mapping[int, str], requester_id: int) -> bool:
+    """Whether every rule is met by these approvals."""
+    return all(rule.is_met(approvals, requester_id) for rule in rules)
+
+
+def can_be_met(rules: Iterable[ApprovalRule], people: Mapping[int, str], requester_id: int) -> bool:
+    """Whether there are people enough, given by their user id with their role, to meet every rule."""
+    return all(rule.is_met(people, requester_id) for rule in rules)

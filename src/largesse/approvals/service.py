@@ -1,0 +1,285 @@
+"""Operations on approvals: setting and ending rules, asking, deciding, and taking a request back.
+
+`drafts.approving` asks for a draft and sends what was approved. A decision is made under the lock of its request, so that however often and by however many
+it is pressed, it counts once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+import msgspec
+
+from largesse.approvals import store
+from largesse.approvals.model import (
+    APPROVED,
+    DECLINED,
+    EXPIRED,
+    MOST_DAYS,
+    NEEDED,
+    ROLES,
+    WITHDRAWN,
+    ApprovalRequest,
+    ApprovalRule,
+    can_be_met,
+    is_approved,
+    may_decide,
+)
+from largesse.base.errors import InvalidRequest, NotFound
+from largesse.base.money import label
+from largesse.customers.actor import Actor, Transaction
+from largesse.customers.customer_store import lock_customer, require_currency
+from largesse.customers.principal import ADMIN
+from largesse.customers.roles import Right
+from largesse.db.pool import Connection
+from largesse.db.statements import read_now
+from largesse.jobs.outbox import mail_approval
+
+MOST_RULES = 50  # of a customer in an environment
+MOST_NAME = 60  # characters
+MOST_NOTE = 500
+MOST_CHOSEN = 100  # accounts, gifts or approvers of a rule
+MOST_LISTED = 200  # requests of a page
+
+
+class TooManyRules(InvalidRequest):
+    """The customer has as many rules as it may."""
+
+    def __init__(self) -> None:
+        super().__init__(f"A customer has at most {MOST_RULES} approval rules in an environment.")
+
+
+class RuleNameTaken(InvalidRequest):
+    """Another rule has the name."""
+
+    def __init__(self) -> None:
+        super().__init__("`name` is the name of another rule.")
+
+
+class NobodyMayApprove(InvalidRequest):
+    """There are not enough people who may approve."""
+
+    def __init__(self) -> None:
+        super().__init__("Not enough people may approve: nobody approves their own send.")
+
+
+class OwnRequest(InvalidRequest):
+    """The person would decide about their own send."""
+
+    def __init__(self) -> None:
+        super().__init__("Nobody approves their own send.")
+
+
+class RequestEnded(InvalidRequest):
+    """The request does not wait any more: it was decided, taken back, or nobody decided in time. `state` says which."""
+
+    def __init__(self, state: str) -> None:
+        super().__init__(f"The request is {state}.")
+        self.state = state
+
+
+class RequestChanged(InvalidRequest):
+    """The draft was changed, or deleted, after approval was asked for."""
+
+    def __init__(self) -> None:
+        super().__init__("The send was changed after approval was asked for. Its person asks again.")
+
+
+@dataclass(frozen=True, slots=True)
+class SeenRequest:
+    """A request as somebody sees it: its rules, and whether they may decide about it."""
+
+    request: ApprovalRequest
+    rules: Collection[ApprovalRule]
+    may_decide: bool
+
+
+async def create_rule(actor: Actor, rule: ApprovalRule) -> int:
+    """Sets a rule, of the actor's customer and environment, and returns its id. It applies from the next order on.
+
+    Raises InvalidRequest, TooManyRules, RuleNameTaken, NobodyMayApprove, NotFound for an approver who is not there, and OperatorError for an
+    unknown currency.
+    """
+    assert actor.environment is not None, "rules are of an environment"
+    rule = msgspec.structs.replace(rule, customer_id=actor.customer_id, environment=actor.environment)
+    _require_sound(rule)
+    async with actor.transaction(Right.SETTINGS) as transaction:
+        connection = transaction.connection
+        await lock_customer(connection, actor.customer_id)
+        if rule.currency is not None:
+            await require_currency(connection, rule.currency)
+        existing = await store.list_rules(connection, actor.customer_id, actor.environment)
+        if len(existing) >= MOST_RULES:
+            raise TooManyRules
+        if any(one.name.lower() == rule.name.lower() for one in existing):
+            raise RuleNameTaken
+        people = await store.list_people(connection, actor.customer_id)
+        if not rule.approver_ids <= people.keys():
+            raise NotFound("There is nobody of that number.")
+        if sum(rule.may_approve(one, role) for one, role in people.items()) < rule.needed:
+            raise NobodyMayApprove
+        rule_id = await store.add_rule(connection, rule)
+        await transaction.record("approval_rule.created", f"approval rule {rule_id}", after=_audited(rule))
+    return rule_id
+
+
+async def end_rule(actor: Actor, rule_id: int) -> str:
+    """Ends a rule and returns its name: it is about no send any more. What waits for it goes on waiting. Raises NotFound."""
+    assert actor.environment is not None, "rules are of an environment"
+    async with actor.transaction(Right.SETTINGS) as transaction:
+        name = await store.end_rule(transaction.connection, actor.customer_id, actor.environment, rule_id)
+        if name is None:
+            raise NotFound("There is no such rule.")
+        await transaction.record("approval_rule.ended", f"approval rule {rule_id}", before={"name": name})
+    return name
+
+
+async def submit(transaction: Transaction, request: ApprovalRequest, rules: Collection[ApprovalRule]) -> None:
+    """Saves a request of the actor as waiting, and mails those who may decide. Raises NobodyMayApprove, NotFound for another person's."""
+    connection, actor = transaction.connection, transaction.actor
+    people = await store.list_people(connection, actor.customer_id)
+    if not can_be_met(rules, people, request.user_id):
+        raise NobodyMayApprove
+    if await store.save_request(connection, request) is None:
+        raise NotFound("There is no draft of that reference.")
+    deciders = [one for one, role in people.items() if may_decide(rules, one, role, request.user_id)]
+    await mail_approval(connection, "approval_asked", deciders, request.id)
+    after = {"total": label(request.total_minor, request.currency), "rules": [rule.name for rule in rules]}
+    await transaction.record("approval.asked", f"send {request.id}", after=after)
+
+
+async def read_request(actor: Actor, connection: Connection, request_id: str) -> SeenRequest:
+    """Returns a request that the person may see: their own, one they may decide, or any to an administrator. Raises NotFound."""
+    assert actor.environment is not None, "requests are of an environment"
+    request = await store.find_request(connection, actor.customer_id, actor.environment, request_id)
+    return await _seen(actor, connection, request)
+
+
+async def list_seen(actor: Actor, connection: Connection) -> list[SeenRequest]:
+    """Returns the newest requests that the person may see."""
+    assert actor.environment is not None, "requests are of an environment"
+    requests = await store.list_requests(connection, actor.customer_id, actor.environment, most=MOST_LISTED)
+    ids = {rule_id for request in requests for rule_id in request.rule_ids}
+    by_id = {rule.id: rule for rule in await store.find_rules(connection, actor.customer_id, ids)}
+    seen = []
+    for request in requests:
+        rules = [by_id[one] for one in sorted(request.rule_ids)]
+        if _may_see(actor, request, rules):
+            seen.append(SeenRequest(request, rules, _may_decide(actor, request, rules)))
+    return seen
+
+
+async def decide(actor: Actor, request_id: str, note: str, *, approves: bool) -> ApprovalRequest:
+    """Approves or declines a send, and returns the request as it is then: approved once every rule is met, else still waiting.
+
+    Raises NotFound for who may not decide, OwnRequest, RequestEnded, and RequestChanged for a draft that is not what was asked for.
+    """
+    assert actor.environment is not None, "requests are of an environment"
+    async with actor.transaction() as transaction:
+        connection = transaction.connection
+        seen = await _lock(actor, connection, request_id)
+        request, rules = seen.request, seen.rules
+        if request.user_id == actor.user_id:
+            raise OwnRequest
+        if not seen.may_decide:
+            _refuse_ended(request)
+            raise NotFound("There is nothing to decide for you here.")
+        _refuse_ended(request)
+        if request.expires_at <= await read_now(connection):
+            raise RequestEnded(EXPIRED)
+        if approves and await store.draft_changed_at(connection, request) != request.draft_changed_at:
+            raise RequestChanged
+        assert actor.user_id is not None, "a person"
+        is_new = await store.add_decision(connection, request, actor.user_id, note, approves=approves)
+        state = await _state_after(connection, request, rules)
+        if state != request.state:
+            await store.end_request(connection, request, state)
+            await mail_approval(connection, "approval_ended", [request.user_id], request.id)
+        if is_new:
+            act = "approval.given" if approves else "approval.declined"
+            after = {"total": label(request.total_minor, request.currency), "state": state}
+            await transaction.record(act, f"send {request.id}", after=after)
+    return msgspec.structs.replace(request, state=state)
+
+
+async def withdraw(actor: Actor, request_id: str) -> None:
+    """Takes the person's own request back. Raises NotFound, and RequestEnded once it was sent, declined or expired."""
+    async with actor.transaction(Right.SEND) as transaction:
+        request = (await _lock(actor, transaction.connection, request_id)).request
+        if request.user_id != actor.user_id:
+            raise NotFound("There is no such request of yours.")
+        if request.is_sent or request.state not in {"waiting", APPROVED}:
+            raise RequestEnded("sent" if request.is_sent else request.state)
+        await store.end_request(transaction.connection, request, WITHDRAWN)
+        await transaction.record("approval.withdrawn", f"send {request.id}")
+
+
+async def expire_requests(connection: Connection) -> int:
+    """Ends requests that nobody decided in time, and mails their people; returns how many. Call it inside a transaction."""
+    expired = await store.expire(connection)
+    for request_id, user_id in expired:
+        await mail_approval(connection, "approval_ended", [user_id], request_id)
+    return len(expired)
+
+
+async def _lock(actor: Actor, connection: Connection, request_id: str) -> SeenRequest:
+    assert actor.environment is not None, "requests are of an environment"
+    request = await store.find_request(connection, actor.customer_id, actor.environment, request_id, lock=True)
+    return await _seen(actor, connection, request)
+
+
+async def _seen(actor: Actor, connection: Connection, request: ApprovalRequest | None) -> SeenRequest:
+    """Returns a request to who may see it. Raises NotFound."""
+    if request is not None:
+        rules = await store.find_rules(connection, actor.customer_id, request.rule_ids)
+        if _may_see(actor, request, rules):
+            return SeenRequest(request, rules, _may_decide(actor, request, rules))
+    raise NotFound("There is no such request.")
+
+
+def _may_see(actor: Actor, request: ApprovalRequest, rules: Collection[ApprovalRule]) -> bool:
+    may_approve = any(rule.may_approve(actor.user_id or 0, actor.role or "") for rule in rules)
+    return actor.role == ADMIN or actor.user_id == request.user_id or may_approve
+
+
+def _may_decide(actor: Actor, request: ApprovalRequest, rules: Collection[ApprovalRule]) -> bool:
+    return request.is_waiting and may_decide(rules, actor.user_id or 0, actor.role or "", request.user_id)
+
+
+def _refuse_ended(request: ApprovalRequest) -> None:
+    if not request.is_waiting:
+        raise RequestEnded(request.state)
+
+
+async def _state_after(connection: Connection, request: ApprovalRequest, rules: Collection[ApprovalRule]) -> str:
+    """Returns what a request is after all that was said, by those who may still say so."""
+    decisions = await store.list_decisions(connection, request)
+    if any(not one.approves for one in decisions):
+        return DECLINED
+    people = await store.list_people(connection, request.customer_id)
+    approvals = {one.user_id: people[one.user_id] for one in decisions if one.user_id in people}
+    return APPROVED if is_approved(rules, approvals, request.user_id) else request.state
+
+
+def _require_sound(rule: ApprovalRule) -> None:
+    """Raises InvalidRequest for a rule that breaks a rule by itself."""
+    if not 0 < len(rule.name) <= MOST_NAME:
+        raise InvalidRequest(f"`name` must have 1 to {MOST_NAME} characters.")
+    if rule.role is not None and rule.role not in ROLES:
+        raise InvalidRequest("`role` must be one that may send.")
+    if rule.needed not in NEEDED or not 1 <= rule.expires_days <= MOST_DAYS:
+        raise InvalidRequest(f"1 or 2 people approve, within 1 to {MOST_DAYS} days.")
+    if (rule.above_minor is None) != (rule.currency is None) or (rule.above_minor or 0) < 0:
+        raise InvalidRequest("`above` must be an amount in a currency.")
+    if any(
+        len(one) > MOST_CHOSEN for one in (rule.account_ids, rule.product_ids, rule.collection_ids, rule.approver_ids)
+    ):
+        raise InvalidRequest(f"A rule names at most {MOST_CHOSEN} accounts, gifts or people.")
+
+
+def _audited(rule: ApprovalRule) -> Mapping[str, object]:
+    above = None
+    if rule.above_minor is not None and rule.currency is not None:
+        above = label(rule.above_minor, rule.currency)
+    return {"name": rule.name, "role": rule.role, "above": above, "needed": rule.needed}

@@ -1,0 +1,230 @@
+"""The SQL of approvals: rules, requests and decisions."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from datetime import datetime
+
+from largesse.approvals.model import ApprovalRequest, ApprovalRule, Decision, Grant
+from largesse.db.pool import Connection, Row, coordinator_of
+
+_RULE_COLUMNS = """
+    customer_id, id, environment, name, role, currency, above_minor, beyond_budget, account_ids, product_ids, collection_ids,
+    approver_ids, needed, expires_days
+"""
+_RULES_OF_CUSTOMERS = (
+    f"SELECT {_RULE_COLUMNS} FROM approval_rules WHERE customer_id = ANY($1::int[]) AND ended_at IS NULL"  # noqa: S608 - constants
+)
+_LIST_RULES = f"""
+    SELECT {_RULE_COLUMNS} FROM approval_rules WHERE customer_id = $1 AND environment = $2 AND ended_at IS NULL ORDER BY lower(name), id
+"""  # noqa: S608 - constants
+_RULES_BY_ID = f"SELECT {_RULE_COLUMNS} FROM approval_rules WHERE customer_id = $1 AND id = ANY($2::int[])"  # noqa: S608 - constants
+_ADD_RULE = """
+    INSERT INTO approval_rules
+        (customer_id, environment, name, role, currency, above_minor, beyond_budget, account_ids, product_ids, collection_ids,
+         approver_ids, needed, expires_days)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13) RETURNING id
+"""
+_END_RULE = """
+    UPDATE approval_rules SET ended_at = clock_now() WHERE customer_id = $1 AND environment = $2 AND id = $3 AND ended_at IS NULL
+    RETURNING name
+"""
+# Locked against being taken back until the order is placed or refused.
+_GRANTS = """
+    SELECT r.id, r.digest, r.total_minor, r.rule_ids FROM unnest($1::int[], $2::text[], $3::text[]) AS one (customer_id, environment, id)
+    JOIN approval_requests r USING (customer_id, environment, id) WHERE r.state = 'approved' FOR SHARE OF r
+"""
+_REQUEST_COLUMNS = """
+    r.customer_id, r.environment, r.id, r.round, r.user_id, r.state, r.rule_ids, r.quote, r.digest, r.total_minor, r.currency,
+    r.gift_name, r.code_count, r.draft_changed_at, r.asked_at, r.expires_at, r.ended_at,
+    EXISTS (SELECT FROM orders o WHERE o.customer_id = r.customer_id AND o.reference = r.id) AS is_sent
+"""
+_FIND = (
+    f"SELECT {_REQUEST_COLUMNS} FROM approval_requests r WHERE r.customer_id = $1 AND r.environment = $2 AND r.id = $3"  # noqa: S608 - constants
+)
+_LOCK = "SELECT FROM approval_requests WHERE customer_id = $1 AND environment = $2 AND id = $3 FOR UPDATE"
+_LIST = f"""
+    SELECT {_REQUEST_COLUMNS} FROM approval_requests r
+    WHERE r.customer_id = $1 AND r.environment = $2 ORDER BY r.asked_at DESC, r.id LIMIT $3
+"""  # noqa: S608 - constants
+_ASK = """
+    INSERT INTO approval_requests AS known
+        (customer_id, environment, id, user_id, state, rule_ids, quote, digest, total_minor, currency, gift_name, code_count,
+         draft_changed_at, asked_at, expires_at)
+    VALUES ($1, $2, $3, $4, 'waiting', $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
+    ON CONFLICT (customer_id, environment, id) DO UPDATE SET
+        round = known.round + 1, state = 'waiting', rule_ids = excluded.rule_ids, quote = excluded.quote, digest = excluded.digest,
+        total_minor = excluded.total_minor, currency = excluded.currency, gift_name = excluded.gift_name, code_count = excluded.code_count,
+        draft_changed_at = excluded.draft_changed_at, asked_at = excluded.asked_at, expires_at = excluded.expires_at, ended_at = NULL
+    WHERE known.user_id = excluded.user_id
+    RETURNING round
+"""
+_END = """
+    UPDATE approval_requests SET state = $4, ended_at = clock_now() WHERE customer_id = $1 AND environment = $2 AND id = $3
+"""
+_DECIDE = """
+    INSERT INTO approval_decisions (customer_id, environment, request_id, round, user_id, approves, note)
+    VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT DO NOTHING RETURNING true
+"""
+_DECISIONS = """
+    SELECT user_id, approves, note, decided_at FROM approval_decisions
+    WHERE customer_id = $1 AND environment = $2 AND request_id = $3 AND round = $4 ORDER BY decided_at, user_id
+"""
+_DRAFT_CHANGED_AT = "SELECT changed_at FROM drafts WHERE customer_id = $1 AND environment = $2 AND id = $3"
+_PEOPLE = "SELECT id, role FROM users WHERE customer_id = $1 AND is_active"
+# A hundred at a time, each found by the index of those that wait.
+_EXPIRE = """
+    UPDATE approval_requests SET state = 'expired', ended_at = clock_now()
+    WHERE (customer_id, environment, id) IN (
+        SELECT customer_id, environment, id FROM approval_requests
+        WHERE state = 'waiting' AND expires_at <= (SELECT clock_now()) ORDER BY expires_at LIMIT 100 FOR UPDATE SKIP LOCKED)
+    RETURNING id, user_id
+"""
+# What a mail says of a request, as long as the person is there.
+_FOR_MAIL = """
+    SELECT r.id, r.environment, r.state, r.total_minor, r.currency, r.gift_name, r.code_count, r.expires_at, q.name AS requester,
+           EXISTS (SELECT FROM orders o WHERE o.customer_id = r.customer_id AND o.reference = r.id) AS is_sent
+    FROM users u JOIN approval_requests r ON r.customer_id = u.customer_id AND r.id = $2
+    JOIN users q ON q.customer_id = r.customer_id AND q.id = r.user_id
+    WHERE u.id = $1 AND u.is_active
+"""
+
+
+async def read_rules(connection: Connection, customer_ids: Collection[int]) -> list[ApprovalRule]:
+    """Returns the rules of these customers by name, for the orders of a batch."""
+    rows = await coordinator_of(connection).fetch(_RULES_OF_CUSTOMERS, sorted(set(customer_ids)))
+    return sorted(map(_rule, rows), key=lambda rule: (rule.name.lower(), rule.id))
+
+
+async def read_grants(connection: Connection, keys: Sequence[tuple[int, str, str]]) -> dict[str, Grant]:
+    """Returns the approvals of drafts by id, from customer, environment and id of each. They stay until the transaction ends."""
+    rows = await coordinator_of(connection).fetch(_GRANTS, *map(list, zip(*keys, strict=True)))
+    return {row["id"]: Grant(row["digest"], row["total_minor"], frozenset(row["rule_ids"])) for row in rows}
+
+
+async def list_rules(connection: Connection, customer_id: int, environment: str) -> list[ApprovalRule]:
+    """Returns the rules of a customer in an environment, by name."""
+    return [_rule(row) for row in await connection.fetch(_LIST_RULES, customer_id, environment)]
+
+
+async def find_rules(connection: Connection, customer_id: int, rule_ids: Collection[int]) -> list[ApprovalRule]:
+    """Returns rules by their ids, ended ones too."""
+    return [_rule(row) for row in await connection.fetch(_RULES_BY_ID, customer_id, sorted(rule_ids))]
+
+
+async def add_rule(connection: Connection, rule: ApprovalRule) -> int:
+    """Adds a rule and returns its id."""
+    rule_id: int = await connection.fetchval(
+        _ADD_RULE,
+        rule.customer_id,
+        rule.environment,
+        rule.name,
+        rule.role,
+        rule.currency,
+        rule.above_minor,
+        rule.beyond_budget,
+        sorted(rule.account_ids),
+        sorted(rule.product_ids),
+        sorted(rule.collection_ids),
+        sorted(rule.approver_ids),
+        rule.needed,
+        rule.expires_days,
+    )
+    return rule_id
+
+
+async def end_rule(connection: Connection, customer_id: int, environment: str, rule_id: int) -> str | None:
+    """Ends a rule and returns its name; None if there is none."""
+    name: str | None = await connection.fetchval(_END_RULE, customer_id, environment, rule_id)
+    return name
+
+
+async def find_request(
+    connection: Connection, customer_id: int, environment: str, request_id: str, *, lock: bool = False
+) -> ApprovalRequest | None:
+    """Returns a request; None if there is none. With `lock` it stays as it is until the transaction ends."""
+    key = customer_id, environment, request_id
+    if lock:
+        await connection.fetch(_LOCK, *key)  # then, as a statement of its own, whether its order was placed
+    row = await connection.fetchrow(_FIND, *key)
+    return None if row is None else _request(row)
+
+
+async def list_requests(
+    connection: Connection, customer_id: int, environment: str, *, most: int
+) -> list[ApprovalRequest]:
+    """Returns the newest requests, the newest first."""
+    return [_request(row) for row in await connection.fetch(_LIST, customer_id, environment, most)]
+
+
+async def save_request(connection: Connection, request: ApprovalRequest) -> int | None:
+    """Saves a request as waiting and returns its round; None if the draft's request is another person's."""
+    round_: int | None = await connection.fetchval(
+        _ASK,
+        request.customer_id,
+        request.environment,
+        request.id,
+        request.user_id,
+        sorted(request.rule_ids),
+        request.quote,
+        request.digest,
+        request.total_minor,
+        request.currency,
+        request.gift_name,
+        request.code_count,
+        request.draft_changed_at,
+        request.asked_at,
+        request.expires_at,
+    )
+    return round_
+
+
+async def end_request(connection: Connection, request: ApprovalRequest, state: str) -> None:
+    """Saves the state in which a request ends. It must be locked."""
+    await connection.execute(_END, request.customer_id, request.environment, request.id, state)
+
+
+async def add_decision(
+    connection: Connection, request: ApprovalRequest, user_id: int, note: str, *, approves: bool
+) -> bool:
+    """Adds what somebody says about a request; returns whether they had said nothing in this round."""
+    key = request.customer_id, request.environment, request.id, request.round
+    return bool(await connection.fetchval(_DECIDE, *key, user_id, approves, note))
+
+
+async def list_decisions(connection: Connection, request: ApprovalRequest) -> list[Decision]:
+    """Returns what was said about a request in its round."""
+    key = request.customer_id, request.environment, request.id, request.round
+    return [Decision(*row) for row in await connection.fetch(_DECISIONS, *key)]
+
+
+async def draft_changed_at(connection: Connection, request: ApprovalRequest) -> datetime | None:
+    """Returns when the draft of a request was last changed; None if it is gone."""
+    changed_at: datetime | None = await connection.fetchval(
+        _DRAFT_CHANGED_AT, request.customer_id, request.environment, request.id
+    )
+    return changed_at
+
+
+async def list_people(connection: Connection, customer_id: int) -> dict[int, str]:
+    """Returns the active people of a customer with their roles."""
+    return {row["id"]: row["role"] for row in await connection.fetch(_PEOPLE, customer_id)}
+
+
+async def expire(connection: Connection) -> list[tuple[str, int]]:
+    """Ends requests that nobody decided in time; returns each with its person. Call it inside a transaction."""
+    return [(row["id"], row["user_id"]) for row in await connection.fetch(_EXPIRE)]
+
+
+async def read_for_mail(connection: Connection, user_id: int, request_id: str) -> Row | None:
+    """Returns what a mail to a person says of a request; None if either is gone."""
+    return await connection.fetchrow(_FOR_MAIL, user_id, request_id)
+
+
+def _rule(row: Row) -> ApprovalRule:
+    sets = {name: frozenset(row[name]) for name in ("account_ids", "product_ids", "collection_ids", "approver_ids")}
+    return ApprovalRule(**{**row, **sets})
+
+
+def _request(row: Row) -> ApprovalRequest:
+    return ApprovalRequest(**{**row, "rule_ids": frozenset(row["rule_ids"])})

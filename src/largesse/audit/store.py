@@ -1,0 +1,59 @@
+"""The SQL of the audit log."""
+
+from __future__ import annotations
+
+from largesse.db.fragments import Fragment, compose
+from largesse.encryption.chain import micros
+
+# Where a customer's log ends, locked until the transaction ends, and the transaction's time.
+LOCK_HEAD = compose(
+    """
+    SELECT head, at, {micros} AS at_us FROM audit_heads, LATERAL (SELECT clock_now() AS at) AS clock
+    WHERE customer_id = $1 FOR NO KEY UPDATE OF audit_heads
+""",
+    micros=micros("at"),
+)
+ADD = """
+    WITH added AS (
+        INSERT INTO audit_events (customer_id, at, environment, actor, actor_id, actor_name, address, request_id,
+            act, subject, before, after, mac)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13))
+    UPDATE audit_heads SET head = $14 WHERE customer_id = $1
+"""
+# The first act of a customer.
+NEW_HEAD = "INSERT INTO audit_heads (customer_id, head) VALUES ($1, $2) ON CONFLICT DO NOTHING"
+_COLUMNS = Fragment("""
+    e.id, e.at, c.key AS customer, e.environment, e.actor, e.actor_id, e.actor_name, e.address, e.request_id, e.act, e.subject,
+    e.before::text, e.after::text
+""")
+# The newest events of customer $1, older than the event $2, of the act $3, by somebody whose name contains $4.
+NEWEST = compose(
+    """
+    SELECT {columns}
+    FROM audit_events e LEFT JOIN customers c ON c.id = e.customer_id
+    WHERE e.customer_id = $1 AND ($2::bigint IS NULL OR e.id < $2) AND (cardinality($3::text[]) = 0 OR e.act = ANY($3))
+      AND ($4 = '' OR strpos(lower(e.actor_name), lower($4)) > 0 OR e.actor_name = ANY($5::text[]))
+      AND ($6 = '' OR e.subject = ANY($7::text[])
+           OR strpos(lower(concat(e.subject, e.before::text, e.after::text)), lower($6)) > 0)
+    ORDER BY e.id DESC LIMIT $8
+    """,
+    columns=_COLUMNS,
+)
+
+
+def _since(condition: Fragment) -> Fragment:
+    return compose(
+        """
+        SELECT {columns}
+        FROM audit_events e LEFT JOIN customers c ON c.id = e.customer_id
+        WHERE (e.at, e.id) > ($1, $2) AND {condition}
+        ORDER BY e.at, e.id LIMIT $3
+        """,
+        columns=_COLUMNS,
+        condition=condition,
+    )
+
+
+# The events after the instant $1 and the id $2, of all or of customer $4.
+SINCE = _since(Fragment("true"))
+SINCE_OF_CUSTOMER = _since(Fragment("e.customer_id = $4"))

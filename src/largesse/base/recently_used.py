@@ -1,0 +1,51 @@
+"""RecentlyUsed: a bounded cache that drops what was used longest ago."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from typing import Generic, TypeVar
+
+Key = TypeVar("Key", bound=Hashable)
+Value = TypeVar("Value")
+
+
+class RecentlyUsed(Generic[Key, Value]):
+    """Holds the most recently used values: at most `max_entries`, which together weigh at most `max_total`; without `weigh`, nothing has a weight."""
+
+    def __init__(self, *, max_entries: int, max_total: int = 0, weigh: Callable[[Value], int] = lambda _: 0) -> None:
+        self._max_entries = max_entries
+        self._max_total = max_total
+        self._weigh = weigh
+        self._total = 0
+        self._entries: OrderedDict[Key, Value] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def get(self, key: Key) -> Value | None:
+        """Returns the value of the key, now the most recent; None where there is none."""
+        value = self._entries.get(key)
+        if value is not None:
+            self._entries.move_to_end(key)
+        return value
+
+    def drop(self, key: Key) -> None:
+        """Drops the key, if it is there."""
+        value = self._entries.pop(key, None)
+        if value is not None:
+            self._total -= self._weigh(value)
+
+    def put(self, key: Key, value: Value) -> None:
+        """Stores a value in place of the key's former one and drops the longest unused. A value that outweighs the whole cache is not stored."""
+        former = self._entries.pop(key, None)
+        if former is not None:
+            self._total -= self._weigh(former)
+        weight = self._weigh(value)
+        if weight > self._max_total:
+            return
+        self._entries[key] = value
+        self._total += weight
+        while self._total > self._max_total or len(self._entries) > self._max_entries:
+            _, dropped = self._entries.popitem(last=False)
+            self._total -= self._weigh(dropped)

@@ -1,0 +1,48 @@
+"""The time zones of a country (the CLDR's), so that a day is named, and mail leaves, as it is there."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, timedelta, tzinfo
+from functools import cache
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from babel.core import get_global
+
+_DAY = timedelta(days=1)
+# When mail may leave by itself: between these hours everywhere in the recipient's country.
+_MORNING, _EVENING = 9, 18
+_STEP = timedelta(minutes=15)
+_STEPS = 2 * 24 * 4
+# The last second of a day counts as its end.
+_TOLERANCE = timedelta(minutes=1)
+
+
+@cache
+def zones_of(country: str) -> tuple[tzinfo, ...]:
+    """Returns the zones of a country (ISO 3166-1 alpha-2); UTC for one without any."""
+    found: list[tzinfo] = []
+    for name in get_global("territory_zones").get(country.upper(), ()):
+        try:
+            found.append(ZoneInfo(name))
+        except (ZoneInfoNotFoundError, ValueError):  # this machine has no data of it
+            continue
+    return tuple(found) or (UTC,)
+
+
+def last_whole_day(until: datetime, country: str) -> date:
+    """Returns the last day that ends by `until` everywhere in a country."""
+    return min((until.astimezone(zone) + _TOLERANCE).date() for zone in zones_of(country)) - _DAY
+
+
+def daytime_from(at: datetime, country: str) -> datetime:
+    """Returns the first instant from then on at which it is day everywhere in a country; `at` itself for one that has no such time."""
+    if is_daytime(at, country):
+        return at
+    quarter = at.replace(minute=at.minute // 15 * 15, second=0, microsecond=0)
+    steps = (quarter + _STEP * number for number in range(1, _STEPS))
+    return next((one for one in steps if is_daytime(one, country)), at)
+
+
+def is_daytime(at: datetime, country: str) -> bool:
+    """Whether it is between nine and six o'clock everywhere in a country."""
+    return all(_MORNING <= at.astimezone(zone).hour < _EVENING for zone in zones_of(country))

@@ -1,0 +1,274 @@
+"""Operations on budgets: creating, changing and ending one. Each holds the lock that orders are decided under, so that none slips by."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, time
+
+import msgspec
+
+from largesse.base.errors import InvalidRequest, NotFound
+from largesse.base.money import label
+from largesse.budgets import store
+from largesse.budgets.model import KINDS, PERIODS, ROLES, Budget, period_start
+from largesse.customers.actor import Actor, Transaction
+from largesse.customers.customer_store import lock_customer, require_currency
+from largesse.customers.roles import Right
+from largesse.db.pool import Connection, commit_as_one
+from largesse.db.statements import read_now
+from largesse.ledger.own_accounts import own_accounts, set_has_budgets
+from largesse.ledger.posting import lock_accounts
+
+MOST_BUDGETS = 200  # of a customer in an environment
+MOST_NAME = 60  # characters
+MOST_PEOPLE = 500  # of a group
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewBudget:
+    """A budget to create. Amounts are in minor units of its currency; None limits nothing."""
+
+    name: str
+    currency: str
+    kind: str
+    period: str = "month"
+    subject_id: int | None = None  # of a person, a service account or an account
+    role: str | None = None
+    user_ids: Collection[int] = ()  # of a group
+    limit_minor: int | None = None
+    per_gift_minor: int | None = None
+
+
+class TooManyBudgets(InvalidRequest):
+    """The customer has as many as it may."""
+
+    def __init__(self) -> None:
+        super().__init__(f"A customer has at most {MOST_BUDGETS} budgets in an environment.")
+
+
+class BudgetNameTaken(InvalidRequest):
+    """Another budget has the name."""
+
+    def __init__(self) -> None:
+        super().__init__("`name` is the name of another budget.")
+
+
+class BelowSpent(InvalidRequest):
+    """The sum is less than what was spent in the current period already."""
+
+    def __init__(self, spent_minor: int, currency: str) -> None:
+        super().__init__(
+            f"`limit` must be at least {label(spent_minor, currency)}, which was spent in this period already."
+        )
+        self.spent_minor = spent_minor
+
+
+async def create_budget(actor: Actor, new: NewBudget) -> int:
+    """Creates a budget and returns its id. Orders of the current month or quarter count towards it; a budget in all starts empty.
+
+    Raises InvalidRequest, TooManyBudgets, BudgetNameTaken, BelowSpent, NotFound for a subject that is not the customer's, and OperatorError
+    for an unknown currency.
+    """
+    _require_sound(new)
+    async with actor.transaction(Right.SETTINGS) as transaction:
+        connection = transaction.connection
+        await commit_as_one(connection)
+        await require_currency(connection, new.currency)
+        await lock_customer(connection, actor.customer_id)
+        existing = await _require_room(transaction, new.name)
+        if len(existing) >= MOST_BUDGETS:
+            raise TooManyBudgets
+        subject = await _subject(transaction, new)
+        sales_id = await _lock_sales(transaction, new.currency)
+        now = await read_now(connection)
+        budget = await _add(transaction, new, now)
+        since = now if new.period == "total" else datetime.combine(period_start(new.period, now), time(), UTC)
+        spent_minor = await store.count_earlier(connection, budget, since, await _people(connection, budget))
+        if new.limit_minor is not None and new.limit_minor < spent_minor:
+            raise BelowSpent(spent_minor, new.currency)
+        await set_has_budgets(connection, actor.customer_id, sales_id, has_budgets=True)
+        after = {"name": new.name, "of": subject, "currency": new.currency, "period": new.period}
+        await transaction.record("budget.created", f"budget {budget.id}", after={**after, **_amounts(budget)})
+    return budget.id
+
+
+async def change_budget(
+    actor: Actor,
+    budget_id: int,
+    *,
+    name: str,
+    limit_minor: int | None,
+    per_gift_minor: int | None,
+    user_ids: Collection[int] | None = None,
+) -> None:
+    """Changes the name and the amounts of a budget, and the people of a group; None leaves them. It applies from the next order on.
+
+    Raises NotFound, InvalidRequest, BudgetNameTaken and BelowSpent.
+    """
+    async with actor.transaction(Right.SETTINGS) as transaction:
+        connection = transaction.connection
+        await commit_as_one(connection)
+        await lock_customer(connection, actor.customer_id)
+        before = _find(await _require_room(transaction, name, but=budget_id), budget_id)
+        people = before.user_ids if user_ids is None or before.kind != "group" else frozenset(user_ids)
+        budget = msgspec.structs.replace(
+            before, name=name, limit_minor=limit_minor, per_gift_minor=per_gift_minor, user_ids=people
+        )
+        _require_sound(_as_new(budget))
+        await _require_people(transaction, people - before.user_ids)
+        await _lock_sales(transaction, budget.currency)
+        spent_minor = await store.read_spent(connection, budget.key(await read_now(connection)))
+        if limit_minor is not None and limit_minor < spent_minor and limit_minor != before.limit_minor:
+            raise BelowSpent(spent_minor, budget.currency)
+        await store.change_budget(connection, budget)
+        if budget != before:
+            old, new = (dict[str, object]({"name": one.name, **_amounts(one)}) for one in (before, budget))
+            if people != before.user_ids:
+                old["people"], new["people"] = len(before.user_ids), len(people)
+            await transaction.record("budget.changed", f"budget {budget_id}", before=old, after=new)
+
+
+async def end_budget(actor: Actor, budget_id: int) -> str:
+    """Ends a budget and returns its name: it limits nothing any more. Refunds still go back to it. Raises NotFound."""
+    async with actor.transaction(Right.SETTINGS) as transaction:
+        connection = transaction.connection
+        await commit_as_one(connection)
+        await lock_customer(connection, actor.customer_id)
+        budget = _find(await _current(transaction), budget_id)
+        sales_id = await _lock_sales(transaction, budget.currency)
+        await store.end_budget(connection, actor.customer_id, budget_id)
+        some_left = await store.has_budgets(connection, actor.customer_id, budget.environment, budget.currency)
+        await set_has_budgets(connection, actor.customer_id, sales_id, has_budgets=some_left)
+        await transaction.record(
+            "budget.ended", f"budget {budget_id}", before={"name": budget.name, **_amounts(budget)}
+        )
+    return budget.name
+
+
+def _require_sound(new: NewBudget) -> None:
+    """Raises InvalidRequest for a budget that breaks a rule by itself."""
+    if not 0 < len(new.name) <= MOST_NAME:
+        raise InvalidRequest(f"`name` must have 1 to {MOST_NAME} characters.")
+    if new.kind not in KINDS or new.period not in PERIODS:
+        raise InvalidRequest("`kind` or `period` is not one of those there are.")
+    if new.kind == "role" and new.role not in ROLES:
+        raise InvalidRequest("`role` must be one that may send.")
+    if new.kind == "group" and not 0 < len(new.user_ids) <= MOST_PEOPLE:
+        raise InvalidRequest(f"`user_ids` must name 1 to {MOST_PEOPLE} people.")
+    if new.limit_minor is None and new.per_gift_minor is None:
+        raise InvalidRequest("`limit` or `per_gift` is required: a budget limits something.")
+    if (new.limit_minor or 0) < 0 or (new.per_gift_minor is not None and new.per_gift_minor <= 0):
+        raise InvalidRequest("`limit` and `per_gift` must be amounts.")
+
+
+async def _current(transaction: Transaction) -> list[Budget]:
+    actor, connection = transaction.actor, transaction.connection
+    assert actor.environment is not None, "budgets are of an environment"
+    return await store.list_budgets(connection, actor.customer_id, actor.environment, await read_now(connection))
+
+
+async def _require_room(transaction: Transaction, name: str, *, but: int = 0) -> list[Budget]:
+    """Returns the budgets. Raises BudgetNameTaken if a budget with another id has the name."""
+    existing = await _current(transaction)
+    if any(one.name.lower() == name.lower() and one.id != but for one in existing):
+        raise BudgetNameTaken
+    return existing
+
+
+def _find(budgets: Collection[Budget], budget_id: int) -> Budget:
+    found = next((one for one in budgets if one.id == budget_id), None)
+    if found is None:
+        raise NotFound("There is no such budget.")
+    return found
+
+
+async def _subject(transaction: Transaction, new: NewBudget) -> str:
+    """Returns what the audit log calls those whom a budget is about. Raises NotFound."""
+    actor = transaction.actor
+    if new.kind == "role":
+        return f"people with the role {new.role}"
+    if new.kind == "group":
+        await _require_people(transaction, new.user_ids)
+        return f"{len(set(new.user_ids))} people"
+    assert actor.environment is not None, "budgets are of an environment"
+    place = actor.customer_id, actor.environment, new.currency
+    name = await store.find_subject(transaction.connection, new.kind, new.subject_id or 0, place)
+    if name is None:
+        raise NotFound("There is nobody, or no account in that currency, of that number.")
+    return name
+
+
+async def _require_people(transaction: Transaction, user_ids: Collection[int]) -> None:
+    """Raises NotFound unless all are people of the customer."""
+    place = transaction.actor.customer_id, "", ""
+    for user_id in sorted(set(user_ids)):
+        if await store.find_subject(transaction.connection, "person", user_id, place) is None:
+            raise NotFound("There is nobody of that number.")
+
+
+async def _lock_sales(transaction: Transaction, currency: str) -> int:
+    """Locks the account that every order of the currency changes, and returns its id."""
+    actor, connection = transaction.actor, transaction.connection
+    assert actor.environment is not None, "budgets are of an environment"
+    own = await own_accounts(connection, actor.customer_id, actor.environment, currency)
+    await lock_accounts(connection, actor.customer_id, [own["sales"]])
+    return own["sales"]
+
+
+async def _add(transaction: Transaction, new: NewBudget, now: datetime) -> Budget:
+    actor, connection = transaction.actor, transaction.connection
+    assert actor.environment is not None, "budgets are of an environment"
+    people = frozenset(new.user_ids) if new.kind == "group" else frozenset[int]()
+    subject_id = new.subject_id if new.kind in {"person", "service_account", "account"} else None
+    role = new.role if new.kind == "role" else None
+    budget = Budget(
+        customer_id=actor.customer_id,
+        id=0,
+        environment=actor.environment,
+        currency=new.currency,
+        name=new.name,
+        kind=new.kind,
+        subject_id=subject_id,
+        role=role,
+        period=new.period,
+        limit_minor=new.limit_minor,
+        per_gift_minor=new.per_gift_minor,
+        starts_at=now,
+        user_ids=people,
+    )
+    return msgspec.structs.replace(budget, id=await store.add_budget(connection, budget))
+
+
+async def _people(connection: Connection, budget: Budget) -> Collection[int]:
+    """Returns the people whose earlier orders count."""
+    match budget.kind:
+        case "person":
+            return [budget.subject_id or 0]
+        case "role":
+            return await store.list_senders(connection, budget.customer_id, budget.role or "")
+        case _:
+            return budget.user_ids
+
+
+def _as_new(budget: Budget) -> NewBudget:
+    return NewBudget(
+        name=budget.name,
+        currency=budget.currency,
+        kind=budget.kind,
+        period=budget.period,
+        subject_id=budget.subject_id,
+        role=budget.role,
+        user_ids=budget.user_ids,
+        limit_minor=budget.limit_minor,
+        per_gift_minor=budget.per_gift_minor,
+    )
+
+
+def _amounts(budget: Budget) -> Mapping[str, str]:
+    """Returns the amounts of a budget as the audit log shows them."""
+
+    def text(minor: int | None) -> str:
+        return "any amount" if minor is None else label(minor, budget.currency)
+
+    return {"limit": text(budget.limit_minor), "per_gift": text(budget.per_gift_minor)}

@@ -1,0 +1,200 @@
+"""`budgets`: list, create, change and end budgets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import EllipsisType
+from typing import Any
+
+import click
+
+from largesse.base.amounts import UnreadableAmount, read_amount
+from largesse.base.errors import OperatorError
+from largesse.base.money import to_decimal
+from largesse.base.settings import ENVIRONMENTS
+from largesse.budgets.model import PERIODS, ROLES, Budget
+from largesse.budgets.service import MOST_NAME, NewBudget, change_budget, create_budget, end_budget
+from largesse.budgets.store import list_budgets, subject_names
+from largesse.cli.running import Commands, acting_operator, command, current_database, operator_actor, read_name
+from largesse.cli.tables import format_options, show
+from largesse.customers.actor import command_actor
+from largesse.customers.customer_store import find_customer, find_service_account
+from largesse.customers.member_store import find_member
+from largesse.db.pool import Connection
+from largesse.db.scope import OPERATOR
+from largesse.db.statements import read_now
+from largesse.ledger.store import find_funding_account
+
+_COLUMNS = ("id", "name", "kind", "of", "period", "currency", "limit", "spent", "left", "per_gift")
+_NONE = "none"
+_environment = click.option(
+    "--environment", default="production", show_default=True, type=click.Choice(ENVIRONMENTS), help="Where it holds."
+)
+
+
+@click.group(cls=Commands)
+def budgets() -> None:
+    """List, create, change and end budgets: what people, service accounts and funding accounts may spend."""
+
+
+@budgets.command("list")
+@click.argument("customer")
+@_environment
+@format_options
+@command
+async def budgets_list(customer: str, environment: str, form: str | None) -> None:
+    """List the budgets of CUSTOMER with what was spent in the current period."""
+    async with current_database() as database, database.connection(OPERATOR) as connection:
+        customer_id = await find_customer(connection, customer)
+        found = await list_budgets(connection, customer_id, environment, await read_now(connection))
+        names = await subject_names(connection, found)
+    show(form, _COLUMNS, (_row(one, names) for one in found), empty="There are none.")
+
+
+@budgets.command("create")
+@click.argument("customer")
+@click.argument("name")
+@click.option("--currency", required=True, metavar="CODE", help="In which currency, such as GBP.")
+@click.option(
+    "--person", "people", multiple=True, metavar="EMAIL", help="Of a person; several times: of them together."
+)
+@click.option("--role", type=click.Choice(ROLES), help="Of all people of a role together.")
+@click.option("--service-account", metavar="KEY", help="Of a service account, by its key.")
+@click.option("--account", metavar="ACCOUNT", help="Of a funding account: an id, a key, or CUSTOMER/KEY.")
+@click.option("--period", default="month", show_default=True, type=click.Choice(PERIODS), help="For which the sum is.")
+@click.option("--limit", metavar="AMOUNT", help="What may be spent in the period.")
+@click.option("--per-gift", metavar="AMOUNT", help="What one gift may cost.")
+@_environment
+@command
+async def budgets_create(  # noqa: PLR0913 - what a budget is, each by its name
+    *,
+    customer: str,
+    name: str,
+    currency: str,
+    people: Sequence[str],
+    role: str | None,
+    service_account: str | None,
+    account: str | None,
+    period: str,
+    limit: str | None,
+    per_gift: str | None,
+    environment: str,
+) -> None:
+    """Create the budget NAME for CUSTOMER, of those that one of the options names. It applies from the next order on.
+
+    What was spent in the current month or quarter (UTC) counts; the period `total` counts from now.
+    """
+    name, code = read_name(name, MOST_NAME), currency.strip().upper()
+    if sum(map(bool, (people, role, service_account, account))) != 1:
+        raise OperatorError("name who it limits: --person, --role, --service-account or --account")
+    amounts = [_read(option, typed, code) for option, typed in (("--limit", limit), ("--per-gift", per_gift))]
+    limit_minor, per_gift_minor = (None if isinstance(one, EllipsisType) else one for one in amounts)
+    async with acting_operator() as (database, acting):
+        async with database.connection(OPERATOR) as connection:
+            customer_id = await find_customer(connection, customer)
+            of = await _find_subject(connection, customer, people, service_account, account)
+        new = NewBudget(
+            name=name,
+            currency=code,
+            period=period,
+            role=role,
+            limit_minor=limit_minor,
+            per_gift_minor=per_gift_minor,
+            **(of or {"kind": "role"}),
+        )
+        actor = command_actor(database, acting).on_behalf_of(customer_id, environment)
+        budget_id = await create_budget(actor, new)
+    click.echo(f"{name} is budget {budget_id} of {customer}.")
+
+
+@budgets.command("change")
+@click.argument("customer")
+@click.argument("budget", type=int)
+@click.option("--name", help="Another name.")
+@click.option("--limit", metavar="AMOUNT", help="What may be spent in the period, or `none`.")
+@click.option("--per-gift", metavar="AMOUNT", help="What one gift may cost, or `none`.")
+@_environment
+@command
+async def budgets_change(
+    customer: str, budget: int, name: str | None, limit: str | None, per_gift: str | None, environment: str
+) -> None:
+    """Change the budget BUDGET of CUSTOMER, by its id, from the next order on. What you give no option for stays as it is."""
+    async with acting_operator() as (database, acting):
+        async with database.connection(OPERATOR) as connection:
+            customer_id = await find_customer(connection, customer)
+            found = await _find(connection, customer_id, environment, budget)
+        limit_minor = _read("--limit", limit, found.currency)
+        per_gift_minor = _read("--per-gift", per_gift, found.currency)
+        name = found.name if name is None else read_name(name, MOST_NAME, argument="--name")
+        actor = command_actor(database, acting).on_behalf_of(customer_id, environment)
+        await change_budget(
+            actor,
+            budget,
+            name=name,
+            limit_minor=found.limit_minor if isinstance(limit_minor, EllipsisType) else limit_minor,
+            per_gift_minor=found.per_gift_minor if isinstance(per_gift_minor, EllipsisType) else per_gift_minor,
+        )
+    click.echo(f"{name} was changed.")
+
+
+@budgets.command("end")
+@click.argument("customer")
+@click.argument("budget", type=int)
+@_environment
+@command
+async def budgets_end(customer: str, budget: int, environment: str) -> None:
+    """End the budget BUDGET of CUSTOMER, by its id: it limits nothing any more."""
+    async with operator_actor(customer, environment) as actor:
+        name = await end_budget(actor, budget)
+    click.echo(f"{name} has ended.")
+
+
+async def _find(connection: Connection, customer_id: int, environment: str, budget_id: int) -> Budget:
+    """Returns a budget. Raises OperatorError."""
+    for one in await list_budgets(connection, customer_id, environment, await read_now(connection)):
+        if one.id == budget_id:
+            return one
+    raise OperatorError(f"there is no budget {budget_id} in {environment}")
+
+
+async def _find_subject(
+    connection: Connection, customer: str, people: Sequence[str], service_account: str | None, account: str | None
+) -> dict[str, Any]:
+    """Returns kind and subject of a budget; nothing for one of a role. Raises OperatorError."""
+    if service_account is not None:
+        found = await find_service_account(connection, customer, service_account)
+        return {"kind": "service_account", "subject_id": found.id}
+    if account is not None:
+        return {"kind": "account", "subject_id": (await find_funding_account(connection, account))["id"]}
+    members = [await find_member(connection, customer, email) for email in people]
+    if len(members) == 1:
+        return {"kind": "person", "subject_id": members[0].id}
+    return {"kind": "group", "user_ids": [one.id for one in members]} if members else {}
+
+
+def _row(budget: Budget, names: dict[tuple[str, int], str]) -> dict[str, Any]:
+    def major(minor: int | None) -> Any:
+        return None if minor is None else to_decimal(minor, budget.currency)
+
+    people = sorted(names.get(("person", one), "?") for one in budget.user_ids)
+    of = budget.role or ", ".join(people) or names.get((budget.kind, budget.subject_id or 0), "?")
+    return {
+        **{name: getattr(budget, name) for name in ("id", "name", "kind", "period", "currency")},
+        "of": of,
+        "limit": major(budget.limit_minor),
+        "spent": major(budget.spent_minor),
+        "left": major(budget.left_minor),
+        "per_gift": major(budget.per_gift_minor),
+    }
+
+
+def _read(option: str, text: str | None, currency: str) -> int | EllipsisType | None:
+    """Returns an amount in minor units, None for `none`, and an ellipsis where the option was not given. Raises OperatorError."""
+    if text is None:
+        return ...
+    if text.strip().lower() == _NONE:
+        return None
+    try:
+        return read_amount(text, currency)
+    except UnreadableAmount as error:
+        raise OperatorError(f"{option}: {error} Or type `none`.") from None

@@ -1,0 +1,99 @@
+"""`contacts`: list a customer's contacts, and import them from a CSV file."""
+
+from __future__ import annotations
+
+from typing import Any, BinaryIO
+
+import click
+
+from largesse.base.cooperative import finish_soon
+from largesse.base.errors import OperatorError
+from largesse.base.settings import ENVIRONMENTS, load_settings
+from largesse.cli.running import Commands, acting_operator, command, current_database
+from largesse.cli.tables import format_options, listing
+from largesse.contacts.group_store import list_fields
+from largesse.contacts.importing import CheckedContacts, check_contacts, guess_contact_columns
+from largesse.contacts.model import PROBLEMS, Contact, written_birthday
+from largesse.contacts.service import save_contacts
+from largesse.contacts.store import Filter, list_by_id
+from largesse.customers.actor import command_actor
+from largesse.customers.customer_store import find_customer
+from largesse.db.scope import OPERATOR
+from largesse.drafts.encodings import read_text
+from largesse.drafts.text_sheet import read_text_sheet
+from largesse.installation import open_vault
+
+_AT_ONCE = 1_000
+_SHOWN = 20  # rows to fix that a refusal names
+_COLUMNS = (
+    "id", "email", "name", "language", "country", "birthday", "start_date", "external_id", "groups", "is_active"
+)  # fmt: skip
+
+
+@click.group(cls=Commands)
+def contacts() -> None:
+    """List and import the people whom a customer sends to."""
+
+
+_customer = click.option("--customer", metavar="KEY", required=True, help="The customer.")
+_environment = click.option("--environment", type=click.Choice(ENVIRONMENTS), default="production", show_default=True)
+
+
+@contacts.command("list")
+@_customer
+@_environment
+@format_options
+@command
+async def contacts_list(customer: str, environment: str, form: str | None) -> None:
+    """List a customer's contacts, without their postal addresses."""
+    with listing(form, _COLUMNS, empty="There are no contacts.") as add:
+        async with current_database() as database, database.connection(OPERATOR) as connection:
+            place = await find_customer(connection, customer), environment
+            after = 0
+            while found := await list_by_id(connection, place, Filter(), _AT_ONCE, after):
+                add(map(_row, found))
+                after = found[-1].id
+
+
+@contacts.command("import")
+@click.argument("file", type=click.File("rb"))
+@_customer
+@_environment
+@command
+async def contacts_import(file: BinaryIO, customer: str, environment: str) -> None:
+    """Create and change a customer's contacts from the CSV file FILE, whose first row has headings.
+
+    A contact is found by its address. Blank cells leave what is there. Where a row is wrong, nothing is imported.
+    """
+    sheet = await finish_soon(read_text_sheet(read_text(file.read()).text))
+    async with acting_operator() as (database, acting):
+        async with database.connection(OPERATOR) as connection:
+            customer_id = await find_customer(connection, customer)
+            fields = await list_fields(connection, (customer_id, environment))
+        columns = guess_contact_columns(sheet, fields)
+        if columns.base.email is None:
+            raise OperatorError("no column has e-mail addresses")
+        checked = await finish_soon(check_contacts(sheet, columns))
+        if checked.bad:
+            raise OperatorError(_told(checked))
+        vault = await open_vault(database, load_settings())
+        actor = command_actor(database, acting).on_behalf_of(customer_id, environment)
+        saved = await save_contacts(actor, vault, checked.changes)
+    click.echo(f"Created: {saved.created:,}. Changed: {saved.changed:,}.")
+
+
+def _row(contact: Contact) -> dict[str, Any]:
+    row = {name: getattr(contact, name) for name in _COLUMNS}
+    birthday = contact.birthday
+    return row | {
+        "groups": ", ".join(contact.groups),
+        "birthday": None if birthday is None else written_birthday(birthday),
+        "start_date": None if contact.start_date is None else contact.start_date.isoformat(),
+    }
+
+
+def _told(checked: CheckedContacts) -> str:
+    """Returns what is wrong with the first rows to fix, in one line."""
+    said = [f"row {row.number}: {' '.join(PROBLEMS[kind] for _, kind in row.faults)}" for row in checked.bad[:_SHOWN]]
+    more = len(checked.bad) - len(said)
+    return "; ".join(said) + (f"; and {more:,} more rows" if more else "")

@@ -1,0 +1,229 @@
+"""`listen` and `trigger`: receiving webhooks on a developer's machine, as a client of the API like any other."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import http.client
+import json
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.error import HTTPError, URLError
+from urllib.parse import urlencode, urlsplit
+from urllib.request import HTTPRedirectHandler, Request, build_opener
+
+import click
+
+from largesse.base.errors import OperatorError
+from largesse.cli.running import one_line
+from largesse.events.registry import EVENTS
+from largesse.webhooks.signing import USER_AGENT, Signer
+
+_TIMEOUT_S = 15.0
+_POLL_S = 0.5
+_LONGEST_WAIT_S = 30.0  # between attempts to reach a service that is away
+_PAGE = 200
+_KEPT_BYTES = 2_048
+_SECRET_BYTES = 33  # as `webhooks.signing.new_secret` draws them
+
+_key_option = click.option(
+    "--key", envvar="LARGESSE_API_KEY", required=True, help="The API key, by default LARGESSE_API_KEY."
+)
+_service_option = click.option(
+    "--service",
+    envvar="LARGESSE",
+    default="http://127.0.0.1:8000",
+    show_default=True,
+    metavar="URL",
+    help="The address of the service, by default LARGESSE.",
+)
+
+
+class _NoRedirects(HTTPRedirectHandler):
+    """Answers a redirect as it is: a receiver's redirect is a failure, and a key is not sent anywhere else."""
+
+    def redirect_request(self, *_: Any) -> None:
+        return None
+
+
+_open = build_opener(_NoRedirects).open
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The answer to a request; `status` 0: there was none, for the reason in `body`."""
+
+    status: int
+    body: bytes
+    retry_after_s: float = 0.0
+
+
+def ask(method: str, url: str, headers: dict[str, str], body: bytes | None = None) -> Answer:
+    """Sends one request and returns the answer, whatever it is."""
+    request = Request(url, data=body, method=method, headers={"User-Agent": USER_AGENT, **headers})  # noqa: S310 - read_url
+    try:
+        with _open(request, timeout=_TIMEOUT_S) as response:
+            return Answer(response.status, response.read())
+    except HTTPError as error:
+        with error:
+            waits = error.headers.get("Retry-After", "")
+            return Answer(error.code, error.read(_KEPT_BYTES), float(waits) if waits.isdigit() else 0.0)
+    except (URLError, http.client.HTTPException, OSError) as error:
+        return Answer(0, str(getattr(error, "reason", error) or type(error).__name__).encode())
+
+
+def read_url(text: str, argument: str) -> str:
+    """Returns an http or https address without a slash at its end. Raises OperatorError, naming the argument."""
+    parts = urlsplit(text)
+    if parts.scheme not in {"http", "https"} or not parts.hostname:
+        raise OperatorError(f"{argument} must be an address that begins with http:// or https://")
+    return text.rstrip("/")
+
+
+def secret_of(key: str) -> str:
+    """Returns the signing secret of a key's `listen`: the same each time, so that the program under test can keep it."""
+    derived = hmac.digest(key.encode(), b"largesse listen", hashlib.sha512)[:_SECRET_BYTES]
+    return f"whsec_{base64.b64encode(derived).decode('ascii')}"
+
+
+class Service:
+    """The API of a service, asked with a key."""
+
+    def __init__(self, url: str, key: str) -> None:
+        self._url = read_url(url, "--service")
+        self._headers = {"Authorization": f"Bearer {key}"}
+
+    def ask(self, method: str, path: str, body: object = None) -> Answer:
+        """Asks once."""
+        headers = self._headers if body is None else {**self._headers, "Content-Type": "application/json"}
+        return ask(method, self._url + path, headers, None if body is None else json.dumps(body).encode())
+
+    def get(self, path: str) -> Any:
+        """Returns the JSON of an answer. Raises OperatorError for an answer other than 2xx, and none."""
+        return self.read(self.ask("GET", path))
+
+    def read(self, answer: Answer) -> Any:
+        """Returns the JSON of an answer. Raises OperatorError for one other than 2xx, and none."""
+        if answer.status == 0:
+            raise OperatorError(f"{self._url} cannot be reached: {answer.body.decode()}")
+        try:
+            body = json.loads(answer.body)
+        except ValueError:
+            raise OperatorError(f"{self._url} answered {answer.status}, and no JSON: is it a Largesse?") from None
+        if not 200 <= answer.status < 300:
+            raise OperatorError(f"{self._url} answered {answer.status}: {body.get('detail', 'no reason given')}")
+        return body
+
+
+@dataclass(slots=True)
+class Listener:
+    """Follows the stream of events and posts each to an address, signed as a webhook is."""
+
+    service: Service
+    forward_to: str
+    secret: str
+    events: Sequence[str]
+    show: Callable[[str], None]
+    cursor: str = "start"
+    sent: int = 0
+    _signer: Signer | None = None
+
+    def begin(self) -> None:
+        """Goes to the end of the stream: what happens from now on is forwarded."""
+        newest = self.service.get("/events?limit=1")
+        self.cursor = newest[0]["cursor"] if newest else "start"
+
+    def step(self) -> bool:
+        """Forwards the next events; returns whether there were any. Raises OperatorError where the stream cannot be read."""
+        query = urlencode({"after": self.cursor, "limit": _PAGE})
+        found = self.service.get(f"/events?{query}")
+        for event in found:
+            if not self.events or event["event"] in self.events:
+                self._forward(event)
+            self.cursor = event["cursor"]
+        return bool(found)
+
+    def follow(self, pause: Callable[[float], None]) -> None:
+        """Forwards events for ever; goes on when a service that was away is back."""
+        failures = 0
+        while True:
+            try:
+                wait_s = 0.0 if self.step() else _POLL_S
+                failures = 0
+            except OperatorError as error:
+                failures += 1
+                wait_s = min(2.0**failures * _POLL_S, _LONGEST_WAIT_S)
+                self.show(f"{error}. Trying again in {wait_s:g} s.")
+            pause(wait_s)
+
+    def _forward(self, event: dict[str, Any]) -> None:
+        """Posts one event, once: what the program under test answers is shown, and nothing is retried."""
+        signer = self._signer or Signer(self.secret.encode())
+        self._signer = signer
+        # The id of a delivery, the same for an event however often it is forwarded.
+        number = int.from_bytes(hashlib.sha256(event["cursor"].encode()).digest()[:6])
+        self.sent += 1
+        body = json.dumps(event["data"], ensure_ascii=False, separators=(",", ":")).encode()
+        answer = ask("POST", self.forward_to, signer.headers(number, event["event"], body), body)
+        about = event["data"].get("reference") or event["data"].get("accountName") or ""
+        said = str(answer.status) if answer.status else f"no answer ({answer.body.decode(errors='replace')})"
+        self.show(f"{event['event']} {about} -> {said}")
+
+
+def _require_staging(service: Service, *, is_live_allowed: bool) -> dict[str, Any]:
+    """Returns whom the key acts for. Raises OperatorError for a key of production, unless that is allowed."""
+    me: dict[str, Any] = service.get("/me")
+    if me["environment"] != "staging" and not is_live_allowed:
+        raise OperatorError("this is a key of production: use one of staging, or add --live to forward real events")
+    return me
+
+
+@click.command()
+@click.option("--forward-to", required=True, metavar="URL", help="Where to post, such as http://127.0.0.1:3000/hook.")
+@click.option("--event", "events", multiple=True, metavar="NAME", help="Only this event; may be repeated.")
+@click.option("--live", is_flag=True, help="Allow a key of production: its events are real.")
+@_service_option
+@_key_option
+def listen(forward_to: str, events: tuple[str, ...], live: bool, service: str, key: str) -> None:
+    """Forward events to a program on this machine, signed as webhooks are.
+
+    Follows the stream of events of the key's customer and environment, from now on. The key needs the scope `read`. The signing
+    secret is printed; it stays the same for a key. An event is posted once, whatever the program answers. Ends with Ctrl-C.
+    """
+    with one_line():
+        if unknown := [event for event in events if event not in EVENTS]:
+            raise OperatorError(f"there is no event {unknown[0]}: the events are {', '.join(EVENTS)}")
+        asked = Service(service, key)
+        target = read_url(forward_to, "--forward-to")
+        me = _require_staging(asked, is_live_allowed=live)
+        listener = Listener(asked, target, secret_of(key), events, click.echo)
+        listener.begin()
+        click.echo(f"Forwarding events of {me['customerName']} ({me['environment']}) to {target}")
+        click.echo(f"Signing secret: {listener.secret}")
+        try:
+            listener.follow(time.sleep)
+        except KeyboardInterrupt:
+            click.echo(f"Stopped. Events forwarded: {listener.sent}")
+
+
+@click.command()
+@click.argument("event")
+@_service_option
+@_key_option
+def trigger(event: str, service: str, key: str) -> None:
+    """Make EVENT happen in staging, such as gift.claimed: webhooks and `largesse listen` get a sample of it.
+
+    The key must be one of staging, with the scope `webhooks`. No order, gift or account stands behind the event.
+    """
+    with one_line():
+        if event not in EVENTS:
+            raise OperatorError(f"there is no event {event}: the events are {', '.join(EVENTS)}")
+        asked = Service(service, key)
+        me: dict[str, Any] = asked.get("/me")
+        if me["environment"] != "staging":
+            raise OperatorError("this is a key of production, where no event is made to happen: use one of staging")
+        triggered = asked.read(asked.ask("POST", "/test/events", {"event": event}))
+        click.echo(f"{event} was recorded, with the id {triggered['data']['id']}")

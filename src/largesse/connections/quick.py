@@ -1,0 +1,266 @@
+"""Whole requests: small requests that arrive in one or two pieces are answered without ASGI.
+
+Callers repeat their heads. So each head is parsed once, by httptools as any other, and found again by its hash; the key in it is not
+stored. A request that is not whole with its second piece, that arrives together with the next, whose head is unknown here, or in any way
+special (chunks, `Expect`, `Upgrade`, `Connection: close`, a refusal), goes the ordinary way from its first byte.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Collection, Coroutine
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+
+import httptools
+from uvicorn import Config
+from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE
+
+from largesse.base.recently_used import RecentlyUsed
+from largesse.connections.protocol import Connection
+from largesse.web.api.application import WHOLE_REQUESTS
+from largesse.web.kit.replies import lines_of
+from largesse.web.kit.requests import Scope
+
+if TYPE_CHECKING:
+    from largesse.connections.manager import ConnectionManager
+
+_MAX_HEAD_BYTES = 8 * 1024
+_MAX_BODY_BYTES = 64 * 1024
+_MAX_HEADS = 5_000
+# How long the second piece of a request is waited for. Most clients send the head and the body one right after the other.
+_PIECE_S = 0.02
+_CLOSE = b"connection: close\r\n"
+_END_OF_HEAD: Final = b"\r\n\r\n"
+# What ends with a request, or changes how its body is read.
+_SPECIAL = frozenset((b"expect", b"transfer-encoding", b"upgrade", b"te", b"trailer"))
+
+
+class Answerer(Protocol):
+    """What answers whole requests: `largesse.web.api.whole`."""
+
+    @property
+    def paths(self) -> Collection[str]:
+        """The paths it knows."""
+
+    def read_head(self, scope: Scope) -> Any | None:
+        """Returns what `answer` needs of a request; None if it must go the ordinary way."""
+
+    def answer(self, head: Any, body: bytes) -> Coroutine[Any, Any, tuple[int, bytes, bytes]]:
+        """Returns the status, the header lines and the body of an answer."""
+
+
+class _Known(NamedTuple):
+    """A head that was parsed before: what the application read in it, None if nothing, and the length of the body."""
+
+    head: Any | None
+    length: int
+
+
+class Heads:
+    """The heads of a process."""
+
+    def __init__(self, answerer: Answerer, config: Config) -> None:
+        self.answerer = answerer
+        # What the path of a request line may be, up to its blank or query.
+        self._paths = frozenset(path.encode("ascii") for path in answerer.paths)
+        self._config = config
+        self._server_headers: list[tuple[bytes, bytes]] | None = None
+        self._server_lines = b""
+        self._known: RecentlyUsed[tuple[bytes, str], _Known] = RecentlyUsed(max_entries=_MAX_HEADS)
+
+    def find(self, data: bytes, host: str) -> tuple[Any, int, int] | None:
+        """Returns what the application read in the head that `data` begins with, and where its body begins and ends.
+
+        Returns None if the request must go the ordinary way, or the head is not whole.
+        """
+        begin = data.find(b" ", 0, 8) + 1
+        path = data[begin : data.find(b" ", begin, _MAX_HEAD_BYTES)]
+        if path.partition(b"?")[0] not in self._paths:
+            return None
+        size = data.find(_END_OF_HEAD, begin, _MAX_HEAD_BYTES) + len(_END_OF_HEAD)
+        if size < len(_END_OF_HEAD):
+            return None
+        raw = data[:size]
+        key = sha256(raw).digest(), host
+        known = self._known.get(key)
+        if known is None:
+            known = self._parse(raw, host)
+            self._known.put(key, known)
+        return None if known.head is None else (known.head, size, size + known.length)
+
+    def server_lines(self, headers: list[tuple[bytes, bytes]]) -> bytes:
+        """Returns the headers of all answers as lines. uvicorn makes a new list every second."""
+        if headers is not self._server_headers:
+            self._server_headers, self._server_lines = headers, lines_of(headers)
+        return self._server_lines
+
+    def _parse(self, raw: bytes, host: str) -> _Known:
+        reader = _HeadReader()
+        try:
+            reader.parser.feed_data(raw)
+        except (httptools.HttpParserError, httptools.HttpParserUpgrade):
+            return _Known(None, 0)
+        scope = reader.scope(host)
+        if scope is None:
+            return _Known(None, 0)
+        lengths = [value for name, value in scope["headers"] if name == b"content-length"] or [b"0"]
+        length = int(lengths[0]) if len(lengths) == 1 and lengths[0].isdigit() and len(lengths[0]) < 9 else -1
+        if not 0 <= length <= (_MAX_BODY_BYTES if scope["method"] == "POST" else 0):
+            return _Known(None, 0)
+        return _Known(self.answerer.read_head(self._behind_proxy(scope)), length)
+
+    def _behind_proxy(self, scope: Scope) -> Scope:
+        """Returns the scope with the client that a trusted proxy names, as uvicorn reads it."""
+        if self._config.proxy_headers:
+            middleware: Any = ProxyHeadersMiddleware(_nothing, trusted_hosts=self._config.forwarded_allow_ips)
+            with contextlib.suppress(StopIteration):
+                middleware(scope, None, None).send(None)
+        return scope
+
+
+async def _nothing(*_: Any) -> None:
+    """Stands for the application behind a middleware."""
+
+
+class _HeadReader:
+    """Reads one head. httptools calls it."""
+
+    def __init__(self) -> None:
+        self.parser = httptools.HttpRequestParser(self)
+        self._url = b""
+        self._headers: list[tuple[bytes, bytes]] = []
+        self._is_usual = False
+
+    def on_url(self, url: bytes) -> None:
+        self._url += url
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self._headers.append((name.lower(), value))
+
+    def on_headers_complete(self) -> None:
+        # Here, as a parser forgets it with the end of the request.
+        parser = self.parser
+        is_upgrade = parser.should_upgrade()
+        self._is_usual = parser.get_http_version() == "1.1" and parser.should_keep_alive() and not is_upgrade
+
+    def scope(self, host: str) -> Scope | None:
+        """Returns the request as ASGI has it; None for a special one."""
+        names = [name for name, _ in self._headers]
+        if not self._is_usual or names.count(b"host") != 1 or not _SPECIAL.isdisjoint(names):
+            return None
+        url = httptools.parse_url(self._url)
+        return {
+            "type": "http",
+            "method": self.parser.get_method().decode("ascii"),
+            "path": url.path.decode("ascii"),
+            "query_string": url.query or b"",
+            "headers": self._headers,
+            "client": (host, 0),
+            "scheme": "http",
+        }
+
+
+class QuickConnection(Connection):
+    """A connection that answers whole requests itself."""
+
+    def __init__(self, manager: ConnectionManager, **uvicorns: Any) -> None:
+        super().__init__(manager, **uvicorns)
+        self._heads = manager.heads(self.app_state.get(WHOLE_REQUESTS), self.config)
+        self._held = b""  # the first piece of a request
+        self._letting_go: asyncio.TimerHandle | None = None
+        self._is_answering = False
+        self._early = b""  # what arrived while a request is answered
+
+    def data_received(self, data: bytes) -> None:
+        """Takes a whole request, holds the first piece of one, or passes the bytes on."""
+        if self._is_answering:
+            self._early += data
+            self.transport.pause_reading()
+            return
+        held = self._release()
+        data = held + data
+        if not self._takes(data, is_second=bool(held)):
+            super().data_received(data)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forgets what was held."""
+        self._release()
+        super().connection_lost(exc)
+
+    def shutdown(self) -> None:
+        """Ends with the answer under way."""
+        if self._is_answering:
+            self._manager.drain()
+        else:
+            super().shutdown()
+
+    def _is_answered(self) -> bool:
+        return not self._is_answering and super()._is_answered()
+
+    def _takes(self, data: bytes, *, is_second: bool) -> bool:
+        """Begins to answer a whole request, or holds its first piece. Returns False if it goes the ordinary way."""
+        if self._heads is None or self.client is None or not self._is_free():
+            return False
+        found = self._heads.find(data, self.client[0])
+        if found is None:
+            return False
+        head, begin, end = found
+        if len(data) == end:
+            self._begin(self._heads, head, data[begin:])
+        elif len(data) > end or is_second:
+            return False
+        else:
+            self._held = data
+            self._letting_go = self.loop.call_later(_PIECE_S, self._let_go)
+        self._manager.idle.pop(self, None)
+        self._manager.has_head(self)
+        return True
+
+    def _is_free(self) -> bool:
+        """Whether the next byte is the first of a request, and its answer may be written as soon as it is there."""
+        is_ending = self._is_broken or self._manager.is_draining or self.transport.is_closing()
+        return self.said_nothing and self._is_answered() and not is_ending and not self.flow.write_paused
+
+    def _release(self) -> bytes:
+        """Returns what was held, which is then held no longer."""
+        if self._letting_go is None:
+            return b""
+        self._letting_go.cancel()
+        self._letting_go = None
+        held, self._held = self._held, b""
+        return held
+
+    def _let_go(self) -> None:
+        super().data_received(self._release())
+
+    def _begin(self, heads: Heads, head: Any, body: bytes) -> None:
+        self._is_answering = True
+        task = self.loop.create_task(self._answer_whole(heads, head, body))
+        self.tasks.add(task)  # which the server waits for when it stops
+        task.add_done_callback(self.tasks.discard)
+
+    async def _answer_whole(self, heads: Heads, head: Any, body: bytes) -> None:
+        try:
+            status, lines, content = await heads.answerer.answer(head, body)
+        except BaseException:
+            self.transport.close()
+            raise
+        self._is_answering = False
+        if self.transport.is_closing():  # its caller went away
+            return
+        is_last = self._manager.is_draining or self._is_broken
+        before = heads.server_lines(self.server_state.default_headers)
+        after = _CLOSE if is_last else b""
+        self.transport.write(b"%b%b%b%b\r\n%b" % (STATUS_LINE[status], before, lines, after, content))
+        self.server_state.total_requests += 1
+        if is_last:
+            self.end()
+            return
+        self._manager.rest(self)
+        if self._early:
+            early, self._early = self._early, b""
+            self.transport.resume_reading()
+            self.data_received(early)

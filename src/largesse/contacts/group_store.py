@@ -1,0 +1,111 @@
+"""Groups of contacts, their members, and the fields that customers define, in the database."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+
+from largesse.contacts.model import Group, OwnField
+from largesse.contacts.store import Place
+from largesse.db.fragments import Fragment, compose
+from largesse.db.pool import Connection
+
+_GROUPS = Fragment("""
+    SELECT g.id, g.name, (SELECT count(*) FROM contact_members m WHERE m.customer_id = g.customer_id AND m.group_id = g.id) AS members
+    FROM contact_groups g WHERE g.customer_id = $1 AND g.environment = $2
+""")
+_LIST = compose("{groups} ORDER BY lower(g.name)", groups=_GROUPS)
+_ONE = compose("{groups} AND g.id = $3", groups=_GROUPS)
+_NAMES = "SELECT id, name FROM contact_groups WHERE customer_id = $1 AND environment = $2"
+_INSERT = """
+    INSERT INTO contact_groups (customer_id, environment, name) SELECT $1, $2, name FROM unnest($3::text[]) AS new (name)
+    RETURNING id, name
+"""
+_RENAME = "UPDATE contact_groups SET name = $4 WHERE customer_id = $1 AND environment = $2 AND id = $3"
+_DELETE = "DELETE FROM contact_groups WHERE customer_id = $1 AND environment = $2 AND id = $3"
+# Who is in a group already stays in it since the day it was.
+_JOIN = """
+    INSERT INTO contact_members (customer_id, environment, group_id, contact_id, joined_on)
+    SELECT $1, $2, new.group_id, new.contact_id, (clock_now() AT TIME ZONE 'UTC')::date
+    FROM unnest($3::int[], $4::int[]) AS new (group_id, contact_id) ON CONFLICT DO NOTHING
+"""
+_LEAVE = """
+    DELETE FROM contact_members m USING unnest($3::int[], $4::int[]) AS gone (group_id, contact_id)
+    WHERE m.customer_id = $1 AND m.environment = $2 AND m.group_id = gone.group_id AND m.contact_id = gone.contact_id
+"""
+_FIELDS = "SELECT key, name FROM contact_fields WHERE customer_id = $1 AND environment = $2 ORDER BY created_at, key"
+_INSERT_FIELD = "INSERT INTO contact_fields (customer_id, environment, key, name) VALUES ($1, $2, $3, $4)"
+_RENAME_FIELD = "UPDATE contact_fields SET name = $4 WHERE customer_id = $1 AND environment = $2 AND key = $3"
+_DELETE_FIELD = "DELETE FROM contact_fields WHERE customer_id = $1 AND environment = $2 AND key = $3"
+_EMPTY_FIELD = """
+    UPDATE contacts SET own_fields = own_fields - $3::text
+    WHERE customer_id = $1 AND environment = $2 AND jsonb_exists(own_fields, $3)
+"""
+
+Pair = tuple[int, int]  # a group's id and a contact's
+
+
+async def list_groups(connection: Connection, place: Place) -> list[Group]:
+    """Returns the customer's groups by name."""
+    return [Group(**row) for row in await connection.fetch(_LIST, *place)]
+
+
+async def read_group(connection: Connection, place: Place, group_id: int) -> Group | None:
+    """Returns a group of the customer; None for every other id."""
+    row = await connection.fetchrow(_ONE, *place, group_id)
+    return None if row is None else Group(**row)
+
+
+async def group_ids(connection: Connection, place: Place) -> dict[str, int]:
+    """Returns the ids of the customer's groups by their names in small letters."""
+    return {row["name"].lower(): row["id"] for row in await connection.fetch(_NAMES, *place)}
+
+
+async def insert_groups(connection: Connection, place: Place, names: Sequence[str]) -> dict[str, int]:
+    """Adds groups. Returns their ids by their names in small letters."""
+    if not names:
+        return {}
+    return {row["name"].lower(): row["id"] for row in await connection.fetch(_INSERT, *place, list(names))}
+
+
+async def rename_group(connection: Connection, place: Place, group_id: int, name: str) -> None:
+    """Gives a group another name."""
+    await connection.execute(_RENAME, *place, group_id, name)
+
+
+async def delete_group(connection: Connection, place: Place, group_id: int) -> None:
+    """Deletes a group; its contacts stay."""
+    await connection.execute(_DELETE, *place, group_id)
+
+
+async def save_members(connection: Connection, place: Place, joins: Collection[Pair], leaves: Collection[Pair]) -> None:
+    """Puts contacts into groups, and takes others out."""
+    if leaves:
+        await connection.execute(_LEAVE, *place, *_columns(leaves))
+    if joins:
+        await connection.execute(_JOIN, *place, *_columns(joins))
+
+
+async def list_fields(connection: Connection, place: Place) -> list[OwnField]:
+    """Returns the fields that the customer defined, the oldest first."""
+    return [OwnField(**row) for row in await connection.fetch(_FIELDS, *place)]
+
+
+async def insert_field(connection: Connection, place: Place, field: OwnField) -> None:
+    """Adds a field."""
+    await connection.execute(_INSERT_FIELD, *place, field.key, field.name)
+
+
+async def rename_field(connection: Connection, place: Place, key: str, name: str) -> None:
+    """Gives a field another name; its key stays."""
+    await connection.execute(_RENAME_FIELD, *place, key, name)
+
+
+async def delete_field(connection: Connection, place: Place, key: str) -> None:
+    """Deletes a field with all its values."""
+    await connection.execute(_DELETE_FIELD, *place, key)
+    await connection.execute(_EMPTY_FIELD, *place, key)
+
+
+def _columns(pairs: Iterable[Pair]) -> tuple[list[int], list[int]]:
+    groups, contacts = zip(*pairs, strict=True)
+    return list(groups), list(contacts)

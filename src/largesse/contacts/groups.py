@@ -1,0 +1,139 @@
+"""Operations on groups of contacts, and on the fields that customers define for them."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+from largesse.base.errors import InvalidRequest, NotFound
+from largesse.contacts import group_store, store
+from largesse.contacts.model import MAX_KEY, MOST_FIELDS, MOST_GROUPS, Group, OwnField, checked_group
+from largesse.contacts.service import TooManyGroups
+from largesse.contacts.store import Place
+from largesse.customers.actor import Actor, Transaction
+from largesse.customers.roles import Right
+
+# What messages name by themselves.
+RESERVED = frozenset({"first_name", "name", "company"})
+_NOT_IN_A_KEY = re.compile(r"[^a-z0-9]+")
+
+
+class NameTaken(InvalidRequest):
+    """Another group, or field, has that name."""
+
+
+class TooManyFields(InvalidRequest):
+    """The customer has as many fields of its own as it may."""
+
+    def __init__(self) -> None:
+        super().__init__(f"A customer defines at most {MOST_FIELDS} fields for its contacts.")
+
+
+async def create_group(actor: Actor, name: str) -> int:
+    """Creates a group and returns its id. Raises NameTaken, TooManyGroups, and ContactFault for a name that none may have."""
+    name = checked_group(name)
+    async with actor.transaction(Right.CONTACTS) as transaction:
+        place = await _lock(transaction)
+        groups = await group_store.group_ids(transaction.connection, place)
+        if name.lower() in groups:
+            raise NameTaken("Another group has this name.")
+        if len(groups) >= MOST_GROUPS:
+            raise TooManyGroups
+        made = await group_store.insert_groups(transaction.connection, place, [name])
+        group_id = made[name.lower()]
+        await transaction.record("contact_group.created", f"contact group {group_id}", after={"name": name})
+    return group_id
+
+
+async def rename_group(actor: Actor, group_id: int, name: str) -> None:
+    """Gives a group another name. Raises NotFound, NameTaken and ContactFault."""
+    name = checked_group(name)
+    async with actor.transaction(Right.CONTACTS) as transaction:
+        place = await _lock(transaction)
+        before = await _require_group(transaction, place, group_id)
+        if (await group_store.group_ids(transaction.connection, place)).get(name.lower(), group_id) != group_id:
+            raise NameTaken("Another group has this name.")
+        await group_store.rename_group(transaction.connection, place, group_id, name)
+        subject = f"contact group {group_id}"
+        await transaction.record("contact_group.renamed", subject, before={"name": before.name}, after={"name": name})
+
+
+async def remove_group(actor: Actor, group_id: int) -> None:
+    """Deletes a group; its contacts stay. Raises NotFound."""
+    async with actor.transaction(Right.CONTACTS) as transaction:
+        place = await _lock(transaction)
+        before = await _require_group(transaction, place, group_id)
+        await group_store.delete_group(transaction.connection, place, group_id)
+        await transaction.record("contact_group.removed", f"contact group {group_id}", before={"name": before.name})
+
+
+async def create_field(actor: Actor, name: str) -> OwnField:
+    """Defines a field, and returns it with the key that messages name it by. Raises NameTaken and TooManyFields."""
+    async with actor.transaction(Right.CONTACTS) as transaction:
+        place = await _lock(transaction)
+        fields = await group_store.list_fields(transaction.connection, place)
+        if any(one.name.lower() == name.lower() for one in fields):
+            raise NameTaken("Another field has this name.")
+        if len(fields) >= MOST_FIELDS:
+            raise TooManyFields
+        field = OwnField(_free_key(name, {one.key for one in fields} | RESERVED), name)
+        await group_store.insert_field(transaction.connection, place, field)
+        await transaction.record("contact_field.created", f"contact field {field.key}", after={"name": name})
+    return field
+
+
+async def rename_field(actor: Actor, key: str, name: str) -> None:
+    """Gives a field another name; messages name it as before. Raises NotFound and NameTaken."""
+    async with actor.transaction(Right.CONTACTS) as transaction:
+        place = await _lock(transaction)
+        before = await _require_field(transaction, place, key)
+        fields = await group_store.list_fields(transaction.connection, place)
+        if any(one.name.lower() == name.lower() and one.key != key for one in fields):
+            raise NameTaken("Another field has this name.")
+        await group_store.rename_field(transaction.connection, place, key, name)
+        await transaction.record(
+            "contact_field.renamed", f"contact field {key}", before={"name": before.name}, after={"name": name}
+        )
+
+
+async def remove_field(actor: Actor, key: str) -> None:
+    """Deletes a field with all its values. Raises NotFound."""
+    async with actor.transaction(Right.CONTACTS) as transaction:
+        place = await _lock(transaction)
+        before = await _require_field(transaction, place, key)
+        await group_store.delete_field(transaction.connection, place, key)
+        await transaction.record("contact_field.removed", f"contact field {key}", before={"name": before.name})
+
+
+async def _lock(transaction: Transaction) -> Place:
+    actor = transaction.actor
+    assert actor.environment is not None, "contacts belong to an environment"
+    place = actor.customer_id, actor.environment
+    await store.lock_contacts(transaction.connection, place)
+    return place
+
+
+async def _require_group(transaction: Transaction, place: Place, group_id: int) -> Group:
+    group = await group_store.read_group(transaction.connection, place, group_id)
+    if group is None:
+        raise NotFound("There is no such group.")
+    return group
+
+
+async def _require_field(transaction: Transaction, place: Place, key: str) -> OwnField:
+    fields = await group_store.list_fields(transaction.connection, place)
+    found = next((one for one in fields if one.key == key), None)
+    if found is None:
+        raise NotFound("There is no such field.")
+    return found
+
+
+def _free_key(name: str, taken: set[str] | frozenset[str]) -> str:
+    """Returns a name in small letters, digits and underscores, numbered where that is taken."""
+    plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
+    wanted = _NOT_IN_A_KEY.sub("_", plain).strip("_")[: MAX_KEY - 3] or "field"
+    key, number = wanted, 1
+    while key in taken:
+        number += 1
+        key = f"{wanted}_{number}"
+    return key

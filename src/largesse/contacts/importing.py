@@ -1,0 +1,174 @@
+"""Contacts from a sheet: which column is what, and the rows held to the rules of a contact, each with all that is wrong with it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from largesse.base.cooperative import Steps
+from largesse.base.email import email_key
+from largesse.contacts.model import (
+    MAX_ADDRESS,
+    MAX_EXTERNAL_ID,
+    MAX_FIELD,
+    MAX_NAME,
+    ContactChange,
+    ContactFault,
+    OwnField,
+    checked_group,
+    read_birthday,
+    read_country,
+    read_email,
+    read_language,
+    read_start_date,
+    read_text,
+)
+from largesse.drafts.columns import Columns, fits, guess_columns, plain_heading
+from largesse.drafts.mailboxes import is_bare, read_mailboxes
+from largesse.drafts.sheet import Sheet, SheetRow
+
+# How headings call each, in the languages of the pages; compared as `plain_heading` makes them.
+_HEADINGS: Mapping[str, frozenset[str]] = {
+    "birthday": frozenset({"birthday", "birthdate", "dateofbirth", "dob", "anniversaire", "datedenaissance", "naissance", "geburtstag", "geburtsdatum"}),
+    "start_date": frozenset({"startdate", "start", "joined", "hiredate", "firstday", "dateentree", "dateembauche", "datedembauche", "debut", "eintritt", "eintrittsdatum", "beginn"}),
+    "language": frozenset({"language", "lang", "locale", "langue", "sprache"}),
+    "country": frozenset({"country", "countrycode", "pays", "land"}),
+    "groups": frozenset({"group", "groups", "team", "department", "groupe", "groupes", "equipe", "gruppe", "gruppen", "abteilung"}),
+    "external_id": frozenset({"externalid", "id", "employeeid", "employeenumber", "personalnummer", "matricule"}),
+    "address": frozenset({"address", "postaladdress", "street", "streetaddress", "adresse", "adressepostale", "rue", "anschrift", "strasse"}),
+    "address_2": frozenset({"postcode", "postalcode", "zip", "zipcode", "codepostal", "plz", "postleitzahl"}),
+    "address_3": frozenset({"city", "town", "ville", "stadt", "ort"}),
+}  # fmt: skip
+PARTS = tuple(_HEADINGS)
+_ADDRESS_PARTS = ("address", "address_2", "address_3")
+_GROUP_SIGNS = str.maketrans(";|", ",,")
+
+
+class ContactColumns(msgspec.Struct, frozen=True):
+    """Which column, from 0, is what: address and name in `base`, the rest by the name of the part, own fields by their key."""
+
+    base: Columns
+    parts: Mapping[str, int] = {}
+    fields: Mapping[str, int] = {}
+
+    def fits(self, sheet: Sheet) -> bool:
+        """Whether a sheet has all those columns, and the address is one of them."""
+        used = [*self.base.used, *self.parts.values(), *self.fields.values()]
+        return self.base.email is not None and fits(self.base, sheet) and all(0 <= at < sheet.width for at in used)
+
+
+class CheckedContact(msgspec.Struct, frozen=True):
+    """A row of a sheet as a change, and what is wrong with it."""
+
+    number: int
+    email: str
+    name: str
+    change: ContactChange
+    faults: tuple[tuple[str, str], ...] = ()  # field and kind, one of the model's PROBLEMS
+    same_as: int | None = None  # the number of the first row with that address
+
+
+class CheckedContacts(msgspec.Struct, frozen=True):
+    """The rows of a sheet, checked."""
+
+    rows: tuple[CheckedContact, ...]
+
+    @property
+    def bad(self) -> list[CheckedContact]:
+        """The rows with something wrong."""
+        return [row for row in self.rows if row.faults]
+
+    @property
+    def changes(self) -> list[ContactChange]:
+        """What the rows without faults say."""
+        return [row.change for row in self.rows if not row.faults]
+
+    @property
+    def repeated(self) -> int:
+        """How many rows without faults are merged into an earlier one."""
+        return sum(row.same_as is not None and not row.faults for row in self.rows)
+
+
+def guess_contact_columns(sheet: Sheet, own: Sequence[OwnField]) -> ContactColumns:
+    """Returns what the headings say; without headings, the address and the name alone."""
+    base = msgspec.structs.replace(guess_columns(sheet), quantity=None)
+    if not base.has_heading:
+        return ContactColumns(base)
+    headings = [plain_heading(cell) for cell in sheet.rows[0].cells]
+    taken = set(base.used)
+    fields: dict[str, int] = {}
+    for field in own:
+        at = _first(headings, {plain_heading(field.name), plain_heading(field.key)}, taken)
+        if at is not None:
+            fields[field.key] = at
+            taken.add(at)
+    parts: dict[str, int] = {}
+    for part, known in _HEADINGS.items():
+        at = _first(headings, known, taken)
+        if at is not None:
+            parts[part] = at
+            taken.add(at)
+    return ContactColumns(base, parts, fields)
+
+
+def check_contacts(sheet: Sheet, columns: ContactColumns) -> Steps[CheckedContacts]:
+    """Checks all rows but the heading, one a step: an address at a domain not of ASCII takes milliseconds."""
+    rows: list[CheckedContact] = []
+    seen: dict[str, int] = {}
+    for row in sheet.rows[int(columns.base.has_heading) :]:
+        checked = _check(row, columns)
+        first = seen.setdefault(email_key(checked.email), row.number) if checked.email else row.number
+        rows.append(checked if first == row.number else msgspec.structs.replace(checked, same_as=first))
+        yield
+    return CheckedContacts(tuple(rows))
+
+
+def _check(row: SheetRow, columns: ContactColumns) -> CheckedContact:
+    faults: list[tuple[str, str]] = []
+
+    def read(reader: Callable[[str], Any], typed: str) -> Any:
+        try:
+            return reader(typed)
+        except ContactFault as fault:
+            faults.append((fault.field, fault.kind))
+            return None
+
+    cell = _cell(row, columns.base.email)
+    listed = [] if is_bare(cell) else (read_mailboxes(cell) or [])
+    own_name, typed_email = listed[0] if len(listed) == 1 else ("", cell)
+    name = " ".join(filter(None, (_cell(row, at) for at in columns.base.names))) or own_name
+    said: dict[str, Any] = {"email": read(read_email, typed_email) or ""}
+    if name:
+        said["name"] = read(lambda typed: read_text("name", typed, MAX_NAME), name)
+    readers: Mapping[str, Callable[[str], Any]] = {
+        "birthday": read_birthday,
+        "start_date": read_start_date,
+        "language": read_language,
+        "country": read_country,
+        "external_id": lambda typed: read_text("external_id", typed, MAX_EXTERNAL_ID),
+    }
+    for part, reader in readers.items():  # a blank cell leaves what is there
+        if typed := _cell(row, columns.parts.get(part)):
+            said[part] = read(reader, typed)
+    address = "\n".join(filter(None, (_cell(row, columns.parts.get(part)) for part in _ADDRESS_PARTS)))
+    if address:
+        said["address"] = read(lambda typed: read_text("address", typed, MAX_ADDRESS, lines=True), address)
+    groups = [one.strip() for one in _cell(row, columns.parts.get("groups")).translate(_GROUP_SIGNS).split(",")]
+    said["more_groups"] = tuple(found for one in groups if one and (found := read(checked_group, one)))
+    values = {key: _cell(row, at) for key, at in columns.fields.items()}
+    said["fields"] = {
+        key: read(lambda typed: read_text("fields", typed, MAX_FIELD), value) for key, value in values.items() if value
+    }
+    return CheckedContact(
+        row.number, said["email"] or typed_email, name, ContactChange(**said), tuple(dict.fromkeys(faults))
+    )
+
+
+def _first(headings: Sequence[str], wanted: Collection[str], taken: Collection[int]) -> int | None:
+    return next((at for at, heading in enumerate(headings) if heading in wanted and at not in taken), None)
+
+
+def _cell(row: SheetRow, at: int | None) -> str:
+    return row.cells[at] if at is not None and at < len(row.cells) else ""

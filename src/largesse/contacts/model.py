@@ -1,0 +1,275 @@
+"""A contact, what may be changed about one, and the rules of each value."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import date
+from functools import cache
+
+import msgspec
+from babel import Locale
+from msgspec import UNSET, UnsetType
+
+from largesse.base.email import MAX_EMAIL, EmailError, normalise_email
+from largesse.base.errors import InvalidRequest
+from largesse.base.i18n.languages import LANGUAGES
+from largesse.base.text import folded, unfit, unfit_key
+from largesse.drafts.checking import PROBLEMS as EMAIL_PROBLEMS
+from largesse.drafts.suggestions import fault_of
+
+MOST_CONTACTS = 200_000  # of a customer in an environment
+MOST_GROUPS = 200
+MOST_GROUPS_EACH = 20  # of a contact
+MOST_FIELDS = 10
+MAX_NAME = 200
+MAX_GROUP = 60
+MAX_ADDRESS = 500
+MAX_EXTERNAL_ID = 128
+MAX_FIELD_NAME = 60
+MAX_FIELD = 200
+MAX_KEY = 40
+
+# What may be wrong with a value, in words for people; pages say the same in theirs.
+PROBLEMS = {
+    **{kind: said for kind, said in EMAIL_PROBLEMS.items() if kind.startswith("email_")},
+    "email_taken": "Another contact has this address.",
+    "name_long": f"The name has more than {MAX_NAME} characters.",
+    "name_wrong": "The name has characters that are not allowed in a name.",
+    "birthday_wrong": "The birthday is not a day and a month, such as 14/03.",
+    "birthday_none": "No year has this day.",
+    "birthday_year": "The birthday has a year. Leave it out.",
+    "start_date_wrong": "The start date is not a date such as 2024-03-01.",
+    "language_wrong": f"The language is not one of {', '.join(LANGUAGES)}.",
+    "country_wrong": "The country is not one of ISO 3166-1, such as GB.",
+    "address_long": f"The postal address has more than {MAX_ADDRESS} characters.",
+    "address_wrong": "The postal address has characters that are not allowed.",
+    "external_id_long": f"The id has more than {MAX_EXTERNAL_ID} characters.",
+    "external_id_wrong": "The id has characters that are not allowed.",
+    "external_id_taken": "Another contact has this id.",
+    "groups_long": f"The name of a group has more than {MAX_GROUP} characters.",
+    "groups_wrong": "The name of a group has characters that are not allowed, or is blank.",
+    "groups_many": f"A contact is in at most {MOST_GROUPS_EACH} groups.",
+    "fields_long": f"A field of your own has more than {MAX_FIELD} characters.",
+    "fields_wrong": "A field of your own has characters that are not allowed.",
+    "fields_unknown": "There is no such field of your own.",
+}
+
+
+class ContactFault(InvalidRequest):
+    """What is wrong with a value of a contact: `field` is its name, `kind` one of PROBLEMS."""
+
+    def __init__(self, field: str, kind: str) -> None:
+        super().__init__(f"`{field}`: {PROBLEMS[kind]}")
+        self.field = field
+        self.kind = kind
+
+
+class ContactChange(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What is to be said of a contact: UNSET leaves what is there, None removes it. `fields` are values by key."""
+
+    email: str | UnsetType = UNSET
+    name: str | UnsetType | None = UNSET
+    language: str | UnsetType | None = UNSET
+    country: str | UnsetType | None = UNSET
+    address: str | UnsetType | None = UNSET
+    birthday: int | UnsetType | None = UNSET  # the month times 100 and the day
+    start_date: date | UnsetType | None = UNSET
+    external_id: str | UnsetType | None = UNSET
+    is_active: bool | UnsetType = UNSET
+    groups: tuple[str, ...] | UnsetType = UNSET  # all that it is in, by name
+    more_groups: tuple[str, ...] = ()  # that it joins, beside those that it is in
+    fields: Mapping[str, str | None] = {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Contact:
+    """A contact. It has no repr, as it is about a person."""
+
+    id: int
+    email: str
+    name: str
+    language: str | None
+    country: str | None
+    birthday: int | None
+    start_date: date | None
+    external_id: str | None
+    own_fields: Mapping[str, str]
+    is_active: bool
+    has_address: bool
+    groups: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A group of contacts, and how many are in it."""
+
+    id: int
+    name: str
+    members: int
+
+
+@dataclass(frozen=True, slots=True)
+class OwnField:
+    """A field that the customer defined: `key` is what messages name it by."""
+
+    key: str
+    name: str
+
+
+def sought(name: str, email: str) -> str:
+    """Returns what a contact is sorted and searched by."""
+    return f"{folded(name)} {folded(email)}".strip()
+
+
+def read_email(typed: str) -> str:
+    """Returns an address in its normal form. Raises ContactFault."""
+    email = typed.strip()
+    if not email:
+        raise ContactFault("email", "email_missing")
+    if len(email) > MAX_EMAIL:
+        raise ContactFault("email", "email_long")
+    try:
+        return normalise_email(email)
+    except EmailError:
+        raise ContactFault("email", fault_of(email)) from None
+
+
+_WITH_YEAR = re.compile(r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}([ T].*)?|\d{1,2}[-/.]\s?\d{1,2}[-/.]\s?\d{2,4}")
+_DAY_FIRST = re.compile(r"(?P<day>\d{1,2})[./]\s?(?P<month>\d{1,2})\.?")
+_MONTH_FIRST = re.compile(r"(?:--)?(?P<month>\d{1,2})-(?P<day>\d{1,2})")
+_DAYS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
+
+
+def read_birthday(typed: str) -> int | None:
+    """Returns a birthday such as `14/03`, `14.03.` or `03-14`; None for a blank one. Raises ContactFault."""
+    text = typed.strip()
+    if not text:
+        return None
+    if _WITH_YEAR.fullmatch(text):
+        raise ContactFault("birthday", "birthday_year")
+    found = _DAY_FIRST.fullmatch(text) or _MONTH_FIRST.fullmatch(text)
+    if found is None:
+        raise ContactFault("birthday", "birthday_wrong")
+    return checked_birthday(int(found["month"]) * 100 + int(found["day"]))
+
+
+def checked_birthday(birthday: int) -> int:
+    """Returns a birthday that is a day of some year: 29 February is. Raises ContactFault."""
+    month, day = divmod(birthday, 100)
+    if not (1 <= month <= len(_DAYS) and 1 <= day <= _DAYS[month - 1]):
+        raise ContactFault("birthday", "birthday_none")
+    return birthday
+
+
+def written_birthday(birthday: int) -> str:
+    """Returns a birthday as `03-14`."""
+    return f"{birthday // 100:02}-{birthday % 100:02}"
+
+
+_ISO_DAY = re.compile(r"(?P<year>\d{4})-(?P<month>\d{1,2})-(?P<day>\d{1,2})(?:[ T].*)?")
+_WRITTEN_DAY = re.compile(r"(?P<day>\d{1,2})[./]\s?(?P<month>\d{1,2})[./]\s?(?P<year>\d{4})")
+
+
+def read_start_date(typed: str) -> date | None:
+    """Returns a date such as `2024-03-01`, `01/03/2024` or `01.03.2024`; None for a blank one. Raises ContactFault."""
+    text = typed.strip()
+    if not text:
+        return None
+    found = _ISO_DAY.fullmatch(text) or _WRITTEN_DAY.fullmatch(text)
+    try:
+        if found is not None:
+            return date(int(found["year"]), int(found["month"]), int(found["day"]))
+    except ValueError:
+        pass
+    raise ContactFault("start_date", "start_date_wrong")
+
+
+def read_language(typed: str) -> str | None:
+    """Returns the tag of a language that we speak, from a tag such as `en-GB` or its name; None for a blank one. Raises ContactFault."""
+    text = typed.strip().casefold()
+    if not text:
+        return None
+    for tag, language in LANGUAGES.items():
+        names = {str(one.locale.languages.get(tag, "")).casefold() for one in LANGUAGES.values()}
+        if text.replace("_", "-").partition("-")[0] == tag or text in {language.name.casefold(), *names}:
+            return tag
+    raise ContactFault("language", "language_wrong")
+
+
+def read_country(typed: str) -> str | None:
+    """Returns the code of a country, from its code or its name in a language of ours; None for a blank one. Raises ContactFault."""
+    text = typed.strip()
+    if not text:
+        return None
+    code = _countries().get(folded(text))
+    if code is None:
+        raise ContactFault("country", "country_wrong")
+    return code
+
+
+@cache
+def _countries() -> Mapping[str, str]:
+    """Codes by themselves and by their names, without letter case and accents."""
+    found = {"uk": "GB"}
+    for locale in (*(language.locale for language in LANGUAGES.values()), Locale("en")):
+        for code, name in locale.territories.items():
+            if len(code) == 2 and code.isalpha() and code not in {"EU", "EZ", "UN", "ZZ", "XA", "XB", "QO"}:
+                found.setdefault(code.lower(), code)
+                found.setdefault(folded(str(name)), code)
+    return found
+
+
+def country_codes() -> Collection[str]:
+    """Returns the codes that a contact's country may have."""
+    return sorted(set(_countries().values()))
+
+
+def read_text(field: str, typed: str | None, most: int, *, lines: bool = False) -> str | None:
+    """Returns a text without blanks around it; None for a blank one. Raises ContactFault for `field`."""
+    text = (typed or "").replace("\r\n", "\n").strip()
+    if not text:
+        return None
+    if len(text) > most:
+        raise ContactFault(field, f"{field}_long")
+    if unfit_key(text) if field == "external_id" else unfit(text, line_breaks=lines):
+        raise ContactFault(field, f"{field}_wrong")
+    return text
+
+
+def checked_change(change: ContactChange, own: Collection[str]) -> ContactChange:
+    """Returns a change with each of its values checked; `own` are the keys of the customer's own fields. Raises ContactFault."""
+    checked: dict[str, object] = {}
+    if change.email is not UNSET:
+        checked["email"] = read_email(change.email)
+    for field, most in (("name", MAX_NAME), ("address", MAX_ADDRESS), ("external_id", MAX_EXTERNAL_ID)):
+        if (given := getattr(change, field)) is not UNSET:
+            checked[field] = read_text(field, given, most, lines=field == "address")
+    if change.birthday is not UNSET and change.birthday is not None:
+        checked_birthday(change.birthday)
+    if change.language is not UNSET:
+        checked["language"] = read_language(change.language or "")
+    if change.country is not UNSET:
+        checked["country"] = read_country(change.country or "")
+    if change.groups is not UNSET:
+        checked["groups"] = _checked_groups(change.groups)
+    checked["more_groups"] = _checked_groups(change.more_groups)
+    if not change.fields.keys() <= set(own):
+        raise ContactFault("fields", "fields_unknown")
+    checked["fields"] = {key: read_text("fields", value, MAX_FIELD) for key, value in change.fields.items()}
+    return msgspec.structs.replace(change, **checked)
+
+
+def _checked_groups(names: Collection[str]) -> tuple[str, ...]:
+    if len(names) > MOST_GROUPS_EACH:
+        raise ContactFault("groups", "groups_many")
+    return tuple(checked_group(name) for name in names)
+
+
+def checked_group(name: str) -> str:
+    """Returns the name of a group without blanks around it. Raises ContactFault."""
+    checked = read_text("groups", name, MAX_GROUP)
+    if checked is None:
+        raise ContactFault("groups", "groups_wrong")
+    return checked

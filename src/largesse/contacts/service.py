@@ -1,0 +1,337 @@
+"""Operations on contacts: create, change, import and remove them. `groups` has those on groups and own fields.
+
+All changes go through `_apply`: it checks them, finds the contacts they are about, and writes them set by set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from msgspec import UNSET
+
+from largesse.base.email import email_key, is_erased
+from largesse.base.errors import FieldError, InvalidRequest, NotFound
+from largesse.contacts import group_store, store
+from largesse.contacts.model import (
+    MOST_CONTACTS,
+    MOST_GROUPS,
+    MOST_GROUPS_EACH,
+    Contact,
+    ContactChange,
+    ContactFault,
+    checked_change,
+)
+from largesse.contacts.store import Place
+from largesse.customers.actor import Actor, Transaction
+from largesse.customers.roles import Right
+from largesse.encryption.vault import Vault
+from largesse.orders.recipients import MAX_ERRORS, count_more
+
+MOST_AT_ONCE = 5_000  # changes in one call
+PAST_ORDERS = 2_000  # that are looked through for past recipients
+_PAST_LINES = 10_000
+
+
+class TooManyContacts(InvalidRequest):
+    """The customer would have more contacts than it may."""
+
+    def __init__(self) -> None:
+        super().__init__(f"A customer has at most {MOST_CONTACTS:,} contacts.")
+
+
+class TooManyGroups(InvalidRequest):
+    """The customer would have more groups than it may."""
+
+    def __init__(self) -> None:
+        super().__init__(f"A customer has at most {MOST_GROUPS} groups of contacts.")
+
+
+class ContactFaults(InvalidRequest):
+    """What is wrong with some of the changes of a call, by their places in it."""
+
+    def __init__(self, faults: Mapping[int, ContactFault]) -> None:
+        errors = [
+            FieldError(f"#/contacts/{at}/{fault.field}", f"`contacts[{at}]`: {fault.detail}")
+            for at, fault in sorted(faults.items())[:MAX_ERRORS]
+        ]
+        super().__init__(errors[0].detail + count_more(errors), errors=errors)
+        self.faults = faults
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """What a call changed. `ids` are those of the contacts, in the order of the changes."""
+
+    ids: tuple[int, ...]
+    created: int
+    changed: int
+
+
+Key = Literal["email", "external_id"]
+
+
+async def create_contact(actor: Actor, vault: Vault, change: ContactChange) -> int:
+    """Creates a contact and returns its id. Raises ContactFault, also for an address or id that another contact has, and TooManyContacts."""
+    async with actor.transaction(Right.CONTACTS) as transaction:
+        place = _place(actor)
+        await store.lock_contacts(transaction.connection, place)
+        if change.email is UNSET:
+            raise ContactFault("email", "email_missing")
+        taken = await store.find_contacts(
+            transaction.connection, place, emails=[change.email.strip()], external_ids=[change.external_id or ""]
+        )
+        for one in taken:
+            is_email = email_key(one.email) == email_key(change.email.strip())
+            raise ContactFault("email", "email_taken") if is_email else ContactFault("external_id", "external_id_taken")
+        saved = await _apply_one(transaction, vault, change)
+        await transaction.record("contact.created", f"contact {saved.ids[0]}")
+    return saved.ids[0]
+
+
+async def change_contact(actor: Actor, vault: Vault, contact_id: int, change: ContactChange) -> None:
+    """Changes a contact. Raises NotFound, and ContactFault as `create_contact` does."""
+    async with actor.transaction(Right.CONTACTS) as transaction:
+        place = _place(actor)
+        await store.lock_contacts(transaction.connection, place)
+        before = await _require(transaction, contact_id)
+        saved = await _apply_one(transaction, vault, change, before)
+        if saved.changed:
+            said = [name for name in ContactChange.__struct_fields__ if getattr(change, name) not in (UNSET, (), {})]
+            await transaction.record("contact.changed", f"contact {contact_id}", after={"fields": ", ".join(said)})
+
+
+async def remove_contacts(actor: Actor, ids: Collection[int]) -> int:
+    """Deletes contacts for good, and returns how many there were. What was sent to them stays. Raises NotFound where there is none."""
+    async with actor.transaction(Right.CONTACTS) as transaction:
+        count = await store.delete_contacts(transaction.connection, _place(actor), ids)
+        if not count:
+            raise NotFound("There is no such contact.")
+        subject = f"contact {next(iter(ids))}" if len(ids) == 1 else "contacts"
+        await transaction.record("contact.removed", subject, before={"contacts": count})
+    return count
+
+
+async def save_contacts(actor: Actor, vault: Vault, changes: Sequence[ContactChange], *, key: Key = "email") -> Saved:
+    """Creates and changes contacts: each change is about the contact with its address, or with its external id.
+
+    Found by an external id that nobody has, a change is about the contact with its address. All are saved or none. Raises ContactFaults,
+    TooManyContacts and TooManyGroups.
+    """
+    async with actor.transaction(Right.CONTACTS) as transaction:
+        await store.lock_contacts(transaction.connection, _place(actor))
+        saved = await _apply(transaction, vault, changes, key)
+        if saved.created or saved.changed:
+            after = {"created": saved.created, "changed": saved.changed}
+            await transaction.record("contacts.imported", "contacts", after=after)
+    return saved
+
+
+async def add_past_recipients(actor: Actor, vault: Vault, user_id: int | None) -> Saved:
+    """Creates a contact for each recipient of the newest orders that has none: of all, or of those that a person placed."""
+    place = _place(actor)
+    async with actor.transaction(Right.CONTACTS) as transaction:
+        connection = transaction.connection
+        await store.lock_contacts(connection, place)
+        past = await store.list_past_recipients(connection, place, user_id, PAST_ORDERS, _PAST_LINES)
+        known = await store.find_contacts(connection, place, emails=[email for email, _ in past])
+        keys = {email_key(one.email) for one in known}
+        new = [(email, name) for email, name in past if email_key(email) not in keys and not is_erased(email)]
+        saved = await _apply(
+            transaction, vault, [ContactChange(email=email, name=name) for email, name in new], "email"
+        )
+        if saved.created:
+            await transaction.record("contacts.imported", "contacts", after={"created": saved.created})
+    return saved
+
+
+def address_context(customer_id: int, contact_id: int) -> bytes:
+    """Returns what an encrypted postal address of a contact is bound to."""
+    return f"contact/{customer_id}/{contact_id}".encode()
+
+
+def open_address(vault: Vault, customer_id: int, contact_id: int, sealed: bytes | None) -> str | None:
+    """Returns the postal address of a contact. Raises DecryptionFailed."""
+    if sealed is None:
+        return None
+    return vault.addresses.open(sealed, address_context(customer_id, contact_id)).decode()
+
+
+def _place(actor: Actor) -> Place:
+    assert actor.environment is not None, "contacts belong to an environment"
+    return actor.customer_id, actor.environment
+
+
+async def _require(transaction: Transaction, contact_id: int) -> Contact:
+    found = await store.read_contact(transaction.connection, _place(transaction.actor), contact_id)
+    if found is None:
+        raise NotFound("There is no such contact.")
+    return found
+
+
+async def _apply_one(
+    transaction: Transaction, vault: Vault, change: ContactChange, before: Contact | None = None
+) -> Saved:
+    """Applies one change, of a known contact or a new one. Raises ContactFault."""
+    try:
+        return await _apply(transaction, vault, [change], "email", before)
+    except ContactFaults as faults:
+        raise faults.faults[0] from None
+
+
+async def _apply(
+    transaction: Transaction, vault: Vault, changes: Sequence[ContactChange], key: Key, before: Contact | None = None
+) -> Saved:
+    """Writes changes. Those about a known contact, `before`, may give it another address. Raises ContactFaults."""
+    if len(changes) > MOST_AT_ONCE:
+        raise InvalidRequest(f"`contacts` must have at most {MOST_AT_ONCE:,} elements, not {len(changes):,}.")
+    connection, place = transaction.connection, _place(transaction.actor)
+    own = [field.key for field in await group_store.list_fields(connection, place)]
+    faults: dict[int, ContactFault] = {}
+    checked = [_checked(change, own, at, faults) for at, change in enumerate(changes)]
+    known = _Known(
+        await store.find_contacts(
+            connection,
+            place,
+            emails=[one.email for one in checked if one.email is not UNSET],
+            external_ids=[one.external_id for one in checked if isinstance(one.external_id, str)],
+            ids=() if before is None else [before.id],
+        )
+    )
+    targets: list[Contact] = []
+    for at, change in enumerate(checked):
+        try:
+            targets.append(known.take(change, key, before))
+        except ContactFault as fault:
+            faults.setdefault(at, fault)
+    if faults:
+        raise ContactFaults(dict(sorted(faults.items())))
+    return await _write(transaction, vault, checked, known, targets)
+
+
+def _checked(change: ContactChange, own: Collection[str], at: int, faults: dict[int, ContactFault]) -> ContactChange:
+    try:
+        return checked_change(change, own)
+    except ContactFault as fault:
+        faults[at] = fault
+        return ContactChange()
+
+
+class _Known:
+    """The contacts that changes are about, as they are with the changes taken so far. New ones have negative ids."""
+
+    def __init__(self, found: Iterable[Contact]) -> None:
+        self.before = {one.id: one for one in found}
+        self.now = dict(self.before)
+        self._by_email = {email_key(one.email): one.id for one in found}
+        self._by_external = {one.external_id: one.id for one in found if one.external_id is not None}
+
+    def take(self, change: ContactChange, key: Key, before: Contact | None) -> Contact:
+        """Returns the contact with a change made. Raises ContactFault."""
+        if before is None and change == ContactChange():  # what was wrong with it is noted
+            return _NOBODY
+        one = self._find(change, key, before)
+        if one is None:
+            if change.email is UNSET:
+                raise ContactFault("email", "email_missing")
+            one = replace(_NOBODY, id=-1 - len(self.now), email=change.email)
+        changed = _changed(one, change)
+        if self._by_email.get(email_key(changed.email), one.id) != one.id:
+            raise ContactFault("email", "email_taken")
+        if changed.external_id is not None and self._by_external.get(changed.external_id, one.id) != one.id:
+            raise ContactFault("external_id", "external_id_taken")
+        self.now[one.id] = changed
+        self._by_email[email_key(changed.email)] = one.id
+        if changed.external_id is not None:
+            self._by_external[changed.external_id] = one.id
+        return changed
+
+    def _find(self, change: ContactChange, key: Key, before: Contact | None) -> Contact | None:
+        if before is not None:
+            return self.now[before.id]
+        found = None
+        if key == "external_id" and isinstance(change.external_id, str):
+            found = self._by_external.get(change.external_id)
+        if found is None and change.email is not UNSET:
+            found = self._by_email.get(email_key(change.email))
+        return None if found is None else self.now[found]
+
+
+_NOBODY = Contact(
+    id=0,
+    email="",
+    name="",
+    language=None,
+    country=None,
+    birthday=None,
+    start_date=None,
+    external_id=None,
+    own_fields={},
+    is_active=True,
+    has_address=False,
+    groups=(),
+)
+
+
+def _changed(one: Contact, change: ContactChange) -> Contact:
+    """Returns a contact with a change made. Raises ContactFault for too many groups."""
+    said = {
+        name: value
+        for name in ("email", "language", "country", "birthday", "start_date", "external_id", "is_active")
+        if (value := getattr(change, name)) is not UNSET
+    }
+    if change.name is not UNSET:
+        said["name"] = change.name or ""
+    fields = {**one.own_fields, **change.fields}
+    groups = {name.lower(): name for name in (one.groups if change.groups is UNSET else change.groups)}
+    for name in change.more_groups:
+        groups.setdefault(name.lower(), name)
+    if len(groups) > MOST_GROUPS_EACH:
+        raise ContactFault("groups", "groups_many")
+    kept = {key: value for key, value in fields.items() if value is not None}
+    return replace(one, **said, own_fields=kept, groups=tuple(groups.values()))
+
+
+async def _write(
+    transaction: Transaction, vault: Vault, changes: Sequence[ContactChange], known: _Known, targets: Sequence[Contact]
+) -> Saved:
+    connection, place = transaction.connection, _place(transaction.actor)
+    new = [one for id_, one in known.now.items() if id_ < 0]
+    changed = [one for id_, one in known.now.items() if id_ > 0 and one != known.before[id_]]
+    if new and await store.count_all(connection, place) + len(new) > MOST_CONTACTS:
+        raise TooManyContacts
+    made = await store.insert_contacts(connection, place, new)
+    await store.update_contacts(connection, place, changed)
+    ids = {id_: made[email_key(one.email)] if id_ < 0 else id_ for id_, one in known.now.items()}
+    await _save_groups(transaction, known, ids)
+    addresses: dict[int, bytes | None] = {}
+    for change, one in zip(changes, targets, strict=True):
+        if change.address is not UNSET and (change.address is not None or one.has_address):
+            context = address_context(place[0], ids[one.id])
+            text = change.address
+            addresses[ids[one.id]] = None if text is None else vault.addresses.seal(text.encode(), context)
+    await store.save_addresses(connection, place, addresses)
+    touched = {one.id for one in changed} | (addresses.keys() - set(made.values()))
+    return Saved(tuple(ids[one.id] for one in targets), len(new), len(touched))
+
+
+async def _save_groups(transaction: Transaction, known: _Known, ids: Mapping[int, int]) -> None:
+    connection, place = transaction.connection, _place(transaction.actor)
+    joins: list[tuple[str, str, int]] = []
+    leaves: list[tuple[str, int]] = []
+    for id_, one in known.now.items():
+        before = {name.lower() for name in known.before[id_].groups} if id_ > 0 else set()
+        now = {name.lower(): name for name in one.groups}
+        joins += [(key, name, ids[id_]) for key, name in now.items() if key not in before]
+        leaves += [(key, ids[id_]) for key in before - now.keys()]
+    if not (joins or leaves):
+        return
+    groups = await group_store.group_ids(connection, place)
+    missing = {key: name for key, name, _ in joins if key not in groups}
+    if missing and len(groups) + len(missing) > MOST_GROUPS:
+        raise TooManyGroups
+    groups |= await group_store.insert_groups(connection, place, list(missing.values()))
+    await group_store.save_members(
+        connection, place, [(groups[key], id_) for key, _, id_ in joins], [(groups[key], id_) for key, id_ in leaves]
+    )

@@ -1,0 +1,318 @@
+"""Contacts in the database. Each belongs to a customer in one environment."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from largesse.base.email import email_key
+from largesse.base.text import folded
+from largesse.contacts.model import Contact, sought
+from largesse.db.fragments import Fragment, compose
+from largesse.db.pool import Connection, Row
+
+_encode = msgspec.json.Encoder().encode
+_FIELDS = msgspec.json.Decoder(dict[str, str])
+_COUNTED = 10_000
+
+# A customer's changes of contacts come one after the other, so that limits hold and no two wait for each other's rows.
+_LOCK = "SELECT pg_advisory_xact_lock(hashtextextended('contacts/' || $2::text, $1::bigint))"
+
+_SELECT = Fragment("""
+    SELECT c.id, c.email, c.name, c.sought, c.language, c.country, c.birthday, c.start_date, c.external_id,
+           c.own_fields::text AS own_fields, c.left_at, c.sealed_address IS NOT NULL AS has_address,
+           ARRAY(SELECT g.name FROM contact_members m JOIN contact_groups g ON g.customer_id = m.customer_id AND g.id = m.group_id
+                 WHERE m.customer_id = c.customer_id AND m.contact_id = c.id ORDER BY lower(g.name)) AS groups
+    FROM contacts c
+""")
+_HERE = Fragment("WHERE c.customer_id = $1 AND c.environment = $2")
+_ONE = compose("{select} {here} AND c.id = $3", select=_SELECT, here=_HERE)
+_FOUND = compose(
+    "{select} {here} AND (c.email_key = ANY($3::text[]) OR c.external_id = ANY($4::text[]) OR c.id = ANY($5::int[]))",
+    select=_SELECT,
+    here=_HERE,
+)
+# The contacts that a list shows: those with each word ($3), active or left ($4), and in a group ($5).
+_LISTED = Fragment("""
+    AND c.sought LIKE ALL($3::text[]) AND ($4::bool IS NULL OR (c.left_at IS NULL) = $4)
+    AND ($5::int IS NULL OR EXISTS (
+        SELECT FROM contact_members m WHERE m.customer_id = c.customer_id AND m.group_id = $5 AND m.contact_id = c.id))
+""")
+_FIRST = compose(
+    "{select} {here} {listed} ORDER BY c.sought, c.id LIMIT $6", select=_SELECT, here=_HERE, listed=_LISTED
+)
+_AFTER = compose(
+    "{select} {here} {listed} AND (c.sought, c.id) > ($7, $8) ORDER BY c.sought, c.id LIMIT $6",
+    select=_SELECT,
+    here=_HERE,
+    listed=_LISTED,
+)
+_BEFORE = compose(
+    "{select} {here} {listed} AND (c.sought, c.id) < ($7, $8) ORDER BY c.sought DESC, c.id DESC LIMIT $6",
+    select=_SELECT,
+    here=_HERE,
+    listed=_LISTED,
+)
+_BY_ID = compose(
+    "{select} {here} {listed} AND c.id > $7 ORDER BY c.id LIMIT $6", select=_SELECT, here=_HERE, listed=_LISTED
+)
+_COUNT = compose(
+    "SELECT count(*) FROM (SELECT FROM contacts c {here} {listed} LIMIT $6) AS counted", here=_HERE, listed=_LISTED
+)
+_COUNT_ALL = "SELECT count(*) FROM contacts WHERE customer_id = $1 AND environment = $2"
+_SOUGHT = "SELECT sought FROM contacts WHERE customer_id = $1 AND environment = $2 AND id = $3::bigint"
+_ADDRESS = "SELECT sealed_address FROM contacts WHERE customer_id = $1 AND environment = $2 AND id = $3"
+
+_NEW = Fragment("""
+    json_to_recordset($3::text::json) AS new (id integer, email text, email_key text, name text, sought text, language text,
+        country text, birthday smallint, start_date date, external_id text, own_fields jsonb, is_active boolean)
+""")
+_INSERT = compose(
+    """
+    INSERT INTO contacts (customer_id, environment, email, email_key, name, sought, language, country, birthday, start_date, external_id,
+                          own_fields, left_at)
+    SELECT $1, $2, email, email_key, name, sought, language, country, birthday, start_date, external_id, own_fields,
+           CASE WHEN NOT is_active THEN clock_now() END
+    FROM {new} RETURNING id, email_key
+    """,
+    new=_NEW,
+)
+_UPDATE = compose(
+    """
+    UPDATE contacts c SET email = new.email, email_key = new.email_key, name = new.name, sought = new.sought, language = new.language,
+        country = new.country, birthday = new.birthday, start_date = new.start_date, external_id = new.external_id,
+        own_fields = new.own_fields, left_at = CASE WHEN NOT new.is_active THEN coalesce(c.left_at, clock_now()) END,
+        changed_at = clock_now()
+    FROM {new} WHERE c.customer_id = $1 AND c.environment = $2 AND c.id = new.id
+    """,
+    new=_NEW,
+)
+_SEAL = """
+    UPDATE contacts c SET sealed_address = new.sealed, changed_at = clock_now()
+    FROM unnest($3::int[], $4::bytea[]) AS new (id, sealed)
+    WHERE c.customer_id = $1 AND c.environment = $2 AND c.id = new.id
+"""
+_DELETE = "DELETE FROM contacts WHERE customer_id = $1 AND environment = $2 AND id = ANY($3::int[])"
+# The recipients of the newest orders, each address once, with the name it had last. `$3` is the person whose orders they are; null for all.
+_PAST = """
+    SELECT DISTINCT ON (lower(recipient_email)) recipient_email AS email, recipient_name AS name FROM (
+        SELECT l.recipient_email, l.recipient_name, l.order_id FROM (
+            SELECT id FROM orders WHERE customer_id::bigint = $1 AND environment = $2 AND ($3::int IS NULL OR user_id = $3)
+            ORDER BY id::bigint DESC LIMIT $4) AS newest
+        JOIN lines l ON l.customer_id = $1 AND l.order_id = newest.id
+        WHERE l.recipient_email IS NOT NULL AND l.recipient_email NOT LIKE '%@erased.invalid'
+        LIMIT $5) AS sent
+    ORDER BY lower(recipient_email), (recipient_name IS NULL), order_id DESC
+"""
+_WITH_ADDRESS = Fragment("FROM contacts WHERE email_key = $1 AND ($2::int IS NULL OR customer_id = $2)")
+_EXPORT = compose(
+    """
+    SELECT k.key AS customer, c.customer_id, c.environment, c.id, c.email, c.name, c.language, c.country, c.sealed_address, c.birthday,
+           c.start_date, c.external_id, c.own_fields::text AS own_fields, c.left_at, c.created_at,
+           ARRAY(SELECT g.name FROM contact_members m JOIN contact_groups g ON g.customer_id = m.customer_id AND g.id = m.group_id
+                 WHERE m.customer_id = c.customer_id AND m.contact_id = c.id ORDER BY g.name) AS groups
+    FROM (SELECT * {with_address}) AS c JOIN customers k ON k.id = c.customer_id ORDER BY c.customer_id, c.id
+    """,
+    with_address=_WITH_ADDRESS,
+)
+_COUNT_WITH_ADDRESS = compose("SELECT count(*) {with_address}", with_address=_WITH_ADDRESS)
+_DELETE_WITH_ADDRESS = compose("DELETE {with_address}", with_address=_WITH_ADDRESS)
+# Own fields of other contacts that name an address.
+_MENTIONING = """
+    SELECT customer_id, id, own_fields::text AS own_fields FROM contacts
+    WHERE position($1 IN lower(own_fields::text)) > 0 AND ($2::int IS NULL OR customer_id = $2)
+"""
+_REWRITE = "UPDATE contacts SET own_fields = $3::text::jsonb WHERE customer_id = $1 AND id = $2"
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Which contacts a list shows: with each word of `words`, active, left or both, and in a group."""
+
+    words: str = ""
+    is_active: bool | None = None
+    group_id: int | None = None
+
+    @property
+    def arguments(self) -> tuple[list[str], bool | None, int | None]:
+        """Returns the arguments of statements."""
+        return (
+            [f"%{_literally(word)}%" for word in folded(self.words).split()[:_MOST_WORDS]],
+            self.is_active,
+            self.group_id,
+        )
+
+
+_MOST_WORDS = 10
+
+Place = tuple[int, str]  # the customer and the environment
+
+
+async def lock_contacts(connection: Connection, place: Place) -> None:
+    """Waits for other changes of the customer's contacts to end; holds them off until the transaction ends."""
+    await connection.execute(_LOCK, *place)
+
+
+async def read_contact(connection: Connection, place: Place, contact_id: int) -> Contact | None:
+    """Returns a contact of the customer; None for every other id."""
+    row = await connection.fetchrow(_ONE, *place, contact_id)
+    return None if row is None else _contact(row)
+
+
+async def find_contacts(
+    connection: Connection,
+    place: Place,
+    *,
+    emails: Iterable[str] = (),
+    external_ids: Iterable[str] = (),
+    ids: Iterable[int] = (),
+) -> list[Contact]:
+    """Returns the contacts with one of those addresses, external ids or ids."""
+    keys = [email_key(email) for email in emails]
+    return [_contact(row) for row in await connection.fetch(_FOUND, *place, keys, list(external_ids), list(ids))]
+
+
+async def list_contacts(
+    connection: Connection,
+    place: Place,
+    shown: Filter,
+    limit: int,
+    *,
+    after: int | None = None,
+    before: int | None = None,
+) -> list[Contact]:
+    """Returns contacts by name: the first, or those that follow or precede the contact of an id."""
+    arguments = (*place, *shown.arguments, limit)
+    edge = after if before is None else before
+    at = None if edge is None else await connection.fetchval(_SOUGHT, *place, edge)
+    if at is None:
+        rows = await connection.fetch(_FIRST, *arguments)
+    elif before is None:
+        rows = await connection.fetch(_AFTER, *arguments, at, edge)
+    else:
+        rows = (await connection.fetch(_BEFORE, *arguments, at, edge))[::-1]
+    return [_contact(row) for row in rows]
+
+
+async def list_by_id(connection: Connection, place: Place, shown: Filter, limit: int, after: int = 0) -> list[Contact]:
+    """Returns contacts in the order of their ids, those after an id: a list that goes on while contacts are added and deleted."""
+    return [_contact(row) for row in await connection.fetch(_BY_ID, *place, *shown.arguments, limit, after)]
+
+
+async def count_contacts(connection: Connection, place: Place, shown: Filter, most: int = _COUNTED) -> int:
+    """Returns how many contacts a list has in all, counted up to `most`."""
+    return int(await connection.fetchval(_COUNT, *place, *shown.arguments, most))
+
+
+async def count_all(connection: Connection, place: Place) -> int:
+    """Returns how many contacts the customer has."""
+    return int(await connection.fetchval(_COUNT_ALL, *place))
+
+
+async def read_sealed_address(connection: Connection, place: Place, contact_id: int) -> bytes | None:
+    """Returns the encrypted postal address of a contact."""
+    sealed: bytes | None = await connection.fetchval(_ADDRESS, *place, contact_id)
+    return sealed
+
+
+async def insert_contacts(connection: Connection, place: Place, contacts: Sequence[Contact]) -> dict[str, int]:
+    """Adds contacts. Returns their ids by the key of their address."""
+    if not contacts:
+        return {}
+    rows = await connection.fetch(_INSERT, *place, _encode([_columns(one) for one in contacts]).decode())
+    return {row["email_key"]: row["id"] for row in rows}
+
+
+async def update_contacts(connection: Connection, place: Place, contacts: Sequence[Contact]) -> None:
+    """Replaces contacts by id."""
+    if contacts:
+        await connection.execute(_UPDATE, *place, _encode([_columns(one) for one in contacts]).decode())
+
+
+async def save_addresses(connection: Connection, place: Place, sealed: Mapping[int, bytes | None]) -> None:
+    """Replaces encrypted postal addresses by the contact's id."""
+    if sealed:
+        await connection.execute(_SEAL, *place, list(sealed), list(sealed.values()))
+
+
+async def delete_contacts(connection: Connection, place: Place, ids: Collection[int]) -> int:
+    """Deletes contacts by id. Returns how many there were."""
+    return int((await connection.execute(_DELETE, *place, list(ids))).split()[-1])
+
+
+async def list_past_recipients(
+    connection: Connection, place: Place, user_id: int | None, orders: int, lines: int
+) -> list[tuple[str, str | None]]:
+    """Returns address and name of the recipients of the customer's newest orders, or of those that a person placed."""
+    rows = await connection.fetch(_PAST, *place, user_id, orders, lines)
+    return [(row["email"], row["name"]) for row in rows]
+
+
+async def export_contacts(connection: Connection, email: str, customer_id: int | None) -> list[Row]:
+    """Returns the contacts with that address, of one customer or of all. Reads all contacts."""
+    return await connection.fetch(_EXPORT, email_key(email), customer_id)
+
+
+async def count_contacts_with(connection: Connection, email: str, customer_id: int | None) -> int:
+    """Returns how many contacts, of one customer or of all, have that address, or name it in a field. Reads all contacts."""
+    key = email_key(email)
+    own: int = await connection.fetchval(_COUNT_WITH_ADDRESS, key, customer_id)
+    return own + len(await connection.fetch(_MENTIONING, key, customer_id))
+
+
+async def drop_contacts_with(connection: Connection, email: str, customer_id: int | None) -> int:
+    """Deletes the contacts with that address, of one customer or of all, and fields of others that name it. Returns how many it changed."""
+    key = email_key(email)
+    dropped = int((await connection.execute(_DELETE_WITH_ADDRESS, key, customer_id)).split()[-1])
+    mentioning = await connection.fetch(_MENTIONING, key, customer_id)
+    for row in mentioning:
+        kept = {name: value for name, value in _FIELDS.decode(row["own_fields"]).items() if key not in value.lower()}
+        await connection.execute(_REWRITE, row["customer_id"], row["id"], _encode(kept).decode())
+    return dropped + len(mentioning)
+
+
+def _contact(row: Row) -> Contact:
+    return Contact(
+        id=row["id"],
+        email=row["email"],
+        name=row["name"],
+        language=row["language"],
+        country=row["country"],
+        birthday=row["birthday"],
+        start_date=row["start_date"],
+        external_id=row["external_id"],
+        own_fields=_FIELDS.decode(row["own_fields"]),
+        is_active=row["left_at"] is None,
+        has_address=row["has_address"],
+        groups=tuple(row["groups"]),
+    )
+
+
+def _columns(contact: Contact) -> dict[str, Any]:
+    return {
+        "id": contact.id,
+        "email": contact.email,
+        "email_key": email_key(contact.email),
+        "name": contact.name,
+        "sought": sought(contact.name, contact.email),
+        "language": contact.language,
+        "country": contact.country,
+        "birthday": contact.birthday,
+        "start_date": contact.start_date,
+        "external_id": contact.external_id,
+        "own_fields": contact.own_fields,
+        "is_active": contact.is_active,
+    }
+
+
+def read_fields(text: str) -> dict[str, str]:
+    """Returns the own fields of a contact as the database has them."""
+    return _FIELDS.decode(text)
+
+
+def _literally(word: str) -> str:
+    """Returns a word as LIKE takes it for itself."""
+    return word.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")

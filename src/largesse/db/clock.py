@@ -1,0 +1,19 @@
+"""What the demo changes in its own database while it makes its history: the clock, `clock_now()`, and the wait for the disk."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from largesse.db.pool import Connection
+
+
+async def move_clock(connection: Connection, ahead_by: timedelta) -> None:
+    """Sets how far `clock_now()` is ahead of the server's time; below zero it is behind. Only the owner of the tables may."""
+    await connection.execute("UPDATE clock SET ahead_by = $1", ahead_by)
+
+
+async def wait_for_disk(connection: Connection, *, waits: bool) -> None:
+    """Sets whether transactions of new sessions end only when the disk has them. Without, a crash loses the last of them, and nothing else."""
+    name = await connection.fetchval("SELECT quote_ident(current_database())")
+    change = "RESET synchronous_commit" if waits else "SET synchronous_commit = off"
+    await connection.execute(f"ALTER DATABASE {name} {change}")

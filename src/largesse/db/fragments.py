@@ -1,0 +1,88 @@
+"""SQL that is put together, from texts of the code alone.
+
+A statement is one text. Where several share a part, the part is a `Fragment`, and `compose` puts them together:
+
+    _COLUMNS = Fragment("id, event, state")
+    _ONE = compose("SELECT {columns} FROM deliveries WHERE id = $1", columns=_COLUMNS)
+
+No value becomes part of a text: mypy lets in fragments and numbers alone, and `tests/test_house.py` fails for a fragment that is not a literal.
+Only names and placeholders may be computed, which `identifier` and `placeholder` check.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple, NewType
+
+Fragment = NewType("Fragment", str)
+NOTHING = Fragment("")
+
+_PLACE = re.compile(r"\{([a-z_]+)\}")
+_IDENTIFIER = re.compile(r"[a-z_][a-z0-9_]*(?:\.[a-z_][a-z0-9_]*)?")
+_PLACEHOLDER = re.compile(r"\$[1-9][0-9]?")
+
+
+def compose(text: str, **parts: Fragment | float) -> Fragment:
+    """Returns the text with each `{name}` replaced by the part of that name. Raises ValueError unless texts and parts fit each other."""
+    if (places := set(_PLACE.findall(text))) != parts.keys():
+        raise ValueError(f"a statement with places for {sorted(places)} and parts {sorted(parts)}")
+    return Fragment(_PLACE.sub(lambda place: str(parts[place[1]]), text))
+
+
+def join(separator: Fragment, parts: Iterable[Fragment]) -> Fragment:
+    """Returns the parts as one, with the separator between them."""
+    return Fragment(separator.join(parts))
+
+
+def identifier(name: str) -> Fragment:
+    """Returns the name of a table, column or role, or of a table's column, as a fragment. Raises ValueError for anything else."""
+    if not _IDENTIFIER.fullmatch(name):
+        raise ValueError(f"no name of a table or column: {name!r}")
+    return Fragment(name)
+
+
+def each(text: str, texts: Iterable[str], separator: str = ", ") -> Fragment:
+    """Returns the text once for each name of a table or column, which replaces `{name}` in it. Raises ValueError as `identifier` does."""
+    return Fragment(separator.join(compose(text, name=identifier(name)) for name in texts))
+
+
+def names(texts: Iterable[str]) -> Fragment:
+    """Returns names of tables or columns as a fragment, separated by commas. Raises ValueError as `identifier` does."""
+    return each("{name}", texts)
+
+
+def placeholder(text: str) -> Fragment:
+    """Returns a placeholder, such as `$1`, as a fragment. Raises ValueError for anything else."""
+    if not _PLACEHOLDER.fullmatch(text):
+        raise ValueError(f"no placeholder: {text!r}")
+    return Fragment(text)
+
+
+def declared(text: str) -> Fragment:
+    """Returns a text of a declaration, such as a `Table`, as a fragment. `tests/test_house.py` sees to it that declarations are literals."""
+    return Fragment(text)
+
+
+class Grouped(NamedTuple):
+    """A statement in two forms: about all customers, and about those of a shard group."""
+
+    of_all: Fragment
+    of_group: Fragment
+
+    def of(self, customers: Sequence[int] | None) -> Fragment:
+        """Returns the form for the customers of a shard group, whom the statement gets as one argument more, or for all."""
+        return self.of_all if customers is None else self.of_group
+
+
+def grouped(text: str, customers: str, **parts: Fragment | float) -> Grouped:
+    """Returns both forms of a statement with places such as `{within o.customer_id}`, which limit it to the customers of the placeholder `customers`.
+
+    Where each table of a shard group is limited so, the statement is one for the node of the group, and may lock.
+    """
+    condition = f"AND \\1 = ANY({placeholder(customers)}::int[])"
+    of_all, of_group = _WITHIN.sub("", text), _WITHIN.sub(condition, text)
+    return Grouped(compose(of_all, **parts), compose(of_group, **parts))
+
+
+_WITHIN = re.compile(r"\{within ([a-z_.]+)\}")

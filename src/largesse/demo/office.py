@@ -1,0 +1,218 @@
+"""What people do in the history of the demo beside sending: money, colleagues, webhooks and parcels."""
+
+from __future__ import annotations
+
+import csv
+import io
+import tempfile
+from collections.abc import Callable, Coroutine, Mapping
+from contextlib import suppress
+from datetime import date
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from largesse.approvals.model import ApprovalRule
+from largesse.approvals.service import create_rule
+from largesse.base.errors import InvalidRequest
+from largesse.budgets.service import NewBudget, create_budget
+from largesse.contacts.groups import create_field
+from largesse.contacts.model import ContactChange
+from largesse.contacts.service import save_contacts
+from largesse.customers.members import invite, set_role
+from largesse.db.pool import Database
+from largesse.demo.outside import DemoReceivers, somewhere
+from largesse.demo.people import ENVIRONMENT, People
+from largesse.demo.plan import ADA, DAYS, PRIYA, TOMASZ, sendings
+from largesse.demo.timeline import Timeline
+from largesse.drafts.approving import ask_approval
+from largesse.drafts.model import DraftContent
+from largesse.fulfilment.shipments import export_shipments, import_shipments
+from largesse.ledger.accounts import assign_account, watch_balance
+from largesse.ledger.low_balance_store import Watch
+from largesse.ledger.store import Holder
+from largesse.ledger.top_ups import cancel_top_up, confirm_top_up, request_top_up
+from largesse.ledger.transfers import transfer
+from largesse.web.kit.services import Services
+from largesse.webhooks.service import create_subscription
+
+FINANCE, VIEWER, INVITED = "finn@acme.example", "grace@acme.example", "noah@acme.example"
+_CRM_HOST = "crm.acme.example"
+_COMPANY = "@acme.example"
+_TEAMS = ("People team", "Sales", "Engineering")
+_Doing = Callable[..., Coroutine[Any, Any, None]]
+
+
+class Office:
+    """The acts of an administrator's days. `ids` are those of the seed file by key; `hook` is an address that answers."""
+
+    def __init__(
+        self,
+        services: Services,
+        operators: Database,
+        people: People,
+        timeline: Timeline,
+        receivers: DemoReceivers,
+        ids: Mapping[str, Mapping[str, int]],
+        hook: str,
+    ) -> None:
+        self._services = services
+        self._operators = operators
+        self._people = people
+        self._timeline = timeline
+        self._receivers = receivers
+        self._accounts = ids["funding_accounts"]
+        self._products = ids["products"]
+        self._hook = hook
+
+    def plan(self) -> None:
+        """Puts everything on the timeline."""
+        on = self._on
+        on(0, 500, self._subscribe, self._hook, "order.created")
+        on(1, 615, self._subscribe, f"https://{_CRM_HOST}/hooks/gifts", "order.created")
+        on(1, 640, self._invite, FINANCE, "Finn Byron", "finance")
+        on(2, 600, self._sign_in, FINANCE)
+        on(3, 655, self._invite, VIEWER, "Grace Hopper", "viewer")
+        on(4, 560, self._sign_in, VIEWER)
+        on(12, 700, self._promote, VIEWER, "member")
+        on(DAYS - 4, 610, self._invite, INVITED, "Noah King", "member")
+        on(2, 640, self._import_contacts)
+        on(0, 530, self._assign, PRIYA, "people-team")
+        on(2, 660, self._watch, "sales-team", 200_00)
+        on(3, 700, self._budget, "Client coffees", "sales-team", 1_500_00, 25_00)
+        on(4, 590, self._budget, "People team", "people-team", 4_000_00, None)
+        for day, account, pounds in ((5, "sales-team", 150), (15, "people-team", 400), (29, "sales-team", 100)):
+            on(day, 620, self._transfer, account, pounds * 100)
+        for day, pounds, days in ((8, 10_000, 2), (35, 5_000, 3)):
+            on(day, 570, self._top_up, pounds * 100, days)
+        on(44, 590, self._cancelled_top_up, 2_000_00)
+        on(DAYS - 2, 580, self._top_up, 8_000_00, None)
+        for day in range(6, DAYS, 9):
+            on(day, 16 * 60, self._ship)
+        on(DAYS - 3, 60, self._break)
+        on(DAYS - 1, 16 * 60 + 40, self._ask_approval)
+
+    def _on(self, day: int, minute: int, doing: _Doing, *given: object) -> None:
+        self._timeline.on(day, minute, partial(doing, *given))
+
+    async def _import_contacts(self) -> None:
+        """Makes contacts of the colleagues who get gifts, with a field of their own."""
+        actor, vault = await self._people.actor(ADA), self._services.vault
+        field = await create_field(actor, "Cost centre")
+        colleagues = {guest.email: guest.name for one in sendings() for guest in one.guests if _COMPANY in guest.email}
+        changes = [
+            ContactChange(
+                email=email,
+                name=name,
+                language="en",
+                country="GB",
+                birthday=(1 + at * 5 % 12) * 100 + 1 + at * 11 % 28,
+                start_date=date(2016 + at % 9, 1 + at * 7 % 12, 1),
+                more_groups=(_TEAMS[at % len(_TEAMS)],),
+                fields={field.key: f"{4100 + at % 7}"},
+            )
+            for at, (email, name) in enumerate(sorted(colleagues.items()))
+        ]
+        await save_contacts(actor, vault, changes)
+
+    async def _subscribe(self, url: str, event: str) -> None:
+        actor = await self._people.actor(ADA)
+        allowed = self._services.settings.webhook_allowed_networks
+        with suppress(InvalidRequest):  # where settings keep webhooks from this machine
+            await create_subscription(actor, self._services.vault, url, event, allowed=allowed, look_up=somewhere)
+
+    async def _invite(self, email: str, name: str, role: str) -> None:
+        await invite(await self._people.actor(ADA), email, name=name, role=role, mails=False)
+
+    async def _sign_in(self, email: str) -> None:
+        await self._people.person(email)
+
+    async def _promote(self, email: str, role: str) -> None:
+        person = await self._people.person(email)
+        await set_role(await self._people.actor(TOMASZ), person.user_id, role)
+
+    async def _assign(self, email: str, account: str) -> None:
+        person = await self._people.person(email)
+        actor = await self._people.actor(ADA)
+        await assign_account(actor, Holder.PERSON, person.user_id, self._accounts[account], may_use=True)
+
+    async def _watch(self, account: str, below_minor: int) -> None:
+        actor = await self._people.actor(ADA)
+        assert actor.user_id is not None, "a person"
+        await watch_balance(actor, self._accounts[account], Watch(below_minor, (actor.user_id,)))
+
+    async def _budget(self, name: str, account: str, limit_minor: int, per_gift_minor: int | None) -> None:
+        """Sets what may be spent of an account in a month, and on a gift."""
+        budget = NewBudget(
+            name=name,
+            currency="GBP",
+            kind="account",
+            subject_id=self._accounts[account],
+            limit_minor=limit_minor,
+            per_gift_minor=per_gift_minor,
+        )
+        await create_budget(await self._people.actor(ADA), budget)
+
+    async def _ask_approval(self) -> None:
+        """Has sends above an amount approved, and one wait for it."""
+        ada, priya = await self._people.actor(ADA), await self._people.actor(PRIYA)
+        rule = ApprovalRule(
+            customer_id=0,
+            id=0,
+            environment=ENVIRONMENT,
+            name="Above £150",
+            role="member",
+            currency="GBP",
+            above_minor=150_00,
+        )
+        await create_rule(ada, rule)
+        caller, drafts = await self._people.caller(PRIYA), self._services.drafts
+        content = DraftContent(
+            product_id=self._products["coffee-house"],
+            country="GB",
+            value=10.0,
+            code_quantity=24,
+            account_id=self._accounts["acme-gbp"],
+            from_name="People team",
+            message="Thank you for the summer party.",
+        )
+        draft = await drafts.begin(priya, caller.now, content)
+        await ask_approval(drafts, self._services.database, caller, priya, draft.id)
+
+    async def _transfer(self, account: str, amount_minor: int) -> None:
+        actor = await self._people.actor(FINANCE if amount_minor < 200_00 else ADA)
+        own = self._accounts
+        await transfer(actor, from_id=own["acme-gbp"], to_id=own[account], amount_minor=amount_minor)
+
+    async def _top_up(self, amount_minor: int, days: int | None) -> None:
+        """Requests a top-up, which the operator confirms after so many days; with None it waits for its money."""
+        actor = await self._people.actor(FINANCE)
+        requested = await request_top_up(actor, self._accounts["acme-gbp"], amount_minor)
+        if days is not None:
+            self._timeline.after(days * 24 * 60, partial(self._confirm, requested.reference))
+
+    async def _confirm(self, reference: str) -> None:
+        await confirm_top_up(self._people.operator("largesse top-ups confirm"), reference)
+
+    async def _cancelled_top_up(self, amount_minor: int) -> None:
+        actor = await self._people.actor(FINANCE)
+        requested = await request_top_up(actor, self._accounts["acme-eur"], amount_minor)
+        await cancel_top_up(actor, requested.reference)
+
+    async def _ship(self) -> None:
+        """Sends the parcels that wait."""
+        acting = self._people.operator("largesse shipments import").acting
+        waiting = io.StringIO()
+        if not await export_shipments(self._operators, self._services.vault, ENVIRONMENT, waiting, acting=acting):
+            return
+        waiting.seek(0)
+        parcels = [row["shipment"] for row in csv.DictReader(waiting)]
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "parcels.csv"
+            lines = [f"{parcel},Royal Mail,RM{int(parcel):09}GB" for parcel in parcels]
+            file.write_text("\n".join(["shipment,carrier,tracking_number", *lines]), encoding="utf-8")
+            await import_shipments(self._operators, self._services.vault, ENVIRONMENT, file, acting=acting)
+
+    async def _break(self) -> None:
+        """From now on a receiver is down."""
+        self._receivers.down.add(_CRM_HOST)

@@ -1,0 +1,70 @@
+"""The world outside while the demo makes its history: a mail server, whose letters recipients read, and receivers of webhooks."""
+
+from __future__ import annotations
+
+import binascii
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from ipaddress import IPv4Address
+from urllib.parse import urlsplit
+
+from largesse.mail.smtp import DOT, RCPT, Allow, Handover, MailServer
+from largesse.mail.transport import SmtpTransport
+from largesse.webhooks.outcomes import AttemptResult
+from largesse.webhooks.targets import Address
+from largesse.webhooks.transport import HttpTransport
+
+_LINK = re.compile(r"/claim/([\w-]+)#pin=(\d{6})")
+_SOMEWHERE = IPv4Address("1.1.1.1")  # a public address, which nothing here dials
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """A code that arrived by mail: whose, the token of its claim link, and its PIN."""
+
+    email: str
+    token: str
+    pin: str
+
+
+class DemoMailServer(SmtpTransport):
+    """Takes every message but those to mistyped addresses, and reads the links of the others."""
+
+    def __init__(self, unknown: Collection[str]) -> None:
+        super().__init__(MailServer.from_url("smtp://127.0.0.1:25"))
+        self._unknown = unknown
+        self.inbox: list[Received] = []
+
+    @property
+    def is_trusted(self) -> bool:
+        """Whether it has taken a message."""
+        return True
+
+    async def hand_over(self, sender: str, recipient: str, message: bytes, allow: Allow) -> Handover:  # noqa: ARG002 - as its base has it
+        """Takes a message, or refuses its recipient."""
+        if recipient in self._unknown:
+            return Handover(RCPT, 550, "5.1.1 The email account that you tried to reach does not exist")
+        await allow()
+        text = binascii.a2b_qp(message).decode()
+        self.inbox += [Received(recipient, *found) for found in dict.fromkeys(_LINK.findall(text))]
+        return Handover(DOT, 250, "2.0.0 Ok: queued")
+
+
+class DemoReceivers(HttpTransport):
+    """Answers webhooks: 200, and 503 from those hosts that are `down`."""
+
+    def __init__(self) -> None:
+        super().__init__((), 1.0, somewhere)
+        self.down: set[str] = set()
+
+    async def post(self, target_url: str, body: bytes, headers: Mapping[str, str], customer_id: int) -> AttemptResult:  # noqa: ARG002 - as its base has it
+        """Returns the answer of the receiver."""
+        if urlsplit(target_url).hostname in self.down:
+            return AttemptResult(503, None, None, b"Service Unavailable", 0.041)
+        return AttemptResult(200, None, None, b"ok", 0.083)
+
+
+async def somewhere(host: str, customer_id: int) -> Sequence[Address]:  # noqa: ARG001 - as a resolver has it
+    """Resolves every name, without a network."""
+    return [_SOMEWHERE]

@@ -1,0 +1,89 @@
+"""Who acts in the history of the demo: people of the customer, service accounts by their keys, and the operator."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from largesse.audit.service import Acting, by_command, by_person
+from largesse.customers.actor import Actor, command_actor, person_actor
+from largesse.customers.authenticator import Caller, person_calls
+from largesse.customers.member_store import bind_user, list_members
+from largesse.customers.people import add_person
+from largesse.customers.sessions import Person, begin_session, find_session
+from largesse.db.pool import Database
+from largesse.db.scope import LOOKUP, OPERATOR
+from largesse.demo.timeline import Timeline
+from largesse.web.kit.services import Services
+
+ENVIRONMENT = "production"
+_AGAIN_AFTER = timedelta(days=10)  # before a session ends
+_ADDRESS = "192.0.2.17"
+_BROWSER = "Mozilla/5.0 (Macintosh; Intel Mac OS X 10.15; rv:140.0) Gecko/20100101 Firefox/140.0"
+
+
+@dataclass(frozen=True, slots=True)
+class _SignedIn:
+    person: Person
+    since: datetime
+
+
+class People:
+    """Everybody who acts for one customer. `secrets` are those of API keys, by service account."""
+
+    def __init__(
+        self, services: Services, operators: Database, timeline: Timeline, customer_id: int, secrets: Mapping[str, str]
+    ) -> None:
+        self._services = services
+        self._operators = operators
+        self._timeline = timeline
+        self._secrets = secrets
+        self.customer_id = customer_id
+        self._signed_in: dict[str, _SignedIn] = {}
+
+    async def person(self, email: str) -> Person:
+        """Returns the person of that address, who signs in for it every few days."""
+        before = self._signed_in.get(email)
+        if before is not None and self._timeline.now - before.since < _AGAIN_AFTER:
+            return before.person
+        async with self._operators.transaction(OPERATOR) as connection:
+            members = await list_members(connection, self.customer_id)
+            user_id = next(one.id for one in members if one.email == email)
+            person_id = await add_person(connection, email)
+            await bind_user(connection, user_id, person_id)
+        async with self._services.database.transaction(LOOKUP) as connection:
+            secret = await begin_session(
+                connection, person_id, user_id, ENVIRONMENT, address=_ADDRESS, browser=_BROWSER
+            )
+        session = await find_session(self._services.database, secret)
+        assert session is not None, "it was just begun"
+        assert session.person is not None, "it is for a customer"
+        self._signed_in[email] = _SignedIn(session.person, self._timeline.now)
+        return session.person
+
+    async def actor(self, email: str) -> Actor:
+        """Returns the person as the actor of an operation."""
+        person = await self.person(email)
+        who = by_person(person.user_id, person.email, _ADDRESS, None)
+        return person_actor(self._services.database, person, Acting(who, self._services.chains))
+
+    def operator(self, command: str) -> Actor:
+        """Returns an operator who runs that command, on behalf of the customer."""
+        acting = Acting(by_command(command), self._services.chains)
+        return command_actor(self._operators, acting).on_behalf_of(self.customer_id, ENVIRONMENT)
+
+    async def caller(self, sender: str) -> Caller:
+        """Returns who places an order: a person by their address, a service account by its key."""
+        if secret := self._secrets.get(sender):
+            return await self._services.authenticator.authenticate(secret, "198.51.100.7")
+        person = await self.person(sender)
+        async with self._services.database.connection(person.scope) as connection:
+            return await person_calls(
+                connection,
+                user_id=person.user_id,
+                customer_id=person.customer_id,
+                environment=person.environment,
+                session_id=person.session_id,
+                address=_ADDRESS,
+            )

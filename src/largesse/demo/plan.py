@@ -1,0 +1,192 @@
+"""What happened at the demo's customer in three months: plain data, the same at each start.
+
+Days are working days before today, counted from `FIRST_DAY`; minutes are of the day.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from random import Random
+
+DAYS = 64  # working days, about three months
+_FIRST_NAMES = ("Ada", "Ben", "Chloe", "Dan", "Emma", "Finn", "Grace", "Hugo", "Iris", "Jack", "Kim", "Liam", "Mia", "Noah")  # fmt: skip
+_LAST_NAMES = ("Whitfield", "Nowak", "Raman", "Brandt", "Weber", "Lovelace", "Hopper", "Byron", "King", "Doe")
+_CLIENTS = ("example.com", "example.net", "example.org")
+_NINE, _DAY = 9 * 60, 24 * 60
+
+
+@dataclass(frozen=True, slots=True)
+class Guest:
+    """A recipient. A `mistyped` address bounces; it is corrected after `mended_after` minutes, if at all."""
+
+    name: str
+    email: str
+    is_mistyped: bool = False
+    mended_after: int | None = None
+
+    @property
+    def typed(self) -> str:
+        """The address as it was ordered."""
+        local, _, domain = self.email.partition("@")
+        return f"{local}x@{domain}" if self.is_mistyped else self.email
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sending:
+    """An order: who sends what to whom on which day. Exactly one of product, collection and template is set."""
+
+    day: int
+    minute: int
+    sender: str  # a person's address, or the key of a service account
+    account: str
+    product: str | None = None
+    collection: str | None = None
+    template: str | None = None
+    value: float | None = None
+    guests: Sequence[Guest] = ()
+    codes: int | None = None
+    from_name: str | None = None
+    message: str | None = None
+    wrapping: str | None = None
+    source: str | None = None
+    reference: str | None = None
+    in_days: int | None = None  # scheduled so many days later
+    cancelled_after: int | None = None  # minutes
+    resent_after: int | None = None  # minutes, to those who have not claimed
+    claim_within: int | None = None  # days, after which what is unclaimed comes back
+    reminders: tuple[int, ...] = ()  # after so many days
+
+
+ADA, TOMASZ, PRIYA = "ada@acme.example", "tomasz@acme.example", "priya@acme.example"
+BOT, CRM = "hr-bot", "sales-crm"
+
+
+def sendings() -> list[Sending]:
+    """All orders, in the order of their time."""
+    chance = Random("largesse demo")  # noqa: S311 - no secret
+    people = _colleagues(chance)
+    orders = [
+        *_birthdays(chance, people),
+        *_of_sales(chance),
+        *_welcomes(people),
+        *_anniversaries(people),
+        *_thanks(people),
+        *_rare(people),
+    ]
+    return sorted(orders, key=lambda one: (one.day, one.minute))
+
+
+def _colleagues(chance: Random) -> list[Guest]:
+    names = [f"{first} {last}" for first in _FIRST_NAMES for last in _LAST_NAMES]
+    chance.shuffle(names)
+    return [Guest(name, f"{name.lower().replace(' ', '.')}@acme.example") for name in names]
+
+
+def _birthdays(chance: Random, people: Sequence[Guest]) -> Iterator[Sending]:
+    """Every other day by the personnel system."""
+    at = 0
+    for day in range(0, DAYS, 2):
+        count = chance.randint(1, 3)
+        yield Sending(
+            day=day, minute=_NINE + chance.randint(0, 20), sender=BOT, account="acme-gbp", template="birthday",
+            guests=people[at : at + count], source="birthdays", reference=f"birthdays-{day:03}",
+        )  # fmt: skip
+        at += count
+
+
+def _of_sales(chance: Random) -> Iterator[Sending]:
+    """Coffees for clients, by the sales team's system. Some addresses are mistyped."""
+    number = 0
+    for day in range(1, DAYS):
+        if day % 3 == 0:
+            continue
+        guests = []
+        for _ in range(chance.randint(1, 4)):
+            number += 1
+            name = f"{chance.choice(_FIRST_NAMES)} {chance.choice(_LAST_NAMES)}"
+            is_mistyped = number % 17 == 0
+            mended = chance.randint(30, 300) if is_mistyped and day < DAYS - 10 else None
+            email = f"{name.lower().replace(' ', '.')}{number}@{chance.choice(_CLIENTS)}"
+            guests.append(Guest(name, email, is_mistyped, mended))
+        yield Sending(
+            day=day, minute=chance.randint(10 * 60, 17 * 60), sender=CRM, account="sales-team", product="coffee-house",
+            value=chance.choice((5.0, 5.0, 10.0)), guests=guests, from_name="Acme", source="crm", reference=f"crm-{2000 + day}",
+            message="Thank you for your time. The next coffee is on us.",
+        )  # fmt: skip
+
+
+def _welcomes(people: Sequence[Guest]) -> Iterator[Sending]:
+    """New colleagues, once a week."""
+    for week, day in enumerate(range(2, DAYS, 5)):
+        yield Sending(
+            day=day, minute=_NINE + 35 + week, sender=PRIYA, account="people-team", template="welcome",
+            guests=people[week * 3 : week * 3 + 2 + week % 3], reference=f"Starters {week + 1}",
+            cancelled_after=45 if week == 5 else None, resent_after=6 * _DAY if week in {3, 8} else None,
+        )  # fmt: skip
+
+
+def _anniversaries(people: Sequence[Guest]) -> Iterator[Sending]:
+    for number, day in enumerate(range(3, DAYS, 7)):
+        guests = people[100 + number * 2 : 101 + number * 2 + number % 2]
+        is_parcel = number % 3 == 1
+        yield Sending(
+            day=day, minute=11 * 60 + 7 * number, sender=TOMASZ, account="acme-gbp", guests=guests, wrapping="gold",
+            from_name="Acme", message="Five years. Thank you!",
+            product="autumn-hamper" if is_parcel else None, template=None if is_parcel else "five-years",
+        )  # fmt: skip
+
+
+def _thanks(people: Sequence[Guest]) -> Iterator[Sending]:
+    """Larger ones: teams, and once the whole house."""
+    for number, (day, count, why) in enumerate(
+        ((4, 12, "Thank you for the launch!"), (18, 22, "A wonderful quarter. Thank you!"), (33, 16, "You kept us running all night."),
+         (47, 26, "Thank you for the move."), (58, 21, "Release day. Well done!"))
+    ):  # fmt: skip
+        yield Sending(
+            day=day, minute=15 * 60 + number * 11, sender=ADA, account="acme-gbp", collection="any-amount", value=20.0,
+            guests=people[number * 20 : number * 20 + count], from_name="Ada and the team", message=why, wrapping="confetti",
+            reference=f"Team thanks {number + 1}", resent_after=8 * _DAY if number == 1 else None,
+            claim_within={1: 30, 4: 60}.get(number), reminders=(3, 10) if number in {1, 4} else (),
+        )  # fmt: skip
+    yield Sending(
+        day=26, minute=10 * 60 + 30, sender=ADA, account="acme-gbp", collection="everyday-treats", value=25.0,
+        guests=people[:84], from_name="Everyone at Acme", message="Ten years of Acme. Thank you for being part of it!",
+        wrapping="celebration", reference="Ten years", resent_after=10 * _DAY,
+    )  # fmt: skip
+
+
+def _rare(people: Sequence[Guest]) -> Iterator[Sending]:
+    """Codes to hand out, gifts abroad, parcels, and what is scheduled."""
+    yield Sending(
+        day=21,
+        minute=13 * 60,
+        sender=ADA,
+        account="acme-gbp",
+        product="cinema-ticket",
+        codes=25,
+        reference="Summer fair",
+    )
+    yield Sending(
+        day=50, minute=16 * 60, sender=TOMASZ, account="acme-gbp", product="coffee-house", value=10.0, codes=10
+    )
+    for number, day in enumerate((10, 30, 52)):
+        yield Sending(
+            day=day, minute=14 * 60 + number, sender=PRIYA, account="acme-eur", template="lyon-welcome",
+            guests=[Guest(one.name, one.email.replace("@acme", "@lyon.acme")) for one in people[60 + number * 4 : 63 + number * 4]],
+        )  # fmt: skip
+    for number, day in enumerate((14, 41, 61)):
+        yield Sending(
+            day=day, minute=12 * 60, sender=PRIYA, account="acme-gbp", template="new-baby", guests=people[130 + number : 131 + number],
+        )  # fmt: skip
+    yield Sending(
+        day=36, minute=10 * 60, sender=TOMASZ, account="acme-gbp", product="spa-day", guests=people[90:94], cancelled_after=2 * _DAY,
+        from_name="Acme", message="For four very long weeks.",
+    )  # fmt: skip
+    yield Sending(
+        day=DAYS - 1, minute=16 * 60, sender=ADA, account="acme-gbp", collection="days-out", value=55.0, guests=people[40:46],
+        from_name="Ada", message="Happy new season!", in_days=9, reference="Season opening",
+    )  # fmt: skip
+    yield Sending(
+        day=DAYS - 2, minute=9 * 60 + 50, sender=PRIYA, account="people-team", template="welcome", guests=people[126:129], in_days=5,
+    )  # fmt: skip

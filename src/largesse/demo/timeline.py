@@ -1,0 +1,78 @@
+"""Acts in the order of their time, with the database's clock set to it."""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+from collections.abc import Awaitable, Callable
+from datetime import datetime, timedelta
+from itertools import count
+from typing import NamedTuple
+
+from largesse.base import clock
+from largesse.db.clock import move_clock
+from largesse.db.pool import Connection
+
+_TOGETHER = timedelta(minutes=40)  # acts that happen at one time of the database's clock
+_AT_ONCE = 8
+
+Act = Callable[[], Awaitable[None]]
+
+
+class _Due(NamedTuple):
+    """An act and its time; `number` keeps acts of one time in the order in which they were added."""
+
+    at: datetime
+    number: int
+    act: Act
+
+
+def working_days(today: datetime, days: int) -> list[datetime]:
+    """Returns the last so many working days before today, oldest first, each as its midnight."""
+    found: list[datetime] = []
+    day = today.replace(hour=0, minute=0, second=0, microsecond=0)
+    while len(found) < days:
+        day -= timedelta(days=1)
+        if day.weekday() < 5:
+            found.append(day)
+    return found[::-1]
+
+
+class Timeline:
+    """What happens when. `owner` is a connection of the owner of the tables, who alone moves the clock."""
+
+    def __init__(self, owner: Connection, days: int) -> None:
+        self._owner = owner
+        self._days = working_days(clock.now(), days)
+        self._due: list[_Due] = []
+        self._numbers = count()
+        self.now = self._days[0]
+
+    def on(self, day: int, minute: int, act: Act) -> None:
+        """Adds an act on a working day, at a minute of it."""
+        self.at(self._days[day] + timedelta(minutes=minute), act)
+
+    def after(self, minutes: float, act: Act) -> None:
+        """Adds an act so many minutes from the one that happens now."""
+        self.at(self.now + timedelta(minutes=minutes), act)
+
+    def at(self, at: datetime, act: Act) -> None:
+        """Adds an act at an instant."""
+        heapq.heappush(self._due, _Due(at, next(self._numbers), act))
+
+    async def run(self, settle: Act) -> None:
+        """Does what is due until now, and `settle` after each group of acts. What lies in the future does not happen."""
+        while self._due and self._due[0].at < clock.now():
+            first = self._due[0].at
+            await self.move(first)
+            acts = []
+            while self._due and self._due[0].at < min(first + _TOGETHER, clock.now()):
+                acts.append(heapq.heappop(self._due).act)
+            for start in range(0, len(acts), _AT_ONCE):
+                await asyncio.gather(*(act() for act in acts[start : start + _AT_ONCE]))
+            await settle()
+
+    async def move(self, to: datetime | None = None) -> None:
+        """Sets the clock to an instant; without one, to the present."""
+        self.now = to or clock.now()
+        await move_clock(self._owner, self.now - clock.now() if to else timedelta())

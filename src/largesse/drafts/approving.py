@@ -1,0 +1,98 @@
+"""Asking others to approve a draft, and sending what they approved.
+
+The draft is quoted when approval is asked for, and the quote is stored with the request. What is sent is what was quoted, at that price, or nothing.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import msgspec
+
+from largesse.approvals import store as approvals
+from largesse.approvals.model import MOST_DAYS, WAITING, ApprovalRequest
+from largesse.approvals.service import submit
+from largesse.base.errors import InvalidRequest, QuoteChanged
+from largesse.customers.actor import Actor
+from largesse.customers.authenticator import Caller, person_calls
+from largesse.customers.roles import Right
+from largesse.db.pool import Database
+from largesse.db.scope import for_customer
+from largesse.db.statements import read_now
+from largesse.drafts import store
+from largesse.drafts.service import DraftService, Placed
+
+# As long as a draft stays after its last change: a decision takes at most MOST_DAYS of it.
+QUOTE_HOLDS = timedelta(days=MOST_DAYS + 4)
+
+
+async def ask_approval(
+    drafts: DraftService, database: Database, caller: Caller, actor: Actor, draft_id: str
+) -> ApprovalRequest:
+    """Asks others to approve the person's draft as it is, and returns the request.
+
+    Raises NotFound, NobodyMayApprove, QuoteChanged for a draft that was changed at the same moment, InvalidRequest for one that needs no approval,
+    and what quoting it raises.
+    """
+    async with database.connection(caller.principal.scope) as connection:
+        draft = await store.read_draft(connection, caller.principal, draft_id)
+    # The default claim-by date counts from now, and an approval is of one date.
+    content = msgspec.structs.replace(draft.content, claim_by=draft.claim_by(caller), has_claim_by=True)
+    draft = msgspec.structs.replace(draft, content=content)
+    checked = await drafts.recipients(caller.principal, draft)
+    drafts.require_ready(draft, checked)
+    quote = await drafts.quote(caller, draft, checked, holds=QUOTE_HOLDS)
+    gift_name = await drafts.gift_name(caller, draft)
+    if not quote.rules:
+        raise InvalidRequest("The send needs no approval.")
+    principal = caller.principal
+    async with actor.transaction(Right.SEND) as transaction:
+        connection = transaction.connection
+        locked = await store.read_draft(connection, actor, draft_id, lock=True)
+        if locked.changed_at != draft.changed_at:
+            raise QuoteChanged("The draft was changed meanwhile.")
+        # It stays for two weeks from now.
+        await store.save_draft(connection, actor, draft_id, content)
+        now = await read_now(connection)
+        assert principal.user_id is not None, "a person"
+        request = ApprovalRequest(
+            customer_id=principal.customer_id,
+            environment=principal.environment,
+            id=draft_id,
+            round=1,
+            user_id=principal.user_id,
+            state=WAITING,
+            rule_ids=frozenset(rule.id for rule in quote.rules),
+            quote=quote.token,
+            digest=quote.digest,
+            total_minor=quote.total_minor,
+            currency=quote.currency,
+            gift_name=gift_name,
+            code_count=quote.code_count,
+            draft_changed_at=(await store.read_draft(connection, actor, draft_id)).changed_at,
+            asked_at=now,
+            expires_at=now + timedelta(days=min(rule.expires_days for rule in quote.rules)),
+            ended_at=None,
+            is_sent=False,
+        )
+        await submit(transaction, request, quote.rules)
+    return request
+
+
+async def send_approved(drafts: DraftService, database: Database, request: ApprovalRequest) -> Placed:
+    """Places the order of an approved request, as its person. A repeat returns the order of the first call.
+
+    Raises Unauthorized for a person who may not send any more, and what `DraftService.send` raises.
+    """
+    async with database.connection(for_customer(request.customer_id, request.environment)) as connection:
+        current = await approvals.find_request(connection, request.customer_id, request.environment, request.id)
+        caller = await person_calls(
+            connection,
+            user_id=request.user_id,
+            customer_id=request.customer_id,
+            environment=request.environment,
+            session_id=None,
+        )
+    if current is None or current.state != "approved":
+        raise InvalidRequest("The send is not approved.")
+    return await drafts.send(caller, request.id, current.quote)

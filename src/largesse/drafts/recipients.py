@@ -1,0 +1,235 @@
+"""The rows of a draft: taken from files, corrected, added and removed one by one, and checked."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from enum import Enum
+
+import msgspec
+
+from largesse.base.cooperative import CooperativeRunner, Result, Steps
+from largesse.base.errors import NotFound
+from largesse.base.timeouts import Timeouts
+from largesse.customers.actor import Actor
+from largesse.customers.principal import Principal
+from largesse.db.pool import Database
+from largesse.drafts import store
+from largesse.drafts.checking import Checked, CheckedRow, check_rows
+from largesse.drafts.columns import Columns, as_labelled, fits, guess_columns, heading_key
+from largesse.drafts.encodings import converted, read_text, repaired
+from largesse.drafts.mending import Typed, as_typed, mended_sheet
+from largesse.drafts.model import Draft, SheetName, Source
+from largesse.drafts.sheet import Sheet, SheetRefused, SheetRow
+from largesse.drafts.suggestions import common_domains, suggested
+from largesse.drafts.text_sheet import read_text_sheet
+from largesse.drafts.workbook import Workbooks, is_workbook
+
+
+class Taking(Enum):
+    """What becomes of the rows that a draft has when more are given."""
+
+    REPLACE = "replace"  # they go
+    ADD = "add"  # they stay, before the new ones
+    MEND = "mend"  # those to fix go: the new ones are their corrections
+
+
+class RecipientService:
+    """The operations on the rows of drafts. What changes a draft raises NotFound if the person has no draft of that id."""
+
+    def __init__(self, database: Database, timeouts: Timeouts) -> None:
+        self._database = database
+        self._workbooks = Workbooks()
+        self._runner = CooperativeRunner()
+        self._timeouts = timeouts
+
+    # All rows at once
+
+    async def take(
+        self,
+        actor: Actor,
+        principal: Principal,
+        draft: Draft,
+        data: bytes,
+        *,
+        file_name: str | None = None,
+        taking: Taking = Taking.REPLACE,
+    ) -> None:
+        """Reads the recipients from a CSV or XLSX file, or without a name of it from cells that were typed or pasted.
+
+        Of a workbook with several sheets, the one with the most addresses is taken. Raises SheetRefused.
+        """
+        source, sheets = await self.read(principal, data)
+        sheet = sheets[source.sheet]
+        columns = await self._columns_of(principal, sheet)
+        if columns.has_heading and len(sheet.rows) == 1:
+            raise SheetRefused("headings")
+        if file_name is None:
+            source, columns = Source(), as_labelled(sheet, columns)
+        else:
+            source = msgspec.structs.replace(source, name=file_name)
+        if taking is Taking.REPLACE or draft.content.columns is None:
+            await self._replace(actor, draft.id, sheets, code_quantity=None, columns=columns, source=source)
+        else:
+            bad = (await self.checked(principal, draft)).bad if taking is Taking.MEND else ()
+            more = [as_typed(row) for row in (await self.check(principal, sheet, columns)).rows]
+            await self.edit(actor, draft.id, {row.number: Typed("") for row in bad}, more)
+
+    async def set_quantity(self, actor: Actor, draft_id: str, code_quantity: int | None) -> None:
+        """Makes it a draft of anonymous codes. None removes the recipients, so that they can be entered again."""
+        await self._replace(actor, draft_id, {}, code_quantity=code_quantity, columns=None, source=Source())
+
+    async def set_columns(self, actor: Actor, draft_id: str, sheet: Sheet, columns: Columns) -> None:
+        """Sets which column of the draft's sheet is what, and remembers it for files with the same headings."""
+        async with store.changing_draft(actor, draft_id) as change:
+            change.content = msgspec.structs.replace(change.content, columns=columns, leaves_out=False)
+            await store.remember_columns(change.connection, actor, heading_key(sheet, columns), columns)
+
+    async def choose_sheet(self, actor: Actor, principal: Principal, draft: Draft, at: int) -> None:
+        """Makes another sheet of the workbook the recipients. Raises SheetRefused for one that cannot be read, and NotFound."""
+        sheets = draft.content.source.sheets
+        if at >= len(sheets):
+            raise NotFound("The workbook has no such sheet.")
+        if (why := sheets[at].refused) is not None:
+            raise SheetRefused(why, row=sheets[at].row, limit=sheets[at].limit)
+        async with self._database.connection(principal.scope) as connection:
+            sheet = await store.read_sheet(connection, principal, draft, at)
+        columns = await self._columns_of(principal, sheet)
+        async with store.changing_draft(actor, draft.id) as change:
+            source = msgspec.structs.replace(change.content.source, sheet=at)
+            change.content = msgspec.structs.replace(change.content, columns=columns, source=source, leaves_out=False)
+
+    async def choose_encoding(self, actor: Actor, draft_id: str, encoding: str) -> None:
+        """Reads the file in another encoding. Rows that were typed since stay as they are. Raises NotFound for one not offered."""
+        async with store.changing_draft(actor, draft_id) as change:
+            source = change.content.source
+            if source.encoding is None or encoding not in source.encodings:
+                raise NotFound("The file cannot be read in this encoding.")
+            sheet = await store.read_sheet(change.connection, actor, change.draft)
+            fresh = converted(sheet, source.encoding, encoding, source.by_hand)
+            source = msgspec.structs.replace(source, encoding=encoding)
+            change.content = msgspec.structs.replace(change.content, source=source, leaves_out=False)
+            await store.write_rows(change.connection, actor, draft_id, source.sheet, *_differing(sheet, fresh))
+
+    async def repair(self, actor: Actor, draft_id: str) -> None:
+        """Repairs names that were encoded twice."""
+        async with store.changing_draft(actor, draft_id) as change:
+            sheet = await store.read_sheet(change.connection, actor, change.draft)
+            change.content = msgspec.structs.replace(change.content, leaves_out=False)
+            at = change.content.source.sheet
+            await store.write_rows(change.connection, actor, draft_id, at, *_differing(sheet, repaired(sheet)))
+
+    async def _columns_of(self, principal: Principal, sheet: Sheet) -> Columns:
+        """Returns the columns that people last chose for a sheet with these headings, otherwise those that are likely."""
+        columns = guess_columns(sheet)
+        async with self._database.connection(principal.scope) as connection:
+            known = await store.remembered_columns(connection, principal, heading_key(sheet, columns))
+        return known if known is not None and fits(known, sheet) else columns
+
+    async def _replace(self, actor: Actor, draft_id: str, sheets: Mapping[int, Sheet], **fields: object) -> None:
+        async with store.changing_draft(actor, draft_id) as change:
+            change.content = msgspec.structs.replace(change.content, leaves_out=False, **fields)
+            await store.save_sheets(change.connection, actor, draft_id, sheets)
+
+    # Single rows
+
+    async def edit(self, actor: Actor, draft_id: str, typed: Mapping[int, Typed], more: Sequence[Typed] = ()) -> None:
+        """Replaces the rows of these numbers by what was typed, and adds more at the end. A blank row is removed.
+
+        Raises SheetRefused.
+        """
+        async with store.changing_draft(actor, draft_id) as change:
+            before = await store.read_sheet(change.connection, actor, change.draft)
+            sheet, columns = mended_sheet(before, change.content.columns or Columns(), typed, more)
+            present = {row.number for row in before.rows}
+            rows = [row for row in sheet.rows if row.number in typed or row.number not in present]
+            source = change.content.source
+            source = msgspec.structs.replace(source, by_hand=source.by_hand | {row.number for row in rows})
+            change.content = msgspec.structs.replace(
+                change.content, columns=columns, source=source, code_quantity=None, leaves_out=False
+            )
+            await store.write_rows(change.connection, actor, draft_id, source.sheet, typed.keys(), rows)
+
+    async def remove(self, actor: Actor, draft_id: str, numbers: Collection[int]) -> None:
+        """Removes the rows of these numbers."""
+        async with store.changing_draft(actor, draft_id) as change:
+            change.content = msgspec.structs.replace(change.content, leaves_out=False)
+            await store.write_rows(change.connection, actor, draft_id, change.content.source.sheet, numbers, ())
+
+    async def remove_invalid(self, actor: Actor, principal: Principal, draft: Draft) -> None:
+        """Removes the rows to fix."""
+        checked = await self.checked(principal, draft)
+        await self.remove(actor, draft.id, [row.number for row in checked.bad])
+
+    async def remove_repeated(self, actor: Actor, principal: Principal, draft: Draft) -> int:
+        """Removes the rows whose address is in a row before them. Returns how many."""
+        numbers = [row.number for row in (await self.checked(principal, draft)).repeated]
+        await self.remove(actor, draft.id, numbers)
+        return len(numbers)
+
+    async def use_suggestions(self, actor: Actor, principal: Principal, draft: Draft, numbers: Collection[int]) -> None:
+        """Replaces the addresses in the rows of these numbers by the ones suggested for them."""
+        checked = await self.checked(principal, draft)
+        rows = {row.number: row for row in checked.bad if row.number in set(numbers)}
+        found = suggestions(checked, rows.values())
+        typed = {at: Typed(email, rows[at].name, rows[at].quantity) for at, email in found.items()}
+        await self.edit(actor, draft.id, typed)
+
+    # Reading
+
+    async def read(self, principal: Principal, data: bytes) -> tuple[Source, dict[int, Sheet]]:
+        """Returns the sheets of a file by their place in it, and how it was read. Raises SheetRefused."""
+        if not is_workbook(data):
+            file = read_text(data)
+            sheet = await self.finish(principal, read_text_sheet(file.text))
+            return Source(encoding=file.encoding if file.offered else None, encodings=file.offered), {0: sheet}
+        found = await self._workbooks.read(principal.customer_id, data)
+        names = tuple(
+            SheetName(name, one.why, one.row, one.limit) if isinstance(one, SheetRefused) else SheetName(name)
+            for name, one in found.items()
+        )
+        sheets = {at: one for at, one in enumerate(found.values()) if isinstance(one, Sheet)}
+        return Source(sheets=names, sheet=max(sheets, key=lambda at: (_addresses(sheets[at]), -at))), sheets
+
+    async def check(self, principal: Principal, sheet: Sheet, columns: Columns) -> Checked:
+        """Checks the rows of a sheet by the rules of an order."""
+        return await self.finish(principal, check_rows(sheet, columns))
+
+    async def sheet(self, principal: Principal, draft: Draft) -> Sheet:
+        """Returns the rows of a draft."""
+        async with self._database.connection(principal.scope) as connection:
+            return await store.read_sheet(connection, principal, draft)
+
+    async def checked(self, principal: Principal, draft: Draft) -> Checked:
+        """Returns the checked rows of the draft. It has none before they are entered, or if it is for anonymous codes."""
+        columns = draft.content.columns
+        if columns is None or draft.content.code_quantity is not None:
+            return Checked((), ())
+        return await self.check(principal, await self.sheet(principal, draft), columns)
+
+    async def finish(self, principal: Principal, steps: Steps[Result]) -> Result:
+        """Runs `steps` in the customer's turn. The time this takes depends on their file, so no timeout applies."""
+        with self._timeouts.suspended():
+            return await self._runner.finish(principal.customer_id, steps)
+
+
+def _differing(old: Sheet, new: Sheet) -> tuple[list[int], list[SheetRow]]:
+    """Returns the rows that differ, and their numbers."""
+    rows = [row for before, row in zip(old.rows, new.rows, strict=True) if before.cells != row.cells]
+    return [row.number for row in rows], rows
+
+
+def _addresses(sheet: Sheet) -> int:
+    """Returns how many cells of a sheet may be addresses."""
+    return sum("@" in cell for row in sheet.rows for cell in row.cells)
+
+
+def suggestions(checked: Checked, rows: Iterable[CheckedRow]) -> dict[int, str]:
+    """Returns the address that was probably meant, by the number of the row, where the address is all that is wrong with it."""
+    domains = common_domains(one.email for one in checked.recipients)
+    found = {row.number: suggested(row.email, domains) for row in rows if _may_be_meant(row)}
+    return {number: email for number, email in found.items() if email is not None}
+
+
+def _may_be_meant(row: CheckedRow) -> bool:
+    kinds = {one.kind for one in row.problems if one.field == "email"}
+    return bool(kinds) and not kinds & {"email_more", "email_in_list"} and len(kinds) == len(row.problems)

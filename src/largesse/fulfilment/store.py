@@ -1,0 +1,193 @@
+"""The SQL of fulfilment: vouchers and the lines that wait for them, parcels, and gifts whose time is over."""
+
+from __future__ import annotations
+
+from largesse.db.fragments import Fragment, compose, grouped
+
+WAIT = """
+    INSERT INTO voucher_waits (product_id, value_minor, customer_id, order_id, number, since)
+    VALUES ($1, $2, $3, $4, $5, $6)
+"""
+STOCKED_WAITS = """
+    SELECT product_id, value_minor FROM (SELECT DISTINCT product_id, value_minor FROM voucher_waits) AS wanted
+    WHERE EXISTS (SELECT FROM vouchers v WHERE v.product_id = wanted.product_id
+                  AND v.value_minor = wanted.value_minor AND v.order_id IS NULL)
+"""
+CAN_SERVE = """
+    SELECT EXISTS (SELECT FROM voucher_waits WHERE product_id = $1 AND value_minor = $2)
+       AND EXISTS (SELECT FROM vouchers WHERE product_id = $1 AND value_minor = $2 AND order_id IS NULL)
+"""
+LOCK_PRODUCT = "SELECT pg_advisory_xact_lock(hashtextextended('serve_waiting', $1))"
+WAITING_LINES = "SELECT * FROM waiting_lines($1, $2, $3)"
+LOCK_FREE = """
+    SELECT id FROM vouchers WHERE product_id = $1 AND value_minor = $2 AND order_id IS NULL
+    ORDER BY id LIMIT $3 FOR UPDATE
+"""
+LOCK_LINE = "SELECT FROM lines WHERE customer_id = $1 AND order_id = $2 AND number = $3 FOR UPDATE"
+HAND_OUT = "UPDATE vouchers SET customer_id = $2, order_id = $3, number = $4, handed_at = $5 WHERE id = $1"
+DELETE_WAIT = "DELETE FROM voucher_waits WHERE customer_id = $1 AND id = $2"
+
+# What a gift can be exchanged for.
+_PRODUCT = """
+    SELECT id, name, is_digital, currency, countries, denominations_minor, min_amount_minor, max_amount_minor,
+           cost_minor, markup_percent, postage_minor, vat_percent, customer_ids, picture
+    FROM products
+"""
+ACTIVE_PRODUCTS = _PRODUCT + "WHERE active AND id = ANY($1::int[])"
+CHOSEN_PRODUCT = _PRODUCT + "WHERE id = $1"
+CHOICES = "SELECT product_ids FROM collections WHERE id = $1"
+
+# The inventory of vouchers.
+PRODUCT = """
+    SELECT id, key, name, currency, denominations_minor, is_digital FROM products
+    WHERE key = $1 OR id::text = $1 ORDER BY key = $1 DESC LIMIT 1
+"""
+LEVELS = """
+    WITH levels AS (
+        SELECT product_id, value_minor, count(*) FILTER (WHERE order_id IS NULL) AS free,
+               count(*) FILTER (WHERE order_id IS NOT NULL) AS handed_out
+        FROM vouchers WHERE NOT is_test GROUP BY product_id, value_minor),
+    waits AS (SELECT product_id, value_minor, count(*) AS waiting FROM voucher_waits GROUP BY product_id, value_minor)
+    SELECT p.key, p.name, p.currency, value_minor, coalesce(free, 0), coalesce(handed_out, 0), coalesce(waiting, 0)
+    FROM levels FULL JOIN waits USING (product_id, value_minor) JOIN products p ON p.id = product_id
+    ORDER BY waiting DESC NULLS LAST, p.key, value_minor
+"""
+ADD_VOUCHERS = """
+    INSERT INTO vouchers (product_id, value_minor, lookup, sealed, added_at)
+    SELECT $1, value_minor, lookup, sealed, clock_now()
+    FROM unnest($2::bigint[], $3::bigint[], $4::bytea[]) WITH ORDINALITY AS new (value_minor, lookup, sealed, place)
+    ORDER BY place
+    ON CONFLICT (lookup) DO NOTHING RETURNING id
+"""
+KNOWN = "SELECT lookup FROM vouchers WHERE lookup = ANY($1::bigint[])"
+
+# Who is notified.
+ADDRESSEE = """
+    SELECT l.recipient_email, l.recipient_name, o.environment, s.sealed_email
+    FROM lines l JOIN orders o ON o.customer_id = l.customer_id AND o.id = l.order_id
+    JOIN line_states s ON s.customer_id = l.customer_id AND s.order_id = l.order_id AND s.number = l.number
+    WHERE l.customer_id = $1 AND l.order_id = $2 AND l.number = $3
+"""
+
+# Vouchers that are handed out as they are claimed.
+ALLOCATE = """
+    UPDATE vouchers SET customer_id = $3, order_id = $4, number = $5, handed_at = $6
+    WHERE id = (
+        SELECT id FROM vouchers WHERE product_id = $1 AND value_minor = $2 AND order_id IS NULL
+        AND NOT EXISTS (SELECT FROM waiting_lines($1, $2, 1))
+        ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED)
+    RETURNING id
+"""
+INSERT_TEST_VOUCHER = """
+    INSERT INTO vouchers
+        (product_id, value_minor, lookup, sealed, is_test, added_at, customer_id, order_id, number, handed_at)
+    VALUES ($1, $2, $3, $4, true, $8, $5, $6, $7, $8)
+"""
+IS_STOCKED = "SELECT EXISTS (SELECT FROM vouchers WHERE product_id = $1 AND NOT is_test)"
+
+# Parcels.
+INSERT_SHIPMENT = """
+    INSERT INTO shipments
+        (customer_id, order_id, number, environment, product_id, country, sealed_address, requested_at)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+"""
+SHIPMENT = """
+    SELECT requested_at, shipped_at, carrier, tracking_number FROM shipments
+    WHERE customer_id = $1 AND order_id = $2 AND number = $3
+"""
+SEALED_ADDRESS = "SELECT sealed_address FROM shipments WHERE customer_id = $1 AND order_id = $2 AND number = $3"
+SHIPMENTS_TO_EXPORT = """
+    SELECT s.id, s.customer_id, s.order_id, s.number, p.key, p.name, s.sealed_address, s.requested_at
+    FROM shipments s JOIN products p ON p.id = s.product_id
+    WHERE s.environment = $1 AND s.shipped_at IS NULL AND s.sealed_address IS NOT NULL
+      AND s.id > $2 AND ($3 OR s.exported_at IS NULL)
+    ORDER BY s.id LIMIT $4 FOR UPDATE OF s
+"""
+MARK_EXPORTED = """
+    UPDATE shipments SET exported_at = clock_now()
+    FROM unnest($1::int[], $2::bigint[]) AS exported (customer_id, id)
+    WHERE shipments.customer_id = exported.customer_id AND shipments.id = exported.id
+"""
+REFERENCES = """
+    SELECT customer_id, id, reference
+    FROM unnest($1::int[], $2::int[]) AS wanted (customer_id, id) JOIN orders USING (customer_id, id)
+"""
+LINE_OF_SHIPMENT = "SELECT customer_id, order_id, number FROM shipments WHERE id = $1 AND environment = $2"
+IS_SHIPPED = "SELECT shipped_at IS NOT NULL FROM shipments WHERE customer_id = $1 AND id = $2"
+MARK_SHIPPED = """
+    UPDATE shipments SET shipped_at = $4, carrier = $5, tracking_number = $6
+    WHERE customer_id = $1 AND order_id = $2 AND number = $3
+"""
+
+# Gifts whose time is over, and addresses that are erased.
+ERASE_ADDRESSES = """
+    UPDATE shipments SET sealed_address = NULL
+    WHERE customer_id = $1 AND order_id = $2 AND number = ANY($3::int[]) AND sealed_address IS NOT NULL
+"""
+STILL_THERE = grouped(
+    """
+    SELECT customer_id, order_id, number
+    FROM unnest($1::int[], $2::int[], $3::int[]) AS late (customer_id, order_id, number)
+    JOIN line_states s USING (customer_id, order_id, number)
+    WHERE s.state IN ('claimed', 'chosen') {within s.customer_id}
+    """,
+    "$4",
+)
+
+
+def _late(condition: Fragment) -> Fragment:
+    """SQL for the first $1 lines whose recipient's time is over, locked."""
+    return compose(
+        """
+    SELECT l.customer_id, l.order_id, l.number FROM line_states s JOIN lines l USING (customer_id, order_id, number)
+    WHERE s.state IN ('claimed', 'chosen') AND s.expires_at <= (SELECT clock_now()) AND {condition}
+    ORDER BY s.expires_at LIMIT $1 FOR UPDATE OF l SKIP LOCKED
+""",
+        condition=condition,
+    )
+
+
+LATE = _late(
+    Fragment("""
+        NOT EXISTS (SELECT FROM voucher_waits AS w
+                    WHERE w.customer_id = s.customer_id AND w.order_id = s.order_id AND w.number = s.number)
+        AND NOT EXISTS (SELECT FROM shipments AS w
+                        WHERE w.customer_id = s.customer_id AND w.order_id = s.order_id AND w.number = s.number)
+    """)
+)
+# Where lines lie on nodes and what they wait for does not, in $2 to $4: those of customers $5.
+LATE_BUT = _late(
+    Fragment("""
+        NOT EXISTS (SELECT FROM unnest($2::int[], $3::int[], $4::int[]) AS w (customer_id, order_id, number)
+                    WHERE w.customer_id = s.customer_id AND w.order_id = s.order_id AND w.number = s.number)
+        AND s.customer_id = ANY($5::int[]) AND l.customer_id = ANY($5::int[])
+    """)
+)
+WAITING_OF = """
+    SELECT customer_id, order_id, number FROM voucher_waits WHERE customer_id = ANY($1::int[])
+    UNION ALL SELECT customer_id, order_id, number FROM shipments WHERE customer_id = ANY($1::int[]) AND shipped_at IS NULL
+"""
+WAITING_AMONG = """
+    SELECT customer_id, order_id, number
+    FROM unnest($1::int[], $2::int[], $3::int[]) AS late (customer_id, order_id, number)
+    WHERE EXISTS (SELECT FROM voucher_waits w WHERE (w.customer_id, w.order_id, w.number) = (late.customer_id, late.order_id, late.number))
+       OR EXISTS (SELECT FROM shipments w WHERE (w.customer_id, w.order_id, w.number) = (late.customer_id, late.order_id, late.number))
+"""
+# Of the customers in $1, those of the gifts that are late.
+CUSTOMERS_LATE = """
+    SELECT DISTINCT customer_id FROM line_states
+    WHERE state IN ('claimed', 'chosen') AND expires_at <= (SELECT clock_now()) AND customer_id = ANY($1::int[])
+"""
+
+INVENTORY = """
+    WITH free AS (SELECT product_id, value_minor, count(*) AS free FROM vouchers WHERE order_id IS NULL GROUP BY 1, 2),
+    waits AS (SELECT product_id, value_minor, count(*) AS waiting FROM voucher_waits GROUP BY 1, 2)
+    SELECT p.key, value_minor, p.currency, coalesce(free, 0) AS free, coalesce(waiting, 0) AS waiting
+    FROM free FULL JOIN waits USING (product_id, value_minor) JOIN products p ON p.id = product_id
+"""
+
+# The voucher of a line.
+HANDED_OUT = """
+    SELECT product_id, sealed, is_test, handed_at FROM vouchers
+    WHERE customer_id = $1 AND order_id = $2 AND number = $3
+"""

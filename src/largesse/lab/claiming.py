@@ -1,0 +1,84 @@
+"""Claims of gifts in staging that need no code and no PIN: by the API, and by recipients whose address claims by itself."""
+
+from __future__ import annotations
+
+from largesse.base.errors import InvalidRequest, NotFound, StateConflict
+from largesse.customers.actor import Actor
+from largesse.customers.roles import Right
+from largesse.db.pool import Connection, commit_as_one
+from largesse.db.statements import read_now
+from largesse.encryption.vault import Vault
+from largesse.fulfilment.allocation import settle_product
+from largesse.fulfilment.gifts import read_choices, read_product
+from largesse.fulfilment.providers import TestProvider
+from largesse.jobs.notifier import notify
+from largesse.lines.states import LineKey, Progress, State, expiry, record_claim
+from largesse.lines.store import Line, read_line, read_progress
+from largesse.orders.lookup import find_own_order
+
+STAGING = "staging"
+_CHOOSES_NO_OTHER = "`product_id` must be left out: the order is of one product."
+_NO_CHOICE = "`product_id` names no gift that this recipient can choose."
+
+
+async def claim_gift(
+    actor: Actor, vault: Vault, reference: str, number: int, *, product_id: int | None, default_expiry_days: int
+) -> Progress:
+    """Claims a gift of an order of the actor's customer in staging as its recipient would; returns its progress.
+
+    Raises NotFound, OtherServiceAccount, InvalidRequest for a product that cannot be chosen, and StateConflict for a gift that cannot be
+    claimed now.
+    """
+    assert actor.environment == STAGING, "production has no test lab"
+    async with actor.transaction(Right.SEND) as transaction:
+        connection = transaction.connection
+        await commit_as_one(connection)
+        order = await find_own_order(connection, actor.principal, reference)
+        key = LineKey(actor.customer_id, order["id"], number)
+        line = await read_line(connection, key, STAGING, lock=True)
+        if line is None:
+            raise NotFound("The order has no such line.")
+        await _require_claimable(connection, line)
+        if product_id is not None:
+            await _require_choice(connection, line, product_id)
+        await take_gift(connection, vault, line, line.product_id or product_id, default_expiry_days)
+        await notify(connection)
+        return await read_progress(connection, key)
+
+
+async def take_first(connection: Connection, vault: Vault, key: LineKey, default_expiry_days: int) -> None:
+    """Claims a gift in staging if it can be claimed, and chooses the first gift of a collection. Call it inside a transaction."""
+    line = await read_line(connection, key, STAGING, lock=True)
+    if line is None or (await read_progress(connection, key)).state is not State.ISSUED:
+        return
+    choices = [] if line.product_id else await read_choices(connection, line)
+    chosen = line.product_id or next((product.id for product in choices), None)
+    await take_gift(connection, vault, line, chosen, default_expiry_days)
+
+
+async def take_gift(
+    connection: Connection, vault: Vault, line: Line, product_id: int | None, default_expiry_days: int
+) -> None:
+    """Claims a locked line, and settles its product if one is given."""
+    now = await read_now(connection)
+    await record_claim(connection, line.key, now, expiry(now, line.expiry_after_days, default_expiry_days), None)
+    if product_id is not None:
+        product = await read_product(connection, product_id)
+        await settle_product(connection, TestProvider(vault), line, product.id, now, is_digital=product.is_digital)
+
+
+async def _require_claimable(connection: Connection, line: Line) -> None:
+    progress = await read_progress(connection, line.key)
+    if progress.state is State.CANCELLED:
+        raise StateConflict("The gift was cancelled.")
+    if progress.state is not State.ISSUED:
+        raise StateConflict("The gift was claimed before.")
+    if not line.is_sent(await read_now(connection)):
+        raise StateConflict("The order has not left yet: advance the clock to its `scheduledFor`.")
+
+
+async def _require_choice(connection: Connection, line: Line, product_id: int) -> None:
+    if line.product_id is not None:
+        raise InvalidRequest(_CHOOSES_NO_OTHER)
+    if product_id not in {product.id for product in await read_choices(connection, line)}:
+        raise InvalidRequest(_NO_CHOICE)

@@ -1,0 +1,31 @@
+"""Recipients of the test lab who claim their gifts by themselves."""
+
+from __future__ import annotations
+
+from largesse.db.pool import commit_as_one
+from largesse.db.scope import WORKER
+from largesse.jobs.registry import PeriodicTask, RoomTasks, WorkerContext
+from largesse.lab.claiming import take_first
+from largesse.lines.states import LineKey
+from largesse.mail.mailbox import end_claiming, list_claiming
+
+_AT_ONCE = 50
+_EVERY_S = 1.0
+
+
+async def _claim_gifts(context: WorkerContext) -> bool:
+    async with context.database.connection(WORKER) as connection:
+        waiting = await list_claiming(connection, _AT_ONCE)
+    for mail in waiting:
+        async with context.database.transaction(WORKER) as connection:
+            await commit_as_one(connection)
+            for number in sorted(mail.line_numbers):
+                key = LineKey(mail.customer_id, mail.order_id, number)
+                await take_first(connection, context.vault, key, context.default_expiry_days)
+            await end_claiming(connection, mail)
+    if waiting:
+        context.wake("fan_out_events")
+    return len(waiting) == _AT_ONCE
+
+
+TASKS = RoomTasks(periodic=(PeriodicTask("claim_test_gifts", _claim_gifts, every_s=_EVERY_S),))

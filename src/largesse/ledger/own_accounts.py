@@ -1,0 +1,146 @@
+"""The ledger accounts that a customer has beside its funding accounts: one for each environment, currency and kind.
+
+They are created when they are first needed, and their ids never change. A look-up comes first: an INSERT that finds the row there already
+has spent an id all the same, and ids of accounts are of 32 bits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from typing import TypeAlias
+
+import msgspec
+
+from largesse.base.batching import Batcher
+from largesse.base.recently_used import RecentlyUsed
+from largesse.db.pool import Connection, Database, is_distributed
+from largesse.db.scope import for_customers
+
+OWN_KINDS = ("receivable", "sales", "deposits")
+
+# Customer, environment and currency.
+OwnKey: TypeAlias = tuple[int, str, str]
+
+# Customers that order in a currency. One takes some 250 bytes.
+_MAX_CACHED = 100_000
+_MAX_WAITING = 10_000
+_MAX_AT_ONCE = 500
+
+
+class OwnAccounts(msgspec.Struct, frozen=True, gc=False):
+    """The ids of the accounts that an order in a currency may change, beside funding accounts."""
+
+    receivable: int
+    sales: int
+
+
+class OwnAccountCache:
+    """Finds the accounts of customers that order, and creates those that are missing. Look-ups that wait share one statement."""
+
+    def __init__(self, database: Database, *, max_cached: int = _MAX_CACHED) -> None:
+        self._database = database
+        self._cached: RecentlyUsed[OwnKey, OwnAccounts] = RecentlyUsed(max_entries=max_cached)
+        self._lookups: Batcher[OwnKey, OwnAccounts] = Batcher(
+            self._look_up, tasks=1, max_items=_MAX_AT_ONCE, max_waiting=_MAX_WAITING
+        )
+
+    async def find(self, key: OwnKey) -> OwnAccounts:
+        """Returns the accounts of a customer, environment and currency. Raises Unavailable when too many wait."""
+        return self._cached.get(key) or await self._lookups.submit(key)
+
+    async def close(self) -> None:
+        """Ends the look-ups."""
+        await self._lookups.close()
+
+    async def _look_up(self, keys: Sequence[OwnKey]) -> Sequence[OwnAccounts | Exception]:
+        wanted = list(dict.fromkeys(keys))
+        # Of several nodes one may be away: its customers alone fail.
+        groups = [[key] for key in wanted] if self._database.is_distributed else [wanted]
+        outcomes: dict[OwnKey, OwnAccounts | Exception] = {}
+        for group, found in zip(groups, await asyncio.gather(*map(self._ensure, groups)), strict=True):
+            outcomes |= dict.fromkeys(group, found) if isinstance(found, Exception) else found
+        return [outcomes[key] for key in keys]
+
+    async def _ensure(self, keys: Sequence[OwnKey]) -> dict[OwnKey, OwnAccounts] | Exception:
+        """Returns the accounts, or the error of all of them."""
+        try:
+            async with self._database.connection(for_customers(key[:2] for key in keys)) as connection:
+                found = await _own_accounts(connection, keys)
+        except Exception as error:  # noqa: BLE001 - it is the outcome of these keys
+            return error
+        accounts = {key: OwnAccounts(own["receivable"], own["sales"]) for key, own in found.items()}
+        for key, own in accounts.items():
+            self._cached.put(key, own)
+        return accounts
+
+
+async def own_accounts(connection: Connection, customer_id: int, environment: str, currency: str) -> dict[str, int]:
+    """Returns the ids of a customer's receivable, sales and deposits accounts by kind, and creates those that are missing."""
+    key = (customer_id, environment, currency)
+    return (await _own_accounts(connection, [key]))[key]
+
+
+async def set_has_budgets(connection: Connection, customer_id: int, sales_id: int, *, has_budgets: bool) -> None:
+    """Sets whether orders that change a sales account are held to budgets. The account must be locked."""
+    await connection.execute(_SET_HAS_BUDGETS, customer_id, sales_id, has_budgets)
+
+
+async def find_own_accounts(
+    connection: Connection, customer_id: int, environment: str, currency: str
+) -> dict[str, int]:
+    """Returns those ids as far as the accounts exist."""
+    key = (customer_id, environment, currency)
+    return (await _find(connection, [key]))[key]
+
+
+async def _own_accounts(connection: Connection, keys: Sequence[OwnKey]) -> dict[OwnKey, dict[str, int]]:
+    found = await _find(connection, keys)
+    if missing := _incomplete(found):
+        async with connection.transaction():
+            # One transaction at a time creates a customer's accounts, and the next one finds them.
+            await connection.fetch(
+                "SELECT FROM customers WHERE id = ANY($1::int[]) ORDER BY id FOR NO KEY UPDATE",
+                sorted({customer_id for customer_id, _, _ in missing}),
+            )
+            found |= await _find(connection, missing)
+            for key in _incomplete(found):
+                await connection.executemany(_INSERT, [(*key, kind) for kind in OWN_KINDS if kind not in found[key]])
+            found |= await _find(connection, missing)
+    return found
+
+
+def _incomplete(found: dict[OwnKey, dict[str, int]]) -> list[OwnKey]:
+    return [key for key, own in found.items() if len(own) < len(OWN_KINDS)]
+
+
+async def _find(connection: Connection, keys: Iterable[OwnKey]) -> dict[OwnKey, dict[str, int]]:
+    found: dict[OwnKey, dict[str, int]] = {key: {} for key in keys}
+    if is_distributed(connection):
+        for key, own in found.items():
+            own |= {row["kind"]: row["id"] for row in await connection.fetch(_FIND_ONE, *key)}
+        return found
+    columns = ([key[column] for key in found] for column in range(3))
+    for row in await connection.fetch(_FIND, *columns):
+        found[row["customer_id"], row["environment"], row["currency"]][row["kind"]] = row["id"]
+    return found
+
+
+_FIND_ONE = """
+    SELECT kind, id FROM accounts
+    WHERE customer_id = $1 AND environment = $2 AND currency = $3 AND kind <> 'funding'
+"""
+# A subquery for each, not a join: the planner must use the index, whatever it thinks of the table's size.
+_FIND = """
+    SELECT wanted.*, own.kind, own.id FROM unnest($1::int[], $2::text[], $3::text[]) AS wanted (customer_id, environment, currency)
+    CROSS JOIN LATERAL (
+        SELECT kind, id FROM accounts
+        WHERE customer_id = wanted.customer_id AND environment = wanted.environment AND currency = wanted.currency
+          AND kind <> 'funding' OFFSET 0) AS own
+"""
+_SET_HAS_BUDGETS = "UPDATE accounts SET has_budgets = $3 WHERE customer_id = $1 AND id = $2"
+# Processes of an earlier release lock nothing first.
+_INSERT = """
+    INSERT INTO accounts (customer_id, environment, currency, kind) VALUES ($1, $2, $3, $4)
+    ON CONFLICT (customer_id, environment, currency, kind) WHERE kind <> 'funding' DO NOTHING
+"""

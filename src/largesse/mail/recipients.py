@@ -1,0 +1,229 @@
+"""The recipients of an order with the progress of their gifts, to be searched, filtered and listed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+
+from largesse.base.email import email_key, is_erased
+from largesse.base.text import folded
+from largesse.db.pool import Connection, Row
+from largesse.lines.states import State
+from largesse.mail import resending_store
+
+
+class RecipientState(StrEnum):
+    """How a recipient's gift stands. A recipient of several codes is in the first state that fits."""
+
+    CANCELLED = "cancelled"
+    EXPIRED = "expired"
+    """Every code that was not cancelled was claimed, and then expired."""
+    CLAIMED = "claimed"
+    """Every code that was not cancelled was claimed."""
+    BOUNCED = "bounced"
+    FAILED = "failed"
+    """The mail was given up."""
+    HELD = "held"
+    SCHEDULED = "scheduled"
+    SENDING = "sending"
+    PARTLY = "partly"
+    """Some codes were claimed."""
+    OPENED = "opened"
+    MAILED = "mailed"
+    ISSUED = "issued"
+    """A code that was handed over, which nobody has opened."""
+
+
+# What recipients can be filtered by, and the states of each.
+FILTERS = {
+    "unclaimed": frozenset(set(RecipientState) - {"cancelled", "expired", "claimed"}),
+    "problems": frozenset({RecipientState.BOUNCED, RecipientState.FAILED, RecipientState.HELD}),
+    "opened": frozenset({RecipientState.OPENED}),
+    "claimed": frozenset({RecipientState.CLAIMED, RecipientState.PARTLY, RecipientState.EXPIRED}),
+    "cancelled": frozenset({RecipientState.CANCELLED}),
+}
+_OF_MAIL = {
+    "bounced": RecipientState.BOUNCED,
+    "exhausted": RecipientState.FAILED,
+    "held": RecipientState.HELD,
+    "scheduled": RecipientState.SCHEDULED,
+    "pending": RecipientState.SENDING,
+}
+
+
+@dataclass(slots=True)
+class Recipient:
+    """A recipient of an order, or a code of a batch. `number` is their first line's, by which forms name them."""
+
+    number: int
+    email: str | None  # None in a code batch
+    name: str | None
+    numbers: list[int] = field(default_factory=list)
+    mail: str | None = None  # the state of the latest mail, as `messages` has it, or scheduled; None in a code batch
+    reason: str | None = None  # what the mail server said when it did not take it
+    fault: str | None = None  # whose a refusal is: recipient or server
+    sent_at: datetime | None = None
+    resends: int = 0
+    opened: int = 0  # codes; so are the following
+    claimed: int = 0
+    fulfilled: int = 0
+    expired: int = 0
+    cancelled: int = 0
+    times: dict[str, datetime] = field(default_factory=dict)  # when the last code had each event, where it was read
+
+    @property
+    def state(self) -> RecipientState:
+        """How the gift stands."""
+        codes = len(self.numbers)
+        if self.cancelled == codes:
+            return RecipientState.CANCELLED
+        if self.claimed + self.cancelled == codes:
+            return RecipientState.EXPIRED if self.expired == self.claimed else RecipientState.CLAIMED
+        if self.mail in _OF_MAIL and not (self.claimed and self.mail == "pending"):
+            return _OF_MAIL[self.mail]
+        if self.claimed:
+            return RecipientState.PARTLY
+        if self.opened:
+            return RecipientState.OPENED
+        return RecipientState.ISSUED if self.mail is None else RecipientState.MAILED
+
+    @property
+    def last_at(self) -> datetime | None:
+        """When anything last happened to the gift, where its times were read."""
+        return max([*self.times.values(), *([self.sent_at] if self.sent_at else [])], default=None)
+
+    @property
+    def open_codes(self) -> int:
+        """How many codes nobody has claimed or cancelled."""
+        return len(self.numbers) - self.claimed - self.cancelled
+
+    @property
+    def is_erased(self) -> bool:
+        """Whether their name and address were erased."""
+        return self.email is not None and is_erased(self.email)
+
+    @property
+    def has_left(self) -> bool:
+        """Whether the latest mail has left, or was refused."""
+        return self.mail in {"sent", "captured", "bounced", "exhausted"}
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A page of recipients. `counts` says how many each filter lets through; `found` how many pass filter and search."""
+
+    recipients: list[Recipient]
+    counts: dict[str, int]
+    found: int
+    page: int
+    pages: int
+
+
+def choose(recipients: Sequence[Recipient], *, words: str, state: str, page: int, at_once: int) -> Listed:
+    """Returns the page of the recipients that pass a search and a filter: each of the words is in the name or the address."""
+    counts = {"": len(recipients), **dict.fromkeys(FILTERS, 0)}
+    states = [one.state for one in recipients]
+    for name, among in FILTERS.items():
+        counts[name] = sum(one in among for one in states)
+    if state in FILTERS:
+        recipients = [one for one, stands in zip(recipients, states, strict=True) if stands in FILTERS[state]]
+    wanted = folded(words).split()
+    if wanted:
+        recipients = [one for one in recipients if _has(one, wanted)]
+    pages = max(-(-len(recipients) // at_once), 1)
+    page = min(max(page, 1), pages)
+    return Listed(list(recipients[(page - 1) * at_once : page * at_once]), counts, len(recipients), page, pages)
+
+
+def _has(recipient: Recipient, words: Iterable[str]) -> bool:
+    text = folded(f"{recipient.name or ''} {recipient.email or recipient.number}")
+    return all(word in text for word in words)
+
+
+async def read_recipients(connection: Connection, order: Row) -> list[Recipient]:
+    """Returns the recipients of an order in the order they were given; of a code batch its codes."""
+    key = (order["customer_id"], order["id"])
+    recipients: dict[str | int, Recipient] = {}
+    for number, email, name, state, opened in await connection.fetch(_LINES, *key):
+        at = number if email is None else email_key(email)
+        one = recipients.get(at) or recipients.setdefault(at, Recipient(number, email, name))
+        one.numbers.append(number)
+        one.opened += opened
+        one.cancelled += state == State.CANCELLED
+        one.claimed += state in _CLAIMED
+        one.fulfilled += state == State.FULFILLED
+        one.expired += state == State.EXPIRED
+    if order["delivery_mode"] == "send":
+        await _add_mail(connection, key, recipients)
+    return list(recipients.values())
+
+
+_CLAIMED = {State.CLAIMED, State.CHOSEN, State.FULFILLED, State.EXPIRED}
+_LINES = """
+    WITH opened AS (
+        SELECT number FROM line_events WHERE customer_id = $1 AND order_id = $2 AND event = 'opened')
+    SELECT l.number, l.recipient_email, l.recipient_name, s.state, o.number IS NOT NULL AS opened
+    FROM lines AS l
+    LEFT JOIN line_states AS s ON s.customer_id = $1 AND s.order_id = $2 AND s.number = l.number
+    LEFT JOIN opened AS o ON o.number = l.number
+    WHERE l.customer_id = $1 AND l.order_id = $2 ORDER BY l.number
+"""
+
+
+async def _add_mail(connection: Connection, order: tuple[int, int], recipients: dict[str | int, Recipient]) -> None:
+    """Adds the latest mail of each recipient; before the order's mail is made, that it waits."""
+    rows = await connection.fetch(_MAIL, *order)
+    for email, state, reason, fault, sent_at, resends in rows:
+        one = recipients.get(email_key(email))
+        if one is not None:
+            one.mail, one.reason, one.fault = state, reason, fault
+            one.sent_at, one.resends = sent_at, resends
+    if not rows:
+        is_scheduled = await connection.fetchval(resending_store.IS_SCHEDULED_JOB, *order)
+        for one in recipients.values():
+            one.mail = "scheduled" if is_scheduled else "pending"
+
+
+_MAIL = """
+    SELECT DISTINCT ON (email) email, state, reason, fault,
+           CASE WHEN state IN ('sent', 'captured') THEN finished_at END AS sent_at, edition AS resends
+    FROM messages WHERE customer_id = $1 AND order_id = $2 AND kind = 'gift' ORDER BY email, edition DESC
+"""
+
+
+async def add_times(connection: Connection, order: Row, recipients: Sequence[Recipient]) -> None:
+    """Adds to the recipients when the last of their codes had each event."""
+    numbers = {number: one for one in recipients for number in one.numbers}
+    rows = await connection.fetch(resending_store.TIMES_OF_LINES, order["customer_id"], order["id"], list(numbers))
+    for number, event, at in rows:
+        times = numbers[number].times
+        times[event] = max(at, times.get(event, at))
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far an order's gifts have come: recipients whose mail has left or was refused, and codes that were opened, claimed and fulfilled."""
+
+    mailed: int
+    refused: int
+    opened: int
+    claimed: int
+    fulfilled: int
+    first_mail_at: datetime | None
+    last_mail_at: datetime | None
+
+
+def progress_of(recipients: Sequence[Recipient]) -> Progress:
+    """Returns the progress of all recipients of an order."""
+    sent = [one.sent_at for one in recipients if one.sent_at is not None]
+    return Progress(
+        mailed=sum(one.mail in {"sent", "captured"} for one in recipients),
+        refused=sum(one.mail in {"bounced", "exhausted"} for one in recipients),
+        opened=sum(one.opened for one in recipients),
+        claimed=sum(one.claimed for one in recipients),
+        fulfilled=sum(one.fulfilled for one in recipients),
+        first_mail_at=min(sent, default=None),
+        last_mail_at=max(sent, default=None),
+    )

@@ -1,0 +1,87 @@
+"""Whether a person's order is approved by others, where a rule of their customer says so. Orders of API keys are not asked about."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from largesse.approvals.model import ApprovalRule, Grant, SendFacts, rules_of
+from largesse.approvals.store import read_grants, read_rules
+from largesse.base.errors import ApprovalRequired, BudgetExceeded, Unauthorized
+from largesse.customers.access import PersonStatus, member_statuses, person_statuses
+from largesse.db.pool import Connection
+from largesse.orders.order import Order
+
+
+@dataclass(frozen=True, slots=True)
+class Approvals:
+    """The rules of the customers of a batch, and what was approved, by the reference of the order."""
+
+    rules: Sequence[ApprovalRule] = ()
+    grants: Mapping[str, Grant] = field(default_factory=dict)
+    is_quote: bool = False  # nothing is placed: a rule refuses nothing
+
+
+NO_APPROVALS = Approvals()
+
+
+async def read_people(connection: Connection, orders: Sequence[Order]) -> dict[int, PersonStatus]:
+    """Returns the people of orders who may still send, by `Principal.person_key`, and locks what they rely on."""
+    keys = {key for order in orders if (key := order.principal.person_key) is not None}
+    people = {}
+    if sessions := [key for key in keys if key >= 0]:
+        people = await person_statuses(connection, sessions)
+    if members := [-key for key in keys if key < 0]:
+        people |= await member_statuses(connection, members)
+    return people
+
+
+async def read_approvals(connection: Connection, orders: Sequence[Order], *, is_quote: bool = False) -> Approvals:
+    """Returns what decides whether the orders of people are approved. Approvals that are read cannot be taken back until the transaction ends."""
+    asked = [order for order in orders if order.principal.user_id is not None]
+    rules = await read_rules(connection, [order.row.customer_id for order in asked])
+    if is_quote or not (rules or any(order.principal.session_id is None for order in asked)):
+        return Approvals(rules, is_quote=is_quote)
+    keys = [(order.row.customer_id, order.row.environment, order.reference) for order in asked]
+    return Approvals(rules, await read_grants(connection, keys))
+
+
+def require_grant(order: Order, approvals: Approvals) -> None:
+    """Raises Unauthorized for a person who is not signed in, unless others approved just this order."""
+    if order.principal.session_id is not None or approvals.is_quote:
+        return
+    grant = approvals.grants.get(order.reference)
+    if grant is None or not grant.covers((), order.quoted, order.total_minor):
+        raise Unauthorized("This person is not signed in.")
+
+
+def rules_about(order: Order, approvals: Approvals, role: str, *, is_beyond_budget: bool) -> Sequence[ApprovalRule]:
+    """Returns the rules that the order of a person with that role falls under."""
+    row = order.row
+    facts = SendFacts(
+        row.customer_id,
+        row.environment,
+        role,
+        row.currency,
+        order.total_minor,
+        row.account_id,
+        row.product_id,
+        row.collection_id,
+        is_beyond_budget,
+    )
+    return rules_of(facts, approvals.rules)
+
+
+def require_approved(order: Order, approvals: Approvals, role: str, beyond: BudgetExceeded | None) -> None:
+    """Raises ApprovalRequired unless each rule that the order falls under was met for just this order.
+
+    Raises `beyond`, the problem of a budget that the order exceeds, if no rule says that others may approve that.
+    """
+    rules = rules_about(order, approvals, role, is_beyond_budget=beyond is not None)
+    if beyond is not None and not any(rule.beyond_budget for rule in rules):
+        raise beyond
+    if not rules or approvals.is_quote:
+        return
+    grant = approvals.grants.get(order.reference)
+    if grant is None or not grant.covers(rules, order.quoted, order.total_minor):
+        raise ApprovalRequired([rule.name for rule in rules])

@@ -1,0 +1,124 @@
+"""The SQL of claim-by dates and reminders."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from largesse.db.pool import Connection, Row
+from largesse.orders.order import ALL_COLUMNS
+
+# Orders whose date has passed, the longest ago first; their lock is taken one by one.
+DUE = "SELECT customer_id, order_id FROM follow_ups WHERE due_at <= (SELECT clock_now()) ORDER BY due_at LIMIT $1"
+# Of those, one that no other worker is busy with.
+LOCK_DUE = """
+    SELECT claim_by, sent_at, reminder_days, reminded, reminded_last FROM follow_ups
+    WHERE customer_id = $1 AND order_id = $2 AND due_at <= (SELECT clock_now()) FOR UPDATE SKIP LOCKED
+"""
+ORDER = f"SELECT {ALL_COLUMNS} FROM orders WHERE customer_id = $1 AND id = $2"  # noqa: S608 - constants
+GO_ON = """
+    UPDATE follow_ups SET reminded = $3, reminded_last = $4, due_at = $5 WHERE customer_id = $1 AND order_id = $2
+"""
+# Lines whose recipients may be reminded, as far as lines say.
+TO_REMIND = """
+    SELECT number, recipient_email AS email, recipient_name AS name FROM lines AS l
+    WHERE customer_id = $1 AND order_id = $2 AND recipient_email IS NOT NULL AND NOT EXISTS (
+        SELECT FROM line_states AS s
+        WHERE s.customer_id = l.customer_id AND s.order_id = l.order_id AND s.number = l.number)
+      AND NOT EXISTS (
+        SELECT FROM reminder_stops AS s
+        WHERE s.customer_id = l.customer_id AND s.order_id = l.order_id AND s.number = l.number)
+    ORDER BY number
+"""
+STOPPED = "SELECT number FROM reminder_stops WHERE customer_id = $1 AND order_id = $2"
+# Addresses that are not reminded now: the gift's mail has not arrived, a mail was refused, or the last one left less than a day ago.
+NOT_NOW = """
+    SELECT email FROM (
+        SELECT DISTINCT ON (email) email, state FROM messages
+        WHERE customer_id = $1 AND order_id = $2 AND kind = 'gift' ORDER BY email, edition DESC) AS latest
+    WHERE state NOT IN ('sent', 'captured')
+    UNION
+    SELECT email FROM messages
+    WHERE customer_id = $1 AND order_id = $2 AND (kind = 'gift' OR kind LIKE 'reminder%')
+      AND (finished_at > clock_now() - $3::interval OR (kind <> 'gift' AND state IN ('bounced', 'exhausted', 'pending', 'held')))
+"""
+MAILED = "SELECT DISTINCT email FROM messages WHERE customer_id = $1 AND order_id = $2 AND kind = 'gift'"
+UNCLAIMED = """
+    SELECT number FROM lines AS l WHERE customer_id = $1 AND order_id = $2 AND NOT EXISTS (
+        SELECT FROM line_states AS s
+        WHERE s.customer_id = l.customer_id AND s.order_id = l.order_id AND s.number = l.number)
+    ORDER BY number LIMIT $3
+"""
+END = "UPDATE follow_ups SET due_at = NULL WHERE customer_id = $1 AND order_id = $2"
+_READ = "SELECT claim_by, due_at FROM follow_ups WHERE customer_id = $1 AND order_id = $2"
+_LOCK = _READ + " FOR UPDATE"
+# The worker looks at once, and sets when it looks next.
+_MOVE = """
+    UPDATE follow_ups SET claim_by = $3, due_at = clock_now() WHERE customer_id = $1 AND order_id = $2
+"""
+_RESCHEDULE = """
+    UPDATE follow_ups SET sent_at = $3, due_at = clock_now() WHERE customer_id = $1 AND order_id = $2 AND due_at IS NOT NULL
+"""
+# Reminders by when the first of each kind left, and how many did.
+_REMINDED = """
+    SELECT kind, min(finished_at) AS at, count(*)::int AS mails FROM messages
+    WHERE customer_id = $1 AND order_id = $2 AND state IN ('sent', 'captured')
+        AND kind IN ('reminder_1', 'reminder_2', 'reminder_3', 'reminder_last')
+    GROUP BY kind ORDER BY 2
+"""
+_REMINDER_DAYS = "SELECT reminder_days FROM follow_ups WHERE customer_id = $1 AND order_id = $2"
+# What lapsed together, the first first.
+_LAPSES = """
+    SELECT at, count(*)::int AS codes FROM line_events
+    WHERE customer_id = $1 AND order_id = $2 AND event = 'lapsed' GROUP BY at ORDER BY at
+"""
+_LIST = """
+    SELECT c.key AS customer, o.reference, f.environment, f.claim_by, f.due_at IS NULL AS is_over, count(l.number)::int AS codes,
+           count(s.number) FILTER (WHERE s.state <> 'cancelled')::int AS claimed,
+           count(s.number) FILTER (WHERE s.state = 'cancelled')::int AS cancelled
+    FROM (
+        SELECT * FROM follow_ups WHERE due_at IS NOT NULL AND ($1::int IS NULL OR customer_id = $1)
+        ORDER BY due_at LIMIT $2) AS f
+    JOIN orders AS o ON o.customer_id = f.customer_id AND o.id = f.order_id
+    JOIN customers AS c ON c.id = f.customer_id
+    JOIN lines AS l ON l.customer_id = f.customer_id AND l.order_id = f.order_id
+    LEFT JOIN line_states AS s ON s.customer_id = l.customer_id AND s.order_id = l.order_id AND s.number = l.number
+    GROUP BY 1, 2, 3, 4, 5, f.due_at ORDER BY f.due_at
+"""
+
+
+async def read_claim_by(connection: Connection, order: tuple[int, int], *, lock: bool = False) -> datetime | None:
+    """Returns the claim-by date of an order, its customer and id. With `lock`, it is locked until the transaction ends."""
+    row = await connection.fetchrow(_LOCK if lock else _READ, *order)
+    return None if row is None else row["claim_by"]
+
+
+async def move_claim_by(connection: Connection, order: tuple[int, int], at: datetime) -> None:
+    """Sets another claim-by date for an order that has one. Call it inside a transaction that has locked it."""
+    await connection.execute(_MOVE, *order, at)
+
+
+async def reschedule_reminders(connection: Connection, order: tuple[int, int], sent_at: datetime) -> None:
+    """Counts the days of an order's reminders from another time. Call it inside a transaction."""
+    await connection.execute(_RESCHEDULE, *order, sent_at)
+
+
+async def read_reminder_days(connection: Connection, order: tuple[int, int]) -> list[int]:
+    """Returns the days after which recipients of an order are reminded; an empty list means no reminders."""
+    days: list[int] | None = await connection.fetchval(_REMINDER_DAYS, *order)
+    return days or []
+
+
+async def list_reminded(connection: Connection, order: tuple[int, int]) -> list[tuple[datetime, int]]:
+    """Returns when reminders of an order left, the first of each kind, and how many did."""
+    return [(row["at"], row["mails"]) for row in await connection.fetch(_REMINDED, *order)]
+
+
+async def list_lapses(connection: Connection, order: tuple[int, int]) -> list[tuple[datetime, int]]:
+    """Returns when codes of an order were cancelled as nobody had claimed them by its date, and how many at once."""
+    return [(row["at"], row["codes"]) for row in await connection.fetch(_LAPSES, *order)]
+
+
+async def list_claim_by(connection: Connection, customer_id: int | None, limit: int) -> list[Row]:
+    """Returns the orders whose claim-by date is still to come or is being carried out, of a customer or of all, the next first."""
+    rows: list[Row] = await connection.fetch(_LIST, customer_id, limit)
+    return rows

@@ -1,0 +1,196 @@
+"""What happens by itself to the gifts of an order that nobody claims, and what a customer has set for its orders that say nothing.
+
+claim-by date   what is unclaimed then is cancelled, and refunded in full to where the order was paid from
+reminders       mail to recipients who have not claimed: some days after the gifts left, and before the claim-by date
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime, time, timedelta
+from itertools import pairwise
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+from msgspec.structs import astuple
+
+from largesse.base.errors import InvalidRequest
+from largesse.base.zones import daytime_from
+from largesse.db.pool import Connection
+from largesse.db.statements import insert
+
+MAX_REMINDERS = 3
+MAX_REMINDER_DAYS = 365
+# A last reminder leaves so long before the claim-by date, unless the gift itself leaves later than that.
+LAST_REMINDER = timedelta(days=3)
+# The longest time from when an order is sent to its claim-by date.
+MAX_CLAIM_BY_DAYS = 3_650
+ReminderDays = (
+    Annotated[
+        list[Annotated[int, Meta(ge=1, le=MAX_REMINDER_DAYS)]],
+        Meta(
+            max_length=MAX_REMINDERS,
+            description="So many days after the gifts leave, recipients who have not claimed are reminded by mail, at their daytime: at most "
+            "three numbers, ascending, before `claimBy`. An empty list: none. Left out: the customer's default, if it has one for "
+            "orders of the API. Ignored for a code batch.",
+            examples=[[3, 10]],
+        ),
+    ]
+    | None
+)
+_DAY_ENDS = time(23, 59, 59, tzinfo=UTC)
+
+
+class FollowUp(msgspec.Struct, frozen=True):
+    """How an order is followed up. None: not at all."""
+
+    claim_by: datetime | None = None
+    reminder_days: tuple[int, ...] = ()
+
+
+class Reminder(msgspec.Struct, frozen=True):
+    """A reminder that may leave from an instant on. `number` counts those of `reminder_days` from 1; 0 is the one before the claim-by date."""
+
+    number: int
+    at: datetime
+
+    @property
+    def kind(self) -> str:
+        """The kind of its messages."""
+        return f"reminder_{self.number or 'last'}"
+
+
+class Schedule(msgspec.Struct, frozen=True):
+    """What is left to do for an order: a row of `follow_ups`, and the country whose daytime its mail leaves at."""
+
+    country: str
+    sent_at: datetime
+    claim_by: datetime | None
+    reminder_days: Sequence[int]
+    reminded: int = 0
+    reminded_last: bool = False
+
+    def reminders(self) -> list[Reminder]:
+        """Returns the reminders that have not been dealt with, the next first. Those that would come at the claim-by date or later are left out."""
+        left = [
+            Reminder(number, self.sent_at + timedelta(days=days))
+            for number, days in enumerate(self.reminder_days, 1)
+            if number > self.reminded
+        ]
+        if self.claim_by is not None:
+            left = [one for one in left if one.at < self.claim_by]
+            last = Reminder(0, self.claim_by - LAST_REMINDER)
+            if not self.reminded_last and last.at > self.sent_at:
+                left.append(last)
+        return sorted(left, key=lambda one: one.at)
+
+    def due_at(self, now: datetime) -> datetime | None:
+        """Returns when there is something to do next, from `now` on: a reminder at daytime, or the claim-by date. None: never."""
+        left = self.reminders()
+        due = [] if not left else [daytime_from(max(left[0].at, now), self.country)]
+        if self.claim_by is not None:
+            due.append(self.claim_by)
+        return min(due, default=None)
+
+    def without(self, done: Iterable[Reminder]) -> Schedule:
+        """Returns the same with those reminders dealt with."""
+        numbers = [one.number for one in done]
+        return msgspec.structs.replace(
+            self, reminded=max([self.reminded, *numbers]), reminded_last=self.reminded_last or 0 in numbers
+        )
+
+
+class FollowUpDefaults(msgspec.Struct, frozen=True, omit_defaults=True):
+    """How a customer's orders are followed up where they say nothing themselves: those of its people, and with `of_api` those of its keys."""
+
+    claim_by_days: int | None = None  # after an order is sent
+    of_api: bool = False
+    reminder_days: tuple[int, ...] = ()
+
+    def claim_by(self, sent_at: datetime) -> datetime | None:
+        """Returns the claim-by date of an order sent then: the end of that day in UTC. None where there is none."""
+        if self.claim_by_days is None:
+            return None
+        day = sent_at.astimezone(UTC).date() + timedelta(days=self.claim_by_days)
+        return datetime.combine(day, _DAY_ENDS)
+
+
+NO_DEFAULTS = FollowUpDefaults()
+_DEFAULTS = msgspec.json.Decoder(FollowUpDefaults)
+_encode = msgspec.json.Encoder().encode
+
+
+def read_defaults(stored: str | None) -> FollowUpDefaults:
+    """Returns the defaults of a customer as its row has them."""
+    return NO_DEFAULTS if stored is None else _DEFAULTS.decode(stored)
+
+
+def store_defaults(defaults: FollowUpDefaults) -> str | None:
+    """Returns them as a customer's row has them, for `read_defaults`."""
+    return None if defaults == NO_DEFAULTS else _encode(defaults).decode()
+
+
+def read_claim_by(given: datetime | None, sent_at: datetime | None, now: datetime) -> datetime | None:
+    """Returns the claim-by date of an order that is sent at a time, None: now. Raises InvalidRequest for one that is too early or too late."""
+    if given is None:
+        return None
+    try:
+        at = given.replace(tzinfo=UTC) if given.tzinfo is None else given.astimezone(UTC)
+    except OverflowError:
+        raise InvalidRequest("`claim_by` is outside the calendar.") from None
+    if at <= now:
+        raise InvalidRequest("`claim_by` must be in the future.")
+    if sent_at is not None and at <= sent_at:
+        raise InvalidRequest("`claim_by` must be later than `send_at`, when the gifts leave.")
+    if at > (sent_at or now) + timedelta(days=MAX_CLAIM_BY_DAYS):
+        raise InvalidRequest(f"`claim_by` must be at most {MAX_CLAIM_BY_DAYS:,} days after the gifts leave.")
+    return at
+
+
+def read_reminder_days(
+    given: Sequence[int] | None, sent_at: datetime, claim_by: datetime | None
+) -> tuple[int, ...] | None:
+    """Returns the days of the reminders of an order that is sent at a time; None where nothing is said. Raises InvalidRequest."""
+    if given is None:
+        return None
+    if any(later <= earlier for earlier, later in pairwise(given)):
+        raise InvalidRequest("`reminder_days` must ascend, each number once.")
+    if given and claim_by is not None and sent_at + timedelta(days=given[-1]) >= claim_by:
+        raise InvalidRequest("`reminder_days` must all be over before `claim_by`.")
+    return tuple(given)
+
+
+class FollowUpRow(msgspec.Struct, gc=False):
+    """A row of `follow_ups`, with the place of its order instead of the order's id."""
+
+    place: int
+    customer_id: int
+    environment: str
+    claim_by: datetime | None
+    reminder_days: tuple[int, ...]
+    sent_at: datetime
+    due_at: datetime | None
+
+
+_COLUMNS = "environment, claim_by, reminder_days, sent_at, due_at"
+_INTO = f"INSERT INTO follow_ups (customer_id, order_id, {_COLUMNS})"
+
+
+def new_follow_ups(follow_ups: str, *, order_id: str) -> str:
+    """Returns SQL that writes follow-ups: part of a statement.
+
+    `follow_ups` is the placeholder of the `FollowUpRow`s as a JSON array; `order_id` is SQL for the id of the order at a `place`.
+    """
+    return f"""
+        {_INTO}
+        SELECT customer_id, {order_id}, {_COLUMNS} FROM json_to_recordset({follow_ups}::json) AS new (
+            place integer, customer_id integer, environment text, claim_by timestamptz, reminder_days smallint[], sent_at timestamptz,
+            due_at timestamptz)
+    """  # noqa: S608 - placeholders
+
+
+async def insert_follow_ups(connection: Connection, rows: Iterable[tuple[int, FollowUpRow]]) -> None:
+    """Writes follow-ups of one customer with their orders' ids, on the customer's node."""
+    columns = [(row.customer_id, order_id, *astuple(row)[2:]) for order_id, row in rows]
+    await insert(connection, _INTO, columns)

@@ -1,0 +1,140 @@
+"""The history of an order after it was placed: who did what to it, and to whom."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from largesse.base.email import is_erased
+from largesse.customers.principal import Principal
+from largesse.db.pool import Connection
+
+
+@dataclass(frozen=True, slots=True)
+class OrderAct:
+    """What a person or service account did with an order, and how often at once.
+
+    `recipient` is whom it was about: their name, otherwise their address; None for acts about the whole order, and once erased.
+    """
+
+    act: str  # cancel, resend, correct, schedule, or read: codes were read again
+    at: datetime
+    by: str  # a person or a service account
+    times: int
+    recipient: str | None
+    email: str | None  # the recipient's address now
+    was_email: str | None  # for `correct`: the address before, masked
+    codes: int | None  # for `cancel`: how many codes it voided, where that is known
+    due_at: datetime | None  # for `schedule`: when the order leaves, and when it was to leave before
+    was_due_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class NewAct:
+    """An act to record."""
+
+    order_id: int
+    act: str
+    message_id: int | None = None  # for `resend`
+    line_number: int | None = None  # the first line of the recipient it was about
+    codes: int | None = None
+    due_at: datetime | None = None
+    was_due_at: datetime | None = None
+
+
+async def record_act(connection: Connection, principal: Principal, address: str | None, act: NewAct) -> None:
+    """Records what was done with an order, from a network address."""
+    await _record(connection, principal, address, [act])
+
+
+async def record_resends(
+    connection: Connection, principal: Principal, address: str | None, order_id: int, message_ids: Sequence[int]
+) -> None:
+    """Records that mail to recipients was sent again, with the ids of the new messages."""
+    acts = [NewAct(order_id, "resend", message_id) for message_id in message_ids]
+    await _record(connection, principal, address, acts)
+
+
+async def _record(connection: Connection, principal: Principal, address: str | None, acts: Sequence[NewAct]) -> None:
+    who = (principal.service_account_id, principal.key_id, principal.user_id, address)
+    await connection.executemany(
+        """
+        INSERT INTO order_acts
+            (customer_id, order_id, act, message_id, line_number, codes, due_at, was_due_at, service_account_id, api_key_id,
+             user_id, address, acted_at)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12::text::inet, clock_now())
+        """,
+        [
+            (
+                principal.customer_id,
+                act.order_id,
+                act.act,
+                act.message_id,
+                act.line_number,
+                act.codes,
+                act.due_at,
+                act.was_due_at,
+                *who,
+            )
+            for act in acts
+        ],
+    )
+
+
+async def record_reading(
+    connection: Connection, principal: Principal, address: str | None, order_id: int, number: int | None = None
+) -> None:
+    """Records that the codes of an order were read again, or with `number` those of the recipient who has that line."""
+    await connection.execute(
+        """
+        INSERT INTO code_readings
+            (customer_id, order_id, line_number, service_account_id, api_key_id, user_id, address)
+        VALUES ($1, $2, $3, $4, $5, $6, $7::text::inet)
+        """,
+        principal.customer_id,
+        order_id,
+        number,
+        principal.service_account_id,
+        principal.key_id,
+        principal.user_id,
+        address,
+    )
+
+
+async def list_acts(connection: Connection, customer_id: int, order_id: int, *, limit: int = 100) -> list[OrderAct]:
+    """Returns what was done with an order after it was placed, newest first."""
+    acts, corrected = [], set()
+    for row in await connection.fetch(_ACTS, customer_id, order_id, limit):
+        columns = dict(row)
+        number, email = columns.pop("line_number"), row["email"]
+        if email is not None and is_erased(email):
+            columns |= {"recipient": None, "email": None}
+        if row["act"] != "correct" or number in corrected:  # the line has the address before the newest correction
+            columns["was_email"] = None
+        corrected.add(number if row["act"] == "correct" else None)
+        acts.append(OrderAct(**columns))
+    return acts
+
+
+# Acts of one moment are one, such as mail to many: `recipient` is then the first by name.
+_ACTS = """
+    SELECT act, at, coalesce(u.name, s.name, '') AS by, times, recipient, h.email, was_email, codes, due_at, was_due_at, line_number
+    FROM (
+        SELECT a.act, a.at, a.user_id, a.service_account_id, a.line_number, count(*)::int AS times,
+               min(coalesce(m.name, l.recipient_name, m.email, l.recipient_email)) AS recipient,
+               min(coalesce(m.email, l.recipient_email)) AS email, min(l.was_email) AS was_email,
+               sum(a.codes)::int AS codes, max(a.due_at) AS due_at, max(a.was_due_at) AS was_due_at
+        FROM (
+            SELECT act, acted_at AS at, user_id, service_account_id, message_id, line_number, codes, due_at, was_due_at
+            FROM order_acts WHERE customer_id = $1 AND order_id = $2
+            UNION ALL
+            SELECT 'read', read_at, user_id, service_account_id, NULL, line_number, NULL, NULL, NULL
+            FROM code_readings WHERE customer_id = $1 AND order_id = $2) AS a
+        LEFT JOIN messages AS m ON m.customer_id = $1 AND m.id = a.message_id
+        LEFT JOIN lines AS l ON l.customer_id = $1 AND l.order_id = $2 AND l.number = a.line_number
+        GROUP BY 1, 2, 3, 4, 5 ORDER BY 2 DESC LIMIT $3) AS h
+    LEFT JOIN users AS u ON u.id = h.user_id
+    LEFT JOIN service_accounts AS s ON s.id = h.service_account_id
+    ORDER BY at DESC
+"""

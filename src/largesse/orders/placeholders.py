@@ -1,0 +1,109 @@
+"""Placeholders of a message, such as `{first_name|there}`: which there are, what stands for them, and the message of each recipient.
+
+    {first_name}   the first word of the recipient's name, without a title
+    {name}         the recipient's name: of the order, else of the contact with their address
+    {company}      the customer's name
+    {key}          a field that the customer defined for its contacts, by its key
+
+After a bar stands what is written where there is no value; without it, nothing is. A message is filled in once, as the order is placed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from largesse.base.decoding import refused
+from largesse.base.email import email_key
+from largesse.base.errors import InvalidRequest
+from largesse.customers.principal import Principal
+from largesse.db.pool import Connection
+from largesse.orders.recipients import OrderRecipient
+
+FIRST_NAME, NAME, COMPANY = BUILT_IN = ("first_name", "name", "company")
+MAX_FILLED = 1_000  # characters of a message with its values
+_PLACEHOLDER = re.compile(r"\{([^{}|\n]{1,60})(?:\|([^{}\n]{0,100}))?\}")
+
+_KEYS = "SELECT key FROM contact_fields WHERE customer_id = $1 AND environment = $2 ORDER BY created_at, key"
+_VALUES = """
+    SELECT c.email_key, c.name, f.key, f.value FROM contacts c LEFT JOIN LATERAL jsonb_each_text(c.own_fields) AS f ON true
+    WHERE c.customer_id = $1 AND c.environment = $2 AND c.email_key = ANY($3::text[])
+"""
+
+Values = Mapping[str, str]
+
+
+def has_placeholders(message: str | None) -> bool:
+    """Whether a message has any."""
+    return message is not None and "{" in message and _PLACEHOLDER.search(message) is not None
+
+
+def unknown_placeholders(message: str, known: Collection[str]) -> list[str]:
+    """Returns the placeholders of a message that do not exist, each as it was written."""
+    return [found[0] for found in _PLACEHOLDER.finditer(message) if _name(found) not in known]
+
+
+def check_placeholders(message: str, known: Collection[str]) -> None:
+    """Raises InvalidRequest, naming `message`, for a placeholder that does not exist."""
+    if unknown := unknown_placeholders(message, known):
+        raise refused(
+            "message", f"has the placeholder {unknown[0]}, which does not exist. There are {', '.join(known)}"
+        )
+
+
+def fill(message: str, values: Values) -> str:
+    """Returns a message with its placeholders replaced."""
+    return _PLACEHOLDER.sub(lambda found: values.get(_name(found)) or (found[2] or "").strip(), message).strip()
+
+
+def first_name(name: str) -> str:
+    """Returns the first name in a full name: `Ada` of `Dr. Ada Byron` and of `Byron, Ada`."""
+    last, comma, rest = name.partition(",")
+    words = [word for word in (rest if comma and rest.strip() else last).split() if not word.endswith(".")]
+    return words[0].strip(",") if words else ""
+
+
+async def list_placeholders(connection: Connection, principal: Principal) -> list[str]:
+    """Returns the placeholders that exist for a customer."""
+    rows = await connection.fetch(_KEYS, principal.customer_id, principal.environment)
+    return [*BUILT_IN, *(row["key"] for row in rows)]
+
+
+async def fill_in(
+    connection: Connection, principal: Principal, message: str, recipients: Sequence[OrderRecipient]
+) -> tuple[str, ...]:
+    """Returns the message of each recipient. Raises InvalidRequest for one that becomes too long."""
+    contacts = await _read_values(connection, principal, recipients)
+    filled = []
+    for at, one in enumerate(recipients):
+        values = dict(contacts.get(email_key(one.email), {}))
+        name = one.name or values.get(NAME, "")
+        text = fill(message, values | {NAME: name, FIRST_NAME: first_name(name), COMPANY: principal.customer_name})
+        if len(text) > MAX_FILLED:
+            raise InvalidRequest(
+                f"`message` must have at most {MAX_FILLED:,} characters with its values, not {len(text):,} as for `recipients[{at}]`."
+            )
+        filled.append(text)
+    return tuple(filled)
+
+
+def fill_for_nobody(principal: Principal, message: str) -> str:
+    """Returns the message of a code batch, whose recipients are not known."""
+    return fill(message, {COMPANY: principal.customer_name})
+
+
+async def _read_values(
+    connection: Connection, principal: Principal, recipients: Iterable[OrderRecipient]
+) -> dict[str, dict[str, str]]:
+    """Returns the values of contacts by the keys of their addresses."""
+    keys = list({email_key(one.email) for one in recipients})
+    found: dict[str, dict[str, str]] = {}
+    for row in await connection.fetch(_VALUES, principal.customer_id, principal.environment, keys):
+        values = found.setdefault(row["email_key"], {NAME: row["name"]})
+        if row["key"] is not None:
+            values[row["key"]] = row["value"]
+    return found
+
+
+def _name(found: re.Match[str]) -> str:
+    return found[1].strip().lower()

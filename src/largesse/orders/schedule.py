@@ -1,0 +1,118 @@
+"""Changing when a scheduled order leaves."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from largesse.base.errors import StateConflict
+from largesse.customers.actor import Actor, Transaction
+from largesse.customers.roles import Right
+from largesse.db.pool import Connection, commit_as_one
+from largesse.events.order_changes import record_changes
+from largesse.jobs.outbox import lock_mail_job, reschedule_mail
+from largesse.orders.claim_by_store import read_claim_by, reschedule_reminders
+from largesse.orders.history import NewAct, record_act
+from largesse.orders.lookup import find_own_order
+from largesse.orders.marks import changing_orders
+
+MOST_BROUGHT_FORWARD = 1_000
+# The scheduled orders of a customer in staging, at most $2.
+_SCHEDULED = """
+    SELECT o.id FROM mail_jobs AS j JOIN orders AS o ON o.customer_id = j.customer_id AND o.id = j.order_id
+    WHERE j.customer_id = $1 AND j.environment = 'staging' AND j.fanned_out_at IS NULL AND j.due_at > (SELECT clock_now())
+      AND o.scheduled_for IS NOT NULL ORDER BY o.id LIMIT $2
+"""
+_BRING_FORWARD = """
+    UPDATE orders SET scheduled_for = greatest(scheduled_for - $3::interval, (SELECT clock_now()))
+    WHERE customer_id = $1 AND id = ANY($2::int[]) AND scheduled_for > (SELECT clock_now())
+"""
+
+
+class HasLeft(Exception):
+    """The order is not scheduled any more: its mail has left, or it was cancelled."""
+
+
+class ChangedMeanwhile(Exception):
+    """Somebody else has changed the schedule since the caller saw it."""
+
+    def __init__(self, due_at: datetime) -> None:
+        super().__init__()
+        self.due_at = due_at  # when the order leaves now
+
+
+class TooEarly(Exception):
+    """The time is over."""
+
+
+class AfterClaimBy(Exception):
+    """The order would leave at its claim-by date or later."""
+
+
+async def reschedule(actor: Actor, reference: str, *, seen: datetime, at: datetime | None) -> datetime:
+    """Has a scheduled order leave at another time, or now if `at` is None; returns when that is.
+
+    `seen` is when the caller saw that it would leave: of two changes at once, the second is refused. The mail job is locked, as the
+    worker does that makes the messages: the second of both sees what the first did.
+
+    Raises NotFound, OtherServiceAccount, HasLeft, ChangedMeanwhile, TooEarly for a time that is over, and AfterClaimBy.
+    """
+    async with actor.transaction(Right.SEND) as transaction:
+        connection, principal = transaction.connection, actor.principal
+        await commit_as_one(connection)
+        order = await find_own_order(connection, principal, reference)
+        key = (order["customer_id"], order["id"])
+        async with changing_orders(connection, transaction.entries, key[0], [key[1]], waits=True):
+            due_at = await _change(connection, key, seen, at)
+        await record_changes(connection, [key])
+        act = NewAct(key[1], "schedule", due_at=due_at, was_due_at=seen)
+        await record_act(connection, principal, actor.acting.who.address, act)
+        before, after = ({"scheduled_for": one.isoformat(timespec="seconds")} for one in (seen, due_at))
+        await transaction.record("order.rescheduled", f"order {reference}", before=before, after=after)
+    return due_at
+
+
+async def bring_schedules_forward(transaction: Transaction, by: timedelta) -> None:
+    """Brings the times at which the customer's orders in staging leave forward, to now at the earliest. Their mail jobs are another's to move.
+
+    Raises StateConflict for more than 1,000 of them.
+    """
+    connection, customer_id = transaction.connection, transaction.actor.customer_id
+    rows = await connection.fetch(_SCHEDULED, customer_id, MOST_BROUGHT_FORWARD + 1)
+    if len(rows) > MOST_BROUGHT_FORWARD:
+        raise StateConflict(
+            f"At most {MOST_BROUGHT_FORWARD} scheduled orders can be brought forward; cancel some first."
+        )
+    async with changing_orders(
+        connection, transaction.entries, customer_id, [row["id"] for row in rows], waits=True
+    ) as held:
+        await connection.execute(_BRING_FORWARD, customer_id, held, by)
+    if held:
+        await record_changes(connection, [(customer_id, order_id) for order_id in held])
+
+
+async def _change(connection: Connection, order: tuple[int, int], seen: datetime, at: datetime | None) -> datetime:
+    """Changes the order and its mail job."""
+    await lock_mail_job(connection, order)
+    row = await connection.fetchrow(
+        """
+        SELECT j.due_at, o.scheduled_for IS NOT NULL AND j.fanned_out_at IS NULL AND j.due_at > now AS is_scheduled, now
+        FROM mail_jobs AS j JOIN orders AS o ON o.customer_id = j.customer_id AND o.id = j.order_id,
+             (SELECT clock_now()) AS clock (now)
+        WHERE j.customer_id = $1 AND j.order_id = $2
+        """,
+        *order,
+    )
+    if row is None or not row["is_scheduled"]:
+        raise HasLeft
+    if row["due_at"] != seen:
+        raise ChangedMeanwhile(row["due_at"])
+    if at is not None and at <= row["now"]:
+        raise TooEarly
+    due_at: datetime = at or row["now"]
+    claim_by = await read_claim_by(connection, order, lock=True)
+    if claim_by is not None and due_at >= claim_by:
+        raise AfterClaimBy
+    await connection.execute("UPDATE orders SET scheduled_for = $3 WHERE customer_id = $1 AND id = $2", *order, due_at)
+    await reschedule_mail(connection, order, due_at)
+    await reschedule_reminders(connection, order, due_at)
+    return due_at

@@ -1,0 +1,102 @@
+"""What the worker does with orders by itself: it reminds recipients, and cancels and refunds what nobody has claimed by the claim-by date."""
+
+from __future__ import annotations
+
+import structlog
+
+from largesse.audit.service import Acting, by_worker
+from largesse.db.pool import DATABASE_AWAY, Connection, Row, commit_as_one
+from largesse.db.scope import WORKER
+from largesse.db.statements import plan_by_index, read_now
+from largesse.encryption.chain_keys import Chains
+from largesse.jobs.due_times import DueTimes
+from largesse.jobs.registry import PeriodicTask, RoomTasks, WorkerContext
+from largesse.jobs.retention import Waiting
+from largesse.lines.states import lock_issued
+from largesse.orders import claim_by_store as store
+from largesse.orders.follow_ups import Schedule
+from largesse.orders.metrics import LAPSED, REMINDED
+from largesse.orders.reminders import remind
+from largesse.orders.voiding import void_lines
+
+# Orders looked at in one step, and codes cancelled in one transaction, which locks the account that gets the money.
+_ORDERS_AT_ONCE = 20
+_CODES_AT_ONCE = 500
+
+log = structlog.get_logger(__name__)
+
+
+async def follow_up(context: WorkerContext) -> bool:
+    """Does what is due for orders, each in transactions of its own; returns whether there may be more to do.
+
+    A process killed meanwhile leaves whole transactions: the rest of the codes are still unclaimed, and the next step finds them.
+    """
+    async with context.database.connection(WORKER) as connection:
+        due = await connection.fetch(store.DUE, _ORDERS_AT_ONCE)
+    done = 0
+    for customer_id, order_id in due:
+        try:
+            async with context.database.transaction(WORKER) as connection:
+                done += await _carry_out(connection, await context.open_chains(connection), (customer_id, order_id))
+        except DATABASE_AWAY:
+            raise
+        except Exception:
+            log.exception("follow_up.failed", customer=customer_id, order=order_id)  # the others go on
+    return done > 0
+
+
+async def _carry_out(connection: Connection, chains: Chains, key: tuple[int, int]) -> bool:
+    """Makes the reminders that are due, or cancels the next codes once the claim-by date has passed. Returns False if another worker is busy with the order."""
+    await commit_as_one(connection)
+    await plan_by_index(connection)
+    row = await connection.fetchrow(store.LOCK_DUE, *key)
+    if row is None:
+        return False
+    order = await connection.fetchrow(store.ORDER, *key)
+    assert order is not None, "orders are never deleted"
+    now = await read_now(connection)
+    if row["claim_by"] is not None and row["claim_by"] <= now:
+        await _lapse(connection, chains, order)
+        return True
+    schedule, count = Schedule(country=order["country"], **row), 0
+    if order["delivery_mode"] == "send":
+        schedule, count = await remind(connection, order, schedule, now)
+        due_at = schedule.due_at(now)
+    else:
+        due_at = schedule.claim_by
+    await connection.execute(store.GO_ON, *key, schedule.reminded, schedule.reminded_last, due_at)
+    REMINDED.inc(count)
+    return True
+
+
+async def _lapse(connection: Connection, chains: Chains, order: Row) -> None:
+    """Cancels and refunds the next codes that nobody has claimed. Claims lock the same lines, so that a code is either claimed or refunded."""
+    key = (order["customer_id"], order["id"])
+    numbers = [row["number"] for row in await connection.fetch(store.UNCLAIMED, *key, _CODES_AT_ONCE)]
+    issued = await lock_issued(connection, *key, numbers) if numbers else []
+    if len(numbers) < _CODES_AT_ONCE:
+        await connection.execute(store.END, *key)
+    if not issued:
+        return
+    at = await read_now(connection)
+    await void_lines(connection, chains.entries, order, issued, at, lapsed=True)
+    refunded_minor = order["total_minor"] // order["code_count"] * len(issued)
+    await Acting(by_worker("claim-by"), chains).record(
+        connection,
+        "order.lapsed",
+        f"order {order['reference']}",
+        customer_id=key[0],
+        environment=order["environment"],
+        after={"cancelled": len(issued), "refunded_minor": refunded_minor},
+    )
+    LAPSED.inc(len(issued))
+
+
+TASKS = RoomTasks(
+    periodic=(PeriodicTask("follow_up", follow_up, finishes=True),),
+    due_times=(
+        DueTimes("follow_ups", ("due_at",), "due_at IS NOT NULL", since=("sent_at",)),
+        DueTimes("follow_ups", ("claim_by",), "due_at IS NOT NULL AND claim_by IS NOT NULL"),
+    ),
+    queues=(Waiting("follow_ups", "due_at IS NOT NULL", "follow_ups_due", "due_at"),),
+)

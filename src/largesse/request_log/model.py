@@ -1,0 +1,65 @@
+"""What the log holds of a request: no body, no query, and nothing of a path that names a person or opens a gift."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import datetime
+
+import msgspec
+
+METHODS = ("GET", "POST", "PATCH", "PUT", "DELETE", "HEAD")
+STATUS_CLASSES = (2, 4, 5)
+DAYS = 30
+MOST_PATH = 300
+_HIDDEN = "***"
+# A code has 17 characters, which people may group; a key's secret begins with `lgs_`; an address has an @.
+_CODE_LENGTH = 17
+_SECRET = re.compile(r"@|^lgs_", re.IGNORECASE)
+
+
+class LoggedRequest(msgspec.Struct, frozen=True):
+    """A request of the log. `path` is what was sent, `route` its template; `problem` is the end of the problem's address."""
+
+    customer: str
+    environment: str
+    id: int
+    at: datetime
+    method: str
+    path: str
+    route: str
+    status: int
+    problem: str | None
+    duration_ms: float
+    request_id: str
+    key_id: int
+    key: str | None  # its name
+    service_account: str | None
+    address: str | None
+
+
+class RequestFilter(msgspec.Struct, frozen=True):
+    """Which requests: those that fulfil all that is not None. `status_class` is the first digit of the status."""
+
+    status_class: int | None = None
+    method: str | None = None
+    key_id: int | None = None
+    request_id: str | None = None
+    route: str | None = None
+    path: str | None = None
+
+    @property
+    def values(self) -> Sequence[int | str | None]:
+        """Returns all of them, in order."""
+        return msgspec.structs.astuple(self)
+
+
+def loggable_path(path: str) -> str:
+    """Returns a path as the log holds it: at most 300 characters, with stars for a part that may be a code, a secret or an address."""
+    parts = [_HIDDEN if _is_private(part) else part for part in path[:MOST_PATH].split("/")]
+    return "/".join(parts).replace("\0", "")
+
+
+def _is_private(part: str) -> bool:
+    letters = "".join(character for character in part if character.isalnum())
+    return len(letters) == _CODE_LENGTH or _SECRET.search(part) is not None

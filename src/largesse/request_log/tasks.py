@@ -1,0 +1,8 @@
+"""Removes requests from the log after 30 days."""
+
+from __future__ import annotations
+
+from largesse.jobs.registry import RoomTasks
+from largesse.jobs.retention import Old
+
+TASKS = RoomTasks(retention=(Old("api_requests", "at", 30),))

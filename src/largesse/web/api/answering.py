@@ -1,0 +1,107 @@
+"""What both ways to an operation share: who is admitted, how errors become replies, and what is logged of them."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Sequence
+
+import msgspec
+
+from largesse.base import clock
+from largesse.base.throttle import Rate, Throttle
+from largesse.customers.access import require_admission
+from largesse.customers.authenticator import Caller
+from largesse.customers.restrictions import require_network, require_scope
+from largesse.request_log.service import NotedRequest, RequestLog
+from largesse.web.api.operation import Operation
+from largesse.web.api.reading import header_of_names
+from largesse.web.kit.problems import problem_of, problem_reply
+from largesse.web.kit.refusal_log import ACTS_FOR, PROBLEM, RefusalLog
+from largesse.web.kit.replies import Reply
+from largesse.web.kit.requests import Scope, client_address
+
+Found = tuple[dict[str, Operation], dict[str, str]]  # operations of a path by method, and parameters of the path
+
+REFUSED = 400  # the lowest status of a refusal
+_COUNTED = "largesse.counted"  # in the scope of a request that its key's limit has counted
+_QUOTA = "largesse.quota"  # likewise: how many more requests the key may send, and in how many seconds it is one more
+_WINDOW_S = 60
+
+
+class Answering:
+    """Admits callers, and completes replies. A key may send `rate_limit` requests a minute; 0 means no limit."""
+
+    def __init__(self, rate_limit: int = 0) -> None:
+        self._too_many = f"This key may send {rate_limit} requests a minute."
+        self._requests: Throttle[int] | None = Throttle(Rate(rate_limit, _WINDOW_S)) if rate_limit else None
+        self._policy = ("ratelimit-policy", f'"key";q={rate_limit};w={_WINDOW_S}')
+        self.refusals = RefusalLog()
+
+    @property
+    def has_limit(self) -> bool:
+        """Whether a key may send only so many requests. Each answer says then how many are left."""
+        return self._requests is not None
+
+    def admit(self, caller: Caller, operation: Operation, scope: Scope) -> None:
+        """Raises what keeps a caller from the operation. Each request counts once."""
+        principal = caller.principal
+        scope[ACTS_FOR] = principal
+        require_network(principal, caller.address)
+        require_admission(principal, inactive_too=not operation.needs_active)
+        if operation.scope is not None:
+            require_scope(principal, operation.scope)
+        if self._requests is not None and principal.key_id is not None and _COUNTED not in scope:
+            try:
+                self._requests.spend(principal.key_id, self._too_many)
+                scope[_COUNTED] = True
+            finally:
+                scope[_QUOTA] = self._requests.quota(principal.key_id)
+
+    def completed(
+        self, reply: Reply, scope: Scope, found: Found, request_id: bytes, ignored: Sequence[str], began_s: float
+    ) -> Reply:
+        """Returns the reply with the names of what was ignored and with what is left of the key's limit. Logs names and refusals."""
+        if ignored:
+            names = header_of_names(ignored)
+            reply = msgspec.structs.replace(reply, headers=(*reply.headers, ("x-ignored", names)))
+            self.refusals.ignored(scope, request_id, route_of(scope, found), names)
+        if _QUOTA in scope:
+            reply = msgspec.structs.replace(reply, headers=(*reply.headers, *self._limit(*scope[_QUOTA])))
+        if reply.status >= REFUSED:
+            self.refusals.refused(scope, request_id, route_of(scope, found), reply.status, began_s)
+        return reply
+
+    def _limit(self, left: int, one_more_in_s: float) -> tuple[tuple[str, str], tuple[str, str]]:
+        """Returns the headers of draft-ietf-httpapi-ratelimit-headers-11. Within `t` seconds the key can send no more than `r` requests."""
+        return self._policy, ("ratelimit", f'"key";r={left};t={max(1, math.ceil(one_more_in_s))}')
+
+
+def log_request(
+    log: RequestLog, scope: Scope, path: str, route: str, request_id: bytes, status: int, took_s: float
+) -> None:
+    """Notes a request of an API key in the request log. One whose key is not known belongs to no customer."""
+    principal = scope.get(ACTS_FOR)
+    if principal is not None and log.takes(principal.customer_id, status):
+        method, problem, address = scope["method"], scope.get(PROBLEM), client_address(scope)
+        ended_s = clock.passed_s()
+        log.note(NotedRequest(principal, method, route, path, status, problem, request_id, address, ended_s, took_s))
+
+
+def reply_to(error: Exception, scope: Scope, found: Found | None, request_id: bytes) -> Reply:
+    """Returns the reply to an error."""
+    problem = problem_of(error, route=route_of(scope, found), request_id=request_id.decode())
+    scope[PROBLEM] = problem.slug
+    return problem_reply(problem)
+
+
+def route_of(scope: Scope, found: Found | None) -> str:
+    """Returns the template of a request's address, without the values of its parameters."""
+    if found is not None:
+        return next(iter(found[0].values())).path
+    return getattr(scope.get("route"), "path", "none")
+
+
+def new_request_id() -> bytes:
+    """Returns a new request id."""
+    return os.urandom(8).hex().encode()

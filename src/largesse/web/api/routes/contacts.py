@@ -1,0 +1,356 @@
+"""GET, POST, PATCH and DELETE /contacts, and POST /contacts/bulk: additions to the specification."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from largesse.base.errors import InvalidRequest, NotFound
+from largesse.base.i18n.languages import LANGUAGES
+from largesse.base.text import unfit
+from largesse.contacts.model import (
+    MAX_ADDRESS,
+    MAX_EXTERNAL_ID,
+    MAX_FIELD,
+    MAX_GROUP,
+    MAX_KEY,
+    MAX_NAME,
+    MOST_FIELDS,
+    MOST_GROUPS_EACH,
+    Contact,
+    ContactChange,
+    ContactFault,
+    read_birthday,
+    written_birthday,
+)
+from largesse.contacts.service import (
+    ContactFaults,
+    change_contact,
+    create_contact,
+    open_address,
+    remove_contacts,
+    save_contacts,
+)
+from largesse.contacts.store import Filter, list_by_id, read_contact, read_sealed_address
+from largesse.customers.restrictions import CONTACTS
+from largesse.web.api.operation import INT32, Call, Operation
+from largesse.web.kit.replies import Reply, encode_json
+from largesse.web.kit.services import Services
+
+_MOST_AT_ONCE = 1_000
+_Email = Annotated[
+    str, Meta(max_length=254, description="Unique, letter case ignored", extra_json_schema={"format": "email"})
+]
+_Name = Annotated[str, Meta(max_length=MAX_NAME, examples=["Sam Okoye"])]
+_Language = Annotated[str, Meta(description="Tag of a language", extra_json_schema={"enum": list(LANGUAGES)})]
+_Country = Annotated[str, Meta(pattern="^[A-Z]{2}$", max_length=2, description="ISO 3166-1 alpha-2", examples=["GB"])]
+_Birthday = Annotated[
+    str,
+    Meta(
+        pattern="^(0[1-9]|1[0-2])-[0-3][0-9]$",
+        max_length=5,
+        description="Month and day, without the year",
+        examples=["03-14"],
+    ),
+]
+_Address = Annotated[str, Meta(max_length=MAX_ADDRESS, description="Postal address; stored encrypted")]
+_ExternalId = Annotated[
+    str, Meta(max_length=MAX_EXTERNAL_ID, description="Your own id, unique", examples=["employee-1138"])
+]
+_Groups = Annotated[
+    list[Annotated[str, Meta(min_length=1, max_length=MAX_GROUP)]],
+    Meta(
+        max_length=MOST_GROUPS_EACH, description="Names of all groups; a new name creates a group", examples=[["Sales"]]
+    ),
+]
+_Fields = Annotated[
+    dict[Annotated[str, Meta(max_length=MAX_KEY)], Annotated[str, Meta(max_length=MAX_FIELD)] | None],
+    Meta(max_length=MOST_FIELDS, description="Values of your own fields by key; those left out stay, null removes one"),
+]
+
+
+class _Members(msgspec.Struct, kw_only=True, rename="camel"):
+    """What may be said of a contact, besides its address: what is left out stays, and null removes it."""
+
+    name: _Name | UnsetType | None = UNSET
+    language: _Language | UnsetType | None = UNSET
+    country: _Country | UnsetType | None = UNSET
+    birthday: _Birthday | UnsetType | None = UNSET
+    start_date: Annotated[date, Meta(description="First day at work")] | UnsetType | None = UNSET
+    address: _Address | UnsetType | None = UNSET
+    external_id: _ExternalId | UnsetType | None = UNSET
+    active: Annotated[bool, Meta(description="False for somebody who left: they get no gifts")] | UnsetType = UNSET
+    groups: _Groups | UnsetType = UNSET
+    fields: _Fields | UnsetType = UNSET
+
+
+class NewContact(_Members, kw_only=True, rename="camel"):
+    """Body of POST /contacts."""
+
+    email: _Email
+
+
+class ChangedContact(_Members, kw_only=True, rename="camel"):
+    """Body of PATCH /contacts/{id}."""
+
+    email: _Email | UnsetType = UNSET
+
+
+class BulkContact(_Members, kw_only=True, rename="camel"):
+    """One contact of POST /contacts/bulk."""
+
+    email: _Email
+    external_id: _ExternalId
+
+
+class BulkContacts(msgspec.Struct, rename="camel"):
+    """Body of POST /contacts/bulk."""
+
+    contacts: Annotated[list[BulkContact], Meta(min_length=1, max_length=_MOST_AT_ONCE)]
+
+
+class ContactShape(msgspec.Struct, kw_only=True, rename="camel"):
+    """A contact."""
+
+    id: int
+    email: str
+    name: str
+    language: str | None
+    country: str | None
+    birthday: Annotated[str, Meta(description="Month and day", examples=["03-14"])] | None
+    start_date: date | None
+    external_id: str | None
+    active: bool
+    groups: Annotated[list[str], Meta(description="Names, in order")]
+    fields: Annotated[dict[str, str], Meta(description="Values of your own fields by key")]
+    address: Annotated[str, Meta(description="Postal address; left out of lists")] | UnsetType | None = UNSET
+
+
+class SavedContacts(msgspec.Struct, rename="camel"):
+    """What a bulk call did."""
+
+    created: int
+    changed: int
+    ids: Annotated[list[int], Meta(description="Of the contacts, in the order of the request")]
+
+
+class ContactsQuery(msgspec.Struct, frozen=True):
+    """Which contacts: those that match, in the order of their ids."""
+
+    q: Annotated[str, Meta(max_length=200, description="Words that the name or the address contains")] = ""
+    group: Annotated[int, Meta(ge=1, le=INT32, description="Id of a group")] | None = None
+    active: Annotated[bool, Meta(description="Only active contacts, or only those who left")] | None = None
+    after: Annotated[int, Meta(ge=0, le=INT32, description="The last id you have; gives those after it")] = 0
+    limit: Annotated[int, Meta(ge=1, le=200, description="Contacts to return at most")] = 100
+
+
+async def _contacts(services: Services, call: Call) -> Reply:
+    query, principal = call.query, call.principal
+    if found := unfit(query.q):
+        raise InvalidRequest(f"`q` must hold no {found}.")
+    place = principal.customer_id, principal.environment
+    shown = Filter(query.q, query.active, query.group)
+    async with services.database.connection(principal.scope) as connection:
+        listed = await list_by_id(connection, place, shown, query.limit, query.after)
+    return Reply(encode_json([_shape(one) for one in listed]))
+
+
+async def _one(services: Services, call: Call) -> Reply:
+    return Reply(encode_json(await _read(services, call, call.id())))
+
+
+async def _create(services: Services, call: Call) -> Reply:
+    body = call.read(NewContact)
+    contact_id = await create_contact(call.actor(services), services.vault, _change(body, email=body.email))
+    return Reply(encode_json(await _read(services, call, contact_id)), 201)
+
+
+async def _patch(services: Services, call: Call) -> Reply:
+    body, contact_id = call.read(ChangedContact), call.id()
+    await change_contact(call.actor(services), services.vault, contact_id, _change(body, email=body.email))
+    return Reply(encode_json(await _read(services, call, contact_id)))
+
+
+async def _delete(services: Services, call: Call) -> Reply:
+    await remove_contacts(call.actor(services), [call.id()])
+    return Reply(b"", 204)
+
+
+async def _bulk(services: Services, call: Call) -> Reply:
+    body = call.read(BulkContacts)
+    changes, faults = [], {}
+    for at, one in enumerate(body.contacts):
+        try:
+            changes.append(_change(one, email=one.email))
+        except ContactFault as fault:
+            faults[at] = fault
+    if faults:
+        raise ContactFaults(faults)
+    saved = await save_contacts(call.actor(services), services.vault, changes, key="external_id")
+    return Reply(encode_json(SavedContacts(saved.created, saved.changed, list(saved.ids))))
+
+
+def _change(body: _Members, *, email: str | UnsetType) -> ContactChange:
+    """Returns what a body says. Raises ContactFault."""
+    birthday: Any = body.birthday
+    if isinstance(birthday, str):
+        birthday = read_birthday(birthday)
+    return ContactChange(
+        email=email,
+        name=body.name,
+        language=body.language,
+        country=body.country,
+        address=body.address,
+        birthday=birthday,
+        start_date=body.start_date,
+        external_id=body.external_id,
+        is_active=body.active,
+        groups=UNSET if body.groups is UNSET else tuple(body.groups),
+        fields={} if body.fields is UNSET else body.fields,
+    )
+
+
+async def _read(services: Services, call: Call, contact_id: int) -> ContactShape:
+    """Returns a contact of the caller with its postal address. Raises NotFound."""
+    principal = call.principal
+    place = principal.customer_id, principal.environment
+    async with services.database.connection(principal.scope) as connection:
+        found = await read_contact(connection, place, contact_id)
+        if found is None:
+            raise NotFound(f"There is no contact {contact_id}.")
+        sealed = await read_sealed_address(connection, place, contact_id)
+    shape = _shape(found)
+    shape.address = open_address(services.vault, principal.customer_id, contact_id, sealed)
+    return shape
+
+
+def _shape(contact: Contact) -> ContactShape:
+    return ContactShape(
+        id=contact.id,
+        email=contact.email,
+        name=contact.name,
+        language=contact.language,
+        country=contact.country,
+        birthday=None if contact.birthday is None else written_birthday(contact.birthday),
+        start_date=contact.start_date,
+        external_id=contact.external_id,
+        active=contact.is_active,
+        groups=list(contact.groups),
+        fields=dict(contact.own_fields),
+    )
+
+
+_ID: dict[str, dict[str, Any]] = {"id": {"type": "integer", "minimum": 1, "maximum": INT32, "examples": [1]}}
+_EXAMPLE: dict[str, Any] = {
+    "id": 1,
+    "email": "sam@example.com",
+    "name": "Sam Okoye",
+    "language": "en",
+    "country": "GB",
+    "birthday": "03-14",
+    "startDate": "2024-03-01",
+    "externalId": "employee-1138",
+    "active": True,
+    "groups": ["Sales"],
+    "fields": {},
+}
+_NEW_EXAMPLE = {
+    "email": "sam@example.com",
+    "name": "Sam Okoye",
+    "birthday": "03-14",
+    "externalId": "employee-1138",
+    "groups": ["Sales"],
+}
+_ADDITION = "An addition to the specification."
+
+OPERATIONS = (
+    Operation(
+        "GET",
+        "/contacts",
+        "listContacts",
+        "List contacts",
+        _contacts,
+        "Contacts",
+        scope=CONTACTS,
+        description=f"Those of the customer in the key's environment, without postal addresses. {_ADDITION}",
+        shape=list[ContactShape],
+        query=ContactsQuery,
+        example=[_EXAMPLE],
+    ),
+    Operation(
+        "POST",
+        "/contacts",
+        "createContact",
+        "Create a contact",
+        _create,
+        "Contacts",
+        scope=CONTACTS,
+        status=201,
+        description=f"400 for an address or an external id that another contact has. {_ADDITION}",
+        shape=ContactShape,
+        example={**_EXAMPLE, "address": None},
+        body=NewContact,
+        body_examples={"contact": _NEW_EXAMPLE},
+    ),
+    Operation(
+        "POST",
+        "/contacts/bulk",
+        "saveContacts",
+        "Create and change several contacts",
+        _bulk,
+        "Contacts",
+        scope=CONTACTS,
+        description="Each is found by its `externalId`, else by its address, and created where there is none. All are saved, or none: "
+        f"`errors` names all that is wrong. {_ADDITION}",
+        shape=SavedContacts,
+        example={"created": 1, "changed": 0, "ids": [1]},
+        body=BulkContacts,
+        body_examples={"contacts": {"contacts": [_NEW_EXAMPLE]}},
+    ),
+    Operation(
+        "GET",
+        "/contacts/{id}",
+        "getContact",
+        "Get a contact",
+        _one,
+        "Contacts",
+        scope=CONTACTS,
+        description=_ADDITION,
+        shape=ContactShape,
+        path_types=_ID,
+        problems=(NotFound,),
+        example={**_EXAMPLE, "address": "1 High Street\nLeeds\nLS1 1AA"},
+    ),
+    Operation(
+        "PATCH",
+        "/contacts/{id}",
+        "changeContact",
+        "Change a contact",
+        _patch,
+        "Contacts",
+        scope=CONTACTS,
+        description=f"What is left out stays, and null removes it. {_ADDITION}",
+        shape=ContactShape,
+        path_types=_ID,
+        problems=(NotFound,),
+        example={**_EXAMPLE, "address": None},
+        body=ChangedContact,
+        body_examples={"change": {"groups": ["Sales"]}},
+    ),
+    Operation(
+        "DELETE",
+        "/contacts/{id}",
+        "deleteContact",
+        "Delete a contact",
+        _delete,
+        "Contacts",
+        scope=CONTACTS,
+        description=f"For good. Gifts that were sent stay as they are. {_ADDITION}",
+        status=204,
+        path_types=_ID,
+        problems=(NotFound,),
+    ),
+)

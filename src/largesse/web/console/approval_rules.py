@@ -1,0 +1,155 @@
+"""The rules by which sends wait for approval, which administrators set and end."""
+
+from __future__ import annotations
+
+from starlette.responses import Response
+
+from largesse.approvals.model import MOST_DAYS, ROLES, ApprovalRule
+from largesse.approvals.service import (
+    MOST_CHOSEN,
+    MOST_NAME,
+    NobodyMayApprove,
+    RuleNameTaken,
+    TooManyRules,
+    create_rule,
+    end_rule,
+)
+from largesse.approvals.store import list_rules
+from largesse.base.errors import InvalidRequest, NotFound
+from largesse.base.i18n.templates import text
+from largesse.customers.customer_store import list_currencies
+from largesse.customers.member_store import list_members
+from largesse.db.pool import Connection
+from largesse.ledger.store import list_seen_accounts
+from largesse.web.console.context import RequestContext, typed_amount
+from largesse.web.console.people import ROLE_NAMES
+from largesse.web.console.send.opening import person_as_caller
+
+MOST_FIELDS = 4 * MOST_CHOSEN + 500
+_MOST_GIFTS = 200  # that are offered
+_ANYBODY = "anybody"
+_WHO = {_ANYBODY: text("Everybody who sends"), "member": text("Members"), "admin": text("Administrators")}
+_NEEDED = {"1": text("One person"), "2": text("Two people")}
+
+
+async def show(context: RequestContext) -> Response:
+    """Shows the rules and the form that sets one."""
+    return await _shown(context)
+
+
+async def create(context: RequestContext) -> Response:
+    """Sets a rule."""
+    form = context.form
+    async with context.database.connection(context.person.scope) as connection:
+        currencies = await list_currencies(connection, context.person.customer_id)
+    name = form.text("name", MOST_NAME)
+    role, needed = form.choice("role", _WHO), form.choice("needed", _NEEDED)
+    currency, above_minor = form.choice("currency", currencies), None
+    if form["above"].strip() and currency in currencies:
+        above_minor = typed_amount(context, "above", currency)
+    days = form.number("days", MOST_DAYS)
+    if not days:
+        form.error("days", context.say("Type a number of days from 1 to %(most)s.", most=MOST_DAYS))
+    chosen = {field: frozenset(form.numbers(field)) for field in ("account", "product", "collection", "approver")}
+    for field, numbers in chosen.items():
+        if len(numbers) > MOST_CHOSEN:
+            form.error(field, context.say("Choose at most %(most)s.", most=MOST_CHOSEN))
+    if form.errors:
+        return await _shown(context, status=422)
+    rule = ApprovalRule(
+        customer_id=context.person.customer_id,
+        id=0,
+        environment=context.person.environment,
+        name=name,
+        role=None if role == _ANYBODY else role,
+        currency=None if above_minor is None else currency,
+        above_minor=above_minor,
+        beyond_budget=form["beyond_budget"] == "yes",
+        account_ids=chosen["account"],
+        product_ids=chosen["product"],
+        collection_ids=chosen["collection"],
+        approver_ids=chosen["approver"],
+        needed=int(needed),
+        expires_days=days or 1,
+    )
+    try:
+        await create_rule(context.actor, rule)
+    except (InvalidRequest, NotFound) as refusal:
+        form.error(*_mistake(context, refusal))
+        return await _shown(context, status=422)
+    said = context.say("The rule %(name)s was set. It applies from the next send.", name=name)
+    return context.see("/app/approvals/rules", said)
+
+
+async def end(context: RequestContext) -> Response:
+    """Ends a rule. Raises NotFound."""
+    name = await end_rule(context.actor, context.number("rule"))
+    said = context.say("The rule %(name)s has ended. What waits for it goes on waiting.", name=name)
+    return context.see("/app/approvals/rules", said)
+
+
+def _mistake(context: RequestContext, refusal: InvalidRequest | NotFound) -> tuple[str, str]:
+    """Returns the field that a refused rule is about, and what is wrong with it."""
+    match refusal:
+        case RuleNameTaken():
+            return "name", context.say("Another rule has this name.")
+        case TooManyRules():
+            return "name", context.say("Your company has as many rules as it can. End one first.")
+        case NobodyMayApprove():
+            return "approver", context.say("Choose more people: not enough of them may approve.")
+        case NotFound():
+            return "approver", context.say("Choose people who are there.")
+    return "name", context.say("Choose one of the options.")
+
+
+async def _gifts(context: RequestContext) -> tuple[list[tuple[int, str]], list[tuple[int, str]]]:
+    """Returns the products and collections that a rule can name, by name."""
+    caller, catalogue = await person_as_caller(context), context.services.catalogue
+    snapshot, customer_id = await catalogue.of(caller), caller.principal.customer_id
+    products: dict[int, str] = {}
+    for country in snapshot.countries(customer_id):
+        wanted = customer_id, country, None, None, None
+        await catalogue.prepare(snapshot, *wanted)
+        products |= {one.id: one.name for one in snapshot.products(*wanted)[:_MOST_GIFTS]}
+    collections = {one.id: one.name for one in snapshot.collections(customer_id)[:_MOST_GIFTS]}
+    return _by_name(products)[:_MOST_GIFTS], _by_name(collections)
+
+
+def _by_name(named: dict[int, str]) -> list[tuple[int, str]]:
+    return sorted(named.items(), key=lambda one: (one[1].lower(), one[0]))
+
+
+async def _rules(context: RequestContext, connection: Connection) -> list[ApprovalRule]:
+    return await list_rules(connection, context.person.customer_id, context.person.environment)
+
+
+async def _shown(context: RequestContext, *, status: int = 200) -> Response:
+    person = context.person
+    products, collections = await _gifts(context)
+    async with context.database.connection(person.scope) as connection:
+        rules = await _rules(context, connection)
+        members = await list_members(connection, person.customer_id)
+        accounts = await list_seen_accounts(connection, person.customer_id, person.environment, user_id=None)
+        currencies = await list_currencies(connection, person.customer_id)
+    names = {f"person-{one.id}": one.name for one in members} | {f"account-{one.id}": one.name for one in accounts}
+    names |= {f"product-{number}": name for number, name in products}
+    names |= {f"collection-{number}": name for number, name in collections}
+    return context.page(
+        "approval_rules.html",
+        status=status,
+        rules=rules,
+        names=names,
+        offered={
+            "account": [(one.id, one.name, one.currency) for one in accounts if not one.is_closed],
+            "product": [(number, name, "") for number, name in products],
+            "collection": [(number, name, "") for number, name in collections],
+            "approver": [(one.id, one.name, context.say(ROLE_NAMES[one.role])) for one in members if one.is_active],
+        },
+        who={role: context.say(_WHO[role]) for role in (_ANYBODY, *ROLES)},
+        needed=[(number, context.say(name)) for number, name in _NEEDED.items()],
+        currencies=[(one, one) for one in currencies],
+        currency=next((one.currency for one in accounts), ""),
+        chosen={field: set(context.form.all(field)) for field in ("account", "product", "collection", "approver")},
+        most_name=MOST_NAME,
+        most_days=MOST_DAYS,
+    )

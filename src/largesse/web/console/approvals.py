@@ -1,0 +1,194 @@
+"""Sends that wait for approval: the list, and one with what is to be sent, which approvers approve or decline."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated
+
+import msgspec
+from starlette.responses import Response
+
+from largesse.approvals.model import APPROVED, DECLINED, EXPIRED, WAITING, WITHDRAWN, ApprovalRequest
+from largesse.approvals.service import (
+    MOST_NOTE,
+    OwnRequest,
+    RequestChanged,
+    RequestEnded,
+    SeenRequest,
+    decide,
+    list_seen,
+    read_request,
+    withdraw,
+)
+from largesse.approvals.store import draft_changed_at, list_decisions
+from largesse.base.errors import InsufficientBalance, InvalidRequest, NotFound, Problem, Unauthorized
+from largesse.base.i18n.templates import text
+from largesse.customers.member_store import list_members
+from largesse.customers.roles import Right
+from largesse.db.pool import Connection
+from largesse.drafts.approving import send_approved
+from largesse.drafts.store import read_draft
+from largesse.ledger.store import list_seen_accounts
+from largesse.web.console.attention import AttentionItem
+from largesse.web.console.context import RequestContext
+from largesse.web.console.form import Choice, Text
+
+_SHOWN = 10  # recipients
+_PATH = "/app/approvals/"
+_STATES = {
+    WAITING: ("waiting", text("Waiting")),
+    APPROVED: ("good", text("Approved")),
+    DECLINED: ("bad", text("Declined")),
+    WITHDRAWN: ("still", text("Withdrawn")),
+    EXPIRED: ("still", text("Not decided in time")),
+    "sent": ("good", text("Approved and sent")),
+    "changed": ("still", text("Changed since")),
+}
+_ENDED = text("This send does not wait any more: it was decided or taken back meanwhile.")
+_CHANGED = text("This send changed after approval was requested. Its sender has to request approval again.")
+_OWN = text("Nobody approves their own send.")
+_SENT = text("Approved. The order was placed.")
+_MORE = text("You approved it. Somebody else has to approve it too.")
+_DECLINED = text("Declined. Nothing was sent or charged.")
+_NO_BALANCE = text("Approved, but the order was not placed: the account's balance is too low.")
+_NO_PERSON = text("Approved, but the order was not placed: the sender may not send any more.")
+_NOT_PLACED = text("Approved, but the order was not placed. The sender sees why, and can send it.")
+
+
+class DecisionForm(msgspec.Struct):
+    """What somebody decides, with a note."""
+
+    decision: Annotated[str, Choice(("approve", "decline"))]
+    note: Annotated[str, Text(MOST_NOTE, required=False, lines=True)]
+
+
+async def show(context: RequestContext) -> Response:
+    """Shows the sends that the person may decide about, and their own."""
+    async with context.database.connection(context.person.scope) as connection:
+        seen = await list_seen(context.actor, connection)
+        names = await _names(context, connection)
+    waiting = [one for one in seen if one.may_decide]
+    return context.page(
+        "approvals.html",
+        waiting=waiting,
+        others=[one for one in seen if not one.may_decide],
+        names=names,
+        state_of=lambda request: _state(context, request),
+        may_set=context.person.may(Right.SETTINGS),
+    )
+
+
+async def one(context: RequestContext) -> Response:
+    """Shows a send with the form that decides about it. Raises NotFound."""
+    return await _shown(context, await _find(context))
+
+
+async def answer(context: RequestContext) -> Response:
+    """Approves or declines a send; once enough have approved, it is sent. Raises NotFound."""
+    found = await _find(context)
+    form = context.form.read(DecisionForm)
+    if context.form.errors:
+        return await _shown(context, found, status=422)
+    try:
+        request = await decide(context.actor, found.request.id, form.note, approves=form.decision == "approve")
+    except OwnRequest:
+        return context.trouble(403, context.say(_OWN))
+    except RequestEnded:
+        return context.see(_PATH + found.request.id, context.say(_ENDED))
+    except RequestChanged:
+        return context.see(_PATH + found.request.id, context.say(_CHANGED))
+    said = _MORE if request.state == WAITING else _DECLINED
+    if request.state == APPROVED:
+        said = await _send(context, request)
+    return context.see(_PATH + request.id, context.say(said))
+
+
+async def take_back(context: RequestContext) -> Response:
+    """Takes the person's own request back. Raises NotFound."""
+    request_id = context.request.path_params["send"]
+    try:
+        await withdraw(context.actor, request_id)
+    except RequestEnded:
+        return context.see(_PATH + request_id, context.say(_ENDED))
+    return context.see(f"/app/send/{request_id}/review", context.say("You took it back. Nobody can approve it now."))
+
+
+async def of_approvals(context: RequestContext, connection: Connection) -> list[AttentionItem]:
+    """Returns what waits for the person's decision, and what of theirs was approved but not sent."""
+    seen = await list_seen(context.actor, connection)
+    items = []
+    if count := sum(one.may_decide for one in seen):
+        said = context.ngettext(
+            "%(count)s send waits for your approval", "%(count)s sends wait for your approval", count
+        )
+        more = context.say("Nothing is sent or charged before that.")
+        items.append(AttentionItem("stamp", "waiting", said, more, context.say("Decide"), "/app/approvals"))
+    for one in seen:
+        request = one.request
+        if request.user_id == context.person.user_id and request.state == APPROVED and not request.is_sent:
+            said = context.say("Your send of %(gift)s is approved, but not sent", gift=request.gift_name)
+            path = f"/app/send/{request.id}/review"
+            items.append(AttentionItem("stamp", "waiting", said, "", context.say("See what keeps it"), path))
+    return items
+
+
+async def _send(context: RequestContext, request: ApprovalRequest) -> str:
+    """Sends what was approved; returns what to say. Whoever asked can send it later, if it cannot be sent now."""
+    try:
+        await send_approved(context.services.drafts, context.services.database, request)
+    except InsufficientBalance:
+        return _NO_BALANCE
+    except (Unauthorized, NotFound):
+        return _NO_PERSON
+    except (InvalidRequest, Problem):
+        return _NOT_PLACED
+    return _SENT
+
+
+async def _find(context: RequestContext) -> SeenRequest:
+    async with context.database.connection(context.person.scope) as connection:
+        return await read_request(context.actor, connection, context.request.path_params["send"])
+
+
+async def _names(context: RequestContext, connection: Connection) -> dict[int, str]:
+    return {member.id: member.name for member in await list_members(connection, context.person.customer_id)}
+
+
+def _state(context: RequestContext, request: ApprovalRequest, *, is_changed: bool = False) -> tuple[str, str]:
+    name = "sent" if request.is_sent else "changed" if is_changed else request.state
+    kind, said = _STATES[name]
+    return kind, context.say(said)
+
+
+async def _shown(context: RequestContext, found: SeenRequest, *, status: int = 200) -> Response:
+    request, person = found.request, context.person
+    async with context.database.connection(person.scope) as connection:
+        changed_at = await draft_changed_at(connection, request)
+        draft = None if changed_at is None else await read_draft(connection, request, request.id)
+        decisions = await list_decisions(connection, request)
+        names = await _names(context, connection)
+        accounts = await list_seen_accounts(connection, person.customer_id, person.environment, user_id=None)
+    is_changed = not request.is_sent and changed_at != request.draft_changed_at
+    content = None if draft is None or is_changed else draft.content
+    checked = None
+    if draft is not None and content is not None and content.code_quantity is None:
+        checked = await context.services.drafts.recipients(context.principal, draft)
+    recipients: Sequence[object] = () if checked is None else checked.recipients
+    return context.page(
+        "approval.html",
+        status=status,
+        request=request,
+        rules=found.rules,
+        may_decide=found.may_decide and not is_changed,
+        is_own=request.user_id == person.user_id,
+        is_changed=is_changed,
+        state_shown=_state(context, request, is_changed=is_changed and request.is_waiting),
+        content=content,
+        recipients=recipients[:_SHOWN],
+        more=len(recipients[_SHOWN:]),
+        account=next((one.name for one in accounts if content and one.id == content.account_id), None),
+        decisions=decisions,
+        names=names,
+        day=context.language.day,
+        most_note=MOST_NOTE,
+    )

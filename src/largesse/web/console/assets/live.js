@@ -1,0 +1,99 @@
+// Everything works without this; with it, a list is searched as somebody types, a choice takes effect at once, progress is shown as it is
+// made, and what was typed into the list is not lost without a question.
+const isChanged = () => [...document.querySelectorAll("[data-edits] input")].some((field) => field.value !== field.defaultValue);
+let isSent = false;
+addEventListener("submit", (event) => { isSent ||= event.target.method === "post"; });
+addEventListener("pageshow", () => { isSent = false; });
+addEventListener("beforeunload", (event) => { if (!isSent && isChanged()) event.preventDefault(); });
+
+// The parts of the page that `data-live` names are replaced by those of the address which the form would open.
+for (const form of document.querySelectorAll("form[data-live]")) {
+  let timer, request;
+  const search = async () => {
+    if (isChanged()) return;
+    request?.abort();
+    request = new AbortController();
+    const address = `${form.action}?${new URLSearchParams(new FormData(form))}`;
+    try {
+      const response = await fetch(address, { signal: request.signal });
+      const page = new DOMParser().parseFromString(await response.text(), "text/html");
+      const ids = form.dataset.live.split(" ");
+      if (!response.ok || response.redirected || !ids.every((id) => page.getElementById(id))) return location.assign(address);
+      ids.forEach((id) => document.getElementById(id).replaceChildren(...page.getElementById(id).childNodes));
+      history.replaceState(null, "", address);
+    } catch (error) {
+      if (error.name !== "AbortError") location.assign(address);
+    }
+  };
+  form.querySelector("[type=search]").addEventListener("input", () => { clearTimeout(timer); timer = setTimeout(search, 150); });
+  form.addEventListener("change", (event) => { if (event.target.type !== "search") form.requestSubmit(); });
+}
+
+// A form of choices alone needs no button.
+for (const form of document.querySelectorAll("form[data-at-once]")) {
+  form.addEventListener("change", () => form.requestSubmit());
+}
+
+// A button that inserts its text where the cursor is.
+addEventListener("click", ({ target }) => {
+  const button = target.closest?.("[data-insert]");
+  const field = button && document.getElementById(button.dataset.into);
+  if (!field) return;
+  field.setRangeText(button.dataset.insert, field.selectionStart, field.selectionEnd, "end");
+  field.focus();
+  field.dispatchEvent(new Event("input", { bubbles: true }));
+});
+
+// A preview follows the typing: the form is saved as its button would, and the frames are loaded again behind those that are shown.
+for (const form of document.querySelectorAll("form[data-preview]")) {
+  const WAIT_MS = 400;
+  let timer, saving;
+  const save = async () => {
+    const body = new URLSearchParams(new FormData(form));
+    body.set("then", "look");
+    const page = new DOMParser().parseFromString(await (await fetch(form.action, { method: "POST", body })).text(), "text/html");
+    const fresh = page.querySelector("form[data-preview] [name=token]");
+    if (!fresh || page.querySelector("form[data-preview] .error")) return;
+    form.elements.token.value = fresh.value;
+    page.querySelectorAll("#previews figcaption").forEach((one, at) => document.querySelectorAll("#previews figcaption")[at]?.replaceWith(one));
+    for (const frame of document.querySelectorAll("#previews iframe:not(.next)")) {
+      const next = frame.cloneNode();
+      next.classList.add("next");
+      next.addEventListener("load", () => { frame.remove(); next.classList.remove("next"); }, { once: true });
+      frame.after(next);
+    }
+  };
+  const soon = () => {
+    clearTimeout(timer);
+    timer = setTimeout(async () => {
+      await saving;
+      saving = save().catch(() => {}).finally(() => { saving = null; });
+    }, WAIT_MS);
+  };
+  form.addEventListener("input", soon);
+  // What is pressed meanwhile waits: a form is taken once.
+  form.addEventListener("submit", async (event) => {
+    clearTimeout(timer);
+    if (!saving) return;
+    event.preventDefault();
+    const { submitter } = event;
+    await saving;
+    form.requestSubmit(submitter);
+  });
+}
+
+// What goes on is looked at again until it is over, or the page has been open for ten minutes.
+async function refresh(times) {
+  const old = document.querySelector("[data-refresh]");
+  if (!old || !times) return;
+  try {
+    const page = new DOMParser().parseFromString(await (await fetch(location.href)).text(), "text/html");
+    const fresh = page.getElementById(old.id);
+    if (!fresh) return;
+    document.title = page.title;
+    document.querySelector("h1").textContent = page.querySelector("h1").textContent;
+    if (fresh.innerHTML !== old.innerHTML) old.replaceWith(fresh);
+  } catch { /* offline: it is tried again */ }
+  setTimeout(refresh, 2_000, times - 1);
+}
+setTimeout(refresh, 2_000, 300);

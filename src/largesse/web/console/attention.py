@@ -1,0 +1,140 @@
+"""What needs attention on the home page: each with what to do about it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from urllib.parse import urlsplit
+
+from largesse.base import clock
+from largesse.customers.roles import Right
+from largesse.db.pool import Connection
+from largesse.ledger.store import SeenAccount
+from largesse.ledger.top_ups_store import list_top_ups
+from largesse.reports.filters import OrderFilter, add_up
+from largesse.reports.sums import OrderState
+from largesse.reports.usage import count_setup_problems, list_failing_webhooks
+from largesse.web.console.context import RequestContext
+
+UNCLAIMED_DAYS = 30
+_UNUSED_DAYS = 90
+_EACH = 3  # accounts and webhooks that are named one by one; more are counted
+
+
+@dataclass(frozen=True, slots=True)
+class AttentionItem:
+    """Something that needs attention: what, more about it, and the action that its row offers. `kind` is bad, waiting or still."""
+
+    icon: str
+    kind: str
+    said: str
+    more: str
+    action: str
+    path: str
+
+
+async def of_orders(
+    context: RequestContext, connection: Connection, orders: OrderFilter, bounced: int
+) -> list[AttentionItem]:
+    """Returns what needs attention among orders, `bounced` of which have mail that bounced."""
+    items = []
+    if bounced:
+        items.append(
+            AttentionItem(
+                "mail-warning",
+                "waiting",
+                context.ngettext(
+                    "%(count)s order has mail that bounced", "%(count)s orders have mail that bounced", bounced
+                ),
+                context.say("The gifts go out again once the addresses are correct."),
+                context.say("Correct addresses"),
+                "/app/orders?state=bounced",
+            )
+        )
+    until = clock.now().date() - timedelta(days=UNCLAIMED_DAYS)
+    waiting = replace(orders, states=(OrderState.WAITING,), until=until)
+    if late := sum(one.sums.orders for one in await add_up(connection, waiting, only=("orders",))):
+        items.append(
+            AttentionItem(
+                "hourglass",
+                "still",
+                context.ngettext("%(count)s order has unclaimed gifts", "%(count)s orders have unclaimed gifts", late),
+                context.say("For more than %(days)s days.", days=UNCLAIMED_DAYS),
+                context.say("See the orders"),
+                f"/app/orders?state=waiting&until={until}",
+            )
+        )
+    return items
+
+
+def of_accounts(context: RequestContext, accounts: Sequence[SeenAccount]) -> list[AttentionItem]:
+    """Returns the accounts with a low balance."""
+    low = [account for account in accounts if account.is_low]
+    may_top_up = context.person.may(Right.MOVE_FUNDS)
+    items = []
+    for account in low[:_EACH]:
+        below, left = (
+            context.language.amount(minor, account.currency)
+            for minor in (account.below_minor or 0, account.balance_minor)
+        )
+        path = f"/app/funding/top-ups/new?account={account.id}" if may_top_up else f"/app/funding/{account.id}"
+        items.append(
+            AttentionItem(
+                "wallet",
+                "waiting",
+                context.say("%(name)s is below %(amount)s", name=account.name, amount=below),
+                context.say("%(left)s left.", left=left),
+                context.say("Top up") if may_top_up else context.say("See the statement"),
+                path,
+            )
+        )
+    if more := len(low[_EACH:]):
+        said = context.ngettext(
+            "%(count)s more account has a low balance", "%(count)s more accounts have a low balance", more
+        )
+        items.append(AttentionItem("wallet", "waiting", said, "", context.say("See the accounts"), "/app/funding"))
+    return items
+
+
+async def of_setup(context: RequestContext, connection: Connection) -> list[AttentionItem]:
+    """Returns the webhooks that fail and the API keys that nobody uses, for those who may change them."""
+    person, items = context.person, []
+    if not person.may(Right.SETTINGS):
+        return []
+    failing, unused = await count_setup_problems(
+        connection, person.customer_id, person.environment, unused_days=_UNUSED_DAYS
+    )
+    if failing:
+        see = context.say("See the deliveries")
+        for one in await list_failing_webhooks(connection, person.customer_id, person.environment, limit=_EACH):
+            host = context.say("%(host)s does not accept deliveries.", host=urlsplit(one.target_url).hostname or "")
+            path = f"/app/webhooks/{one.id}"
+            items.append(AttentionItem("webhook", "bad", context.say("A webhook fails"), host, see, path))
+        if more := failing - len(items):
+            said = context.ngettext("%(count)s more webhook fails", "%(count)s more webhooks fail", more)
+            items.append(AttentionItem("webhook", "bad", said, "", context.say("See the webhooks"), "/app/webhooks"))
+    if unused:
+        said = context.ngettext("%(count)s API key is unused", "%(count)s API keys are unused", unused)
+        more_said = context.say("For more than %(days)s days. Delete what you do not need.", days=_UNUSED_DAYS)
+        items.append(AttentionItem("key-round", "still", said, more_said, context.say("Review the keys"), "/app/keys"))
+    return items
+
+
+async def of_top_ups(
+    context: RequestContext, connection: Connection, accounts: Sequence[SeenAccount]
+) -> list[AttentionItem]:
+    """Returns the item for top-ups of these accounts that wait for their transfer."""
+    person, seen = context.person, {account.id for account in accounts}
+    if not seen or not person.may(Right.MOVE_FUNDS):
+        return []
+    waiting = await list_top_ups(connection, person.customer_id, person.environment, waiting=True)
+    found = [top_up for top_up in waiting if top_up.account_id in seen]
+    if not found:
+        return []
+    path = "/app/funding/top-ups" if len(found) > 1 else f"/app/funding/top-ups/{found[0].reference}"
+    said = context.ngettext(
+        "%(count)s top-up waits for its transfer", "%(count)s top-ups wait for their transfer", len(found)
+    )
+    more = context.say("The balance grows once the money arrives.")
+    return [AttentionItem("landmark", "still", said, more, context.say("See how to pay"), path)]

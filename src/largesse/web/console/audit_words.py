@@ -1,0 +1,190 @@
+"""The audit log in words: a sentence for each act, and what changed with its labels.
+
+A sentence names `who` acted and `what` it is about. `old_` and `new_` before the name of a member stand for what it was before and
+is after; a member that a sentence names is not repeated below it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from largesse.base.i18n.templates import text
+
+SENTENCES: Mapping[str, str] = MappingProxyType(
+    {
+        "account.assigned": text("%(who)s changed which accounts %(what)s can use"),
+        "account.closed": text("%(who)s closed the account %(what)s"),
+        "account.created": text("%(who)s created the account %(new_name)s"),
+        "account.opened": text("%(who)s reopened the account %(what)s"),
+        "account.renamed": text("%(who)s renamed the account %(old_name)s to %(new_name)s"),
+        "account.topped_up": text("%(who)s credited the account %(what)s"),
+        "account.watched": text("%(who)s changed the low balance warning of %(what)s"),
+        "clock.advanced": text("%(who)s advanced the test clock"),
+        "approval.asked": text("%(who)s asked for approval of %(what)s"),
+        "approval.declined": text("%(who)s declined %(what)s"),
+        "approval.given": text("%(who)s approved %(what)s"),
+        "approval.withdrawn": text("%(who)s took back %(what)s"),
+        "approval_rule.created": text("%(who)s set the approval rule %(new_name)s"),
+        "approval_rule.ended": text("%(who)s ended the approval rule %(old_name)s"),
+        "budget.changed": text("%(who)s changed the budget %(what)s"),
+        "budget.created": text("%(who)s set the budget %(new_name)s"),
+        "budget.ended": text("%(who)s ended the budget %(old_name)s"),
+        "codes.read": text("%(who)s viewed the codes of %(what)s"),
+        "collection.changed": text("%(who)s changed the collection %(what)s"),
+        "collection.created": text("%(who)s created the collection %(new_name)s"),
+        "collection.removed": text("%(who)s removed the collection %(old_name)s"),
+        "contact.changed": text("%(who)s changed the contact %(what)s"),
+        "contact.created": text("%(who)s created the contact %(what)s"),
+        "contact.removed": text("%(who)s deleted contacts"),
+        "contact_field.created": text("%(who)s defined the contact field %(new_name)s"),
+        "contact_field.removed": text("%(who)s deleted the contact field %(old_name)s"),
+        "contact_field.renamed": text("%(who)s renamed the contact field %(old_name)s to %(new_name)s"),
+        "contact_group.created": text("%(who)s created the contact group %(new_name)s"),
+        "contact_group.removed": text("%(who)s deleted the contact group %(old_name)s"),
+        "contact_group.renamed": text("%(who)s renamed the contact group %(old_name)s to %(new_name)s"),
+        "contacts.imported": text("%(who)s imported contacts"),
+        "customer.changed": text("%(who)s changed the company"),
+        "customer.created": text("%(who)s created the company"),
+        "file.exported": text("%(who)s downloaded %(what)s"),
+        "key.created": text("%(who)s created the API key %(new_name)s"),
+        "key.deleted": text("%(who)s deleted the API key %(old_name)s"),
+        "key.narrowed": text("%(who)s changed the scopes or networks of the API key %(what)s"),
+        "mail.requeued": text("%(who)s sent mail again that had not left"),
+        "order.cancelled": text("%(who)s cancelled the unclaimed codes of %(what)s"),
+        "order.claim_by_moved": text(
+            "%(who)s moved the claim-by date of %(what)s from %(old_claim_by)s to %(new_claim_by)s"
+        ),
+        "order.lapsed": text("%(who)s cancelled and refunded codes of %(what)s that nobody had claimed in time"),
+        "order.readdressed": text("%(who)s corrected a recipient's address in %(what)s"),
+        "order.rescheduled": text("%(who)s moved %(what)s from %(old_scheduled_for)s to %(new_scheduled_for)s"),
+        "order.resent": text("%(who)s sent mail of %(what)s again"),
+        "people.second_step_required": text("%(who)s changed whether everybody needs a second step"),
+        "person.invited": text("%(who)s invited %(what)s"),
+        "person.joined": text("%(who)s accepted the invitation"),
+        "person.passkey_added": text("%(who)s added the passkey %(new_name)s"),
+        "person.passkey_removed": text("%(who)s removed the passkey %(old_name)s"),
+        "person.password_chosen": text("%(who)s chose a new password"),
+        "person.recovery_codes": text("%(who)s created new recovery codes"),
+        "person.removed": text("%(who)s removed %(what)s"),
+        "person.reset": text("%(who)s created a link for a new password for %(what)s"),
+        "person.role_changed": text("%(who)s changed the role of %(what)s from %(old_role)s to %(new_role)s"),
+        "person.second_step_off": text("%(who)s turned off the authenticator app"),
+        "person.second_step_on": text("%(who)s set up the authenticator app"),
+        "person.signed_in": text("%(who)s signed in"),
+        "privacy.erased": text("%(who)s erased the data of a recipient"),
+        "privacy.exported": text("%(who)s exported the data of a recipient"),
+        "receivable.settled": text("%(who)s recorded a payment"),
+        "sends.confirmed_above": text("%(who)s changed above which amount people confirm who they are"),
+        "sends.followed_up": text("%(who)s changed what happens to gifts that nobody claims"),
+        "service_account.created": text("%(who)s created the service account %(new_name)s"),
+        "service_account.limited": text("%(who)s changed the limits of the service account %(what)s"),
+        "service_account.switched": text("%(who)s switched the service account %(what)s on or off"),
+        "shipments.exported": text("%(who)s exported parcels to send"),
+        "shipments.imported": text("%(who)s recorded parcels as shipped"),
+        "template.changed": text("%(who)s changed the template %(what)s"),
+        "template.created": text("%(who)s created the template %(new_name)s"),
+        "template.removed": text("%(who)s removed the template %(old_name)s"),
+        "top_up.cancelled": text("%(who)s cancelled the top-up of %(new_amount_minor)s for %(new_account_id)s"),
+        "top_up.confirmed": text("%(who)s confirmed the top-up of %(new_credited_minor)s for %(new_account_id)s"),
+        "top_up.requested": text("%(who)s requested a top-up of %(new_amount_minor)s for %(new_account_id)s"),
+        "transfer.made": text(
+            "%(who)s moved %(new_amount_minor)s from %(new_from_account_id)s to %(new_to_account_id)s"
+        ),
+        "webhook.created": text("%(who)s added the webhook %(new_target_url)s"),
+        "webhook.deleted": text("%(who)s removed the webhook %(what)s"),
+        "webhook.secret_rotated": text("%(who)s rotated the secret of the webhook %(what)s"),
+        "webhook.redelivered": text("%(who)s delivered events to %(what)s again"),
+    }
+)
+# What operators do to the whole installation, which is in no customer's log.
+OF_INSTALLATION = frozenset(
+    ("claims.chained", "ledger.chained", "reports.rebuilt", "secrets.resealed", "stock.imported", "world.loaded")
+)
+# The labels of what changed. A member that is not here is shown with the details alone.
+LABELS: Mapping[str, str] = MappingProxyType(
+    {
+        "accounts": text("Accounts"),
+        "above": text("Amount"),
+        "active": text("Switched on"),
+        "amount_minor": text("Amount"),
+        "balance_minor": text("Balance"),
+        "below_minor": text("Warn below"),
+        "cancelled": text("Codes"),
+        "changed": text("Changed"),
+        "contacts": text("Contacts"),
+        "claim_by_days": text("Days until the claim-by date"),
+        "reminder_days": text("Remind after days"),
+        "country": text("Country"),
+        "created": text("Created"),
+        "credited_minor": text("Credited"),
+        "currency": text("Currency"),
+        "daily": text("Per day"),
+        "deliveries": text("Deliveries"),
+        "event": text("Event"),
+        "events": text("Events"),
+        "fields": text("Fields"),
+        "for": text("Scopes"),
+        "from": text("Allowed networks"),
+        "funding": text("Payment"),
+        "gift": text("Gift"),
+        "limit": text("Sum"),
+        "largest_order": text("Per order"),
+        "lines": text("Codes"),
+        "name": text("Name"),
+        "of": text("Of"),
+        "of_api": text("Orders of the API"),
+        "orders": text("Orders"),
+        "owed_minor": text("Amount due"),
+        "parcels": text("Parcels"),
+        "people": text("People"),
+        "per_gift": text("Per gift"),
+        "period": text("Period"),
+        "plan": text("Plan"),
+        "products": text("Gifts"),
+        "recipients": text("Recipients"),
+        "reference": text("Reference"),
+        "refunded_minor": text("Refunded"),
+        "replaces": text("Replaces"),
+        "required": text("Required"),
+        "role": text("Role"),
+        "seconds": text("Seconds"),
+        "service_account": text("Service account"),
+        "shipped": text("Parcels"),
+        "state": text("State"),
+        "total": text("Total"),
+        "rules": text("Rules"),
+        "needed": text("Approvals"),
+        "user_ids": text("People who are notified"),
+        "value": text("Amount"),
+    }
+)
+# The kinds of acts that the log is filtered by, by the beginnings of their names, with an icon each.
+KINDS: Mapping[str, tuple[str, str, tuple[str, ...]]] = MappingProxyType(
+    {
+        "people": (
+            "users",
+            text("People and roles"),
+            ("person.invited", "person.joined", "person.removed", "person.role", "people."),
+        ),
+        "signing-in": ("log-in", text("Signing in"), ("person.",)),
+        "orders": ("package", text("Orders"), ("order.", "codes.", "mail.", "shipments.", "clock.", "approval.")),
+        "money": ("wallet", text("Money"), ("account.", "top_up.", "transfer.", "receivable.", "sends.", "budget.")),
+        "templates": ("layout-template", text("Templates and collections"), ("template.", "collection.")),
+        "contacts": ("contact", text("Contacts"), ("contact.", "contacts.", "contact_group.", "contact_field.")),
+        "keys": ("key-round", text("API keys and service accounts"), ("key.", "service_account.")),
+        "webhooks": ("webhook", text("Webhooks"), ("webhook.",)),
+        "data": ("file-down", text("Downloads and personal data"), ("file.", "privacy.")),
+        "company": ("building-2", text("Company"), ("customer.", "approval_rule.")),
+    }
+)
+
+
+def kind_of(act: str) -> str:
+    """Returns the kind of an act, the first that fits."""
+    return next((kind for kind, (_, _, starts) in KINDS.items() if act.startswith(starts)), "company")
+
+
+def acts_of(kind: str) -> list[str]:
+    """Returns the acts of a kind; none for a kind that there is not."""
+    return sorted(act for act in SENTENCES if kind_of(act) == kind)

@@ -1,0 +1,274 @@
+"""Budgets: what may be spent and what is left. Administrators set, change and end them; others see those that are about them, or all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from starlette.responses import Response
+
+from largesse.base.errors import InvalidRequest, NotFound
+from largesse.base.i18n.templates import text
+from largesse.budgets.model import PERIODS, ROLES, Budget, period_end
+from largesse.budgets.service import (
+    MOST_NAME,
+    MOST_PEOPLE,
+    BelowSpent,
+    BudgetNameTaken,
+    NewBudget,
+    TooManyBudgets,
+    change_budget,
+    create_budget,
+    end_budget,
+)
+from largesse.budgets.store import list_budgets, subject_names
+from largesse.customers.customer_store import list_currencies, list_service_accounts
+from largesse.customers.member_store import list_members
+from largesse.customers.principal import SENDERS
+from largesse.customers.roles import Reach, Right
+from largesse.db.pool import Connection
+from largesse.db.statements import read_now
+from largesse.ledger.store import list_funding_accounts, list_seen_accounts
+from largesse.web.console.context import RequestContext, typed_amount
+
+MOST_FIELDS = MOST_PEOPLE + 20
+_PERIODS = {"month": text("A month"), "quarter": text("A quarter"), "total": text("In all")}
+_ROLES = {"member": text("All members together"), "admin": text("All administrators together")}
+_GROUP = "group"
+_NOT_OFFERED = text("Choose one of the options.")
+
+
+@dataclass(frozen=True, slots=True)
+class SeenBudget:
+    """A budget as pages show it."""
+
+    budget: Budget
+    of: str
+    until: str | None  # the day on which its next period starts; None of one in all
+
+
+async def show(context: RequestContext) -> Response:
+    """Shows the budgets, those of the person where they see only their own, and to administrators the form that sets one."""
+    return await _shown(context)
+
+
+async def create(context: RequestContext) -> Response:
+    """Sets a budget."""
+    form, person = context.form, context.person
+    name = form.text("name", MOST_NAME)
+    async with context.database.connection(person.scope) as connection:
+        currencies = await list_currencies(connection, person.customer_id)
+        subjects = await _subjects(context, connection)
+    of = form.choice("of", subjects)
+    period, currency = form.choice("period", PERIODS), form.choice("currency", currencies)
+    people = form.numbers("who") if of == _GROUP else []
+    if of == _GROUP and not people:
+        form.error("who", context.say("Choose at least one of the options."))
+    limit_minor, per_gift_minor = _amounts(context, currency if currency in currencies else "GBP")
+    if form.errors:
+        return await _shown(context, status=422)
+    kind, _, subject = of.partition("-")
+    new = NewBudget(
+        name=name,
+        currency=currency,
+        kind=kind,
+        period=period,
+        subject_id=int(subject) if subject.isdecimal() else None,
+        role=subject if kind == "role" else None,
+        user_ids=people,
+        limit_minor=limit_minor,
+        per_gift_minor=per_gift_minor,
+    )
+    try:
+        await create_budget(context.actor, new)
+    except (InvalidRequest, NotFound) as refusal:
+        _note(context, refusal, currency)
+        return await _shown(context, status=422)
+    return context.see(
+        "/app/budgets", context.say("The budget %(name)s was set. It applies from the next order.", name=name)
+    )
+
+
+async def one(context: RequestContext) -> Response:
+    """Shows a budget with the form that changes it. Raises NotFound."""
+    return await _one_shown(context)
+
+
+async def change(context: RequestContext) -> Response:
+    """Changes a budget. Raises NotFound."""
+    form, budget = context.form, (await _find(context)).budget
+    name = form.text("name", MOST_NAME)
+    limit_minor, per_gift_minor = _amounts(context, budget.currency)
+    people = form.numbers("who")
+    if budget.kind == _GROUP and not people:
+        form.error("who", context.say("Choose at least one of the options."))
+    if form.errors:
+        return await _one_shown(context, status=422)
+    try:
+        await change_budget(
+            context.actor,
+            budget.id,
+            name=name,
+            limit_minor=limit_minor,
+            per_gift_minor=per_gift_minor,
+            user_ids=people if budget.kind == _GROUP else None,
+        )
+    except InvalidRequest as refusal:
+        _note(context, refusal, budget.currency)
+        return await _one_shown(context, status=422)
+    said = context.say("The budget %(name)s was changed. It applies from the next order.", name=name)
+    return context.see("/app/budgets", said)
+
+
+async def ask_end(context: RequestContext) -> Response:
+    """Asks whether to end a budget. Raises NotFound."""
+    return context.page("end_budget.html", one=await _find(context))
+
+
+async def end(context: RequestContext) -> Response:
+    """Ends a budget. Raises NotFound."""
+    name = await end_budget(context.actor, context.number("budget"))
+    return context.see("/app/budgets", context.say("The budget %(name)s has ended.", name=name))
+
+
+async def own_budgets(context: RequestContext, connection: Connection) -> list[SeenBudget]:
+    """Returns the budgets that limit what the person sends, whatever account pays; none where they may not send."""
+    person = context.person
+    if person.role not in SENDERS:
+        return []
+    now = await read_now(connection)
+    found = await list_budgets(connection, person.customer_id, person.environment, now)
+    own = [one for one in found if one.is_of(person.user_id, person.role)]
+    return await _seen(context, connection, own, now)
+
+
+async def _listed(context: RequestContext, connection: Connection) -> list[SeenBudget]:
+    """Returns the budgets that the person may see."""
+    person = context.person
+    now = await read_now(connection)
+    found = await list_budgets(connection, person.customer_id, person.environment, now)
+    if person.reach(Right.SEE_BUDGETS) is Reach.OWN:
+        own = {account.id for account in await list_funding_accounts(connection, context.principal)}
+        found = [budget for budget in found if budget.is_of(person.user_id, person.role, own)]
+    return await _seen(context, connection, found, now)
+
+
+async def _seen(
+    context: RequestContext, connection: Connection, budgets: list[Budget], now: datetime
+) -> list[SeenBudget]:
+    names = await subject_names(connection, budgets)
+    return [SeenBudget(one, _of(context, one, names), _until(context, one, now)) for one in budgets]
+
+
+def _until(context: RequestContext, budget: Budget, now: datetime) -> str | None:
+    end = period_end(budget.period, now)
+    return None if end is None else context.language.short_day(end)
+
+
+def _of(context: RequestContext, budget: Budget, names: dict[tuple[str, int], str]) -> str:
+    if budget.kind == "role":
+        return context.say(_ROLES[budget.role or "member"])
+    if budget.kind == _GROUP:
+        people = sorted((names.get(("person", one), "") for one in budget.user_ids), key=str.lower)
+        shown = ", ".join(filter(None, people[:3]))
+        more = len(people) - 3
+        return context.say("%(names)s and %(count)s more", names=shown, count=more) if more > 0 else shown
+    return names.get((budget.kind, budget.subject_id or 0), "\N{EN DASH}")
+
+
+async def _find(context: RequestContext) -> SeenBudget:
+    """Returns the budget of the address. Raises NotFound."""
+    budget_id = context.number("budget")
+    async with context.database.connection(context.person.scope) as connection:
+        found = next((one for one in await _listed(context, connection) if one.budget.id == budget_id), None)
+    if found is None:
+        raise NotFound("There is no such budget.")
+    return found
+
+
+async def _subjects(context: RequestContext, connection: Connection) -> dict[str, str]:
+    """Returns whom a budget may be about, by the value of the form's field."""
+    person = context.person
+    offered = {f"role-{role}": context.say(_ROLES[role]) for role in ROLES}
+    offered[_GROUP] = context.say("Some people together: tick them below")
+    members = await list_members(connection, person.customer_id)
+    senders = [one for one in members if one.is_active and one.role in SENDERS]
+    offered |= {f"person-{one.id}": context.say("Person: %(name)s", name=one.name) for one in senders}
+    for account in await list_service_accounts(connection, person.customer_id):
+        offered[f"service_account-{account.id}"] = context.say("Service account: %(name)s", name=account.name)
+    for funding in await list_seen_accounts(connection, person.customer_id, person.environment, user_id=None):
+        if not funding.is_closed:
+            name = f"{funding.name} ({funding.currency})"
+            offered[f"account-{funding.id}"] = context.say("Account: %(name)s", name=name)
+    return offered
+
+
+def _amounts(context: RequestContext, currency: str) -> tuple[int | None, int | None]:
+    """Returns the sum and the most that a gift may cost; what is wrong with them is noted in the form."""
+    typed = ("limit", "per_gift")
+    sums = [typed_amount(context, name, currency) if context.form[name].strip() else None for name in typed]
+    if sums == [None, None]:
+        context.form.error("limit", context.say("Type a sum, or the most that a gift may cost."))
+    return sums[0], sums[1]
+
+
+def _note(context: RequestContext, refusal: InvalidRequest | NotFound, currency: str) -> None:
+    """Notes beside its field why a budget was refused."""
+    match refusal:
+        case BelowSpent():
+            spent = context.language.amount(refusal.spent_minor, currency)
+            said = context.say(
+                "%(spent)s has been spent in this period. Type at least that: then nothing more can be.", spent=spent
+            )
+            context.form.error("limit", said)
+        case BudgetNameTaken():
+            context.form.error("name", context.say("Another budget has this name."))
+        case TooManyBudgets():
+            context.form.error("name", context.say("Your company has as many budgets as it can. End one first."))
+        case NotFound():
+            context.form.error(
+                "of", context.say("Choose one that is there, and an account in the currency of the budget.")
+            )
+        case _:
+            context.form.error("name", context.say(_NOT_OFFERED))
+
+
+async def _shown(context: RequestContext, *, status: int = 200) -> Response:
+    person, may_set = context.person, context.person.may(Right.SETTINGS)
+    async with context.database.connection(person.scope) as connection:
+        budgets = await _listed(context, connection)
+        subjects = await _subjects(context, connection) if may_set else {}
+        currencies = await list_currencies(connection, person.customer_id) if may_set else []
+        people = await list_members(connection, person.customer_id) if may_set else []
+        accounts = await list_seen_accounts(connection, person.customer_id, person.environment, user_id=None)
+    return context.page(
+        "budgets.html",
+        status=status,
+        budgets=budgets,
+        may_set=may_set,
+        subjects=list(subjects.items()),
+        currencies=[(one, one) for one in currencies],
+        currency=next((one.currency for one in accounts), ""),
+        periods=[(one, context.say(said)) for one, said in _PERIODS.items()],
+        period_names={one: context.say(said) for one, said in _PERIODS.items()},
+        people=[one for one in people if one.is_active and one.role in SENDERS],
+        chosen=context.form.all("who"),
+        most_name=MOST_NAME,
+    )
+
+
+async def _one_shown(context: RequestContext, *, status: int = 200) -> Response:
+    found = await _find(context)
+    async with context.database.connection(context.person.scope) as connection:
+        people = await list_members(connection, context.person.customer_id)
+    budget = found.budget
+    return context.page(
+        "budget.html",
+        status=status,
+        one=found,
+        period=context.say(_PERIODS[budget.period]),
+        people=[one for one in people if one.is_active and one.role in SENDERS] if budget.kind == _GROUP else [],
+        chosen=context.form.all("who") or [str(one) for one in budget.user_ids],
+        typed=lambda minor: "" if minor is None else context.language.typed(minor, budget.currency),
+        most_name=MOST_NAME,
+    )

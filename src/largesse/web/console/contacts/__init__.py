@@ -1,0 +1,1 @@
+"""Pages of contacts: the list, one contact, imports, groups and own fields."""

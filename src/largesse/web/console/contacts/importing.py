@@ -1,0 +1,188 @@
+"""Importing contacts: a file is read and checked, shown with all that is wrong and which column is what, and then imported.
+
+Nothing is stored in between: the page of the check holds the sheet, and posts it again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+from starlette.responses import Response
+
+from largesse.base.i18n.templates import text
+from largesse.contacts.group_store import list_fields
+from largesse.contacts.importing import (
+    PARTS,
+    CheckedContact,
+    CheckedContacts,
+    ContactColumns,
+    check_contacts,
+    guess_contact_columns,
+)
+from largesse.contacts.model import OwnField
+from largesse.contacts.service import MOST_AT_ONCE, ContactFaults, TooManyContacts, TooManyGroups, save_contacts
+from largesse.drafts.columns import Columns
+from largesse.drafts.sheet import Sheet, SheetMaker, SheetRefused
+from largesse.web.console.contacts.words import too_many, wrong
+from largesse.web.console.context import RequestContext
+from largesse.web.console.send.recipients import refused
+
+_CHOOSE_FILE = text("Choose a file.")
+_NO_EMAIL = text("Choose the column of the e-mail addresses, and one column for each of the others.")
+_NOBODY = text("There is nobody to import.")
+_CHANGED = text("Some rows no longer fit your contacts. Check them and import again.")
+_SHOWN = 200  # rows to fix on the page
+_PART_NAMES = {
+    "birthday": text("Birthday"),
+    "start_date": text("Start date"),
+    "language": text("Language"),
+    "country": text("Country"),
+    "groups": text("Groups"),
+    "external_id": text("Your id"),
+    "address": text("Postal address"),
+    "address_2": text("Postal address, second part"),
+    "address_3": text("Postal address, third part"),
+}
+_FIELD = "field_"
+_rows = msgspec.json.Decoder(list[tuple[int, list[str]]])
+_encode = msgspec.json.Encoder().encode
+
+
+async def ask(context: RequestContext) -> Response:
+    """Shows the form for the file."""
+    return context.page("contacts/import.html")
+
+
+async def read(context: RequestContext) -> Response:
+    """Reads a CSV or XLSX file, and shows what is in it."""
+    data = context.files.get("file", b"")
+    if not data:
+        context.form.error("file", context.say(_CHOOSE_FILE))
+        return context.page("contacts/import.html", status=422)
+    rows = context.services.drafts.rows
+    try:
+        source, sheets = await rows.read(context.principal, data)
+    except SheetRefused as refusal:
+        context.form.error("file", refused(context, refusal))
+        return context.page("contacts/import.html", status=422)
+    sheet = sheets[source.sheet]
+    own = await _own_fields(context)
+    return await _show(context, sheet, guess_contact_columns(sheet, own), own)
+
+
+async def take(context: RequestContext) -> Response:
+    """Checks the sheet again with the columns chosen, or imports the rows that are right."""
+    try:
+        sheet = _sheet_of(context)
+    except (SheetRefused, msgspec.DecodeError):
+        context.form.error("file", context.say(_CHOOSE_FILE))
+        return context.page("contacts/import.html", status=422)
+    own = await _own_fields(context)
+    columns = _columns_of(context, own)
+    if not columns.fits(sheet):
+        context.form.error("email", context.say(_NO_EMAIL))
+        return await _show(context, sheet, columns, own, status=422)
+    if context.form["then"] != "import":
+        return await _show(context, sheet, columns, own)
+    checked = await context.services.drafts.rows.finish(context.principal, check_contacts(sheet, columns))
+    if not checked.changes:
+        context.form.error("email", context.say(_NOBODY))
+        return await _show(context, sheet, columns, own, status=422)
+    try:
+        saved = await save_contacts(context.actor, context.services.vault, checked.changes)
+    except ContactFaults as faults:
+        context.form.error("email", context.say(_CHANGED))
+        return await _show(context, sheet, columns, own, status=422, checked=_with(checked, faults))
+    except (TooManyContacts, TooManyGroups) as refusal:
+        context.form.error("email", too_many(context, refusal))
+        return await _show(context, sheet, columns, own, status=422)
+    said = context.say(
+        "Contacts added: %(created)s. Contacts changed: %(changed)s.",
+        created=context.language.number(saved.created),
+        changed=context.language.number(saved.changed),
+    )
+    return context.see("/app/contacts", said)
+
+
+async def _show(
+    context: RequestContext,
+    sheet: Sheet,
+    columns: ContactColumns,
+    own: Sequence[OwnField],
+    *,
+    status: int = 200,
+    checked: CheckedContacts | None = None,
+) -> Response:
+    if checked is None:
+        checked = CheckedContacts(())
+        if columns.fits(sheet):
+            checked = await context.services.drafts.rows.finish(context.principal, check_contacts(sheet, columns))
+    headings = sheet.rows[0].cells if sheet.rows else []
+    offered = [
+        (str(at), _heading(context, headings, at, columns.base), _sample(sheet, at, columns.base))
+        for at in range(sheet.width)
+    ]
+    return context.page(
+        "contacts/check.html",
+        status=status,
+        sheet=_encode([(row.number, row.cells) for row in sheet.rows]).decode(),
+        columns=columns,
+        offered=offered,
+        parts=[(part, context.say(_PART_NAMES[part]), columns.parts.get(part)) for part in PARTS],
+        fields=[(f"{_FIELD}{field.key}", field.name, columns.fields.get(field.key)) for field in own],
+        checked=checked,
+        to_fix=[(row, [wrong(context, kind) for _, kind in row.faults]) for row in checked.bad[:_SHOWN]],
+        most=MOST_AT_ONCE,
+    )
+
+
+def _with(checked: CheckedContacts, faults: ContactFaults) -> CheckedContacts:
+    """Returns the rows with what was found wrong with them when they were to be saved."""
+    fine = [row.number for row in checked.rows if not row.faults]
+    found: Mapping[int, tuple[str, str]] = {
+        fine[at]: (fault.field, fault.kind) for at, fault in faults.faults.items() if at < len(fine)
+    }
+    return CheckedContacts(tuple(_faulty(row, found) for row in checked.rows))
+
+
+def _faulty(row: CheckedContact, found: Mapping[int, tuple[str, str]]) -> CheckedContact:
+    return msgspec.structs.replace(row, faults=(found[row.number],)) if row.number in found else row
+
+
+def _sheet_of(context: RequestContext) -> Sheet:
+    """Returns the sheet that the page held. Raises SheetRefused, and DecodeError for what is none."""
+    maker = SheetMaker()
+    for number, cells in _rows.decode(context.form["sheet"]):
+        maker.add(number, cells)
+    return maker.sheet()
+
+
+def _columns_of(context: RequestContext, own: Sequence[OwnField]) -> ContactColumns:
+    names = tuple(at for at in (_column(context, "name"), _column(context, "name_2")) if at is not None)
+    base = Columns(_column(context, "email"), names, None, context.form["heading"] == "yes")
+    parts = {part: at for part in PARTS if (at := _column(context, part)) is not None}
+    fields = {field.key: at for field in own if (at := _column(context, f"{_FIELD}{field.key}")) is not None}
+    return ContactColumns(base, parts, fields)
+
+
+def _column(context: RequestContext, name: str) -> int | None:
+    return context.form.number(name, 999)
+
+
+def _heading(context: RequestContext, headings: Sequence[str], at: int, base: Columns) -> str:
+    if base.has_heading and at < len(headings) and headings[at]:
+        return headings[at]
+    return context.say("Column %(number)s", number=at + 1)
+
+
+def _sample(sheet: Sheet, at: int, base: Columns) -> str:
+    """Returns the first cell of a column that is not blank."""
+    rows = sheet.rows[int(base.has_heading) :]
+    return next((row.cells[at] for row in rows[:20] if at < len(row.cells) and row.cells[at]), "")
+
+
+async def _own_fields(context: RequestContext) -> list[OwnField]:
+    person = context.person
+    async with context.database.connection(person.scope) as connection:
+        return await list_fields(connection, (person.customer_id, person.environment))

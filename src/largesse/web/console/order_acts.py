@@ -1,0 +1,277 @@
+"""What people do with an order: send mail again, correct an address, cancel, change the schedule, and read codes again."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from starlette.responses import Response
+
+from largesse.base import clock
+from largesse.base.errors import InvalidRequest, NotFound, TooManyRequests
+from largesse.customers.access import is_own
+from largesse.db.pool import Row
+from largesse.lines.store import find_recipient_lines
+from largesse.mail.recipients import Recipient, read_recipients
+from largesse.mail.resending import MAX_CHOSEN, RESENT_TO_ALL_AFTER_H, count_unclaimed
+from largesse.mail.service import correct_address, resend_chosen, resend_mail, resend_unclaimed
+from largesse.orders.acts import cancel_order, cancel_recipient, read_receipt, read_recipient_codes
+from largesse.orders.claim_by import HasPassed, NotLater, TooLate, move_date
+from largesse.orders.follow_ups import MAX_CLAIM_BY_DAYS
+from largesse.orders.lookup import read_refundable
+from largesse.orders.schedule import AfterClaimBy, ChangedMeanwhile, HasLeft, TooEarly, reschedule
+from largesse.web.console.code_sheet import code_sheet
+from largesse.web.console.context import RequestContext
+from largesse.web.console.order import LOCAL, show
+from largesse.web.console.order_claim_by import DAY
+from largesse.web.console.order_view import back, find, find_own, reference_of, refusal, view_of
+from largesse.web.console.order_words import name_of
+
+
+async def send_again(context: RequestContext) -> Response:
+    """Sends one recipient's mail again. Raises NotFound."""
+    recipient, _ = await _recipient(context, context.form.number("number") or 0)
+    try:
+        await resend_mail(context.actor, reference_of(context), recipient.email or "")
+    except (InvalidRequest, TooManyRequests) as problem:
+        return back(context, refusal(context, problem), number=recipient.number)
+    said = context.say("The mail to %(to)s leaves again.", to=recipient.email)
+    return back(context, said, number=recipient.number)
+
+
+async def send_chosen_again(context: RequestContext) -> Response:
+    """Sends the mail of the recipients who were chosen again. Raises NotFound."""
+    numbers = sorted(set(context.form.numbers("number")))
+    if not 0 < len(numbers) <= MAX_CHOSEN:
+        said = context.say("Choose the recipients to mail again first, at most %(most)s.", most=MAX_CHOSEN)
+        return back(context, said)
+    done = await resend_chosen(context.actor, reference_of(context), numbers)
+    said = context.ngettext("%(count)s mail leaves again.", "%(count)s mails leave again.", done.count)
+    if done.left_out:
+        out = context.ngettext(
+            "%(count)s recipient was left out: claimed, cancelled, mailed too often, or the last mail has not left yet.",
+            "%(count)s recipients were left out: claimed, cancelled, mailed too often, or the last mail has not left yet.",
+            done.left_out,
+        )
+        said = f"{said} {out}" if done.count else out
+    return back(context, said, number=numbers[0])
+
+
+async def ask_sending_again(context: RequestContext) -> Response:
+    """Asks whether to mail all who have claimed nothing again, with how many and when they were last mailed. Raises NotFound."""
+    async with context.database.connection(context.person.scope) as connection:
+        order = await find(context, connection)
+        if order["delivery_mode"] != "send":
+            raise NotFound("There is no mail of an order of that reference.")
+        unclaimed = await count_unclaimed(connection, context.principal, order["reference"])
+    return context.page("resend_all.html", order=order, unclaimed=unclaimed, pause_h=RESENT_TO_ALL_AFTER_H)
+
+
+async def send_all_again(context: RequestContext) -> Response:
+    """Sends the mail of all who have claimed nothing again. Raises NotFound."""
+    count = await resend_unclaimed(context.actor, reference_of(context))
+    said = context.say(
+        "Nobody was mailed: to the same recipient, mail to all leaves every %(hours)s hours at most.",
+        hours=RESENT_TO_ALL_AFTER_H,
+    )
+    if count:
+        said = context.ngettext("%(count)s mail leaves again.", "%(count)s mails leave again.", count)
+    return back(context, said)
+
+
+async def correct(context: RequestContext) -> Response:
+    """Corrects a recipient's address and sends the mail there. Raises NotFound."""
+    reference, old = reference_of(context), context.form["email"]
+    corrected = context.form.email("corrected")
+    if context.form.errors:
+        return await show(context)
+    try:
+        await correct_address(context.actor, reference, old, corrected)
+    except (InvalidRequest, TooManyRequests) as problem:
+        context.form.error("corrected", refusal(context, problem))
+        shown = await show(context)
+        is_beside = b'id="corrected-error"' in bytes(shown.body)
+        return shown if is_beside else back(context, context.form.errors["corrected"])
+    said = context.say("The address is corrected, and the mail goes to %(email)s.", email=corrected)
+    return back(context, said, number=context.form.number("number"))
+
+
+async def ask_cancelling(context: RequestContext) -> Response:
+    """Asks whether to cancel the unclaimed codes, with the amount that is refunded. Raises NotFound."""
+    async with context.database.connection(context.person.scope) as connection:
+        order = await find_own(context, connection)
+        unclaimed, account = await read_refundable(connection, order)
+    return _ask_cancelling(context, order, unclaimed, account, recipient=None)
+
+
+async def ask_cancelling_one(context: RequestContext) -> Response:
+    """Asks whether to cancel the unclaimed codes of one recipient, with the amount that is refunded. Raises NotFound."""
+    recipient, order = await _recipient(context, context.number("number"))
+    async with context.database.connection(context.person.scope) as connection:
+        _, account = await read_refundable(connection, order)
+    return _ask_cancelling(context, order, recipient.open_codes, account, recipient=recipient)
+
+
+def _ask_cancelling(
+    context: RequestContext, order: Row, unclaimed: int, account: str | None, *, recipient: Recipient | None
+) -> Response:
+    return context.page(
+        "cancel_order.html",
+        order=order,
+        unclaimed=unclaimed,
+        back_minor=order["total_minor"] // order["code_count"] * unclaimed,
+        account=account,
+        recipient=recipient and name_of(context, recipient),
+        number=recipient and recipient.number,
+        view=view_of(context),
+    )
+
+
+async def cancel(context: RequestContext) -> Response:
+    """Cancels the unclaimed codes. Raises NotFound."""
+    done = await cancel_order(context.actor, context.principal, reference_of(context))
+    said = context.say(
+        "Codes cancelled: %(count)s. Returned: %(amount)s.",
+        count=done.cancelled_count,
+        amount=context.language.amount(done.refunded_minor, done.currency),
+    )
+    return back(context, said)
+
+
+async def cancel_one(context: RequestContext) -> Response:
+    """Cancels the unclaimed codes of one recipient. Raises NotFound."""
+    number = context.number("number")
+    recipient, _ = await _recipient(context, number)
+    done = await cancel_recipient(context.actor, reference_of(context), number)
+    said = context.say("Nothing was cancelled: the gift of %(to)s was claimed.", to=name_of(context, recipient))
+    if done.voided_count:
+        said = context.say(
+            "The gift of %(to)s is cancelled. Returned: %(amount)s.",
+            to=name_of(context, recipient),
+            amount=context.language.amount(done.returned_minor, done.currency),
+        )
+    return back(context, said, number=recipient.number)
+
+
+async def change_schedule(context: RequestContext) -> Response:
+    """Has a scheduled order leave at another time, or now. Raises NotFound."""
+    form, at = context.form, None
+    try:
+        seen = datetime.fromisoformat(form["seen"]).astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise NotFound("There is no such schedule.") from None
+    if form["when"] != "now" and (at := _new_time(context)) is None:
+        return await show(context)
+    try:
+        due_at = await reschedule(context.actor, reference_of(context), seen=seen, at=at)
+    except HasLeft:
+        return back(context, context.say("The order has left already, or was cancelled: its time cannot be changed."))
+    except ChangedMeanwhile as changed:
+        said = context.say(
+            "Somebody else has just changed the time: the order leaves on %(at)s. Nothing else was changed.",
+            at=context.time(changed.due_at),
+        )
+        return back(context, said)
+    except TooEarly:
+        form.error("at", context.say("This time is over. Choose a later one."))
+        return await show(context)
+    except AfterClaimBy:
+        form.error(
+            "at", context.say("The claim-by date is before this time. Move that first, or choose an earlier time.")
+        )
+        return await show(context)
+    if at is None:
+        return back(context, context.say("The mail leaves now."))
+    return back(context, context.say("The order leaves on %(at)s.", at=context.time(due_at)))
+
+
+def _new_time(context: RequestContext) -> datetime | None:
+    """Returns the time in the form; None where it is wrong, which is noted in the form."""
+    try:
+        at = datetime.strptime(context.form["at"], LOCAL).replace(tzinfo=context.zone).astimezone(UTC)
+    except (ValueError, OverflowError):
+        context.form.error("at", context.say("Choose a day and a time."))
+        return None
+    if at <= clock.now():
+        context.form.error("at", context.say("This time is over. Choose a later one."))
+        return None
+    return at
+
+
+async def move_claim_by(context: RequestContext) -> Response:
+    """Moves the claim-by date to the end of a later day. Raises NotFound."""
+    form = context.form
+    try:
+        seen = datetime.fromisoformat(form["seen"]).astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise NotFound("There is no such date.") from None
+    try:
+        day = datetime.strptime(form["claim_by"].strip(), DAY).replace(tzinfo=context.zone)
+        at = day.replace(hour=23, minute=59, second=59).astimezone(UTC)
+    except (ValueError, OverflowError):
+        form.error("claim_by", context.say("Choose a day."))
+        return await show(context)
+    try:
+        await move_date(context.actor, reference_of(context), seen=seen, at=at)
+    except HasPassed:
+        return back(context, context.say("The claim-by date has passed: it cannot be changed any more."))
+    except ChangedMeanwhile as changed:
+        said = context.say(
+            "Somebody else has just changed the claim-by date to %(at)s. Nothing else was changed.",
+            at=context.time(changed.due_at),
+        )
+        return back(context, said)
+    except NotLater:
+        form.error("claim_by", context.say("Choose a later day: recipients know the date they were given."))
+    except TooLate:
+        most = context.language.number(MAX_CLAIM_BY_DAYS)
+        form.error("claim_by", context.say("Choose a day at most %(most)s days after the gifts leave.", most=most))
+    if form.errors:
+        return await show(context)
+    return back(context, context.say("The gifts can be claimed until %(at)s.", at=context.time(at)))
+
+
+async def show_link(context: RequestContext) -> Response:
+    """Shows a recipient's claim link and PIN, after step-up. The reading is recorded. Raises NotFound, NotProved."""
+    recipient, order = await _recipient(context, context.number("number"))
+    services = context.services
+    public_url = services.settings.public_url_of(context.person.environment)
+    codes = await read_recipient_codes(context.actor, services.vault, public_url, order["reference"], recipient.number)
+    if not codes:
+        said = context.say("There is no link to copy: the gift was claimed or cancelled, or has not left yet.")
+        return back(context, said, number=recipient.number)
+    return context.page(
+        "claim_links.html", order=order, codes=codes, recipient=name_of(context, recipient), view=view_of(context)
+    )
+
+
+async def ask_codes(context: RequestContext) -> Response:
+    """Asks whether to show the codes of a batch again, after step-up. Raises NotFound, NotProved."""
+    context.require_proof()
+    async with context.database.connection(context.person.scope) as connection:
+        order = await find(context, connection)
+    if order["delivery_mode"] != "manual" or not is_own(
+        context.principal, order["service_account_id"], order["user_id"]
+    ):
+        raise NotFound("There is no batch of codes of that reference.")
+    return context.page("ask_codes.html", order=order)
+
+
+async def show_codes(context: RequestContext) -> Response:
+    """Shows the codes of a batch again. The reading is recorded. Raises NotFound."""
+    async with context.database.connection(context.person.scope) as connection:
+        order = await find(context, connection)
+    if order["delivery_mode"] != "manual":
+        raise NotFound("There is no batch of codes of that reference.")
+    services = context.services
+    public_url = services.settings.public_url_of(context.person.environment)
+    receipt = await read_receipt(context.actor, context.principal, services.vault, public_url, order["reference"])
+    return await code_sheet(context, receipt.codes)
+
+
+async def _recipient(context: RequestContext, number: int) -> tuple[Recipient, Row]:
+    """Returns the recipient who has that line, and the order, if the person may change it. Raises NotFound."""
+    async with context.database.connection(context.person.scope) as connection:
+        order = await find_own(context, connection)
+        numbers = await find_recipient_lines(connection, order["customer_id"], order["id"], number)
+        recipients = await read_recipients(connection, order)
+    return next(one for one in recipients if one.numbers[0] == numbers[0]), order

@@ -1,0 +1,107 @@
+"""An administrator's pages of the request log: what the company's API keys have asked of the API, the newest first."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+
+from starlette.responses import Response
+
+from largesse.base.errors import NotFound
+from largesse.base.i18n.templates import text
+from largesse.customers.key_store import list_keys
+from largesse.request_log.model import DAYS, METHODS, LoggedRequest, RequestFilter
+from largesse.request_log.store import list_newest, read_request
+from largesse.web.api.routes import OPERATIONS, operations_of
+from largesse.web.console.context import RequestContext
+from largesse.web.kit.query import INT64
+
+_PAGE = 50
+_OF_FILE_AT_ONCE = 1_000
+_COLUMNS = (
+    "id", "at", "method", "path", "route", "status", "problem", "duration_ms", "request_id", "key", "service_account", "address"
+)  # fmt: skip
+_CLASSES = {"2": 2, "4": 4, "5": 5}
+_NAMES = {"2": text("2xx: carried out"), "4": text("4xx: refused"), "5": text("5xx: failed")}
+_KINDS = {2: "good", 4: "waiting", 5: "bad"}
+_ROUTES = {operation.path for operation in (*OPERATIONS, *operations_of("staging"))}
+_FILTERS = ("status", "method", "key", "request", "path")
+
+
+async def show(context: RequestContext) -> Response:
+    """Shows a page of the log, filtered by status, method, key, request id and path."""
+    before = context.parameters.number("before")
+    found = await _newest(context, before or INT64, _PAGE + 1)
+    person = context.person
+    async with context.database.connection(person.scope) as connection:
+        keys = await list_keys(connection, customer_id=person.customer_id)
+    requests = found[:_PAGE]
+    return context.page(
+        "requests.html",
+        requests=requests,
+        kind_of=kind_of,
+        statuses=[(value, context.say(name)) for value, name in _NAMES.items()],
+        methods=METHODS,
+        keys=[(str(key.id), key.key) for key in keys if key.environment == person.environment],
+        query=context.query,
+        days=DAYS,
+        older=context.here(before=requests[-1].id) if len(found) > _PAGE else None,
+        newest=context.here(before=None) if before is not None else None,
+        is_filtered=any(context.query(name) for name in _FILTERS) or before is not None,
+        csv=context.here(before=None).replace("/app/requests", "/app/requests.csv", 1),
+    )
+
+
+async def download(context: RequestContext) -> Response:
+    """Sends what the page shows, all of it, as a file."""
+    return await context.csv("requests.csv", _COLUMNS, _rows(context))
+
+
+async def one(context: RequestContext) -> Response:
+    """Shows a request. Raises NotFound."""
+    person = context.person
+    async with context.database.connection(person.scope) as connection:
+        request = await read_request(
+            connection, person.customer_id, person.environment, context.number("request", highest=INT64)
+        )
+    if request is None:
+        raise NotFound("There is no request of that number in the log.")
+    return context.page("request.html", request=request, kind_of=kind_of, days=DAYS)
+
+
+def kind_of(status: int) -> str:
+    """Returns the kind of state that a status is shown as."""
+    return _KINDS.get(status // 100, "still")
+
+
+async def _rows(context: RequestContext) -> AsyncIterator[Sequence[object]]:
+    before = INT64
+    while True:
+        requests = await _newest(context, before, _OF_FILE_AT_ONCE)
+        for request in requests:
+            values = (getattr(request, column) for column in _COLUMNS)
+            yield [value.isoformat() if hasattr(value, "isoformat") else value for value in values]
+        if len(requests) < _OF_FILE_AT_ONCE:
+            return
+        before = requests[-1].id
+
+
+async def _newest(context: RequestContext, before: int, limit: int) -> list[LoggedRequest]:
+    person = context.person
+    async with context.database.connection(person.scope) as connection:
+        return await list_newest(
+            connection, person.customer_id, person.environment, _filter(context), before=before, limit=limit
+        )
+
+
+def _filter(context: RequestContext) -> RequestFilter:
+    """Returns the filter in the page's address. A value that there is none of filters nothing."""
+    method, path = context.query("method"), context.query("path").strip()
+    is_route = path in _ROUTES
+    return RequestFilter(
+        status_class=_CLASSES.get(context.query("status")),
+        method=method if method in METHODS else None,
+        key_id=context.parameters.number("key"),
+        request_id=context.query("request").strip() or None,
+        route=path if is_route else None,
+        path=None if is_route else path or None,
+    )

@@ -1,0 +1,205 @@
+"""One search over orders, recipients, templates, gifts, pages and help; without words, what is recent.
+
+Each part reads a bounded number of rows, and shows only what the person may see.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from dataclasses import replace
+from datetime import datetime
+from itertools import islice
+from typing import NamedTuple
+from urllib.parse import urlencode
+
+from starlette.responses import Response
+
+from largesse.base.i18n.templates import text
+from largesse.base.text import folded
+from largesse.catalogue.model import Product
+from largesse.catalogue.snapshot import Snapshot
+from largesse.customers.roles import Right
+from largesse.db.pool import Connection
+from largesse.orders.request import DEFAULT_COUNTRY
+from largesse.reports.listing import ListedOrder, list_page
+from largesse.reports.recipients import FoundRecipient, find_recipients
+from largesse.reports.search import words_of
+from largesse.templates.service import MOST_TEMPLATES
+from largesse.templates.store import Template, list_templates
+from largesse.web.api.routes import OPERATIONS
+from largesse.web.console.context import RequestContext
+from largesse.web.console.order_words import headline, state_of_order
+from largesse.web.console.page_routes import Access, PageRoute
+from largesse.web.console.reports import own_filter
+from largesse.web.console.send.opening import person_as_caller
+from largesse.web.console.words import WORDS
+
+MOST_OF_KIND = 5
+_ORDERS_LOOKED_THROUGH = 10  # for recipients
+_MOST_COUNTRIES = 10  # whose gifts are looked through, each only while gifts are missing
+
+TITLE = text("Search")
+_WORD = re.compile(r"[^\W_]+")
+
+
+class Hit(NamedTuple):
+    """Something that was found, and where it is."""
+
+    path: str
+    title: str
+    more: str
+    icon: str
+
+
+class Kind(NamedTuple):
+    """What was found of a kind. `all_path` leads to the rest, if there is more."""
+
+    key: str
+    name: str
+    hits: Sequence[Hit]
+    all_path: str | None = None
+
+
+async def show(context: RequestContext) -> Response:
+    """Shows what a search finds."""
+    words = context.query("q").strip()
+    kinds = [
+        *await _stored(context, words),
+        await _gifts(context, words),
+        _pages(context, words),
+        _help(context, words),
+    ]
+    return context.page("search.html", words=words, kinds=[kind for kind in kinds if kind.hits])
+
+
+async def _stored(context: RequestContext, words: str) -> list[Kind]:
+    """Finds orders, their recipients, and templates."""
+    person = context.person
+    wanted = replace(own_filter(context), search=words)
+    templates: list[Template] = []
+    async with context.database.connection(person.scope) as connection:
+        page = await list_page(connection, wanted, _ORDERS_LOOKED_THROUGH)
+        found = await _recipients(connection, context, page.orders, words)
+        if person.may(Right.TEMPLATES):
+            templates = await list_templates(connection, context.principal, offset=0, limit=MOST_TEMPLATES)
+    has_more = page.next is not None or len(page.orders) > MOST_OF_KIND
+    orders = [_order(context, order) for order in page.orders[:MOST_OF_KIND]]
+    of_templates = (_template(context, one) for one in templates if _fits(words, one.name, one.gift_name))
+    return [
+        Kind("orders", context.say("Orders"), orders, _all_orders(words) if has_more else None),
+        Kind("recipients", context.say("Recipients"), [_recipient(context, one) for one in found]),
+        Kind("templates", context.say("Templates"), list(islice(of_templates, MOST_OF_KIND))),
+    ]
+
+
+async def _recipients(
+    connection: Connection, context: RequestContext, orders: Sequence[ListedOrder], words: str
+) -> list[FoundRecipient]:
+    if not words:
+        return []
+    return await find_recipients(connection, context.person.customer_id, orders, words, MOST_OF_KIND)
+
+
+async def _gifts(context: RequestContext, words: str) -> Kind:
+    """Finds products and collections."""
+    name = context.say("Gifts")
+    if not words:
+        return Kind("gifts", name, [])
+    caller = await person_as_caller(context)
+    snapshot = await context.services.catalogue.of(caller)
+    customer_id = caller.principal.customer_id
+    hits = [
+        Hit(f"/app/collections/{one.id}", one.name, context.say("Collection"), "library")
+        for one in snapshot.collections(customer_id)
+        if _fits(words, one.name)
+    ][:MOST_OF_KIND]
+    async for country, product in _products(context, snapshot, customer_id, words):
+        if len(hits) >= MOST_OF_KIND:
+            break
+        shown = context.language.country(country)
+        hits.append(Hit(f"/app/catalogue/{product.id}?country={country}", product.name, shown, "gift"))
+    return Kind("gifts", name, hits)
+
+
+async def _products(
+    context: RequestContext, snapshot: Snapshot, customer_id: int, words: str
+) -> AsyncIterator[tuple[str, Product]]:
+    """Yields the products in whose names the words occur, each once, those of the usual country first."""
+    countries = sorted(snapshot.countries(customer_id), key=lambda country: (country != DEFAULT_COUNTRY, country))
+    seen: set[int] = set()
+    for country in countries[:_MOST_COUNTRIES]:
+        wanted = (customer_id, country, None, None, words)
+        await context.services.catalogue.prepare(snapshot, *wanted)
+        for product in islice(snapshot.products(*wanted), MOST_OF_KIND):
+            if product.id not in seen and _fits(words, product.name):
+                seen.add(product.id)
+                yield country, product
+
+
+def _pages(context: RequestContext, words: str) -> Kind:
+    """Finds pages that the role may open. Without words there are none: the menu has them."""
+    role = context.person.role
+    hits = (
+        Hit(one.path, context.say(one.title), "", one.icon or "file-text")
+        for one in context.routes
+        if one.title and _is_page(one) and role in one.roles and words and _fits(words, context.say(one.title))
+    )
+    by_title = {hit.title: hit for hit in reversed(list(hits))}
+    return Kind("pages", context.say("Pages"), sorted(by_title.values(), key=lambda hit: hit.title)[:MOST_OF_KIND])
+
+
+def _is_page(route: PageRoute) -> bool:
+    is_open = route.who not in {Access.ANYONE, Access.ENTERING, Access.SIGNED_IN}
+    return is_open and route.method == "GET" and "{" not in route.path and not route.path.endswith(".csv")
+
+
+def _help(context: RequestContext, words: str) -> Kind:
+    """Finds words that are explained, and operations of the API."""
+    return Kind("help", context.say("Help"), list(islice(_helpful(context, words), MOST_OF_KIND)) if words else [])
+
+
+def _helpful(context: RequestContext, words: str) -> Iterator[Hit]:
+    for key, word in WORDS.items():
+        name, meaning = context.say(word.name), context.say(word.meaning)
+        if _fits(words, name):
+            yield Hit(f"/app/help#{key}", name, meaning, "circle-question-mark")
+    for operation in OPERATIONS:
+        if _fits(words, operation.summary, operation.name, operation.path):
+            address = f"{operation.method} {operation.path}"
+            yield Hit(f"/docs#{operation.name}", operation.summary, address, "book-open")
+
+
+def _order(context: RequestContext, order: ListedOrder) -> Hit:
+    more = (order.gift, state_of_order(context, order).word, order.external_reference, _day(context, order.created_at))
+    return Hit(f"/app/orders/{order.reference}", headline(context, order), _joined(more), "package")
+
+
+def _recipient(context: RequestContext, found: FoundRecipient) -> Hit:
+    more = (found.email if found.name else None, found.order.gift, _day(context, found.order.created_at))
+    return Hit(f"/app/orders/{found.order.reference}", found.name or found.email, _joined(more), "user-round")
+
+
+def _template(context: RequestContext, template: Template) -> Hit:
+    worth = context.language.amount(template.value_minor, template.currency)
+    title = template.name or template.gift_name
+    return Hit(f"/app/templates/{template.id}", title, _joined((template.gift_name, worth)), "layout-template")
+
+
+def _joined(parts: Iterable[str | None]) -> str:
+    return " · ".join(part for part in parts if part)
+
+
+def _all_orders(words: str) -> str:
+    return f"/app/orders?{urlencode({'q': words})}" if words else "/app/orders"
+
+
+def _day(context: RequestContext, at: datetime) -> str:
+    return context.language.short_day(at.astimezone(context.zone))
+
+
+def _fits(words: str, *texts: str | None) -> bool:
+    """Whether each of the words begins a word of the texts, without regard to letter case and accents. No words fit everything."""
+    stored = {word for one in texts for word in words_of(one)}
+    typed = _WORD.findall(folded(words))
+    return all(any(one.startswith(word) for one in stored) for word in typed) if typed else not words

@@ -1,0 +1,110 @@
+"""Forms by which recipients come to a send: typed, pasted or from a file, as anonymous codes; and how a file is read."""
+
+from __future__ import annotations
+
+from starlette.responses import Response
+
+from largesse.base.i18n.templates import text
+from largesse.base.text import cleaned
+from largesse.drafts.columns import Columns, fits
+from largesse.drafts.encodings import TWICE
+from largesse.drafts.recipients import Taking
+from largesse.drafts.sheet import SheetRefused
+from largesse.orders.recipients import MAX_CODES
+from largesse.web.console.context import RequestContext
+from largesse.web.console.send.opening import Open, open_draft
+from largesse.web.console.send.recipients import refused, show_recipients
+
+_MOST_FILE_NAME = 100
+_CHOOSE_FILE = text("Choose a file.")
+_EMPTY_FILE = text("The file is empty: it has 0 bytes. Save it again, or choose another.")
+_QUANTITY = text("Type a whole number from 1 to 5000.")
+_COLUMNS = text("Choose another column for each: one of them stands for the e-mail address.")
+
+
+async def take_typed(context: RequestContext) -> Response:
+    """Takes rows that were typed or pasted."""
+    return await _take(context, await open_draft(context), "rows", context.form["rows"].encode(), None)
+
+
+async def take_file(context: RequestContext) -> Response:
+    """Takes a CSV or XLSX file."""
+    opened = await open_draft(context)
+    data = context.files.get("file", b"")
+    if not data:
+        context.form.error("file", context.say(_EMPTY_FILE if "file" in context.files else _CHOOSE_FILE))
+        return await show_recipients(context, opened, status=422, tab="file")
+    name = cleaned(context.file_names["file"], "")[:_MOST_FILE_NAME]
+    return await _take(context, opened, "file", data, name)
+
+
+async def take_quantity(context: RequestContext) -> Response:
+    """Takes the number of anonymous codes."""
+    opened = await open_draft(context)
+    quantity = context.form.number("quantity") or 0
+    if not 1 <= quantity <= MAX_CODES:
+        context.form.error("quantity", context.say(_QUANTITY))
+        return await show_recipients(context, opened, status=422)
+    await context.services.drafts.rows.set_quantity(context.actor, opened.draft.id, quantity)
+    return context.see(f"{opened.path}/message")
+
+
+async def read_again(context: RequestContext) -> Response:
+    """Reads the file as the form says: another sheet, another encoding, or other columns."""
+    opened, form = await open_draft(context), context.form
+    rows, source = context.services.drafts.rows, opened.content.source
+    principal = opened.caller.principal
+    sheet_at = form.number("sheet")
+    try:
+        if sheet_at is not None and sheet_at != source.sheet:
+            await rows.choose_sheet(context.actor, principal, opened.draft, sheet_at)
+            return context.see(f"{opened.path}/recipients")
+    except SheetRefused as refusal:
+        form.error("sheet", refused(context, refusal))
+        return await show_recipients(context, opened, status=422)
+    sheet = await rows.sheet(principal, opened.draft)
+    names = tuple(at for at in (_column(context, "name"), _column(context, "name_2")) if at is not None)
+    columns = Columns(_column(context, "email"), names, _column(context, "quantity"), form["heading"] == "yes")
+    if columns.email is None or not fits(columns, sheet):
+        form.error("email", context.say(_COLUMNS))
+        return await show_recipients(context, opened, status=422)
+    if columns != opened.content.columns:
+        await rows.set_columns(context.actor, opened.draft.id, sheet, columns)
+    if form["encoding"] and form["encoding"] != source.encoding:
+        await rows.choose_encoding(context.actor, opened.draft.id, form["encoding"])
+    return context.see(f"{opened.path}/recipients")
+
+
+async def repair_letters(context: RequestContext) -> Response:
+    """Reads the names in the encoding in which they make sense."""
+    opened = await open_draft(context)
+    rows = context.services.drafts.rows
+    if context.form["encoding"] == TWICE:
+        await rows.repair(context.actor, opened.draft.id)
+    else:
+        await rows.choose_encoding(context.actor, opened.draft.id, context.form["encoding"])
+    return context.see(f"{opened.path}/recipients")
+
+
+async def start_over(context: RequestContext) -> Response:
+    """Removes the recipients, so that they can be entered again."""
+    opened = await open_draft(context)
+    await context.services.drafts.rows.set_quantity(context.actor, opened.draft.id, None)
+    return context.see(f"{opened.path}/recipients")
+
+
+async def _take(context: RequestContext, opened: Open, field: str, data: bytes, name: str | None) -> Response:
+    """Takes the sheet in `data`, in the place of the rows, beside them, or for those to fix, as the form says."""
+    taking = next((one for one in Taking if one.value == context.form["taking"]), Taking.REPLACE)
+    try:
+        await context.services.drafts.rows.take(
+            context.actor, opened.caller.principal, opened.draft, data, file_name=name, taking=taking
+        )
+    except SheetRefused as refusal:
+        context.form.error(field, refused(context, refusal))
+        return await show_recipients(context, opened, status=422, tab="paste" if field == "rows" else "file")
+    return context.see(f"{opened.path}/recipients")
+
+
+def _column(context: RequestContext, name: str) -> int | None:
+    return context.form.number(name, 999)

@@ -1,0 +1,57 @@
+"""An administrator's page of what happens to gifts that nobody claims, in orders that say nothing themselves."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+from starlette.responses import Response
+
+from largesse.base.i18n.templates import text
+from largesse.customers.customer_store import find_follow_up
+from largesse.orders.claim_by import set_defaults
+from largesse.orders.follow_ups import MAX_CLAIM_BY_DAYS, FollowUpDefaults, read_defaults
+from largesse.web.console.context import RequestContext
+from largesse.web.console.form import Checked, Text
+from largesse.web.console.send.delivery import reminders_in
+
+TITLE = text("Unclaimed gifts")
+_DAYS = text("Type a whole number from 1 to %(most)s, or nothing.")
+_LATE = text("The last reminder would leave after the claim-by date. Choose fewer days, or a later date.")
+_HERE = "/app/unclaimed"
+
+
+class DefaultsForm(msgspec.Struct):
+    """What the page asks."""
+
+    claim_by_days: Annotated[str, Text(6, required=False)]
+    reminder_days: Annotated[str, Text(20, required=False)]
+    of_api: Annotated[bool, Checked()]
+
+
+async def show(context: RequestContext) -> Response:
+    """Shows the settings."""
+    return await _shown(context)
+
+
+async def save(context: RequestContext) -> Response:
+    """Saves them. They apply to orders placed from now on."""
+    form = context.form
+    read = form.read(DefaultsForm)
+    days = form.number("claim_by_days") if read.claim_by_days else None
+    if read.claim_by_days and not 0 < (days or 0) <= MAX_CLAIM_BY_DAYS:
+        form.error("claim_by_days", context.say(_DAYS, most=context.language.number(MAX_CLAIM_BY_DAYS)))
+    reminders = reminders_in(context)
+    if days and reminders and reminders[-1] >= days:
+        form.error("reminder_days", context.say(_LATE))
+    if form.errors:
+        return await _shown(context, status=422)
+    of_api = read.of_api and bool(days or reminders)
+    await set_defaults(context.actor, FollowUpDefaults(claim_by_days=days, of_api=of_api, reminder_days=reminders))
+    return context.see(_HERE, context.say("Saved. It applies to orders placed from now on."))
+
+
+async def _shown(context: RequestContext, *, status: int = 200) -> Response:
+    async with context.database.connection(context.person.scope) as connection:
+        defaults = read_defaults(await find_follow_up(connection, context.person.customer_id))
+    return context.page("unclaimed.html", status=status, defaults=defaults)

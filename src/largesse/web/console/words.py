@@ -1,0 +1,119 @@
+"""What the words of the pages mean. The meaning stands on the help page, and behind a "?" beside the word where it is met first."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from largesse.base.i18n.templates import text
+
+
+class Word(NamedTuple):
+    """A word of the pages, and what it means."""
+
+    name: str
+    meaning: str
+
+
+# By the key that pages name them by, and that their place on the page has.
+WORDS = {
+    "claim": Word(
+        text("Claim"),
+        text("What recipients do with their code and PIN: they open the gift, and from then on it is theirs."),
+    ),
+    "code": Word(
+        text("Code and PIN"),
+        text(
+            "A code stands for one gift. Whoever has the code and its PIN can claim the gift, so treat both like money."
+        ),
+    ),
+    "reference": Word(
+        text("Reference"),
+        text(
+            "Identifies an order. Largesse gives each order one. You can add a reference of your own, such as a purchase "
+            "order number; it can be used once, so that nothing is sent twice."
+        ),
+    ),
+    "source": Word(
+        text("Source"),
+        text(
+            "What placed an order: a person on these pages, a file, or a program. A program can name a source of its own, its "
+            "reporting token, to compare its orders in reports."
+        ),
+    ),
+    "template": Word(text("Template"), text("A gift with its message and wrapping, saved to be sent again.")),
+    "collection": Word(text("Collection"), text("Several gifts of one value. Each recipient chooses one of them.")),
+    "wrapping": Word(
+        text("Wrapping"), text("How the gift looks in the mail and on its page before it is opened. It costs nothing.")
+    ),
+    "account": Word(
+        text("Funding account"),
+        text("Holds the money that orders are paid from, in one currency. You top it up by bank transfer."),
+    ),
+    "top-up": Word(
+        text("Top-up"),
+        text(
+            "Money that you transfer to a funding account. The transfer names the reference of the top-up, and the balance "
+            "grows once the money arrives."
+        ),
+    ),
+    "test-mode": Word(
+        text("Test mode"), text("The same pages and API with money and gifts of its own. Nothing is sent or charged.")
+    ),
+    "service-account": Word(
+        text("Service account"),
+        text(
+            "A program of yours that sends gifts, such as an HR system. Its orders carry its name. It has its own limits, "
+            "and you can switch it off."
+        ),
+    ),
+    "key": Word(
+        text("API key"),
+        text(
+            "The secret that a program sends with each request to the API. It belongs to a service account, and to live or "
+            "to test mode."
+        ),
+    ),
+    "scope": Word(
+        text("Scopes"),
+        text(
+            "What a key may do: read, send, codes, webhooks. Give a program only what it needs, so that a lost key does less "
+            "harm."
+        ),
+    ),
+    "network": Word(
+        text("Allowed networks"),
+        text(
+            "The addresses that a key may be used from. Requests from elsewhere are refused, even with the right secret."
+        ),
+    ),
+    "webhook": Word(
+        text("Webhook"),
+        text("An address of your program. Largesse sends events there, such as a new order, as they happen."),
+    ),
+    "event": Word(
+        text("Event"),
+        text(
+            "Something that happened, such as an order that was placed or a gift that was claimed. Each kind has a name."
+        ),
+    ),
+    "role": Word(
+        text("Role"),
+        text(
+            "Administrators can do everything. Members send gifts and see their own orders. Finance sees all orders and moves "
+            "money. Viewers see everything and change nothing."
+        ),
+    ),
+    "statement": Word(
+        text("Statement"),
+        text(
+            "Each entry of an account in a month, with the balance after it. Verify shows that none was changed later."
+        ),
+    ),
+    "second-step": Word(
+        text("Second step"),
+        text(
+            "A code of an app, or a passkey, that you need beside your password. Protects your account if somebody learns "
+            "your password."
+        ),
+    ),
+}

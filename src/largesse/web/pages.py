@@ -1,0 +1,25 @@
+"""All pages of a serving process. They need twice the modules that the API needs, so `main` imports this once the API answers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from starlette.routing import BaseRoute
+
+from largesse.web.claim.pages import claim_pages
+from largesse.web.console.guard import console_pages
+from largesse.web.docs.pages import docs_pages
+from largesse.web.kit.assets import picture_routes
+from largesse.web.kit.services import Services
+from largesse.web.mailbox.pages import mailbox_pages
+
+
+def all_pages(services: Services, *, has_mailbox: bool, listens_on: str) -> Sequence[BaseRoute]:
+    """Returns the routes of all pages. With `has_mailbox` the captured mailbox is among them; `listens_on` is one of its hosts."""
+    return [
+        *docs_pages(services.settings, has_mailbox=has_mailbox),
+        *claim_pages(services),
+        *console_pages(services),
+        *picture_routes(services),
+        *(mailbox_pages(services, listens_on) if has_mailbox else ()),
+    ]

@@ -1,0 +1,121 @@
+"""Operations on webhooks: subscribe, end a subscription, send a sample, and deliver again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from uuid import UUID
+
+from largesse.base import clock
+from largesse.base.errors import TooManyRequests
+from largesse.base.throttle import Rate, Throttle
+from largesse.customers.actor import Actor, Transaction
+from largesse.customers.roles import Right
+from largesse.encryption.vault import Vault
+from largesse.webhooks import secret_store, store
+from largesse.webhooks.secret_store import RotatedSecret
+from largesse.webhooks.store import CreatedSubscription, DeliveryRecord
+from largesse.webhooks.targets import LookUp, Network, check_target, parse_target
+
+SAMPLES_A_MINUTE = 10  # of one subscription
+REQUESTED_A_MINUTE = 60  # by one customer: samples and redeliveries together
+_MINUTE_S = 60.0
+
+
+class DeliveryThrottle:
+    """Counts the deliveries that customers request, and raises TooManyRequests where they are too many.
+
+    Each makes the worker dial an address of the caller's choice. Each serving process counts for itself.
+    """
+
+    def __init__(self, *, now_s: Callable[[], float] = clock.passed_s) -> None:
+        self._requested: Throttle[int] = Throttle(Rate(REQUESTED_A_MINUTE, _MINUTE_S), now_s=now_s)
+        # With the customer, so that nobody uses up what is another's.
+        self._samples: Throttle[tuple[int, UUID]] = Throttle(Rate(SAMPLES_A_MINUTE, _MINUTE_S), now_s=now_s)
+
+    def count_sample(self, customer_id: int, subscription_id: UUID) -> None:
+        """Counts a sample for a subscription. A refused one is not counted."""
+        if wait_s := self._samples.wait_s((customer_id, subscription_id)):
+            raise TooManyRequests(
+                f"A subscription is sent at most {SAMPLES_A_MINUTE} samples a minute.", retry_after_s=wait_s
+            )
+        self.count_redelivery(customer_id)
+        self._samples.take((customer_id, subscription_id))
+
+    def count_redelivery(self, customer_id: int) -> None:
+        """Counts a delivery that is asked for again. A refused one is not counted."""
+        self._requested.spend(
+            customer_id, f"A customer asks for at most {REQUESTED_A_MINUTE} samples and redeliveries a minute."
+        )
+
+
+async def create_subscription(
+    actor: Actor, vault: Vault, url: str, events: str | Sequence[str], *, allowed: tuple[Network, ...], look_up: LookUp
+) -> CreatedSubscription:
+    """Subscribes an address to one event, or to several. Raises InvalidRequest for an address that events may not be sent to, as
+    `parse_target` and `check_target` do, for events that are not known, and for one subscription too many.
+    """
+    target = parse_target(url, allowed)
+    await check_target(target, allowed, look_up, actor.customer_id)
+    async with actor.transaction(Right.SETTINGS) as transaction:
+        created = await store.insert_subscription(transaction.connection, actor.principal, vault, target, events)
+        named = {"event": created.event} if created.events is None else {"events": created.events}
+        after = {**named, "target_url": created.target_url}
+        await transaction.record("webhook.created", f"subscription {created.id}", after=after)
+    return created
+
+
+async def remove_subscription(actor: Actor, subscription_id: UUID) -> None:
+    """Ends a subscription at once and cancels what is pending for it. Raises NotFound."""
+    async with actor.transaction(Right.SETTINGS) as transaction:
+        await store.delete_subscription(transaction.connection, actor.principal, subscription_id)
+        await transaction.record("webhook.deleted", f"subscription {subscription_id}")
+
+
+async def rotate_secret(actor: Actor, vault: Vault, subscription_id: UUID) -> RotatedSecret:
+    """Gives a subscription a new secret. For 24 hours deliveries are signed with the previous one too. Raises NotFound."""
+    assert actor.environment is not None, "a command says whose subscription it is"
+    async with actor.transaction(Right.SETTINGS) as transaction:
+        rotated = await secret_store.rotate_secret(
+            transaction.connection, vault, actor.customer_id, actor.environment, subscription_id
+        )
+        await transaction.record("webhook.secret_rotated", f"subscription {subscription_id}")
+    return rotated
+
+
+async def send_sample(
+    actor: Actor, throttle: DeliveryThrottle, subscription_id: UUID, event: str | None = None
+) -> DeliveryRecord:
+    """Sends a signed sample of one of a subscription's events, the first by default.
+
+    Raises NotFound, TooManyRequests, and InvalidRequest for an event that the subscription does not name, or of another release.
+    """
+    throttle.count_sample(actor.customer_id, subscription_id)
+    async with actor.transaction(Right.SETTINGS) as transaction:
+        return await store.insert_sample(transaction.connection, actor.principal, subscription_id, event)
+
+
+async def redeliver(
+    actor: Actor, throttle: DeliveryThrottle, subscription_id: UUID, delivery_id: int
+) -> DeliveryRecord:
+    """Makes a delivery due now, with all attempts again if it had ended. Raises NotFound, TooManyRequests."""
+    throttle.count_redelivery(actor.customer_id)
+    async with actor.transaction(Right.SETTINGS) as transaction:
+        delivery = await store.redeliver(transaction.connection, actor.principal, subscription_id, delivery_id)
+        await _record_redelivered(transaction, subscription_id, 1)
+    return delivery
+
+
+async def redeliver_failed(actor: Actor, throttle: DeliveryThrottle, subscription_id: UUID) -> int:
+    """Makes the newest deliveries that failed for good due now, at most MOST_REDELIVERED; returns how many. Raises NotFound, TooManyRequests."""
+    throttle.count_redelivery(actor.customer_id)
+    async with actor.transaction(Right.SETTINGS) as transaction:
+        count = await store.redeliver_failed(transaction.connection, actor.principal, subscription_id)
+        if count:
+            await _record_redelivered(transaction, subscription_id, count)
+    return count
+
+
+async def _record_redelivered(transaction: Transaction, subscription_id: UUID, count: int) -> None:
+    if transaction.actor.person is not None:  # a key's redeliveries are part of its work, as its orders are
+        after = {"deliveries": count}
+        await transaction.record("webhook.redelivered", f"subscription {subscription_id}", after=after)

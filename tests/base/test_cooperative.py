@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+import asyncio
+import time
+
+import pytest
+
+from largesse.base.cooperative import CooperativeRunner, Steps, first_slice
+from largesse.base.errors import Unavailable
+
+STEP_S = 0.0004
+
+
+def steps(count: int, result: str = "done") -> Steps[str]:
+    for _ in range(count):
+        until = time.perf_counter() + STEP_S
+        while time.perf_counter() < until:
+            pass
+        yield
+    return result
+
+
+async def test_a_short_computation_needs_one_slice_and_a_long_one_goes_on_where_it_was_left() -> None:
+    assert first_slice(steps(0)) == "done"
+    long = steps(100)
+    assert first_slice(long) is None
+    assert await CooperativeRunner().finish("a", long) == "done"
+
+
+async def test_others_get_their_turn_between_slices_and_half_of_the_time() -> None:
+    """The other counts how often the loop comes round to it, and what of the time is left to it."""
+    turns, left_s = 0, 0.0
+
+    async def other() -> None:
+        nonlocal turns, left_s
+        while True:
+            began = time.perf_counter()
+            while time.perf_counter() < began + STEP_S / 2:
+                pass
+            turns += 1
+            left_s += time.perf_counter() - began
+            await asyncio.sleep(0)
+
+    task = asyncio.create_task(other())
+    slices = CooperativeRunner()
+    began = time.perf_counter()
+    await asyncio.gather(*(slices.finish(key, steps(300)) for key in "abcd"))
+    taken_s = time.perf_counter() - began
+    task.cancel()
+    assert turns > 4 * 300 * STEP_S / 0.002
+    assert left_s > taken_s / 5
+
+
+async def test_one_of_a_key_at_a_time_and_keys_together() -> None:
+    slices = CooperativeRunner()
+    ends: list[str] = []
+
+    async def finish(key: str, count: int) -> None:
+        ends.append(await slices.finish(key[0], steps(count, key)))
+
+    await asyncio.gather(finish("a1", 30), finish("a2", 30), finish("a3", 30), finish("b1", 60))
+    assert ends.index("b1") < ends.index("a3")
+    assert [end for end in ends if end != "b1"] == ["a1", "a2", "a3"]
+
+
+async def test_no_more_wait_than_may_and_a_failure_is_the_callers() -> None:
+    slices = CooperativeRunner(at_once=1, max_waiting=2)
+
+    def broken() -> Steps[str]:
+        yield
+        raise ZeroDivisionError
+
+    first = asyncio.create_task(slices.finish("a", steps(50)))
+    await asyncio.sleep(0)
+    second = asyncio.create_task(slices.finish("a", broken()))
+    await asyncio.sleep(0)
+    with pytest.raises(Unavailable):
+        await slices.finish("a", steps(1))
+    assert await first == "done"
+    with pytest.raises(ZeroDivisionError):
+        await second
+    assert await slices.finish("a", steps(1)) == "done"
+
+
+async def test_parts_of_a_longer_computation_leave_most_of_the_time() -> None:
+    """Each part is short enough to need no pause of its own; together they would take the whole time."""
+    runner = CooperativeRunner()
+    busy_s = 0.0
+
+    def part() -> Steps[str]:
+        nonlocal busy_s
+        began = time.perf_counter()
+        yield from steps(1)
+        busy_s += time.perf_counter() - began
+        return "done"
+
+    began = time.perf_counter()
+    for _ in range(50):
+        assert await runner.finish("a", part(), is_part=True) == "done"
+    assert time.perf_counter() - began > 3 * busy_s

@@ -1,0 +1,46 @@
+"""Days and daytime in the zones of a country."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime
+
+import pytest
+
+from largesse.base.zones import daytime_from, is_daytime, last_whole_day, zones_of
+
+
+@pytest.mark.parametrize(
+    ("until", "country", "day"),
+    [
+        (datetime(2027, 3, 3, 23, 59, 59, tzinfo=UTC), "GB", date(2027, 3, 3)),
+        (datetime(2027, 3, 3, 23, 59, 59, tzinfo=UTC), "DE", date(2027, 3, 3)),
+        (datetime(2027, 3, 3, 23, 59, 59, tzinfo=UTC), "US", date(2027, 3, 2)),
+        (datetime(2027, 3, 4, 18, tzinfo=UTC), "GB", date(2027, 3, 3)),
+        (datetime(2027, 7, 3, 22, 59, 59, tzinfo=UTC), "GB", date(2027, 7, 3)),
+        (datetime(2027, 3, 3, 23, 59, 59, tzinfo=UTC), "XX", date(2027, 3, 3)),
+    ],
+)
+def test_the_last_whole_day_ends_everywhere_in_the_country(until: datetime, country: str, day: date) -> None:
+    assert last_whole_day(until, country) == day
+
+
+@pytest.mark.parametrize(
+    ("at", "country", "leaves"),
+    [
+        (datetime(2027, 1, 4, 10, 7, tzinfo=UTC), "GB", datetime(2027, 1, 4, 10, 7, tzinfo=UTC)),
+        (datetime(2027, 1, 4, 3, 7, tzinfo=UTC), "GB", datetime(2027, 1, 4, 9, tzinfo=UTC)),
+        (datetime(2027, 1, 4, 18, tzinfo=UTC), "GB", datetime(2027, 1, 5, 9, tzinfo=UTC)),
+        (datetime(2027, 7, 5, 3, tzinfo=UTC), "FR", datetime(2027, 7, 5, 7, tzinfo=UTC)),
+        (datetime(2027, 1, 4, 3, tzinfo=UTC), "IN", datetime(2027, 1, 4, 3, 30, tzinfo=UTC)),
+    ],
+)
+def test_mail_leaves_by_day(at: datetime, country: str, leaves: datetime) -> None:
+    assert daytime_from(at, country) == leaves
+
+
+@pytest.mark.parametrize("country", ["US", "AU", "BR", "CA", "CL", "ES", "ID", "MX", "NZ", "PT"])
+def test_it_is_day_in_all_zones_of_a_country_at_once(country: str) -> None:
+    at = daytime_from(datetime(2027, 1, 4, 3, tzinfo=UTC), country)
+    assert is_daytime(at, country)
+    assert len(zones_of(country)) > 1
+    assert all(9 <= at.astimezone(zone).hour < 18 for zone in zones_of(country))

@@ -1,0 +1,217 @@
+"""`listen` and `trigger` against a running service: a local program gets what happens, signed, within two seconds."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import httpx
+import pytest
+import standardwebhooks
+from click.testing import CliRunner, Result
+from tests.web.api.conftest import Service, problem, service, staging, start_service
+
+from largesse.base.errors import OperatorError
+from largesse.cli import main
+from largesse.cli.listen import Listener, read_url, secret_of
+from largesse.cli.listen import Service as Asked
+from largesse.main import open_worker
+
+__all__ = ["problem", "service", "staging", "start_service"]
+
+KEY = "hr-test"
+WITHIN_S = 2.0
+
+
+class Program:
+    """A local program: keeps what it gets, and answers `status`."""
+
+    def __init__(self) -> None:
+        got: list[tuple[dict[str, str], bytes]] = []
+        self.got, self.status = got, 204
+        program = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                got.append(({name.lower(): value for name, value in self.headers.items()}, body))
+                self.send_response(program.status)
+                self.end_headers()
+
+            def log_message(self, *_: Any) -> None:
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_port}/hook"
+
+
+@pytest.fixture
+def program() -> Iterator[Program]:
+    program = Program()
+    thread = threading.Thread(target=program.server.serve_forever, daemon=True)
+    thread.start()
+    yield program
+    program.server.shutdown()
+    program.server.server_close()
+    thread.join()
+
+
+@pytest.fixture
+def working(staging: Service) -> Iterator[None]:
+    """A worker beside the service."""
+    ended = threading.Event()
+
+    async def work() -> None:
+        async with open_worker(staging.settings):
+            while not ended.is_set():  # noqa: ASYNC110 - a thread's event
+                await asyncio.sleep(0.05)
+
+    thread = threading.Thread(target=lambda: asyncio.run(work()))
+    thread.start()
+    yield
+    ended.set()
+    thread.join()
+
+
+class Ended(Exception):
+    """The test is over."""
+
+
+@pytest.fixture
+def listening(staging: Service, program: Program) -> Iterator[Callable[..., list[str]]]:
+    """Starts a listener in a thread; returns what it shows."""
+    threads, ended = [], threading.Event()
+
+    def start(*events: str) -> list[str]:
+        shown: list[str] = []
+        key = staging.keys[KEY]
+        listener = Listener(Asked(staging.url, key), program.url, secret_of(key), events, shown.append)
+        listener.begin()
+
+        def pause(seconds: float) -> None:
+            if ended.wait(seconds):
+                raise Ended
+
+        def follow() -> None:
+            with pytest.raises(Ended):
+                listener.follow(pause)
+
+        threads.append(threading.Thread(target=follow))
+        threads[-1].start()
+        return shown
+
+    yield start
+    ended.set()
+    for thread in threads:
+        thread.join()
+
+
+def within(seconds: float, is_so: Callable[[], bool]) -> float:
+    """Waits until something is so; returns how long that took. Fails after twice the time."""
+    began = time.monotonic()
+    while not is_so():
+        assert time.monotonic() - began < 2 * seconds
+        time.sleep(0.02)
+    return time.monotonic() - began
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(main, arguments, prog_name="largesse")
+
+
+def place(service: Service, key: str = KEY) -> dict[str, Any]:
+    body = {"productId": service.ids["products"]["coffee"], "value": 10, "codeQuantity": 1}
+    accounts = service.client(key).get("/funding-accounts").json()
+    answer = service.client(key).post("/send/gift", json={**body, "accountId": accounts[0]["id"]})
+    assert answer.status_code == 200, answer.text
+    placed: dict[str, Any] = answer.json()
+    return placed
+
+
+@pytest.mark.usefixtures("working")
+def test_a_local_program_gets_an_order_and_a_claim_within_two_seconds(
+    staging: Service, program: Program, listening: Callable[..., list[str]]
+) -> None:
+    before = place(staging)
+    within(WITHIN_S, lambda: len(staging.client(KEY).get("/events").json()) > 0)
+    shown = listening()
+    order = place(staging)
+    took_s = within(WITHIN_S, lambda: len(program.got) == 1)
+    triggered = run("trigger", "gift.claimed", "--service", staging.url, "--key", staging.keys[KEY])
+    assert triggered.exit_code == 0, triggered.output
+    assert triggered.output.startswith("gift.claimed was recorded, with the id evt_")
+    took_s = max(took_s, within(WITHIN_S, lambda: len(program.got) == 2))
+    assert took_s < WITHIN_S
+    secret = secret_of(staging.keys[KEY])
+    read = [standardwebhooks.Webhook(secret).verify(body, headers) for headers, body in program.got]
+    assert [event["event"] for event in read] == ["order.created", "gift.claimed"]
+    assert read[0]["reference"] == order["reference"] != before["reference"]
+    assert read[1]["id"] == triggered.output.split()[-1]
+    assert [headers["x-service-event"] for headers, _ in program.got] == ["order.created", "gift.claimed"]
+    assert shown == [f"order.created {order['reference']} -> 204", "gift.claimed 00000000000000000000 -> 204"]
+
+
+@pytest.mark.usefixtures("working")
+def test_what_the_program_answers_is_shown_and_nothing_is_repeated(
+    staging: Service, program: Program, listening: Callable[..., list[str]]
+) -> None:
+    shown = listening("gift.opened")
+    program.status = 500
+    for event in ("gift.claimed", "gift.opened"):
+        assert run("trigger", event, "--service", staging.url, "--key", staging.keys[KEY]).exit_code == 0
+    within(WITHIN_S, lambda: shown != [])
+    time.sleep(0.7)
+    assert shown == ["gift.opened 00000000000000000000 -> 500"]
+    assert len(program.got) == 1
+    program.server.shutdown()
+    program.server.server_close()
+    run("trigger", "gift.opened", "--service", staging.url, "--key", staging.keys[KEY])
+    within(WITHIN_S, lambda: len(shown) == 2)
+    assert shown[1].startswith("gift.opened 00000000000000000000 -> no answer (")
+
+
+def test_a_key_of_production_is_refused_unless_it_is_allowed(service: Service, staging: Service) -> None:
+    asked = ("--service", service.url, "--key", service.keys["hr"])
+    refused = run("listen", "--forward-to", "http://127.0.0.1:9/", *asked)
+    assert (refused.exit_code, refused.output.splitlines()) == (
+        1,
+        ["Error: this is a key of production: use one of staging, or add --live to forward real events"],
+    )
+    triggered = run("trigger", "gift.claimed", *asked)
+    assert (triggered.exit_code, "use one of staging" in triggered.output) == (1, True)
+    assert service.client("hr").post("/test/events", json={"event": "gift.claimed"}).status_code == 404
+    assert "/test/events" not in httpx.get(f"{service.url}/openapi.json").text
+    assert "/test/events" in httpx.get(f"{staging.url}/openapi.json").text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("listen", "--forward-to", "127.0.0.1:3000"), "--forward-to must be an address"),
+        (("listen", "--forward-to", "ftp://127.0.0.1/"), "--forward-to must be an address"),
+        (("listen", "--forward-to", "http://127.0.0.1/", "--event", "gift.lost"), "there is no event gift.lost"),
+        (("listen", "--forward-to", "http://127.0.0.1/"), "cannot be reached"),
+        (("trigger", "gift.lost"), "there is no event gift.lost"),
+    ],
+)
+def test_what_is_wrong_is_one_line(arguments: tuple[str, ...], said: str) -> None:
+    failed = run(*arguments, "--service", "http://127.0.0.1:9", "--key", "x")
+    assert (failed.exit_code, len(failed.output.splitlines())) == (1, 1)
+    assert said in failed.output
+
+
+def test_a_wrong_key_is_said(staging: Service) -> None:
+    failed = run("trigger", "gift.claimed", "--service", staging.url, "--key", "wrong")
+    assert "answered 401: " in failed.output
+
+
+def test_a_secret_is_the_same_for_a_key_and_no_other() -> None:
+    assert secret_of("a") == secret_of("a") != secret_of("b")
+    assert len(secret_of("a")) == len("whsec_") + 44
+    assert read_url("https://example.com/x/", "--x") == "https://example.com/x"
+    with pytest.raises(OperatorError):
+        read_url("https://", "--x")

@@ -1,0 +1,95 @@
+"""Sheets of contacts: columns are guessed by their headings, and each row says all that is wrong with it."""
+
+from __future__ import annotations
+
+from datetime import date
+
+from largesse.base.cooperative import Result, Steps
+from largesse.contacts.importing import CheckedContacts, ContactColumns, check_contacts, guess_contact_columns
+from largesse.contacts.model import ContactChange, OwnField
+from largesse.drafts.columns import Columns
+from largesse.drafts.sheet import Sheet
+from largesse.drafts.text_sheet import read_text_sheet
+
+
+def finished(steps: Steps[Result]) -> Result:
+    try:
+        while True:
+            next(steps)
+    except StopIteration as end:
+        return end.value  # type: ignore[no-any-return]
+
+
+def sheet(text: str) -> Sheet:
+    return finished(read_text_sheet(text))
+
+
+def checked(text: str, *own: OwnField) -> CheckedContacts:
+    read = sheet(text)
+    return finished(check_contacts(read, guess_contact_columns(read, own)))
+
+
+def test_columns_are_guessed_by_headings() -> None:
+    read = sheet(
+        "Employee ID,Vorname,Nachname,E-Mail,Geburtstag,Eintrittsdatum,Sprache,Land,Abteilung,Strasse,PLZ,Ort,T-shirt\n"
+        "7,Ada,Byron,ada@example.com,14.03.,2024-03-01,de,Deutschland,Sales,Weg 1,10115,Berlin,M\n"
+    )
+    own = [OwnField("t_shirt", "T-Shirt")]
+    columns = guess_contact_columns(read, own)
+    assert (columns.base.email, columns.base.names) == (3, (1, 2))
+    assert columns.fields == {"t_shirt": 12}
+    assert columns.fits(read)
+    (row,) = finished(check_contacts(read, columns)).rows
+    assert row.faults == ()
+    assert row.change == ContactChange(
+        email="ada@example.com",
+        name="Ada Byron",
+        birthday=314,
+        start_date=date(2024, 3, 1),
+        language="de",
+        country="DE",
+        external_id="7",
+        address="Weg 1\n10115\nBerlin",
+        more_groups=("Sales",),
+        fields={"t_shirt": "M"},
+    )
+
+
+def test_without_headings_there_is_an_address_and_a_name() -> None:
+    read = sheet("ada@example.com,Ada\nbo@example.com,Bo\n")
+    assert guess_contact_columns(read, ()) == ContactColumns(Columns(0, (1,), None, has_heading=False))
+
+
+def test_all_that_is_wrong_with_all_rows_is_said_at_once() -> None:
+    found = checked(
+        "email,name,birthday,start date,country\n"
+        "ada@example.com,Ada,31/02,2024-13-01,Atlantis\n"
+        "bo,Bo,14/03/1990,,\n"
+        ",Cy,,,\n"
+        "di@example.com,Di,29/02,,FR\n"
+    )
+    assert [[kind for _, kind in row.faults] for row in found.rows] == [
+        ["birthday_none", "start_date_wrong", "country_wrong"],
+        ["email_no_at", "birthday_year"],
+        ["email_missing"],
+        [],
+    ]
+    assert [change.email for change in found.changes] == ["di@example.com"]
+    assert [row.number for row in found.bad] == [2, 3, 4]
+
+
+def test_a_blank_cell_leaves_what_is_there() -> None:
+    found = checked("email,name,birthday,groups\nada@example.com,,,\n")
+    assert found.changes == [ContactChange(email="ada@example.com")]
+
+
+def test_a_second_row_of_an_address_is_merged() -> None:
+    found = checked("email,group\nada@example.com,Sales\nADA@example.com,London; Choir\n")
+    assert (found.repeated, found.rows[1].same_as) == (1, 2)
+    assert found.changes[1].more_groups == ("London", "Choir")
+
+
+def test_a_column_that_is_not_there_does_not_fit() -> None:
+    read = sheet("ada@example.com,Ada\n")
+    assert not ContactColumns(Columns(0), {"birthday": 2}).fits(read)
+    assert not ContactColumns(Columns(None), {}).fits(read)

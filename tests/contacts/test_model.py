@@ -1,0 +1,107 @@
+"""What a contact's values may be, and what is said of those that may not."""
+
+from __future__ import annotations
+
+from datetime import date
+
+import pytest
+
+from largesse.contacts.model import (
+    ContactChange,
+    ContactFault,
+    checked_change,
+    read_birthday,
+    read_country,
+    read_email,
+    read_language,
+    read_start_date,
+    sought,
+)
+
+
+@pytest.mark.parametrize(
+    ("typed", "birthday"),
+    [("14/03", 314), ("14.03.", 314), ("14. 3.", 314), ("03-14", 314), ("--03-14", 314), ("29/02", 229), ("", None)],
+)
+def test_birthdays_are_a_day_and_a_month(typed: str, birthday: int | None) -> None:
+    assert read_birthday(typed) == birthday
+
+
+@pytest.mark.parametrize(
+    ("typed", "kind"),
+    [
+        ("31/02", "birthday_none"),
+        ("30/02", "birthday_none"),
+        ("31/04", "birthday_none"),
+        ("00/03", "birthday_none"),
+        ("01/13", "birthday_none"),
+        ("1990-03-14", "birthday_year"),
+        ("1990-03-14 00:00:00", "birthday_year"),
+        ("14/03/1990", "birthday_year"),
+        ("14.3.90", "birthday_year"),
+        ("spring", "birthday_wrong"),
+    ],
+)
+def test_other_birthdays_are_refused(typed: str, kind: str) -> None:
+    with pytest.raises(ContactFault) as refused:
+        read_birthday(typed)
+    assert (refused.value.field, refused.value.kind) == ("birthday", kind)
+
+
+def test_start_dates() -> None:
+    assert read_start_date("2024-03-01 00:00:00") == date(2024, 3, 1)
+    assert read_start_date("01/03/2024") == read_start_date("1.3.2024") == date(2024, 3, 1)
+    for wrong in ("2024-02-30", "soon", "01/03"):
+        with pytest.raises(ContactFault):
+            read_start_date(wrong)
+
+
+def test_countries_and_languages_by_code_and_name() -> None:
+    assert [read_country(one) for one in ("gb", "UK", "Deutschland", "Österreich", "france")] == [
+        "GB",
+        "GB",
+        "DE",
+        "AT",
+        "FR",
+    ]
+    assert [read_language(one) for one in ("en-GB", "Deutsch", "French", "allemand", "")] == [
+        "en",
+        "de",
+        "fr",
+        "de",
+        None,
+    ]
+    for reader, wrong in ((read_country, "Atlantis"), (read_country, "EU"), (read_language, "Klingon")):
+        with pytest.raises(ContactFault):
+            reader(wrong)
+
+
+@pytest.mark.parametrize(
+    ("change", "kind"),
+    [
+        ({"email": "ada"}, "email_no_at"),
+        ({"email": ""}, "email_missing"),
+        ({"name": "x" * 201}, "name_long"),
+        ({"name": "a\u202eb"}, "name_wrong"),
+        ({"address": "x" * 501}, "address_long"),
+        ({"external_id": "x" * 129}, "external_id_long"),
+        ({"birthday": 231}, "birthday_none"),
+        ({"groups": ("",)}, "groups_wrong"),
+        ({"groups": ("x" * 61,)}, "groups_long"),
+        ({"groups": tuple(map(str, range(21)))}, "groups_many"),
+        ({"fields": {"size": "x" * 201}}, "fields_long"),
+        ({"fields": {"nothing": "x"}}, "fields_unknown"),
+    ],
+)
+def test_what_breaks_a_rule_is_refused_by_field(change: dict[str, object], kind: str) -> None:
+    with pytest.raises(ContactFault) as refused:
+        checked_change(ContactChange(**change), ["size"])  # type: ignore[arg-type]
+    assert refused.value.kind == kind
+    assert refused.value.field in kind
+
+
+def test_what_is_right_is_normalised() -> None:
+    assert read_email(" Ada@EXAMPLE.com ") == "Ada@example.com"
+    change = checked_change(ContactChange(name="  ", address=" 1 High St\r\nLeeds ", fields={"size": " M "}), ["size"])
+    assert (change.name, change.address, change.fields) == (None, "1 High St\nLeeds", {"size": "M"})
+    assert sought("Zoë Ångström", "Zoe@Example.com") == "zoe angstrom zoe@example.com"

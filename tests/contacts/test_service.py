@@ -1,0 +1,222 @@
+"""Contacts made, changed, merged by address and removed, within their customer and environment, and within their limits."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import asyncpg
+import pytest
+from tests.seed.conftest import connection, load
+from tests.seed.worlds import WHOLE
+
+from largesse.audit.service import Acting, by_command
+from largesse.base.errors import NotFound
+from largesse.contacts import groups, service, store
+from largesse.contacts.group_store import list_fields, list_groups
+from largesse.contacts.model import Contact, ContactChange, ContactFault
+from largesse.contacts.service import (
+    ContactFaults,
+    TooManyContacts,
+    change_contact,
+    create_contact,
+    open_address,
+    remove_contacts,
+    save_contacts,
+)
+from largesse.contacts.store import Filter
+from largesse.customers.actor import Actor
+from largesse.encryption.chain_keys import Chains
+from largesse.encryption.vault import Vault
+from largesse.verify.references import REFERENCES
+
+__all__ = ["connection"]
+
+
+def actor(connection: asyncpg.Connection, customer_id: int, environment: str = "production") -> Actor:
+    """Returns an actor of a customer, whose transactions are those of this connection."""
+
+    @asynccontextmanager
+    async def begin(_: bool) -> AsyncIterator[asyncpg.Connection]:
+        async with connection.transaction():
+            yield connection
+
+    return Actor(Acting(by_command("test"), Chains.of({1: bytes(32)})), begin, customer_id, environment)
+
+
+@pytest.fixture
+async def acme(connection: asyncpg.Connection) -> Actor:
+    return actor(connection, (await load(connection, WHOLE)).ids["customers"]["acme"])
+
+
+async def listed(connection: asyncpg.Connection, whose: Actor, words: str = "", **shown: object) -> list[Contact]:
+    place = whose.customer_id, str(whose.environment)
+    return await store.list_contacts(connection, place, Filter(words, **shown), 100)  # type: ignore[arg-type]
+
+
+async def test_a_contact_is_made_changed_and_removed(connection: asyncpg.Connection, acme: Actor, vault: Vault) -> None:
+    field = await groups.create_field(acme, "T-shirt size")
+    change = ContactChange(
+        email="Ada@Example.com",
+        name="Ada Byron",
+        birthday=229,
+        address="1 High St\nLeeds",
+        external_id="7",
+        groups=("Sales", "London"),
+        fields={field.key: "M"},
+    )
+    added = await create_contact(acme, vault, change)
+    (found,) = await listed(connection, acme)
+    assert (found.email, found.birthday, found.groups) == ("Ada@example.com", 229, ("London", "Sales"))
+    assert found.own_fields == {"t_shirt_size": "M"}
+    place = acme.customer_id, "production"
+    sealed = await store.read_sealed_address(connection, place, added)
+    assert sealed is not None
+    assert b"Leeds" not in sealed
+    assert open_address(vault, acme.customer_id, added, sealed) == "1 High St\nLeeds"
+
+    await change_contact(acme, vault, added, ContactChange(name=None, groups=("sales",), address=None, is_active=False))
+    (changed,) = await listed(connection, acme)
+    assert (changed.name, changed.groups, changed.has_address) == ("", ("Sales",), False)
+    assert (changed.is_active, changed.birthday, changed.external_id) == (False, 229, "7")
+
+    assert await remove_contacts(acme, [added]) == 1
+    assert await listed(connection, acme) == []
+    assert [group.members for group in await list_groups(connection, place)] == [0, 0]
+    with pytest.raises(NotFound):
+        await remove_contacts(acme, [added])
+
+
+async def test_an_address_and_an_id_are_one_contacts(connection: asyncpg.Connection, acme: Actor, vault: Vault) -> None:
+    ada = await create_contact(acme, vault, ContactChange(email="ada@example.com", external_id="7"))
+    bo = await create_contact(acme, vault, ContactChange(email="bo@example.com"))
+    for change, kind in (
+        (ContactChange(email="ADA@example.com"), "email_taken"),
+        (ContactChange(email="cy@example.com", external_id="7"), "external_id_taken"),
+    ):
+        with pytest.raises(ContactFault) as refused:
+            await create_contact(acme, vault, change)
+        assert refused.value.kind == kind
+        with pytest.raises(ContactFault) as refused:
+            await change_contact(acme, vault, bo, change)
+        assert refused.value.kind == kind
+    await change_contact(acme, vault, ada, ContactChange(email="Ada@example.com"))
+    assert {one.email for one in await listed(connection, acme)} == {"Ada@example.com", "bo@example.com"}
+
+
+async def test_several_are_merged_by_address_or_saved_not_at_all(
+    connection: asyncpg.Connection, acme: Actor, vault: Vault
+) -> None:
+    ada = await create_contact(acme, vault, ContactChange(email="ada@example.com", name="Ada", groups=("Sales",)))
+    changes = [
+        ContactChange(email="ADA@example.com", birthday=314, more_groups=("Choir",)),
+        ContactChange(email="bo@example.com", name="Bo"),
+        ContactChange(email="Bo@example.com", country="FR"),
+    ]
+    saved = await save_contacts(acme, vault, changes)
+    assert (saved.created, saved.changed, saved.ids[0]) == (1, 1, ada)
+    assert saved.ids[1] == saved.ids[2]
+    found = {one.id: one for one in await listed(connection, acme)}
+    assert (found[ada].name, found[ada].birthday, found[ada].groups) == ("Ada", 314, ("Choir", "Sales"))
+    assert (found[saved.ids[1]].name, found[saved.ids[1]].country) == ("Bo", "FR")
+    again = await save_contacts(acme, vault, changes)
+    assert (again.created, again.ids) == (0, saved.ids)
+
+    with pytest.raises(ContactFaults) as refused:
+        await save_contacts(
+            acme, vault, [ContactChange(email="new@example.com"), ContactChange(email="no"), ContactChange(birthday=1)]
+        )
+    assert {at: fault.kind for at, fault in refused.value.faults.items()} == {1: "email_no_at", 2: "birthday_none"}
+    assert len(await listed(connection, acme)) == 2
+
+
+async def test_an_external_id_finds_a_contact_whose_address_changed(
+    connection: asyncpg.Connection, acme: Actor, vault: Vault
+) -> None:
+    bo = await create_contact(acme, vault, ContactChange(email="bo@example.com"))
+    first = await save_contacts(
+        acme,
+        vault,
+        [
+            ContactChange(external_id="1", email="ada@example.com"),
+            ContactChange(external_id="2", email="bo@example.com"),
+        ],
+        key="external_id",
+    )
+    assert (first.created, first.changed, first.ids[1]) == (1, 1, bo)
+    changes = [ContactChange(external_id="1", email="byron@example.com")]
+    second = await save_contacts(acme, vault, changes, key="external_id")
+    assert (second.created, second.ids) == (0, first.ids[:1])
+    with pytest.raises(ContactFaults) as refused:
+        await save_contacts(acme, vault, [ContactChange(external_id="1", email="bo@example.com")], key="external_id")
+    assert refused.value.faults[0].kind == "email_taken"
+
+
+async def test_lists_are_searched_and_paged(connection: asyncpg.Connection, acme: Actor, vault: Vault) -> None:
+    people = [("zoe@example.com", "Zoë Å"), ("ada@example.com", "Ada"), ("bo@mail.example", "Bo 100%")]
+    await save_contacts(acme, vault, [ContactChange(email=email, name=name) for email, name in people])
+    place = acme.customer_id, "production"
+    everybody = await listed(connection, acme)
+    assert [one.name for one in everybody] == ["Ada", "Bo 100%", "Zoë Å"]
+    for words, names in (("zoe", ["Zoë Å"]), ("EXAMPLE.com a", ["Ada", "Zoë Å"]), ("100%", ["Bo 100%"]), ("_", [])):
+        assert [one.name for one in await listed(connection, acme, words)] == names
+    ada, bo, zoe = everybody
+    assert await store.list_contacts(connection, place, Filter(), 1, after=ada.id) == [bo]
+    assert await store.list_contacts(connection, place, Filter(), 1, before=zoe.id) == [bo]
+    await change_contact(acme, vault, bo.id, ContactChange(groups=("Sales",), is_active=False))
+    (group,) = await list_groups(connection, place)
+    assert [one.id for one in await listed(connection, acme, group_id=group.id)] == [bo.id]
+    assert [one.id for one in await listed(connection, acme, is_active=True)] == [ada.id, zoe.id]
+    assert await store.count_contacts(connection, place, Filter("example")) == 3
+
+
+async def test_groups_and_fields_have_limits_and_names_of_their_own(
+    connection: asyncpg.Connection, acme: Actor, vault: Vault, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = acme.customer_id, "production"
+    group = await groups.create_group(acme, " Sales ")
+    with pytest.raises(groups.NameTaken):
+        await groups.create_group(acme, "SALES")
+    await groups.rename_group(acme, group, "sales")
+    await groups.remove_group(acme, group)
+    with pytest.raises(NotFound):
+        await groups.rename_group(acme, group, "x")
+
+    made = [await groups.create_field(acme, name) for name in ("Name", "Größe", "Grosse", "??")]
+    assert [field.key for field in made] == ["name_2", "groe", "grosse", "field"]
+    contact = await create_contact(
+        acme, vault, ContactChange(email="a@example.com", fields={"groe": "M", "field": "x"})
+    )
+    await groups.remove_field(acme, "groe")
+    found = await store.read_contact(connection, place, contact)
+    assert found is not None
+    assert found.own_fields == {"field": "x"}
+    for number in range(7):
+        await groups.create_field(acme, f"more {number}")
+    assert len(await list_fields(connection, place)) == 10
+    with pytest.raises(groups.TooManyFields):
+        await groups.create_field(acme, "one too many")
+
+    monkeypatch.setattr(service, "MOST_CONTACTS", 2)
+    await create_contact(acme, vault, ContactChange(email="b@example.com"))
+    with pytest.raises(TooManyContacts):
+        await create_contact(acme, vault, ContactChange(email="c@example.com"))
+    await save_contacts(acme, vault, [ContactChange(email="b@example.com", name="B")])
+
+
+async def test_environments_and_customers_are_apart(connection: asyncpg.Connection, acme: Actor, vault: Vault) -> None:
+    others = (
+        actor(connection, acme.customer_id, "staging"),
+        actor(connection, (await load(connection, WHOLE)).ids["customers"]["globex"]),
+    )
+    contact = await create_contact(acme, vault, ContactChange(email="ada@example.com", groups=("Sales",)))
+    for other in others:
+        assert await listed(connection, other) == []
+        with pytest.raises(NotFound):
+            await change_contact(other, vault, contact, ContactChange(name="X"))
+        with pytest.raises(NotFound):
+            await remove_contacts(other, [contact])
+        await create_contact(other, vault, ContactChange(email="ada@example.com", groups=("Sales",)))
+    assert len(await listed(connection, acme)) == 1
+    for check in REFERENCES:
+        assert await connection.fetch(check.sql) == []

@@ -1,0 +1,80 @@
+"""Files in the encodings that people have, and names that show that the wrong one was guessed."""
+
+from __future__ import annotations
+
+import pytest
+
+from largesse.drafts.encodings import TWICE, better_encoding, converted, read_text, repaired
+from largesse.drafts.sheet import Sheet, SheetRow
+
+WESTERN = ["Zoë Müller", "François Lefèvre", "Jürgen Groß", "Peña", "Søren Åberg", "O\u2019Neil"]
+
+
+def misread(names: list[str], real: str, read_as: str) -> list[str]:
+    return [name.encode(real).decode(read_as) for name in names]
+
+
+@pytest.mark.parametrize(
+    ("names", "real", "read_as"),
+    [
+        (["Zoë Müller", "André Peña"], "mac_roman", "cp1252"),
+        (["Renée", "Jürgen Köhler"], "cp850", "mac_roman"),
+        (["Zoë Müller", "François"], "cp1252", "mac_roman"),
+        (["Łukasz Wójcik", "Żaneta Gąsior"], "cp1250", "cp1252"),
+        (["Иван Петров", "Анна Чехова"], "cp1251", "cp1252"),
+        (["Zoë Müller"], "utf-8", "cp1252"),
+    ],
+)
+def test_a_better_encoding_is_found_by_the_names(names: list[str], real: str, read_as: str) -> None:
+    shown = misread(names, real, read_as)
+    offered = (
+        ("utf-8", "cp1252", "mac_roman", "cp850", "cp1250", "cp1251")
+        if real == "utf-8"
+        else ("cp1252", "mac_roman", "cp850", "cp1250", "cp1251")
+    )
+    offer = better_encoding(shown, read_as, offered)
+    assert offer is not None
+    assert offer.encoding in {real, TWICE}
+    assert offer.after in names
+    assert offer.before in shown
+
+
+@pytest.mark.parametrize("names", [WESTERN, ["Łukasz Wójcik"], ["Иван Петров"], ["Ada"], ["Šárka Žižková"], []])
+@pytest.mark.parametrize("encoding", ["utf-8", ""])
+def test_names_that_are_right_are_left_alone(names: list[str], encoding: str) -> None:
+    assert better_encoding(names, encoding, ("utf-8", "cp1252", "mac_roman", "cp850") if encoding else ()) is None
+
+
+def test_names_that_were_encoded_twice_are_repaired_and_others_stay() -> None:
+    shown = misread(["Zoë", "Jürgen"], "utf-8", "cp1252")
+    offer = better_encoding(["Bo", *shown], "", ())
+    assert offer is not None
+    assert (offer.encoding, offer.before, offer.after) == (TWICE, shown[0], "Zoë")
+    sheet = Sheet(
+        [SheetRow(1, ["a@x.com", shown[0]]), SheetRow(2, ["b@x.com", "Müller"]), SheetRow(3, ["c", "\u4e00"])]
+    )
+    assert [row.cells[1] for row in repaired(sheet).rows] == ["Zoë", "Müller", "\u4e00"]
+
+
+def test_rows_that_were_typed_keep_their_letters() -> None:
+    sheet = Sheet([SheetRow(2, ["Zo\u2018"]), SheetRow(5, ["Zoë"])])
+    fresh = converted(sheet, "cp1252", "mac_roman", keep=[5])
+    assert [row.cells for row in fresh.rows] == [["Zoë"], ["Zoë"]]
+    assert converted(fresh, "mac_roman", "cp1252", keep=[5]) == sheet
+
+
+@pytest.mark.parametrize(
+    ("data", "encoding", "offered"),
+    [
+        (b"ada", "utf-8", ()),
+        ("Zoë".encode(), "utf-8", ("utf-8", "cp1252", "mac_roman", "cp850")),
+        ("Zoë".encode("cp1252"), "cp1252", ("cp1252", "mac_roman", "cp850")),
+        ("Zoë".encode("utf-8-sig"), "utf-8", ("utf-8",)),
+        ("Zoë".encode("utf-16"), "utf-16-le", ("utf-16-le",)),
+        (b"Fran\x8dois", "mac_roman", ("mac_roman", "cp850")),
+    ],
+)
+def test_a_file_says_what_it_can_be_read_in(data: bytes, encoding: str, offered: tuple[str, ...]) -> None:
+    file = read_text(data)
+    assert (file.encoding, file.offered[: len(offered)]) == (encoding, offered)
+    assert bool(file.offered) == bool(offered)

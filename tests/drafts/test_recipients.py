@@ -1,0 +1,140 @@
+"""The rows of a draft: taken, corrected, added and removed, and by its person alone."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytest
+from tests.drafts.conftest import House, at_once, finished
+
+from largesse.audit.service import Acting
+from largesse.base.errors import NotFound
+from largesse.customers.actor import Actor
+from largesse.customers.authenticator import Caller
+from largesse.customers.sessions import Person
+from largesse.drafts.mending import Typed
+from largesse.drafts.model import Draft
+from largesse.drafts.recipients import Taking
+from largesse.drafts.sheet import MAX_CELL, SheetRefused
+from largesse.drafts.store import read_draft
+from largesse.drafts.text_sheet import read_text_sheet
+
+FILE = "email,name\nzoe@acme.example,Zoë\nbo@acme,Bo\nZOE@acme.example,Zoë\n"
+
+
+def actor_of(house: House, caller: Caller) -> Actor:
+    principal = caller.principal
+    person = Person(
+        session_id=principal.session_id or 0,
+        person_id=0,
+        user_id=principal.user_id or 0,
+        email="",
+        name="",
+        role="admin",
+        customer_id=principal.customer_id,
+        customer_name="",
+        plan=principal.plan,
+        funding=principal.funding,
+        environment=principal.environment,
+        is_proved=True,
+    )
+    begin = lambda _: house.database.transaction(principal.scope)  # noqa: E731
+    return Actor(cast("Acting", None), begin, principal.customer_id, principal.environment, person)
+
+
+async def begun(house: House, text: str = FILE, **said: Any) -> tuple[Caller, Actor, Draft]:
+    caller = await house.caller()
+    draft = await house.draft(caller, finished(read_text_sheet(text)), **said)
+    return caller, actor_of(house, caller), draft
+
+
+async def reread(house: House, caller: Caller, draft: Draft) -> Draft:
+    async with house.database.connection(caller.principal.scope) as connection:
+        return await read_draft(connection, caller.principal, draft.id)
+
+
+async def rows(house: House, caller: Caller, draft: Draft) -> list[tuple[int, str, str, str]]:
+    checked = await house.desk.recipients(caller.principal, await reread(house, caller, draft))
+    return [(row.number, row.email, row.name, row.quantity) for row in checked.rows]
+
+
+async def test_rows_are_edited_added_and_removed_in_place(house: House) -> None:
+    caller, actor, draft = await begun(house)
+    service = house.desk.rows
+    await service.edit(
+        actor, draft.id, {3: Typed("bo@acme.example", "Bo", "2"), 99: Typed("x")}, [Typed("cy@x.example")]
+    )
+    assert await rows(house, caller, draft) == [
+        (2, "zoe@acme.example", "Zoë", ""),
+        (3, "bo@acme.example", "Bo", "2"),
+        (4, "ZOE@acme.example", "Zoë", ""),
+        (5, "cy@x.example", "", ""),
+    ]
+    await service.remove_repeated(actor, caller.principal, await reread(house, caller, draft))
+    await service.remove(actor, draft.id, [2, 99])
+    assert [row[0] for row in await rows(house, caller, draft)] == [3, 5]
+    with pytest.raises(SheetRefused, match="A cell of row 3"):
+        await service.edit(actor, draft.id, {3: Typed("x" * (MAX_CELL + 1)), 5: Typed("")})
+    assert [row[0] for row in await rows(house, caller, draft)] == [3, 5], "all of it or nothing"
+    await service.edit(actor, draft.id, {3: Typed(""), 5: Typed(" ")})
+    assert await rows(house, caller, draft) == []
+
+
+async def test_two_pages_that_edit_at_once_lose_nothing(house: House) -> None:
+    caller, actor, draft = await begun(house)
+    names = iter(range(10))
+    await at_once(10, lambda: house.desk.rows.edit(actor, draft.id, {}, [Typed(f"p{next(names)}@x.example")]))
+    found = await rows(house, caller, draft)
+    assert len({number for number, *_ in found}) == len(found) == 13
+
+
+async def test_suggestions_replace_addresses_of_the_rows_that_are_named(house: House) -> None:
+    caller, actor, draft = await begun(house, FILE + "cy@acme,Cy\ndi,Di\n")
+    await house.desk.rows.use_suggestions(actor, caller.principal, draft, [2, 3, 6])
+    found = {number: email for number, email, *_ in await rows(house, caller, draft)}
+    assert found == {2: "zoe@acme.example", 3: "bo@acme.example", 4: "ZOE@acme.example", 5: "cy@acme", 6: "di"}
+
+
+async def test_rows_to_fix_are_left_out_until_a_row_changes(house: House) -> None:
+    caller, actor, draft = await begun(house, leaves_out=True)
+    quote = await house.quote(caller, draft)
+    assert (quote.recipient_count, quote.total_minor) == (1, 2000)
+    for change in (
+        house.desk.rows.edit(actor, draft.id, {}, [Typed("bad")]),
+        house.desk.rows.remove(actor, draft.id, [2]),
+        house.desk.rows.set_columns(
+            actor, draft.id, await house.desk.rows.sheet(caller.principal, draft), draft.content.columns
+        ),  # type: ignore[arg-type]
+    ):
+        await house.desk.change(actor, draft.id, leaves_out=True)
+        await change
+        assert not (await reread(house, caller, draft)).content.leaves_out
+    left = await house.draft(caller, finished(read_text_sheet(FILE)), leaves_out=True)
+    assert (await house.desk.send(caller, left.id, None)).is_new
+    lines = await house.sql("SELECT recipient_email FROM lines ORDER BY number")
+    assert [line[0] for line in lines] == ["zoe@acme.example", "ZOE@acme.example"]
+
+
+@pytest.mark.parametrize(("taking", "kept"), [(Taking.REPLACE, []), (Taking.ADD, [2, 3, 4]), (Taking.MEND, [2, 4])])
+async def test_more_rows_replace_join_or_mend_those_that_are_there(
+    house: House, taking: Taking, kept: list[int]
+) -> None:
+    caller, actor, draft = await begun(house)
+    data = b"Bo <bo@acme.example>; cy@acme.example"
+    await house.desk.rows.take(actor, caller.principal, draft, data, taking=taking)
+    found = await rows(house, caller, draft)
+    assert [number for number, *_ in found[:-2]] == kept
+    assert [row[1:3] for row in found[-2:]] == [("bo@acme.example", "Bo"), ("cy@acme.example", "")]
+
+
+async def test_nobody_else_changes_the_rows(house: House) -> None:
+    caller, _, draft = await begun(house)
+    other = actor_of(house, await house.caller("cem@acme.example"))
+    for attempt in (
+        house.desk.rows.edit(other, draft.id, {2: Typed("")}),
+        house.desk.rows.remove(other, draft.id, [2]),
+        house.desk.rows.set_quantity(other, draft.id, 3),
+    ):
+        with pytest.raises(NotFound):
+            await attempt
+    assert len(await rows(house, caller, draft)) == 3

@@ -1,0 +1,66 @@
+"""What was probably meant by an address that is wrong."""
+
+from __future__ import annotations
+
+import pytest
+
+from largesse.drafts.suggestions import common_domains, fault_of, suggested
+
+DOMAINS = ("acme.example", "müller.example", "acme-labs.example")
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("name@acme,example", "name@acme.example"),
+        ("name@acme..example", "name@acme.example"),
+        ("name @ acme.example", "name@acme.example"),
+        ("name@@acme.example", "name@acme.example"),
+        ("name@acme.example.", "name@acme.example"),
+        ("name@acme", "name@acme.example"),
+        ("name@ACME", "name@acme.example"),
+        ("name@gmail", "name@gmail.com"),
+        ("name.acme.example", "name@acme.example"),
+        ("nameacme.example", "name@acme.example"),
+        ("mailto:name@elsewhere.example", "name@elsewhere.example"),
+        ("<name@elsewhere.example>;", "name@elsewhere.example"),
+        ("name (at) elsewhere.example", "name@elsewhere.example"),
+        ("name at elsewhere.example", "name@elsewhere.example"),
+        ("name\uff20elsewhere.example", "name@elsewhere.example"),
+        (".name.@elsewhere.example", "name@elsewhere.example"),
+        ("", None),
+        ("name", None),
+        ("name@unknown", None),
+        ("acme.example", None),
+        ("a@b@acme.example", None),
+        ("name@-acme.example", None),
+        ("x" * 321, None),
+    ],
+)
+def test_what_was_meant_is_found(typed: str, meant: str | None) -> None:
+    assert suggested(typed, DOMAINS) == meant
+
+
+@pytest.mark.parametrize(
+    ("typed", "fault"),
+    [
+        ("name", "email_no_at"),
+        ("a@b@example.com", "email_two_at"),
+        ("a b@example.com", "email_space"),
+        ("a@example,com", "email_comma"),
+        ("a@example..com", "email_dots"),
+        ("a.@example.com", "email_dots"),
+        ("a@example", "email_domain"),
+        ("@example.com", "email_wrong"),
+        ("a@-x.com", "email_wrong"),
+    ],
+)
+def test_what_is_wrong_is_named(typed: str, fault: str) -> None:
+    assert fault_of(typed) == fault
+
+
+def test_the_most_frequent_domain_comes_first() -> None:
+    emails = ["a@one.example", "b@two.example", "c@two.example"]
+    assert common_domains(emails) == ["two.example", "one.example"]
+    assert suggested("d@t", ["two.example"]) is None
+    assert len(common_domains(f"a@{n}.example" for n in range(51))) == 50

@@ -1,0 +1,89 @@
+"""The stream of events: each has one place, in the order in which it was recorded, and nothing is read past an event that is still to come."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime
+
+import pytest
+from tests.events.test_outbox import record
+from tests.webhooks.conftest import World, principal, world
+
+from largesse.base.errors import InvalidRequest
+from largesse.db.scope import OPERATOR
+from largesse.events.stream import START, StreamedEvent, read_cursor, read_stream
+from largesse.webhooks.fan_out import fan_out
+
+__all__ = ["principal", "world"]
+
+
+async def stream(
+    world: World, after: int | None = 0, limit: int = 200, environment: str = "production"
+) -> list[StreamedEvent]:
+    async with world.database.connection(OPERATOR) as connection:
+        return await read_stream(connection, world.principal.customer_id, environment, after=after, limit=limit)
+
+
+async def test_events_are_in_the_stream_once_they_are_fanned_out(world: World) -> None:
+    bodies = await world.place(3)
+    assert await stream(world) == []
+    await world.fan_out()
+    assert [one.body for one in await stream(world)] == bodies
+    assert [one.body for one in await stream(world, None, 2)] == [bodies[2], bodies[1]]
+    assert await stream(world, environment="staging") == []
+    first, second, third = await stream(world)
+    assert [one.body for one in await stream(world, read_cursor(second.cursor))] == [third.body]
+    assert await stream(world, third.position) == []
+    assert first.position < second.position < third.position
+
+
+async def test_an_event_that_is_committed_late_comes_after_those_that_were_read(world: World) -> None:
+    async with world.database.transaction(OPERATOR) as connection:
+        late = await record(world, connection)
+        await world.place(2)
+        await world.fan_out()
+        before = await stream(world)
+        assert len(before) == 2
+    await world.fan_out()
+    assert [one.body for one in await stream(world, before[-1].position)] == [late]
+
+
+async def test_another_worker_waits_for_its_turn(world: World) -> None:
+    bodies = await world.place(4)
+    async with world.database.connection(OPERATOR) as other:
+        async with world.database.transaction(OPERATOR) as connection:
+            assert (await fan_out(connection, 2))[0] == 2
+            waiting = asyncio.create_task(fan_out(other, 10))
+            await asyncio.sleep(0.2)
+            assert not waiting.done()
+        assert await waiting == (2, 0)
+    assert [one.body for one in await stream(world)] == bodies
+
+
+async def test_what_is_older_than_30_days_is_not_read(world: World) -> None:
+    await world.place(1)
+    await world.fan_out()
+    await world.advance(29.9 * 86_400)
+    [kept] = await stream(world)
+    await world.advance(0.2 * 86_400)
+    assert await stream(world) == []
+    assert kept.created_at < datetime.now(UTC)
+
+
+def test_a_cursor_is_read_back_and_nothing_else_is() -> None:
+    for position in (1, 7, 2**40, 2**63 - 1):
+        assert read_cursor(StreamedEvent(position, "", datetime.now(UTC), b"").cursor) == position
+    assert read_cursor(START) == 0
+    for text in (
+        "",
+        "0",
+        "end",
+        "AAAAAAAAAA",
+        "AAAAAAAAAAcA",
+        "//////////8",
+        "AAAAAAAA AAc",
+        "\N{SNOWMAN}",
+        "_________-8",
+    ):
+        with pytest.raises(InvalidRequest, match="`after` must be the `cursor` of an event, or `start`"):
+            read_cursor(text)

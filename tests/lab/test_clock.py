@@ -1,0 +1,187 @@
+"""The test clock: what is weeks away in staging happens at once, and in production nothing of it is there."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from tests.lab.conftest import Receiver
+from tests.web.api.conftest import RICH_WORLD, Service
+
+_OTHER = "      - {key: globex-gbp, name: Globex float, master: true, currency: GBP, balance: 1000.00}\n"
+WORLD = RICH_WORLD.replace(
+    _OTHER,
+    _OTHER + _OTHER.replace("globex-gbp,", "globex-test-gbp, environment: staging,").replace("float", "test float"),
+)
+WITHIN_S = 10.0
+DAY_S = 86_400
+
+
+@pytest.fixture
+def advance(staging: Service) -> Callable[..., dict[str, Any]]:
+    def advancing(**members: Any) -> dict[str, Any]:
+        answer = staging.client("hr-test").post("/test/clock", json=members)
+        assert answer.status_code == 200, answer.text
+        found: dict[str, Any] = answer.json()
+        return found
+
+    return advancing
+
+
+@pytest.fixture
+def subscribe(staging: Service, receiver: Receiver) -> Iterator[Callable[..., str]]:
+    """Subscribes the receiver to events until the test ends."""
+    client, ids = staging.client("hr-test"), []
+
+    def subscribing(*events: str) -> str:
+        answer = client.post("/webhooks", json={"targetUrl": receiver.url, "events": events})
+        assert answer.status_code == 201, answer.text
+        ids.append(str(answer.json()["id"]))
+        return ids[-1]
+
+    yield subscribing
+    for one in ids:
+        client.delete(f"/webhooks/{one}").raise_for_status()
+
+
+def test_a_schedule_weeks_ahead_is_reached_at_once(
+    staging: Service, working: None, receiver: Receiver, send: Any, advance: Any, until: Any, subscribe: Any
+) -> None:
+    subscribe("gift.sent")
+    waiting = advance(advanceSeconds=0)["moved"]
+    at = datetime.now(UTC) + timedelta(weeks=6)
+    order = send("sam@example.com", sendAt=at.isoformat())
+    client = staging.client("hr-test")
+    due_at = datetime.fromisoformat(client.get("/test/clock").json()["nextDueAt"])
+    assert due_at <= at
+    early = client.post("/test/claim", json={"orderReference": order["reference"]})
+    assert early.status_code == 409
+    began_s = time.monotonic()
+    nearer = advance(advanceSeconds=5 * 7 * DAY_S)
+    assert (nearer["advancedSeconds"], nearer["moved"]) == (5 * 7 * DAY_S, waiting + 1)
+    left = datetime.fromisoformat(client.get(f"/orders/{order['reference']}").json()["scheduledFor"]) - at
+    assert left == -timedelta(weeks=5)
+    assert "gift.sent" not in receiver.events
+    advance(advanceSeconds=7 * DAY_S)
+    until(lambda: "gift.sent" in receiver.events)
+    assert time.monotonic() - began_s < WITHIN_S
+    (audited,) = staging.sql(
+        "SELECT after::text FROM audit_events WHERE act = 'clock.advanced' ORDER BY id DESC LIMIT 1 OFFSET 1"
+    )
+    assert audited["after"] == '{"seconds":3024000}'
+    claimed = client.post("/test/claim", json={"orderReference": order["reference"]})
+    assert claimed.json()["state"] == "fulfilled"
+
+
+def test_the_twelfth_attempt_of_a_webhook_is_reached_at_once(
+    staging: Service, working: None, receiver: Receiver, advance: Any, until: Any, subscribe: Any
+) -> None:
+    receiver.status = 500
+    subscription = subscribe("gift.claimed")
+    client = staging.client("hr-test")
+    client.post("/test/events", json={"event": "gift.claimed"}).raise_for_status()
+    began_s = time.monotonic()
+
+    def delivery() -> Any:
+        return client.get(f"/webhooks/{subscription}/deliveries").json()[0]
+
+    until(lambda: receiver.events)
+    for made in range(1, 12):
+        until(lambda made=made: len(delivery()["attempts"]) == made)
+        advance(to=delivery()["nextAttemptAt"])
+    until(lambda: delivery()["state"] == "exhausted")
+    assert time.monotonic() - began_s < WITHIN_S
+    assert receiver.events == ["gift.claimed"] * 12
+    assert delivery()["nextAttemptAt"] is None
+
+
+def test_a_claimed_gift_expires_at_once(
+    staging: Service, working: None, receiver: Receiver, send: Any, advance: Any, until: Any, subscribe: Any
+) -> None:
+    subscribe("gift.expired")
+    order = send("sam@example.com", what="collection", name="treats", value=25)
+    client = staging.client("hr-test")
+    claimed = client.post("/test/claim", json={"orderReference": order["reference"]}).json()
+    assert claimed["state"] == "claimed"
+    began_s = time.monotonic()
+    advance(advanceSeconds=364 * DAY_S)
+    lines = client.get(f"/orders/{order['reference']}/deliveries").json()[0]["lines"]
+    assert lines[0]["state"] == "claimed"
+    advance(advanceSeconds=2 * DAY_S)
+    until(lambda: "gift.expired" in receiver.events)
+    assert time.monotonic() - began_s < WITHIN_S
+
+
+def test_a_claim_by_date_is_reached_at_once(
+    staging: Service, working: None, receiver: Receiver, send: Any, advance: Any, until: Any, subscribe: Any
+) -> None:
+    subscribe("gift.cancelled")
+    by = datetime.now(UTC) + timedelta(days=30)
+    order = send("never@test.invalid", claimBy=by.isoformat())
+    account = "SELECT balance_minor FROM accounts WHERE id = $1"
+    (before,) = staging.sql(account, staging.ids["funding_accounts"]["test-gbp"])
+    began_s = time.monotonic()
+    advance(advanceSeconds=31 * DAY_S)
+    until(lambda: "gift.cancelled" in receiver.events)
+    assert time.monotonic() - began_s < WITHIN_S
+    claimed = staging.client("hr-test").post("/test/claim", json={"orderReference": order["reference"]})
+    assert claimed.status_code == 409
+    (after,) = staging.sql(account, staging.ids["funding_accounts"]["test-gbp"])
+    assert after["balance_minor"] - before["balance_minor"] == 500
+
+
+def test_nothing_of_production_and_of_another_customer_moves(
+    service: Service, staging: Service, advance: Any, send: Any
+) -> None:
+    advance(advanceSeconds=8 * DAY_S)
+    waiting = advance(advanceSeconds=0)["moved"]
+    at = datetime.now(UTC) + timedelta(days=9)
+    members = {"recipients": [{"email": "sam@example.com"}], "sendAt": at.isoformat(), "value": 5}
+    assert service.send("gift", "coffee", **members).status_code == 200
+    other = staging.send("gift", "coffee", key="globex-test", account="globex-test-gbp", **members)
+    assert other.status_code == 200, other.text
+    jobs = "SELECT customer_id, environment, due_at FROM mail_jobs WHERE fanned_out_at IS NULL ORDER BY order_id"
+    before = service.sql(jobs)
+    assert advance(advanceSeconds=0)["moved"] == waiting
+    own = send("sam@example.com", sendAt=at.isoformat())
+    assert advance(advanceSeconds=8 * DAY_S)["moved"] == waiting + 1
+    assert service.sql(jobs)[:2] == before
+    orders = {
+        row["reference"]: row["scheduled_for"] for row in service.sql("SELECT reference, scheduled_for FROM orders")
+    }
+    assert orders[own["reference"]] == at - timedelta(days=8)
+    assert orders[other.json()["reference"]] == at
+    assert "/test/clock" not in service.client().get("/openapi.json").json()["paths"]
+    for path in ("/test/clock", "/test/claim"):
+        assert service.client("hr").post(path, json={}).status_code == 404
+    assert service.client("hr").get("/test/clock").status_code == 404
+
+
+def test_the_clock_only_goes_forward(staging: Service, problem: Any) -> None:
+    client = staging.client("hr-test")
+    yesterday = (datetime.now(UTC) - timedelta(days=1)).isoformat()
+    for body in ({"to": yesterday}, {"advanceSeconds": -1}, {"advanceSeconds": -(10**12)}):
+        assert "only goes forward" in problem(client.post("/test/clock", json=body), 409, "state-conflict")
+    for body, said in (
+        ({}, "either `advanceSeconds` or `to`"),
+        ({"advanceSeconds": 1, "to": yesterday}, "either `advanceSeconds` or `to`"),
+        ({"advanceSeconds": 3_661 * DAY_S}, "`advanceSeconds` must be at most 3660 days"),
+        ({"advanceSeconds": 10**15}, "`advanceSeconds` must be at most 3660 days"),
+        ({"to": "9999-12-31T23:59:59Z"}, "`to` must be at most 3660 days"),
+        ({"to": "soon"}, "`to`"),
+        ({"to": "2030-01-01T00:00:00"}, "`to`"),
+        ({"advanceSeconds": 1.5}, "`advanceSeconds`"),
+    ):
+        assert said in problem(client.post("/test/clock", json=body), 400)
+
+
+def test_a_schedule_that_was_moved_is_marked(staging: Service, send: Any, advance: Any) -> None:
+    """`largesse verify` finds orders that were changed from outside: these bear a mark of their change."""
+    order = send("sam@example.com", sendAt=(datetime.now(UTC) + timedelta(days=9)).isoformat())
+    advance(advanceSeconds=8 * DAY_S)
+    (row,) = staging.sql("SELECT placed_digest, mac FROM orders WHERE reference = $1", order["reference"])
+    assert row["placed_digest"] is not None
+    assert row["mac"] is not None

@@ -1,0 +1,123 @@
+"""Contacts over the API: read, made, changed, deleted and saved in bulk, with keys that may."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from tests.web.api.conftest import RICH_WORLD, Service
+
+WORLD = RICH_WORLD
+SAM = {
+    "email": "Sam@example.com",
+    "name": "Sam Okoye",
+    "language": "en",
+    "country": "GB",
+    "birthday": "02-29",
+    "startDate": "2024-03-01",
+    "address": "1 High Street\nLeeds",
+    "externalId": "employee-1138",
+    "groups": ["Sales"],
+}
+
+
+@pytest.fixture(autouse=True)
+def nobody(service: Service) -> None:
+    service.sql("DELETE FROM contacts")
+
+
+def test_a_contact_is_made_read_changed_and_deleted(service: Service) -> None:
+    client = service.client("hr")
+    made = client.post("/contacts", json=SAM)
+    assert made.status_code == 201
+    expected = {**SAM, "id": made.json()["id"], "active": True, "fields": {}}
+    assert made.json() == expected
+    path = f"/contacts/{expected['id']}"
+    assert client.get(path).json() == expected
+    (listed,) = client.get("/contacts").json()
+    assert listed == {name: value for name, value in expected.items() if name != "address"}
+    patched = client.patch(path, json={"birthday": None, "groups": [], "active": False})
+    assert patched.json() == {**expected, "birthday": None, "groups": [], "active": False}
+    assert client.get("/contacts", params={"active": "true"}).json() == []
+    assert client.delete(path).status_code == 204
+    assert [client.request(method, path).status_code for method in ("GET", "DELETE")] == [404, 404]
+    assert client.patch(path, json={}).status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("members", "said"),
+    [
+        ({"birthday": "02-30"}, "`birthday`: No year has this day."),
+        ({"birthday": "1990-03-14"}, "`birthday`"),
+        ({"country": "ZZ"}, "`country`: The country is not one of ISO 3166-1, such as GB."),
+        ({"language": "xx"}, "`language`: The language is not one of en, fr, de."),
+        ({"startDate": "2024-02-30"}, "`startDate`"),
+        ({"name": "x" * 201}, "`name` must have at most 200 characters."),
+        ({"fields": {"nothing": "x"}}, "`fields`: There is no such field of your own."),
+        ({"groups": [str(number) for number in range(21)]}, "`groups`"),
+        ({"email": "nobody"}, "`email`: The address has no @."),
+        ({"email": None}, "`email`"),
+        ({"email": "TAKEN@example.com"}, "`email`: Another contact has this address."),
+        ({"externalId": "taken"}, "`externalId`: Another contact has this id."),
+    ],
+)
+def test_what_is_wrong_is_named(
+    service: Service, problem: Callable[..., str], members: dict[str, Any], said: str
+) -> None:
+    client = service.client("hr")
+    assert client.post("/contacts", json={"email": "taken@example.com", "externalId": "taken"}).status_code == 201
+    assert said in problem(client.post("/contacts", json={**SAM, **members}), 400)
+    assert len(client.get("/contacts").json()) == 1
+
+
+def test_several_are_saved_by_their_external_ids_or_none(service: Service, problem: Callable[..., str]) -> None:
+    client = service.client("hr")
+    client.post("/contacts", json={"email": "bo@example.com", "name": "Bo"})
+    people = [{"externalId": "1", "email": "ada@example.com"}, {"externalId": "2", "email": "BO@example.com"}]
+    first = client.post("/contacts/bulk", json={"contacts": people}).json()
+    assert (first["created"], first["changed"]) == (1, 1)
+    people[0] = {"externalId": "1", "email": "byron@example.com", "name": "Ada Byron"}
+    again = client.post("/contacts/bulk", json={"contacts": people}).json()
+    assert again == {"created": 0, "changed": 1, "ids": first["ids"]}
+    wrong = [{**people[0], "birthday": "02-31"}, {"externalId": "3", "email": "no"}]
+    refused = client.post("/contacts/bulk", json={"contacts": [{"externalId": "9", "email": "x@example.com"}, *wrong]})
+    problem(refused, 400)
+    assert [error["pointer"] for error in refused.json()["errors"]] == ["#/contacts/1/birthday"]
+    refused = client.post(
+        "/contacts/bulk", json={"contacts": [{**wrong[0], "birthday": "03-14", "country": "ZZ"}, wrong[1]]}
+    )
+    assert [error["pointer"] for error in refused.json()["errors"]] == ["#/contacts/0/country", "#/contacts/1/email"]
+    assert {one["email"] for one in client.get("/contacts").json()} == {"byron@example.com", "BO@example.com"}
+
+
+def test_lists_go_on_after_an_id(service: Service) -> None:
+    client = service.client("hr")
+    people = [{"externalId": str(number), "email": f"p{number}@example.com"} for number in range(5)]
+    client.post("/contacts/bulk", json={"contacts": people})
+    seen: list[int] = []
+    while page := client.get("/contacts", params={"limit": 2, "after": seen[-1] if seen else 0}).json():
+        seen += [one["id"] for one in page]
+    assert len(seen) == len(set(seen)) == 5
+    assert [one["email"] for one in client.get("/contacts", params={"q": "P3"}).json()] == ["p3@example.com"]
+
+
+def test_a_change_of_nothing_changes_nothing(service: Service) -> None:
+    client = service.client("hr")
+    made = client.post("/contacts", json={"email": "same@example.com", "name": "Same"}).json()
+    changed = client.patch(f"/contacts/{made['id']}", json={})
+    assert (changed.status_code, changed.json()) == (200, made)
+
+
+def test_a_search_for_control_characters_is_refused(service: Service, problem: Callable[..., str]) -> None:
+    assert problem(service.client("hr").get("/contacts?q=%00"), 400) == "`q` must hold no control characters."
+
+
+def test_nobody_else_sees_them(service: Service, staging: Service) -> None:
+    made = service.client("hr").post("/contacts", json=SAM).json()["id"]
+    for client in (service.client("globex"), staging.client("hr-test")):
+        assert client.get("/contacts").json() == []
+        assert client.get(f"/contacts/{made}").status_code == 404
+        assert client.patch(f"/contacts/{made}", json={"name": "X"}).status_code == 404
+        assert client.delete(f"/contacts/{made}").status_code == 404
+        assert client.post("/contacts", json=SAM).status_code == 201

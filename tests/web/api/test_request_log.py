@@ -1,0 +1,223 @@
+"""The request log: what a key asked is in it, whichever way it was answered, and slows nothing."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import asyncpg
+import pytest
+from prometheus_client import REGISTRY
+
+from largesse.base import clock
+from largesse.customers.principal import Principal
+from largesse.db.pool import Database
+from largesse.db.scope import OPERATOR, for_customer
+from largesse.jobs.housekeeping import RETENTION
+from largesse.request_log.model import DAYS, RequestFilter, loggable_path
+from largesse.request_log.service import NotedRequest, RequestLog
+from largesse.request_log.store import list_newest, newest, read_request
+
+
+@pytest.fixture
+def written(service: Any) -> Callable[[int], list[Any]]:
+    """Waits until so many requests are in the log since the test began, and returns them, the oldest first."""
+    (last,) = service.sql("SELECT coalesce(max(id), 0) AS id FROM api_requests")
+
+    def wait(count: int) -> list[Any]:
+        for _ in range(1_000):
+            rows: list[Any] = service.sql("SELECT * FROM api_requests WHERE id > $1 ORDER BY id", last["id"])
+            if len(rows) >= count:
+                return rows
+            time.sleep(0.02)
+        raise AssertionError("they are not in the log")
+
+    return wait
+
+
+def test_each_request_of_a_key_is_logged(service: Any, written: Any) -> None:
+    client = service.client("hr")
+    order = service.send("gift", "coffee", value=5)  # the short way of whole requests
+    reference = order.json()["reference"]
+    asked = [
+        client.get(f"/orders/{reference}", headers={"X-Request-Id": "by-asgi"}),
+        client.get("/products/999999"),
+        client.post("/send/gift", json={}, headers={"X-Request-Id": "refused"}),
+        client.get("/me", headers={"X-Request-Id": "whole"}),
+        client.head("/me"),
+        client.put("/me"),
+    ]
+    service.client().get("/me")  # of nobody
+    client.get("/nowhere")  # no operation
+    rows = written(6)
+    assert [(row["method"], row["route"], row["path"], row["status"], row["problem"]) for row in rows] == [
+        ("POST", "/send/gift", None, 200, None),
+        ("GET", "/orders/{reference}", f"/orders/{reference}", 200, None),
+        ("GET", "/products/{id}", "/products/999999", 404, "not-found"),
+        ("POST", "/send/gift", None, 400, "invalid-request"),
+        ("GET", "/me", None, 200, None),
+        ("HEAD", "/me", None, 200, None),
+    ]
+    assert [row["request_id"] for row in rows] == [one.headers["X-Request-Id"] for one in (order, *asked[:-1])]
+    assert {(row["customer_id"], row["environment"], str(row["address"])) for row in rows} == {
+        (service.ids["customers"]["acme"], "production", "127.0.0.1")
+    }
+    (key,) = service.sql("SELECT id FROM api_keys WHERE key = 'hr'")
+    assert {row["key_id"] for row in rows} == {key["id"]}
+    assert all(0 < row["duration_us"] < 30_000_000 for row in rows)
+    (now,) = service.sql("SELECT clock_now()")
+    assert all(timedelta() < now[0] - row["at"] < timedelta(seconds=60) for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("path", "stored"),
+    [
+        ("/orders/0WBQK7M2PXR4D9VA1C3E", "/orders/0WBQK7M2PXR4D9VA1C3E"),
+        ("/orders/ABCD-EFGH-JKMN-PQRS-T", "/orders/***"),
+        ("/orders/abcdefghjkmnpqrst/cancel", "/orders/***/cancel"),
+        ("/contacts/sam@example.com", "/contacts/***"),
+        ("/orders/lgs_live_0123", "/orders/***"),
+        ("/orders/a\0b", "/orders/ab"),
+        ("/" + "x" * 400, "/" + "x" * 299),
+    ],
+)
+def test_a_path_holds_no_code_secret_or_address(path: str, stored: str) -> None:
+    assert loggable_path(path) == stored
+
+
+def test_what_a_path_may_hold_can_be_stored(service: Any, written: Any) -> None:
+    for path in ("/orders/%00", "/orders/%ff%fe", "/orders/%F0%9F%8E%81", "/orders/'%22", "/orders/" + "x" * 2_000):
+        assert service.client("hr").get(path).status_code == 404
+    assert [row["status"] for row in written(5)] == [404] * 5
+
+
+def dropped(reason: str) -> float:
+    return REGISTRY.get_sample_value("largesse_requests_not_in_log_total", {"reason": reason}) or 0.0
+
+
+def requests_of(service: Any, count: int, status: int = 200, name: str = "acme") -> list[NotedRequest]:
+    principal = Principal(1, "production", service.ids["customers"][name], name, "pro", "balance", 1, "Bot", True)
+    return [
+        NotedRequest(principal, "GET", "/me", "/me", status, None, f"r{at}".encode(), None, clock.passed_s(), 0.001)
+        for at in range(count)
+    ]
+
+
+@pytest.fixture
+async def database(service: Any) -> Any:
+    database = await Database.connect(service.database_url, max_connections=2)
+    yield database
+    await database.close()
+
+
+async def test_too_many_are_dropped_and_counted(service: Any, database: Database) -> None:
+    log, before = RequestLog(database, 10), dropped("load")
+    taken = []
+    for request in requests_of(service, 300):
+        if log.takes(request.principal.customer_id, request.status):
+            log.note(request)
+            taken.append(request)
+    assert len(taken) == 150, "three quarters of the room of twenty seconds"
+    others = [one for one in requests_of(service, 300, 500, "globex") if log.takes(one.principal.customer_id, 500)]
+    assert len(others) == 300, "refusals of others have room"
+    for one in others[:50]:
+        log.note(one)
+    assert not log.takes(others[0].principal.customer_id, 500)
+    await log.flush()
+    assert dropped("load") - before == 151
+    assert log.takes(service.ids["customers"]["acme"], 200), "a second's worth"
+    await log.close()
+
+
+async def test_a_log_of_zero_writes_nothing(service: Any, database: Database) -> None:
+    log = RequestLog(database, 0)
+    (request,) = requests_of(service, 1, 500)
+    assert not log.takes(request.principal.customer_id, 500)
+    await log.close()
+
+
+async def test_what_the_database_refuses_is_counted_and_forgotten(service: Any, database: Database) -> None:
+    log, before = RequestLog(database, 10), dropped("database")
+    (request,) = requests_of(service, 1)
+    log.note(request._replace(address="no address"))
+    await log.flush()
+    assert dropped("database") - before == 1
+    log.note(request)
+    await log.close()
+    assert dropped("database") - before == 1
+
+
+async def test_lists_are_filtered_and_of_their_customer_alone(service: Any, database: Database) -> None:
+    log = RequestLog(database, 1_000)
+    (first,) = requests_of(service, 1)
+    variants = [
+        first,
+        first._replace(status=404, problem="not-found", route="/products/{id}", path="/products/9"),
+        first._replace(method="POST", status=503, request_id=b"one-of-them"),
+        first._replace(principal=requests_of(service, 1, name="initech")[0].principal),
+    ]
+    for one in variants:
+        log.note(one)
+    await log.close()
+    acme = service.ids["customers"]["acme"]
+
+    async def found(limit: int = 3, **filters: Any) -> list[tuple[str, int]]:
+        async with database.connection(for_customer(acme, "production")) as connection:
+            rows = await list_newest(
+                connection, acme, "production", RequestFilter(**filters), before=2**62, limit=limit
+            )
+            return [(row.path, row.status) for row in rows]
+
+    assert await found() == [("/me", 503), ("/products/9", 404), ("/me", 200)]
+    assert await found(1, status_class=4) == [("/products/9", 404)]
+    assert await found(1, status_class=5) == [("/me", 503)]
+    assert await found(1, method="POST") == [("/me", 503)]
+    assert await found(request_id="one-of-them") == [("/me", 503)]
+    assert await found(1, route="/products/{id}") == [("/products/9", 404)]
+    assert await found(1, path="/products/9", status_class=4, method="GET", key_id=1) == [("/products/9", 404)]
+    assert await found(path="/products/9", status_class=5) == []
+    initech = service.ids["customers"]["initech"]
+    async with database.connection(OPERATOR) as connection:
+        (row,) = await list_newest(connection, initech, "production", RequestFilter(), before=2**62, limit=1)
+        assert await read_request(connection, initech, "production", row.id) == row
+        assert await read_request(connection, acme, "production", row.id) is None
+        assert await read_request(connection, initech, "staging", row.id) is None
+
+
+@pytest.mark.parametrize(
+    ("filters", "index"),
+    [
+        ({}, "api_requests_pkey"),
+        ({"status_class": 5}, "api_requests_of_status"),
+        ({"method": "DELETE"}, "api_requests_of_method"),
+        ({"key_id": 2}, "api_requests_of_key"),
+        ({"route": "/products/{id}"}, "api_requests_of_route"),
+        ({"path": "/products/9"}, "api_requests_of_path"),
+        ({"request_id": "r7"}, "api_requests_of_request_id"),
+    ],
+)
+async def test_an_index_serves_each_filter(service: Any, filters: dict[str, Any], index: str) -> None:
+    service.sql(
+        """
+        INSERT INTO api_requests (customer_id, environment, at, key_id, method, route, path, status, duration_us, request_id)
+        SELECT 7, 'production', clock_now() - n * interval '1 second', 1, 'GET', '/me', NULL, 200, 1, 'r' || n FROM generate_series(1, 5000) AS n
+        WHERE NOT EXISTS (SELECT FROM api_requests WHERE customer_id = 7)
+        """
+    )
+    service.sql("ANALYZE api_requests")
+    wanted = RequestFilter(**filters)
+    connection = await asyncpg.connect(service.database_url)
+    try:
+        plan = await connection.fetch(f"EXPLAIN {newest(wanted)}", 7, "production", 2**62, 50, *wanted.values)
+    finally:
+        await connection.close()
+    text = "\n".join(row[0] for row in plan)
+    assert index in text
+    assert "Seq Scan on api_requests" not in text
+
+
+def test_requests_are_removed_after_thirty_days() -> None:
+    (old,) = [one for one in RETENTION if one.table == "api_requests"]
+    assert (old.age, old.days, old.done) == ("at", DAYS, "true")

@@ -1,0 +1,221 @@
+"""Approvals: nobody sends what somebody else must approve first, nobody approves their own, and an answer counts once."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from tests.budgets.conftest import findings
+from tests.web.api.conftest import Service
+from tests.web.console.approving import (
+    WORLD,
+    SignIn,
+    as_before,
+    asked,
+    decided,
+    mails,
+    orders_of,
+    set_rule,
+    set_user,
+    state,
+    user_id,
+)
+from tests.web.console.conftest import Browser
+from tests.web.console.sending import quote_in, ready
+
+__all__ = ["WORLD", "as_before"]
+
+
+def test_a_send_waits_is_approved_and_is_sent_as_its_persons(service: Service, sign_in: SignIn) -> None:
+    ada, cem = sign_in("ada@acme.example"), sign_in("cem@acme.example")
+    assert set_rule(ada).status_code == 303
+    path = ready(cem, service)
+    cem.get(f"{path}/review")
+    assert "This send needs approval: Above ten." in cem.text
+    assert 'name="quote"' not in (cem.page.text if cem.page else "")
+    assert cem.post(f"{path}/ask").status_code == 303
+    reference = path.rpartition("/")[2]
+    assert mails(service) == [("approval_asked", "Ada"), ("approval_asked", "Bea")]
+    before = service.balance("gbp")
+    cem.get("/app/approvals")
+    assert "Coffee House e-gift Cem Waiting £20.00 Above ten" in cem.text
+    cem.get(f"{path}/review")
+    assert "This send waits for approval until" in cem.text
+    ada.get("/app")
+    assert "1 send waits for your approval" in ada.text
+    ada.get(f"/app/approvals/{reference}")
+    assert "Bo bo@example.com" in ada.text
+    assert service.balance("gbp") == before
+    answer = decided(ada, reference, note="Go on <b>")
+    assert answer.headers["location"] == f"/app/approvals/{reference}"
+    ada.get(f"/app/approvals/{reference}")
+    assert "Approved. The order was placed." in ada.text
+    assert "Ada approved" in ada.text
+    assert "Go on <b>" in ada.text
+    assert [tuple(row) for row in orders_of(service, reference)] == [(user_id(service, "cem"), 20_00)]
+    assert round(before - service.balance("gbp"), 2) == 20
+    assert ("approval_ended", "Cem") in mails(service)
+    acts = service.sql("SELECT act, actor_name FROM audit_events WHERE act LIKE 'approval.%' ORDER BY id DESC LIMIT 2")
+    assert [tuple(row) for row in acts] == [
+        ("approval.given", "ada@acme.example"),
+        ("approval.asked", "cem@acme.example"),
+    ]
+    assert findings(service) == []
+
+
+def test_what_needs_no_approval_is_sent_at_once(service: Service, sign_in: SignIn) -> None:
+    ada, cem = sign_in("ada@acme.example"), sign_in("cem@acme.example")
+    set_rule(ada, above="20")
+    path = ready(cem, service)
+    cem.get(f"{path}/review")
+    assert cem.post(f"{path}/place", quote=quote_in(cem)).status_code == 303
+    path = ready(cem, service)
+    cem.get(f"{path}/review")
+    assert cem.post(f"{path}/ask").status_code == 409
+
+
+@pytest.mark.parametrize("name", ["cem", "mel", "fin", "viv"])
+def test_four_eyes_over_all_roles(service: Service, sign_in: SignIn, name: str) -> None:
+    """Whoever is no approver sees nothing and decides nothing, and the person themselves decides nothing."""
+    ada, cem = sign_in("ada@acme.example"), sign_in("cem@acme.example")
+    set_rule(ada)
+    reference = asked(cem, service)
+    other = cem if name == "cem" else sign_in(f"{name}@acme.example")
+    other.get("/app/approvals")
+    expected = 403 if name == "cem" else 404
+    assert other.post(f"/app/approvals/{reference}", decision="approve", note="").status_code == expected
+    assert other.get(f"/app/approvals/{reference}").status_code == (200 if name == "cem" else 404)
+    assert 'value="approve"' not in (other.page.text if other.page else "")
+    assert (state(service, reference), orders_of(service, reference)) == ("waiting", [])
+    gil = sign_in("gil@globex.example")
+    assert gil.get(f"/app/approvals/{reference}").status_code == 404
+    gil.get("/app/approvals")
+    assert gil.post(f"/app/approvals/{reference}", decision="approve", note="").status_code == 404
+
+
+def test_an_administrator_does_not_approve_their_own(service: Service, sign_in: SignIn) -> None:
+    ada, bea = sign_in("ada@acme.example"), sign_in("bea@acme.example")
+    set_rule(ada)
+    reference = asked(ada, service)
+    assert decided(ada, reference).status_code == 403
+    path = f"/app/send/{reference}"
+    ada.get(f"{path}/delivery")
+    refused = ada.post(f"{path}/place", quote="")
+    assert refused.status_code == 409
+    assert "This send needs approval. Nothing was charged" in refused.text
+    assert orders_of(service, reference) == []
+    assert decided(bea, reference).status_code == 303
+    assert len(orders_of(service, reference)) == 1
+
+
+def test_two_approve_and_nobody_counts_twice(service: Service, sign_in: SignIn) -> None:
+    ada, bea, cem = (sign_in(f"{name}@acme.example") for name in ("ada", "bea", "cem"))
+    set_rule(ada, needed="2")
+    reference = asked(cem, service)
+    for _ in range(3):
+        decided(ada, reference)
+    assert (state(service, reference), orders_of(service, reference)) == ("waiting", [])
+    ada.get(f"/app/approvals/{reference}")
+    assert decided(bea, reference).status_code == 303
+    assert len(orders_of(service, reference)) == 1
+    assert findings(service) == []
+
+
+def test_an_approval_of_somebody_who_left_counts_no_more(service: Service, sign_in: SignIn) -> None:
+    ada, bea, cem = (sign_in(f"{name}@acme.example") for name in ("ada", "bea", "cem"))
+    set_rule(ada, needed="2")
+    reference = asked(cem, service)
+    decided(ada, reference)
+    set_user(service, "ada", "role = 'member'")
+    decided(bea, reference)
+    assert (state(service, reference), orders_of(service, reference)) == ("waiting", [])
+    ada.get("/app/approvals")
+    assert ada.post(f"/app/approvals/{reference}", decision="approve", note="").status_code == 404
+    set_user(service, "bea", "is_active = false")
+    bea_again = bea.post(f"/app/approvals/{reference}", decision="approve", note="", token="x")
+    assert bea_again.status_code in {303, 401, 403}
+    assert orders_of(service, reference) == []
+
+
+def test_named_people_approve_and_administrators_do_not(service: Service, sign_in: SignIn) -> None:
+    ada, cem, fin = (sign_in(f"{name}@acme.example") for name in ("ada", "cem", "fin"))
+    set_rule(ada, approver=[str(user_id(service, "fin"))])
+    reference = asked(cem, service)
+    assert mails(service) == [("approval_asked", "Fin")]
+    ada.get(f"/app/approvals/{reference}")
+    assert 'value="approve"' not in (ada.page.text if ada.page else "")
+    assert decided(ada, reference).status_code == 404
+    assert orders_of(service, reference) == []
+    assert decided(fin, reference).status_code == 303
+    assert len(orders_of(service, reference)) == 1
+
+
+def test_it_is_answered_once_however_often_pressed_and_raced(service: Service, sign_in: SignIn) -> None:
+    ada, bea, cem = (sign_in(f"{name}@acme.example") for name in ("ada", "bea", "cem"))
+    set_rule(ada)
+    reference = asked(cem, service)
+    before = service.balance("gbp")
+    ada.get(f"/app/approvals/{reference}")
+    bea.get(f"/app/approvals/{reference}")
+    tokens = {ada.host: ada.token, bea.host: bea.token}
+
+    def press(approver: Browser) -> int:
+        answer = approver.post(f"/app/approvals/{reference}", token=tokens[approver.host], decision="approve", note="")
+        return answer.status_code
+
+    with ThreadPoolExecutor(12) as threads:
+        answers = list(threads.map(press, [ada, bea] * 12))
+    assert set(answers) <= {303, 409}
+    assert len(orders_of(service, reference)) == 1
+    assert round(before - service.balance("gbp"), 2) == 20
+    assert service.sql("SELECT count(*) FROM people_mails WHERE kind = 'approval_ended'")[0][0] == 1
+    assert decided(ada, reference, "decline").status_code == 303
+    assert state(service, reference) == "approved"
+    assert findings(service) == []
+
+
+def test_approve_races_decline_and_withdrawal(service: Service, sign_in: SignIn) -> None:
+    """Whichever is first holds: sent, or not sent, never both."""
+    ada, bea, cem = (sign_in(f"{name}@acme.example") for name in ("ada", "bea", "cem"))
+    set_rule(ada)
+    for _ in range(6):
+        reference = asked(cem, service)
+        for browser in (ada, bea, cem):
+            browser.get(f"/app/approvals/{reference}")
+        with ThreadPoolExecutor(3) as threads:
+            threads.submit(ada.post, f"/app/approvals/{reference}", decision="approve", note="")
+            threads.submit(bea.post, f"/app/approvals/{reference}", decision="decline", note="")
+            threads.submit(cem.post, f"/app/approvals/{reference}/withdraw")
+        is_sent = bool(orders_of(service, reference))
+        assert state(service, reference) in ({"approved"} if is_sent else {"declined", "withdrawn"})
+    assert findings(service) == []
+
+
+def test_a_form_of_another_session_or_none_is_refused(service: Service, sign_in: SignIn) -> None:
+    ada, cem = sign_in("ada@acme.example"), sign_in("cem@acme.example")
+    set_rule(ada)
+    reference = asked(cem, service)
+    cem.get(f"/app/approvals/{reference}")
+    for token in ("", "forged", cem.token):
+        assert ada.post(f"/app/approvals/{reference}", token=token, decision="approve", note="").status_code == 403
+    stranger = Browser(service)
+    assert stranger.post(f"/app/approvals/{reference}", token="x", decision="approve", note="").status_code in {
+        401,
+        403,
+    }
+    ada.get(f"/app/approvals/{reference}")
+    assert ada.post(f"/app/approvals/{reference}", decision="maybe", note="").status_code == 422
+    assert ada.post(f"/app/approvals/{reference}", decision="approve", note="x" * 501).status_code == 422
+    assert (state(service, reference), orders_of(service, reference)) == ("waiting", [])
+
+
+def test_an_approver_whose_sign_in_is_old_confirms_first(service: Service, sign_in: SignIn) -> None:
+    ada, cem = sign_in("ada@acme.example"), sign_in("cem@acme.example")
+    set_rule(ada)
+    reference = asked(cem, service)
+    service.sql(
+        "UPDATE sessions SET proved_at = proved_at - interval '2 hours' WHERE user_id = $1", user_id(service, "ada")
+    )
+    answer = decided(ada, reference)
+    assert answer.status_code != 303
+    assert (state(service, reference), orders_of(service, reference)) == ("waiting", [])

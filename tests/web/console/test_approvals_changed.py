@@ -1,0 +1,273 @@
+"""Approvals of what changes: drafts, prices, people, rules and time. What was approved is what is sent."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from tests.budgets.conftest import findings
+from tests.web.api.conftest import Service, on_database
+from tests.web.console.approving import (
+    WORLD,
+    SignIn,
+    as_before,
+    asked,
+    decided,
+    mails,
+    orders_of,
+    set_rule,
+    set_user,
+    state,
+    user_id,
+)
+from tests.web.console.conftest import Browser
+from tests.web.console.sending import quote_in, ready
+
+from largesse.approvals.service import expire_requests
+
+__all__ = ["WORLD", "as_before"]
+
+
+def test_a_changed_draft_asks_again(service: Service, sign_in: SignIn) -> None:
+    ada, cem = sign_in("ada@acme.example"), sign_in("cem@acme.example")
+    set_rule(ada)
+    reference = asked(cem, service)
+    path = f"/app/send/{reference}"
+    ada.get(f"/app/approvals/{reference}")
+    token = ada.token
+    cem.get(f"{path}/recipients")
+    assert (
+        cem.post(f"{path}/recipients", rows="email\na@example.com\nb@example.com\nc@example.com\n").status_code == 303
+    )
+    ada.post(f"/app/approvals/{reference}", token=token, decision="approve", note="")
+    ada.get(f"/app/approvals/{reference}")
+    assert "This send changed after approval was requested." in ada.text
+    assert 'value="approve"' not in (ada.page.text if ada.page else "")
+    assert (state(service, reference), orders_of(service, reference)) == ("waiting", [])
+    cem.get(f"{path}/review")
+    assert "has changed since you asked for approval. Ask again." in cem.text
+    assert cem.post(f"{path}/ask").status_code == 303
+    assert decided(ada, reference).status_code == 303
+    assert [row["total_minor"] for row in orders_of(service, reference)] == [30_00]
+    assert findings(service) == []
+
+
+def test_a_draft_that_is_changed_after_approval_is_not_sent_under_it(service: Service, sign_in: SignIn) -> None:
+    """The account is empty when it is approved; then the person makes more of it."""
+    ada, cem = sign_in("ada@acme.example"), sign_in("cem@acme.example")
+    set_rule(ada)
+    reference = asked(cem, service, account="small")
+    path = f"/app/send/{reference}"
+    spent = ready(ada, service, account="small", rows="email\nlast@example.com\n", value="25")
+    ada.get(f"{spent}/review")
+    service.sql("UPDATE approval_rules SET role = 'member'")
+    ada.get(f"{spent}/review")
+    assert ada.post(f"{spent}/place", quote=quote_in(ada)).status_code == 303
+    decided(ada, reference)
+    ada.get(f"/app/approvals/{reference}")
+    assert "Approved, but the order was not placed: the account's balance is too low." in ada.text
+    assert (state(service, reference), orders_of(service, reference)) == ("approved", [])
+    cem.get("/app")
+    assert "is approved, but not sent" in cem.text
+    cem.get(f"{path}/delivery")
+    gbp = str(service.ids["funding_accounts"]["gbp"])
+    assert cem.post(f"{path}/delivery", when="now", account=gbp, reference="").status_code == 303
+    cem.get(f"{path}/review")
+    assert "Ask again" in cem.text
+    old_quote = service.sql("SELECT quote FROM approval_requests WHERE id = $1", reference)[0]["quote"]
+    for quote in (old_quote, ""):
+        refused = cem.post(f"{path}/place", quote=quote)
+        assert refused.status_code == 409
+    assert orders_of(service, reference) == []
+    small = str(service.ids["funding_accounts"]["small"])
+    cem.get(f"{path}/delivery")
+    cem.post(f"{path}/delivery", when="now", account=small, reference="")
+    cem.get(f"{path}/review")
+    assert "too low" in cem.text
+    assert findings(service) == []
+
+
+def test_what_is_approved_and_could_not_be_sent_is_sent_by_its_person(service: Service, sign_in: SignIn) -> None:
+    ada, cem = sign_in("ada@acme.example"), sign_in("cem@acme.example")
+    set_rule(ada)
+    reference = asked(cem, service)
+    service.sql("UPDATE approval_requests SET state = 'approved', ended_at = now() WHERE id = $1", reference)
+    service.sql(
+        "INSERT INTO approval_decisions SELECT customer_id, environment, id, round, $2, true FROM approval_requests WHERE id = $1",
+        reference,
+        user_id(service, "ada"),
+    )
+    path = f"/app/send/{reference}"
+    cem.get(f"{path}/review")
+    assert cem.post(f"{path}/place", quote=quote_in(cem)).status_code == 303
+    assert len(orders_of(service, reference)) == 1
+    assert findings(service) == []
+
+
+def test_a_price_that_changed_meanwhile_asks_again(service: Service, sign_in: SignIn) -> None:
+    ada, cem = sign_in("ada@acme.example"), sign_in("cem@acme.example")
+    set_rule(ada)
+    reference = asked(cem, service, gift="hamper", value="")
+    service.sql("UPDATE products SET cost_minor = cost_minor + 100 WHERE key = 'hamper'")
+    try:
+        decided(ada, reference)
+        ada.get(f"/app/approvals/{reference}")
+        assert "Approved, but the order was not placed." in ada.text
+        assert orders_of(service, reference) == []
+        cem.get(f"/app/send/{reference}/review")
+        assert "The send or its price has changed since you asked for approval. Ask again." in cem.text
+        assert cem.post(f"/app/send/{reference}/ask").status_code == 303
+        assert decided(ada, reference).status_code == 303
+        assert len(orders_of(service, reference)) == 1
+    finally:
+        service.sql("UPDATE products SET cost_minor = cost_minor - 100 WHERE key = 'hamper'")
+
+
+def test_a_person_who_may_not_send_any_more_sends_nothing(service: Service, sign_in: SignIn) -> None:
+    ada = sign_in("ada@acme.example")
+    set_rule(ada)
+    for change in ("role = 'viewer'", "is_active = false"):
+        reference = asked(sign_in("cem@acme.example"), service)
+        set_user(service, "cem", change)
+        decided(ada, reference)
+        ada.get(f"/app/approvals/{reference}")
+        assert "the sender may not send any more" in ada.text
+        assert orders_of(service, reference) == []
+        set_user(service, "cem", "role = 'member', is_active = true")
+
+
+def test_nobody_decides_after_it_expired(service: Service, sign_in: SignIn) -> None:
+    ada, cem = sign_in("ada@acme.example"), sign_in("cem@acme.example")
+    set_rule(ada, days="3")
+    reference = asked(cem, service)
+    ada.get(f"/app/approvals/{reference}")
+    token = ada.token
+    service.sql("UPDATE approval_requests SET expires_at = now() - interval '1 second' WHERE id = $1", reference)
+    assert ada.post(f"/app/approvals/{reference}", token=token, decision="approve", note="").status_code == 303
+    assert orders_of(service, reference) == []
+
+    async def expire(connection: Any) -> int:
+        async with connection.transaction():
+            return await expire_requests(connection)
+
+    assert (on_database(service.database_url, expire), on_database(service.database_url, expire)) == (1, 0)
+    assert state(service, reference) == "expired"
+    assert ("approval_ended", "Cem") in mails(service)
+    cem.get(f"/app/send/{reference}/review")
+    assert "This send needs approval" in cem.text
+
+
+def test_beyond_a_budget_others_may_approve(service: Service, sign_in: SignIn) -> None:
+    service.sql("UPDATE clock SET ahead_by = '2050-05-10 12:00Z' - now()")
+    ada, cem = sign_in("ada@acme.example"), sign_in("cem@acme.example")
+    ada.get("/app/budgets")
+    of = f"person-{user_id(service, 'cem')}"
+    ada.post("/app/budgets", name="Own", of=of, currency="GBP", period="month", limit="15", per_gift="")
+    path = ready(cem, service)
+    cem.get(f"{path}/review")
+    assert "The budget Own has £15.00 left." in cem.text
+    set_rule(ada, name="Beyond", above="", beyond_budget="yes")
+    small = ready(cem, service, rows="email\none@example.com\n")
+    cem.get(f"{small}/review")
+    assert "needs approval" not in cem.text
+    reference = asked(cem, service)
+    assert decided(ada, reference).status_code == 303
+    assert len(orders_of(service, reference)) == 1
+    assert service.sql("SELECT spent_minor FROM budget_periods")[0][0] == 20_00
+    assert findings(service) == []
+
+
+def test_rules_hold_for_accounts_gifts_and_roles(service: Service, sign_in: SignIn) -> None:
+    ada, cem = sign_in("ada@acme.example"), sign_in("cem@acme.example")
+    set_rule(ada, name="Small", above="", account=[str(service.ids["funding_accounts"]["small"])])
+    set_rule(ada, name="Books", above="", product=[str(service.ids["products"]["books"])])
+    set_rule(ada, name="Admins", above="", role="admin")
+
+    def needed(sender: Browser, **gift: Any) -> str:
+        path = ready(sender, service, **gift)
+        sender.get(f"{path}/review")
+        found = re.search(r"This send needs approval: ([^.]*)\.", sender.text)
+        return found[1] if found else ""
+
+    assert needed(cem) == ""
+    assert needed(cem, account="small", rows="email\none@example.com\n", value="5") == "Small"
+    assert needed(cem, gift="books") == "Books"
+    assert needed(ada) == "Admins"
+    assert needed(ada, gift="books") == "Admins, Books"
+    ada.get("/app/approvals/rules")
+    assert "paid from Small pot" in ada.text
+    rule = service.sql("SELECT id FROM approval_rules WHERE name = 'Admins'")[0]["id"]
+    assert ada.post(f"/app/approvals/rules/{rule}/end").status_code == 303
+    assert needed(ada) == ""
+    cem.get("/app/approvals")
+    assert cem.get("/app/approvals/rules").status_code == 403
+    assert cem.post(f"/app/approvals/rules/{rule}/end", token="x").status_code == 403
+
+
+@pytest.mark.parametrize(
+    ("fields", "wrong"),
+    [
+        ({"name": ""}, "name"),
+        ({"name": "x" * 61}, "name"),
+        ({"role": "viewer"}, "role"),
+        ({"currency": "XXX"}, "currency"),
+        ({"above": "much"}, "above"),
+        ({"needed": "3"}, "needed"),
+        ({"days": "0"}, "days"),
+        ({"days": "11"}, "days"),
+        ({"days": "soon"}, "days"),
+        ({"approver": "999999"}, "approver"),
+        ({"needed": "2", "approver": "1"}, "approver"),
+    ],
+)
+def test_what_is_wrong_with_a_rule_is_said_beside_its_field(
+    service: Service, sign_in: SignIn, fields: dict[str, str], wrong: str
+) -> None:
+    refused = set_rule(sign_in("ada@acme.example"), **fields)
+    assert refused.status_code == 422
+    assert re.findall(r'class="error" id="(\w+)-error"', refused.text) == [wrong]
+    assert service.sql("SELECT count(*) FROM approval_rules")[0][0] == 0
+
+
+def test_where_nobody_else_may_approve_it_is_said(service: Service, sign_in: SignIn) -> None:
+    ada = sign_in("ada@acme.example")
+    set_rule(ada, approver=[str(user_id(service, "ada"))])
+    path = ready(ada, service)
+    ada.get(f"{path}/review")
+    refused = ada.post(f"{path}/ask")
+    assert refused.status_code == 409
+    assert "Not enough people may approve it" in refused.text
+
+
+def test_a_decline_says_why(service: Service, sign_in: SignIn) -> None:
+    ada, cem = sign_in("ada@acme.example"), sign_in("cem@acme.example")
+    set_rule(ada)
+    reference = asked(cem, service)
+    decided(ada, reference, "decline", "Too many")
+    cem.get(f"/app/approvals/{reference}")
+    assert "Ada declined" in cem.text
+    assert "Too many" in cem.text
+    cem.get(f"/app/send/{reference}/review")
+    assert "This send was declined." in cem.text
+    assert cem.post(f"/app/send/{reference}/ask").status_code == 303
+    cem.get(f"/app/approvals/{reference}")
+    assert cem.post(f"/app/approvals/{reference}/withdraw").status_code == 303
+    assert state(service, reference) == "withdrawn"
+    assert decided(ada, reference).status_code == 303
+    assert orders_of(service, reference) == []
+
+
+def test_a_default_claim_by_date_is_that_of_when_it_was_asked_for(service: Service, sign_in: SignIn) -> None:
+    """The default counts days from now: what is approved days later is what was quoted all the same."""
+    service.sql("UPDATE customers SET follow_up = '{\"claim_by_days\": 30}' WHERE key = 'acme'")
+    try:
+        ada, cem = sign_in("ada@acme.example"), sign_in("cem@acme.example")
+        set_rule(ada)
+        reference = asked(cem, service)
+        service.sql("UPDATE clock SET ahead_by = '2 days'")
+        ada = sign_in("ada@acme.example")
+        assert decided(ada, reference).status_code == 303
+        assert len(orders_of(service, reference)) == 1
+    finally:
+        service.sql("UPDATE customers SET follow_up = NULL")

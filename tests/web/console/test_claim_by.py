@@ -1,0 +1,262 @@
+"""Claim-by dates in the web application: in a send, on the page of an order, and the company's default."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from datetime import UTC, date, datetime, timedelta
+
+import httpx
+import pytest
+from tests.web.api.conftest import Service
+from tests.web.console.conftest import Browser
+from tests.web.console.sending import WORLD, begin, browser_text, quote_in, ready
+
+from largesse.db.pool import Database
+from largesse.db.roles import Role
+from largesse.encryption.vault import Vault
+from largesse.jobs.registry import WorkerContext
+from largesse.orders.tasks import follow_up
+
+__all__ = ["WORLD"]
+
+
+@pytest.fixture
+def ada(sign_in: Callable[[str], Browser]) -> Browser:
+    return sign_in("ada@acme.example")
+
+
+@pytest.fixture
+def cem(sign_in: Callable[[str], Browser]) -> Browser:
+    return sign_in("cem@acme.example")
+
+
+@pytest.fixture(autouse=True)
+def left_as_it_was(service: Service) -> Iterator[None]:
+    yield
+    service.sql("UPDATE customers SET follow_up = NULL")
+
+
+def day(days: int) -> date:
+    return datetime.now(UTC).date() + timedelta(days=days)
+
+
+def work(service: Service) -> None:
+    async def run() -> None:
+        database = await Database.connect(service.database_url, role=Role.WORKER)
+        context = WorkerContext(database, Vault(service.settings.master_keys), lambda *_: None)
+        while await follow_up(context):
+            pass
+        await database.close()
+
+    asyncio.run(run())
+
+
+def deliver(browser: Browser, service: Service, path: str, **fields: str) -> httpx.Response:
+    browser.get(f"{path}/delivery")
+    account = str(service.ids["funding_accounts"]["gbp"])
+    return browser.post(f"{path}/delivery", **{"when": "now", "account": account, "reference": "", **fields})
+
+
+def place(browser: Browser, path: str) -> str:
+    browser.get(f"{path}/review")
+    answer = browser.post(f"{path}/place", quote=quote_in(browser))
+    assert answer.status_code == 303, browser_text(answer.text)
+    return path.rpartition("/")[2]
+
+
+def claim_by(service: Service, reference: str) -> datetime | None:
+    rows = service.sql(
+        "SELECT claim_by FROM follow_ups f JOIN orders o ON o.id = f.order_id WHERE reference = $1", reference
+    )
+    return rows[0][0] if rows else None
+
+
+def test_a_send_has_a_date_and_the_review_says_what_happens(ada: Browser, service: Service) -> None:
+    path = ready(ada, service)
+    deliver(ada, service, path, claim_by=str(day(20)))
+    ada.get(f"{path}/review")
+    assert "What nobody has claimed by then is cancelled, and the money comes back in full." in ada.text
+    assert "Claim it by" in ada.get(f"{path}/claim").text
+    reference = place(ada, path)
+    assert claim_by(service, reference) == datetime.combine(day(20), datetime.min.time(), UTC) + timedelta(
+        hours=23, minutes=59, seconds=59
+    )
+
+
+def test_without_a_day_nothing_is_stored(ada: Browser, service: Service) -> None:
+    assert claim_by(service, place(ada, ready(ada, service))) is None
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        ("soon", "Choose a day, or leave it empty."),
+        ("2020-01-01", "This day is over before the gifts leave. Choose a later one."),
+        ("9999-12-31", "Choose a day at most 3,650 days after the gifts leave."),
+    ],
+)
+def test_a_day_that_cannot_be_is_said_beside_its_field_and_nothing_is_lost(
+    ada: Browser, service: Service, typed: str, said: str
+) -> None:
+    path = ready(ada, service)
+    answer = deliver(ada, service, path, claim_by=typed, reference="Keep me")
+    assert answer.status_code == 422
+    assert f'id="claim_by-error">{said}' in answer.text
+    assert f'value="{typed}"' in answer.text
+    assert 'value="Keep me"' in answer.text
+
+
+def test_a_day_before_the_schedule_is_refused(ada: Browser, service: Service) -> None:
+    path = ready(ada, service)
+    answer = deliver(ada, service, path, when="later", at=f"{day(10)}T09:00", claim_by=str(day(9)))
+    assert answer.status_code == 422
+    assert "This day is over before the gifts leave" in answer.text
+
+
+def test_the_default_is_filled_in_and_can_be_taken_out(ada: Browser, service: Service) -> None:
+    ada.get("/app/unclaimed")
+    assert ada.post("/app/unclaimed", claim_by_days="30").status_code == 303
+    path = ready(ada, service)  # which has emptied the day
+    assert claim_by(service, place(ada, path)) is None
+    path = begin(ada, service)
+    assert f'value="{day(30)}"' in ada.get(f"{path}/delivery").text
+    assert "Filled in from your company's settings." in ada.text.replace("&#39;", "'")
+
+
+@pytest.mark.parametrize("typed", ["0", "3651", "soon", "-1", "1.5"])
+def test_a_default_that_cannot_be_is_refused(ada: Browser, service: Service, typed: str) -> None:
+    ada.get("/app/unclaimed")
+    answer = ada.post("/app/unclaimed", claim_by_days=typed, of_api="yes")
+    assert answer.status_code == 422
+    assert "Type a whole number from 1 to 3,650, or nothing." in answer.text
+    assert f'value="{typed}"' in answer.text
+    assert service.sql("SELECT follow_up FROM customers WHERE key = 'acme'")[0][0] is None
+
+
+def test_the_default_is_in_the_audit_log(ada: Browser, service: Service) -> None:
+    ada.get("/app/unclaimed")
+    ada.post("/app/unclaimed", claim_by_days="45", of_api="yes")
+    ada.get("/app/audit")
+    assert "changed what happens to gifts that nobody claims" in ada.text
+    [stored] = service.sql("SELECT follow_up::text FROM customers WHERE key = 'acme'")
+    assert stored[0] == '{"of_api": true, "claim_by_days": 45}'
+
+
+def ordered(browser: Browser, service: Service, days: int = 20) -> tuple[str, str]:
+    """Returns the reference of an order with a date, and the date as its page names it."""
+    path = ready(browser, service)
+    deliver(browser, service, path, claim_by=str(day(days)))
+    reference = place(browser, path)
+    at = claim_by(service, reference)
+    assert at is not None
+    return reference, at.isoformat()
+
+
+def test_people_give_more_time_and_never_less(ada: Browser, cem: Browser, service: Service) -> None:
+    reference, seen = ordered(ada, service)
+    page = f"/app/orders/{reference}"
+    ada.get(page)
+    assert "Give more time" in ada.text
+    for earlier in (day(19), day(20)):
+        answer = ada.post(f"{page}/claim-by", seen=seen, claim_by=str(earlier))
+        assert answer.status_code == 422
+        assert "Choose a later day: recipients know the date they were given." in answer.text
+        ada.get(page)
+    assert ada.post(f"{page}/claim-by", seen=seen, claim_by="").status_code == 422
+    ada.get(page)
+    assert ada.post(f"{page}/claim-by", seen=seen, claim_by=str(day(30))).status_code == 303
+    ada.get(page)
+    assert "Ada moved the claim-by date from" in ada.text
+    ada.post(f"{page}/claim-by", seen=seen, claim_by=str(day(40)))
+    ada.get(page)
+    assert "Somebody else has just changed the claim-by date" in ada.text
+    moved = claim_by(service, reference)
+    assert moved is not None
+    assert moved.date() == day(30)
+    cem.get("/app")
+    assert cem.post(f"{page}/claim-by", seen=moved.isoformat(), claim_by=str(day(50))).status_code == 403
+    assert claim_by(service, reference) == moved
+    [act] = service.sql("SELECT act FROM audit_events WHERE subject = $1", f"order {reference}")
+    assert act[0] == "order.claim_by_moved"
+
+
+def test_after_the_date_the_page_says_what_came_back(ada: Browser, service: Service) -> None:
+    reference, seen = ordered(ada, service, days=2)
+    page = f"/app/orders/{reference}"
+    # The session would end before the clock had come to the date.
+    service.sql(
+        "UPDATE follow_ups SET claim_by = created_at, due_at = created_at FROM orders o WHERE o.id = order_id AND reference = $1",
+        reference,
+    )
+    work(service)
+    ada.get(page)
+    text = browser_text(ada.text)
+    assert "2 gifts were not claimed in time: £20.00 came back" in text
+    assert "The gifts could be claimed until" in text
+    assert "Give more time" not in text
+    assert "Returned £20.00" in text
+    assert "Refund" in text
+    assert "Not claimed in time" in text
+    ada.post(f"{page}/claim-by", seen=seen, claim_by=str(day(30)))
+    ada.get(page)
+    assert "The claim-by date has passed: it cannot be changed any more." in ada.text
+
+
+def test_a_schedule_cannot_be_moved_past_the_date(ada: Browser, service: Service) -> None:
+    path = ready(ada, service)
+    deliver(ada, service, path, when="later", at=f"{day(5)}T09:00", claim_by=str(day(10)))
+    reference = place(ada, path)
+    [row] = service.sql("SELECT scheduled_for FROM orders WHERE reference = $1", reference)
+    page = f"/app/orders/{reference}"
+    ada.get(page)
+    answer = ada.post(f"{page}/schedule", seen=row[0].isoformat(), when="later", at=f"{day(12)}T09:00")
+    assert answer.status_code == 422
+    assert "The claim-by date is before this time. Move that first, or choose an earlier time." in answer.text
+
+
+def reminders(service: Service, reference: str) -> list[int]:
+    rows = service.sql(
+        "SELECT reminder_days FROM follow_ups f JOIN orders o ON o.id = f.order_id WHERE reference = $1", reference
+    )
+    return rows[0][0] if rows else []
+
+
+def test_a_send_has_reminders_and_the_page_of_the_order_says_so(ada: Browser, service: Service) -> None:
+    path = ready(ada, service)
+    deliver(ada, service, path, reminder_days="3, 10")
+    ada.get(f"{path}/review")
+    assert "After 3, 10 days" in ada.text
+    reference = place(ada, path)
+    assert reminders(service, reference) == [3, 10]
+    ada.get(f"/app/orders/{reference}")
+    assert "After 3, 10 days" in ada.text
+
+
+@pytest.mark.parametrize("typed", ["soon", "0", "366", "10, 3", "3, 3", "1, 2, 3, 4", "1.5", "-2"])
+def test_days_that_cannot_be_are_said_beside_their_field(ada: Browser, service: Service, typed: str) -> None:
+    path = ready(ada, service)
+    answer = deliver(ada, service, path, reminder_days=typed)
+    assert answer.status_code == 422
+    assert 'id="reminder_days-error"' in answer.text
+    assert f'value="{typed}"' in answer.text
+
+
+def test_a_reminder_after_the_date_is_refused(ada: Browser, service: Service) -> None:
+    path = ready(ada, service)
+    answer = deliver(ada, service, path, reminder_days="3, 30", claim_by=str(day(20)))
+    assert answer.status_code == 422
+    assert "The last reminder would leave after the claim-by date." in answer.text
+
+
+def test_reminders_have_a_default_that_people_can_take_out(ada: Browser, service: Service) -> None:
+    ada.get("/app/unclaimed")
+    refused = ada.post("/app/unclaimed", claim_by_days="5", reminder_days="3, 9")
+    assert refused.status_code == 422
+    ada.get("/app/unclaimed")
+    assert ada.post("/app/unclaimed", claim_by_days="", reminder_days="3, 9").status_code == 303
+    path = begin(ada, service)
+    assert 'value="3, 9"' in ada.get(f"{path}/delivery").text
+    path = ready(ada, service)
+    deliver(ada, service, path, reminder_days="")
+    assert reminders(service, place(ada, path)) == []

@@ -1,0 +1,267 @@
+"""Contacts in the web application: made, searched, changed, imported with all that is wrong said at once, and sent to."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Callable
+
+import pytest
+from tests.web.api.conftest import RICH_WORLD, Service
+from tests.web.console.conftest import Browser
+
+WORLD = RICH_WORLD
+NONE = "\N{EN DASH}"
+FILE = (
+    "Name,E-mail,Birthday,Start date,Group\n"
+    "Ada Byron,ada@example.com,10/12,2024-03-01,Sales\n"
+    "Bo,bo@example,31/02,,\n"
+    "Cy,cy@example.com,14/03/1990,soon,\n"
+    "Di,di@example.com,29/02,,Sales\n"
+)
+
+
+@pytest.fixture
+def ada(service: Service, sign_in: Callable[[str], Browser]) -> Browser:
+    service.sql("DELETE FROM contacts")
+    service.sql("DELETE FROM contact_groups")
+    service.sql("DELETE FROM contact_fields")
+    return sign_in("ada@acme.example")
+
+
+def create(browser: Browser, **fields: str) -> str:
+    """Creates a contact, and returns the path of its page."""
+    browser.get("/app/contacts/new")
+    made = browser.post("/app/contacts", **fields)
+    assert made.status_code == 303, made.text
+    return made.headers["location"]
+
+
+def test_a_contact_is_made_changed_and_deleted(service: Service, ada: Browser) -> None:
+    path = create(
+        ada, name="Ada Byron", email="Ada@example.com", birthday="29/02", address="1 High St", groups="Sales, London"
+    )
+    ada.get(path)
+    for said in ('value="29/02"', "1 High St", 'value="Sales" checked', 'value="London" checked'):
+        assert said in ada.page.text  # type: ignore[union-attr]
+    assert b"High" not in service.sql("SELECT sealed_address FROM contacts")[0][0]
+    changed = ada.post(path, email="ada@example.com", name="Ada", group="London", left="yes")
+    assert changed.status_code == 303
+    ada.get("/app/contacts")
+    assert f"Ada ada@example.com London {NONE} {NONE} Has left" in ada.text
+    ada.get(f"{path}/remove")
+    assert ada.post(f"{path}/remove").headers["location"] == "/app/contacts"
+    assert ada.get(path).status_code == 404
+    acts = service.sql(
+        "SELECT act, before::text, after::text FROM audit_events WHERE act LIKE 'contact.%' ORDER BY id DESC LIMIT 3"
+    )
+    assert [row["act"] for row in acts] == ["contact.removed", "contact.changed", "contact.created"]
+    assert not any("ada" in f"{row['before']}{row['after']}".lower() for row in acts), "nobody is named"
+
+
+@pytest.mark.parametrize(
+    ("field", "typed", "said"),
+    [
+        ("birthday", "31/02", "No year has this day."),
+        ("birthday", "14/03/1990", "Leave out the year."),
+        ("start_date", "soon", "This is not a date, such as 01/03/2024."),
+        ("email", "nobody", "The @ is missing"),
+        ("email", "TAKEN@example.com", "Another contact has this address."),
+        ("external_id", "7", "Another contact has this id."),
+        ("groups", "x" * 61, "The name of a group has more than 60 characters."),
+    ],
+)
+def test_what_is_wrong_is_said_beside_its_field_and_nothing_is_lost(
+    ada: Browser, field: str, typed: str, said: str
+) -> None:
+    create(ada, email="taken@example.com", external_id="7")
+    ada.get("/app/contacts/new")
+    refused = ada.post("/app/contacts", **{"email": "new@example.com", "name": "Zoë", field: typed})
+    assert refused.status_code == 422
+    (error,) = re.findall(f'id="{field}-error">([^<]*)', refused.text)
+    assert said in html.unescape(error)
+    assert 'value="Zoë"' in refused.text
+    assert f'value="{typed}"' in refused.text
+
+
+def test_a_file_is_imported_and_all_that_is_wrong_with_it_is_said(service: Service, ada: Browser) -> None:
+    create(ada, email="ADA@example.com", name="A", groups="London")
+    ada.get("/app/contacts/import")
+    checked = ada.upload("/app/contacts/import", FILE.encode())
+    assert checked.status_code == 200
+    ada.page = checked
+    for said in (
+        "2 rows are ready. 2 rows are to be fixed.",
+        "bo@example Bo The part after @ is incomplete. No year has this day.",
+        "cy@example.com Cy Leave out the year. This is not a date, such as 01/03/2024.",
+        "Leave them out and import 2 contacts",
+    ):
+        assert said in ada.text
+    sheet = html.unescape(re.findall(r'name="sheet" value="([^"]*)"', checked.text)[0])
+    selects = re.findall(r'name="(\w+)"><option value="">(.*?)</select>', checked.text, re.DOTALL)
+    chosen = {name: at for name, options in selects for at in re.findall(r'value="(\d+)" selected', options)}
+    assert chosen == {"email": "1", "name": "0", "birthday": "2", "start_date": "3", "groups": "4"}
+    again = ada.upload("/app/contacts/check", b"", sheet=sheet, heading="yes", email="1", birthday="0")
+    assert again.status_code == 200
+    assert "This is not a day and a month" in again.text
+    ada.page = again
+    taken = ada.upload("/app/contacts/check", b"", sheet=sheet, heading="yes", then="import", **chosen)
+    assert taken.headers["location"] == "/app/contacts"
+    rows = service.sql("SELECT email, name, birthday FROM contacts ORDER BY sought")
+    assert [tuple(row) for row in rows] == [("ada@example.com", "Ada Byron", 1210), ("di@example.com", "Di", 229)]
+    members = service.sql(
+        "SELECT g.name, count(*) FROM contact_groups g JOIN contact_members m ON m.group_id = g.id GROUP BY 1"
+    )
+    assert dict(members) == {"Sales": 2, "London": 1}
+
+
+@pytest.mark.parametrize("sheet", ["", "[]", "{}", '[[1, "x"]]', "[[1, []]]"])
+def test_a_check_without_a_sheet_asks_for_the_file(ada: Browser, sheet: str) -> None:
+    ada.get("/app/contacts/import")
+    assert ada.upload("/app/contacts/check", b"", sheet=sheet, email="0").status_code == 422
+
+
+def test_groups_and_fields(service: Service, ada: Browser) -> None:
+    ada.get("/app/contacts/groups")
+    assert ada.post("/app/contacts/groups", name="Sales").status_code == 303
+    ada.get("/app/contacts/groups")
+    assert "This name is taken" in ada.post("/app/contacts/groups", name="SALES").text
+    [[group]] = service.sql("SELECT id FROM contact_groups")
+    ada.get(f"/app/contacts/groups/{group}")
+    assert ada.post(f"/app/contacts/groups/{group}", name="Sales UK").status_code == 303
+
+    ada.get("/app/contacts/fields")
+    assert ada.post("/app/contacts/fields", name="Cost centre").status_code == 303
+    ada.get("/app/contacts/fields")
+    assert "{cost_centre}" in ada.text
+    path = create(ada, email="ada@example.com", field_cost_centre="1138", group="Sales UK")
+    assert 'value="1138"' in ada.get(path).text
+    ada.get("/app/contacts/fields/cost_centre")
+    assert ada.post("/app/contacts/fields/cost_centre", name="Centre").status_code == 303
+    ada.get("/app/contacts/fields/cost_centre")
+    assert ada.post("/app/contacts/fields/cost_centre/remove").status_code == 303
+    assert service.sql("SELECT own_fields::text FROM contacts")[0][0] == "{}"
+    ada.get(f"/app/contacts/groups/{group}")
+    assert ada.post(f"/app/contacts/groups/{group}/remove").status_code == 303
+    assert service.sql("SELECT count(*) FROM contact_members")[0][0] == 0
+
+
+def test_lists_are_searched_paged_and_downloaded(service: Service, ada: Browser) -> None:
+    ada.get("/app/contacts/import")
+    rows = "".join(f"p{number:03}@example.com,Person {number:03},Sales\n" for number in range(120))
+    checked = ada.upload("/app/contacts/import", f"email,name,group\n{rows}".encode())
+    sheet = html.unescape(re.findall(r'name="sheet" value="([^"]*)"', checked.text)[0])
+    ada.page = checked
+    assert ada.upload(
+        "/app/contacts/check", b"", sheet=sheet, heading="yes", then="import", email="0", name="1", groups="2"
+    ).is_redirect
+    seen: list[str] = []
+    path = "/app/contacts?q=person"
+    while path:
+        page = ada.get(path)
+        seen += re.findall(r"<small>(p\d+@example.com)</small>", page.text)
+        path = next(iter(html.unescape(link) for link in re.findall(r'href="([^"]+)" rel="next"', page.text)), "")
+    assert seen == [f"p{number:03}@example.com" for number in range(120)]
+    previous = html.unescape(re.findall(r'href="([^"]+)" rel="prev"', page.text)[0])
+    assert re.findall(r"<small>(p\d+)@", ada.get(previous).text)[0] == "p050"
+    assert "1 contact" in (ada.get("/app/contacts?q=PERSON+007") and ada.text)
+    assert "No contact matches." in (ada.get("/app/contacts?q=nobody") and ada.text)
+    lines = ada.get("/app/contacts.csv?q=p11").text.splitlines()
+    assert len(lines) == 11
+    assert lines[1] == "p110@example.com,Person 110,,,,,,Sales"
+
+
+def test_everybody_sent_to_lately_becomes_a_contact(
+    service: Service, ada: Browser, sign_in: Callable[[str], Browser]
+) -> None:
+    recipients = [{"email": "Sam@example.com", "name": "Sam"}, {"email": "kim@example.com"}]
+    assert service.send("gift", "coffee", value=5, recipients=recipients).status_code == 200
+    create(ada, email="sam@example.com", name="Samuel")
+    cem = sign_in("cem@acme.example")
+    cem.get("/app/contacts")
+    cem.post("/app/contacts/past")
+    assert service.sql("SELECT count(*) FROM contacts")[0][0] == 1, "a member sees own orders alone"
+    ada.get("/app/contacts")
+    assert ada.post("/app/contacts/past").status_code == 303
+    names = {row["email"]: row["name"] for row in service.sql("SELECT email, name FROM contacts")}
+    assert (names["sam@example.com"], names["kim@example.com"]) == ("Samuel", "")
+
+
+def test_contacts_become_the_recipients_of_a_send(service: Service, ada: Browser) -> None:
+    people = [
+        create(ada, email=f"{name}@example.com", name=name.title(), groups="Sales") for name in ("ada", "bo", "cy")
+    ]
+    ada.get(people[2])
+    assert ada.post(people[2], email="cy@example.com", name="Cy", group="Sales", left="yes").status_code == 303
+    [[product]] = service.sql("SELECT id FROM products WHERE key = 'coffee'")
+    ada.get(f"/app/send/gift?product={product}&country=GB")
+    path = ada.post("/app/send/gift", product=str(product), country="GB", value="10").headers["location"]
+    draft = path.removesuffix("/recipients")
+    assert f"{draft}/contacts" in (ada.get(path) and ada.links)
+    assert "Choose at least one contact." in (ada.get(f"{draft}/contacts") and ada.post(f"{draft}/contacts").text)
+    ids = [one.rpartition("/")[2] for one in people]
+    assert ada.post(f"{draft}/contacts", contact=ids).headers["location"] == path
+    ada.get(path)
+    assert "ada@example.com" in ada.text
+    assert "bo@example.com" in ada.text
+    assert "cy@example.com" not in ada.text, "who left gets nothing"
+    [[group]] = service.sql("SELECT id FROM contact_groups")
+    ada.get(f"{draft}/contacts?group={group}&q=ada")
+    assert ada.post(f"{draft}/contacts", q="ada", group=str(group), all="yes").status_code == 303
+    assert service.sql("SELECT count(*) FROM draft_rows WHERE draft_id = $1", draft.rpartition("/")[2])[0][0] == 3
+
+
+def begin(service: Service, browser: Browser, rows: str) -> str:
+    """Begins a send to those rows, and returns the path of its draft."""
+    [[product]] = service.sql("SELECT id FROM products WHERE key = 'coffee'")
+    browser.get(f"/app/send/gift?product={product}&country=GB")
+    path = browser.post("/app/send/gift", product=str(product), country="GB", value="10").headers["location"]
+    browser.get(path)
+    assert browser.post(path, rows=rows).status_code == 303
+    return path.removesuffix("/recipients")
+
+
+def test_a_message_has_placeholders(service: Service, ada: Browser) -> None:
+    ada.get("/app/contacts/fields")
+    ada.post("/app/contacts/fields", name="Cost centre")
+    create(ada, email="bo@example.com", name="Bo Diddley", field_cost_centre="4100")
+    draft = begin(service, ada, "email,name\nbo@example.com,\nada@example.com,Dr. Ada Byron\n")
+    ada.get(f"{draft}/message")
+    for said in ("{first_name}", "{name}", "{company}", "{cost_centre}"):
+        assert f'data-insert="{said}"' in ada.page.text  # type: ignore[union-attr]
+    refused = ada.post(
+        f"{draft}/message", wrapping_key="gold", from_name="", message="Dear {firstname}, yours", then="go"
+    )
+    assert refused.status_code == 422
+    (error,) = re.findall('id="message-error">([^<]*)', refused.text)
+    assert html.unescape(error) == "{firstname} does not exist. Choose one of those below."
+    assert "Dear {firstname}, yours" in html.unescape(refused.text)
+
+    ada.page = refused
+    text = "Dear {first_name|friend} of {cost_centre|nowhere}"
+    taken = ada.post(f"{draft}/message", wrapping_key="gold", from_name="", message=text, then="look")
+    assert taken.status_code == 303
+    assert "Dear Bo of 4100" in html.unescape(ada.get(f"{draft}/mail?lang=en").text), "as its first recipient reads it"
+
+    [[account]] = service.sql("SELECT id FROM accounts WHERE key = 'gbp'")
+    ada.get(f"{draft}/delivery")
+    ada.post(f"{draft}/delivery", when="now", account=str(account), reference="")
+    page = ada.get(f"{draft}/review").text
+    quote = re.findall(r'name="quote" value="([^"]+)"', page)[0]
+    assert ada.post(f"{draft}/place", quote=quote).status_code == 303
+    rows = service.sql(
+        "SELECT m.message FROM line_messages m JOIN orders o ON o.id = m.order_id WHERE o.reference = $1 ORDER BY number",
+        draft.rpartition("/")[2],
+    )
+    assert [row["message"] for row in rows] == ["Dear Bo of 4100", "Dear Ada of nowhere"]
+
+
+def test_a_field_that_was_deleted_meanwhile_is_asked_about_before_sending(service: Service, ada: Browser) -> None:
+    ada.get("/app/contacts/fields")
+    ada.post("/app/contacts/fields", name="Cost centre")
+    draft = begin(service, ada, "email,name\nbo@example.com,Bo\n")
+    ada.get(f"{draft}/message")
+    ada.post(f"{draft}/message", wrapping_key="gold", from_name="", message="{cost_centre}", then="go")
+    service.sql("DELETE FROM contact_fields")
+    ada.get(f"{draft}/review")
+    assert "The message cannot be used." in ada.text

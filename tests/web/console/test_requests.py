@@ -1,0 +1,77 @@
+"""The pages of the request log."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Callable
+
+from tests.web.api.conftest import Service
+from tests.web.console.conftest import Browser
+
+SignIn = Callable[[str], Browser]
+FILL = """
+    INSERT INTO api_requests (customer_id, environment, at, key_id, method, route, path, status, problem, duration_us, request_id, address)
+    SELECT $1, $2, clock_now(), (SELECT id FROM api_keys WHERE customer_id = $1 AND environment = $2 ORDER BY id LIMIT 1),
+        CASE n % 3 WHEN 0 THEN 'POST' ELSE 'GET' END, CASE n % 3 WHEN 0 THEN '/send/gift' ELSE '/orders/{reference}' END,
+        CASE n % 3 WHEN 0 THEN NULL ELSE '/orders/x' || n END, CASE n % 2 WHEN 0 THEN 200 ELSE 404 END,
+        CASE n % 2 WHEN 0 THEN NULL ELSE 'not-found' END, 1500, $3 || n, '192.0.2.7' FROM generate_series(1, $4::int) AS n
+"""
+
+
+def fill(service: Service, customer: str, environment: str, name: str, count: int) -> None:
+    service.sql("DELETE FROM api_requests WHERE customer_id = $1", service.ids["customers"][customer])
+    service.sql(FILL, service.ids["customers"][customer], environment, name, count)
+
+
+def rows_of(browser: Browser, query: str = "") -> list[str]:
+    browser.get(f"/app/requests{query}")
+    return re.findall(r'<td class="less"[^>]*><code>([^<]+)</code>', browser.page.text)
+
+
+def test_requests_are_listed_filtered_and_shown(service: Service, sign_in: SignIn) -> None:
+    fill(service, "acme", "production", "req-", 6)
+    ada = sign_in("ada@acme.example")
+    assert rows_of(ada) == [f"req-{n}" for n in (6, 5, 4, 3, 2, 1)]
+    assert rows_of(ada, "?status=4") == ["req-5", "req-3", "req-1"]
+    assert rows_of(ada, "?method=POST") == ["req-6", "req-3"]
+    assert rows_of(ada, "?path=/orders/x2") == ["req-2"]
+    assert rows_of(ada, "?path=/orders/{reference}&status=2") == ["req-4", "req-2"]
+    assert rows_of(ada, "?request=req-1") == ["req-1"]
+    assert rows_of(ada, "?status=5") == []
+    assert "No requests match these filters." in ada.text
+    for odd in ("status=9", "method=<b>", "key=x", "before=" + "9" * 30, "path=%00", "request=%27"):
+        assert ada.get(f"/app/requests?{odd}").status_code == 200
+    (link,) = [one for one in ada.get("/app/keys") and ada.links if "/app/requests?key=" in one][:1]
+    assert len(rows_of(ada, link.removeprefix("/app/requests"))) == 6
+    ada.get("/app/requests?request=req-5")
+    (one,) = {link for link in ada.links if re.fullmatch(r"/app/requests/\d+", link)}
+    shown = ada.get(one).text
+    for said in ("req-5", "/orders/x5", "404", "/problems/not-found", "1.5 ms", "192.0.2.7"):
+        assert said in shown
+    assert ada.get("/app/requests/999999999999").status_code == 404
+    assert ada.get(f"/app/requests/{'9' * 40}").status_code == 404
+    file = ada.get("/app/requests.csv?status=4").text.lstrip("\ufeff")
+    assert [row["request_id"] for row in csv.DictReader(io.StringIO(file))] == ["req-5", "req-3", "req-1"]
+
+
+def test_older_requests_are_a_page_away(service: Service, sign_in: SignIn) -> None:
+    fill(service, "acme", "production", "page-", 51)
+    ada = sign_in("ada@acme.example")
+    assert len(rows_of(ada)) == 50
+    (older,) = re.findall(r'href="([^"]+)" rel="next"', ada.page.text)
+    assert rows_of(ada, older.removeprefix("/app/requests")) == ["page-1"]
+
+
+def test_nobody_sees_what_another_customer_or_environment_asked(service: Service, sign_in: SignIn) -> None:
+    fill(service, "acme", "production", "secret-", 3)
+    (row,) = service.sql("SELECT max(id) AS id FROM api_requests")
+    gil = sign_in("gil@globex.example")
+    assert rows_of(gil) == []
+    assert "secret-" not in gil.get("/app/requests.csv").text
+    assert gil.get(f"/app/requests/{row['id']}").status_code == 404
+    service.sql("UPDATE api_requests SET environment = 'staging'")
+    ada = sign_in("ada@acme.example")
+    assert rows_of(ada) == []
+    assert ada.get(f"/app/requests/{row['id']}").status_code == 404

@@ -1,0 +1,288 @@
+"""The list of recipients: seen, searched, corrected and cut down before anything is paid, without script."""
+
+from __future__ import annotations
+
+import io
+import re
+import time
+from collections.abc import Callable, Sequence
+
+import openpyxl
+import pytest
+from tests.web.api.conftest import Service
+from tests.web.console.conftest import Browser
+from tests.web.console.sending import WORLD, begin, quote_in, ready
+
+__all__ = ["WORLD"]
+
+SignIn = Callable[[str], Browser]
+
+
+def draft(browser: Browser, service: Service, rows: str) -> str:
+    """The path of a draft with these rows."""
+    path = begin(browser, service)
+    browser.get(f"{path}/recipients")
+    assert browser.post(f"{path}/recipients", rows=rows).status_code == 303
+    browser.get(f"{path}/recipients")
+    return path
+
+
+def save(browser: Browser, path: str, query: str = "", **columns: Sequence[str]) -> str:
+    answer = browser._send("POST", f"{path}/rows{query}", data={"token": browser.token, **columns})
+    assert answer.status_code == 303, answer.text
+    return str(answer.headers["location"])
+
+
+def test_all_rows_to_fix_are_corrected_in_one_form(service: Service, sign_in: SignIn) -> None:
+    browser = sign_in("ada@acme.example")
+    path = begin(browser, service)
+    rows = [f"p{n}@example.com;P{n};1" if n % 13 else f"p{n}.example.com;P{n};0" for n in range(1, 494)]
+    browser.get(f"{path}/recipients")
+    browser.upload(f"{path}/file", "\n".join(["E-Mail;Name;Anzahl", *rows]).encode("cp1252"))
+    browser.get(f"{path}/recipients")
+    assert "All 493 Ready 456 To fix 37" in browser.text
+    assert "Continue with 456 Fix 37 rows" in browser.text
+    browser.get(f"{path}/recipients?state=fix")
+    assert browser.page is not None
+    numbers = re.findall(r'name="number" value="(\d+)"', browser.page.text)
+    assert len(numbers) == 37
+    assert browser.page.text.count("The @ is missing, as in name@example.com.") == 37
+    assert browser.page.text.count("The quantity is no whole number") == 37
+
+    handed = browser.get(f"{path}/rows-to-fix.csv")
+    assert handed.text.count("\r\n") == 38
+    assert handed.headers["content-disposition"] == 'attachment; filename="rows-to-fix.csv"'
+
+    browser.get(f"{path}/recipients?state=fix")
+    emails = [f"x{n}@example.com" for n in range(3)]
+    columns = {"number": numbers[:3], "email": emails, "name": ["", "N", ""], "quantity": ["2", "1", "nope"]}
+    assert save(browser, path, "?state=fix", **columns) == f"{path}/recipients?state=fix"
+    browser.get(f"{path}/recipients?state=fix")
+    assert "Ready 458 To fix 35" in browser.text
+    assert 'value="nope"' in browser.page.text
+
+    again = handed.text.replace(".example.com,", "@example.com,").replace(",0,", ",1,")
+    browser.upload(f"{path}/file", again.encode(), taking="mend")
+    browser.get(f"{path}/recipients")
+    # The 37 of the file came to the 458: two of its rows had been corrected in place before.
+    assert "Recipients 495 Gifts 496 Total £4,960.00" in browser.text
+    browser.post(f"{path}/start-over")
+    browser.get(f"{path}/recipients")
+    assert "Type or paste" in browser.text
+
+
+def test_one_of_five_thousand_is_found_with_one_search(service: Service, sign_in: SignIn) -> None:
+    browser = sign_in("ada@acme.example")
+    lines = "\n".join(f"p{n}@example.com,Recipient {n},1" for n in range(1, 5_001))
+    path = draft(browser, service, f"email,name,quantity\n{lines}\n")
+    assert "All 5,000 Ready 5,000" in browser.text
+    assert "Page 1 of 100" in browser.text
+    began = time.perf_counter()
+    browser.get(f"{path}/recipients?q=recipient+4200")
+    assert time.perf_counter() - began < 2
+    assert "1 recipient found" in browser.text
+    assert "p4200@example.com" in browser.text
+    browser.get(f"{path}/recipients?page=100&sort=-row")
+    assert "Page 100 of 100" in browser.text
+    assert "p1@example.com" in browser.text
+    browser.get(f"{path}/recipients?q=nobody")
+    assert "No recipient matches “nobody”." in browser.text
+
+
+def test_a_recipient_is_edited_added_and_removed_in_the_list(service: Service, sign_in: SignIn) -> None:
+    browser = sign_in("ada@acme.example")
+    path = draft(browser, service, "zoe@x.com,Zoë\nbo@x.com,Bo\nzoe@x.com,Zoë\n")
+    assert "All 3 Ready 3 Duplicates 1" in browser.text
+    assert "Same address as row 1" in browser.text
+    assert "<input" not in browser.page.text.partition("<tbody>")[2].partition("</tbody>")[0]
+    browser.get(f"{path}/recipients?q=bo&edit=2")
+    back = save(browser, path, "?q=bo", number=["2"], email=["bob@x.com"], name=["Bob"], quantity=["3"])
+    assert back == f"{path}/recipients?q=bo"
+    browser.get(f"{path}/recipients?edit=new")
+    save(browser, path, number=["new"], email=["cy@x"], name=["Cy"], quantity=[""])
+    browser.get(f"{path}/recipients")
+    assert "Recipients 3 Gifts 5" in browser.text
+    assert "The part after @ is incomplete." in browser.text
+    assert "Use cy@x.com" in browser.text
+    browser.post(f"{path}/suggestions", suggestion="4")
+    browser.get(f"{path}/recipients")
+    assert "cy@x.com" in browser.text
+    removed = browser.post(f"{path}/remove?state=ready", remove="4")
+    assert removed.headers["location"] == f"{path}/recipients?state=ready"
+    browser.get(f"{path}/recipients")
+    assert "Removed Cy." in browser.text
+    assert browser.post(f"{path}/remove", remove="99").status_code == 303
+    browser.get(f"{path}/recipients?state=repeated")
+    assert "Remove 1 duplicate" in browser.text
+    browser.post(f"{path}/remove-repeated")
+    browser.get(f"{path}/recipients")
+    assert "All 2 Ready 2 Recipients" in browser.text
+    for number in ("1", "2"):
+        browser.post(f"{path}/remove", remove=number)
+        browser.get(f"{path}/recipients")
+    assert "Type or paste" in browser.text, "with nobody left, the ways to add recipients are back"
+
+
+def test_a_form_that_is_refused_keeps_what_was_typed(service: Service, sign_in: SignIn) -> None:
+    browser = sign_in("ada@acme.example")
+    path = draft(browser, service, "zoe@x.com,Zoë\nbad,Bo\n")
+    columns = {
+        "number": ["2", "new"],
+        "email": ["b" * 1_001, "new@x.com"],
+        "name": ["Bob", "Newt"],
+        "quantity": ["7", ""],
+    }
+    answer = browser._send("POST", f"{path}/rows", data={"token": browser.token, **columns})
+    assert answer.status_code == 422
+    for kept in (
+        "b" * 1_001,
+        "Bob",
+        'value="7"',
+        "new@x.com",
+        "Newt",
+        "A cell of row 2 has more than 1000 characters.",
+    ):
+        assert kept in answer.text
+    assert f'action="{path}/rows' in answer.text
+
+
+def test_rows_to_fix_are_left_out_and_stay_in_the_draft(service: Service, sign_in: SignIn) -> None:
+    browser = sign_in("ada@acme.example")
+    path = ready(browser, service, rows="zoe@x.com,Zoë\nbad,Bo\nbo@x.com,Bo\n")
+    browser.get(f"{path}/review")
+    assert "Add recipients, and fix the rows with errors." in browser.text
+    browser.get(f"{path}/recipients")
+    assert browser.post(f"{path}/leave-out").headers["location"] == f"{path}/message"
+    browser.get(f"{path}/recipients")
+    assert "1 row to fix is left out. Continue with 2" in browser.text
+    browser.get(f"{path}/review")
+    assert "Send 2 gifts for £20.00" in browser.text
+    quote = quote_in(browser)
+    # Whatever changes the rows asks again.
+    browser.post(f"{path}/suggestions", suggestion="99")
+    browser.get(f"{path}/recipients")
+    assert browser.post(f"{path}/place", quote=quote).status_code == 409
+    browser.get(f"{path}/recipients?state=fix")
+    browser.post(f"{path}/remove-invalid")
+    browser.get(f"{path}/review")
+    assert browser.post(f"{path}/place", quote=quote_in(browser)).headers["location"] == f"{path}/sent"
+
+
+@pytest.mark.parametrize(
+    ("pasted", "shown"),
+    [
+        ("Ada Byron <ada@x.com>; bo@x.com", ["Ada Byron ada@x.com 1 Ready", " bo@x.com 1 Ready"]),
+        ("Name\tMail\tQty\nAda\tada@x.com\t2\n", ["Ada ada@x.com 2 Ready"]),
+        ("ada@x.com, Ada, 3", ["Ada ada@x.com 3 Ready"]),
+    ],
+)
+def test_a_to_line_and_cells_of_a_spreadsheet_become_rows(
+    service: Service, sign_in: SignIn, pasted: str, shown: list[str]
+) -> None:
+    browser = sign_in("ada@acme.example")
+    draft(browser, service, pasted)
+    for row in shown:
+        assert row in browser.text
+
+
+def workbook(**sheets: list[list[str]]) -> bytes:
+    book = openpyxl.Workbook()
+    book.remove(book.active)
+    for name, rows in sheets.items():
+        sheet = book.create_sheet(name)
+        for row in rows:
+            sheet.append(row)
+    file = io.BytesIO()
+    book.save(file)
+    return file.getvalue()
+
+
+def test_of_a_workbook_the_sheet_with_most_addresses_is_taken_and_another_chosen(
+    service: Service, sign_in: SignIn
+) -> None:
+    browser = sign_in("ada@acme.example")
+    path = begin(browser, service)
+    data = workbook(
+        Notes=[["private", "from old@x.com"]],
+        Staff=[["email", "name"], ["zoe@x.com", "Zoë, K"], ["bo@x.com", "Bo"]],
+        Long=[["x" * 1001]],
+        Board=[["email", "who"], ["cy@x.com", "Cy"]],
+    )
+    browser.get(f"{path}/recipients")
+    assert browser.upload(f"{path}/file", data, file_name="people<b>.xlsx").status_code == 303
+    browser.get(f"{path}/recipients")
+    for said in ("File: people<b>.xlsx", "Sheet Staff 2 of 4", "Columns email, name", "Zoë, K zoe@x.com 1 Ready"):
+        assert said in browser.text
+    # A row that is edited stays so while another sheet is looked at.
+    save(browser, path, number=["3"], email=["bob@x.com"], name=["Bob"], quantity=["1"])
+    browser.get(f"{path}/recipients")
+    browser.post(f"{path}/reading", sheet="3", email="0", name="1", heading="yes")
+    browser.get(f"{path}/recipients")
+    assert "All 1 Ready 1 " in browser.text
+    assert "cy@x.com" in browser.text
+    refused = browser.post(f"{path}/reading", sheet="2")
+    assert refused.status_code == 422
+    assert "A cell of row 1 has more than 1000 characters." in refused.text
+    assert browser.post(f"{path}/reading", sheet="4").status_code == 404
+    browser.get(f"{path}/recipients")
+    browser.post(f"{path}/reading", sheet="1")
+    browser.get(f"{path}/recipients")
+    assert "Bob bob@x.com 1 Ready" in browser.text
+    browser.post(f"{path}/start-over")
+    assert service.sql("SELECT count(*) FROM draft_rows WHERE draft_id = $1", path.rpartition("/")[2]) == [(0,)]
+
+
+def test_odd_letters_are_noticed_and_the_file_read_in_another_encoding_with_one_press(
+    service: Service, sign_in: SignIn
+) -> None:
+    browser = sign_in("ada@acme.example")
+    path = begin(browser, service)
+    browser.get(f"{path}/recipients")
+    text = "email,name\nzoe@x.com,Zoë Peña\nandre@x.com,André\nbo@x.com,Bo\n"
+    browser.upload(f"{path}/file", text.encode("mac_roman"))
+    browser.get(f"{path}/recipients")
+    assert "Encoding Windows, western Europe" in browser.text
+    assert "Some names have odd letters: “Zo\u2018 Pe\u2013a” was probably “Zoë Peña”." in browser.text
+    assert "Read the file as Mac, western Europe" in browser.text
+    save(browser, path, number=["4"], email=["bo@x.com"], name=["Bö"], quantity=["1"])
+    browser.get(f"{path}/recipients")
+    assert browser.post(f"{path}/letters", encoding="utf-8").status_code == 404, "not what the file can be read in"
+    browser.get(f"{path}/recipients")
+    browser.post(f"{path}/letters", encoding="mac_roman")
+    browser.get(f"{path}/recipients")
+    for said in ("Encoding Mac, western Europe", "Zoë Peña", "André", "Bö bo@x.com"):
+        assert said in browser.text
+    assert "odd letters" not in browser.text
+    browser.post(f"{path}/reading", encoding="cp1252", email="0", name="1", heading="yes")
+    browser.get(f"{path}/recipients")
+    assert "odd letters" in browser.text
+    assert "Bö bo@x.com" in browser.text, "what was typed is no letter of the file"
+
+
+def test_names_that_were_encoded_twice_are_repaired_with_one_press(service: Service, sign_in: SignIn) -> None:
+    browser = sign_in("ada@acme.example")
+    path = draft(browser, service, "zoe@x.com," + "Zoë".encode().decode("cp1252"))
+    assert "Repair these names" in browser.text
+    browser.post(f"{path}/letters", encoding="twice")
+    browser.get(f"{path}/recipients")
+    assert "Zoë zoe@x.com 1 Ready" in browser.text
+    assert "odd letters" not in browser.text
+
+
+def test_wrong_rows_are_removed_and_columns_chosen_and_remembered(service: Service, sign_in: SignIn) -> None:
+    browser = sign_in("ada@acme.example")
+    table = "private,work,who\na@home.example,a@work.example,A\nb@home.example,,B\n"
+    for turn in (1, 2):
+        path = draft(browser, service, table)
+        if turn == 1:
+            assert "All 2 Ready 2" in browser.text
+            wrong = browser.post(f"{path}/reading", email="2", name="2", heading="yes")
+            assert wrong.status_code == 422
+            assert browser.post(f"{path}/reading", email="9", heading="yes").status_code == 422
+            browser.post(f"{path}/reading", email="1", name="2", heading="yes")
+            browser.get(f"{path}/recipients")
+        assert "All 2 Ready 1 To fix 1" in browser.text
+        assert "The e-mail address is missing." in browser.text
+    browser.post(f"{path}/remove-invalid")
+    browser.get(f"{path}/recipients")
+    assert "Recipients 1 Gifts 1 Total £10.00" in browser.text

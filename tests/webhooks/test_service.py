@@ -1,0 +1,105 @@
+"""Operations on webhooks: each needs the right, is throttled, and is recorded once."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from tests.chained import actor_on
+from tests.webhooks.conftest import LOOPBACK, Receiver, World, no_names
+
+from largesse.base.errors import InvalidRequest, TooManyRequests
+from largesse.customers.access import AccessChanged
+from largesse.customers.actor import Actor
+from largesse.db.scope import OPERATOR
+from largesse.webhooks.service import (
+    DeliveryThrottle,
+    create_subscription,
+    redeliver,
+    redeliver_failed,
+    remove_subscription,
+    send_sample,
+)
+
+
+async def person_of(world: World, role: str = "admin") -> Actor:
+    made = await actor_on(world.database, world.vault, world.principal.customer_id, "production", user_id=1)
+    assert made.person is not None
+    person = replace(made.person, role=role)
+    # A subscription refers to who created it, and the table of users is empty: it is as if the service account did.
+    caller = replace(person.principal, user_id=None, service_account_id=world.principal.service_account_id)
+    return replace(made, person=person, caller=caller)
+
+
+async def acts(world: World) -> list[str]:
+    rows = await world.database.fetch(OPERATOR, "SELECT act, after::text FROM audit_events ORDER BY id")
+    return [" ".join(filter(None, row)) for row in rows]
+
+
+async def test_each_act_of_a_person_is_recorded_once(world: World, receiver: Receiver) -> None:
+    person, throttle = await person_of(world), DeliveryThrottle()
+    made = await create_subscription(
+        person, world.vault, receiver.url(), "order.created", allowed=LOOPBACK, look_up=no_names
+    )
+    sample = await send_sample(person, throttle, made.id)
+    receiver.answers(404)
+    await world.deliver()
+    await redeliver(person, throttle, made.id, sample.id)
+    await world.deliver()
+    assert await redeliver_failed(person, throttle, made.id) == 1
+    assert await redeliver_failed(person, throttle, made.id) == 0
+    await remove_subscription(person, made.id)
+
+    assert await acts(world) == [
+        f'webhook.created {{"event":"order.created","target_url":"{receiver.url()}"}}',
+        'webhook.redelivered {"deliveries":1}',
+        'webhook.redelivered {"deliveries":1}',
+        "webhook.deleted",
+    ]
+
+
+async def test_redeliveries_of_a_key_are_not_recorded(world: World, receiver: Receiver) -> None:
+    made = await world.subscribe(receiver.url())
+    key = replace(await person_of(world), person=None, caller=world.principal)
+    throttle = DeliveryThrottle()
+    sample = await send_sample(key, throttle, made.id)
+    await redeliver(key, throttle, made.id, sample.id)
+
+    assert await acts(world) == []
+
+
+@pytest.mark.parametrize("role", ["member", "finance", "viewer"])
+async def test_a_person_without_the_right_changes_nothing(world: World, receiver: Receiver, role: str) -> None:
+    made = await world.subscribe(receiver.url())
+    person, throttle = await person_of(world, role), DeliveryThrottle()
+    for refused in (
+        create_subscription(person, world.vault, receiver.url(), "order.created", allowed=LOOPBACK, look_up=no_names),
+        send_sample(person, throttle, made.id),
+        redeliver(person, throttle, made.id, 1),
+        redeliver_failed(person, throttle, made.id),
+        remove_subscription(person, made.id),
+    ):
+        with pytest.raises(AccessChanged):
+            await refused
+    assert (await world.states(), await acts(world)) == ([], [])
+
+
+async def test_an_address_that_events_may_not_be_sent_to_is_refused(world: World, receiver: Receiver) -> None:
+    with pytest.raises(InvalidRequest, match="`target_url`"):
+        await create_subscription(
+            await person_of(world), world.vault, receiver.url(), "order.created", allowed=(), look_up=no_names
+        )
+    assert await acts(world) == []
+
+
+async def test_an_operation_counts_what_is_requested(world: World, receiver: Receiver) -> None:
+    made = await world.subscribe(receiver.url())
+    person, throttle = await person_of(world), DeliveryThrottle()
+    for _ in range(10):
+        await send_sample(person, throttle, made.id)
+    with pytest.raises(TooManyRequests, match="10 samples"):
+        await send_sample(person, throttle, made.id)
+    for _ in range(50):
+        throttle.count_redelivery(person.customer_id)
+    with pytest.raises(TooManyRequests, match="60 samples and redeliveries"):
+        await redeliver_failed(person, throttle, made.id)
