@@ -74,7 +74,8 @@ OPERATIONS = (
         query=EventsQuery,
         description=f"Every event of the last {DAYS} days in the key's environment: those that webhooks deliver, subscribed to or not. Without "
         "`after` the newest first; with it the following ones, oldest first, so that a caller who goes on after the last `cursor` misses none. "
-        "The events of one gift come in the order in which they happened. An addition to the specification.",
+        "The events of one gift come in the order in which they happened; if it is cancelled while its mail is on its way, either may come first. "
+        "An addition to the specification.",
         shape=list[EventShape],
         example=[
             {
