@@ -90,7 +90,7 @@ class Worker:
         ]
         self._people_mailer: PeopleMailer | None = None
         if settings.smtp_url is not None:
-            self._people_mailer = _people_mailer(database, settings, settings.smtp_url)
+            self._people_mailer = _people_mailer(database, settings, vault, settings.smtp_url)
             self._supporting.append(Loop("mail_people", self._people_mailer.step, every_s=_MAIL_PEOPLE_EVERY_S))
         self._work: list[asyncio.Task[None]] = []
         self._support: list[asyncio.Task[None]] = []
@@ -169,9 +169,11 @@ async def _cancel(tasks: Sequence[asyncio.Task[None]]) -> None:
         _, running = await asyncio.wait(running, timeout=_CANCEL_AGAIN_S)
 
 
-def _people_mailer(database: Database, settings: Settings, smtp_url: str) -> PeopleMailer:
+def _people_mailer(database: Database, settings: Settings, vault: Vault, smtp_url: str) -> PeopleMailer:
     transport = SmtpTransport(MailServer.from_url(smtp_url))
-    return PeopleMailer(database, transport, public_url=by_name(settings.public_url), mail_from=settings.mail_from)
+    return PeopleMailer(
+        database, vault, transport, public_url=by_name(settings.public_url), mail_from=settings.mail_from
+    )
 
 
 def _mailers(

@@ -21,6 +21,7 @@ from largesse.fulfilment.notifications import seal_email
 from largesse.lines.states import LineKey
 from largesse.mail.fan_out import fan_out
 from largesse.mail.mailer import Mailer
+from largesse.notes.service import note_context
 from largesse.reports.updates import apply_changes
 from largesse.webhooks.fan_out import fan_out as fan_out_events
 
@@ -40,6 +41,7 @@ CHANGED = {
     "erasures",
     "order_changes",
     "report_words",
+    "thank_you_notes",
 }
 
 Run = Callable[..., Result]
@@ -156,6 +158,14 @@ def fill_by_hand(service: Service, references: dict[str, str]) -> None:
         """,
         batch,
         SAM,
+    )
+    service.sql(
+        """
+        INSERT INTO thank_you_notes (customer_id, order_id, number, environment, sealed, written_at)
+        SELECT customer_id, order_id, number, 'production', $2, claimed_at FROM line_states WHERE order_id = $1
+        """,
+        parcel,
+        vault.notes.seal(f"{NAME} says thank you".encode(), note_context(LineKey(1, parcel, 1))),
     )
     fill_beside(service)
 

@@ -24,6 +24,7 @@ def test_a_recipient_is_told_of_and_erased(service: Service, filled: dict[str, s
     assert [line["email"] for line in by_reference[filled["mailed"]]["lines"]] == [SAM, SAM]
     assert by_reference[filled["parcel"]]["lines"][0]["parcel"]["address"] == json.loads(ADDRESS)
     assert by_reference[filled["batch"]]["lines"][0]["email_left"] == SAM
+    assert by_reference[filled["parcel"]]["lines"][0]["thank_you_note"] == "Samantha Quillfeather says thank you"
     assert ALEX not in told.stdout
 
     erased = run("privacy", "erase", SAM, "--json")
@@ -39,6 +40,7 @@ def test_a_recipient_is_told_of_and_erased(service: Service, filled: dict[str, s
     }
     dumped = dump(service)
     assert traces(dumped) == []
+    assert service.sql("SELECT count(*) FROM thank_you_notes")[0][0] == 0
     assert ALEX in dumped
     assert counted(service) == before
     take_in_all(service)

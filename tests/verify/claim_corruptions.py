@@ -47,6 +47,14 @@ CLAIM_CORRUPTIONS = (
         None,
         _claimed(BATCH, 1, "claimed", "claimed") + _told('{"id":"evt_1"}') + _told('{"id":"evt_1"}'),
     ),
+    _c(
+        "notes-thank-for-gifts",
+        ("note 1",),
+        f"""
+        INSERT INTO thank_you_notes (customer_id, order_id, number, environment, sealed, written_at)
+        SELECT customer_id, id, 1, environment, '', now() FROM orders WHERE id = {BATCH}
+        """,
+    ),
     _c("states-have-lines", (f"{DIGITAL}/99",), _claimed(DIGITAL, 99, "claimed", "claimed")),
     _c(
         "states-have-lines",

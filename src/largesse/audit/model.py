@@ -73,6 +73,7 @@ ACTS: Mapping[str, str] = MappingProxyType(
         "secrets.resealed": "what is sealed was brought under the newest master key",
         "sends.confirmed_above": "it was said above which amount a person confirms who they are before they send",
         "sends.followed_up": "it was said what happens to gifts that nobody claims",
+        "sends.notes": "it was said whether recipients may write thank-you notes",
         "service_account.created": "a service account was made",
         "service_account.limited": "it was said what a service account may order",
         "service_account.switched": "a service account was switched on or off",

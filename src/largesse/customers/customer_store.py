@@ -30,6 +30,8 @@ _SET_REQUIRES_SECOND_STEP = "UPDATE customers SET requires_second_step = $2 WHER
 _CONFIRMED_ABOVE = "SELECT confirm_above FROM customers WHERE id = $1"
 _SET_CONFIRMED_ABOVE = "UPDATE customers SET confirm_above = $2 WHERE id = $1"
 _FOLLOW_UP = "SELECT follow_up::text FROM customers WHERE id = $1"
+_TAKES_NOTES = "SELECT takes_notes FROM customers WHERE id = $1"
+_SET_TAKES_NOTES = "UPDATE customers SET takes_notes = $2 WHERE id = $1"
 _SET_FOLLOW_UP = "UPDATE customers SET follow_up = $2::text::jsonb WHERE id = $1"
 _LIST_SERVICE_ACCOUNTS = """
     SELECT s.id, s.customer_id, c.key AS customer, s.key, s.name, s.active,
@@ -137,6 +139,17 @@ async def find_follow_up(connection: Connection, customer_id: int) -> str | None
 async def set_follow_up(connection: Connection, customer_id: int, stored: str | None) -> None:
     """Saves that, as `find_follow_up` returns it."""
     await connection.execute(_SET_FOLLOW_UP, customer_id, stored)
+
+
+async def takes_notes(connection: Connection, customer_id: int) -> bool:
+    """Whether recipients of a customer's gifts may write a thank-you note."""
+    taken: bool = await connection.fetchval(_TAKES_NOTES, customer_id)
+    return taken
+
+
+async def set_takes_notes(connection: Connection, customer_id: int, taken: bool) -> None:
+    """Saves whether they may."""
+    await connection.execute(_SET_TAKES_NOTES, customer_id, taken)
 
 
 async def list_service_accounts(

@@ -135,6 +135,7 @@ TABLES: Mapping[str, Rows] = {
     "shipments": _OF_ENVIRONMENT,
     "subscription_queues": _OF_CUSTOMER,
     "templates": _OF_CUSTOMER,
+    "thank_you_notes": _OF_ENVIRONMENT,
     "top_ups": _OF_ENVIRONMENT,
     "transfers": _OF_ENVIRONMENT,
     "users": _OF_CUSTOMER,

@@ -84,7 +84,7 @@ TABLES: Mapping[str, Writes] = {
     "credential_openings": Writes(),  # written by `open_credentials` alone
     "currencies": Writes(),
     "customers": Writes(
-        app="UPDATE(created_at), UPDATE(requires_second_step), UPDATE(confirm_above), UPDATE(follow_up)",
+        app="UPDATE(created_at), UPDATE(requires_second_step), UPDATE(confirm_above), UPDATE(follow_up), UPDATE(takes_notes)",
         operator="INSERT, UPDATE",
     ),
     "daily_spending": Writes(app="INSERT, UPDATE"),
@@ -152,6 +152,8 @@ TABLES: Mapping[str, Writes] = {
     "sign_in_links": Writes(app="INSERT, UPDATE", worker="INSERT, DELETE", operator="INSERT, UPDATE"),
     "subscription_queues": Writes(app="INSERT, UPDATE", worker="INSERT, UPDATE"),
     "templates": Writes(app="INSERT, UPDATE", operator="INSERT, UPDATE"),
+    # A worker says which mail has a note.
+    "thank_you_notes": Writes(app="INSERT", worker="UPDATE(mail_id), DELETE", operator="UPDATE(sealed), DELETE"),
     "top_ups": Writes(app="INSERT, UPDATE", worker="UPDATE", operator="INSERT, UPDATE"),
     "transfers": Writes(app="INSERT"),
     "users": Writes(app="INSERT, UPDATE", operator="INSERT, UPDATE"),

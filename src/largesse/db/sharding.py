@@ -48,6 +48,7 @@ DISTRIBUTED = (
     "order_acts",
     "orders",
     "reminder_stops",
+    "thank_you_notes",
     "transfers",
 )
 REFERENCE = ("clock", "currencies", "customers", "people", "service_accounts", "users")

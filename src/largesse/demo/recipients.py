@@ -3,20 +3,31 @@
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import suppress
 from functools import partial
 from random import Random
 
 from largesse.demo.outside import DemoMailServer, Received
 from largesse.demo.timeline import Timeline
-from largesse.fulfilment.gifts import GiftStep
+from largesse.fulfilment.gifts import GiftStep, NotPossible
 from largesse.lines.attempts import Attempt, read_typed_code, read_typed_pin
 from largesse.lines.claiming import Claim, Outcome
+from largesse.lines.states import LineKey
 from largesse.orders.order import SendResponse
 from largesse.web.claim.addresses import check_address
 from largesse.web.kit.services import Services
 
 _STREET = {"street_address": "1 High Street", "city": "Leeds", "postal_code": "LS1 4DY"}
 _NEVER, _ONLY_OPENED, _NEVER_CHOOSES = 0.16, 0.24, 0.06
+_THANKFUL = 0.12
+_NOTES = (
+    "Thank you so much, this made my day!",
+    "What a lovely surprise. I will use it for a long breakfast on Saturday.",
+    "Thank you all! It is a pleasure to work with you.",
+    "How kind of you. My daughter has already decided what we will get.",
+    "Merci beaucoup !",
+    "Thanks a lot. I did not expect that at all, and it came on just the right day.",
+)
 _HOURS_TO_CLAIM = 14.0  # of half of them less than two thirds of it
 
 
@@ -72,6 +83,14 @@ class Recipients:
         if gift is not None and gift.step is GiftStep.ADDRESS:
             checked = check_address(gift.line.country, {"name": gift.line.recipient_name or "Sam Doe", **_STREET})
             await gifts.deliver_to(claim.line, checked.address, None, None)
+        if chance.random() < _THANKFUL:
+            self._timeline.after(
+                chance.expovariate(1 / 90) + 1, partial(self._thank, claim.line, chance.choice(_NOTES))
+            )
+
+    async def _thank(self, line: LineKey, note: str) -> None:
+        with suppress(NotPossible):
+            await self._services.gifts.thank(line, note)
 
 
 def _host(chance: Random) -> str:

@@ -171,6 +171,7 @@ class Vault:
         self.vouchers = compartment("vouchers")
         self.addresses = compartment("addresses")  # that parcels go to
         self.emails = compartment("emails")  # that notifications go to
+        self.notes = compartment("notes")  # that recipients write back
         self.webhooks = compartment("webhooks")  # their signing secrets
         self.captured = compartment("captured")  # mail of staging and the demo
         self.sessions = compartment("sessions")  # of recipients: cookies

@@ -25,6 +25,7 @@ from largesse.fulfilment.vouchers import Allocated, read_allocated
 from largesse.lines.claiming import RecipientSlots
 from largesse.lines.states import LineKey, Progress, State, has_left_email, record_email, record_language, record_move
 from largesse.lines.store import Line, read_line, read_progress
+from largesse.notes.service import read_own_note, write_note
 
 
 def is_available(product: Product, line: Line) -> bool:
@@ -59,6 +60,10 @@ class GiftStep(Enum):
     EXPIRED = auto()
 
 
+# Once the gift is settled: before, its page asks for something else.
+_THANKFUL = (GiftStep.WAIT, GiftStep.VOUCHER, GiftStep.PARCEL)
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class ClaimedGift:
     """A claimed gift with everything its recipient is shown. It has no repr: it holds a voucher and an address."""
@@ -73,6 +78,8 @@ class ClaimedGift:
     shipped: Shipped | None
     address: Mapping[str, str] | None
     has_email: bool
+    note: str | None  # the thank-you note that the recipient wrote
+    may_thank: bool
 
 
 class NotPossible(Exception):
@@ -134,6 +141,21 @@ class ClaimedGifts:
         async with self._changing(key, GiftStep.WAIT, language) as (connection, _, _):
             await record_email(connection, key, seal_email(self._vault, email, key))
 
+    async def thank(self, key: LineKey, note: str) -> None:
+        """Saves the recipient's thank-you note, which `read_note` has read, once. Raises NotPossible."""
+        scope = for_customer(key.customer_id, self._environment)
+        async with self._turns.changes, self._database.transaction(scope) as connection:
+            line = await read_line(connection, key, self._environment, lock=True)
+            gift = None if line is None else await self._read(connection, line)
+            await commit_as_one(connection)
+            is_written = (
+                gift is not None
+                and gift.may_thank
+                and await write_note(connection, self._vault, key, self._environment, note)
+            )
+        if not is_written:
+            raise NotPossible
+
     async def now(self) -> datetime:
         """The instant the database goes by."""
         async with self._turns.looks, self._database.connection(LOOKUP) as connection:
@@ -175,6 +197,7 @@ class ClaimedGifts:
         shipped = await read_shipment(connection, line.key)
         step = gift_step_of(progress, product, await read_now(connection), has_parcel=shipped is not None)
         choices = await read_choices(connection, line) if step is GiftStep.CHOOSE else []
+        may_write, note = await read_own_note(connection, self._vault, line.key)
         told_of = [*choices, product] if product else choices
         return ClaimedGift(
             line=line,
@@ -187,6 +210,8 @@ class ClaimedGifts:
             shipped=shipped,
             address=await read_address(connection, self._vault, line.key) if shipped else None,
             has_email=line.has_email or await has_left_email(connection, line.key),
+            note=note,
+            may_thank=may_write and step in _THANKFUL,
         )
 
 

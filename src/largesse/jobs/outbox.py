@@ -66,6 +66,12 @@ _HOLD_MESSAGES = """
 _MAIL_INVITATION = "INSERT INTO people_mails (kind, user_id) VALUES ('invitation', $1)"
 _MAIL_LOW_BALANCE = "INSERT INTO people_mails (kind, user_id, account_id) SELECT 'low_balance', unnest($1::int[]), $2"
 _MAIL_APPROVAL = "INSERT INTO people_mails (kind, user_id, request_id) SELECT $1, unnest($2::int[]), $3"
+# One waits for each order. The next one leaves an hour after it at the earliest.
+_MAIL_THANK_YOU = """
+    INSERT INTO people_mails (kind, user_id, note_order_id, due_at)
+    VALUES ('thank_you', $1, $2, clock_now() + $3 * interval '1 second')
+    ON CONFLICT (user_id, note_order_id) WHERE kind = 'thank_you' DO NOTHING
+"""
 _MAIL_TEST = "INSERT INTO people_mails (kind, user_id, content) VALUES ('test', $1, $2)"
 _FIND_PERSON = "SELECT id FROM people WHERE email_key = $1"
 _MAIL_RESET = """
@@ -179,6 +185,11 @@ async def mail_low_balance(connection: Connection, account_id: int, user_ids: Se
 async def mail_approval(connection: Connection, kind: str, user_ids: Sequence[int], request_id: str) -> None:
     """Sends users a mail about a request for approval: `approval_asked` or `approval_ended`."""
     await connection.execute(_MAIL_APPROVAL, kind, user_ids, request_id)
+
+
+async def mail_thank_you(connection: Connection, user_id: int, order_id: int, delay_s: float) -> None:
+    """Has the thank-you notes of an order mailed to a user, those with them that come before the mail leaves."""
+    await connection.execute(_MAIL_THANK_YOU, user_id, order_id, delay_s)
 
 
 async def mail_test(connection: Connection, user_id: int, content: bytes) -> None:

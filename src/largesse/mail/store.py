@@ -154,14 +154,14 @@ END_CLAIMING = "UPDATE captured_mail SET claims = false WHERE customer_id = $1 A
 # Mail to people who sign in.
 TAKE_PEOPLE_MAILS = """
     SELECT m.id, m.kind, m.user_id, m.person_id, m.attempts + 1 AS attempts, host(m.address) AS address, m.browser,
-           m.created_at, m.account_id, m.content, m.change, m.request_id
+           m.created_at, m.account_id, m.content, m.change, m.request_id, m.note_order_id
     FROM people_mails m WHERE m.due_at <= clock_now() ORDER BY m.due_at LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED
 """
 RETRY_PEOPLE_MAIL = (
     "UPDATE people_mails SET attempts = $2, due_at = clock_now() + $3::float8 * interval '1 second' WHERE id = $1"
 )
 ADDRESSEE = """
-    SELECT coalesce(u.email, p.email) AS email, p.language, c.name AS customer_name
+    SELECT coalesce(u.email, p.email) AS email, p.language, c.name AS customer_name, c.id AS customer_id
     FROM (VALUES ($1::int, $2::int)) AS of (user_id, person_id)
     LEFT JOIN users u ON u.id = of.user_id LEFT JOIN customers c ON c.id = u.customer_id
     LEFT JOIN people p ON p.id = coalesce(of.person_id, u.person_id)

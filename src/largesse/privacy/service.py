@@ -20,6 +20,7 @@ from largesse.events.store import erase_recipients_of_lines
 from largesse.fulfilment.tasks import erase_addresses, find_lines_with_left_email
 from largesse.lines.tasks import erase_from_lifecycle, erase_from_messages, erase_recipients, find_recipient_lines
 from largesse.mail.tasks import ErasedMail, erase_from_requeues, erase_mail, find_notified_lines
+from largesse.notes.store import erase_notes
 from largesse.orders.erasing import Texts, erase_mentions, find_orders_mentioning
 from largesse.orders.marks import changing_orders
 from largesse.privacy import store
@@ -71,6 +72,7 @@ async def erase_lines(connection: Connection, order: OrderKey, numbers: Sequence
     """Erases the recipients of those lines of an order; call it inside a transaction."""
     erased = await erase_recipients(connection, order, numbers)
     await erase_recipients_of_lines(connection, order, numbers)
+    await erase_notes(connection, order, numbers)
     mail = await erase_mail(connection, order, set(numbers), erased.stand_ins)
     customer_id, order_id = order
     await forget_recipient(connection, customer_id, [order_id], erased.removed)

@@ -24,6 +24,7 @@ from largesse.fulfilment.notifications import open_email
 from largesse.fulfilment.shipments import read_address
 from largesse.lines.states import LineKey
 from largesse.lines.store import read_line_messages, read_line_records
+from largesse.notes.service import notes_of_order
 from largesse.orders.options import PERSONAL
 
 _PERSONAL = each("o.{name}", PERSONAL)
@@ -83,6 +84,7 @@ async def read_order(connection: Connection, vault: Vault, order: OrderKey, numb
 async def _lines(connection: Connection, vault: Vault, order: OrderKey, numbers: Sequence[int]) -> list[Json]:
     states = {row["number"]: row for row in await connection.fetch(_STATES, *order, list(numbers))}
     messages = await read_line_messages(connection, *order)
+    notes = await notes_of_order(connection, vault, *order)
     lines = []
     for email, name, record in await read_line_records(connection, *order) if numbers else ():
         if record.number not in numbers:
@@ -96,6 +98,7 @@ async def _lines(connection: Connection, vault: Vault, order: OrderKey, numbers:
                 "name": name,
                 **msgspec.structs.asdict(record),
                 "message": messages.get(record.number),
+                "thank_you_note": notes.get(record.number),
                 "language": state["language"] if state else None,
                 "email_left": open_email(vault, left, key) if left else None,
                 "parcel": await _parcel(connection, vault, key),

@@ -49,6 +49,16 @@ CLAIMS = (
         """,
     ),
     Check(
+        "notes-thank-for-gifts",
+        "Every thank-you note is about a gift that was claimed, by the person who sent its order or by none.",
+        """
+        SELECT 'note ' || n.id FROM thank_you_notes n
+        LEFT JOIN orders o ON o.customer_id = n.customer_id AND o.id = n.order_id
+        LEFT JOIN line_states s ON s.customer_id = n.customer_id AND s.order_id = n.order_id AND s.number = n.number
+        WHERE s.claimed_at IS NULL OR n.user_id IS DISTINCT FROM o.user_id OR n.environment IS DISTINCT FROM o.environment
+        """,
+    ),
+    Check(
         "gift-events-happened",
         "Every event of a gift, such as gift.claimed, says what is recorded of its line, and is recorded once.",
         compose(

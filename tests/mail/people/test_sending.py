@@ -54,7 +54,9 @@ async def worker(database: Database, module_database_url: str) -> AsyncIterator[
 @pytest.fixture
 async def mailer(worker: Database, mail_server: PostOffice) -> AsyncIterator[PeopleMailer]:
     transport = SmtpTransport(MailServer.from_url(mail_server.url))
-    mailer = PeopleMailer(worker, transport, public_url=PUBLIC_URL, mail_from="Largesse <gifts@example.com>")
+    mailer = PeopleMailer(
+        worker, Vault((bytes(32),)), transport, public_url=PUBLIC_URL, mail_from="Largesse <gifts@example.com>"
+    )
     yield mailer
     await mailer.close()
 

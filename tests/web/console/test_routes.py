@@ -75,6 +75,7 @@ MAY = (
     (r"\w+ /app/(keys|people|requests|unclaimed|webhooks|service-accounts)\b.*", "admin"),
     (r"POST /app/security/(required|large-sends)", "admin"),
     (r"\w+ /app/funding/(accounts\b.*|\{account:int\}/(close|name|open))", "admin"),
+    (r"POST /app/notes", "admin"),
     (r"\w+ /app/approvals/rules\b.*", "admin"),
     (r"POST /app/approvals/\{send\}/withdraw", "admin member"),
     (r"POST /app/budgets\b.*|GET /app/budgets/.+", "admin"),

@@ -10,10 +10,11 @@ from largesse.base import clock
 from largesse.customers.sign_in_links import new_link
 from largesse.db.pool import Connection, Database, Row
 from largesse.db.scope import WORKER
+from largesse.encryption.vault import Vault
 from largesse.jobs.job_loop import Schedule
 from largesse.mail import store
 from largesse.mail.letter import to_dial
-from largesse.mail.people.writing import PeopleMail, read_approval, read_low_balance, write
+from largesse.mail.people.writing import PeopleMail, ThankYou, read_approval, read_low_balance, read_thank_you, write
 from largesse.mail.refusals import Fault, rule_of
 from largesse.mail.smtp import MailServerAwayError
 from largesse.mail.transport import SmtpTransport
@@ -27,8 +28,11 @@ _log = structlog.get_logger(__name__)
 class PeopleMailer:
     """Sends what is due over one connection. `public_url` is what links begin with."""
 
-    def __init__(self, database: Database, transport: SmtpTransport, *, public_url: str, mail_from: str) -> None:
+    def __init__(
+        self, database: Database, vault: Vault, transport: SmtpTransport, *, public_url: str, mail_from: str
+    ) -> None:
         self._database = database
+        self._vault = vault
         self._transport = transport
         self._public_url = public_url
         self._mail_from = mail_from
@@ -59,13 +63,17 @@ class PeopleMailer:
         await connection.execute(store.RETRY_PEOPLE_MAIL, row["id"], row["attempts"], SCHEDULE.delay_s(row["attempts"]))
         to = await connection.fetchrow(store.ADDRESSEE, row["user_id"], row["person_id"])
         assert to is not None, "there is always one"
-        low = approval = None
+        low = approval = thanks = None
         if row["kind"] == "low_balance":
             low = await read_low_balance(connection, row["user_id"], row["account_id"])
         elif row["request_id"] is not None:
             approval = await read_approval(connection, row["user_id"], row["kind"], row["request_id"])
-        is_about = row["kind"] == "low_balance" or row["request_id"] is not None
-        if is_about and low is None and approval is None:
+        elif row["kind"] == "thank_you":
+            thanks = await read_thank_you(
+                connection, self._vault, to["customer_id"], row["note_order_id"], row["user_id"], row["id"]
+            )
+        is_about = row["kind"] in {"low_balance", "thank_you"} or row["request_id"] is not None
+        if is_about and low is None and approval is None and thanks is None:
             await connection.execute(store.DELETE_PEOPLE_MAIL, row["id"])
             return None
         return PeopleMail(
@@ -78,19 +86,22 @@ class PeopleMailer:
             row["browser"],
             row["created_at"],
             row["attempts"],
-            await self._address(connection, row),
+            await self._address(connection, row, thanks),
             low,
             row["content"],
             row["change"],
             approval,
+            thanks,
         )
 
-    async def _address(self, connection: Connection, row: Row) -> str | None:
+    async def _address(self, connection: Connection, row: Row, thanks: ThankYou | None) -> str | None:
         """Where the mail leads: a fresh link that lets in, of the kind that it is about, or the page of it; a test says it itself."""
         if row["content"] is not None:
             return None
         if row["kind"] == "low_balance":
             return f"{self._public_url}/app/funding"
+        if thanks is not None:
+            return f"{self._public_url}/app/orders/{thanks.reference}"
         if row["request_id"] is not None:
             return f"{self._public_url}/app/approvals/{row['request_id']}"
         kind = "invitation" if row["kind"] == "invitation" else "reset"

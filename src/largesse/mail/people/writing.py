@@ -19,10 +19,14 @@ from largesse.base.i18n.templates import template_environment
 from largesse.base.text import cleaned
 from largesse.db.pool import Connection, commit_as_one
 from largesse.db.shard_groups import Customers
+from largesse.encryption.vault import Vault
 from largesse.jobs.outbox import mail_low_balance
 from largesse.ledger.low_balance_store import NOTIFIED_ROLES, mark_low_balances
 from largesse.mail import store
 from largesse.mail.rendering import render, theme
+from largesse.notes.model import Note
+from largesse.notes.service import read_row
+from largesse.notes.store import take_for_mail
 from largesse.orders.options import DEFAULT_WRAPPING
 
 
@@ -51,6 +55,26 @@ class AskedApproval:
     expires_at: datetime
     requester: str
     is_sent: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ThankYou:
+    """The notes of an order that a mail is about."""
+
+    reference: str
+    environment: str
+    notes: list[Note]
+
+
+async def read_thank_you(
+    connection: Connection, vault: Vault, customer_id: int, order_id: int, user_id: int, mail_id: int
+) -> ThankYou | None:
+    """What the mail to a user says of the notes of an order; None if none is left. Call it inside a transaction."""
+    await commit_as_one(connection)
+    rows = await take_for_mail(connection, customer_id, order_id, user_id, mail_id)
+    if not rows:
+        return None
+    return ThankYou(rows[0]["reference"], rows[0]["environment"], [read_row(vault, row) for row in rows])
 
 
 async def read_approval(connection: Connection, user_id: int, kind: str, request_id: str) -> AskedApproval | None:
@@ -86,7 +110,7 @@ class PeopleMail:
     """One that is due. It has no repr: the link lets in."""
 
     id: int
-    kind: str  # invitation, reset, new_device, second_step, low_balance, approval_asked, approval_ended or test
+    kind: str  # invitation, reset, new_device, second_step, low_balance, approval_asked, approval_ended, thank_you or test
     email: str
     language: str | None
     customer_name: str | None
@@ -99,6 +123,7 @@ class PeopleMail:
     content: bytes | None = None  # the whole message, where it is not written here
     change: str | None = None  # what changed, of second_step
     approval: AskedApproval | None = None  # the request, of approval_asked and approval_ended
+    thanks: ThankYou | None = None  # the notes, of thank_you
 
 
 def write(mail: PeopleMail, mail_from: str, at: datetime) -> bytes:

@@ -9,13 +9,14 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from largesse.base.email import EmailError, normalise_email
-from largesse.base.errors import TooManyRequests
+from largesse.base.errors import InvalidRequest, TooManyRequests
 from largesse.base.zones import last_whole_day
 from largesse.encryption.vault import DecryptionFailed
 from largesse.fulfilment.gifts import ClaimedGift, GiftStep
 from largesse.lines.attempts import Attempt, read_typed_code, read_typed_pin
 from largesse.lines.claiming import Claim, Outcome
 from largesse.lines.store import Deadline
+from largesse.notes.model import MOST_CHARACTERS, NoteTooLong, NoteWithLink, read_note
 from largesse.web.claim.addresses import address_fields, check_address
 from largesse.web.claim.layout import Layout
 from largesse.web.claim.rendering import HEADERS, chosen_tag
@@ -170,6 +171,23 @@ class GiftPages:
         await self._services.gifts.tell(session.line, email, chosen_tag(request))
         return self._layout.see_gift(session.handle)
 
+    async def thank(self, request: Request) -> Response:
+        """Saves the recipient's thank-you note, or shows the form again with what is wrong with it."""
+        session, form = await self._posted(request)
+        gift = await self._services.gifts.read(session.line)
+        if gift is None or not gift.may_thank:
+            return self._layout.see_gift(session.handle)
+        try:
+            note = read_note(form.get("note", ""))
+            wrong = "" if note else "required"
+        except InvalidRequest as refused:
+            note, wrong = "", _WRONG_NOTES.get(type(refused), "invalid")
+        if wrong:
+            typed = {"note": form.get("note", ""), "name": gift.line.recipient_name or ""}
+            return self._show(request, session, gift, status=422, typed=typed, errors={"note": wrong})
+        await self._services.gifts.thank(session.line, note)
+        return self._layout.see_gift(session.handle, "#thanks")
+
     def _show(
         self,
         request: Request,
@@ -197,6 +215,7 @@ class GiftPages:
             fields=address_fields(gift.line.country) if is_form else [],
             typed=typed if typed is not None else {"name": gift.line.recipient_name or ""},
             errors=errors or {},
+            most_of_note=MOST_CHARACTERS,
             **values,
         )
 
@@ -215,6 +234,9 @@ class GiftPages:
         if session is None or not session.sent(self._services.vault, form):
             raise BadForm
         return session, form
+
+
+_WRONG_NOTES: Mapping[type[InvalidRequest], str] = {NoteTooLong: "long", NoteWithLink: "link"}
 
 
 def _until(country: str, deadline: Deadline) -> dict[str, Any]:

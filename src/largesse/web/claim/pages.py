@@ -100,6 +100,7 @@ def claim_pages(services: Services) -> Sequence[BaseRoute]:
         route("POST", f"{_GIFT}/choose", gift.choose),
         route("POST", f"{_GIFT}/address", gift.address),
         route("POST", f"{_GIFT}/email", gift.email),
+        route("POST", f"{_GIFT}/thank", gift.thank),
         route("GET", "/claim/{token:str}", entering.link),
         route("POST", "/claim/{token:str}", entering.claim_link),
         route("POST", "/claim/{token:str}/opened", entering.opened),

@@ -77,6 +77,7 @@ SENTENCES: Mapping[str, str] = MappingProxyType(
         "receivable.settled": text("%(who)s recorded a payment"),
         "sends.confirmed_above": text("%(who)s changed above which amount people confirm who they are"),
         "sends.followed_up": text("%(who)s changed what happens to gifts that nobody claims"),
+        "sends.notes": text("%(who)s changed whether recipients may write thank-you notes"),
         "service_account.created": text("%(who)s created the service account %(new_name)s"),
         "service_account.limited": text("%(who)s changed the limits of the service account %(what)s"),
         "service_account.switched": text("%(who)s switched the service account %(what)s on or off"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -26,6 +26,7 @@ from largesse.mail.recipients import (
     progress_of,
     read_recipients,
 )
+from largesse.notes.service import notes_of_order
 from largesse.orders.claim_by_store import list_lapses, list_reminded, read_claim_by, read_reminder_days
 from largesse.orders.history import OrderAct, list_acts
 from largesse.orders.options import OPTIONS
@@ -70,6 +71,7 @@ LOCAL = "%Y-%m-%dT%H:%M"  # as browsers post `datetime-local`
 _COLUMNS = (
     *("number", "name", "email", "codes", "claimed", "cancelled", "state", "mailed at (UTC)", "mail server's answer"),
     *(f"{event} at (UTC)" for event in STEPS),
+    "thank-you note",
 )
 
 
@@ -84,6 +86,7 @@ class RecipientRow:
     may_copy: bool
     may_cancel: bool
     is_edited: bool  # the row has the form that corrects the address
+    notes: list[str]  # the thank-you notes that they wrote
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +103,7 @@ class _Read:
     lapses: list[tuple[datetime, int]]  # when codes lapsed, and how many
     reminder_days: list[int]
     reminded: list[tuple[datetime, int]]  # when reminders left, and how many
+    notes: dict[int, str]  # the thank-you notes, by line
 
 
 async def show(context: RequestContext) -> Response:
@@ -113,7 +117,7 @@ async def show(context: RequestContext) -> Response:
         order = read.order
         webhooks = await list_order_webhooks(connection, context.principal, order["id"], order["created_at"])
     acts = may_act(context, order)
-    rows = [_row(context, one, acts=acts, edited=view.edited) for one in listed.recipients]
+    rows = [_row(context, one, read.notes, acts=acts, edited=view.edited) for one in listed.recipients]
     progress = progress_of(read.recipients)
     claiming = claiming_of(context, read.claim_by, read.lapses, order, read.listed)
     scheduled = read.listed.state == "scheduled" and order["scheduled_for"]
@@ -182,11 +186,14 @@ async def _read(context: RequestContext, connection: Connection) -> _Read:
         lapses=lapses,
         reminder_days=await read_reminder_days(connection, key),
         reminded=await list_reminded(connection, key),
+        notes=await notes_of_order(connection, context.services.vault, *key),
         entries=await order_entries(connection, customer_id, payer_id, order["id"], moments),
     )
 
 
-def _row(context: RequestContext, one: Recipient, *, acts: bool, edited: int | None) -> RecipientRow:
+def _row(
+    context: RequestContext, one: Recipient, notes: Mapping[int, str], *, acts: bool, edited: int | None
+) -> RecipientRow:
     steps = [(context.say(word), one.times[event]) for event, word in STEPS.items() if event in one.times]
     is_open = acts and one.open_codes > 0
     is_reached = is_open and one.email is not None and not one.is_erased
@@ -200,6 +207,7 @@ def _row(context: RequestContext, one: Recipient, *, acts: bool, edited: int | N
         may_copy=is_open and one.state is not RecipientState.SCHEDULED and context.person.may(Right.READ_CODES),
         may_cancel=is_open,
         is_edited=may_correct and (is_wrong or one.number == edited),
+        notes=[notes[number] for number in one.numbers if number in notes],
     )
 
 
@@ -253,6 +261,7 @@ async def _lines(context: RequestContext, order: Row) -> AsyncIterator[Sequence[
     async with context.database.connection(context.person.scope) as connection:
         recipients = await read_recipients(connection, order)
         await add_times(connection, order, recipients)
+        notes = await notes_of_order(connection, context.services.vault, order["customer_id"], order["id"])
     for one in recipients:
         yield (
             one.number,
@@ -265,4 +274,5 @@ async def _lines(context: RequestContext, order: Row) -> AsyncIterator[Sequence[
             context.instant(one.sent_at),
             one.reason,
             *(context.instant(one.times.get(event)) for event in STEPS),
+            "\n\n".join(notes[number] for number in one.numbers if number in notes),
         )

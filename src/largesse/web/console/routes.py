@@ -25,6 +25,7 @@ from largesse.web.console import (
     help,  # noqa: A004 - a module
     home,
     keys,
+    notes,
     order,
     order_acts,
     orders,
@@ -81,6 +82,11 @@ ORDERS = (
     _form(f"{_ONE}/cancel", order_acts.cancel, Right.SEND),
     _page(f"{_RECIPIENT}/cancel", order_acts.ask_cancelling_one, Right.SEND, text("Cancel a gift")),
     _form(f"{_RECIPIENT}/cancel", order_acts.cancel_one, Right.SEND),
+)
+
+NOTES = (
+    _page(notes.HERE, notes.show, Right.SEE_ORDERS, text("Thank-you notes"), Group.GIFTS, "heart"),
+    _form(notes.HERE, notes.save, Right.SETTINGS),
 )
 
 APPROVALS = (
@@ -273,6 +279,7 @@ ROUTES = (
     *SEND,
     *CONTACTS,
     *ORDERS,
+    *NOTES,
     *APPROVALS,
     *GIFTS,
     # Money

@@ -1,0 +1,1 @@
+"""Thank-you notes: what recipients write back after they claimed a gift."""

@@ -1,0 +1,74 @@
+"""What a thank-you note may hold. It reaches people who trust their recipients, so it has no links."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from datetime import datetime
+from typing import NamedTuple
+
+from largesse.base.errors import InvalidRequest
+from largesse.base.text import unfit
+
+MOST_CHARACTERS = 500
+# Names after which a mail program makes a link of a bare host. A path or an @ makes a link of any host.
+_ENDINGS = (
+    "com|net|org|edu|gov|info|biz|io|co|app|dev|link|click|shop|site|online|store|top|xyz|club|live|page|web|tech|icu|vip|win|zip|mov"
+    "|uk|de|fr|eu|ch|nl|ru|cn|ly|gl|gd|cc|ws|tk|ga|cf|ml|gq"
+)
+_HOST = r"[^\W_](?:[\w-]*[^\W_])?(?:\.[\w-]+)*"
+_LINK = re.compile(
+    rf"\w+://|\bwww\.|\b(?:mailto|tel|javascript|data):|\S@\S+\.\S|{_HOST}\.[^\W\d_]{{2,}}[/?#]|{_HOST}\.(?:{_ENDINGS})\b"
+    r"|\b\d{1,3}(?:\.\d{1,3}){3}\b"
+)
+# Letters that look like a full stop, which browsers read as one in a host (UTS 46), and what is invisible within a word.
+_STOPS = str.maketrans(
+    dict.fromkeys("\u3002\uff0e\uff61\u2024", ".") | dict.fromkeys("\u00ad\u200b\u200c\u200d\u2060\ufeff")
+)
+
+
+class NoteTooLong(InvalidRequest):
+    """The note has more characters than it may."""
+
+    def __init__(self) -> None:
+        super().__init__(f"`note` must have at most {MOST_CHARACTERS} characters.")
+
+
+class NoteWithLink(InvalidRequest):
+    """The note holds a link or an address."""
+
+    def __init__(self) -> None:
+        super().__init__("`note` must hold no link and no address.")
+
+
+class Note(NamedTuple):
+    """A note as people read it. `reference` names the order, `number` the line, and `name` and `email` the recipient, where they are known."""
+
+    id: int
+    reference: str
+    number: int
+    name: str | None
+    email: str | None
+    text: str
+    written_at: datetime
+
+
+def read_note(typed: str) -> str:
+    """Returns the text of a note; an empty one for nothing but blanks.
+
+    Raises NoteTooLong, NoteWithLink, and InvalidRequest for characters that no text for people may hold.
+    """
+    text = unicodedata.normalize("NFC", typed.replace("\r\n", "\n").replace("\r", "\n")).strip()
+    if len(text) > MOST_CHARACTERS:
+        raise NoteTooLong
+    if (found := unfit(text, line_breaks=True)) is not None:
+        raise InvalidRequest(f"`note` must hold no {found}.")
+    if has_link(text):
+        raise NoteWithLink
+    return text
+
+
+def has_link(text: str) -> bool:
+    """Whether a mail program may make a link of something in the text."""
+    plain = unicodedata.normalize("NFKC", text.translate(_STOPS)).translate(_STOPS).casefold()
+    return _LINK.search(plain) is not None

@@ -1,0 +1,94 @@
+"""The SQL of thank-you notes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from largesse.db.fragments import Fragment, compose
+from largesse.db.pool import Connection, Row
+from largesse.lines.states import LineKey
+
+_READ = """
+    SELECT c.takes_notes, n.sealed FROM customers c
+    LEFT JOIN thank_you_notes n ON n.customer_id = c.id AND n.order_id = $2 AND n.number = $3 WHERE c.id = $1
+"""
+_SENDER = "SELECT user_id FROM orders WHERE customer_id = $1 AND id = $2"
+_WAS_MAILED = """
+    SELECT EXISTS (SELECT FROM thank_you_notes WHERE customer_id = $1 AND order_id = $2 AND mail_id IS NOT NULL
+                   AND written_at > (SELECT clock_now()) - interval '1 hour')
+"""
+_ADD = """
+    INSERT INTO thank_you_notes (customer_id, order_id, number, environment, user_id, sealed, written_at)
+    VALUES ($1, $2, $3, $4, $5, $6, clock_now()) ON CONFLICT (customer_id, order_id, number) DO NOTHING RETURNING id
+"""
+_OF_ORDER = "SELECT number, sealed FROM thank_you_notes WHERE customer_id = $1 AND order_id = $2"
+_NOTES = Fragment("""
+    SELECT n.customer_id, n.order_id, n.id, o.reference, o.environment, n.number, l.recipient_name, l.recipient_email, n.sealed, n.written_at
+    FROM thank_you_notes n JOIN orders o ON o.customer_id = n.customer_id AND o.id = n.order_id
+    JOIN lines l ON l.customer_id = n.customer_id AND l.order_id = n.order_id AND l.number = n.number
+""")
+_NEWEST = compose(
+    """
+    {notes} WHERE n.customer_id = $1 AND n.environment = $2 AND n.id < $3 AND ($4::int IS NULL OR n.user_id = $4)
+    ORDER BY n.id DESC LIMIT $5
+    """,
+    notes=_NOTES,
+)
+_TAKE = """
+    UPDATE thank_you_notes SET mail_id = $4 WHERE customer_id = $1 AND order_id = $2 AND user_id = $3 AND mail_id IS NULL
+"""
+_OF_MAIL = compose(
+    "{notes} WHERE n.customer_id = $1 AND n.order_id = $2 AND n.mail_id = $3 ORDER BY n.id", notes=_NOTES
+)
+_ERASE = "DELETE FROM thank_you_notes WHERE customer_id = $1 AND order_id = $2 AND number = ANY($3::int[])"
+
+
+async def read_for_recipient(connection: Connection, line: LineKey) -> tuple[bool, bytes | None]:
+    """Returns whether the line's customer accepts notes, and the encrypted note of the line."""
+    row = await connection.fetchrow(_READ, *line)
+    assert row is not None, "a line has a customer"
+    return row["takes_notes"], row["sealed"]
+
+
+async def read_sender(connection: Connection, line: LineKey) -> int | None:
+    """Returns the person who sent the line's order. None for an order of an API key."""
+    user_id: int | None = await connection.fetchval(_SENDER, line.customer_id, line.order_id)
+    return user_id
+
+
+async def was_mailed(connection: Connection, line: LineKey) -> bool:
+    """Whether a note of the line's order that is less than an hour old was mailed."""
+    mailed: bool = await connection.fetchval(_WAS_MAILED, line.customer_id, line.order_id)
+    return mailed
+
+
+async def insert_note(
+    connection: Connection, line: LineKey, environment: str, user_id: int | None, sealed: bytes
+) -> bool:
+    """Adds the note of a line; False where there is one."""
+    return await connection.fetchval(_ADD, *line, environment, user_id, sealed) is not None
+
+
+async def list_of_order(connection: Connection, customer_id: int, order_id: int) -> list[Row]:
+    """Returns the notes of an order: `number` and `sealed`."""
+    return await connection.fetch(_OF_ORDER, customer_id, order_id)
+
+
+async def list_newest(
+    connection: Connection, customer_id: int, environment: str, *, user_id: int | None, before: int, limit: int
+) -> list[Row]:
+    """Returns the newest notes below an id, of orders that `user_id` sent or of all."""
+    return await connection.fetch(_NEWEST, customer_id, environment, before, user_id, limit)
+
+
+async def take_for_mail(
+    connection: Connection, customer_id: int, order_id: int, user_id: int, mail_id: int
+) -> list[Row]:
+    """Returns the notes that a mail is about: those that no mail has had, and those that this one had at an earlier attempt."""
+    await connection.execute(_TAKE, customer_id, order_id, user_id, mail_id)
+    return await connection.fetch(_OF_MAIL, customer_id, order_id, mail_id)
+
+
+async def erase_notes(connection: Connection, order: tuple[int, int], numbers: Sequence[int]) -> None:
+    """Deletes the notes of these lines of an order."""
+    await connection.execute(_ERASE, *order, list(numbers))

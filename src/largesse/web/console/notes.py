@@ -1,0 +1,48 @@
+"""The page of thank-you notes, the newest first, and whether recipients may write them."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+from starlette.responses import Response
+
+from largesse.customers.customer_store import takes_notes
+from largesse.customers.roles import Right
+from largesse.notes.service import accept_notes, list_notes
+from largesse.web.console.context import RequestContext
+from largesse.web.console.form import Checked
+
+_PAGE = 50
+HERE = "/app/notes"
+
+
+class NotesForm(msgspec.Struct):
+    """What the page asks of an administrator."""
+
+    accepted: Annotated[bool, Checked()]
+
+
+async def show(context: RequestContext) -> Response:
+    """Shows the newest notes to gifts of orders that the person may see, or those before a place."""
+    before, person = context.parameters.number("before"), context.person
+    async with context.database.connection(person.scope) as connection:
+        found = await list_notes(connection, context.services.vault, person, before=before, limit=_PAGE + 1)
+        accepted = await takes_notes(connection, person.customer_id)
+    notes = found[:_PAGE]
+    return context.page(
+        "notes.html",
+        notes=notes,
+        accepted=accepted,
+        may_set=person.may(Right.SETTINGS),
+        older=context.here(before=notes[-1].id) if len(found) > _PAGE else None,
+        newest=context.here(before=None) if before is not None else None,
+    )
+
+
+async def save(context: RequestContext) -> Response:
+    """Turns notes on or off. Notes that are there stay."""
+    accepted = context.form.read(NotesForm).accepted
+    await accept_notes(context.actor, accepted=accepted)
+    said = context.say("Recipients can write thank-you notes.") if accepted else context.say("Thank-you notes are off.")
+    return context.see(HERE, said)

@@ -1,0 +1,169 @@
+"""Thank-you notes in the web application and by mail."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from email.message import EmailMessage
+
+import pytest
+from tests.background import run_in_thread
+from tests.mail.conftest import PostOffice
+from tests.web.api.conftest import Service
+from tests.web.claim.conftest import Recipient, form_of
+from tests.web.console.conftest import Browser
+from tests.web.console.sending import WORLD, quote_in, ready
+
+from largesse.db.pool import Database
+from largesse.db.roles import Role
+from largesse.encryption.vault import Vault
+from largesse.lines.codes import open_code
+from largesse.lines.states import LineKey
+from largesse.mail.people.sending import PeopleMailer
+from largesse.mail.smtp import MailServer
+from largesse.mail.transport import SmtpTransport
+from largesse.notes.service import note_context
+
+__all__ = ["WORLD"]
+
+SignIn = Callable[[str], Browser]
+
+
+@pytest.fixture(autouse=True)
+def as_before(service: Service) -> Iterator[None]:
+    yield
+    service.sql("DELETE FROM thank_you_notes")
+    service.sql("DELETE FROM people_mails")
+    service.sql("UPDATE customers SET takes_notes = true")
+
+
+def sent(browser: Browser, service: Service) -> str:
+    """The reference of an order to Zoë and Bo that was placed by its person."""
+    path = ready(browser, service)
+    browser.get(f"{path}/review")
+    assert browser.post(f"{path}/place", quote=quote_in(browser)).status_code == 303
+    return path.rpartition("/")[2]
+
+
+def thank(service: Service, reference: str, number: int, note: str) -> None:
+    """What a recipient does."""
+    [line] = service.sql(
+        "SELECT l.sealed FROM lines l JOIN orders o ON o.id = l.order_id WHERE o.reference = $1 AND l.number = $2",
+        reference,
+        number,
+    )
+    code = open_code(Vault(service.settings.master_keys), line["sealed"], reference, number)
+    recipient = Recipient(service)
+    claimed = recipient.post("/claim", code=code.code_text, pin=code.pin_text)
+    gift = claimed.headers["location"].removesuffix("#open")
+    answer = recipient.post(f"{gift}/thank", key=form_of(recipient.get(gift))["key"], note=note)
+    assert answer.status_code == 303
+
+
+def mailed(service: Service) -> list[EmailMessage]:
+    """The mails to people that are due, sent as a worker sends them."""
+
+    async def send() -> list[EmailMessage]:
+        office = PostOffice()
+        await office.start()
+        database = await Database.connect(service.database_url, role=Role.WORKER)
+        vault = Vault(service.settings.master_keys)
+        transport = SmtpTransport(MailServer.from_url(office.url))
+        mailer = PeopleMailer(
+            database, vault, transport, public_url="https://gifts.example", mail_from="Largesse <gifts@example.com>"
+        )
+        while await mailer.step():
+            pass
+        await mailer.close()
+        await database.close()
+        await office.close()
+        return list(office.messages())
+
+    return run_in_thread(send())
+
+
+def test_a_note_is_on_the_order_on_its_page_and_in_the_file(service: Service, sign_in: SignIn) -> None:
+    cem = sign_in("cem@acme.example")
+    reference = sent(cem, service)
+    thank(service, reference, 1, "Merci <3\nÀ bientôt")
+    cem.get(f"/app/orders/{reference}")
+    assert "Merci &lt;3" in (cem.page.text if cem.page else "")
+    cem.get("/app/notes")
+    assert "Zoë" in cem.text
+    assert "À bientôt" in cem.text
+    assert "Merci <3\nÀ bientôt" in cem.get(f"/app/orders/{reference}/recipients.csv").text
+
+
+def test_people_see_notes_to_the_orders_they_see(service: Service, sign_in: SignIn) -> None:
+    ada, cem = sign_in("ada@acme.example"), sign_in("cem@acme.example")
+    thank(service, sent(ada, service), 1, "To Ada")
+    thank(service, sent(cem, service), 1, "To Cem")
+    for email, seen in (("ada", {"To Ada", "To Cem"}), ("fin", {"To Ada", "To Cem"}), ("cem", {"To Cem"})):
+        browser = sign_in(f"{email}@acme.example")
+        browser.get("/app/notes")
+        assert {note for note in ("To Ada", "To Cem") if note in browser.text} == seen
+    gil = sign_in("gil@globex.example")
+    gil.get("/app/notes")
+    assert "No recipient has written" in gil.text
+
+
+def test_notes_are_mailed_to_who_sent_the_gift_together_within_an_hour(service: Service, sign_in: SignIn) -> None:
+    cem = sign_in("cem@acme.example")
+    reference = sent(cem, service)
+    service.sql("DELETE FROM people_mails")
+    thank(service, reference, 1, "First <b>of all</b>\n\nthank you")
+    [message] = mailed(service)
+    assert (message["To"], message["Subject"]) == ("cem@acme.example", "Zoë says thank you")
+    text, html = (message.get_body((kind,)).get_content() for kind in ("plain", "html"))  # type: ignore[union-attr]
+    assert "Zoë:" in text
+    assert "> First <b>of all</b>" in text
+    assert "&lt;b&gt;of all" in html
+    assert f"https://gifts.example/app/orders/{reference}" in text
+    assert mailed(service) == []
+    thank(service, reference, 2, "Second")
+    assert mailed(service) == []  # an hour has not passed
+    service.sql("UPDATE people_mails SET due_at = now()")
+    [message] = mailed(service)
+    assert message["Subject"] == "Bo says thank you"
+    assert "First" not in message.get_body(("plain",)).get_content()  # type: ignore[union-attr]
+
+
+def test_an_administrator_turns_notes_off(service: Service, sign_in: SignIn) -> None:
+    ada, cem = sign_in("ada@acme.example"), sign_in("cem@acme.example")
+    ada.get("/app/notes")
+    assert ada.post("/app/notes").status_code == 303
+    ada.get("/app/notes")
+    assert "Thank-you notes are off" in ada.text
+    assert service.sql("SELECT takes_notes FROM customers WHERE key = 'acme'")[0][0] is False
+    ada.get("/app/audit")
+    assert "changed whether recipients may write thank-you notes" in ada.text
+    cem.get("/app/notes")
+    assert "Settings" not in (cem.page.text.partition("<main")[2] if cem.page else "")
+    ada.get("/app/notes")
+    assert ada.post("/app/notes", accepted="yes").status_code == 303
+    assert service.sql("SELECT takes_notes FROM customers WHERE key = 'acme'")[0][0] is True
+
+
+def test_a_list_of_notes_goes_on_page_by_page(service: Service, sign_in: SignIn) -> None:
+    ada = sign_in("ada@acme.example")
+    path = ready(ada, service, rows="email\n" + "".join(f"guest{n}@example.com\n" for n in range(51)))
+    ada.get(f"{path}/review")
+    assert ada.post(f"{path}/place", quote=quote_in(ada)).status_code == 303
+    vault = Vault(service.settings.master_keys)
+    lines = service.sql(
+        "SELECT l.customer_id, l.order_id, l.number FROM lines l JOIN orders o ON o.id = l.order_id WHERE o.reference = $1",
+        path.rpartition("/")[2],
+    )
+    for line in lines:
+        key = LineKey(*line)
+        service.sql(
+            "INSERT INTO thank_you_notes (customer_id, order_id, number, environment, sealed, written_at) VALUES ($1, $2, $3, 'production', $4, now())",
+            *key,
+            vault.notes.seal(f"Note {key.number}.".encode(), note_context(key)),
+        )
+    ada.get("/app/notes")
+    assert ada.text.count("Note ") == 50
+    [older] = re.findall(r'href="([^"]+)" rel="next"', ada.page.text if ada.page else "")
+    ada.get(older)
+    assert ada.text.count("Note ") == 1
+    assert "Newer" in ada.text
