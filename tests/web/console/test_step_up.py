@@ -29,6 +29,7 @@ WITHOUT = {
     "/app/security/sessions/{session:int}/end": "only takes access away, and must be quick",
     "/app/security/sessions/end": "only takes access away, and must be quick",
     "/app/security/preferences": "is about language and time alone",
+    "/app/notes": "says whether recipients may write back, and nothing else",
 }
 # Forms of these rights spend within what an administrator set; a large send asks (below).
 SPENDING = {Right.SEND, Right.TEMPLATES}

@@ -64,7 +64,14 @@ class Previews:
         """Returns the page on which the recipient chooses from a collection. Its forms and links lead nowhere."""
         values = {
             "line": {"value_minor": value_minor, "currency": currency, "message": None},
-            "gift": {"product": None, "choices": choices, "details": details, "progress": {"expires_at": None}},
+            "gift": {
+                "product": None,
+                "choices": choices,
+                "details": details,
+                "progress": {"expires_at": None},
+                "note": None,
+                "may_thank": False,
+            },
             "step": "choose",
             "sender": None,
             "gift_address": "",
