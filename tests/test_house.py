@@ -163,7 +163,8 @@ def computed_sql(text: str) -> list[str]:
         elif called == "declared":
             found += [] if ast.unparse(node.args[0]).startswith("self.") else [node.args[0]]
         elif called in DECLARATIONS:
-            found += [one for one in (*node.args, *(word.value for word in node.keywords)) if not is_literal(one)]
+            texts = [word.value for word in node.keywords if word.arg != "prepare"]  # a function
+            found += [one for one in (*node.args, *texts) if not is_literal(one)]
     return [ast.unparse(node) for node in found]
 
 

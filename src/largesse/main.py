@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 from starlette.routing import BaseRoute
 
 from largesse.audit.service import Acting, by_worker
+from largesse.automations.placing import AutomationRunner
 from largesse.base.fair_turns import FairTurns
 from largesse.base.logs import configure_logs
 from largesse.base.metrics_server import serve_metrics
@@ -99,6 +100,8 @@ def build_app(
             services = await stack.enter_async_context(
                 open_services(settings, is_demo=mailbox, max_orders=max_orders, wrong_keys=wrong_keys)
             )
+            runner = _closing(stack, AutomationRunner(services.database, services.orders, settings.environment))
+            runner.start()
             _collect_seldom()
             yield services
 

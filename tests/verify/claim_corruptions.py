@@ -55,6 +55,14 @@ CLAIM_CORRUPTIONS = (
         SELECT customer_id, id, 1, environment, '', now() FROM orders WHERE id = {BATCH}
         """,
     ),
+    _c(
+        "automations-sent-what-they-say",
+        ("1/1/2026-01-02",),
+        f"""
+        INSERT INTO automation_runs (customer_id, environment, automation_id, contact_id, on_day, send_on, due_at, look_at, state, order_reference)
+        SELECT customer_id, environment, 1, 1, '2026-01-02', '2026-01-02', now(), now(), 'placed', reference FROM orders WHERE id = {BATCH}
+        """,
+    ),
     _c("states-have-lines", (f"{DIGITAL}/99",), _claimed(DIGITAL, 99, "claimed", "claimed")),
     _c(
         "states-have-lines",

@@ -35,6 +35,7 @@ class Principal:
     networks: Sequence[Network] | None = None  # where it may be used; None: everywhere
     limits: str | None = None  # what the service account may order, for `read_limits`
     session_id: int | None = None  # of the person: the browser they signed in with
+    automation_id: int | None = None  # that sends as the person
 
     @property
     def draws_on_all(self) -> bool:

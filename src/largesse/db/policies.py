@@ -90,6 +90,8 @@ TABLES: Mapping[str, Rows] = {
     # An event is about one environment, or none.
     "audit_events": _OF_CUSTOMER,
     "audit_heads": _OF_CUSTOMER,
+    "automation_runs": _OF_ENVIRONMENT,
+    "automations": _OF_ENVIRONMENT,
     "budget_orders": _OF_CUSTOMER,
     "budget_people": _OF_CUSTOMER,
     "budget_periods": _OF_CUSTOMER,

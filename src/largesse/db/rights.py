@@ -54,6 +54,11 @@ TABLES: Mapping[str, Writes] = {
     "approval_rules": Writes(app="INSERT, UPDATE(ended_at)", operator="INSERT, UPDATE(ended_at)"),
     "audit_events": Writes(app="INSERT", worker="INSERT", operator="INSERT"),
     "audit_heads": Writes(app="INSERT, UPDATE", worker="INSERT, UPDATE", operator="INSERT, UPDATE"),
+    # A worker plans; serving processes place.
+    "automation_runs": Writes(app="INSERT, UPDATE, DELETE", worker="INSERT, DELETE"),
+    "automations": Writes(
+        app="INSERT, UPDATE", worker="UPDATE(planned_through), UPDATE(plan_at)", operator="UPDATE(paused_at)"
+    ),
     # A worker refunds; what counts towards which budget never changes.
     "budget_orders": Writes(
         app="INSERT, UPDATE(refunded_minor)", worker="UPDATE(refunded_minor)", operator="INSERT, UPDATE(refunded_minor)"
@@ -211,6 +216,7 @@ FUNCTIONS: Mapping[str, tuple[Role, ...]] = {
     "totp_of": (Role.APP,),
     "note_sealing": (Role.APP, Role.WORKER, Role.OPERATOR),
     "user_of_link": (Role.APP,),
+    "take_automation_runs": (Role.APP,),
     "waiting_lines": (Role.APP, Role.WORKER, Role.OPERATOR),
     # Those of triggers.
     "catalogue_changed": (),

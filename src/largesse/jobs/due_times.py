@@ -6,7 +6,7 @@ See docs/decisions/0066-the-test-clock.md.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -28,6 +28,9 @@ class DueTimes:
     staging: str = "environment = 'staging'"
     since: tuple[str, ...] = ()
     before: str | None = None
+    prepare: Callable[[Connection, int, timedelta], Awaitable[None]] | None = (
+        None  # is called first, with customer and advance
+    )
 
     @property
     def bringing_forward(self) -> Fragment:
@@ -67,6 +70,8 @@ async def bring_forward(connection: Connection, due_times: Sequence[DueTimes], c
     for one in due_times:
         if one.before is not None:
             await connection.execute(one.before, customer_id)
+        if one.prepare is not None:
+            await one.prepare(connection, customer_id, by)
         tag = await connection.execute(one.bringing_forward, customer_id, by)
         moved += int(tag.split()[-1])
     return moved

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from largesse.approvals import tasks as approvals
+from largesse.automations import tasks as automations
 from largesse.contacts import tasks as contacts
 from largesse.customers import tasks as customers
 from largesse.db.pool import Connection
@@ -59,6 +60,7 @@ ROOMS = (
     events.TASKS,
     drafts.TASKS,
     approvals.TASKS,
+    automations.TASKS,
     contacts.TASKS,
     reports.TASKS,
     customers.TASKS,

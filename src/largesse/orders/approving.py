@@ -4,13 +4,39 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from largesse.approvals.model import ApprovalRule, Grant, SendFacts, rules_of
 from largesse.approvals.store import read_grants, read_rules
 from largesse.base.errors import ApprovalRequired, BudgetExceeded, Unauthorized
 from largesse.customers.access import PersonStatus, member_statuses, person_statuses
-from largesse.db.pool import Connection
+from largesse.db.pool import Connection, coordinator_of
 from largesse.orders.order import Order
+
+# A pause, a change and the end of an automation wait until its order is placed or refused.
+_RUNNING = """
+    SELECT id, user_id, approved_by FROM automations
+    WHERE customer_id = ANY($1::int[]) AND id = ANY($2::int[]) AND ended_at IS NULL AND paused_at IS NULL
+      AND (NOT asks_approval OR approved_by IS NOT NULL) FOR SHARE
+"""
+_APPROVERS = "SELECT id, role FROM users WHERE id = ANY($1::int[]) AND is_active"
+
+
+class RunningAutomation(NamedTuple):
+    """An automation that may send, its person, and who has approved it."""
+
+    user_id: int
+    approved_by: int | None
+    approver_role: str | None  # None for who is no longer a member
+
+    def meets(self, rules: Sequence[ApprovalRule]) -> bool:
+        """Whether its approval is enough for each of these rules."""
+        approver, role = self.approved_by, self.approver_role
+        return (
+            approver is not None
+            and role is not None
+            and all(rule.is_met({approver: role}, self.user_id) for rule in rules)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +45,7 @@ class Approvals:
 
     rules: Sequence[ApprovalRule] = ()
     grants: Mapping[str, Grant] = field(default_factory=dict)
+    automations: Mapping[int, RunningAutomation] = field(default_factory=dict)  # those of the batch that may send
     is_quote: bool = False  # nothing is placed: a rule refuses nothing
 
 
@@ -43,12 +70,33 @@ async def read_approvals(connection: Connection, orders: Sequence[Order], *, is_
     if is_quote or not (rules or any(order.principal.session_id is None for order in asked)):
         return Approvals(rules, is_quote=is_quote)
     keys = [(order.row.customer_id, order.row.environment, order.reference) for order in asked]
-    return Approvals(rules, await read_grants(connection, keys))
+    return Approvals(rules, await read_grants(connection, keys), await _running(connection, asked))
+
+
+async def _running(connection: Connection, orders: Sequence[Order]) -> dict[int, RunningAutomation]:
+    """Returns the automations of orders that may send, locked against changes."""
+    ids = {order.principal.automation_id for order in orders if order.principal.automation_id is not None}
+    if not ids:
+        return {}
+    coordinator = coordinator_of(connection)
+    customers = {order.row.customer_id for order in orders}
+    rows = await coordinator.fetch(_RUNNING, sorted(customers), sorted(ids))
+    approvers = [row["approved_by"] for row in rows if row["approved_by"] is not None]
+    roles = {row["id"]: row["role"] for row in await coordinator.fetch(_APPROVERS, approvers)} if approvers else {}
+    return {
+        row["id"]: RunningAutomation(row["user_id"], row["approved_by"], roles.get(row["approved_by"])) for row in rows
+    }
 
 
 def require_grant(order: Order, approvals: Approvals) -> None:
-    """Raises Unauthorized for a person who is not signed in, unless others approved just this order."""
-    if order.principal.session_id is not None or approvals.is_quote:
+    """Raises Unauthorized for a person who is not signed in, unless others approved just this order, or an automation sends it that runs."""
+    principal = order.principal
+    if principal.session_id is not None or approvals.is_quote:
+        return
+    if principal.automation_id is not None:
+        automation = approvals.automations.get(principal.automation_id)
+        if automation is None or automation.user_id != principal.user_id:
+            raise Unauthorized("The automation does not run.")
         return
     grant = approvals.grants.get(order.reference)
     if grant is None or not grant.covers((), order.quoted, order.total_minor):
@@ -81,6 +129,9 @@ def require_approved(order: Order, approvals: Approvals, role: str, beyond: Budg
     if beyond is not None and not any(rule.beyond_budget for rule in rules):
         raise beyond
     if not rules or approvals.is_quote:
+        return
+    automation = approvals.automations.get(order.principal.automation_id or 0)
+    if automation is not None and automation.meets(rules):
         return
     grant = approvals.grants.get(order.reference)
     if grant is None or not grant.covers(rules, order.quoted, order.total_minor):

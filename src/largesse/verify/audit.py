@@ -11,6 +11,7 @@ from largesse.db.scope import OPERATOR
 from largesse.encryption.vault import Vault
 from largesse.verify.anchor import Anchor
 from largesse.verify.approvals import APPROVALS
+from largesse.verify.automations import AUTOMATIONS
 from largesse.verify.budgets import BUDGETS
 from largesse.verify.chains import ANCHOR_RULES, check_chains
 from largesse.verify.chains import RULES as CHAIN_RULES
@@ -25,7 +26,17 @@ from largesse.verify.rights import RIGHTS, ROLES_HAVE_THEIR_RIGHTS, check_polici
 from largesse.verify.rights import RULES as RIGHTS_RULES
 
 # A new area adds its own tuple of checks here.
-CHECKS: tuple[Check, ...] = (*LEDGER, *ORDERS, *REFERENCES, *CLAIMS, *BUDGETS, *APPROVALS, *REPORTS, *RIGHTS)
+CHECKS: tuple[Check, ...] = (
+    *LEDGER,
+    *ORDERS,
+    *REFERENCES,
+    *CLAIMS,
+    *BUDGETS,
+    *APPROVALS,
+    *AUTOMATIONS,
+    *REPORTS,
+    *RIGHTS,
+)
 # Of the checks that are no SQL.
 RULES = {**RIGHTS_RULES, **CODE_RULES, **CHAIN_RULES}
 

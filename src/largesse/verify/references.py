@@ -29,6 +29,8 @@ def _belongs_to_order(table: str, row_id: Fragment, condition: Fragment = _ALWAY
 NAMING_CUSTOMERS = (
     "approval_requests",
     "approval_rules",
+    "automation_runs",
+    "automations",
     "budget_orders",
     "budget_people",
     "budget_periods",

@@ -27,6 +27,14 @@ SENTENCES: Mapping[str, str] = MappingProxyType(
         "approval.withdrawn": text("%(who)s took back %(what)s"),
         "approval_rule.created": text("%(who)s set the approval rule %(new_name)s"),
         "approval_rule.ended": text("%(who)s ended the approval rule %(old_name)s"),
+        "automation.approved": text("%(who)s approved the automation %(new_name)s"),
+        "automation.changed": text("%(who)s changed the automation %(new_name)s"),
+        "automation.created": text("%(who)s set the automation %(new_name)s"),
+        "automation.ended": text("%(who)s ended the automation %(old_name)s"),
+        "automation.paused": text("%(who)s paused the automation %(new_name)s"),
+        "automation.resumed": text("%(who)s resumed the automation %(new_name)s"),
+        "automation.skipped": text("%(who)s skipped a gift of %(what)s"),
+        "automation.unskipped": text("%(who)s no longer skips a gift of %(what)s"),
         "budget.changed": text("%(who)s changed the budget %(what)s"),
         "budget.created": text("%(who)s set the budget %(new_name)s"),
         "budget.ended": text("%(who)s ended the budget %(old_name)s"),
@@ -176,7 +184,7 @@ KINDS: Mapping[str, tuple[str, str, tuple[str, ...]]] = MappingProxyType(
         "keys": ("key-round", text("API keys and service accounts"), ("key.", "service_account.")),
         "webhooks": ("webhook", text("Webhooks"), ("webhook.",)),
         "data": ("file-down", text("Downloads and personal data"), ("file.", "privacy.")),
-        "company": ("building-2", text("Company"), ("customer.", "approval_rule.")),
+        "company": ("building-2", text("Company"), ("customer.", "approval_rule.", "automation.")),
     }
 )
 

@@ -20,6 +20,7 @@ from largesse.web.console import (
     approval_rules,
     approvals,
     audit_log,
+    automations,
     budgets,
     funding,
     help,  # noqa: A004 - a module
@@ -103,6 +104,22 @@ APPROVALS = (
     _page("/app/approvals/{send}", approvals.one, Access.MEMBER, text("Approval")),
     _step_up("/app/approvals/{send}", approvals.answer, Access.MEMBER, text("Approval")),
     _form("/app/approvals/{send}/withdraw", approvals.take_back, Right.SEND),
+)
+
+_AUTOMATION = f"{automations.HERE}/{{automation:int}}"
+AUTOMATIONS = (
+    _page(automations.HERE, automations.show, Right.CONTACTS, text("Automations"), Group.GIFTS, "calendar-heart"),
+    _page(f"{automations.HERE}/new", automations.ask, Right.CONTACTS, text("New automation")),
+    _step_up(f"{automations.HERE}/new", automations.create, Right.CONTACTS, text("New automation")),
+    _page(_AUTOMATION, automations.one, Right.CONTACTS, text("Automation")),
+    _page(f"{_AUTOMATION}/edit", automations.edit, Right.CONTACTS, text("Change an automation")),
+    _step_up(f"{_AUTOMATION}/edit", automations.change, Right.CONTACTS, text("Change an automation")),
+    _step_up(f"{_AUTOMATION}/approve", automations.approve, Right.CONTACTS),
+    _form(f"{_AUTOMATION}/pause", automations.pause, Right.CONTACTS),
+    _form(f"{_AUTOMATION}/resume", automations.resume, Right.CONTACTS),
+    _form(f"{_AUTOMATION}/skip", automations.skip, Right.CONTACTS),
+    _page(f"{_AUTOMATION}/end", automations.ask_end, Right.CONTACTS, text("End an automation")),
+    _form(f"{_AUTOMATION}/end", automations.end, Right.CONTACTS),
 )
 
 REPORTS = (
@@ -279,6 +296,7 @@ ROUTES = (
     *SEND,
     *CONTACTS,
     *ORDERS,
+    *AUTOMATIONS,
     *NOTES,
     *APPROVALS,
     *GIFTS,

@@ -1,0 +1,136 @@
+"""An automation, the days on which it sends, and what keeps a gift from being sent."""
+
+from __future__ import annotations
+
+from calendar import isleap
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+
+import msgspec
+
+BIRTHDAY, ANNIVERSARY, FIRST_DAY, JOINED = OCCASIONS = ("birthday", "anniversary", "first_day", "joined")
+LEAP_DAYS = ("before", "after")
+WEEKENDS = ("keep", "before", "after")
+MOST_AUTOMATIONS = 100  # of a customer in an environment
+MOST_NAME = 60  # characters
+MOST_DAYS = 3_650  # after joining a group
+MOST_YEARS = 20  # different anniversaries of one automation
+LAST_YEAR = 60
+MOST_CAP = 100_000  # gifts in a month
+PLANNED_DAYS = 3  # ahead, as a day at a weekend may mean the Friday before it
+MADE_UP_DAYS = 3  # within which a gift that could not be sent is sent after all
+PREVIEW_DAYS = 60
+SOURCE = "automation"
+
+WAITING, PLACING, PLACED, SKIPPED, FAILED, MISSED = STATES = (
+    "waiting", "placing", "placed", "skipped", "failed", "missed",
+)  # fmt: skip
+# Why a gift was skipped, beside the words of a problem.
+BY_PERSON, PAUSED, CAP, LEFT, CHANGED, NOT_APPROVED = "person", "paused", "cap", "left", "changed", "not_approved"
+
+
+class AutomationRule(msgspec.Struct, frozen=True, kw_only=True):
+    """What people set of an automation."""
+
+    name: str
+    occasion: str
+    group_id: int | None
+    template_id: int
+    account_id: int | None
+    zone: str
+    years: tuple[int, ...] = ()  # of an anniversary; none: every year
+    days: int | None = None  # after joining
+    leap_day: str = "before"
+    weekend: str = "keep"
+    cap: int | None = None  # gifts in a month
+    asks_approval: bool = False
+
+
+class Automation(AutomationRule, frozen=True, kw_only=True):
+    """An automation as it is stored."""
+
+    customer_id: int
+    id: int
+    environment: str
+    user_id: int  # the person who set it last; it sends as that person
+    approved_by: int | None
+    approved_at: datetime | None
+    paused_at: datetime | None
+    ended_at: datetime | None
+    created_at: datetime
+    planned_through: date
+    owner: str | None = None  # the name of that person
+    group: str | None = None
+    template: str | None = None
+    account: str | None = None
+
+    @property
+    def state(self) -> str:
+        """Returns `ended`, `paused`, `asks` while it waits for approval, or `running`."""
+        if self.ended_at is not None:
+            return "ended"
+        if self.paused_at is not None:
+            return "paused"
+        return "asks" if self.asks_approval and self.approved_by is None else "running"
+
+
+@dataclass(frozen=True, slots=True)
+class RunKey:
+    """Which gift of an automation: whose, and for which day of the contact."""
+
+    customer_id: int
+    automation_id: int
+    contact_id: int
+    on_day: date
+
+    @property
+    def external_reference(self) -> str:
+        """Returns the reference of its order. It names rule, contact and day, so that there is one order at most."""
+        return f"automation-{self.automation_id}-{self.contact_id}-{self.on_day.isoformat()}"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Days:
+    """What of a contact decides their days. It has no repr: it is about a person."""
+
+    birthday: int | None  # the month times 100 and the day
+    start_date: date | None
+    joined_on: date | None  # the automation's group; None: not a member
+    is_active: bool
+
+
+def has_day(rule: AutomationRule, contact: Days, day: date) -> bool:
+    """Whether `day` is a day of the contact for the rule. `store.PLAN` says the same in SQL."""
+    if not contact.is_active or (rule.group_id is not None and contact.joined_on is None):
+        return False
+    if rule.occasion == BIRTHDAY:
+        return contact.birthday in keys_of(day, rule.leap_day)
+    if rule.occasion == JOINED:
+        assert rule.days is not None, "so many days after joining"
+        return contact.joined_on is not None and contact.joined_on + timedelta(days=rule.days) == day
+    if contact.start_date is None:
+        return False
+    if rule.occasion == FIRST_DAY:
+        return contact.start_date == day
+    years = day.year - contact.start_date.year
+    return (
+        contact.start_date.month * 100 + contact.start_date.day in keys_of(day, rule.leap_day)
+        and years >= 1
+        and (not rule.years or years in rule.years)
+    )
+
+
+def keys_of(day: date, leap_day: str) -> Collection[int]:
+    """Returns which birthdays fall on a day, as the month times 100 and the day: its own, and 29 February in a year without one."""
+    own = day.month * 100 + day.day
+    is_its_day = own == (228 if leap_day == "before" else 301)
+    return (own, 229) if is_its_day and not isleap(day.year) else (own,)
+
+
+def send_day(day: date, weekend: str) -> date:
+    """Returns the day on which a gift for that day leaves."""
+    after_friday = day.isoweekday() - 5
+    if weekend == "keep" or after_friday <= 0:
+        return day
+    return day + timedelta(days=-after_friday if weekend == "before" else 3 - after_friday)

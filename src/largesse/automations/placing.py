@@ -1,0 +1,223 @@
+"""Placing the gifts of automations that are due. Serving processes do it, each run taken by one of them for a while.
+
+A run is noted as being placed before its order is, and counts towards the cap from then on. If the process dies, another looks at the run
+again, and the reference of the order, which names rule, contact and day, keeps it from being sent twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+import msgspec
+import structlog
+
+from largesse.automations import run_store, store
+from largesse.automations.model import (
+    CAP,
+    CHANGED,
+    FAILED,
+    LEFT,
+    MADE_UP_DAYS,
+    MISSED,
+    NOT_APPROVED,
+    PAUSED,
+    PLACED,
+    PLACING,
+    SKIPPED,
+    SOURCE,
+    WAITING,
+    Automation,
+    Days,
+    RunKey,
+    has_day,
+)
+from largesse.base.errors import Problem, ReferenceUsed, Unauthorized
+from largesse.customers.authenticator import Caller, person_calls
+from largesse.db.pool import DATABASE_FAILED, Database
+from largesse.db.scope import LOOKUP, for_customer
+from largesse.orders.follow_ups import read_defaults
+from largesse.orders.recipients import Recipient
+from largesse.orders.request import SendRequest, TemplateChoice, send_request
+from largesse.orders.service import OrderService
+
+RUNS_AT_ONCE = 50
+_SIDE_BY_SIDE = 8
+TAKEN_FOR_S = 120.0
+EVERY_S = 15.0
+_AGAIN_AFTER = timedelta(hours=1)
+_MADE_UP = timedelta(days=MADE_UP_DAYS)
+_MOST_REASON = 300  # characters
+
+log = structlog.get_logger(__name__)
+
+
+class AutomationRunner:
+    """Places what is due in an environment, again and again until it is closed."""
+
+    def __init__(
+        self,
+        database: Database,
+        orders: OrderService,
+        environment: str,
+        *,
+        every_s: float = EVERY_S,
+        on_failure: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._database = database
+        self._orders = orders
+        self._environment = environment
+        self._every_s = every_s
+        self._on_failure = on_failure
+        self._closing = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Begins to look for what is due."""
+        self._task = asyncio.create_task(self._run())
+
+    async def close(self) -> None:
+        """Finishes what is being placed, then ends."""
+        self._closing.set()
+        if self._task is not None:
+            await self._task
+
+    async def step(self) -> bool:
+        """Places the next runs that are due; whether there were any."""
+        async with self._database.transaction(LOOKUP) as connection:
+            keys = await run_store.take_runs(connection, self._environment, RUNS_AT_ONCE, TAKEN_FOR_S)
+        slots = asyncio.Semaphore(_SIDE_BY_SIDE)
+
+        async def place(key: RunKey) -> None:
+            async with slots:
+                await self._place(key)
+
+        await asyncio.gather(*(place(key) for key in keys))
+        return bool(keys)
+
+    async def _run(self) -> None:
+        while not self._closing.is_set():
+            try:
+                if await self.step():
+                    continue
+            except DATABASE_FAILED:
+                log.warning("automations.waiting", why="the database is away")
+            except Exception:
+                log.exception("automations.failed")
+            try:
+                await asyncio.wait_for(self._closing.wait(), self._every_s)
+            except TimeoutError:
+                continue
+
+    async def _place(self, key: RunKey) -> None:
+        """Places one run, or notes why not."""
+        try:
+            prepared = await self._prepare(key)
+            if prepared is not None:
+                await self._send(key, *prepared)
+        except DATABASE_FAILED:
+            raise
+        except Exception:  # the others go on, and somebody looks at this one again
+            log.exception("automation_run.failed", customer=key.customer_id, automation=key.automation_id)
+
+    async def _prepare(self, key: RunKey) -> tuple[Caller, SendRequest, datetime] | None:
+        """Notes that the run is being placed, and returns whose order is to be placed and until when it is tried; None if it is not to be."""
+        async with self._database.transaction(for_customer(key.customer_id, self._environment)) as connection:
+            automation = await store.lock_automation(connection, key.customer_id, self._environment, key.automation_id)
+            run = await run_store.lock_run(connection, key)
+            if automation is None or run is None:
+                return None
+            contact = await run_store.read_contact(connection, key, automation.group_id)
+            until = run["due_at"] + _MADE_UP
+            used = await run_store.count_used(connection, key, run["send_on"]) if automation.cap is not None else 0
+            if contact is None or run["state"] == WAITING:
+                verdict = _verdict(
+                    automation, contact, key, now=run["now"], until=until, used=used, earlier=run["reason"]
+                )
+                if verdict is not None:
+                    state, reason = verdict
+                    await run_store.set_run(connection, key, state, reason=reason, look_at=run["now"] + _AGAIN_AFTER)
+                    return None
+            assert contact is not None, "without one, nothing is sent"
+            try:
+                caller = await person_calls(
+                    connection,
+                    user_id=automation.user_id,
+                    customer_id=key.customer_id,
+                    environment=self._environment,
+                    session_id=None,
+                )
+            except Unauthorized as refusal:
+                await run_store.set_run(connection, key, FAILED, reason=refusal.detail)
+                return None
+            await run_store.set_run(connection, key, PLACING)
+        principal = replace(caller.principal, automation_id=automation.id)
+        caller = msgspec.structs.replace(caller, principal=principal)
+        return caller, _request(caller, automation, key, contact[0], contact[1]), until
+
+    async def _send(self, key: RunKey, caller: Caller, request: SendRequest, until: datetime) -> None:
+        state, reason, reference = PLACED, None, None
+        try:
+            reference = (await self._orders.send(caller, request)).reference
+        except ReferenceUsed as used:
+            reference = used.holder
+        except Problem as problem:
+            state, reason = FAILED, problem.detail[:_MOST_REASON]
+            self._on_failure()
+        async with self._database.transaction(for_customer(key.customer_id, self._environment)) as connection:
+            run = await run_store.lock_run(connection, key)
+            if run is None:
+                return
+            if reference is not None and not await run_store.is_of_automation(connection, key.customer_id, reference):
+                state, reason, reference = (
+                    FAILED,
+                    f"Order {reference} has the reference {key.external_reference}.",
+                    None,
+                )
+            if state == FAILED and run["now"] + _AGAIN_AFTER <= until:
+                await run_store.set_run(connection, key, WAITING, reason=reason, look_at=run["now"] + _AGAIN_AFTER)
+            else:
+                await run_store.set_run(connection, key, state, reason=reason, order_reference=reference)
+
+
+def _verdict(
+    automation: Automation,
+    contact: tuple[str, str | None, Days] | None,
+    key: RunKey,
+    *,
+    now: datetime,
+    until: datetime,
+    used: int,
+    earlier: str | None,
+) -> tuple[str, str | None] | None:
+    """Returns how a gift that is due stands if it is not sent now, and why; None where it is sent. `used` are the month's gifts, `earlier` is why it
+    could not be placed before."""
+    if contact is None or not contact[2].is_active:
+        return SKIPPED, LEFT
+    if automation.paused_at is not None or automation.ended_at is not None:
+        return SKIPPED, PAUSED
+    if not has_day(automation, contact[2], key.on_day):
+        return SKIPPED, CHANGED
+    if automation.state == "asks":
+        return (WAITING if now <= until else FAILED), NOT_APPROVED
+    if now > until:
+        return (FAILED, earlier) if earlier is not None else (MISSED, None)
+    return (SKIPPED, CAP) if automation.cap is not None and used >= automation.cap else None
+
+
+def _request(caller: Caller, automation: Automation, key: RunKey, email: str, name: str | None) -> SendRequest:
+    """Returns the request of the order: the template, with what the customer has set for gifts that nobody claims."""
+    defaults = read_defaults(caller.follow_up)
+    return send_request(
+        TemplateChoice(automation.template_id),
+        None,
+        account_id=automation.account_id,
+        recipients=[Recipient(email, name)],
+        source=SOURCE,
+        external_reference=key.external_reference,
+        placeholders=True,
+        claim_by=defaults.claim_by(caller.now),
+        reminder_days=list(defaults.reminder_days or ()),
+    )

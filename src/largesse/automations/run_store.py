@@ -1,0 +1,79 @@
+"""The SQL of placing the gifts of automations: taking what is due, what decides about it, and where it stands."""
+
+from __future__ import annotations
+
+from datetime import date, datetime
+
+from largesse.automations.model import Days, RunKey
+from largesse.db.pool import Connection, Row
+
+_TAKE = "SELECT * FROM take_automation_runs($1, $2, $3)"
+_RUN = """
+    SELECT state, reason, send_on, due_at, (SELECT clock_now()) AS now FROM automation_runs
+    WHERE customer_id = $1 AND automation_id = $2 AND contact_id = $3 AND on_day = $4 AND state IN ('waiting', 'placing') FOR UPDATE
+"""
+_CONTACT = """
+    SELECT c.email, c.name, c.birthday, c.start_date, c.left_at IS NULL AS is_active, m.joined_on FROM contacts c
+    LEFT JOIN contact_members m ON m.customer_id = c.customer_id AND m.contact_id = c.id AND m.group_id = $3
+    WHERE c.customer_id = $1 AND c.id = $2
+"""
+_USED = """
+    SELECT count(*) FROM automation_runs
+    WHERE customer_id = $1 AND automation_id = $2 AND send_on >= date_trunc('month', $3::date) AND send_on < date_trunc('month', $3::date) + interval '1 month'
+      AND state IN ('placing', 'placed')
+"""
+_SET = """
+    UPDATE automation_runs SET state = $5, reason = $6, order_reference = $7, look_at = coalesce($8, look_at),
+        ended_at = CASE WHEN $5 IN ('waiting', 'placing') THEN NULL ELSE (SELECT clock_now()) END
+    WHERE customer_id = $1 AND automation_id = $2 AND contact_id = $3 AND on_day = $4
+"""
+_HOLDER = "SELECT source = 'automation' AND user_id IS NOT NULL FROM orders WHERE customer_id = $1 AND reference = $2"
+
+
+async def take_runs(connection: Connection, environment: str, most: int, for_s: float) -> list[RunKey]:
+    """Takes runs that are due, of all customers, for so many seconds."""
+    return [RunKey(*row) for row in await connection.fetch(_TAKE, environment, most, for_s)]
+
+
+async def lock_run(connection: Connection, key: RunKey) -> Row | None:
+    """Returns a run that waits or is being placed, locked."""
+    return await connection.fetchrow(_RUN, key.customer_id, key.automation_id, key.contact_id, key.on_day)
+
+
+async def read_contact(
+    connection: Connection, key: RunKey, group_id: int | None
+) -> tuple[str, str | None, Days] | None:
+    """Returns the address and name of a run's contact, and what decides their days. None for one who was deleted."""
+    row = await connection.fetchrow(_CONTACT, key.customer_id, key.contact_id, group_id)
+    if row is None:
+        return None
+    return (
+        row["email"],
+        row["name"] or None,
+        Days(row["birthday"], row["start_date"], row["joined_on"], row["is_active"]),
+    )
+
+
+async def count_used(connection: Connection, key: RunKey, month_of: date) -> int:
+    """Returns how many gifts of the automation were placed for a month, or are being placed."""
+    used: int = await connection.fetchval(_USED, key.customer_id, key.automation_id, month_of)
+    return used
+
+
+async def set_run(
+    connection: Connection,
+    key: RunKey,
+    state: str,
+    *,
+    reason: str | None = None,
+    order_reference: str | None = None,
+    look_at: datetime | None = None,
+) -> None:
+    """Saves where a run stands, and when somebody looks at it next."""
+    run = (key.customer_id, key.automation_id, key.contact_id, key.on_day)
+    await connection.execute(_SET, *run, state, reason, order_reference, look_at)
+
+
+async def is_of_automation(connection: Connection, customer_id: int, reference: str) -> bool:
+    """Whether an order was placed by an automation."""
+    return bool(await connection.fetchval(_HOLDER, customer_id, reference))

@@ -1,0 +1,271 @@
+"""Operations on automations: setting, changing, approving, pausing and ending them, and skipping single days.
+
+An automation sends as the person who set it last, with their rights. Whoever changes it becomes that person, and an approval ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import date, datetime, timedelta
+from functools import cache
+from typing import Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+import msgspec
+from babel.core import get_global
+
+from largesse.automations import run_store, store
+from largesse.automations.model import (
+    ANNIVERSARY,
+    JOINED,
+    LAST_YEAR,
+    LEAP_DAYS,
+    MOST_AUTOMATIONS,
+    MOST_CAP,
+    MOST_DAYS,
+    MOST_NAME,
+    MOST_YEARS,
+    OCCASIONS,
+    PREVIEW_DAYS,
+    WEEKENDS,
+    Automation,
+    AutomationRule,
+    RunKey,
+    has_day,
+    send_day,
+)
+from largesse.base.errors import InvalidRequest, NotFound
+from largesse.customers.access import AccessChanged
+from largesse.customers.actor import Actor, Transaction
+from largesse.customers.customer_store import lock_customer
+from largesse.customers.principal import ADMIN
+from largesse.customers.roles import Right
+from largesse.db.pool import Connection, Row
+from largesse.db.statements import read_now
+from largesse.ledger.payment_sources import is_fitting, payment_source
+from largesse.ledger.store import list_funding_accounts
+
+MOST_LISTED = 500  # days of a preview
+
+
+class TooManyAutomations(InvalidRequest):
+    """The customer has as many automations as it may."""
+
+    def __init__(self) -> None:
+        super().__init__(f"A customer has at most {MOST_AUTOMATIONS} automations in an environment.")
+
+
+class AutomationFault(InvalidRequest):
+    """A field of an automation is wrong: `field` is its name."""
+
+    def __init__(self, field: str, detail: str) -> None:
+        super().__init__(f"`{field}` {detail}")
+        self.field = field
+
+
+class OwnAutomation(InvalidRequest):
+    """The person would approve their own automation."""
+
+    def __init__(self) -> None:
+        super().__init__("Nobody approves their own automation.")
+
+
+@cache
+def country_zones() -> Sequence[tuple[str, str]]:
+    """Returns a time zone of each country: the first that the CLDR names for it and this machine knows."""
+    found = []
+    for country, zones in get_global("territory_zones").items():
+        zone = next((name for name in zones if is_zone(name)), None)
+        if zone is not None:
+            found.append((country, zone))
+    return tuple(found)
+
+
+def is_zone(name: str) -> bool:
+    """Whether this machine knows a time zone of that name."""
+    try:
+        ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        return False
+    return "/" in name or name == "UTC"
+
+
+async def create_automation(actor: Actor, rule: AutomationRule) -> int:
+    """Sets an automation and returns its id. Raises AutomationFault for what is wrong with the rule, and TooManyAutomations."""
+    async with actor.transaction(Right.CONTACTS) as transaction:
+        connection = transaction.connection
+        assert actor.environment is not None, "an automation belongs to an environment"
+        await lock_customer(connection, actor.customer_id)
+        if await store.count_automations(connection, actor.customer_id, actor.environment) >= MOST_AUTOMATIONS:
+            raise TooManyAutomations
+        await _check(connection, actor, rule, None)
+        assert actor.user_id is not None, "a person sets it"
+        automation_id = await store.insert_automation(
+            connection, actor.customer_id, actor.environment, actor.user_id, rule
+        )
+        await transaction.record("automation.created", _subject(automation_id), after=_facts(rule))
+    return automation_id
+
+
+async def change_automation(actor: Actor, automation_id: int, rule: AutomationRule) -> None:
+    """Sets an automation anew, as the actor's. Raises NotFound, and AutomationFault for what is wrong with the rule."""
+    async with actor.transaction(Right.CONTACTS) as transaction:
+        connection = transaction.connection
+        await lock_customer(connection, actor.customer_id)
+        before = await _locked(transaction, automation_id)
+        await _check(connection, actor, rule, automation_id)
+        assert actor.user_id is not None, "a person sets it"
+        await store.change_automation(connection, before, actor.user_id, rule)
+        await transaction.record(
+            "automation.changed", _subject(automation_id), before=_facts(before), after=_facts(rule)
+        )
+
+
+async def approve_automation(actor: Actor, automation_id: int) -> None:
+    """Approves an automation that asks for it. Raises NotFound, OwnAutomation, and AccessChanged for who is no administrator."""
+    async with actor.transaction(Right.CONTACTS) as transaction:
+        automation = await _locked(transaction, automation_id)
+        if automation.user_id == actor.user_id:
+            raise OwnAutomation
+        if actor.role != ADMIN or actor.user_id is None:
+            raise AccessChanged
+        if automation.state == "asks":
+            await store.approve_automation(transaction.connection, automation, actor.user_id)
+            await transaction.record("automation.approved", _subject(automation_id), after={"name": automation.name})
+
+
+async def pause_automation(actor: Actor, automation_id: int, *, paused: bool) -> None:
+    """Pauses an automation, or resumes it. Days that pass meanwhile are skipped. Raises NotFound."""
+    async with actor.transaction(Right.CONTACTS) as transaction:
+        automation = await _locked(transaction, automation_id)
+        if (automation.paused_at is not None) != paused:
+            await store.pause_automation(transaction.connection, automation, paused=paused)
+            act = "automation.paused" if paused else "automation.resumed"
+            await transaction.record(act, _subject(automation_id), after={"name": automation.name})
+
+
+async def end_automation(actor: Actor, automation_id: int) -> None:
+    """Ends an automation for good. Raises NotFound."""
+    async with actor.transaction(Right.CONTACTS) as transaction:
+        automation = await _locked(transaction, automation_id)
+        await store.end_automation(transaction.connection, automation)
+        await transaction.record("automation.ended", _subject(automation_id), before={"name": automation.name})
+
+
+async def skip_day(actor: Actor, automation_id: int, contact_id: int, on_day: date, *, skipped: bool) -> bool:
+    """Skips the gift of a contact for one of their days, or takes that back; False if it is too late. Raises NotFound."""
+    async with actor.transaction(Right.CONTACTS) as transaction:
+        connection = transaction.connection
+        automation = await _locked(transaction, automation_id)
+        contact = await run_store.read_contact(
+            connection, RunKey(automation.customer_id, automation_id, contact_id, on_day), automation.group_id
+        )
+        if contact is None or not has_day(automation, contact[2], on_day):
+            raise NotFound("The contact has no such day.")
+        if skipped:
+            done = await store.skip_day(
+                connection, automation, contact_id, on_day, send_day(on_day, automation.weekend)
+            )
+        else:
+            done = await store.unskip_day(connection, automation, contact_id, on_day)
+        if done:
+            act = "automation.skipped" if skipped else "automation.unskipped"
+            await transaction.record(
+                act, _subject(automation_id), after={"contact": contact_id, "day": on_day.isoformat()}
+            )
+    return done
+
+
+async def preview(connection: Connection, automation: Automation, *, days: int = PREVIEW_DAYS) -> list[Row]:
+    """Returns the gifts of the next days: contact, day, when each leaves, and what was decided about it already."""
+    today = (await read_now(connection)).date()
+    return await store.preview_days(
+        connection, country_zones(), automation, first=today, last=today + timedelta(days=days), limit=MOST_LISTED
+    )
+
+
+def draft_of(actor_customer: int, environment: str, rule: AutomationRule, now: datetime) -> Automation:
+    """Returns a rule as an automation that is not stored, for a preview."""
+    return Automation(
+        **msgspec.structs.asdict(rule),
+        customer_id=actor_customer,
+        id=0,
+        environment=environment,
+        user_id=0,
+        approved_by=None,
+        approved_at=None,
+        paused_at=None,
+        ended_at=None,
+        created_at=now,
+        planned_through=now.date(),
+    )
+
+
+async def _locked(transaction: Transaction, automation_id: int) -> Automation:
+    actor = transaction.actor
+    assert actor.environment is not None, "an automation belongs to an environment"
+    automation = await store.lock_automation(
+        transaction.connection, actor.customer_id, actor.environment, automation_id
+    )
+    if automation is None or automation.ended_at is not None:
+        raise NotFound("There is no such automation.")
+    return automation
+
+
+async def _check(connection: Connection, actor: Actor, rule: AutomationRule, automation_id: int | None) -> None:
+    """Raises AutomationFault for the first field of a rule that is wrong."""
+    _check_values(rule)
+    assert actor.environment is not None, "an automation belongs to an environment"
+    if await store.is_named(connection, actor.customer_id, actor.environment, rule.name, automation_id):
+        raise AutomationFault("name", "is the name of another automation.")
+    has_template, has_group = await store.find_parts(connection, actor.customer_id, actor.environment, rule)
+    if not has_template:
+        raise AutomationFault("template", "is no template of this customer.")
+    if not has_group:
+        raise AutomationFault("group", "is no group of this customer.")
+    principal = actor.principal
+    if not is_fitting(payment_source(rule.account_id), principal.funding):
+        raise AutomationFault(
+            "account", "must name an account to pay from, and must be left out if the customer is invoiced."
+        )
+    if rule.account_id is not None:
+        accounts = await list_funding_accounts(connection, principal)
+        if rule.account_id not in {account.id for account in accounts}:
+            raise AutomationFault("account", "is no account that this person may use.")
+
+
+def _check_values(rule: AutomationRule) -> None:
+    is_joined = rule.occasion == JOINED
+    years = all(1 <= year <= LAST_YEAR for year in rule.years) and len(rule.years) <= MOST_YEARS
+    for field, is_right, detail in (
+        ("name", 0 < len(rule.name) <= MOST_NAME, f"must have 1 to {MOST_NAME} characters."),
+        ("occasion", rule.occasion in OCCASIONS, f"must be one of {', '.join(OCCASIONS)}."),
+        ("group", rule.group_id is not None or not is_joined, "must name the group that contacts join."),
+        ("days", rule.days is None or is_joined, "is for contacts who join a group."),
+        (
+            "days",
+            not is_joined or 0 <= (-1 if rule.days is None else rule.days) <= MOST_DAYS,
+            f"must be 0 to {MOST_DAYS:,}.",
+        ),
+        ("years", not rule.years or rule.occasion == ANNIVERSARY, "is for anniversaries."),
+        ("years", years, f"must be at most {MOST_YEARS} numbers from 1 to {LAST_YEAR}."),
+        ("leap_day", rule.leap_day in LEAP_DAYS, f"must be one of {', '.join(LEAP_DAYS)}."),
+        ("weekend", rule.weekend in WEEKENDS, f"must be one of {', '.join(WEEKENDS)}."),
+        ("cap", rule.cap is None or 1 <= rule.cap <= MOST_CAP, f"must be 1 to {MOST_CAP:,}."),
+        ("zone", is_zone(rule.zone), "must be a time zone such as Europe/London."),
+    ):
+        if not is_right:
+            raise AutomationFault(field, detail)
+
+
+def _facts(rule: AutomationRule) -> Mapping[str, Any]:
+    """Returns what the audit log says of a rule."""
+    names = AutomationRule.__struct_fields__
+    facts = {name: getattr(rule, name) for name in names}
+    return {
+        name: list(value) if isinstance(value, tuple) else value for name, value in facts.items() if value is not None
+    }
+
+
+def _subject(automation_id: int) -> str:
+    return f"automation {automation_id}"

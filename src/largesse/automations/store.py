@@ -1,0 +1,357 @@
+"""The SQL of automations and their runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import date, timedelta
+
+from largesse.automations.model import Automation, AutomationRule
+from largesse.db.fragments import Fragment, compose
+from largesse.db.pool import Connection, Row
+
+_RULE = Fragment(
+    "name, occasion, group_id, template_id, account_id, zone, years, days, leap_day, weekend, cap, asks_approval"
+)
+_COLUMNS = Fragment("""
+    a.customer_id, a.id, a.environment, a.user_id, a.name, a.occasion, a.group_id, a.template_id, a.account_id, a.zone, a.years, a.days,
+    a.leap_day, a.weekend, a.cap, a.asks_approval, a.approved_by, a.approved_at, a.paused_at, a.ended_at, a.created_at, a.planned_through
+""")
+_WITH_NAMES = compose(
+    """
+    SELECT {columns}, u.name AS owner, g.name AS "group", coalesce(nullif(t.name, ''), t.gift_name) AS template, f.name AS account
+    FROM automations a
+    LEFT JOIN users u ON u.customer_id = a.customer_id AND u.id = a.user_id
+    LEFT JOIN contact_groups g ON g.customer_id = a.customer_id AND g.id = a.group_id
+    LEFT JOIN templates t ON t.customer_id = a.customer_id AND t.id = a.template_id AND t.removed_at IS NULL
+    LEFT JOIN accounts f ON f.customer_id = a.customer_id AND f.id = a.account_id
+    WHERE a.customer_id = $1 AND a.environment = $2
+    """,
+    columns=_COLUMNS,
+)
+_LIST = compose("{rows} AND a.ended_at IS NULL ORDER BY lower(a.name), a.id", rows=_WITH_NAMES)
+_ONE = compose("{rows} AND a.id = $3", rows=_WITH_NAMES)
+_LOCK = compose(
+    "SELECT {columns} FROM automations a WHERE a.customer_id = $1 AND a.environment = $2 AND a.id = $3 FOR UPDATE",
+    columns=_COLUMNS,
+)
+_COUNT = "SELECT count(*) FROM automations WHERE customer_id = $1 AND environment = $2 AND ended_at IS NULL"
+# What was planned before it was there is not made up for.
+_ADD = compose(
+    """
+    INSERT INTO automations ({rule}, customer_id, environment, user_id, planned_through, plan_at)
+    VALUES ($4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $1, $2, $3,
+            ((SELECT clock_now()) AT TIME ZONE 'UTC')::date - 2, (SELECT clock_now())) RETURNING id
+    """,
+    rule=_RULE,
+)
+_CHANGE = compose(
+    """
+    UPDATE automations SET ({rule}) = ($5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16),
+        user_id = $4, approved_by = NULL, approved_at = NULL,
+        planned_through = (((SELECT clock_now()) + ahead) AT TIME ZONE 'UTC')::date - 2, plan_at = (SELECT clock_now())
+    WHERE customer_id = $1 AND environment = $2 AND id = $3
+    """,
+    rule=_RULE,
+)
+_DROP_WAITING = """
+    DELETE FROM automation_runs WHERE customer_id = $1 AND automation_id = $2 AND state = 'waiting'
+"""
+_APPROVE = """
+    UPDATE automations SET approved_by = $3, approved_at = clock_now() WHERE customer_id = $1 AND id = $2
+"""
+_PAUSE = "UPDATE automations SET paused_at = CASE WHEN $3 THEN clock_now() END WHERE customer_id = $1 AND id = $2"
+_END = "UPDATE automations SET ended_at = clock_now() WHERE customer_id = $1 AND id = $2"
+_NAMED = """
+    SELECT EXISTS (SELECT FROM automations WHERE customer_id = $1 AND environment = $2 AND lower(name) = lower($3)
+                   AND ended_at IS NULL AND id IS DISTINCT FROM $4)
+"""
+_FITTING = """
+    SELECT EXISTS (SELECT FROM templates WHERE customer_id = $1 AND id = $3 AND removed_at IS NULL) AS template,
+           $4::int IS NULL OR EXISTS (SELECT FROM contact_groups WHERE customer_id = $1 AND environment = $2 AND id = $4) AS "group"
+"""
+
+
+def _days() -> Fragment:
+    """SQL for the days of contacts from one day through another, for the automations `asked`, which have the columns `first` and `last`.
+
+    `model.has_day` says the same of one contact and day.
+    """
+    return Fragment("""
+    SELECT a.customer_id, a.environment, a.id AS automation_id, c.id AS contact_id, day.on_day,
+           day.on_day + CASE
+               WHEN a.weekend = 'keep' OR extract(isodow FROM day.on_day) < 6 THEN 0
+               WHEN a.weekend = 'before' THEN 5 - extract(isodow FROM day.on_day)::integer
+               ELSE 8 - extract(isodow FROM day.on_day)::integer END AS send_on,
+           coalesce(z.zone, a.zone) AS zone, a.ahead, a.created_at AS since, c.created_at AS known_at,
+           c.name, c.email
+    FROM asked a
+    CROSS JOIN LATERAL (
+        SELECT d::date AS on_day, extract(year FROM d)::integer AS year,
+               extract(month FROM d)::integer * 100 + extract(day FROM d)::integer AS key,
+               CASE WHEN extract(month FROM d)::integer * 100 + extract(day FROM d)::integer
+                             = CASE a.leap_day WHEN 'before' THEN 228 ELSE 301 END
+                         AND extract(day FROM make_date(extract(year FROM d)::integer, 3, 1) - 1) = 28
+                    THEN 229 END AS leap_key
+        FROM generate_series(a.first, a.last, interval '1 day') AS d) AS day
+    CROSS JOIN LATERAL (
+        SELECT c.* FROM contacts c
+        WHERE a.occasion = 'birthday' AND c.customer_id = a.customer_id AND c.environment = a.environment AND c.left_at IS NULL
+          AND c.birthday IN (day.key, day.leap_key)
+        UNION ALL
+        SELECT c.* FROM contacts c
+        WHERE a.occasion IN ('anniversary', 'first_day') AND c.customer_id = a.customer_id AND c.environment = a.environment
+          AND c.left_at IS NULL AND c.start_date IS NOT NULL
+          AND extract(month FROM c.start_date)::integer * 100 + extract(day FROM c.start_date)::integer IN (day.key, day.leap_key)
+          AND CASE a.occasion WHEN 'first_day' THEN c.start_date = day.on_day
+              ELSE day.year > extract(year FROM c.start_date)
+                   AND (a.years = '{}' OR day.year - extract(year FROM c.start_date)::integer = ANY(a.years)) END
+        UNION ALL
+        SELECT c.* FROM contact_members m JOIN contacts c ON c.customer_id = m.customer_id AND c.id = m.contact_id
+        WHERE a.occasion = 'joined' AND m.customer_id = a.customer_id AND m.group_id = a.group_id
+          AND m.joined_on = day.on_day - a.days AND c.left_at IS NULL) AS c
+    LEFT JOIN unnest($1::text[], $2::text[]) AS z (country, zone) ON z.country = c.country
+    WHERE a.group_id IS NULL OR a.occasion = 'joined' OR EXISTS (
+        SELECT FROM contact_members m WHERE m.customer_id = a.customer_id AND m.group_id = a.group_id AND m.contact_id = c.id)
+""")
+
+
+_DUE = Fragment("(send_on + time '09:00') AT TIME ZONE zone - ahead")
+# Plans the automations whose turn it is through so many days from now. A day that is over is planned if it is at most so many days ago and
+# contact and automation were there in time: the gift is made up for, or `missed`.
+PLAN = compose(
+    """
+    WITH turn AS (
+        SELECT a.customer_id, a.id FROM automations a WHERE a.ended_at IS NULL AND a.plan_at <= (SELECT clock_now())
+        ORDER BY a.plan_at LIMIT $3 FOR UPDATE SKIP LOCKED
+    ), asked AS (
+        SELECT a.*, least(a.planned_through + 1, today - $5::int) AS first, greatest(a.planned_through, today + $4::int) AS last
+        FROM turn JOIN automations a USING (customer_id, id)
+        CROSS JOIN LATERAL (SELECT (((SELECT clock_now()) + a.ahead) AT TIME ZONE 'UTC')::date AS today) AS now
+    ), days AS ({days}), planned AS (
+        INSERT INTO automation_runs (customer_id, environment, automation_id, contact_id, on_day, send_on, due_at, look_at)
+        SELECT customer_id, environment, automation_id, contact_id, on_day, send_on, {due}, {due} FROM days
+        WHERE {due} >= greatest(since, known_at)
+        ON CONFLICT (customer_id, automation_id, contact_id, on_day) DO NOTHING RETURNING 1
+    ), done AS (
+        UPDATE automations a SET planned_through = asked.last, plan_at = (SELECT clock_now()) + interval '1 hour'
+        FROM asked WHERE a.customer_id = asked.customer_id AND a.id = asked.id RETURNING 1
+    )
+    SELECT (SELECT count(*) FROM done) AS automations, (SELECT count(*) FROM planned) AS runs
+    """,
+    days=_days(),
+    due=_DUE,
+)
+# The next days of an automation, or of what people are about to set, with what was decided about each already.
+_PREVIEW = compose(
+    """
+    WITH asked AS (
+        SELECT $3::int AS customer_id, $4::text AS environment, $5::int AS id, $6::text AS occasion, $7::int AS group_id, $8::smallint[] AS years,
+               $9::smallint AS days, $10::text AS zone, $11::text AS leap_day, $12::text AS weekend, interval '0' AS ahead,
+               '-infinity'::timestamptz AS created_at, $13::date AS first, $14::date AS last
+    ), days AS ({days})
+    SELECT d.contact_id, d.on_day, d.send_on, d.name, d.email, coalesce(r.state, 'waiting') AS state, r.reason
+    FROM days d LEFT JOIN automation_runs r ON r.customer_id = d.customer_id AND r.automation_id = d.automation_id
+        AND r.contact_id = d.contact_id AND r.on_day = d.on_day
+    ORDER BY d.send_on, d.name, d.email LIMIT $15
+    """,
+    days=_days(),
+)
+_PAST = """
+    SELECT r.contact_id, r.on_day, r.send_on, c.name, c.email, r.state, r.reason, r.order_reference FROM automation_runs r
+    LEFT JOIN contacts c ON c.customer_id = r.customer_id AND c.id = r.contact_id
+    WHERE r.customer_id = $1 AND r.automation_id = $2 AND (r.state NOT IN ('waiting') OR r.due_at <= (SELECT clock_now()))
+    ORDER BY r.send_on DESC, r.contact_id DESC LIMIT $3
+"""
+_COUNTS = """
+    SELECT automation_id, count(*) FILTER (WHERE state = 'placed') AS placed, count(*) FILTER (WHERE state = 'failed') AS failed,
+           min(send_on) FILTER (WHERE state = 'waiting') AS next_on
+    FROM automation_runs WHERE customer_id = $1 AND automation_id = ANY($2::int[]) AND send_on > $3 GROUP BY automation_id
+"""
+_SKIP = """
+    INSERT INTO automation_runs AS known
+        (customer_id, environment, automation_id, contact_id, on_day, send_on, due_at, look_at, state, reason, ended_at)
+    VALUES ($1, $2, $3, $4, $5, $6, (SELECT clock_now()), (SELECT clock_now()), 'skipped', 'person', (SELECT clock_now()))
+    ON CONFLICT (customer_id, automation_id, contact_id, on_day)
+        DO UPDATE SET state = 'skipped', reason = 'person', ended_at = (SELECT clock_now()) WHERE known.state = 'waiting' RETURNING 1
+"""
+_UNSKIP = """
+    DELETE FROM automation_runs WHERE customer_id = $1 AND automation_id = $2 AND contact_id = $3 AND on_day = $4
+        AND state = 'skipped' AND reason = 'person' AND send_on >= ((SELECT clock_now()) AT TIME ZONE 'UTC')::date RETURNING 1
+"""
+_PLAN_NOW = "UPDATE automations SET plan_at = (SELECT clock_now()) WHERE customer_id = $1 AND id = $2"
+
+# In staging, what lies ahead comes nearer.
+_AHEAD = """
+    UPDATE automations SET ahead = ahead + $2::interval, plan_at = (SELECT clock_now())
+    WHERE customer_id = $1 AND environment = 'staging' AND ended_at IS NULL
+"""
+_PLAN_AHEAD = compose(
+    """
+    WITH asked AS (
+        SELECT a.*, (((SELECT clock_now()) + a.ahead) AT TIME ZONE 'UTC')::date - $4::int AS first,
+               (((SELECT clock_now()) + a.ahead + $5::interval) AT TIME ZONE 'UTC')::date + $4::int AS last
+        FROM automations a WHERE a.customer_id = $3 AND a.environment = 'staging' AND a.ended_at IS NULL
+    ), days AS ({days})
+    INSERT INTO automation_runs (customer_id, environment, automation_id, contact_id, on_day, send_on, due_at, look_at)
+    SELECT customer_id, environment, automation_id, contact_id, on_day, send_on, {due}, {due} FROM days
+    WHERE {due} >= greatest(since, known_at)
+    ON CONFLICT (customer_id, automation_id, contact_id, on_day) DO NOTHING
+    """,
+    days=_days(),
+    due=_DUE,
+)
+
+
+def _values(rule: AutomationRule) -> tuple[object, ...]:
+    return (
+        rule.name, rule.occasion, rule.group_id, rule.template_id, rule.account_id, rule.zone, list(rule.years), rule.days,
+        rule.leap_day, rule.weekend, rule.cap, rule.asks_approval,
+    )  # fmt: skip
+
+
+def _automation(row: Row) -> Automation:
+    columns = dict(row)
+    return Automation(**{**columns, "years": tuple(columns["years"])})
+
+
+async def list_automations(connection: Connection, customer_id: int, environment: str) -> list[Automation]:
+    """Returns the automations of a customer that have not ended, by name."""
+    return [_automation(row) for row in await connection.fetch(_LIST, customer_id, environment)]
+
+
+async def find_automation(
+    connection: Connection, customer_id: int, environment: str, automation_id: int
+) -> Automation | None:
+    """Returns an automation, also one that has ended."""
+    row = await connection.fetchrow(_ONE, customer_id, environment, automation_id)
+    return None if row is None else _automation(row)
+
+
+async def lock_automation(
+    connection: Connection, customer_id: int, environment: str, automation_id: int
+) -> Automation | None:
+    """Returns an automation without names, locked."""
+    row = await connection.fetchrow(_LOCK, customer_id, environment, automation_id)
+    return None if row is None else _automation(row)
+
+
+async def count_automations(connection: Connection, customer_id: int, environment: str) -> int:
+    """Returns how many automations of a customer have not ended."""
+    count: int = await connection.fetchval(_COUNT, customer_id, environment)
+    return count
+
+
+async def is_named(
+    connection: Connection, customer_id: int, environment: str, name: str, automation_id: int | None
+) -> bool:
+    """Whether another automation has the name."""
+    named: bool = await connection.fetchval(_NAMED, customer_id, environment, name, automation_id)
+    return named
+
+
+async def find_parts(
+    connection: Connection, customer_id: int, environment: str, rule: AutomationRule
+) -> tuple[bool, bool]:
+    """Returns whether the template and the group that a rule names are there."""
+    row = await connection.fetchrow(_FITTING, customer_id, environment, rule.template_id, rule.group_id)
+    assert row is not None, "a SELECT without FROM has a row"
+    return row["template"], row["group"]
+
+
+async def insert_automation(
+    connection: Connection, customer_id: int, environment: str, user_id: int, rule: AutomationRule
+) -> int:
+    """Adds an automation and returns its id."""
+    automation_id: int = await connection.fetchval(_ADD, customer_id, environment, user_id, *_values(rule))
+    return automation_id
+
+
+async def change_automation(connection: Connection, automation: Automation, user_id: int, rule: AutomationRule) -> None:
+    """Sets an automation anew, as that person's. What was planned is planned anew, and an approval ends."""
+    key = (automation.customer_id, automation.environment, automation.id)
+    await connection.execute(_CHANGE, *key, user_id, *_values(rule))
+    await connection.execute(_DROP_WAITING, automation.customer_id, automation.id)
+
+
+async def approve_automation(connection: Connection, automation: Automation, user_id: int) -> None:
+    """Notes who approved it."""
+    await connection.execute(_APPROVE, automation.customer_id, automation.id, user_id)
+
+
+async def pause_automation(connection: Connection, automation: Automation, *, paused: bool) -> None:
+    """Pauses or resumes it."""
+    await connection.execute(_PAUSE, automation.customer_id, automation.id, paused)
+
+
+async def end_automation(connection: Connection, automation: Automation) -> None:
+    """Ends it, and deletes what it was about to send."""
+    await connection.execute(_END, automation.customer_id, automation.id)
+    await connection.execute(_DROP_WAITING, automation.customer_id, automation.id)
+
+
+async def skip_day(
+    connection: Connection, automation: Automation, contact_id: int, on_day: date, send_on: date
+) -> bool:
+    """Keeps a gift from being sent; False if it is being placed, or was decided already."""
+    key = (automation.customer_id, automation.environment, automation.id)
+    return await connection.fetchval(_SKIP, *key, contact_id, on_day, send_on) is not None
+
+
+async def unskip_day(connection: Connection, automation: Automation, contact_id: int, on_day: date) -> bool:
+    """Takes that back, as long as the day has not passed."""
+    key = (automation.customer_id, automation.id)
+    if await connection.fetchval(_UNSKIP, *key, contact_id, on_day) is None:
+        return False
+    await connection.execute(_PLAN_NOW, *key)
+    return True
+
+
+async def plan_due(
+    connection: Connection, zones: Sequence[tuple[str, str]], *, most: int, ahead: int, back: int
+) -> tuple[int, int]:
+    """Plans automations whose turn it is; returns how many, and how many runs were new. `zones` are of countries."""
+    row = await connection.fetchrow(PLAN, *_columns(zones), most, ahead, back)
+    assert row is not None, "an aggregate has a row"
+    return row["automations"], row["runs"]
+
+
+async def plan_ahead(
+    connection: Connection, zones: Sequence[tuple[str, str]], customer_id: int, *, ahead: int, by: timedelta
+) -> None:
+    """Plans the automations of a customer in staging through so many days after that much time, and then lets the time pass for them."""
+    await connection.execute(_PLAN_AHEAD, *_columns(zones), customer_id, ahead, by)
+    await connection.execute(_AHEAD, customer_id, by)
+
+
+def _columns(zones: Sequence[tuple[str, str]]) -> tuple[list[str], list[str]]:
+    return [country for country, _ in zones], [zone for _, zone in zones]
+
+
+async def preview_days(
+    connection: Connection,
+    zones: Sequence[tuple[str, str]],
+    automation: Automation,
+    *,
+    first: date,
+    last: date,
+    limit: int,
+) -> list[Row]:
+    """Returns the days of an automation in a period, with what was decided about each already."""
+    rule = automation
+    return await connection.fetch(
+        _PREVIEW, *_columns(zones), rule.customer_id, rule.environment, rule.id, rule.occasion, rule.group_id, list(rule.years),
+        rule.days, rule.zone, rule.leap_day, rule.weekend, first, last, limit,
+    )  # fmt: skip
+
+
+async def list_past(connection: Connection, customer_id: int, automation_id: int, limit: int) -> list[Row]:
+    """Returns the runs that were decided, the newest first."""
+    return await connection.fetch(_PAST, customer_id, automation_id, limit)
+
+
+async def count_runs(
+    connection: Connection, customer_id: int, automation_ids: Sequence[int], after: date
+) -> dict[int, Row]:
+    """Returns by automation how many gifts were placed and failed after a day, and when the next leaves."""
+    rows = await connection.fetch(_COUNTS, customer_id, list(automation_ids), after)
+    return {row["automation_id"]: row for row in rows}

@@ -1,0 +1,38 @@
+"""What automations register: the worker plans the days that come, and in staging the test clock brings them nearer."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from largesse.automations import store
+from largesse.automations.model import MADE_UP_DAYS, PLANNED_DAYS
+from largesse.automations.service import country_zones
+from largesse.db.pool import Connection
+from largesse.db.scope import WORKER
+from largesse.jobs.due_times import DueTimes
+from largesse.jobs.registry import PeriodicTask, RoomTasks, WorkerContext
+from largesse.jobs.retention import Old, Waiting
+
+_AT_ONCE = 200  # automations of a statement
+
+
+async def plan(context: WorkerContext) -> bool:
+    """Plans the automations whose turn it is. Each has its turn once an hour, so that new contacts are not passed over."""
+    async with context.database.transaction(WORKER) as connection:
+        planned, _ = await store.plan_due(
+            connection, country_zones(), most=_AT_ONCE, ahead=PLANNED_DAYS, back=MADE_UP_DAYS
+        )
+    return planned > 0
+
+
+async def plan_before_clock(connection: Connection, customer_id: int, by: timedelta) -> None:
+    """Plans what would have been planned in a time that is about to pass for a customer in staging."""
+    await store.plan_ahead(connection, country_zones(), customer_id, ahead=PLANNED_DAYS, by=by)
+
+
+TASKS = RoomTasks(
+    periodic=(PeriodicTask("plan_automations", plan, every_s=60.0),),
+    retention=(Old("automation_runs", "ended_at", days=400),),
+    queues=(Waiting("automation_runs", "state IN ('waiting', 'placing')", "automation_runs_due", "look_at"),),
+    due_times=(DueTimes("automation_runs", ("look_at", "due_at"), "state = 'waiting'", prepare=plan_before_clock),),
+)

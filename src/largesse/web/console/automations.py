@@ -1,0 +1,312 @@
+"""Automations: gifts that are sent by themselves on a day of a contact. Those who send set them, see the days that come, and pause or skip."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import UTC, date, timedelta
+
+from starlette.responses import Response
+
+from largesse.automations import store
+from largesse.automations.model import (
+    ANNIVERSARY,
+    JOINED,
+    LEAP_DAYS,
+    MOST_AUTOMATIONS,
+    MOST_CAP,
+    MOST_DAYS,
+    MOST_NAME,
+    OCCASIONS,
+    PREVIEW_DAYS,
+    WEEKENDS,
+    Automation,
+    AutomationRule,
+)
+from largesse.automations.service import (
+    AutomationFault,
+    OwnAutomation,
+    TooManyAutomations,
+    approve_automation,
+    change_automation,
+    create_automation,
+    end_automation,
+    pause_automation,
+    preview,
+    skip_day,
+)
+from largesse.base.errors import InvalidRequest, NotFound
+from largesse.base.i18n.templates import text
+from largesse.contacts.group_store import list_groups
+from largesse.customers.principal import ADMIN
+from largesse.db.pool import Connection
+from largesse.db.statements import read_now
+from largesse.ledger.store import list_funding_accounts
+from largesse.templates.store import list_templates
+from largesse.web.console.context import RequestContext
+from largesse.web.console.zones import zone_choices
+
+HERE = "/app/automations"
+_NOBODY = ""
+_MOST_TEMPLATES = 200
+_PAST = 50
+_YEAR = timedelta(days=365)
+OCCASION_NAMES = {
+    "birthday": text("Birthday"),
+    "anniversary": text("Work anniversary"),
+    "first_day": text("First day at work"),
+    "joined": text("Days after joining a group"),
+}
+_WEEKEND_NAMES = {
+    "keep": text("On the day itself"),
+    "before": text("On the Friday before"),
+    "after": text("On the Monday after"),
+}
+_LEAP_NAMES = {"before": text("On 28 February"), "after": text("On 1 March")}
+STATES = {
+    "running": ("good", text("Running")),
+    "paused": ("still", text("Paused")),
+    "asks": ("waiting", text("Needs approval")),
+    "ended": ("still", text("Ended")),
+}
+RUN_STATES = {
+    "waiting": ("still", text("Planned")),
+    "placing": ("still", text("Sending")),
+    "placed": ("good", text("Sent")),
+    "skipped": ("still", text("Skipped")),
+    "failed": ("bad", text("Failed")),
+    "missed": ("bad", text("Missed")),
+}
+REASONS = {
+    "person": text("Somebody skipped it."),
+    "paused": text("The automation was paused."),
+    "cap": text("The month's gifts were used up."),
+    "left": text("The contact left or was deleted."),
+    "changed": text("The day or the group of the contact changed."),
+    "not_approved": text("It waits for approval."),
+}
+_WRONG = {
+    "name": text("Another automation has this name."),
+    "template": text("Choose a template that is there."),
+    "group": text("Choose the group that contacts join."),
+    "account": text("Choose an account that you can use."),
+    "days": text("Type a whole number from 0 to %(most)s."),
+    "years": text("Type at most 20 numbers from 1 to 60, such as 1, 5, 10, or nothing for every year."),
+    "cap": text("Type a whole number from 1 to %(most)s, or nothing."),
+    "zone": text("Choose one of the options."),
+    "weekend": text("Choose one of the options."),
+    "leap_day": text("Choose one of the options."),
+    "occasion": text("Choose one of the options."),
+}
+
+
+async def show(context: RequestContext) -> Response:
+    """Shows the automations, with what each sends next and has sent in a year."""
+    person = context.person
+    async with context.database.connection(person.scope) as connection:
+        automations = await store.list_automations(connection, person.customer_id, person.environment)
+        since = (await read_now(connection)).date() - _YEAR
+        counts = await store.count_runs(connection, person.customer_id, [one.id for one in automations], since)
+    return context.page(
+        "automations.html", automations=automations, counts=counts, states=STATES, occasions=OCCASION_NAMES
+    )
+
+
+async def ask(context: RequestContext) -> Response:
+    """Shows the form for a new automation."""
+    return await _form(context, None)
+
+
+async def create(context: RequestContext) -> Response:
+    """Sets an automation, and shows its next days."""
+    rule = _read(context)
+    if context.form.errors:
+        return await _form(context, None, status=422)
+    try:
+        automation_id = await create_automation(context.actor, rule)
+    except InvalidRequest as refusal:
+        _note(context, refusal)
+        return await _form(context, None, status=422)
+    return context.see(
+        f"{HERE}/{automation_id}", context.say("%(name)s is set. These are its next days.", name=rule.name)
+    )
+
+
+async def one(context: RequestContext) -> Response:
+    """Shows an automation: what it does, its next days, and what it has sent. Raises NotFound."""
+    automation = await _find(context)
+    async with context.database.connection(context.person.scope) as connection:
+        upcoming = [] if automation.ended_at else await preview(connection, automation)
+        past = await store.list_past(connection, automation.customer_id, automation.id, _PAST)
+        today = (await read_now(connection)).astimezone(UTC).date()
+    person = context.person
+    return context.page(
+        "automation.html",
+        one=automation,
+        upcoming=upcoming,
+        past=past,
+        today=today,
+        days=PREVIEW_DAYS,
+        states=STATES,
+        run_states=RUN_STATES,
+        reasons=REASONS,
+        occasions=OCCASION_NAMES,
+        weekends=_WEEKEND_NAMES,
+        leap_days=_LEAP_NAMES,
+        may_approve=automation.state == "asks" and person.role == ADMIN and automation.user_id != person.user_id,
+    )
+
+
+async def edit(context: RequestContext) -> Response:
+    """Shows the form that changes an automation. Raises NotFound."""
+    return await _form(context, await _find(context))
+
+
+async def change(context: RequestContext) -> Response:
+    """Changes an automation. Raises NotFound."""
+    automation, rule = await _find(context), _read(context)
+    if context.form.errors:
+        return await _form(context, automation, status=422)
+    try:
+        await change_automation(context.actor, automation.id, rule)
+    except InvalidRequest as refusal:
+        _note(context, refusal)
+        return await _form(context, automation, status=422)
+    return context.see(
+        f"{HERE}/{automation.id}", context.say("%(name)s was changed. These are its next days.", name=rule.name)
+    )
+
+
+async def approve(context: RequestContext) -> Response:
+    """Approves an automation of somebody else. Raises NotFound."""
+    automation_id = context.number("automation")
+    try:
+        await approve_automation(context.actor, automation_id)
+    except OwnAutomation:
+        return context.see(f"{HERE}/{automation_id}", context.say("Somebody else approves your automation."))
+    return context.see(f"{HERE}/{automation_id}", context.say("Approved. It sends from now on."))
+
+
+async def pause(context: RequestContext) -> Response:
+    """Pauses an automation. Raises NotFound."""
+    automation_id = context.number("automation")
+    await pause_automation(context.actor, automation_id, paused=True)
+    return context.see(f"{HERE}/{automation_id}", context.say("Paused. Days that pass meanwhile are skipped."))
+
+
+async def resume(context: RequestContext) -> Response:
+    """Resumes an automation. Raises NotFound."""
+    automation_id = context.number("automation")
+    await pause_automation(context.actor, automation_id, paused=False)
+    return context.see(f"{HERE}/{automation_id}", context.say("It sends again."))
+
+
+async def ask_end(context: RequestContext) -> Response:
+    """Asks whether to end an automation. Raises NotFound."""
+    return context.page("end_automation.html", one=await _find(context))
+
+
+async def end(context: RequestContext) -> Response:
+    """Ends an automation. Raises NotFound."""
+    automation = await _find(context)
+    await end_automation(context.actor, automation.id)
+    return context.see(HERE, context.say("%(name)s has ended.", name=automation.name))
+
+
+async def skip(context: RequestContext) -> Response:
+    """Skips a gift, or takes that back. Raises NotFound."""
+    automation_id, form = context.number("automation"), context.form
+    contact_id = form.number("contact")
+    try:
+        day = date.fromisoformat(form["day"])
+    except ValueError:
+        raise NotFound("The contact has no such day.") from None
+    skipped = form["skipped"] == "yes"
+    done = await skip_day(context.actor, automation_id, contact_id or 0, day, skipped=skipped)
+    if not done:
+        said = context.say("It is too late: the gift is decided.")
+    else:
+        said = context.say("Skipped.") if skipped else context.say("It is sent after all.")
+    return context.see(f"{HERE}/{automation_id}#next", said)
+
+
+async def _find(context: RequestContext) -> Automation:
+    person = context.person
+    async with context.database.connection(person.scope) as connection:
+        automation = await store.find_automation(
+            connection, person.customer_id, person.environment, context.number("automation")
+        )
+    if automation is None:
+        raise NotFound("There is no such automation.")
+    return automation
+
+
+def _read(context: RequestContext) -> AutomationRule:
+    """Returns the rule that was typed, and notes what is no number or not offered."""
+    form = context.form
+    occasion = form.choice("occasion", OCCASIONS)
+    years = tuple(dict.fromkeys(int(one) for one in re.findall(r"\d{1,4}", form["years"])))
+    if re.sub(r"[\d\s,;]", "", form["years"]):
+        form.error("years", context.say(_WRONG["years"]))
+    days, cap = form.number("days", MOST_DAYS), form.number("cap", MOST_CAP)
+    if occasion == JOINED and days is None:
+        form.error("days", context.say(_WRONG["days"], most=context.language.number(MOST_DAYS)))
+    if form["cap"].strip() and not cap:
+        form.error("cap", context.say(_WRONG["cap"], most=context.language.number(MOST_CAP)))
+    return AutomationRule(
+        name=form.text("name", MOST_NAME),
+        occasion=occasion,
+        group_id=form.number("group"),
+        template_id=form.number("template") or 0,
+        account_id=form.number("account"),
+        zone=form["zone"] or "UTC",
+        years=years if occasion == ANNIVERSARY else (),
+        days=days if occasion == JOINED else None,
+        leap_day=form.choice("leap_day", LEAP_DAYS),
+        weekend=form.choice("weekend", WEEKENDS),
+        cap=cap or None,
+        asks_approval=form["asks_approval"] == "yes",
+    )
+
+
+def _note(context: RequestContext, refusal: InvalidRequest) -> None:
+    """Notes beside its field what was refused."""
+    match refusal:
+        case TooManyAutomations():
+            said = context.say("Your company has %(most)s automations. End one first.", most=MOST_AUTOMATIONS)
+            context.form.error("name", said)
+        case AutomationFault():
+            most = context.language.number(MOST_CAP if refusal.field == "cap" else MOST_DAYS)
+            context.form.error(refusal.field, context.say(_WRONG[refusal.field], most=most))
+        case _:
+            context.form.error("name", context.say(_WRONG["zone"]))
+
+
+async def _form(context: RequestContext, automation: Automation | None, *, status: int = 200) -> Response:
+    person = context.person
+    async with context.database.connection(person.scope) as connection:
+        templates = await list_templates(connection, context.principal, offset=0, limit=_MOST_TEMPLATES)
+        groups = await list_groups(connection, (person.customer_id, person.environment))
+        accounts = await _accounts(context, connection)
+    zone = automation.zone if automation else str(context.zone)
+    return context.page(
+        "automation_form.html",
+        status=status,
+        one=automation,
+        has_templates=bool(templates),
+        occasions=[(name, context.say(said)) for name, said in OCCASION_NAMES.items()],
+        templates=[(str(one.id), one.name or one.gift_name) for one in templates],
+        groups=[(_NOBODY, context.say("All contacts")), *((str(one.id), one.name) for one in groups)],
+        accounts=accounts,
+        weekends=[(name, context.say(said)) for name, said in _WEEKEND_NAMES.items()],
+        leap_days=[(name, context.say(said)) for name, said in _LEAP_NAMES.items()],
+        zones=[(name, name.replace("_", " ")) for name in sorted({"UTC", zone, *zone_choices(zone)})],
+        zone=zone,
+        most_name=MOST_NAME,
+    )
+
+
+async def _accounts(context: RequestContext, connection: Connection) -> Sequence[tuple[str, str]]:
+    """Returns what may pay, by the value of the form's field: none for an invoiced customer."""
+    accounts = await list_funding_accounts(connection, context.principal)
+    return [(str(one.id), f"{one.name} ({one.currency})") for one in accounts]

@@ -1,0 +1,156 @@
+"""A service with contacts, and what a worker and a serving process do for automations, called by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Iterator
+from dataclasses import replace
+from datetime import date
+from typing import Any
+
+import pytest
+from tests.budgets.conftest import findings
+from tests.budgets.conftest import perform as perform_as
+from tests.web.api.conftest import Service, ServiceFactory, on_database, problem, run_on_database, start_service
+
+from largesse.automations.model import AutomationRule
+from largesse.automations.placing import AutomationRunner
+from largesse.automations.service import create_automation
+from largesse.automations.tasks import plan
+from largesse.customers.actor import Actor
+from largesse.db.pool import Database
+from largesse.db.roles import Role
+from largesse.encryption.vault import Vault
+from largesse.jobs.registry import WorkerContext
+from largesse.main import open_services
+
+__all__ = ["findings", "perform", "problem", "run_on_database", "start_service"]
+
+WORLD = """
+customers:
+  - key: acme
+    name: Acme Ltd
+    plan: enterprise
+    funding: balance
+    users:
+      - {email: ada@acme.example, name: Ada, role: admin}
+      - {email: bea@acme.example, name: Bea, role: admin}
+      - {email: cem@acme.example, name: Cem, role: member}
+      - {email: fin@acme.example, name: Fin, role: finance}
+    service_accounts: [{key: hr-bot, name: HR bot}]
+    api_keys: [{key: hr-test, service_account: hr-bot, environment: staging}]
+    funding_accounts:
+      - {key: gbp, name: Acme float, master: true, currency: GBP, balance: 1000000.00}
+      - {key: small, name: Small pot, currency: GBP, balance: 25.00}
+      - {key: test-gbp, name: Test float, master: true, currency: GBP, environment: staging, balance: 1000000.00}
+    templates:
+      - {key: welcome, name: Welcome, product: coffee, value: 10, country: GB, from_name: Acme, message: "For {first_name|you}"}
+products:
+  - {key: coffee, name: Coffee House e-gift, digital: true, currency: GBP, countries: [GB], denominations: [5, 10, 25]}
+"""
+
+
+@pytest.fixture(scope="module")
+def service(start_service: ServiceFactory) -> Service:
+    return start_service(WORLD)
+
+
+@pytest.fixture(autouse=True)
+def as_before(service: Service) -> Iterator[None]:
+    yield
+    for table in ("automation_runs", "automations", "contact_members", "contact_groups", "contacts", "approval_rules"):
+        service.sql(f"DELETE FROM {table}")
+    service.sql("UPDATE clock SET ahead_by = '0'")
+    service.sql(
+        "UPDATE users SET is_active = true, role = CASE name WHEN 'Cem' THEN 'member' WHEN 'Fin' THEN 'finance' ELSE 'admin' END"
+    )
+
+
+def rule(service: Service, **changes: Any) -> AutomationRule:
+    """A birthday gift of £10, with changes."""
+    usual = {
+        "name": "Birthdays",
+        "occasion": "birthday",
+        "group_id": None,
+        "template_id": service.ids["templates"]["welcome"],
+        "account_id": service.ids["funding_accounts"]["gbp"],
+        "zone": "Europe/London",
+    }
+    return AutomationRule(**{**usual, **changes})
+
+
+def perform(service: Service, operation: Callable[..., Coroutine[Any, Any, Any]], *given: Any, **changes: Any) -> Any:
+    """Performs an operation as Ada."""
+
+    async def as_person(actor: Actor, *more: Any, **others: Any) -> Any:
+        assert actor.person is not None, "Ada is one"
+        return await operation(replace(actor, caller=actor.person.principal), *more, **others)
+
+    return perform_as(service, as_person, *given, **changes)
+
+
+@pytest.fixture
+def automation(service: Service) -> Callable[..., int]:
+    """`automation(**changes)`: sets one as Ada."""
+    return lambda environment="production", **changes: perform(
+        service, create_automation, rule(service, **changes), environment=environment
+    )
+
+
+def add_contact(service: Service, name: str, environment: str = "production", **columns: Any) -> int:
+    """A contact, since long ago."""
+    email = f"{name.lower()}@example.com"
+    values = {"email": email, "email_key": email, "name": name, "sought": name.lower(), "country": "GB", **columns}
+    names = ", ".join(values)
+    marks = ", ".join(f"${number}" for number in range(2, 2 + len(values)))
+    added: int = service.sql(
+        f"INSERT INTO contacts (customer_id, environment, created_at, {names}) VALUES (1, $1, '2000-01-01Z', {marks}) RETURNING id",
+        environment,
+        *values.values(),
+    )[0][0]
+    return added
+
+
+def move_to(service: Service, instant: str) -> None:
+    """Sets the database's clock."""
+    service.sql(f"UPDATE clock SET ahead_by = '{instant}'::timestamptz - now()")
+
+
+def work(service: Service, *, places: bool = True) -> None:
+    """Plans as a worker does, and places as a serving process does, until there is nothing left to do."""
+
+    async def run(_: Any) -> None:
+        database = await Database.connect(service.database_url, role=Role.WORKER)
+        try:
+            await plan(WorkerContext(database, Vault(service.settings.master_keys), lambda *_: None))
+        finally:
+            await database.close()
+        if places:
+            async with open_services(service.settings) as services:
+                runner = AutomationRunner(services.database, services.orders, service.settings.environment)
+                while await runner.step():
+                    pass
+
+    on_database(service.database_url, run)
+
+
+def runs(service: Service) -> list[tuple[str, date, str]]:
+    """Whose gift, for which day, and how it stands."""
+    rows = service.sql(
+        """
+        SELECT c.name, r.on_day, r.state FROM automation_runs r JOIN contacts c ON c.id = r.contact_id
+        ORDER BY r.on_day, c.name
+        """
+    )
+    return [tuple(row) for row in rows]
+
+
+def placed(service: Service, year: int) -> list[tuple[str, str]]:
+    """The recipients and references of the orders of automations for days of a year."""
+    rows = service.sql(
+        """
+        SELECT l.recipient_email, o.external_reference FROM orders o JOIN lines l ON l.order_id = o.id AND l.customer_id = o.customer_id
+        WHERE o.source = 'automation' AND o.external_reference LIKE $1 ORDER BY o.id
+        """,
+        f"automation-%-{year}-__-__",
+    )
+    return [tuple(row) for row in rows]

@@ -1,0 +1,71 @@
+"""The days of contacts, by plain rules."""
+
+from __future__ import annotations
+
+from datetime import date
+
+import pytest
+
+from largesse.automations.model import AutomationRule, Days, has_day, keys_of, send_day
+
+RULE = AutomationRule(name="A", occasion="birthday", group_id=None, template_id=1, account_id=1, zone="UTC")
+
+
+def changed(**changes: object) -> AutomationRule:
+    return AutomationRule(**{name: getattr(RULE, name) for name in RULE.__struct_fields__} | changes)
+
+
+def days(**changes: object) -> Days:
+    return Days(**{"birthday": None, "start_date": None, "joined_on": None, "is_active": True, **changes})
+
+
+@pytest.mark.parametrize(
+    ("day", "before", "after"),
+    [
+        (date(2027, 2, 28), {228, 229}, {228}),
+        (date(2027, 3, 1), {301}, {301, 229}),
+        (date(2028, 2, 28), {228}, {228}),
+        (date(2028, 2, 29), {229}, {229}),
+        (date(2028, 3, 1), {301}, {301}),
+        (date(2100, 2, 28), {228, 229}, {228}),
+    ],
+)
+def test_29_february_is_kept_on_the_day_before_or_after(day: date, before: set[int], after: set[int]) -> None:
+    assert (set(keys_of(day, "before")), set(keys_of(day, "after"))) == (before, after)
+
+
+@pytest.mark.parametrize(("weekend", "saturday", "sunday"), [("keep", 14, 15), ("before", 13, 13), ("after", 16, 16)])
+def test_a_day_at_a_weekend_is_kept_by_rule(weekend: str, saturday: int, sunday: int) -> None:
+    assert date(2026, 11, 14).isoweekday() == 6
+    assert send_day(date(2026, 11, 14), weekend) == date(2026, 11, saturday)
+    assert send_day(date(2026, 11, 15), weekend) == date(2026, 11, sunday)
+    assert send_day(date(2026, 11, 13), weekend) == date(2026, 11, 13)
+    assert send_day(date(2026, 11, 16), weekend) == date(2026, 11, 16)
+
+
+def test_an_anniversary_is_of_the_years_that_the_rule_names() -> None:
+    one = days(start_date=date(2020, 5, 4))
+    every, some = changed(occasion="anniversary"), changed(occasion="anniversary", years=(1, 5))
+    assert [year for year in range(2019, 2030) if has_day(every, one, date(year, 5, 4))] == list(range(2021, 2030))
+    assert [year for year in range(2019, 2030) if has_day(some, one, date(year, 5, 4))] == [2021, 2025]
+    assert not has_day(every, one, date(2021, 5, 5))
+
+
+def test_the_first_day_is_one_day() -> None:
+    one, first = days(start_date=date(2028, 2, 29)), changed(occasion="first_day")
+    assert has_day(first, one, date(2028, 2, 29))
+    assert not has_day(first, one, date(2029, 2, 28))
+
+
+def test_who_joins_has_a_day_after_so_many_days() -> None:
+    joined = changed(occasion="joined", group_id=7, days=0)
+    assert has_day(joined, days(joined_on=date(2026, 1, 1)), date(2026, 1, 1))
+    assert has_day(changed(occasion="joined", group_id=7, days=31), days(joined_on=date(2026, 1, 1)), date(2026, 2, 1))
+    assert not has_day(joined, days(), date(2026, 1, 1))
+
+
+def test_who_left_or_is_not_in_the_group_has_none() -> None:
+    assert has_day(RULE, days(birthday=101), date(2026, 1, 1))
+    assert not has_day(RULE, days(birthday=101, is_active=False), date(2026, 1, 1))
+    assert not has_day(changed(group_id=7), days(birthday=101), date(2026, 1, 1))
+    assert has_day(changed(group_id=7), days(birthday=101, joined_on=date(2020, 1, 1)), date(2026, 1, 1))

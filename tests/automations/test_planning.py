@@ -1,0 +1,87 @@
+"""Planning says in SQL what the rules of the model say, for any contact, rule and day."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, timedelta
+from random import Random
+from typing import Any
+
+import pytest
+from tests.automations.conftest import add_contact, rule
+from tests.web.api.conftest import Service, on_database
+
+from largesse.automations import store
+from largesse.automations.model import AutomationRule, Days, has_day, send_day
+from largesse.automations.service import draft_of
+
+FIRST, LAST = date(2027, 12, 20), date(2029, 3, 10)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"leap_day": "before", "weekend": "before"},
+        {"leap_day": "after", "weekend": "after"},
+        {"occasion": "anniversary"},
+        {"occasion": "anniversary", "years": (1, 8), "leap_day": "after"},
+        {"occasion": "first_day", "weekend": "after"},
+        {"occasion": "joined", "days": 40},
+        {"is_of_group": True, "weekend": "before"},
+    ],
+    ids=lambda changes: "-".join(map(str, changes.values())),
+)
+def test_planning_and_the_model_agree(service: Service, changes: dict[str, Any]) -> None:
+    random = Random(7)
+    group = service.sql(
+        "INSERT INTO contact_groups (customer_id, environment, name) VALUES (1, 'production', 'G') RETURNING id"
+    )[0][0]
+    people = {}
+    for number in range(60):
+        birthday = (
+            229 if number % 6 == 0 else random.choice([228, 301, random.randint(1, 12) * 100 + random.randint(1, 28)])
+        )
+        started = random.choice(
+            [date(2020, 2, 29), date(2028, 2, 29), date(2027, 1, 1) + timedelta(days=random.randint(0, 700))]
+        )
+        joined = random.choice([None, date(2027, 11, 1) + timedelta(days=random.randint(0, 400))])
+        left = number % 9 == 0
+        contact = add_contact(
+            service,
+            f"P{number}",
+            birthday=birthday,
+            start_date=started,
+            left_at=datetime(2026, 1, 1, tzinfo=UTC) if left else None,
+        )
+        if joined is not None:
+            service.sql("INSERT INTO contact_members VALUES (1, 'production', $1, $2, $3)", group, contact, joined)
+        people[contact] = Days(birthday, started, joined, not left)
+    of_group = changes.pop("is_of_group", False) or changes.get("occasion") == "joined"
+    wanted = rule(service, group_id=group if of_group else None, **changes)
+    expected = {
+        (contact, day, send_day(day, wanted.weekend))
+        for contact, one in people.items()
+        for day in (FIRST + timedelta(days=at) for at in range((LAST - FIRST).days + 1))
+        if has_day(wanted, _in(one, wanted), day)
+    }
+    rows = _previewed(service, wanted)
+    assert len(expected) > 5
+    assert {(row["contact_id"], row["on_day"], row["send_on"]) for row in rows} == expected
+    assert len(rows) == len(expected)
+    assert [row["send_on"] for row in rows] == sorted(row["send_on"] for row in rows)
+
+
+def _in(contact: Days, wanted: AutomationRule) -> Days:
+    """As the store reads a contact: since when they are in the rule's group."""
+    return Days(contact.birthday, contact.start_date, contact.joined_on if wanted.group_id else None, contact.is_active)
+
+
+def _previewed(service: Service, wanted: AutomationRule) -> list[Any]:
+    draft = draft_of(1, "production", wanted, datetime(2027, 1, 1, tzinfo=UTC))
+
+    async def read(connection: Any) -> list[Any]:
+        return await store.preview_days(
+            connection, [("GB", "Europe/London")], draft, first=FIRST, last=LAST, limit=10_000
+        )
+
+    rows: list[Any] = on_database(service.database_url, read)
+    return rows

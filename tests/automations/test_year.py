@@ -1,0 +1,231 @@
+"""A year of automations: exactly the right gifts, each once, whatever stops in between."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from datetime import UTC, date, datetime, timedelta
+
+import pytest
+from tests.automations.conftest import add_contact, findings, move_to, perform, placed, rule, runs, work
+from tests.web.api.conftest import Service
+
+from largesse.automations.service import (
+    OwnAutomation,
+    approve_automation,
+    change_automation,
+    end_automation,
+    pause_automation,
+    skip_day,
+)
+
+
+def test_a_year_day_by_day(service: Service, automation: Callable[..., int]) -> None:
+    move_to(service, "2027-11-01 06:00Z")
+    leap = add_contact(service, "Leap", birthday=229)
+    may = add_contact(service, "May", birthday=515, start_date=date(2026, 6, 1))
+    add_contact(service, "Left", birthday=516, left_at=datetime(2027, 1, 1, tzinfo=UTC))
+    weekend = add_contact(service, "Weekend", birthday=108)  # a Saturday in 2028
+    america = add_contact(service, "Sam", birthday=704, country="US")
+    automation(leap_day="after", weekend="before")
+    automation(name="Anniversaries", occasion="anniversary", years=(1, 2))
+    for day in range(0, 500, 2):
+        at = date(2027, 11, 1) + timedelta(days=day)
+        if runs_around(service, at):
+            move_to(service, f"{at} 23:30Z")
+            work(service)
+    assert [(name, str(day)) for name, day, state in runs(service) if state == "placed"] == [
+        ("Weekend", "2028-01-08"),
+        ("Leap", "2028-02-29"),
+        ("May", "2028-05-15"),
+        ("May", "2028-06-01"),
+        ("Sam", "2028-07-04"),
+        ("Weekend", "2029-01-08"),
+        ("Leap", "2029-03-01"),
+    ]
+    orders = [*placed(service, 2027), *placed(service, 2028), *placed(service, 2029)]
+    assert len(set(orders)) == len(orders) == 7
+    sent_on = {
+        (row["contact_id"], str(row["on_day"])): str(row["send_on"])
+        for row in service.sql("SELECT contact_id, on_day, send_on FROM automation_runs")
+    }
+    assert sent_on[weekend, "2028-01-08"] == "2028-01-07"
+    due = service.sql("SELECT due_at FROM automation_runs WHERE contact_id = $1", america)[0][0]
+    assert due.astimezone(UTC).hour in {13, 14, 15, 16, 17, 18, 19}, "nine o'clock there"
+    assert {leap, may} <= {
+        row["contact_id"] for row in service.sql("SELECT contact_id FROM automation_runs WHERE state = 'placed'")
+    }
+    assert findings(service) == []
+
+
+def runs_around(service: Service, day: date) -> bool:
+    """Whether anybody has a day around that one: the days between are left out, to be quick."""
+    keys = [(day + timedelta(days=at)) for at in range(-3, 5)]
+    return any(
+        (at.month, at.day) in {(1, 8), (2, 28), (2, 29), (3, 1), (5, 15), (5, 16), (6, 1), (7, 4)} for at in keys
+    )
+
+
+def test_a_process_that_dies_sends_nothing_twice(service: Service, automation: Callable[..., int]) -> None:
+    move_to(service, "2040-05-14 06:00Z")
+    add_contact(service, "May", birthday=515)
+    automation()
+    move_to(service, "2040-05-15 10:00Z")
+    work(service)
+    assert len(placed(service, 2040)) == 1
+    before = placed(service, 2040)
+    # What a process leaves that ends after its order was placed, and one that ends before it.
+    service.sql(
+        "UPDATE automation_runs SET state = 'placing', order_reference = NULL, look_at = clock_now(), ended_at = NULL"
+    )
+    work(service)
+    assert [state for _, _, state in runs(service)] == ["placed"]
+    assert placed(service, 2040) == before
+    assert findings(service) == []
+
+
+def test_the_cap_is_of_a_month_and_holds(service: Service, automation: Callable[..., int]) -> None:
+    move_to(service, "2041-05-13 06:00Z")
+    for number in range(7):
+        add_contact(service, f"P{number}", birthday=514 + number % 2)
+    add_contact(service, "June", birthday=601)
+    automation(cap=3)
+    move_to(service, "2041-05-15 12:00Z")
+    work(service)
+    move_to(service, "2041-06-01 12:00Z")
+    work(service)
+    assert Counter(state for _, _, state in runs(service)) == {"placed": 4, "skipped": 4}
+    assert ("June", date(2041, 6, 1), "placed") in runs(service)
+    assert {row[0] for row in service.sql("SELECT reason FROM automation_runs WHERE state = 'skipped'")} == {"cap"}
+
+
+def test_what_was_missed_is_made_up_for_within_three_days(service: Service, automation: Callable[..., int]) -> None:
+    move_to(service, "2042-05-01 06:00Z")
+    add_contact(service, "Early", birthday=510)
+    add_contact(service, "Late", birthday=513)
+    automation()
+    move_to(service, "2042-05-16 07:30Z")  # nobody has looked for two weeks
+    work(service)
+    assert runs(service) == [("Early", date(2042, 5, 10), "missed"), ("Late", date(2042, 5, 13), "placed")]
+    assert len(placed(service, 2042)) == 1
+
+
+def test_what_came_before_the_automation_or_the_contact_is_not_made_up_for(
+    service: Service, automation: Callable[..., int]
+) -> None:
+    move_to(service, "2043-05-15 12:00Z")
+    add_contact(service, "Yesterday", birthday=514)
+    automation()
+    add_contact(service, "New", birthday=516)
+    service.sql("UPDATE contacts SET created_at = '2043-05-16 15:00Z' WHERE name = 'New'")
+    move_to(service, "2043-05-16 20:00Z")
+    work(service)
+    assert runs(service) == []
+
+
+def test_pauses_skips_and_changes(service: Service, automation: Callable[..., int]) -> None:
+    move_to(service, "2044-05-10 06:00Z")
+    skipped, kept = add_contact(service, "Skipped", birthday=515), add_contact(service, "Kept", birthday=515)
+    add_contact(service, "Paused", birthday=520)
+    moved = add_contact(service, "Moved", birthday=525)
+    one = automation()
+    day = date(2044, 5, 15)
+    assert perform(service, skip_day, one, skipped, day, skipped=True)
+    assert perform(service, skip_day, one, kept, day, skipped=True)
+    assert perform(service, skip_day, one, kept, day, skipped=False)
+    for at in range(13, 16):
+        move_to(service, f"2044-05-{at} 12:00Z")
+        work(service)
+    assert not perform(service, skip_day, one, kept, day, skipped=True)  # it was sent
+    move_to(service, "2044-05-19 12:00Z")
+    work(service)
+    perform(service, pause_automation, one, paused=True)
+    move_to(service, "2044-05-20 12:00Z")
+    work(service)
+    perform(service, pause_automation, one, paused=False)
+    move_to(service, "2044-05-24 12:00Z")
+    work(service)
+    service.sql("UPDATE contacts SET birthday = 901 WHERE id = $1", moved)
+    move_to(service, "2044-05-25 12:00Z")
+    work(service)
+    assert {(name, state) for name, _, state in runs(service)} == {
+        ("Skipped", "skipped"), ("Kept", "placed"), ("Paused", "skipped"), ("Moved", "skipped"),
+    }  # fmt: skip
+    assert {row[0] for row in service.sql("SELECT reason FROM automation_runs WHERE state = 'skipped'")} == {
+        "person", "paused", "changed",
+    }  # fmt: skip
+    perform(service, end_automation, one)
+    move_to(service, "2044-09-01 12:00Z")
+    work(service)
+    assert len(placed(service, 2044)) == 1
+
+
+def test_who_may_not_send_any_more_sends_nothing(service: Service, automation: Callable[..., int]) -> None:
+    move_to(service, "2045-05-14 06:00Z")
+    add_contact(service, "May", birthday=515)
+    automation()
+    service.sql("UPDATE users SET is_active = false WHERE name = 'Ada'")
+    move_to(service, "2045-05-15 12:00Z")
+    work(service)
+    assert [state for _, _, state in runs(service)] == ["failed"]
+    assert placed(service, 2045) == []
+
+
+def test_an_account_that_is_too_low_is_tried_again_for_three_days(
+    service: Service, automation: Callable[..., int]
+) -> None:
+    move_to(service, "2046-05-14 06:00Z")
+    for number in range(3):
+        add_contact(service, f"P{number}", birthday=515)
+    automation(account_id=service.ids["funding_accounts"]["small"])
+    move_to(service, "2046-05-15 12:00Z")
+    work(service)
+    states = Counter(state for _, _, state in runs(service))
+    assert states == {"placed": 2, "waiting": 1}
+    reason = service.sql("SELECT reason FROM automation_runs WHERE state = 'waiting'")[0][0]
+    assert "The order costs 10.00 GBP" in reason
+    move_to(service, "2046-05-18 09:30Z")
+    work(service)
+    assert Counter(state for _, _, state in runs(service)) == {"placed": 2, "failed": 1}
+    assert findings(service) == []
+
+
+def test_an_automation_that_asks_for_approval_waits_for_somebody_else(
+    service: Service, automation: Callable[..., int]
+) -> None:
+    move_to(service, "2047-05-14 06:00Z")
+    add_contact(service, "May", birthday=515)
+    one = automation(asks_approval=True)
+    move_to(service, "2047-05-15 12:00Z")
+    work(service)
+    assert [state for _, _, state in runs(service)] == ["waiting"]
+    service.sql("UPDATE automations SET approved_by = (SELECT id FROM users WHERE name = 'Bea'), approved_at = now()")
+    move_to(service, "2047-05-15 14:00Z")
+    work(service)
+    assert [state for _, _, state in runs(service)] == ["placed"]
+    perform(service, change_automation, one, rule(service, asks_approval=True, cap=5))
+    assert service.sql("SELECT approved_by FROM automations")[0][0] is None
+    with pytest.raises(OwnAutomation):
+        perform(service, approve_automation, one)
+
+
+def test_rules_about_approvals_hold_for_automations(service: Service, automation: Callable[..., int]) -> None:
+    move_to(service, "2048-05-14 06:00Z")
+    add_contact(service, "May", birthday=515)
+    automation()
+    service.sql(
+        """
+        INSERT INTO approval_rules (customer_id, environment, name, currency, above_minor, beyond_budget, account_ids, product_ids,
+                                    collection_ids, approver_ids, needed, expires_days)
+        VALUES (1, 'production', 'Dear', 'GBP', 500, false, '{}', '{}', '{}', '{}', 1, 7)
+        """
+    )
+    move_to(service, "2048-05-15 12:00Z")
+    work(service)
+    assert [state for _, _, state in runs(service)] == ["waiting"]
+    assert "Dear" in service.sql("SELECT reason FROM automation_runs")[0][0]
+    service.sql("UPDATE automations SET approved_by = (SELECT id FROM users WHERE name = 'Bea'), approved_at = now()")
+    move_to(service, "2048-05-15 14:00Z")
+    work(service)
+    assert [state for _, _, state in runs(service)] == ["placed"]
+    assert findings(service) == []

@@ -1,0 +1,29 @@
+"""The commands about automations."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from tests.cli.conftest import Run, assert_refused, sql
+
+AUTOMATION = """
+    INSERT INTO automations (customer_id, environment, name, user_id, occasion, template_id, zone, leap_day, weekend, asks_approval,
+                             planned_through, plan_at)
+    SELECT u.customer_id, 'production', 'Birthdays', u.id, 'birthday', 1, 'UTC', 'before', 'keep', false, '2030-01-01', now()
+    FROM users u JOIN customers c ON c.id = u.customer_id WHERE c.key = 'acme'
+"""
+
+
+def test_automations_are_listed_paused_and_resumed(run: Run, database: str, loaded: dict[str, Any]) -> None:
+    assert json.loads(run("automations", "list", "acme", "--json").stdout) == []
+    assert run("users", "invite", "cem@acme.example", "--customer", "acme").exit_code == 0
+    sql(database, AUTOMATION)
+    [listed] = json.loads(run("automations", "list", "acme", "--json").stdout)
+    assert (listed["name"], listed["state"], listed["occasion"]) == ("Birthdays", "running", "birthday")
+    for command, said, state in (("pause", "Paused.\n", "paused"), ("resume", "It sends again.\n", "running")):
+        assert run("automations", command, "acme", str(listed["id"])).stdout == said
+        assert json.loads(run("automations", "list", "acme", "--json").stdout)[0]["state"] == state
+    assert json.loads(run("automations", "list", "acme", "--environment", "staging", "--json").stdout) == []
+    assert_refused(run("automations", "pause", "acme", "99"), "no such automation")
+    assert_refused(run("automations", "list", "nobody"), "no customer 'nobody'")

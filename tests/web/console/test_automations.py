@@ -1,0 +1,191 @@
+"""Automations in the web application: setting them, their next days, approval, pauses and skips."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import httpx
+import pytest
+from tests.automations.conftest import add_contact
+from tests.web.api.conftest import Service
+from tests.web.console.conftest import Browser
+from tests.web.console.sending import WORLD
+
+__all__ = ["WORLD"]
+
+SignIn = Callable[[str], Browser]
+
+
+@pytest.fixture(autouse=True)
+def as_before(service: Service) -> Iterator[None]:
+    yield
+    for table in ("automation_runs", "automations", "contacts"):
+        service.sql(f"DELETE FROM {table}")
+    service.sql("UPDATE users SET role = 'member' WHERE name = 'Cem'")
+
+
+def set_one(browser: Browser, service: Service, path: str = "new", **changes: Any) -> httpx.Response:
+    form = {
+        "name": "Birthdays",
+        "occasion": "birthday",
+        "template": str(service.ids["templates"]["welcome"]),
+        "account": str(service.ids["funding_accounts"]["gbp"]),
+        "group": "",
+        "years": "",
+        "days": "",
+        "cap": "",
+        "weekend": "keep",
+        "leap_day": "before",
+        "zone": "Europe/London",
+    }
+    browser.get(f"/app/automations/{path}")
+    return browser.post(f"/app/automations/{path}", **{**form, **changes})
+
+
+def in_days(days: int) -> int:
+    day = (datetime.now(UTC) + timedelta(days=days)).date()
+    return day.month * 100 + day.day
+
+
+def main_of(browser: Browser) -> str:
+    assert browser.page is not None
+    return browser.page.text.partition("<main")[2]
+
+
+def test_somebody_sets_an_automation_and_sees_its_next_days(service: Service, sign_in: SignIn) -> None:
+    add_contact(service, "Zoe", birthday=in_days(10))
+    add_contact(service, "Far", birthday=in_days(90))
+    ada = sign_in("ada@acme.example")
+    ada.get("/app/automations")
+    assert "Set an automation" in ada.text
+    set_ = set_one(ada, service)
+    assert set_.status_code == 303
+    path = str(set_.headers["location"])
+    ada.get(path)
+    assert "Zoe" in ada.text
+    assert "Far" not in ada.text
+    assert "Sends as Ada" in ada.text
+    ada.get("/app/automations")
+    assert "Birthdays" in ada.text
+    assert "Running" in ada.text
+    ada.get("/app/audit")
+    assert "Ada set the automation Birthdays" in ada.text
+
+
+def test_a_day_is_skipped_and_taken_back(service: Service, sign_in: SignIn) -> None:
+    add_contact(service, "Zoe", birthday=in_days(10))
+    ada = sign_in("ada@acme.example")
+    path = str(set_one(ada, service).headers["location"])
+    ada.get(path)
+    contact, day = (re.findall(rf'name="{name}" value="([^"]+)"', main_of(ada))[0] for name in ("contact", "day"))
+    assert ada.post(f"{path}/skip", contact=contact, day=day, skipped="yes").status_code == 303
+    ada.get(path)
+    assert "Somebody skipped it." in ada.text
+    assert ada.post(f"{path}/skip", contact=contact, day=day).status_code == 303
+    ada.get(path)
+    assert "Somebody skipped it." not in ada.text
+    for fields in (
+        {"contact": contact, "day": "2030-02-30"},
+        {"contact": "999", "day": day},
+        {"contact": "x", "day": ""},
+    ):
+        ada.get(path)
+        assert ada.post(f"{path}/skip", skipped="yes", **fields).status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("changes", "wrong"),
+    [
+        ({"name": ""}, "name"),
+        ({"name": "x" * 61}, "name"),
+        ({"occasion": "wedding"}, "occasion"),
+        ({"template": "999"}, "template"),
+        ({"group": "999"}, "group"),
+        ({"account": "999"}, "account"),
+        ({"account": ""}, "account"),
+        ({"occasion": "joined", "days": "3"}, "group"),
+        ({"occasion": "joined", "days": ""}, "days"),
+        ({"occasion": "joined", "days": "3651"}, "days"),
+        ({"occasion": "anniversary", "years": "one"}, "years"),
+        ({"occasion": "anniversary", "years": "0"}, "years"),
+        ({"occasion": "anniversary", "years": "61"}, "years"),
+        ({"cap": "0"}, "cap"),
+        ({"cap": "100001"}, "cap"),
+        ({"weekend": "never"}, "weekend"),
+        ({"zone": "Mars/Olympus"}, "zone"),
+    ],
+)
+def test_what_is_wrong_is_said_beside_its_field(
+    service: Service, sign_in: SignIn, changes: dict[str, str], wrong: str
+) -> None:
+    refused = set_one(sign_in("ada@acme.example"), service, **changes)
+    assert refused.status_code == 422
+    assert wrong in re.findall(r'class="error" id="(\w+)-error"', refused.text)
+    assert service.sql("SELECT count(*) FROM automations")[0][0] == 0
+
+
+def test_edges_that_are_right(service: Service, sign_in: SignIn) -> None:
+    ada = sign_in("ada@acme.example")
+    for number, changes in enumerate(
+        (
+            {"name": "x" * 60, "cap": "1"},
+            {"cap": "100000", "occasion": "anniversary", "years": "1, 5;60"},
+            {"occasion": "first_day", "years": "7", "days": "4"},
+        )
+    ):
+        changes.setdefault("name", f"Number {number}")
+        assert set_one(ada, service, **changes).status_code == 303
+    rows = service.sql("SELECT years, days FROM automations ORDER BY id")
+    assert [(list(row["years"]), row["days"]) for row in rows] == [([], None), ([1, 5, 60], None), ([], None)]
+    assert set_one(ada, service, name="NUMBER 1").status_code == 422
+
+
+def test_another_administrator_approves(service: Service, sign_in: SignIn) -> None:
+    ada, cem = sign_in("ada@acme.example"), sign_in("cem@acme.example")
+    path = str(set_one(cem, service, asks_approval="yes").headers["location"])
+    cem.get(path)
+    assert "It sends nothing before another administrator approves it." in cem.text
+    assert "Approve the automation" not in main_of(cem)
+    cem.post(f"{path}/approve")
+    assert service.sql("SELECT approved_by FROM automations")[0][0] is None
+    ada.get(path)
+    assert ada.post(f"{path}/approve").status_code == 303
+    ada.get(path)
+    assert "Running" in ada.text
+    assert (
+        set_one(ada, service, path.removeprefix("/app/automations/") + "/edit", asks_approval="yes").status_code == 303
+    )
+    ada.get(path)
+    assert "Needs approval" in ada.text
+    assert "Sends as Ada" in ada.text
+    assert "Approve the automation" not in main_of(ada)
+
+
+def test_it_is_paused_resumed_and_ended(service: Service, sign_in: SignIn) -> None:
+    ada = sign_in("ada@acme.example")
+    path = str(set_one(ada, service).headers["location"])
+    for act, said in (("pause", "Paused"), ("resume", "Running")):
+        ada.get(path)
+        assert ada.post(f"{path}/{act}").status_code == 303
+        ada.get(path)
+        assert said in ada.text
+    ada.get(f"{path}/end")
+    assert ada.post(f"{path}/end").status_code == 303
+    ada.get("/app/automations")  # with the notice that it has ended
+    ada.get("/app/automations")
+    assert "Birthdays" not in main_of(ada)
+    ada.get(path)
+    assert "Ended" in ada.text
+
+
+def test_others_see_none_of_it(service: Service, sign_in: SignIn) -> None:
+    ada = sign_in("ada@acme.example")
+    path = str(set_one(ada, service).headers["location"])
+    gil, fin = sign_in("gil@globex.example"), sign_in("fin@acme.example")
+    assert gil.get(path).status_code == 404
+    gil.get("/app/automations")
+    assert gil.post(f"{path}/pause").status_code == 404
+    assert fin.get(path).status_code == 403
