@@ -5,19 +5,24 @@ The database's clock is set back and goes forward from act to act. The same happ
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import timedelta
 from functools import partial
 
+from largesse.automations import tasks as automations
+from largesse.automations.model import AutomationRule
+from largesse.automations.placing import AutomationRunner
+from largesse.automations.service import create_automation
 from largesse.base.settings import Settings
+from largesse.contacts.group_store import list_groups
 from largesse.db.pool import Connection, Database
 from largesse.db.roles import Role
 from largesse.db.session import WORK
 from largesse.demo.office import Office
 from largesse.demo.outside import DemoMailServer, DemoReceivers
-from largesse.demo.people import People
-from largesse.demo.plan import ADA, DAYS, Guest, Sending, sendings
+from largesse.demo.people import ENVIRONMENT, People
+from largesse.demo.plan import ADA, DAYS, TOMASZ, Guest, Sending, sendings
 from largesse.demo.recipients import Recipients
 from largesse.demo.timeline import Timeline
 from largesse.installation import open_database, open_vault
@@ -37,6 +42,7 @@ from largesse.webhooks import tasks as webhooks
 from largesse.webhooks.deliverer import Deliverer
 
 CUSTOMER = "acme"
+AUTOMATIC = 6  # orders of an automation
 _KEYS = {"hr-bot": "acme-production", "sales-crm": "acme-sales"}  # the seed file's, by service account
 
 
@@ -67,6 +73,11 @@ async def make_history(settings: Settings, owner: Connection, loaded: LoadedSeed
                 await worker.settle()
                 recipients.read_mail()
 
+        automation = Automatic(services, people, loaded.ids)
+        timeline.on(20, 600, automation.set)
+        timeline.on(DAYS - 1, 16 * 60 + 20, automation.set_another)
+        for day in range(21, DAYS):
+            timeline.on(day, 9 * 60 + 15, partial(placing.work_on, worker.plan, automation.place))
         await timeline.run(settle)
         await timeline.move()
         await worker.finish()
@@ -109,6 +120,12 @@ class _Orders:
                 after(days * 24 * 60 + 1, self._follow_up)
         if sending.resent_after is not None:
             after(sending.resent_after, partial(self._resend, sending, placed.reference))
+
+    async def work_on(self, *steps: Callable[[], Awaitable[None]]) -> None:
+        """Does steps of the service, one after the other."""
+        for step in steps:
+            await step()
+        self.has_mail = True
 
     def _request(self, sending: Sending) -> SendRequest:
         return send_request(
@@ -155,6 +172,54 @@ class _Orders:
         self.has_mail = True
 
 
+class Automatic:
+    """Automations, as somebody sets them and a serving process carries them out: one that sends, and one that waits for approval."""
+
+    def __init__(self, services: Services, people: People, ids: Mapping[str, Mapping[str, int]]) -> None:
+        self._services = services
+        self._people = people
+        self._ids = ids
+
+    async def set(self) -> None:
+        """Sets the one that sends."""
+        actor = await self._people.actor(ADA)
+        async with self._services.database.connection(actor.principal.scope) as connection:
+            groups = await list_groups(connection, (actor.customer_id, ENVIRONMENT))
+        sales = next(group.id for group in groups if group.name == "Sales")
+        rule = AutomationRule(
+            name="A month in sales",
+            occasion="joined",
+            group_id=sales,
+            days=30,
+            template_id=self._ids["templates"]["welcome"],
+            account_id=self._ids["funding_accounts"]["acme-gbp"],
+            zone="Europe/London",
+            weekend="after",
+            cap=AUTOMATIC,
+        )
+        await create_automation(actor, rule)
+
+    async def set_another(self) -> None:
+        """Sets the one that waits for approval."""
+        rule = AutomationRule(
+            name="Birthdays",
+            occasion="birthday",
+            group_id=None,
+            template_id=self._ids["templates"]["birthday"],
+            account_id=self._ids["funding_accounts"]["acme-gbp"],
+            zone="Europe/London",
+            weekend="before",
+            asks_approval=True,
+        )
+        await create_automation(await self._people.actor(TOMASZ), rule)
+
+    async def place(self) -> None:
+        """Places what is due."""
+        runner = AutomationRunner(self._services.database, self._services.orders, ENVIRONMENT)
+        while await runner.step():
+            pass
+
+
 class _Worker:
     """The worker's steps, one after the other."""
 
@@ -172,6 +237,10 @@ class _Worker:
         for failing in (False, True):
             await self._deliverer.step(failing=failing)
         await self._deliverer.settle()
+
+    async def plan(self) -> None:
+        """Plans automations."""
+        await self._repeat(*automations.TASKS.periodic)
 
     async def finish(self) -> None:
         """Brings the reports up to date."""
