@@ -125,6 +125,11 @@ CASES = {
         {f'largesse_stock_waiting{{{WORKER},product="coffee",value="10",currency="GBP"}}': "1x20"},
         {f'largesse_stock_waiting{{{WORKER},product="coffee",value="10",currency="GBP"}}': "0x20"},
     ),
+    "LargesseSupplierStuck": Case(
+        11,
+        {f'largesse_supplier_orders_stuck{{{WORKER},supplier="acme"}}': "1x20"},
+        {f'largesse_supplier_orders_stuck{{{WORKER},supplier="acme"}}': "0x20"},
+    ),
     "LargesseKeysGuessed": Case(
         16,
         {f'largesse_failed_authentications_total{{{SERVE},reason="limited"}}': "0+1x30"},

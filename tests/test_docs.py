@@ -36,6 +36,7 @@ from largesse.orders.quotes import QUOTE_HOLDS
 from largesse.orders.recipients import MAX_CODES, MAX_NAME, MAX_QUANTITY
 from largesse.orders.request import MAX_QUOTE, MAX_REFERENCE, MAX_SOURCE
 from largesse.privacy import retention  # noqa: F401 - its metric is one of METRICS
+from largesse.suppliers import buyer, tasks  # noqa: F401 - their metrics are of METRICS
 from largesse.templates.service import MOST_TEMPLATES
 from largesse.web.api.routes import operations_of
 from largesse.web.docs.pages import docs_pages

@@ -97,6 +97,7 @@ JSON_OF_OURS = {
     "orders/request.py",  # members whose type depends on the rest of the request
     "orders/store.py",  # rows on their way to a statement, and the event that goes with an order
     "customers/passkeys.py",  # what a browser's passkey is asked, and what it answers
+    "suppliers/http.py",  # requests to suppliers and their answers
     "reports/store.py",  # rows on their way to a statement
 }
 

@@ -47,6 +47,7 @@ from largesse.orders.placer import MAX_ORDERS, Placer
 from largesse.orders.quoter import Quoter
 from largesse.orders.service import OrderService
 from largesse.request_log.service import RequestLog
+from largesse.suppliers.store import begin_buying
 from largesse.web.api.application import Application
 from largesse.web.api.routes import operations_of
 from largesse.web.api.shapes.catalogue import CatalogueInJson
@@ -240,9 +241,9 @@ def _recipients(
 ) -> tuple[Claiming, ClaimedGifts]:
     """Returns the services of recipients, before and after the claim.
 
-    Voucher numbers come from stock. Test vouchers are made in staging, and with `makes_vouchers` for gifts that are not in stock.
+    Voucher numbers come from stock and suppliers. Test vouchers are made in staging, and with `makes_vouchers` for gifts that are not in stock.
     """
-    provider: Provider = InventoryProvider()
+    provider: Provider = InventoryProvider(begin_buying)
     if settings.environment == "staging":
         provider = TestProvider(vault)
     elif makes_vouchers:

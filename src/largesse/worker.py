@@ -25,6 +25,8 @@ from largesse.mail.message_leases import MessageLeases
 from largesse.mail.people.sending import PeopleMailer
 from largesse.mail.smtp import MailServer
 from largesse.mail.transport import SmtpTransport
+from largesse.suppliers.buyer import Buyer
+from largesse.suppliers.description import open_supplier, read_descriptions
 from largesse.webhooks.deliverer import IN_FLIGHT, QUEUES_AT_ONCE, Deliverer
 from largesse.webhooks.resolver import Resolver
 from largesse.webhooks.transport import HttpTransport
@@ -66,6 +68,9 @@ class Worker:
             settings.webhook_allowed_networks, settings.webhook_timeout_s, self._resolver.look_up
         )
         self._deliverer = Deliverer(database, vault, self._transport, self._wake_delivering, lease_s=lease_s)
+        self._suppliers = [
+            open_supplier(description, self._resolver.look_up) for description in read_descriptions(settings.suppliers)
+        ]
         self._message_leases = MessageLeases(database, lease_s=lease_s)
         self._mailers = _mailers(database, settings, vault, self._message_leases, captures=captures)
         context = WorkerContext(database, vault, self._wake, default_expiry_days=settings.default_expiry_days)
@@ -80,6 +85,7 @@ class Worker:
             Loop("deliver", partial(self._deliverer.step, failing=False)),
             Loop("deliver_failing", partial(self._deliverer.step, failing=True)),
             *(Loop("mail", mailer.step) for mailer in self._mailers),
+            *(Loop(f"supplier_{one.description.name}", Buyer(database, vault, one).step) for one in self._suppliers),
         ]
         self._supporting = [
             *(loop for task, loop in periodic if not task.finishes),
@@ -120,6 +126,8 @@ class Worker:
         if self._people_mailer is not None:
             await self._people_mailer.close()
         await self._transport.close()
+        for supplier in self._suppliers:
+            await supplier.close()
         await self._resolver.close()
         log.info("worker.stopped")
 

@@ -6,6 +6,7 @@ from tests.verify.budget_corruptions import BUDGET_CORRUPTIONS
 from tests.verify.claim_corruptions import CLAIM_CORRUPTIONS
 from tests.verify.corruption import ACCENTED, BATCH, COLLECTION, DEPOSITS, DIGITAL, FLOAT, INVOICED, PHYSICAL, SALES
 from tests.verify.corruption import corruption as _c
+from tests.verify.supplier_corruptions import SUPPLIER_CORRUPTIONS
 
 ORDER_CORRUPTIONS = (
     _c(
@@ -338,4 +339,4 @@ ORDER_CORRUPTIONS = (
 )
 
 
-CORRUPTIONS = (*ORDER_CORRUPTIONS, *CLAIM_CORRUPTIONS, *BUDGET_CORRUPTIONS)
+CORRUPTIONS = (*ORDER_CORRUPTIONS, *CLAIM_CORRUPTIONS, *BUDGET_CORRUPTIONS, *SUPPLIER_CORRUPTIONS)

@@ -57,6 +57,7 @@ class Settings:
     mail_from: str
     webhook_allowed_networks: tuple[Network, ...]
     webhook_timeout_s: float
+    suppliers: tuple[Path, ...]  # the files that describe the suppliers
     rate_limit: int  # requests a minute and key; 0: no limit
     request_log: int  # requests a second that a serving process writes into the request log
     max_connections: int | None  # of callers, in a serving process; None: as many as the system allows, up to a bound
@@ -119,6 +120,7 @@ def _read(read: _Reader) -> Settings:
         mail_from=read.mailbox("LARGESSE_MAIL_FROM", "Largesse <gifts@localhost>"),
         webhook_allowed_networks=read.networks("LARGESSE_WEBHOOK_ALLOWED_NETWORKS"),
         webhook_timeout_s=read.number("LARGESSE_WEBHOOK_TIMEOUT", 15.0, lowest=0.1, highest=300.0),
+        suppliers=read.paths("LARGESSE_SUPPLIERS"),
         rate_limit=int(read.number("LARGESSE_RATE_LIMIT", 0, lowest=0, highest=1_000_000)),
         request_log=int(read.number("LARGESSE_REQUEST_LOG", 100, lowest=0, highest=10_000)),
         max_connections=int(read.number("LARGESSE_MAX_CONNECTIONS", 0, lowest=0, highest=1_000_000)) or None,
@@ -213,6 +215,10 @@ class _Reader:
             return tuple(ipaddress.ip_network(value) for value in values if value)
         except ValueError:
             raise SettingError(name, "must be a list of networks such as 127.0.0.0/8,10.0.0.0/8") from None
+
+    def paths(self, name: str) -> tuple[Path, ...]:
+        values = [part.strip() for part in self.text(name, "").split(",")]
+        return tuple(Path(value).expanduser().absolute() for value in values if value)
 
     def master_keys(self, name: str) -> tuple[bytes, ...]:
         values = [part.strip() for part in self.text(name, "").split(",")]

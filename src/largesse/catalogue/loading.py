@@ -22,7 +22,7 @@ _MAX_CHANGES = 5_000
 
 _COLUMNS = """
     id, name, is_digital, currency, countries, denominations_minor, min_amount_minor, max_amount_minor, cost_minor, markup_percent,
-    postage_minor, vat_percent, customer_ids, picture
+    postage_minor, vat_percent, customer_ids, picture, suppliers
 """
 _ALL_PRODUCTS = f"SELECT {_COLUMNS} FROM products WHERE active ORDER BY id"  # noqa: S608 - constants
 _PRODUCTS = f"SELECT {_COLUMNS} FROM products WHERE active AND id = ANY($1::int[])"  # noqa: S608 - constants

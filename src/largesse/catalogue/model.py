@@ -30,6 +30,7 @@ from largesse.base.errors import InvalidRequest
 from largesse.base.money import AmountError, canonical, to_minor
 from largesse.db.pool import Connection, Row
 
+STOCK = "stock"  # the name under which a product's suppliers list the installation's own stock
 MAX_DESCRIPTION = 500
 MAX_HOW_TO_REDEEM = 1_000
 MAX_TERMS = 4_000
@@ -102,6 +103,7 @@ class Product:
     vat_percent: Mapping[str, Decimal] = field(default_factory=dict)  # by country; a missing one has none
     customer_ids: frozenset[int] | None = None  # None: sold to all customers
     picture: str | None = None  # its name (`catalogue.pictures`)
+    suppliers: tuple[str, ...] = (STOCK,)  # where its vouchers come from, in the order in which they are asked
 
     @property
     def sold_countries(self) -> frozenset[str]:
@@ -153,6 +155,7 @@ class ProductReader:
             vat_percent=self._share(_VAT.decode, row["vat_percent"]),
             customer_ids=None if customer_ids is None else frozenset(customer_ids),
             picture=row["picture"],
+            suppliers=self._share(tuple, tuple(row["suppliers"])),
         )
 
     def _share(self, make: Callable[[Any], Value], of: Hashable) -> Value:

@@ -85,6 +85,7 @@ _PRODUCTS = Table(
         "description": "text",
         "how_to_redeem": "text",
         "terms": "text",
+        "suppliers": "text[]",
     },
     match="saved.key = new.key",
     fixed=("currency",),

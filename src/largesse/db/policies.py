@@ -136,6 +136,7 @@ TABLES: Mapping[str, Rows] = {
     "service_accounts": _OF_CUSTOMER,
     "shipments": _OF_ENVIRONMENT,
     "subscription_queues": _OF_CUSTOMER,
+    "supplier_orders": _OF_ENVIRONMENT,
     "templates": _OF_CUSTOMER,
     "thank_you_notes": _OF_ENVIRONMENT,
     "top_ups": _OF_ENVIRONMENT,

@@ -156,6 +156,8 @@ TABLES: Mapping[str, Writes] = {
     "sign_in_allowances": Writes(app="INSERT, UPDATE, DELETE", worker="DELETE"),
     "sign_in_links": Writes(app="INSERT, UPDATE", worker="INSERT, DELETE", operator="INSERT, UPDATE"),
     "subscription_queues": Writes(app="INSERT, UPDATE", worker="INSERT, UPDATE"),
+    "supplier_costs": Writes(worker="INSERT, UPDATE"),
+    "supplier_orders": Writes(app="INSERT", worker="INSERT, UPDATE"),
     "templates": Writes(app="INSERT, UPDATE", operator="INSERT, UPDATE"),
     # A worker says which mail has a note.
     "thank_you_notes": Writes(app="INSERT", worker="UPDATE(mail_id), DELETE", operator="UPDATE(sealed), DELETE"),

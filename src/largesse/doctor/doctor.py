@@ -8,6 +8,7 @@ from largesse.doctor.checks import CheckResult, Report, ok
 from largesse.doctor.database import check_database
 from largesse.doctor.machine import check_data_dir, check_mail_server, check_master_key, check_open_files
 from largesse.doctor.settings import doubtful_settings, read_settings, unknown_settings
+from largesse.doctor.suppliers import check_suppliers
 
 
 async def check(environ: Mapping[str, str]) -> Report:
@@ -25,6 +26,7 @@ async def check(environ: Mapping[str, str]) -> Report:
             findings += check_master_key(settings)
         findings += check_data_dir(settings)
         findings += await check_database(settings)
+    findings += await check_suppliers(settings)
     if "LARGESSE_SMTP_URL" not in unread:
         findings += await check_mail_server(settings.smtp_url)
     findings += check_open_files(settings)

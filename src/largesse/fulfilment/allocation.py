@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from largesse.catalogue.model import Product
 from largesse.db.pool import Connection, Database, Row, commit_as_one, scope_of
 from largesse.db.scope import WORKER, Scope
 from largesse.db.statements import read_now
@@ -11,6 +12,7 @@ from largesse.encryption.vault import Vault
 from largesse.fulfilment import store
 from largesse.fulfilment.notifications import VOUCHER_READY, write_notification
 from largesse.fulfilment.providers import Provider, VoucherRequest
+from largesse.fulfilment.vouchers import Voucher, seal_voucher
 from largesse.lines.states import LineKey, State, record_move
 from largesse.lines.store import Line, read_progress
 
@@ -19,22 +21,63 @@ _SERVED_AT_ONCE = 50
 
 
 async def settle_product(
-    connection: Connection, provider: Provider, line: Line, product_id: int, at: datetime, *, is_digital: bool
+    connection: Connection, provider: Provider, line: Line, product: Product, at: datetime
 ) -> bool:
     """Settles a claimed line's product and, when that is digital, allocates its voucher or lets the line wait.
 
+    It waits for a supplier where the provider buys from one, else for stock.
+
     False when it has to wait; then call `allocate_waiting` after the commit, since numbers may have come meanwhile.
     """
-    await record_move(connection, line.key, State.CHOSEN, at, product_id=product_id)
-    if not is_digital:
+    await record_move(connection, line.key, State.CHOSEN, at, product_id=product.id)
+    if not product.is_digital:
         return True
-    if await provider.allocate(
-        connection, VoucherRequest(line.key, product_id, line.value_minor, line.recipient_email), at
-    ):
+    wanted = VoucherRequest(line.key, product.id, line.value_minor, line.recipient_email, product.suppliers)
+    if await provider.allocate(connection, wanted, at):
         await record_move(connection, line.key, State.FULFILLED, at)
         return True
-    await connection.execute(store.WAIT, product_id, line.value_minor, *line.key, at)
+    if not await provider.begin_buying(connection, wanted, at):
+        await wait_for_stock(connection, line.key, product.id, line.value_minor, at)
     return False
+
+
+async def wait_for_stock(
+    connection: Connection, line: LineKey, product_id: int, value_minor: int, at: datetime
+) -> None:
+    """Lets a line wait until numbers are imported."""
+    await connection.execute(store.WAIT, product_id, value_minor, *line, at)
+
+
+async def take_from_stock(
+    connection: Connection, vault: Vault, line: LineKey, product_id: int, value_minor: int, at: datetime
+) -> bool:
+    """Hands a number of the stock to a line that no supplier could serve. False when there is none."""
+    await connection.execute(store.LOCK_LINE, *line)
+    if await connection.fetchval(store.ALLOCATE, product_id, value_minor, *line, at) is None:
+        return False
+    await record_move(connection, line, State.FULFILLED, at)
+    await write_notification(connection, vault, line, VOUCHER_READY, at)
+    return True
+
+
+async def add_bought(
+    connection: Connection, vault: Vault, product_id: int, value_minor: int, voucher: Voucher
+) -> int | None:
+    """Adds a voucher that was bought to the stock, encrypted, and returns its id; None when its number was there before."""
+    sealed = seal_voucher(vault, voucher, product_id)
+    if await connection.fetch(store.KNOWN, sealed.lookups):
+        return None
+    added = await connection.fetch(store.ADD_VOUCHERS, product_id, [value_minor], [sealed.lookups[0]], [sealed.sealed])
+    return added[0]["id"] if added else None
+
+
+async def hand_over(connection: Connection, vault: Vault, line: LineKey, voucher_id: int, at: datetime) -> None:
+    """Hands a voucher to a line whose product is settled, and makes the mail to its recipient due."""
+    await connection.execute(store.LOCK_LINE, *line)
+    assert (await read_progress(connection, line)).state is State.CHOSEN, "only chosen lines wait"
+    await connection.execute(store.HAND_OUT, voucher_id, *line, at)
+    await record_move(connection, line, State.FULFILLED, at)
+    await write_notification(connection, vault, line, VOUCHER_READY, at)
 
 
 async def allocate_waiting(database: Database, scope: Scope, vault: Vault, product_id: int, value_minor: int) -> int:
@@ -81,10 +124,5 @@ async def _pair(connection: Connection, product_id: int, value_minor: int) -> li
 
 async def _serve(connection: Connection, vault: Vault, wait: Row, voucher_id: int) -> None:
     key = LineKey(wait["customer_id"], wait["order_id"], wait["number"])
-    await connection.execute(store.LOCK_LINE, *key)
-    assert (await read_progress(connection, key)).state is State.CHOSEN, "only chosen lines wait"
-    at = await read_now(connection)
-    await connection.execute(store.HAND_OUT, voucher_id, *key, at)
+    await hand_over(connection, vault, key, voucher_id, await read_now(connection))
     await connection.execute(store.DELETE_WAIT, key.customer_id, wait["id"])
-    await record_move(connection, key, State.FULFILLED, at)
-    await write_notification(connection, vault, key, VOUCHER_READY, at)

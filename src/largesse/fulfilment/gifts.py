@@ -101,7 +101,7 @@ class ClaimedGifts:
     async def settle(self, connection: Connection, line: Line, product_id: int, at: datetime) -> bool:
         """Settles the product of a line that was just claimed; False where it has to wait, and then calls for `serve`."""
         product = await read_product(connection, product_id)
-        return await settle_product(connection, self._provider, line, product.id, at, is_digital=product.is_digital)
+        return await settle_product(connection, self._provider, line, product, at)
 
     async def serve(self, line: Line, product_id: int) -> None:
         """Hands what stock has come meanwhile to the customer's lines that wait for it; after the commit of the claim that has to wait."""
@@ -120,9 +120,7 @@ class ClaimedGifts:
             product = next((product for product in gift.choices if product.id == product_id), None)
             if product is None:
                 raise NotPossible
-            has_voucher = await settle_product(
-                connection, self._provider, gift.line, product.id, at, is_digital=product.is_digital
-            )
+            has_voucher = await settle_product(connection, self._provider, gift.line, product, at)
         if not has_voucher:
             await self.serve(gift.line, product_id)
 

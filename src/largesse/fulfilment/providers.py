@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import base64
 import os
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
 from largesse.base.lab_addresses import Behaviour, behaviour_of
+from largesse.catalogue.model import STOCK
 from largesse.db.pool import Connection
 from largesse.encryption.vault import Vault
 from largesse.fulfilment import store
@@ -26,6 +28,10 @@ class VoucherRequest:
     product_id: int
     value_minor: int
     email: str | None = None  # whom it was sent to
+    suppliers: tuple[str, ...] = (STOCK,)  # of the product, in the order in which they are asked
+
+
+Buy = Callable[[Connection, VoucherRequest, datetime], Awaitable[bool]]
 
 
 class Provider(Protocol):
@@ -35,17 +41,33 @@ class Provider(Protocol):
         """Writes the line's voucher to `vouchers`; False when there is none to be had now."""
         ...
 
+    async def begin_buying(self, connection: Connection, wanted: VoucherRequest, at: datetime) -> bool:
+        """Has the voucher bought from a supplier after the commit; False when no supplier has it."""
+        ...
+
 
 class InventoryProvider:
-    """Allocates imported numbers, each once, the first imported first."""
+    """Allocates imported numbers, each once, the first imported first. A product that a supplier is asked for first gets none.
+
+    `buy` begins to buy from the product's suppliers.
+    """
+
+    def __init__(self, buy: Buy | None = None) -> None:
+        self._buy = buy
 
     async def allocate(self, connection: Connection, wanted: VoucherRequest, at: datetime) -> bool:
         """As Provider; never before lines that already wait for the same product and value.
 
         Numbers that another transaction is allocating are passed over.
         """
+        if wanted.suppliers[0] != STOCK:
+            return False
         allocated = await connection.fetchval(store.ALLOCATE, wanted.product_id, wanted.value_minor, *wanted.line, at)
         return allocated is not None
+
+    async def begin_buying(self, connection: Connection, wanted: VoucherRequest, at: datetime) -> bool:
+        """As Provider."""
+        return self._buy is not None and await self._buy(connection, wanted, at)
 
 
 class TestProvider:
@@ -80,6 +102,10 @@ class TestProvider:
             at,
         )
         return True
+
+    async def begin_buying(self, connection: Connection, wanted: VoucherRequest, at: datetime) -> bool:  # noqa: ARG002 - as Provider
+        """As Provider: nothing is bought for recipients of staging and the demo."""
+        return False
 
 
 async def _is_stocked(connection: Connection, product_id: int) -> bool:

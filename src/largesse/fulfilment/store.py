@@ -30,7 +30,7 @@ DELETE_WAIT = "DELETE FROM voucher_waits WHERE customer_id = $1 AND id = $2"
 # What a gift can be exchanged for.
 _PRODUCT = """
     SELECT id, name, is_digital, currency, countries, denominations_minor, min_amount_minor, max_amount_minor,
-           cost_minor, markup_percent, postage_minor, vat_percent, customer_ids, picture
+           cost_minor, markup_percent, postage_minor, vat_percent, customer_ids, picture, suppliers
     FROM products
 """
 ACTIVE_PRODUCTS = _PRODUCT + "WHERE active AND id = ANY($1::int[])"
@@ -151,6 +151,9 @@ LATE = _late(
     Fragment("""
         NOT EXISTS (SELECT FROM voucher_waits AS w
                     WHERE w.customer_id = s.customer_id AND w.order_id = s.order_id AND w.number = s.number)
+        AND NOT EXISTS (SELECT FROM supplier_orders AS w
+                        WHERE w.customer_id = s.customer_id AND w.order_id = s.order_id AND w.number = s.number
+                          AND w.state IN ('new', 'asked', 'pending', 'cancelling'))
         AND NOT EXISTS (SELECT FROM shipments AS w
                         WHERE w.customer_id = s.customer_id AND w.order_id = s.order_id AND w.number = s.number)
     """)
@@ -165,12 +168,16 @@ LATE_BUT = _late(
 )
 WAITING_OF = """
     SELECT customer_id, order_id, number FROM voucher_waits WHERE customer_id = ANY($1::int[])
+    UNION ALL SELECT customer_id, order_id, number FROM supplier_orders
+              WHERE customer_id = ANY($1::int[]) AND state IN ('new', 'asked', 'pending', 'cancelling')
     UNION ALL SELECT customer_id, order_id, number FROM shipments WHERE customer_id = ANY($1::int[]) AND shipped_at IS NULL
 """
 WAITING_AMONG = """
     SELECT customer_id, order_id, number
     FROM unnest($1::int[], $2::int[], $3::int[]) AS late (customer_id, order_id, number)
     WHERE EXISTS (SELECT FROM voucher_waits w WHERE (w.customer_id, w.order_id, w.number) = (late.customer_id, late.order_id, late.number))
+       OR EXISTS (SELECT FROM supplier_orders w WHERE (w.customer_id, w.order_id, w.number) = (late.customer_id, late.order_id, late.number)
+                  AND w.state IN ('new', 'asked', 'pending', 'cancelling'))
        OR EXISTS (SELECT FROM shipments w WHERE (w.customer_id, w.order_id, w.number) = (late.customer_id, late.order_id, late.number))
 """
 # Of the customers in $1, those of the gifts that are late.

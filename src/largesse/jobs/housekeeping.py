@@ -20,6 +20,7 @@ from largesse.mail import tasks as mail
 from largesse.orders import tasks as orders
 from largesse.reports import tasks as reports
 from largesse.request_log import tasks as request_log
+from largesse.suppliers import tasks as suppliers
 from largesse.webhooks import tasks as webhooks
 
 _MEASURE_EVERY_S = 5.0
@@ -55,6 +56,7 @@ ROOMS = (
     lines.TASKS,
     orders.TASKS,
     fulfilment.TASKS,
+    suppliers.TASKS,
     webhooks.TASKS,
     mail.TASKS,
     events.TASKS,

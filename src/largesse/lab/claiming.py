@@ -64,7 +64,7 @@ async def take_gift(
     await record_claim(connection, line.key, now, expiry(now, line.expiry_after_days, default_expiry_days), None)
     if product_id is not None:
         product = await read_product(connection, product_id)
-        await settle_product(connection, TestProvider(vault), line, product.id, now, is_digital=product.is_digital)
+        await settle_product(connection, TestProvider(vault), line, product, now)
 
 
 async def _require_claimable(connection: Connection, line: Line) -> None:

@@ -132,6 +132,7 @@ class Product:
     description: str | None
     how_to_redeem: str | None
     terms: str | None
+    suppliers: tuple[str, ...]  # `stock` or names of suppliers, in the order in which they are asked
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from largesse.catalogue.model import (
     MAX_DESCRIPTION,
     MAX_HOW_TO_REDEEM,
     MAX_TERMS,
+    STOCK,
     collection_price,
     delivered_minor,
     gift_price,
@@ -19,6 +20,7 @@ from largesse.catalogue.model import Product as catalogue_Product
 from largesse.catalogue.pictures import MAX_BYTES, Picture, PictureRefused, read_picture
 from largesse.seed.document import Collection, Product
 from largesse.seed.fields import Fields
+from largesse.suppliers.model import NAME, NAME_RULE
 
 _MAX_TOTAL_BYTES = 128 * 2**20  # of all pictures of one seed file
 
@@ -59,7 +61,8 @@ class PictureFolder:
 
 _NAME_LENGTH = 200
 _FILE_NAME_LENGTH = 200
-_DIGITAL = ("countries", "denominations", "min_amount", "max_amount")
+_DIGITAL = ("countries", "denominations", "min_amount", "max_amount", "suppliers")
+_MOST_SUPPLIERS = 10
 _PHYSICAL = ("cost", "markup_percent", "postage", "vat_percent")
 
 
@@ -88,6 +91,7 @@ def read_product(fields: Fields, folder: PictureFolder) -> Product:
         description=fields.text("description", MAX_DESCRIPTION, line_ends=True),
         how_to_redeem=fields.text("how_to_redeem", MAX_HOW_TO_REDEEM, line_ends=True),
         terms=fields.text("terms", MAX_TERMS, line_ends=True),
+        suppliers=_read_suppliers(fields) if digital else (STOCK,),
     )
     if digital:
         _check_amounts(product, fields)
@@ -95,6 +99,16 @@ def read_product(fields: Fields, folder: PictureFolder) -> Product:
     if fields.is_valid:
         _check_prices(product, fields)
     return product
+
+
+def _read_suppliers(fields: Fields) -> tuple[str, ...]:
+    names = fields.references("suppliers") or (STOCK,)
+    if len(names) > _MOST_SUPPLIERS:
+        fields.mistake("suppliers", f"must be at most {_MOST_SUPPLIERS}")
+    for number, name in enumerate(names):
+        if not NAME.fullmatch(name):
+            fields.mistake(f"suppliers[{number}]", NAME_RULE)
+    return names
 
 
 def _read_picture(fields: Fields, folder: PictureFolder) -> Picture | None:

@@ -162,7 +162,7 @@ class _Loader:
     def _product_values(self, product: Product) -> Values:
         same = (
             "key", "name", "currency", "countries", "denominations_minor", "min_amount_minor", "max_amount_minor", "cost_minor",
-            "active", "description", "how_to_redeem", "terms",
+            "active", "description", "how_to_redeem", "terms", "suppliers",
         )  # fmt: skip
         return {
             **_values(product, *same),

@@ -24,6 +24,7 @@ from largesse.verify.references import REFERENCES
 from largesse.verify.reports import REPORTS
 from largesse.verify.rights import RIGHTS, ROLES_HAVE_THEIR_RIGHTS, check_policies, check_rights, check_schema
 from largesse.verify.rights import RULES as RIGHTS_RULES
+from largesse.verify.suppliers import SUPPLIERS
 
 # A new area adds its own tuple of checks here.
 CHECKS: tuple[Check, ...] = (
@@ -34,6 +35,7 @@ CHECKS: tuple[Check, ...] = (
     *BUDGETS,
     *APPROVALS,
     *AUTOMATIONS,
+    *SUPPLIERS,
     *REPORTS,
     *RIGHTS,
 )

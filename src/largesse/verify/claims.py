@@ -174,7 +174,7 @@ CLAIMS = (
     ),
     Check(
         "waits-fit",
-        "Every line whose digital gift is settled and not there yet waits for a voucher of it; no other line does.",
+        "Every line whose digital gift is settled and not there yet waits for a voucher of it, from the stock or a supplier; no other line does.",
         """
         SELECT coalesce(s.order_id, w.order_id) || '/' || coalesce(s.number, w.number)
         FROM (
@@ -183,7 +183,10 @@ CLAIMS = (
             JOIN orders o ON o.customer_id = s.customer_id AND o.id = s.order_id
             WHERE s.state = 'chosen' AND p.is_digital
         ) AS s
-        FULL JOIN voucher_waits w USING (customer_id, order_id, number)
+        FULL JOIN (
+            SELECT customer_id, order_id, number, product_id, value_minor FROM voucher_waits
+            UNION ALL SELECT customer_id, order_id, number, product_id, value_minor FROM supplier_orders
+                      WHERE state IN ('new', 'asked', 'pending', 'cancelling')) AS w USING (customer_id, order_id, number)
         WHERE ((s.product_id, s.value_minor) = (w.product_id, w.value_minor)) IS NOT TRUE
         """,
     ),

@@ -31,9 +31,14 @@ class Response:
 
 
 class Channel(asyncio.Protocol):
-    """A connection. `post` uses it, one request at a time; `reusable` says whether it can have another."""
+    """A connection. `post` uses it, one request at a time; `reusable` says whether it can have another.
 
-    def __init__(self) -> None:
+    It stores `kept_bytes` of the body of an answer.
+    """
+
+    def __init__(self, kept_bytes: int = KEPT_BYTES) -> None:
+        self._kept_bytes = kept_bytes
+        self._most_bytes = max(kept_bytes, _MAX_BODY_BYTES)
         self._transport: asyncio.Transport | None = None
         self._parser = httptools.HttpResponseParser(self)
         self._answered: asyncio.Future[Response] | None = None
@@ -123,9 +128,9 @@ class Channel(asyncio.Protocol):
 
     def on_body(self, body: bytes) -> None:
         """httptools: a piece of the body; its start is stored, and beyond the limit no more is read."""
-        self._body += body[: KEPT_BYTES - len(self._body)]
+        self._body += body[: self._kept_bytes - len(self._body)]
         self._body_bytes += len(body)
-        if self._body_bytes > _MAX_BODY_BYTES:
+        if self._body_bytes > self._most_bytes:
             self._finish(keep=False)
 
     def on_message_complete(self) -> None:

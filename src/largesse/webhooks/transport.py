@@ -10,14 +10,14 @@ import asyncio
 import ssl
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from ipaddress import ip_address
 from types import TracebackType
 from typing import Self
 
 from largesse.base import clock
 from largesse.base.errors import InvalidRequest
-from largesse.webhooks.channel import BadAnswerError, Channel, Response
+from largesse.webhooks.channel import KEPT_BYTES, BadAnswerError, Channel, Response
 from largesse.webhooks.outcomes import AttemptResult
 from largesse.webhooks.resolver import UnresolvedError
 from largesse.webhooks.targets import Address, LookUp, Network, Target, parse_target, permits
@@ -46,7 +46,9 @@ class HttpTransport:
         look_up: LookUp,
         *,
         tls: ssl.SSLContext | None = None,
+        most_bytes: int = KEPT_BYTES,
     ) -> None:
+        self._most_bytes = most_bytes
         self._allowed_networks = allowed_networks
         self.timeout_s = timeout_s
         self._look_up = look_up
@@ -75,26 +77,45 @@ class HttpTransport:
     async def post(self, target_url: str, body: bytes, headers: Mapping[str, str], customer_id: int) -> AttemptResult:
         """Posts `body` and returns what came of it; never raises for anything the other side does.
 
-        The time-out is for all of it, the look-up of the name included.
+        The time-out is for all of it, the look-up of the name included. On a connection that the receiver closed while it lay idle
+        it may be sent twice.
         """
+        return await self._attempt("POST", target_url, body, headers, customer_id, is_repeatable=True)
+
+    async def request(
+        self, method: str, url: str, body: bytes, headers: Mapping[str, str], customer_id: int
+    ) -> AttemptResult:
+        """Sends a request at most once and returns what came of it, as `post` does. A GET alone may be sent twice."""
+        return await self._attempt(method, url, body, headers, customer_id, is_repeatable=method == "GET")
+
+    async def _attempt(
+        self,
+        method: str,
+        target_url: str,
+        body: bytes,
+        headers: Mapping[str, str],
+        customer_id: int,
+        *,
+        is_repeatable: bool,
+    ) -> AttemptResult:
         started = clock.passed_s()
         try:
-            target, head = _read_target(target_url, self._allowed_networks)
+            target, head = _read_target(method, target_url, self._allowed_networks)
         except InvalidRequest:  # the allowed networks were narrowed since the subscription was made
             return AttemptResult(None, "forbidden_target", None, b"", 0.0)
         lines = "".join([f"{name}: {value}\r\n" for name, value in headers.items()])
         request = f"{head}{lines}Content-Length: {len(body)}\r\n\r\n".encode("ascii") + body
         try:
             async with asyncio.timeout(self.timeout_s):
-                response = await self._post(target, request, customer_id)
+                response = await self._send(target, request, customer_id, is_repeatable=is_repeatable)
         except (OSError, _ConnectError, BadAnswerError) as failure:
             return AttemptResult(None, name_of(failure), None, b"", clock.passed_s() - started)
         taken_s = clock.passed_s() - started
         return AttemptResult(response.status, None, response.retry_after, response.body, taken_s)
 
-    async def _post(self, target: Target, request: bytes, customer_id: int) -> Response:
+    async def _send(self, target: Target, request: bytes, customer_id: int, *, is_repeatable: bool) -> Response:
         place = (target.scheme, target.host, target.port)
-        idle = self._idle[place]
+        idle = self._idle[place] if is_repeatable else []
         while idle:
             _, channel = idle.pop()
             if not channel.reusable:
@@ -133,7 +154,11 @@ class HttpTransport:
         tls = self._tls if target.scheme == "https" else None
         try:
             transport, channel = await asyncio.get_running_loop().create_connection(
-                Channel, str(address), target.port, ssl=tls, server_hostname=target.host if tls is not None else None
+                partial(Channel, self._most_bytes),
+                str(address),
+                target.port,
+                ssl=tls,
+                server_hostname=target.host if tls is not None else None,
             )
         except (ssl.SSLError, TimeoutError):
             raise
@@ -165,13 +190,13 @@ class HttpTransport:
 
 
 @lru_cache(maxsize=4096)
-def _read_target(url: str, allowed_networks: tuple[Network, ...]) -> tuple[Target, str]:
+def _read_target(method: str, url: str, allowed_networks: tuple[Network, ...]) -> tuple[Target, str]:
     """The target and the head of every request to it."""
     target = parse_target(url, allowed_networks)
     host = f"[{target.host}]" if ":" in target.host else target.host
     if target.port != {"https": 443, "http": 80}[target.scheme]:
         host = f"{host}:{target.port}"
-    return target, f"POST {target.path_and_query} HTTP/1.1\r\nHost: {host}\r\nAccept: */*\r\n"
+    return target, f"{method} {target.path_and_query} HTTP/1.1\r\nHost: {host}\r\nAccept: */*\r\n"
 
 
 def name_of(failure: Exception) -> str:

@@ -1,0 +1,147 @@
+"""`suppliers`: what suppliers are described, whether they answer, what they sell, what was ordered and what it cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import date, datetime
+from typing import Any
+
+import click
+
+from largesse.base import clock
+from largesse.base.errors import OperatorError
+from largesse.base.money import to_decimal
+from largesse.base.settings import load_settings
+from largesse.cli.running import Commands, command, current_database
+from largesse.cli.tables import format_options, show
+from largesse.db.pool import Row
+from largesse.db.scope import OPERATOR
+from largesse.suppliers.description import read_descriptions
+from largesse.suppliers.model import State
+from largesse.suppliers.service import as_seed, find_description, list_costs, opened, try_out
+from largesse.suppliers.store import list_naming, list_newest
+
+_ORDERS = (
+    "id", "supplier", "supplier_order", "order", "line", "product", "value", "attempt", "state", "reason", "failures", "created_at",
+    "cost", "cost_currency",
+)  # fmt: skip
+_COSTS = ("supplier", "product", "bought", "kept", "value", "value_currency", "cost", "cost_currency", "margin")
+
+
+@click.group(cls=Commands)
+def suppliers() -> None:
+    """See the suppliers that gifts are bought from, what was ordered there, and what it cost."""
+
+
+@suppliers.command("list")
+@format_options
+@command
+async def suppliers_list(form: str | None) -> None:
+    """List the suppliers of LARGESSE_SUPPLIERS with the active products that name them."""
+    described = read_descriptions(load_settings().suppliers)
+    async with current_database() as database, database.connection(OPERATOR) as connection:
+        rows = await list_naming(connection)
+    naming = {one.name: sum(one.name in row["suppliers"] for row in rows) for one in described}
+    show(
+        form,
+        ("name", "kind", "products", "secrets"),
+        (
+            {
+                "name": one.name,
+                "kind": one.kind,
+                "products": naming[one.name],
+                "secrets": ", ".join(sorted(one.secrets)),
+            }
+            for one in described
+        ),
+        empty="LARGESSE_SUPPLIERS names no suppliers.",
+    )
+
+
+@suppliers.command("check")
+@click.argument("name")
+@command
+async def suppliers_check(name: str) -> None:
+    """Call the supplier NAME for an order that does not exist. It buys nothing."""
+    click.echo(await try_out(find_description(load_settings(), name)))
+
+
+@suppliers.command("balance")
+@click.argument("name")
+@command
+async def suppliers_balance(name: str) -> None:
+    """Print what is left of the money at the supplier NAME."""
+    async with opened(find_description(load_settings(), name)) as supplier:
+        balance = await supplier.supplier.balance()
+    if balance is None:
+        raise OperatorError(f"supplier {name} does not say its balance")
+    click.echo(f"{to_decimal(balance.amount_minor, balance.currency)} {balance.currency}")
+
+
+@suppliers.command("catalogue")
+@click.argument("name")
+@command
+async def suppliers_catalogue(name: str) -> None:
+    """Print what the supplier NAME sells as products of a seed file that are not active yet."""
+    async with opened(find_description(load_settings(), name)) as supplier:
+        offers = await supplier.supplier.catalogue()
+    click.echo(as_seed(name, offers), nl=False)
+
+
+@suppliers.command("orders")
+@click.option("--supplier", help="Only those of this supplier.")
+@click.option("--state", "states", multiple=True, type=click.Choice([*State]), help="Only those; several times: any.")
+@click.option("--limit", default=50, show_default=True, type=click.IntRange(1, 10_000), help="How many at most.")
+@format_options
+@command
+async def suppliers_orders(supplier: str | None, states: tuple[str, ...], limit: int, form: str | None) -> None:
+    """List the newest supplier orders, without any voucher number."""
+    async with current_database() as database, database.connection(OPERATOR) as connection:
+        rows = await list_newest(connection, supplier, list(states) or None, limit)
+    show(form, _ORDERS, map(_order, rows), empty="There are none.")
+
+
+@suppliers.command("costs")
+@click.option(
+    "--from", "since", type=click.DateTime(["%Y-%m-%d"]), help="The first day, in UTC. By default 30 days ago."
+)
+@click.option("--to", "until", type=click.DateTime(["%Y-%m-%d"]), help="The last day, in UTC. By default today.")
+@format_options
+@command
+async def suppliers_costs(since: datetime | None, until: datetime | None, form: str | None) -> None:
+    """List what was bought and its margin, by supplier and product.
+
+    The margin is value less cost, where both are in one currency.
+    """
+    today = clock.now().date()
+    first = since.date() if since is not None else date.fromordinal(today.toordinal() - 30)
+    async with current_database() as database, database.connection(OPERATOR) as connection:
+        rows = await list_costs(connection, first, until.date() if until is not None else today)
+    show(form, _COSTS, _costs(rows), empty="Nothing was bought in that time.")
+
+
+def _order(row: Row) -> dict[str, Any]:
+    cost = None if row["cost_minor"] is None else to_decimal(row["cost_minor"], row["cost_currency"])
+    return {
+        **dict(row.items()),
+        "supplier_order": row["supplier_order_id"],
+        "order": row["reference"],
+        "line": row["number"],
+        "value": to_decimal(row["value_minor"], row["currency"]),
+        "cost": cost,
+    }
+
+
+def _costs(rows: list[Row]) -> Iterator[dict[str, Any]]:
+    for row in rows:
+        currency = row["currency"]
+        value = to_decimal(row["value_minor"], row["value_currency"])
+        cost = to_decimal(row["cost_minor"], currency) if currency else None
+        is_one = currency == row["value_currency"]
+        yield {
+            **dict(row.items()),
+            "value": value,
+            "cost": cost,
+            "cost_currency": currency,
+            "margin": value - cost if is_one and cost is not None else None,
+        }

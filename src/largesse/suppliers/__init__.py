@@ -1,0 +1,1 @@
+"""Suppliers: vouchers that are bought from others' APIs when a gift is claimed."""

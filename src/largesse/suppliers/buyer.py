@@ -1,0 +1,163 @@
+"""Buying: a worker leases supplier orders, calls the supplier outside of any transaction, and writes the outcome under the lease.
+
+The order call of an order is made at most once: `asked` is stored before it. After that the supplier is polled for the order, also by another worker.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+
+import structlog
+from prometheus_client import Counter
+
+from largesse.base import clock
+from largesse.base.email import is_erased
+from largesse.db.pool import Connection, Database, Row
+from largesse.db.scope import WORKER
+from largesse.db.statements import read_now
+from largesse.encryption.vault import Vault
+from largesse.jobs.leases import StillHeldError, Terms
+from largesse.lines.states import LineKey
+from largesse.suppliers import store
+from largesse.suppliers.description import OpenSupplier
+from largesse.suppliers.model import (
+    WATCHED,
+    Answer,
+    Bought,
+    Cancelled,
+    NotCancellable,
+    Refused,
+    State,
+    SupplierFailed,
+    SupplierLine,
+    SupplierOrder,
+    Unknown,
+    fault_of,
+    judge,
+)
+from largesse.suppliers.recording import Done, record, refuse_voucher
+
+CALLS = Counter("largesse_supplier_calls_total", "Calls of suppliers, by outcome.", ["supplier", "call", "outcome"])
+LATE = Counter(
+    "largesse_supplier_late_total", "Orders that a supplier had after all, after they were given up.", ["supplier"]
+)
+_WRITING_S = 20.0  # of a lease: for what comes after the calls
+
+log = structlog.get_logger(__name__)
+
+
+class Buyer:
+    """A worker's side of one supplier. `step` takes what is due, makes the calls and writes their outcomes."""
+
+    def __init__(self, database: Database, vault: Vault, supplier: OpenSupplier) -> None:
+        self._database = database
+        self._vault = vault
+        self._supplier = supplier
+        self.name = supplier.description.name
+
+    async def step(self) -> bool:
+        """Serves as many orders as the supplier takes at once; True when there may be more due."""
+        orders, at = await self._take()
+        if not orders:
+            return False
+        since = clock.passed_s()
+        done = await asyncio.gather(*(self._serve(order, at, since) for order in orders))
+        async with self._database.transaction(WORKER) as connection:
+            await record(connection, self._vault, self._supplier.patience, done)
+        return True
+
+    async def _take(self) -> tuple[list[SupplierOrder], datetime]:
+        """Leases what is due, and returns it with the instant the database goes by. New ones are `asked` from here on."""
+        terms = Terms(2 * self._supplier.description.timeout_s + _WRITING_S)
+        try:
+            async with self._database.transaction(WORKER) as connection:
+                rows = await store.SUPPLIER_QUEUE.take(
+                    connection, self._supplier.description.at_once, self.name, terms=terms
+                )
+                new = [row for row in rows if row["state"] == State.NEW]
+                if new:
+                    columns = [row["customer_id"] for row in new], [row["id"] for row in new]
+                    await connection.execute(store.BEGIN_ASKING, *columns)
+                return await self._read(connection, rows), await read_now(connection)
+        except StillHeldError:  # it holds none between two steps
+            return [], clock.now()
+
+    async def _read(self, connection: Connection, rows: Sequence[Row]) -> list[SupplierOrder]:
+        products = {
+            row["id"]: row for row in await connection.fetch(store.PRODUCTS, [row["product_id"] for row in rows])
+        }
+        return [await self._order(connection, row, products) for row in rows]
+
+    async def _order(self, connection: Connection, row: Row, products: Mapping[int, Row]) -> SupplierOrder:
+        line = LineKey(row["customer_id"], row["order_id"], row["number"])
+        product = products[row["product_id"]]
+        email: str | None = None
+        country = ""
+        if row["state"] == State.NEW:
+            country = await connection.fetchval(store.COUNTRY, line.customer_id, line.order_id)
+            if self._supplier.supplier.needs_recipient:
+                email = await connection.fetchval(store.RECIPIENT, *line)
+        wanted = SupplierLine(
+            id=str(row["supplier_order_id"]),
+            product=product["key"],
+            value_minor=row["value_minor"],
+            currency=product["currency"],
+            country=country,
+            recipient_email=None if email is None or is_erased(email) else email,
+        )
+        return SupplierOrder(
+            customer_id=row["customer_id"],
+            id=row["id"],
+            fence=row["fence"],
+            state=State(row["state"]),
+            line=line,
+            supplier=row["supplier"],
+            attempt=row["attempt"],
+            product_id=row["product_id"],
+            wanted=wanted,
+            created_at=row["created_at"],
+            asked_at=row["asked_at"],
+            failures=row["failures"],
+            reason=row["reason"],
+        )
+
+    async def _serve(self, order: SupplierOrder, at: datetime, since: float) -> Done:
+        """Makes the call that an order's state asks for."""
+        answer = await self._call(_CALLS.get(order.state, "poll"), order)
+        if order.state is State.LATE and isinstance(answer, NotCancellable):
+            answer = await self._call("poll", order)
+            if isinstance(answer, Cancelled | Unknown | Refused):
+                answer = SupplierFailed(
+                    "unclear"
+                )  # it could not be cancelled, so it is not taken for gone by one answer
+        if isinstance(answer, Bought) and order.state not in WATCHED:
+            fault = fault_of(answer, order.wanted)
+            if fault is not None:
+                answer = refuse_voucher(order, fault)
+        if order.state in WATCHED and isinstance(answer, Bought):
+            LATE.labels(self.name).inc()
+            log.warning("supplier.late_answer", supplier=self.name, supplier_order_id=order.wanted.id)
+        now = at + timedelta(seconds=clock.passed_s() - since)
+        return Done(order, answer, judge(order, answer, now, self._supplier.patience))
+
+    async def _call(self, name: str, order: SupplierOrder) -> Answer | SupplierFailed:
+        answer: Answer | SupplierFailed
+        try:
+            async with asyncio.timeout(self._supplier.description.timeout_s):
+                answer = await getattr(self._supplier.supplier, name)(order.wanted)
+        except SupplierFailed as failed:
+            answer = failed
+        except TimeoutError:
+            answer = SupplierFailed("timeout")
+        except Exception as error:  # noqa: BLE001 - others' code; its text may hold secrets
+            log.error("supplier.code_failed", supplier=self.name, call=name, error=type(error).__name__)  # noqa: TRY400
+            answer = SupplierFailed("code_failed")
+        outcome = answer.error if isinstance(answer, SupplierFailed) else type(answer).__name__.lower()
+        CALLS.labels(self.name, name, outcome).inc()
+        log.info("supplier.call", supplier=self.name, call=name, supplier_order_id=order.wanted.id, outcome=outcome)
+        return answer
+
+
+_CALLS = {State.NEW: "order", State.CANCELLING: "cancel", State.LATE: "cancel"}

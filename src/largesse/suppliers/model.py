@@ -1,0 +1,323 @@
+"""What a supplier is, and what its answers mean for an order: types and rules without I/O."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from enum import StrEnum
+from typing import Protocol
+from uuid import UUID, uuid5
+
+from largesse.jobs.job_loop import Schedule
+from largesse.lines.states import LineKey
+
+NAME = re.compile(r"[a-z][a-z0-9-]{0,39}")
+NAME_RULE = "must have 1 to 40 lower-case letters, digits and hyphens, and begin with a letter"
+LONGEST_NUMBER = 100  # characters of a voucher number or PIN
+MOST_COST_MINOR = 10**12
+
+
+@dataclass(frozen=True, slots=True)
+class SupplierLine:
+    """What a supplier is asked for: one voucher worth `value_minor` of `currency`. `id` is the same in every call about it."""
+
+    id: str
+    product: str  # the product's key in the seed file
+    value_minor: int
+    currency: str
+    country: str
+    recipient_email: str | None = field(default=None, repr=False)  # for a supplier that `needs_recipient` alone
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """The supplier has the order, and there is no voucher yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bought:
+    """The supplier has delivered. `id` is the order the voucher is for, as the supplier says. The cost is in minor units."""
+
+    id: str
+    number: str = field(repr=False)
+    pin: str | None = field(default=None, repr=False)
+    use_by: date | None = None
+    cost_minor: int | None = None
+    cost_currency: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """The supplier will not deliver this order, now or later."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """The supplier does not have this order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cancelled:
+    """The supplier has cancelled the order and charges nothing for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class NotCancellable:
+    """The supplier cannot cancel this order any more, or never can."""
+
+
+Answer = Pending | Bought | Refused | Unknown | Cancelled | NotCancellable
+
+
+class SupplierFailed(Exception):
+    """A call without a clear answer. `error` is one word for logs; `arrived` is False where the supplier certainly got nothing."""
+
+    def __init__(self, error: str, *, arrived: bool = True) -> None:
+        super().__init__(error)
+        self.error = error
+        self.arrived = arrived
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A product of a supplier's catalogue; amounts in major units of `currency`."""
+
+    sku: str
+    name: str
+    currency: str
+    countries: tuple[str, ...]
+    amounts: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Balance:
+    """What is left of the money at a supplier, in minor units."""
+
+    amount_minor: int
+    currency: str
+
+
+class Supplier(Protocol):
+    """Sells vouchers. Calls may run at the same time; each raises SupplierFailed where the answer is unclear."""
+
+    needs_recipient: bool  # whether `order` is given the recipient's address
+
+    async def order(self, line: SupplierLine) -> Answer:
+        """Orders the voucher. Called at most once for each `line.id`."""
+        ...
+
+    async def poll(self, line: SupplierLine) -> Answer:
+        """Returns the state of the order."""
+        ...
+
+    async def cancel(self, line: SupplierLine) -> Answer:
+        """Cancels the order."""
+        ...
+
+    async def catalogue(self) -> list[Offer]:
+        """Returns what the supplier sells."""
+        ...
+
+    async def balance(self) -> Balance | None:
+        """Returns what is left of the money there; None where the supplier does not say."""
+        ...
+
+
+class State(StrEnum):
+    """The state of a supplier order; migration 0072 says what each means."""
+
+    NEW = "new"
+    ASKED = "asked"
+    PENDING = "pending"
+    CANCELLING = "cancelling"
+    DELIVERED = "delivered"
+    REFUSED = "refused"
+    LOST = "lost"
+    CANCELLED = "cancelled"
+    LATE = "late"
+    RETURNED = "returned"
+    KEPT = "kept"
+
+
+OPEN = frozenset({State.NEW, State.ASKED, State.PENDING, State.CANCELLING})
+WATCHED = frozenset({State.LOST, State.CANCELLED})
+NOT_CANCELLABLE = "not_cancellable"  # the reason of an order that is waited for, however long it takes
+
+_NAMESPACE = UUID("5f0b6f6e-3c0e-4f57-9d0a-0d6a6f0f7c11")
+_AGAIN = Schedule(first_s=2.0, factor=2.0, cap_s=900.0)
+# When an order that the supplier did not have is looked at again, in seconds after the time before.
+WATCH_S = (60.0, 600.0, 3_600.0, 21_600.0, 86_400.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long a supplier is waited for, from its description. `pace` multiplies the pauses; tests make it small."""
+
+    poll_s: float = 15.0
+    unknown_after_s: float = 60.0  # "does not have it" counts so long after the order call: it may still be on its way
+    give_up_after_s: float = 86_400.0
+    attempts: int = 3
+    failures: int = 8
+    pace: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class SupplierOrder:
+    """An order that is leased, as it was before the call."""
+
+    customer_id: int
+    id: int
+    fence: int
+    state: State
+    line: LineKey
+    supplier: str
+    attempt: int
+    product_id: int
+    wanted: SupplierLine
+    created_at: datetime
+    asked_at: datetime | None
+    failures: int
+    reason: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The next state of an order, when it is due again (None: never) and how many calls in a row had no clear answer."""
+
+    state: State
+    again_s: float | None
+    failures: int = 0
+    reason: str | None = None
+    bought: Bought | None = field(default=None, repr=False)
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether another attempt, or the next supplier, is to be asked if the order was open until now."""
+        return self.state in {State.REFUSED, State.LOST, State.CANCELLED}
+
+
+def supplier_order_id(line: LineKey, supplier: str, attempt: int, since: datetime) -> UUID:
+    """Returns the id under which a supplier is asked. It follows from the line, when it was settled, the supplier and the attempt."""
+    return uuid5(_NAMESPACE, f"{'/'.join(map(str, line))}/{since.timestamp():.6f}/{supplier}/{attempt}")
+
+
+def next_step(
+    suppliers: Sequence[str], supplier: str, attempt: int, *, again: bool, attempts: int
+) -> tuple[str, int] | None:
+    """Returns which of a product's suppliers is asked next, and in which attempt; None after the last.
+
+    `again` says that the order was lost, so that the same supplier may have another. A supplier that is no longer on the list is followed by none.
+    """
+    if again and attempt < attempts:
+        return supplier, attempt + 1
+    names = list(suppliers)
+    later = names[names.index(supplier) + 1 :] if supplier in names else []
+    return (later[0], 1) if later else None
+
+
+def judge(order: SupplierOrder, answer: Answer | SupplierFailed, now: datetime, patience: Patience) -> Outcome:
+    """Returns the outcome of an answer for an order. A voucher in it has been checked before."""
+    if order.state is State.LATE:
+        return _judge_late(order, answer, patience)
+    if order.state in WATCHED:
+        return _judge_watched(order, answer, patience)
+    if isinstance(answer, Bought):
+        return Outcome(State.DELIVERED, None, bought=answer)
+    if order.state is State.CANCELLING:
+        return _judge_cancelling(order, answer, patience)
+    if isinstance(answer, SupplierFailed):
+        return _judge_failure(order, answer, patience)
+    if isinstance(answer, Refused):
+        return Outcome(State.REFUSED, None, reason="refused")
+    if isinstance(answer, Cancelled):
+        return Outcome(State.CANCELLED, _watch_s(0, patience), reason="cancelled_there")
+    return _judge_open(order, answer, now, patience)
+
+
+def _judge_open(order: SupplierOrder, answer: Answer, now: datetime, patience: Patience) -> Outcome:
+    """Returns the outcome where the supplier may still have the order, or does not have it."""
+    if isinstance(answer, Unknown) and order.state is not State.NEW:
+        asked_s = (now - order.asked_at).total_seconds() if order.asked_at else patience.unknown_after_s
+        if asked_s >= patience.unknown_after_s:
+            return Outcome(State.LOST, _watch_s(0, patience), reason="not_there")
+        return Outcome(order.state, min(patience.poll_s, patience.unknown_after_s) * patience.pace, reason=order.reason)
+    waited_s = (now - order.created_at).total_seconds()
+    if isinstance(answer, Pending) and waited_s >= patience.give_up_after_s and order.reason != NOT_CANCELLABLE:
+        return Outcome(State.CANCELLING, 0.0, reason="too_slow")
+    state = State.ASKED if isinstance(answer, Unknown | NotCancellable) else State.PENDING
+    return Outcome(state, patience.poll_s * patience.pace, reason=order.reason)
+
+
+def _judge_failure(order: SupplierOrder, failed: SupplierFailed, patience: Patience) -> Outcome:
+    failures = order.failures + 1
+    again_s = _AGAIN.delay_s(failures) * patience.pace
+    if order.state is not State.NEW:
+        if failed.error in BAD_VOUCHERS and failures >= patience.failures and order.reason != NOT_CANCELLABLE:
+            return Outcome(State.CANCELLING, 0.0, reason=failed.error)
+        return Outcome(order.state, again_s, failures, order.reason or failed.error)
+    if failed.arrived:
+        return Outcome(State.ASKED, again_s, 0, failed.error)
+    if failures >= patience.failures:
+        return Outcome(State.REFUSED, None, failures, "unreachable")
+    return Outcome(State.NEW, again_s, failures, failed.error)
+
+
+def _judge_cancelling(order: SupplierOrder, answer: Answer | SupplierFailed, patience: Patience) -> Outcome:
+    if isinstance(answer, Cancelled):
+        return Outcome(State.CANCELLED, _watch_s(0, patience), reason=order.reason)
+    if isinstance(answer, Unknown):
+        return Outcome(State.LOST, _watch_s(0, patience), reason=order.reason)
+    if isinstance(answer, Refused):
+        return Outcome(State.REFUSED, None, reason="refused")
+    if isinstance(answer, NotCancellable):
+        return Outcome(State.PENDING, patience.poll_s * patience.pace, reason=NOT_CANCELLABLE)
+    return Outcome(
+        State.CANCELLING, _AGAIN.delay_s(order.failures + 1) * patience.pace, order.failures + 1, order.reason
+    )
+
+
+def _judge_watched(order: SupplierOrder, answer: Answer | SupplierFailed, patience: Patience) -> Outcome:
+    if isinstance(answer, Bought | Pending):
+        return Outcome(State.LATE, 0.0, reason=order.reason)
+    if isinstance(answer, SupplierFailed):
+        return Outcome(order.state, _watch_s(0, patience), order.failures, order.reason)
+    looked = order.failures + 1
+    return Outcome(order.state, _watch_s(looked, patience), looked, order.reason)
+
+
+def _judge_late(order: SupplierOrder, answer: Answer | SupplierFailed, patience: Patience) -> Outcome:
+    if isinstance(answer, Cancelled | Unknown | Refused):
+        return Outcome(State.RETURNED, None, reason=order.reason)
+    if isinstance(answer, Bought):
+        return Outcome(State.KEPT, None, reason=order.reason, bought=answer)
+    if isinstance(answer, SupplierFailed) and answer.error in BAD_VOUCHERS and order.failures + 1 >= patience.failures:
+        return Outcome(State.KEPT, None, reason=answer.error)
+    return Outcome(State.LATE, _AGAIN.delay_s(order.failures + 1) * patience.pace, order.failures + 1, order.reason)
+
+
+def _watch_s(looked: int, patience: Patience) -> float | None:
+    return WATCH_S[looked] * patience.pace if looked < len(WATCH_S) else None
+
+
+# What may be wrong with a voucher that a supplier delivered, as logs and metrics name it.
+FOREIGN, TWICE, MALFORMED = "foreign_voucher", "voucher_twice", "malformed_voucher"
+BAD_VOUCHERS = frozenset({FOREIGN, TWICE, MALFORMED})
+
+
+def fault_of(bought: Bought, line: SupplierLine) -> str | None:
+    """Returns what is wrong with a delivered voucher by itself; None where nothing is. Whether it came before, the database says."""
+    if bought.id != line.id:
+        return FOREIGN
+    texts = [bought.number] if bought.pin is None else [bought.number, bought.pin]
+    if any(not 0 < len(text) <= LONGEST_NUMBER or not text.isprintable() or text != text.strip() for text in texts):
+        return MALFORMED
+    if bought.cost_minor is not None and not 0 <= bought.cost_minor <= MOST_COST_MINOR:
+        return MALFORMED
+    has_currency = bought.cost_currency is not None
+    if has_currency != (bought.cost_minor is not None):
+        return MALFORMED
+    if bought.cost_currency is not None and not (len(bought.cost_currency) == 3 and bought.cost_currency.isalpha()):
+        return MALFORMED
+    return None

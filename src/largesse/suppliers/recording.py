@@ -1,0 +1,172 @@
+"""Writing the outcomes of calls of suppliers, many at once: the voucher goes to its line, or the next supplier is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+import structlog
+from prometheus_client import Counter
+
+from largesse.catalogue.model import STOCK
+from largesse.db.pool import Connection, commit_as_one
+from largesse.db.statements import read_now
+from largesse.encryption.vault import Vault
+from largesse.fulfilment.allocation import add_bought, hand_over, take_from_stock, wait_for_stock
+from largesse.fulfilment.vouchers import Voucher
+from largesse.jobs.notifier import notify
+from largesse.suppliers import store
+from largesse.suppliers.model import (
+    BAD_VOUCHERS,
+    OPEN,
+    TWICE,
+    Answer,
+    Bought,
+    Outcome,
+    Patience,
+    State,
+    SupplierFailed,
+    SupplierOrder,
+    judge,
+    next_step,
+)
+
+ENDED = Counter("largesse_supplier_orders_total", "Supplier orders that ended, by how.", ["supplier", "state"])
+
+BAD = Counter(
+    "largesse_supplier_bad_vouchers_total", "Vouchers of suppliers that were refused.", ["supplier", "reason"]
+)
+_PAID = frozenset({State.DELIVERED, State.KEPT})
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """A call that was made for an order, and its outcome."""
+
+    order: SupplierOrder
+    answer: Answer | SupplierFailed
+    outcome: Outcome
+
+
+def refuse_voucher(order: SupplierOrder, fault: str) -> SupplierFailed:
+    """Reports a voucher that was refused, without what it is, and returns what the answer is then taken for."""
+    assert fault in BAD_VOUCHERS, "reasons are labels of a metric"
+    BAD.labels(order.supplier, fault).inc()
+    log.error("supplier.voucher_refused", supplier=order.supplier, supplier_order_id=order.wanted.id, reason=fault)
+    return SupplierFailed(fault)
+
+
+async def record(connection: Connection, vault: Vault, patience: Patience, done: Sequence[Done]) -> None:
+    """Writes the outcomes of orders whose lease still holds. What another worker has taken meanwhile is left to it."""
+    await commit_as_one(connection)
+    held = await connection.fetch(
+        store.LOCK_HELD,
+        [one.order.customer_id for one in done],
+        [one.order.id for one in done],
+        [one.order.fence for one in done],
+    )
+    ours = {(row["customer_id"], row["id"]) for row in held}
+    now = await read_now(connection)
+    goes_on = False
+    paid: list[tuple[object, ...]] = []
+    for one in sorted(done, key=lambda one: (one.order.customer_id, one.order.id)):
+        if (one.order.customer_id, one.order.id) in ours:
+            outcome, is_due = await _record(connection, vault, patience, one, now)
+            goes_on |= is_due
+            if outcome.state in _PAID:
+                paid.append(_cost_of(one.order, outcome))
+    if paid:  # at the end and in one order, so that two workers do not wait for each other
+        await connection.execute(store.ADD_COSTS, now, *(list(column) for column in zip(*paid, strict=True)))
+    if goes_on:
+        await notify(connection)
+
+
+def _cost_of(order: SupplierOrder, outcome: Outcome) -> tuple[object, ...]:
+    """Returns the columns of ADD_COSTS after the first."""
+    bought, is_kept = outcome.bought, outcome.state is State.KEPT
+    currency = bought.cost_currency if bought is not None else None
+    cost_minor = bought.cost_minor if bought is not None else None
+    value_minor = 0 if is_kept else order.wanted.value_minor
+    return (
+        order.supplier,
+        order.product_id,
+        currency or "",
+        int(not is_kept),
+        int(is_kept),
+        value_minor,
+        cost_minor or 0,
+    )
+
+
+async def _record(
+    connection: Connection, vault: Vault, patience: Patience, done: Done, now: datetime
+) -> tuple[Outcome, bool]:
+    """Writes one outcome. Returns what it became, and whether another supplier order is due by it."""
+    order, outcome = done.order, done.outcome
+    if outcome.bought is not None:
+        outcome = await _take_voucher(connection, vault, patience, done, outcome.bought, now)
+    await _write(connection, order, outcome, now)
+    if order.state in OPEN and outcome.goes_on:
+        return outcome, await _ask_next(connection, vault, patience, order, outcome, now)
+    return outcome, False
+
+
+async def _write(connection: Connection, order: SupplierOrder, outcome: Outcome, now: datetime) -> None:
+    bought = outcome.bought if outcome.state in _PAID else None
+    await connection.execute(
+        store.WRITE_OUTCOME,
+        order.customer_id,
+        order.id,
+        outcome.state,
+        outcome.reason,
+        outcome.failures,
+        outcome.again_s,
+        now,
+        bought.cost_minor if bought is not None else None,
+        bought.cost_currency if bought is not None else None,
+    )
+    if outcome.state not in OPEN and outcome.state is not order.state:
+        ENDED.labels(order.supplier, outcome.state).inc()
+
+
+async def _take_voucher(
+    connection: Connection, vault: Vault, patience: Patience, done: Done, bought: Bought, now: datetime
+) -> Outcome:
+    """Gives a bought voucher to its line, or to the stock where it came too late. One that came before is refused."""
+    order = done.order
+    voucher = Voucher(bought.number, bought.pin, bought.use_by)
+    voucher_id = await add_bought(connection, vault, order.product_id, order.wanted.value_minor, voucher)
+    if voucher_id is None:
+        return judge(order, refuse_voucher(order, TWICE), now, patience)
+    if done.outcome.state is State.DELIVERED:
+        await hand_over(connection, vault, order.line, voucher_id, now)
+    return done.outcome
+
+
+async def _ask_next(
+    connection: Connection, vault: Vault, patience: Patience, order: SupplierOrder, outcome: Outcome, now: datetime
+) -> bool:
+    """Has the next attempt made, the next supplier asked, or the line wait for stock. True when a supplier order is due."""
+    (product,) = await connection.fetch(store.PRODUCTS, [order.product_id])
+    supplier, attempt, again = (
+        order.supplier,
+        order.attempt,
+        outcome.state is State.LOST and outcome.reason == "not_there",
+    )
+    value_minor = order.wanted.value_minor
+    while (
+        following := next_step(product["suppliers"], supplier, attempt, again=again, attempts=patience.attempts)
+    ) is not None:
+        supplier, attempt = following
+        again = False
+        if supplier != STOCK:
+            await store.add_order(connection, order.line, order.product_id, value_minor, supplier, attempt, now)
+            return True
+        if await take_from_stock(connection, vault, order.line, order.product_id, value_minor, now):
+            return False
+    await wait_for_stock(connection, order.line, order.product_id, value_minor, now)
+    log.warning("supplier.all_refused", supplier_order_id=order.wanted.id)
+    return False

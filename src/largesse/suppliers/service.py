@@ -1,0 +1,93 @@
+"""What operators ask about suppliers: what is described, a trial of it, its catalogue as a seed file, its orders and costs."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from datetime import date, timedelta
+
+import yaml
+
+from largesse.base.errors import OperatorError
+from largesse.base.settings import Settings
+from largesse.db.pool import Connection, Row
+from largesse.suppliers import store
+from largesse.suppliers.description import Description, OpenSupplier, open_supplier, read_descriptions
+from largesse.suppliers.model import Offer, SupplierFailed, SupplierLine, Unknown
+from largesse.webhooks.resolver import Resolver
+
+# An order that no supplier has: all zeros are no id of ours.
+_NO_ORDER = SupplierLine("00000000-0000-0000-0000-000000000000", "none", 1, "GBP", "GB")
+
+
+def find_description(settings: Settings, name: str) -> Description:
+    """Returns the description of the supplier of that name. Raises OperatorError."""
+    found = read_descriptions(settings.suppliers)
+    for description in found:
+        if description.name == name:
+            return description
+    known = ", ".join(sorted(description.name for description in found)) or "none"
+    raise OperatorError(f"LARGESSE_SUPPLIERS describes no supplier {name!r}; it describes: {known}")
+
+
+@asynccontextmanager
+async def opened(description: Description) -> AsyncIterator[OpenSupplier]:
+    """Opens a supplier for a command. A call without a clear answer ends it with OperatorError."""
+    resolver = Resolver()
+    try:
+        supplier = open_supplier(description, resolver.look_up)
+        try:
+            yield supplier
+        except SupplierFailed as failed:
+            raise OperatorError(f"supplier {description.name}: {failed.error}") from None
+        finally:
+            await supplier.close()
+    finally:
+        await resolver.close()
+
+
+async def try_out(description: Description) -> str:
+    """Polls for an order that does not exist, which costs nothing, and returns a sentence. Raises OperatorError for any other answer."""
+    async with opened(description) as supplier:
+        answer = await supplier.supplier.poll(_NO_ORDER)
+        if not isinstance(answer, Unknown):
+            raise OperatorError(
+                f"supplier {description.name} answers a poll for an order that does not exist with `{type(answer).__name__.lower()}`: "
+                "it must be `unknown`, else a lost answer could be taken for an order"
+            )
+        balance = await supplier.supplier.balance()
+    left = "" if balance is None else f" Its balance is {balance.amount_minor:,} minor units of {balance.currency}."
+    return f"Supplier {description.name} answers, and says that it does not have an order that does not exist.{left}"
+
+
+def as_seed(supplier: str, offers: Sequence[Offer]) -> str:
+    """Returns the offers as the products of a seed file, not active, so that a person decides what is sold."""
+    products = [
+        {
+            "key": f"{supplier}-{offer.sku}".replace("/", "-")[:100],
+            "name": offer.name,
+            "digital": True,
+            "currency": offer.currency,
+            "countries": list(offer.countries),
+            "denominations": [_number(amount) for amount in offer.amounts],
+            "suppliers": [supplier],
+            "active": False,
+        }
+        for offer in offers
+    ]
+    text: str = yaml.safe_dump({"products": products}, sort_keys=False, allow_unicode=True)
+    return text
+
+
+def _number(amount: str) -> float | int | str:
+    try:
+        number = float(amount)
+    except ValueError:
+        return amount  # loading it names the mistake
+    return int(number) if number.is_integer() else number
+
+
+async def list_costs(connection: Connection, since: date, until: date) -> list[Row]:
+    """Returns what was bought from `since` to `until`, both included, by supplier, product and currency of the cost."""
+    rows: list[Row] = await connection.fetch(store.COSTS, since, until + timedelta(days=1))
+    return rows

@@ -1,0 +1,33 @@
+"""What the worker measures of supplier orders."""
+
+from __future__ import annotations
+
+from prometheus_client import Gauge
+
+from largesse.db.scope import WORKER
+from largesse.jobs.registry import PeriodicTask, RoomTasks, WorkerContext
+from largesse.suppliers import store
+
+ORDERS_OPEN = Gauge(
+    "largesse_supplier_orders_open", "Supplier orders that wait for an answer or a voucher.", ["supplier"]
+)
+ORDERS_STUCK = Gauge(
+    "largesse_supplier_orders_stuck",
+    "Supplier orders without a clear answer again and again, or too slow.",
+    ["supplier"],
+)
+
+
+async def _measure(context: WorkerContext) -> bool:
+    async with context.database.connection(WORKER) as connection:
+        rows = await connection.fetch(store.WAITING)
+    ORDERS_OPEN.clear()
+    ORDERS_STUCK.clear()
+    for row in rows:
+        ORDERS_OPEN.labels(row["supplier"]).set(row["waiting"])
+        ORDERS_STUCK.labels(row["supplier"]).set(row["stuck"])
+    return False
+
+
+# Supplier orders and costs are records of money and name nobody: none is ever removed.
+TASKS = RoomTasks(periodic=(PeriodicTask("measure_suppliers", _measure, every_s=60.0),))

@@ -1,0 +1,200 @@
+"""Gifts that are bought from a supplier over real HTTP: each line gets one voucher, whatever the supplier does."""
+
+import asyncio
+from typing import Any
+
+import pytest
+import structlog
+from tests.suppliers.conftest import SETTLED, Opened, claim, pool, states, verified, work
+from tests.suppliers.conftest import WORLD as WORLD  # noqa: PLC0414 - the service's
+from tests.suppliers.server import SupplierServer, serving
+
+from largesse.db.scope import OPERATOR, WORKER
+from largesse.fulfilment.tasks import expire_late
+from largesse.fulfilment.vouchers import read_allocated
+from largesse.suppliers.buyer import Buyer
+
+ONE = pytest.mark.parametrize(
+    ("behaviour", "attempts"),
+    [
+        ("well", 1), ("pending", 1), ("lose_answer", 1), ("time_out", 1), ("no_json", 1), ("foreign", 1), ("malformed", 1),
+    ],
+)  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+async def forgotten(service: Any) -> None:
+    """Lines of one test are none of the next."""
+    async with pool(service) as (database, _):
+        await database.execute(
+            WORKER, "UPDATE supplier_orders SET due_at = 'infinity' WHERE state IN ('lost', 'cancelled')"
+        )
+
+
+@ONE
+async def test_a_line_gets_its_voucher_and_it_is_bought_once(
+    service: Any, opened: Opened, behaviour: str, attempts: int
+) -> None:
+    server = SupplierServer({behaviour: 1}, prefix=f"ONE-{behaviour}")
+    with serving(server):
+        async with pool(service) as (database, vault):
+            buyer = Buyer(database, vault, opened("acme-cards", server))
+            with structlog.testing.capture_logs() as logs:
+                (key,) = await claim(database, service, "bought", 1)
+                await work([buyer], database, SETTLED)
+            async with database.connection(WORKER) as connection:
+                voucher = await read_allocated(connection, vault, key)
+            assert voucher is not None
+            assert voucher.voucher.pin == "1234"
+            (order,) = server.orders.values()
+            assert voucher.voucher.number == order.number
+            assert sum(server.order_calls.values()) == attempts
+            assert order.number not in str(logs)
+            assert any("voucher_refused" in one["event"] for one in logs) == (behaviour in {"foreign", "malformed"})
+            row = await database.fetchrow(
+                WORKER, "SELECT state, cost_minor, cost_currency FROM supplier_orders ORDER BY id DESC LIMIT 1"
+            )
+            assert row is not None
+            assert tuple(row) == ("delivered", 900, "GBP")
+            assert (await verified(database, vault)).findings == []
+
+
+async def test_a_refusal_goes_on_to_the_next_supplier_and_then_to_stock(service: Any, opened: Opened) -> None:
+    first, second = SupplierServer({"refuse": 1}), SupplierServer({"well": 1}, prefix="SECOND", cost=700)
+    with serving(first), serving(second):
+        async with pool(service) as (database, vault):
+            buyers = [
+                Buyer(database, vault, opened("acme-cards", first)), Buyer(database, vault, opened("other", second)),
+            ]  # fmt: skip
+            await claim(database, service, "bought", 3)
+            await work(buyers, database, SETTLED)
+            assert (len(first.orders), len(second.orders)) == (0, 3)
+            second.behaviours = {"refuse": 1}
+            (key,) = await claim(database, service, "bought", 1)
+            await work(buyers, database, SETTLED)
+            waits = await database.fetch(WORKER, "SELECT order_id, number FROM voucher_waits")
+            assert [tuple(row) for row in waits] == [tuple(key)[1:]]
+            assert (await verified(database, vault)).findings == []
+
+
+async def test_stock_first_buys_nothing_while_there_is_stock_and_buys_after(service: Any, opened: Opened) -> None:
+    server = SupplierServer(prefix="MIXED")
+    with serving(server):
+        async with pool(service) as (database, vault):
+            buyer = Buyer(database, vault, opened("acme-cards", server))
+            await claim(database, service, "mixed", 2)
+            await work([buyer], database, SETTLED)
+            assert len(server.orders) == 2
+
+
+async def test_a_late_answer_is_recorded_and_cancelled(service: Any, opened: Opened) -> None:
+    server = SupplierServer({"late": 1}, prefix="LATE")
+    other = SupplierServer({"well": 1}, prefix="OTHER")
+    with serving(server), serving(other):
+        async with pool(service) as (database, vault):
+            buyers = [
+                Buyer(database, vault, opened("acme-cards", server, attempts=1)),
+                Buyer(database, vault, opened("other", other)),
+            ]
+            await claim(database, service, "bought", 1)
+            await work(buyers, database, "SELECT EXISTS (SELECT FROM supplier_orders WHERE state = 'returned')")
+            assert [order.state for order in server.orders.values()] == ["cancelled"]
+            assert len(other.orders) == 1
+            assert (await verified(database, vault)).findings == []
+
+
+async def test_a_late_answer_that_cannot_be_cancelled_fills_the_stock(service: Any, opened: Opened) -> None:
+    server = SupplierServer({"late": 1}, prefix="KEPT", can_cancel=False)
+    other = SupplierServer({"well": 1}, prefix="OTHER2")
+    with serving(server), serving(other):
+        async with pool(service) as (database, vault):
+            buyers = [
+                Buyer(database, vault, opened("acme-cards", server, attempts=1)),
+                Buyer(database, vault, opened("other", other)),
+            ]
+            await claim(database, service, "bought", 1)
+            await work(buyers, database, "SELECT EXISTS (SELECT FROM supplier_orders WHERE state = 'kept')")
+            free = await database.fetchval(
+                WORKER,
+                "SELECT count(*) FROM vouchers v JOIN products p ON p.id = product_id WHERE order_id IS NULL AND key = 'bought'",
+            )
+            assert free == 1
+            assert (await verified(database, vault)).findings == []
+
+
+async def test_a_supplier_that_cannot_be_reached_is_not_asked_and_the_next_one_is(service: Any, opened: Opened) -> None:
+    away = SupplierServer(url="http://127.0.0.1:9")
+    other = SupplierServer({"well": 1}, prefix="OTHER3")
+    with serving(other):
+        async with pool(service) as (database, vault):
+            buyers = [
+                Buyer(database, vault, opened("acme-cards", away, pace=0.001)),
+                Buyer(database, vault, opened("other", other)),
+            ]
+            await claim(database, service, "bought", 1)
+            await work(buyers, database, SETTLED)
+            reason = await database.fetchval(
+                WORKER, "SELECT reason FROM supplier_orders WHERE state = 'refused' ORDER BY id DESC LIMIT 1"
+            )
+            assert reason == "unreachable"
+            assert len(other.orders) == 1
+
+
+async def test_a_network_that_is_not_allowed_is_never_dialled(service: Any, opened: Opened) -> None:
+    server = SupplierServer()
+    with serving(server):
+        supplier = opened("acme-cards", server, allowed_networks=[])
+        result = await supplier.transport.request("GET", f"{server.url}/balance", b"", {}, 0)
+        assert (result.status, result.error) == (None, "forbidden_target")
+
+
+async def test_a_worker_that_dies_after_the_call_buys_nothing_twice(service: Any, opened: Opened) -> None:
+    server = SupplierServer({"time_out": 1}, prefix="DEAD", slow_s=0.3)
+    with serving(server):
+        async with pool(service) as (database, vault):
+            dying = Buyer(database, vault, opened("acme-cards", server))
+            await claim(database, service, "bought", 4)
+            task = asyncio.create_task(dying.step())
+            async with asyncio.timeout(10):
+                while len(server.orders) < 4:  # noqa: ASYNC110 - all are bought, and no answer has come
+                    await asyncio.sleep(0.01)
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+            assert (await states(database)).get("asked") == 4
+            await database.execute(
+                WORKER, "UPDATE supplier_orders SET leased_until = '-infinity' WHERE state = 'asked'"
+            )
+            await work([Buyer(database, vault, opened("acme-cards", server))], database, SETTLED)
+            assert set(server.order_calls.values()) == {1}
+            assert len(server.orders) == 4
+
+
+async def test_a_worker_that_lost_its_lease_writes_nothing(service: Any, opened: Opened) -> None:
+    server = SupplierServer({"time_out": 1}, prefix="FENCED", slow_s=0.3)
+    with serving(server):
+        async with pool(service) as (database, vault):
+            slow, quick = (Buyer(database, vault, opened("acme-cards", server)) for _ in range(2))
+            await claim(database, service, "bought", 1)
+            task = asyncio.create_task(slow.step())
+            async with asyncio.timeout(10):
+                while not server.orders:  # noqa: ASYNC110 - in the server's thread
+                    await asyncio.sleep(0.01)
+            await database.execute(
+                WORKER, "UPDATE supplier_orders SET leased_until = '-infinity' WHERE state = 'asked'"
+            )
+            await work([quick], database, SETTLED)
+            await task
+            assert len(server.orders) == 1
+            assert (await verified(database, vault)).findings == []
+
+
+async def test_a_line_that_waits_for_a_supplier_does_not_expire(service: Any) -> None:
+    async with pool(service) as (database, _):
+        (key,) = await claim(database, service, "bought", 1)
+        await database.execute(
+            OPERATOR, "UPDATE line_states SET expires_at = now() - interval '1 day' WHERE order_id = $1", key.order_id
+        )
+        async with database.transaction(WORKER) as connection:
+            await expire_late(connection)
+        state = await database.fetchval(WORKER, "SELECT state FROM line_states WHERE order_id = $1", key.order_id)
+        assert state == "chosen"
