@@ -72,7 +72,7 @@ async def test_every_row_that_names_a_customer_is_held_to_one(connection: asyncp
     )
     belonging = {
         "api_requests", "audit_events", "audit_heads", "code_readings", "entries", "events", "follow_ups", "line_event_marks", "line_events",
-        "line_messages", "line_states", "lines", "mail_jobs", "order_acts", "orders", "reminder_stops", "report_orders", "report_words", "shipments", "thank_you_notes", "voucher_waits", "vouchers",
+        "line_messages", "line_states", "lines", "mail_jobs", "order_acts", "orders", "reminder_stops", "report_orders", "report_words", "shipments", "supplier_orders", "thank_you_notes", "voucher_waits", "vouchers",
     }  # fmt: skip
     assert {row["relname"] for row in rows} == belonging | set(NAMING_CUSTOMERS)
 

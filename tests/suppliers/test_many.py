@@ -26,6 +26,7 @@ ALL = {
 _LATE_AND_OPEN = """
     SELECT count(*) FROM supplier_orders WHERE state IN ('new', 'asked', 'pending', 'cancelling', 'late')
 """
+_ASKED = "SELECT EXISTS (SELECT FROM supplier_orders WHERE state <> 'new')"
 
 
 class Workers:
@@ -35,6 +36,7 @@ class Workers:
         self._folder = folder
         self._environ = {
             "PATH": os.environ["PATH"],
+            "PYTHONPATH": os.environ.get("PYTHONPATH", ""),
             "LARGESSE_DATABASE_URL": service.database_url,
             "LARGESSE_MASTER_KEY": service.settings.master_keys[0].hex(),
             "LARGESSE_SUPPLIERS": ",".join(map(str, descriptions)),
@@ -69,11 +71,16 @@ class Workers:
 
 
 @contextlib.asynccontextmanager
-async def killing(workers: Workers, every_s: float) -> AsyncIterator[None]:
+async def killing(database: Any, workers: Workers, every_s: float) -> AsyncIterator[None]:
+    """Kills a process as soon as something is bought, and then again and again."""
+
     async def go_on() -> None:
+        chance = random.Random(1)
+        while not await database.fetchval(WORKER, _ASKED):  # noqa: ASYNC110 - other processes do it
+            await asyncio.sleep(0.05)
         while True:
-            await asyncio.sleep(every_s * random.uniform(0.7, 1.3))
             await asyncio.to_thread(workers.kill_one)
+            await asyncio.sleep(every_s * chance.uniform(0.7, 1.3))
 
     task = asyncio.create_task(go_on())
     try:
@@ -114,7 +121,7 @@ async def test_each_line_gets_one_voucher_and_costs_add_up(
             try:
                 workers.start()
                 workers.start()
-                async with killing(workers, kill_every_s):
+                async with killing(database, workers, kill_every_s):
                     await until_none(database, 240 + lines * 0.2)
                 await asyncio.sleep(3.0)  # the last late orders arrive, and are looked for
                 await until_none(database, 120)

@@ -42,7 +42,7 @@ from largesse.customers.principal import ADMIN
 from largesse.customers.roles import Right
 from largesse.db.pool import Connection, Row
 from largesse.db.statements import read_now
-from largesse.ledger.payment_sources import is_fitting, payment_source
+from largesse.ledger.payment_sources import FromAccount, is_fitting, payment_source
 from largesse.ledger.store import list_funding_accounts
 
 MOST_LISTED = 500  # days of a preview
@@ -224,13 +224,14 @@ async def _check(connection: Connection, actor: Actor, rule: AutomationRule, aut
     if not has_group:
         raise AutomationFault("group", "is no group of this customer.")
     principal = actor.principal
-    if not is_fitting(payment_source(rule.account_id), principal.funding):
+    source = payment_source(rule.account_id)
+    if not is_fitting(source, principal.funding):
         raise AutomationFault(
             "account", "must name an account to pay from, and must be left out if the customer is invoiced."
         )
-    if rule.account_id is not None:
+    if isinstance(source, FromAccount):
         accounts = await list_funding_accounts(connection, principal)
-        if rule.account_id not in {account.id for account in accounts}:
+        if source.account_id not in {account.id for account in accounts}:
             raise AutomationFault("account", "is no account that this person may use.")
 
 

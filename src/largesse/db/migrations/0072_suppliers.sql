@@ -26,7 +26,7 @@ CREATE TABLE supplier_orders (
     number            integer NOT NULL,
     supplier          text NOT NULL,
     attempt           integer NOT NULL CHECK (attempt > 0),
-    supplier_order_id uuid NOT NULL UNIQUE,
+    supplier_order_id uuid NOT NULL,
     product_id        integer NOT NULL,
     value_minor       bigint NOT NULL CHECK (value_minor > 0),
     state             text NOT NULL DEFAULT 'new' CHECK (state IN (
@@ -43,6 +43,7 @@ CREATE TABLE supplier_orders (
     failures          integer NOT NULL DEFAULT 0,
     PRIMARY KEY (customer_id, id),
     UNIQUE (customer_id, order_id, number, supplier, attempt),
+    UNIQUE (customer_id, supplier_order_id),
     CHECK ((cost_minor IS NULL) = (cost_currency IS NULL)),
     CHECK ((ended_at IS NULL) = (state IN ('new', 'asked', 'pending', 'cancelling')))
 ) WITH (fillfactor = 80);
