@@ -40,9 +40,9 @@ customers:
     api_keys: [{key: hr, service_account: hr-bot, environment: production}]
     funding_accounts: [{key: gbp, name: Float, master: true, currency: GBP, balance: 1000000.00}]
 products:
-  - {key: bought, name: Bought, digital: true, currency: GBP, countries: [GB], denominations: [10], suppliers: [acme-cards, other]}
+  - {key: bought, name: Bought, digital: true, currency: GBP, countries: [GB], denominations: [10], suppliers: [cards, other]}
   - {key: stocked, name: Stocked, digital: true, currency: GBP, countries: [GB], denominations: [10]}
-  - {key: mixed, name: Mixed, digital: true, currency: GBP, countries: [GB], denominations: [10], suppliers: [stock, acme-cards]}
+  - {key: mixed, name: Mixed, digital: true, currency: GBP, countries: [GB], denominations: [10], suppliers: [stock, cards]}
 """
 
 
@@ -84,7 +84,7 @@ Opened = Callable[..., OpenSupplier]
 
 @pytest.fixture
 async def opened() -> AsyncIterator[Opened]:
-    """`opened("acme-cards", server, poll_s=…)`: a supplier of that description."""
+    """`opened("cards", server, poll_s=…)`: a supplier of that description."""
     resolver = Resolver()
     all_opened: list[OpenSupplier] = []
 

@@ -38,7 +38,7 @@ async def test_a_line_gets_its_voucher_and_it_is_bought_once(
     server = SupplierServer({behaviour: 1}, prefix=f"ONE-{behaviour}")
     with serving(server):
         async with pool(service) as (database, vault):
-            buyer = Buyer(database, vault, opened("acme-cards", server))
+            buyer = Buyer(database, vault, opened("cards", server))
             with structlog.testing.capture_logs() as logs:
                 (key,) = await claim(database, service, "bought", 1)
                 await work([buyer], database, SETTLED)
@@ -64,7 +64,7 @@ async def test_a_refusal_goes_on_to_the_next_supplier_and_then_to_stock(service:
     with serving(first), serving(second):
         async with pool(service) as (database, vault):
             buyers = [
-                Buyer(database, vault, opened("acme-cards", first)), Buyer(database, vault, opened("other", second)),
+                Buyer(database, vault, opened("cards", first)), Buyer(database, vault, opened("other", second)),
             ]  # fmt: skip
             await claim(database, service, "bought", 3)
             await work(buyers, database, SETTLED)
@@ -81,7 +81,7 @@ async def test_stock_first_buys_nothing_while_there_is_stock_and_buys_after(serv
     server = SupplierServer(prefix="MIXED")
     with serving(server):
         async with pool(service) as (database, vault):
-            buyer = Buyer(database, vault, opened("acme-cards", server))
+            buyer = Buyer(database, vault, opened("cards", server))
             await claim(database, service, "mixed", 2)
             await work([buyer], database, SETTLED)
             assert len(server.orders) == 2
@@ -93,7 +93,7 @@ async def test_a_late_answer_is_recorded_and_cancelled(service: Any, opened: Ope
     with serving(server), serving(other):
         async with pool(service) as (database, vault):
             buyers = [
-                Buyer(database, vault, opened("acme-cards", server, attempts=1)),
+                Buyer(database, vault, opened("cards", server, attempts=1)),
                 Buyer(database, vault, opened("other", other)),
             ]
             await claim(database, service, "bought", 1)
@@ -109,7 +109,7 @@ async def test_a_late_answer_that_cannot_be_cancelled_fills_the_stock(service: A
     with serving(server), serving(other):
         async with pool(service) as (database, vault):
             buyers = [
-                Buyer(database, vault, opened("acme-cards", server, attempts=1)),
+                Buyer(database, vault, opened("cards", server, attempts=1)),
                 Buyer(database, vault, opened("other", other)),
             ]
             await claim(database, service, "bought", 1)
@@ -128,7 +128,7 @@ async def test_a_supplier_that_cannot_be_reached_is_not_asked_and_the_next_one_i
     with serving(other):
         async with pool(service) as (database, vault):
             buyers = [
-                Buyer(database, vault, opened("acme-cards", away, pace=0.001)),
+                Buyer(database, vault, opened("cards", away, pace=0.001)),
                 Buyer(database, vault, opened("other", other)),
             ]
             await claim(database, service, "bought", 1)
@@ -143,7 +143,7 @@ async def test_a_supplier_that_cannot_be_reached_is_not_asked_and_the_next_one_i
 async def test_a_network_that_is_not_allowed_is_never_dialled(service: Any, opened: Opened) -> None:
     server = SupplierServer()
     with serving(server):
-        supplier = opened("acme-cards", server, allowed_networks=[])
+        supplier = opened("cards", server, allowed_networks=[])
         result = await supplier.transport.request("GET", f"{server.url}/balance", b"", {}, 0)
         assert (result.status, result.error) == (None, "forbidden_target")
 
@@ -152,7 +152,7 @@ async def test_a_worker_that_dies_after_the_call_buys_nothing_twice(service: Any
     server = SupplierServer({"time_out": 1}, prefix="DEAD", slow_s=0.3)
     with serving(server):
         async with pool(service) as (database, vault):
-            dying = Buyer(database, vault, opened("acme-cards", server))
+            dying = Buyer(database, vault, opened("cards", server))
             await claim(database, service, "bought", 4)
             task = asyncio.create_task(dying.step())
             async with asyncio.timeout(10):
@@ -164,7 +164,7 @@ async def test_a_worker_that_dies_after_the_call_buys_nothing_twice(service: Any
             await database.execute(
                 WORKER, "UPDATE supplier_orders SET leased_until = '-infinity' WHERE state = 'asked'"
             )
-            await work([Buyer(database, vault, opened("acme-cards", server))], database, SETTLED)
+            await work([Buyer(database, vault, opened("cards", server))], database, SETTLED)
             assert set(server.order_calls.values()) == {1}
             assert len(server.orders) == 4
 
@@ -173,7 +173,7 @@ async def test_a_worker_that_lost_its_lease_writes_nothing(service: Any, opened:
     server = SupplierServer({"time_out": 1}, prefix="FENCED", slow_s=0.3)
     with serving(server):
         async with pool(service) as (database, vault):
-            slow, quick = (Buyer(database, vault, opened("acme-cards", server)) for _ in range(2))
+            slow, quick = (Buyer(database, vault, opened("cards", server)) for _ in range(2))
             await claim(database, service, "bought", 1)
             task = asyncio.create_task(slow.step())
             async with asyncio.timeout(10):

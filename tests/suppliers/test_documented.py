@@ -83,7 +83,7 @@ async def test_the_documented_supplier_sells(service: Any) -> None:
     server = PaperCardsServer()
     with serving(server):
         described = {
-            "name": "acme-cards",
+            "name": "cards",
             "kind": "paper-cards",
             "poll_s": 0.05,
             "pace": 0.01,
@@ -96,7 +96,7 @@ async def test_the_documented_supplier_sells(service: Any) -> None:
         try:
             offers = await supplier.supplier.catalogue()
             assert offers == [Offer("P1", "Paper", "GBP", ("GB",), ("5", "7.50"))]
-            assert "denominations:\n  - 5\n  - 7.5\n" in as_seed("acme-cards", offers)
+            assert "denominations:\n  - 5\n  - 7.5\n" in as_seed("cards", offers)
             assert await supplier.supplier.balance() == Balance(5, "GBP")
             async with pool(service) as (database, vault):
                 await claim(database, service, "bought", 3)

@@ -110,7 +110,7 @@ async def test_each_line_gets_one_voucher_and_costs_add_up(
     second = SupplierServer({**ALL, "refuse": 1}, seed=2, prefix=f"B{lines}", cost=870, can_cancel=False)
     with serving(first), serving(second):
         paths = []
-        for name, server in (("acme-cards", first), ("other", second)):
+        for name, server in (("cards", first), ("other", second)):
             paths.append(tmp_path / f"{name}.yaml")
             paths[-1].write_text(yaml.safe_dump(describe(name, server, timeout_s=0.6, attempts=4)))
         workers = Workers(service, tmp_path, paths)
