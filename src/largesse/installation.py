@@ -32,6 +32,8 @@ SERVING_CONNECTIONS = 10  # to the database, of a serving process without a work
 _WATCH_EVERY_S = 1.0
 
 _log = structlog.get_logger(__name__)
+_IS_LEDGER_CHAINED = "SELECT is_ledger_chained()"
+_HAS_MARKS = "SELECT has_marks()"
 
 
 async def open_vault(database: Database, settings: Settings, *, keep: bool = True) -> Vault:
@@ -71,7 +73,7 @@ async def chains_of(database: Database, vault: Vault, settings: Settings, *, ren
         async with _operator(settings, database) as connection:
             chains = await open_chains(connection, vault, keep=True)
     async with database.connection(OPERATOR) as connection:
-        if not await connection.fetchval("SELECT is_ledger_chained()"):
+        if not await connection.fetchval(_IS_LEDGER_CHAINED):
             raise OperatorError(
                 "the ledger was changed from outside: an account has entries and its chain is gone. `largesse verify` "
                 "names what was changed; restore a backup from before that"
@@ -127,7 +129,7 @@ async def chain_ledger(settings: Settings) -> int:
 
 async def _is_new(connection: Connection) -> bool:
     """Whether nothing is there yet that could bear a mark, so that the first process to start makes the key."""
-    return not (await connection.fetchval("SELECT has_marks()") or await unchained(connection))
+    return not (await connection.fetchval(_HAS_MARKS) or await unchained(connection))
 
 
 @asynccontextmanager

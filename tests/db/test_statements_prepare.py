@@ -6,7 +6,7 @@ The tests of the rooms run statements that are put together at run time. A text 
 
 import pkgutil
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from importlib import import_module
 from types import ModuleType
 
@@ -14,7 +14,6 @@ import asyncpg
 import pytest
 
 import largesse
-from largesse.db.fragments import Grouped
 from largesse.db.sharding import DISTRIBUTED
 from largesse.encryption.key_rotation import encrypted_columns
 from largesse.jobs.housekeeping import DUE_TIMES, RETENTION, ROOMS
@@ -26,19 +25,28 @@ _STATEMENT = re.compile(r"\s*\(*(SELECT|INSERT INTO|UPDATE|DELETE FROM|WITH)\s")
 _PARTS = {
     "LONG_AGO",
     "WRITE_ON_COORDINATOR",
+    "_ADD_MESSAGES",
     "_ADD_ORDERS",
     "_ADD_PEOPLE",
     "_ADD_PERIODS",
     "_ADD_UP",
+    "_ADD_WATCHERS",
+    "_ASSIGN",
+    "_CUSTOMERS_BY_CODE",
+    "_DAYS",
     "_DRAWN_ID",
+    "_DRAWN_ID_OF_ENTRY",
     "_INTO",
     "_KINDS",
+    "_MARK_METADATA",
     "_NEW_EVENTS",
     "_NEW_JOBS",
+    "_NODES",
     "_NODE_ADDRESSES",
     "_NODE_NAMES",
     "_NOT_ERASED",
     "_OF_WORD",
+    "_OTHER_VERSIONS",
     "_SHARD_GROUPS",
     "_SUMS_OF_PART",
     "_TOLD",
@@ -54,10 +62,19 @@ def _modules() -> Iterator[ModuleType]:
 def _named() -> Iterator[tuple[str, str]]:
     for module in _modules():
         for name, value in vars(module).items():
-            forms = (value,) if isinstance(value, str) else value if isinstance(value, Grouped) else ()
-            for form in forms:
+            for form in _forms(value):
                 if _STATEMENT.match(form) and name not in _PARTS:
                     yield f"{module.__name__}.{name}", form
+
+
+def _forms(value: object) -> Iterator[str]:
+    """The texts of a constant: itself, or those of a `Grouped`, a tuple or a mapping, such as a statement's form for a node."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        yield from (text for text in value.values() if isinstance(text, str))
+    elif isinstance(value, tuple):
+        yield from (text for text in value if isinstance(text, str))
 
 
 def _declared() -> Iterator[tuple[str, str]]:

@@ -6,19 +6,27 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 
 from largesse.approvals.model import ApprovalRequest, ApprovalRule, Decision, Grant
+from largesse.db.fragments import Fragment, compose
 from largesse.db.pool import Connection, Row, coordinator_of
 
-_RULE_COLUMNS = """
+_RULE_COLUMNS = Fragment("""
     customer_id, id, environment, name, role, currency, above_minor, beyond_budget, account_ids, product_ids, collection_ids,
     approver_ids, needed, expires_days
-"""
-_RULES_OF_CUSTOMERS = (
-    f"SELECT {_RULE_COLUMNS} FROM approval_rules WHERE customer_id = ANY($1::int[]) AND ended_at IS NULL"  # noqa: S608 - constants
+""")
+_RULES_OF_CUSTOMERS = compose(
+    "SELECT {rule_columns} FROM approval_rules WHERE customer_id = ANY($1::int[]) AND ended_at IS NULL",
+    rule_columns=_RULE_COLUMNS,
 )
-_LIST_RULES = f"""
-    SELECT {_RULE_COLUMNS} FROM approval_rules WHERE customer_id = $1 AND environment = $2 AND ended_at IS NULL ORDER BY lower(name), id
-"""  # noqa: S608 - constants
-_RULES_BY_ID = f"SELECT {_RULE_COLUMNS} FROM approval_rules WHERE customer_id = $1 AND id = ANY($2::int[])"  # noqa: S608 - constants
+_LIST_RULES = compose(
+    """
+    SELECT {rule_columns} FROM approval_rules WHERE customer_id = $1 AND environment = $2 AND ended_at IS NULL ORDER BY lower(name), id
+""",
+    rule_columns=_RULE_COLUMNS,
+)
+_RULES_BY_ID = compose(
+    "SELECT {rule_columns} FROM approval_rules WHERE customer_id = $1 AND id = ANY($2::int[])",
+    rule_columns=_RULE_COLUMNS,
+)
 _ADD_RULE = """
     INSERT INTO approval_rules
         (customer_id, environment, name, role, currency, above_minor, beyond_budget, account_ids, product_ids, collection_ids,
@@ -34,19 +42,23 @@ _GRANTS = """
     SELECT r.id, r.digest, r.total_minor, r.rule_ids FROM unnest($1::int[], $2::text[], $3::text[]) AS one (customer_id, environment, id)
     JOIN approval_requests r USING (customer_id, environment, id) WHERE r.state = 'approved' FOR SHARE OF r
 """
-_REQUEST_COLUMNS = """
+_REQUEST_COLUMNS = Fragment("""
     r.customer_id, r.environment, r.id, r.round, r.user_id, r.state, r.rule_ids, r.quote, r.digest, r.total_minor, r.currency,
     r.gift_name, r.code_count, r.draft_changed_at, r.asked_at, r.expires_at, r.ended_at,
     EXISTS (SELECT FROM orders o WHERE o.customer_id = r.customer_id AND o.reference = r.id) AS is_sent
-"""
-_FIND = (
-    f"SELECT {_REQUEST_COLUMNS} FROM approval_requests r WHERE r.customer_id = $1 AND r.environment = $2 AND r.id = $3"  # noqa: S608 - constants
+""")
+_FIND = compose(
+    "SELECT {request_columns} FROM approval_requests r WHERE r.customer_id = $1 AND r.environment = $2 AND r.id = $3",
+    request_columns=_REQUEST_COLUMNS,
 )
 _LOCK = "SELECT FROM approval_requests WHERE customer_id = $1 AND environment = $2 AND id = $3 FOR UPDATE"
-_LIST = f"""
-    SELECT {_REQUEST_COLUMNS} FROM approval_requests r
+_LIST = compose(
+    """
+    SELECT {request_columns} FROM approval_requests r
     WHERE r.customer_id = $1 AND r.environment = $2 ORDER BY r.asked_at DESC, r.id LIMIT $3
-"""  # noqa: S608 - constants
+""",
+    request_columns=_REQUEST_COLUMNS,
+)
 _ASK = """
     INSERT INTO approval_requests AS known
         (customer_id, environment, id, user_id, state, rule_ids, quote, digest, total_minor, currency, gift_name, code_count,

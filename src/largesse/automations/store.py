@@ -71,12 +71,9 @@ _FITTING = """
 """
 
 
-def _days() -> Fragment:
-    """SQL for the days of contacts from one day through another, for the automations `asked`, which have the columns `first` and `last`.
-
-    `model.has_day` says the same of one contact and day.
-    """
-    return Fragment("""
+# The days of contacts from one day through another, for the automations `asked`, which have the columns `first` and `last`.
+# `model.has_day` says the same of one contact and day.
+_DAYS = Fragment("""
     SELECT a.customer_id, a.environment, a.id AS automation_id, c.id AS contact_id, day.on_day,
            day.on_day + CASE
                WHEN a.weekend = 'keep' OR extract(isodow FROM day.on_day) < 6 THEN 0
@@ -138,7 +135,7 @@ PLAN = compose(
     )
     SELECT (SELECT count(*) FROM done) AS automations, (SELECT count(*) FROM planned) AS runs
     """,
-    days=_days(),
+    days=_DAYS,
     due=_DUE,
 )
 # The next days of an automation, or of what people are about to set, with what was decided about each already.
@@ -154,7 +151,7 @@ _PREVIEW = compose(
         AND r.contact_id = d.contact_id AND r.on_day = d.on_day
     ORDER BY d.send_on, d.name, d.email LIMIT $15
     """,
-    days=_days(),
+    days=_DAYS,
 )
 _PAST = """
     SELECT r.contact_id, r.on_day, r.send_on, c.name, c.email, r.state, r.reason, r.order_reference FROM automation_runs r
@@ -197,7 +194,7 @@ _PLAN_AHEAD = compose(
     WHERE {due} >= greatest(since, known_at)
     ON CONFLICT (customer_id, automation_id, contact_id, on_day) DO NOTHING
     """,
-    days=_days(),
+    days=_DAYS,
     due=_DUE,
 )
 
@@ -254,7 +251,7 @@ async def find_parts(
 ) -> tuple[bool, bool]:
     """Returns whether the template and the group that a rule names are there."""
     row = await connection.fetchrow(_FITTING, customer_id, environment, rule.template_id, rule.group_id)
-    assert row is not None, "a SELECT without FROM has a row"
+    assert row is not None, "a query without a table has a row"
     return row["template"], row["group"]
 
 

@@ -12,42 +12,47 @@ from datetime import datetime
 import msgspec
 
 from largesse.budgets.model import ALL, Budget, Charge, PeriodKey, Spender, period_start
-from largesse.db.fragments import Fragment
+from largesse.db.fragments import Fragment, compose, day, placeholder
 from largesse.db.pipeline import Statement
 from largesse.db.pool import Connection, Row, is_distributed
 from largesse.db.sharding import at_node
 from largesse.db.statements import insert, run_together
 
-_COLUMNS = """
+_COLUMNS = Fragment("""
     b.customer_id, b.id, b.environment, b.currency, b.name, b.kind, b.subject_id, b.role, b.period, b.limit_minor, b.per_gift_minor,
     b.starts_at
-"""
-_PEOPLE = """
+""")
+_PEOPLE = Fragment("""
     ARRAY(SELECT p.user_id FROM budget_people p WHERE p.customer_id = b.customer_id AND p.budget_id = b.id) AS user_ids
-"""
+""")
 
 
-def _spent(month: str, quarter: str) -> str:
+def _spent(month: Fragment, quarter: Fragment) -> Fragment:
     """Returns SQL for what was spent of a budget `b` in its current period, of which two placeholders are the first days."""
-    return f"""
+    return compose(
+        """
         coalesce((SELECT s.spent_minor FROM budget_periods s
                   WHERE s.customer_id = b.customer_id AND s.budget_id = b.id AND s.starts_on = CASE b.period
-                      WHEN 'month' THEN {month}::date WHEN 'quarter' THEN {quarter}::date ELSE DATE '{ALL.isoformat()}' END),
+                      WHEN 'month' THEN {month}::date WHEN 'quarter' THEN {quarter}::date ELSE {all} END),
                  0) AS spent_minor
-    """  # noqa: S608 - placeholders
+    """,
+        month=month,
+        quarter=quarter,
+        all=day(ALL),
+    )
 
 
-def _limiting(pin: str) -> str:
+def _limiting(pin: str) -> Fragment:
     """Returns SQL for the budgets that limit spenders, by their customers, environments and currencies, and by who and what they are.
 
     Uses a subquery for each, not a join, as in `orders/reading.py`.
     """
-    node = at_node("b.customer_id", pin)
-    return f"""
+    return compose(
+        """
         SELECT coalesce(json_agg(found), '[]')::text
         FROM unnest($1::int[], $2::text[], $3::text[]) AS wanted (customer_id, environment, currency)
         CROSS JOIN LATERAL (
-            SELECT {_COLUMNS}, {_PEOPLE}, {_spent("$7::text", "$8::text")} FROM budgets b
+            SELECT {columns}, {people}, {spent} FROM budgets b
             WHERE b.customer_id = wanted.customer_id AND b.environment = wanted.environment AND b.currency = wanted.currency
               AND b.ended_at IS NULL {node} AND CASE b.kind
                 WHEN 'person' THEN b.subject_id = ANY($4::int[])
@@ -58,14 +63,22 @@ def _limiting(pin: str) -> str:
                 WHEN 'service_account' THEN b.subject_id = ANY($5::int[])
                 ELSE b.subject_id = ANY($6::int[]) END
             OFFSET 0) AS found
-    """  # noqa: S608 - placeholders
+    """,
+        columns=_COLUMNS,
+        people=_PEOPLE,
+        spent=_spent(Fragment("$7::text"), Fragment("$8::text")),
+        node=at_node("b.customer_id", pin),
+    )
 
 
 _LIMITING = {is_on_node: _limiting("$9" if is_on_node else "") for is_on_node in (False, True)}
 _decode = msgspec.json.Decoder(list[Budget]).decode
 _ADD_ORDERS = Fragment("INSERT INTO budget_orders (customer_id, reference, budget_id, starts_on, spent_minor)")
 _ADD_PERIODS = Fragment("INSERT INTO budget_periods AS known (customer_id, budget_id, starts_on, spent_minor)")
-_ADD_UP = "ON CONFLICT (customer_id, budget_id, starts_on) DO UPDATE SET spent_minor = known.spent_minor + excluded.spent_minor"
+_ADD_UP = Fragment(
+    "ON CONFLICT (customer_id, budget_id, starts_on) DO UPDATE SET spent_minor = known.spent_minor + excluded.spent_minor"
+)
+_CHARGE_COLUMNS = Fragment("customer_id integer, budget_id integer, starts_on date, reference text, spent_minor bigint")
 _REFUND_ORDER = """
     UPDATE budget_orders SET refunded_minor = refunded_minor + $3 WHERE customer_id = $1 AND reference = $2
     RETURNING budget_id, starts_on
@@ -73,10 +86,15 @@ _REFUND_ORDER = """
 _REFUND_PERIOD = """
     UPDATE budget_periods SET spent_minor = spent_minor - $4 WHERE customer_id = $1 AND budget_id = $2 AND starts_on = $3
 """
-_LIST = f"""
-    SELECT {_COLUMNS}, {_PEOPLE}, {_spent("$3", "$4")}
+_LIST = compose(
+    """
+    SELECT {columns}, {people}, {spent}
     FROM budgets b WHERE b.customer_id = $1 AND b.environment = $2 AND b.ended_at IS NULL ORDER BY lower(b.name), b.id
-"""  # noqa: S608 - constants
+""",
+    columns=_COLUMNS,
+    people=_PEOPLE,
+    spent=_spent(Fragment("$3"), Fragment("$4")),
+)
 _ADD = """
     INSERT INTO budgets (customer_id, environment, currency, name, kind, subject_id, role, period, limit_minor, per_gift_minor, starts_at)
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) RETURNING id
@@ -94,9 +112,10 @@ _LAST_BEFORE = """
 """
 
 
-def _counting_earlier(pin: str) -> str:
+def _counting_earlier(pin: str) -> Fragment:
     """Returns SQL that counts orders towards a budget, found by `orders_newest` (see `orders/listing.py`)."""
-    return f"""
+    return compose(
+        """
     INSERT INTO budget_orders (customer_id, reference, budget_id, starts_on, spent_minor, refunded_minor)
     SELECT o.customer_id, o.reference, $5::int, $6::date, o.total_minor, o.total_minor / o.code_count * (
         SELECT count(*) FROM line_states s
@@ -104,8 +123,10 @@ def _counting_earlier(pin: str) -> str:
     FROM orders o
     WHERE o.customer_id::bigint = $1 AND o.environment = $2 AND o.id::bigint > $3 AND o.created_at >= $4 AND o.currency = $7
       AND (o.user_id = ANY($8::int[]) OR o.service_account_id = $9::int OR o.account_id = $10::int)
-      {at_node("o.customer_id", pin)}
-    """  # noqa: S608 - placeholders
+      {node}
+    """,
+        node=at_node("o.customer_id", pin),
+    )
 
 
 _COUNT_EARLIER = {is_on_node: _counting_earlier("$11" if is_on_node else "") for is_on_node in (False, True)}
@@ -162,19 +183,25 @@ async def read_limiting(connection: Connection, spenders: Collection[Spender], a
     return sorted(_decode(found or "[]"), key=lambda budget: (budget.customer_id, budget.id))
 
 
-def new_charges(charges: str) -> str:
+def new_charges(charges: str) -> Fragment:
     """Returns SQL that adds orders to what was spent of their budgets: parts of a statement, each after a comma.
 
     `charges` is the placeholder of the `Charge`s as a JSON array.
     """
-    columns = "customer_id integer, budget_id integer, starts_on date, reference text, spent_minor bigint"
-    return f"""
-        , new_budget_orders AS ({_ADD_ORDERS}
+    return compose(
+        """
+        , new_budget_orders AS ({add_orders}
             SELECT customer_id, reference, budget_id, starts_on, spent_minor FROM json_to_recordset({charges}::json) AS new ({columns})
-        ), new_budget_periods AS ({_ADD_PERIODS}
+        ), new_budget_periods AS ({add_periods}
             SELECT customer_id, budget_id, starts_on, sum(spent_minor) FROM json_to_recordset({charges}::json) AS new ({columns})
-            GROUP BY customer_id, budget_id, starts_on {_ADD_UP})
-    """  # noqa: S608 - a placeholder
+            GROUP BY customer_id, budget_id, starts_on {add_up})
+    """,
+        add_orders=_ADD_ORDERS,
+        charges=placeholder(charges),
+        columns=_CHARGE_COLUMNS,
+        add_periods=_ADD_PERIODS,
+        add_up=_ADD_UP,
+    )
 
 
 async def charge_on_node(connection: Connection, charges: Sequence[Charge]) -> None:

@@ -13,6 +13,7 @@ from largesse.catalogue.listing import Serializer
 from largesse.catalogue.model import Collection, Product, ProductReader, collection_from_row
 from largesse.catalogue.products import ProductsBuilder
 from largesse.catalogue.snapshot import Snapshot
+from largesse.db.fragments import Fragment, compose
 from largesse.db.pool import Connection
 
 # Rows that are read and taken in before other requests run: half a millisecond.
@@ -20,26 +21,30 @@ _ROWS_AT_ONCE = 50
 # Changes that are applied to a snapshot; with more, all is read anew.
 _MAX_CHANGES = 5_000
 
-_COLUMNS = """
+_COLUMNS = Fragment("""
     id, name, is_digital, currency, countries, denominations_minor, min_amount_minor, max_amount_minor, cost_minor, markup_percent,
     postage_minor, vat_percent, customer_ids, picture, suppliers
-"""
-_ALL_PRODUCTS = f"SELECT {_COLUMNS} FROM products WHERE active ORDER BY id"  # noqa: S608 - constants
-_PRODUCTS = f"SELECT {_COLUMNS} FROM products WHERE active AND id = ANY($1::int[])"  # noqa: S608 - constants
-_OF_COLLECTION = """
+""")
+_ALL_PRODUCTS = compose("SELECT {columns} FROM products WHERE active ORDER BY id", columns=_COLUMNS)
+_PRODUCTS = compose("SELECT {columns} FROM products WHERE active AND id = ANY($1::int[])", columns=_COLUMNS)
+_OF_COLLECTION = Fragment("""
     id, name, country, currency, customer_id, value_minor, value_points_minor, allow_custom_value, product_ids
-"""
-_CURATED = f"SELECT {_OF_COLLECTION} FROM curated_collections($1::int[])"  # noqa: S608 - constants
+""")
+_CURATED = compose("SELECT {of_collection} FROM curated_collections($1::int[])", of_collection=_OF_COLLECTION)
 _CHANGES = "SELECT product_ids, collection_ids FROM catalogue_changes WHERE version > $1 AND version <= $2"
 # Version and collections by one statement, so that they belong together. A subquery, not a join: the planner must use the index, whatever it thinks
 # of the table's size.
-_OWN = f"""
+_OWN = compose(
+    """
     SELECT wanted.customer_id AS of_customer, coalesce(v.version, 0) AS version, own.*
     FROM unnest($1::int[]) AS wanted (customer_id)
     LEFT JOIN collection_versions v ON v.customer_id = wanted.customer_id
     LEFT JOIN LATERAL (
-        SELECT {_OF_COLLECTION} FROM collections WHERE customer_id = wanted.customer_id AND active OFFSET 0) AS own ON true
-"""  # noqa: S608 - constants
+        SELECT {of_collection} FROM collections WHERE customer_id = wanted.customer_id AND active OFFSET 0) AS own ON true
+""",
+    of_collection=_OF_COLLECTION,
+)
+_VERSION = "SELECT version FROM catalogue_version"
 
 
 async def load_snapshot(connection: Connection, telling: Serializer, former: Snapshot | None = None) -> Snapshot:
@@ -49,7 +54,7 @@ async def load_snapshot(connection: Connection, telling: Serializer, former: Sna
     version and rows are read in one REPEATABLE READ transaction, so they belong together.
     """
     async with connection.transaction(isolation="repeatable_read", readonly=True):
-        version = await connection.fetchval("SELECT version FROM catalogue_version")
+        version = await connection.fetchval(_VERSION)
         if former is not None:
             if former.version == version:
                 return former

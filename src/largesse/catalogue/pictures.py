@@ -18,6 +18,11 @@ _JPEG, _JPEG_END = b"\xff\xd8", b"\xff\xd9"
 # Frames: of the kinds 0xC0 to 0xCF all but tables (C4, CC) and what is reserved (C8).
 _JPEG_FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 _JPEG_SCAN = 0xDA
+# Those of the names in $1 that are there.
+_KNOWN = "SELECT name FROM pictures WHERE name = ANY($1::text[])"
+_ADD = "INSERT INTO pictures (name, content) VALUES ($1, $2)"
+_CONTENT = "SELECT content FROM pictures WHERE name = $1"
+_OF_PRODUCTS = "SELECT id, picture FROM products WHERE id = ANY($1::int[]) AND picture IS NOT NULL"
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,26 +135,24 @@ def read_picture(content: bytes) -> Picture:
 async def save_pictures(connection: Connection, pictures: Iterable[Picture]) -> None:
     """Adds those that are missing."""
     wanted = {picture.name: picture.content for picture in pictures}
-    known = await connection.fetch("SELECT name FROM pictures WHERE name = ANY($1::text[])", list(wanted))
+    known = await connection.fetch(_KNOWN, list(wanted))
     for row in known:
         del wanted[row["name"]]
     for name, content in wanted.items():
-        await connection.execute("INSERT INTO pictures (name, content) VALUES ($1, $2)", name, content)
+        await connection.execute(_ADD, name, content)
 
 
 async def read_content(connection: Connection, name: str) -> bytes | None:
     """The picture of that name; None where there is none."""
     if not _NAME.fullmatch(name):
         return None
-    content: bytes | None = await connection.fetchval("SELECT content FROM pictures WHERE name = $1", name)
+    content: bytes | None = await connection.fetchval(_CONTENT, name)
     return content
 
 
 async def pictures_of(connection: Connection, product_ids: Sequence[int]) -> dict[int, str]:
     """Returns the names of the products' pictures. Products without one are left out."""
-    rows = await connection.fetch(
-        "SELECT id, picture FROM products WHERE id = ANY($1::int[]) AND picture IS NOT NULL", product_ids
-    )
+    rows = await connection.fetch(_OF_PRODUCTS, product_ids)
     return {row["id"]: row["picture"] for row in rows}
 
 

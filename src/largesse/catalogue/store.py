@@ -22,6 +22,7 @@ _INSERT = """
 """
 _UPDATE = "UPDATE collections SET of_people = true, name = $3, product_ids = $4 WHERE customer_id = $1 AND id = $2"
 _REMOVE = "UPDATE collections SET of_people = true, active = false WHERE customer_id = $1 AND id = $2"
+_LOCK_CUSTOMER = "SELECT FROM customers WHERE id = $1 FOR NO KEY UPDATE"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +38,7 @@ class OwnCollection:
 
 async def count_collections(connection: Connection, customer_id: int) -> int:
     """Returns how many own collections a customer has. Locks the customer, so that two who add one do not both take the last place."""
-    await connection.execute("SELECT FROM customers WHERE id = $1 FOR NO KEY UPDATE", customer_id)
+    await connection.execute(_LOCK_CUSTOMER, customer_id)
     return int(await connection.fetchval(_COUNT, customer_id))
 
 

@@ -6,14 +6,17 @@ from datetime import timedelta
 
 from largesse.db.pool import Connection
 
+_MOVE = "UPDATE clock SET ahead_by = $1"
+_DATABASE = "SELECT quote_ident(current_database())"
+
 
 async def move_clock(connection: Connection, ahead_by: timedelta) -> None:
     """Sets how far `clock_now()` is ahead of the server's time; below zero it is behind. Only the owner of the tables may."""
-    await connection.execute("UPDATE clock SET ahead_by = $1", ahead_by)
+    await connection.execute(_MOVE, ahead_by)
 
 
 async def wait_for_disk(connection: Connection, *, waits: bool) -> None:
     """Sets whether transactions of new sessions end only when the disk has them. Without, a crash loses the last of them, and nothing else."""
-    name = await connection.fetchval("SELECT quote_ident(current_database())")
+    name = await connection.fetchval(_DATABASE)
     change = "RESET synchronous_commit" if waits else "SET synchronous_commit = off"
     await connection.execute(f"ALTER DATABASE {name} {change}")

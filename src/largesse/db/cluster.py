@@ -57,6 +57,7 @@ SETTINGS: Mapping[str, str] = {
     "log_parameter_max_length": "0",
     "log_parameter_max_length_on_error": "0",
 }
+_DATABASES = "SELECT datname FROM pg_database"
 
 
 class Cluster:
@@ -207,7 +208,7 @@ class Cluster:
 
     def _create_database(self, socket_dir: str) -> None:
         """Creates the application's database where an earlier start was cut short of it."""
-        if "largesse" not in self._query(socket_dir, "SELECT datname FROM pg_database").split():
+        if "largesse" not in self._query(socket_dir, _DATABASES).split():
             self._query(socket_dir, "CREATE DATABASE largesse STRATEGY FILE_COPY")
 
     def _query(self, socket_dir: str, sql: str) -> str:

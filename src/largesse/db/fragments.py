@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from datetime import date
 from typing import NamedTuple, NewType
 
 Fragment = NewType("Fragment", str)
@@ -20,7 +21,7 @@ NOTHING = Fragment("")
 
 _PLACE = re.compile(r"\{([a-z_]+)\}")
 _IDENTIFIER = re.compile(r"[a-z_][a-z0-9_]*(?:\.[a-z_][a-z0-9_]*)?")
-_PLACEHOLDER = re.compile(r"\$[1-9][0-9]?")
+_PLACEHOLDER = re.compile(r"\$[1-9][0-9]{0,4}")
 
 
 def compose(text: str, **parts: Fragment | float) -> Fragment:
@@ -62,6 +63,11 @@ def placeholder(text: str) -> Fragment:
 def declared(text: str) -> Fragment:
     """Returns a text of a declaration, such as a `Table`, as a fragment. `tests/test_house.py` sees to it that declarations are literals."""
     return Fragment(text)
+
+
+def day(value: date) -> Fragment:
+    """Returns a day that is a constant of the code as a fragment."""
+    return Fragment(f"DATE '{value.isoformat()}'")
 
 
 class Grouped(NamedTuple):

@@ -36,6 +36,21 @@ _LOCK_TRIES = 300  # at a lock, over a minute and more
 _RACED = (asyncpg.DuplicateObjectError, asyncpg.UniqueViolationError, asyncpg.InternalServerError)
 # What is not allowed, and what follows upon it.
 _REFUSED = (asyncpg.InsufficientPrivilegeError, asyncpg.UndefinedObjectError)
+_LOGIN = "SELECT session_user::text"
+_KNOWN_ROLES = "SELECT FROM pg_roles WHERE rolname = ANY($1::text[])"
+# Whether the role $1 owns the schema.
+IS_OWNED_BY = "SELECT relowner::regrole::text = $1 FROM pg_class WHERE oid = to_regclass('alembic_version')"
+_SCHEMA_RIGHTS = """
+    SELECT CASE grantee WHEN 0 THEN 'PUBLIC' ELSE grantee::regrole::text END AS grantee, privilege_type
+    FROM pg_namespace, aclexplode(coalesce(nspacl, acldefault('n', nspowner))) WHERE nspname = 'public'
+"""
+_OWNED_BY_OTHERS = """
+    SELECT format('GRANT %s TO %I', $1::text, rolname) AS statement FROM pg_roles
+    WHERE oid = (SELECT relowner FROM pg_class WHERE oid = to_regclass('alembic_version'))
+      AND rolname <> $1::text AND rolname <> session_user AND NOT rolsuper
+      AND NOT EXISTS (SELECT FROM pg_auth_members
+                      WHERE member = pg_roles.oid AND roleid::regrole::text = $1::text)
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +84,7 @@ async def roles_to_make(session: Session) -> list[str]:
 
 
 async def _refuse_acting(session: Session) -> None:
-    login = await session.fetchval("SELECT session_user::text")
+    login = await session.fetchval(_LOGIN)
     if login in ACTING:
         raise OperatorError(
             f"migrate needs the address of who owns the schema, not of {login}: set LARGESSE_OWNER_DATABASE_URL"
@@ -78,7 +93,7 @@ async def _refuse_acting(session: Session) -> None:
 
 async def grant_rights(session: Session) -> list[str]:
     """Gives the roles what is theirs and takes away what is not; returns the statements that were refused."""
-    found = await session.fetch("SELECT FROM pg_roles WHERE rolname = ANY($1::text[])", list(ACTING))
+    found = await session.fetch(_KNOWN_ROLES, list(ACTING))
     if len(found) < len(ACTING):
         return []  # what makes the roles was refused before
     return await _do(session, _rights_missing)
@@ -95,9 +110,7 @@ async def set_policies(session: Session) -> list[str]:
 
 async def policies_missing(session: Session) -> list[str]:
     """The statements that make row-level security what it should be: first what adds rows, last what takes some away."""
-    handed = await session.fetchval(
-        "SELECT relowner::regrole::text = $1 FROM pg_class WHERE oid = to_regclass('alembic_version')", Role.OWNER
-    )
+    handed = await session.fetchval(IS_OWNED_BY, Role.OWNER)
     distributed = await is_distributed(session)
     tables = await session.fetch(_SECURED)
     wanted = {policy for table in tables if handed for policy in policies_on(table["name"], is_distributed=distributed)}
@@ -229,12 +242,7 @@ async def _roles_missing(session: Session) -> list[str]:
 
 async def _schema_missing(session: Session) -> list[str]:
     """What lets all roles into the schema, and the owner alone make things in it."""
-    rows = await session.fetch(
-        """
-        SELECT CASE grantee WHEN 0 THEN 'PUBLIC' ELSE grantee::regrole::text END AS grantee, privilege_type
-        FROM pg_namespace, aclexplode(coalesce(nspacl, acldefault('n', nspowner))) WHERE nspname = 'public'
-        """
-    )
+    rows = await session.fetch(_SCHEMA_RIGHTS)
     held = {(row["grantee"], row["privilege_type"]) for row in rows}
     wanted = [*((role, "USAGE") for role in Role), (Role.OWNER, "CREATE")]
     statements = [
@@ -250,16 +258,7 @@ async def _foreign_owned(session: Session) -> list[str]:
 
     They may act as its owner from then on, so that processes that still log in as them go on.
     """
-    before = await session.fetch(
-        """
-        SELECT format('GRANT %s TO %I', $1::text, rolname) AS statement FROM pg_roles
-        WHERE oid = (SELECT relowner FROM pg_class WHERE oid = to_regclass('alembic_version'))
-          AND rolname <> $1::text AND rolname <> session_user AND NOT rolsuper
-          AND NOT EXISTS (SELECT FROM pg_auth_members
-                          WHERE member = pg_roles.oid AND roleid::regrole::text = $1::text)
-        """,
-        Role.OWNER,
-    )
+    before = await session.fetch(_OWNED_BY_OTHERS, Role.OWNER)
     return [row["statement"] for row in [*before, *await session.fetch(_FOREIGN_OWNED, Role.OWNER)]]
 
 

@@ -39,6 +39,15 @@ _EXPAND = re.compile(r"^-- Expand\b")
 _CONTRACT = re.compile(r"^-- Contract: code of (\d{4})\b")
 _COMMENT = re.compile(r"^ *--.*\n+", re.MULTILINE)
 _OUTSIDE = re.compile(r"^-- Outside a transaction$", re.MULTILINE)
+_LOCK = "SELECT pg_advisory_lock($1)"
+_ACTS_AS = "SELECT current_user = $1"
+_HAS_REVISION = "SELECT to_regclass('alembic_version')"
+_REVISION = "SELECT version_num FROM alembic_version"
+# A revision of an older release has no such column.
+_RUNS_FROM = "SELECT to_jsonb(a) ->> 'runs_from' FROM alembic_version AS a"
+_REVISIONS = "SELECT version_num, runs_from FROM alembic_version"
+_DELETE_REVISION = "DELETE FROM alembic_version"
+_ADD_REVISION = "INSERT INTO alembic_version (version_num, runs_from) VALUES ($1, $2)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +69,7 @@ async def upgrade(url: str) -> Upgraded:
     dialer = Dialer(_direct(url), UNLIMITED)
     connection = await dialer.dial()
     try:
-        await connection.execute("SELECT pg_advisory_lock($1)", LOCK_KEY)
+        await connection.execute(_LOCK, LOCK_KEY)
         revision = await current_revision(connection)
         if revision is not None and revision > head_revision():
             if not await runs_on(connection):
@@ -72,7 +81,7 @@ async def upgrade(url: str) -> Upgraded:
         # Before a table is made or changed on the coordinator alone.
         if trouble := await sharding.trouble(connection):
             raise OperatorError(trouble)
-        owns = await connection.fetchval("SELECT current_user = $1", Role.OWNER)
+        owns = await connection.fetchval(_ACTS_AS, Role.OWNER)
         if revision != head_revision():
             await _run_revisions(dialer, revision, as_owner=owns)
         if refused:  # with what the revisions have just made
@@ -103,16 +112,16 @@ def _direct(url: str) -> DatabaseAddress:
 
 async def current_revision(connection: asyncpg.Connection[asyncpg.Record]) -> str | None:
     """Returns the revision of the database; None if it was never migrated."""
-    if await connection.fetchval("SELECT to_regclass('alembic_version')") is None:
+    if await connection.fetchval(_HAS_REVISION) is None:
         return None
-    revision: str | None = await connection.fetchval("SELECT version_num FROM alembic_version")
+    revision: str | None = await connection.fetchval(_REVISION)
     return revision
 
 
 async def runs_on(connection: asyncpg.Connection[asyncpg.Record]) -> bool:
     """Returns whether this release runs on a schema of a later one."""
     # Without the column, the schema is of a release before 0.2.0.
-    runs_from: str | None = await connection.fetchval("SELECT to_jsonb(a) ->> 'runs_from' FROM alembic_version AS a")
+    runs_from: str | None = await connection.fetchval(_RUNS_FROM)
     return runs_from is not None and runs_from <= head_revision()
 
 
@@ -170,15 +179,13 @@ async def _run(session: Session, revision: str, sql: str) -> None:
         await session.execute(f"SET LOCAL lock_timeout = {_LOCK_TIMEOUT_MS}")
         if not outside:
             await session.execute(sql)
-        before = await session.fetchrow("SELECT version_num, runs_from FROM alembic_version")
+        before = await session.fetchrow(_REVISIONS)
         contract = _CONTRACT.match(sql)
         runs_from = contract[1] if contract else revision
         if _EXPAND.match(sql) and before is not None:
             runs_from = before["runs_from"] or before["version_num"]
-        await session.execute("DELETE FROM alembic_version")
-        await session.execute(
-            "INSERT INTO alembic_version (version_num, runs_from) VALUES ($1, $2)", revision, runs_from
-        )
+        await session.execute(_DELETE_REVISION)
+        await session.execute(_ADD_REVISION, revision, runs_from)
 
 
 # Named so since releases before 0.2.0, which ran their revisions with Alembic.

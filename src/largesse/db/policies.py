@@ -16,11 +16,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from largesse.db.fragments import Fragment, compose
 from largesse.db.roles import Role
 
 # As PostgreSQL writes expressions back, so that they can be compared.
-_CUSTOMERS = "(current_setting('largesse.customers'::text))::integer[]"
-_ENVIRONMENTS = "(current_setting('largesse.environments'::text))::text[]"
+_CUSTOMERS = Fragment("(current_setting('largesse.customers'::text))::integer[]")
+_ENVIRONMENTS = Fragment("(current_setting('largesse.environments'::text))::text[]")
+_CUSTOMERS_ONCE = compose("( SELECT {customers} AS current_setting)::integer[]", customers=_CUSTOMERS)
+_ENVIRONMENTS_ONCE = compose("( SELECT {environments} AS current_setting)::text[]", environments=_ENVIRONMENTS)
 # Of sums and joined texts, which no index has: a policy judges the rows that a statement finds, and has no part in how it finds them. With plain conditions
 # the planner, as long as it knew nothing of a table, looked for a reference among all orders of a customer.
 _HERE = f"((environment || ''::text) = ANY ({_ENVIRONMENTS}))"
@@ -35,9 +38,7 @@ def _own(column: str = "customer_id") -> str:
 
 def _read_once(expression: str) -> str:
     """The same, with each setting read once a statement and not for each row that is written: a batch names a hundred customers."""
-    return expression.replace(_CUSTOMERS, f"( SELECT {_CUSTOMERS} AS current_setting)::integer[]").replace(
-        _ENVIRONMENTS, f"( SELECT {_ENVIRONMENTS} AS current_setting)::text[]"
-    )
+    return expression.replace(_CUSTOMERS, _CUSTOMERS_ONCE).replace(_ENVIRONMENTS, _ENVIRONMENTS_ONCE)
 
 
 @dataclass(frozen=True, slots=True, order=True)

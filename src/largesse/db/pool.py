@@ -54,6 +54,7 @@ _ACQUIRE_TIMEOUT_S = CONNECT_TIMEOUT_S
 _IDLE_S = 20.0
 
 _log = structlog.get_logger(__name__)
+_IDLE_LIMIT = "SELECT current_setting('idle_in_transaction_session_timeout')"
 
 
 class Database:
@@ -248,7 +249,7 @@ async def _check_role(connection: Connection, role: Role, limits: Limits) -> Non
 
 async def _check_limits(connection: Connection) -> None:
     """Behind PgBouncer the limits are the role's: says so where it has none."""
-    if await connection.fetchval("SELECT current_setting('idle_in_transaction_session_timeout')") == "0":
+    if await connection.fetchval(_IDLE_LIMIT) == "0":
         _log.warning("database_role_without_limits", see="docs/scaling.md, PgBouncer")
 
 

@@ -26,6 +26,13 @@ from largesse.db.scope import WORKER
 PORT = 5432  # part of the socket's name only: the server does not listen on the network
 PROBE_LIMIT_S = 2.0
 NO_PROCESS = 4194305  # above Linux's largest process id
+_END_ORPHANS = """
+    SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+    WHERE datname = current_database() AND usename = session_user
+      AND application_name = current_setting('application_name')
+      AND state = 'active' AND wait_event = 'ClientRead'
+      AND state_change < clock_timestamp() - $1 * interval '1 second'
+"""
 
 
 class Readiness(Enum):
@@ -151,16 +158,7 @@ async def end_orphans(database: Database) -> int:
     async with database.transaction(WORKER) as connection:
         # A role sees and ends the sessions of those who logged in as it, not of those who act as it.
         await connection.execute("SET LOCAL ROLE NONE")
-        ended = await connection.fetch(
-            """
-            SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-            WHERE datname = current_database() AND usename = session_user
-              AND application_name = current_setting('application_name')
-              AND state = 'active' AND wait_event = 'ClientRead'
-              AND state_change < clock_timestamp() - $1 * interval '1 second'
-            """,
-            _WAITED_S,
-        )
+        ended = await connection.fetch(_END_ORPHANS, _WAITED_S)
     if ended:
         _log.warning("orphans_ended", sessions=len(ended))
     return len(ended)

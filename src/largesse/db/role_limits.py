@@ -49,7 +49,7 @@ async def limits_missing(session: Session) -> list[str]:
     Returns none on a cluster, where one session opens others on the nodes as the same role.
     """
     server = await session.fetchrow(_SERVER)
-    assert server is not None, "a SELECT of one row"
+    assert server is not None, "a query of one row"
     if server["has_nodes"]:
         return []
     rows = await session.fetch(_LOGINS, list(ACTING), Role.OWNER)

@@ -20,6 +20,12 @@ import asyncpg
 from largesse.db.fragments import Fragment, compose, identifier
 
 _SET_OPTION_SINCE = 16  # from then on a membership says by itself whether it lets act as the role
+_PROBE = "SELECT 1"
+_MAY_NOT_ACT = """
+    SELECT EXISTS (SELECT FROM pg_roles WHERE rolname = $1) AND NOT coalesce((
+        SELECT pg_has_role(current_user, relowner, 'USAGE')
+        FROM pg_class WHERE oid = to_regclass('alembic_version')), false)
+"""
 
 
 class Role(StrEnum):
@@ -57,7 +63,7 @@ async def act_as(connection: asyncpg.Connection[asyncpg.Record], role: Role) -> 
             may_act=may_act(connection),
         )
     )
-    return done == "SELECT 1"
+    return done == _PROBE
 
 
 async def can_act_as(connection: asyncpg.Connection[asyncpg.Record], role: Role) -> bool:
@@ -77,14 +83,7 @@ async def why_not(connection: asyncpg.Connection[asyncpg.Record], role: Role) ->
 
     It may where there are no roles, as they could not be made, or where it owns the schema.
     """
-    refused: bool = await connection.fetchval(
-        """
-        SELECT EXISTS (SELECT FROM pg_roles WHERE rolname = $1) AND NOT coalesce((
-            SELECT pg_has_role(current_user, relowner, 'USAGE')
-            FROM pg_class WHERE oid = to_regclass('alembic_version')), false)
-        """,
-        role,
-    )
+    refused: bool = await connection.fetchval(_MAY_NOT_ACT, role)
     if not refused:
         return None
     return (

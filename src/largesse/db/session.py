@@ -29,6 +29,7 @@ _CLOSE_TIMEOUT_S = 2.0
 # A peer that does not even acknowledge is taken for dead after some 10 seconds, where the system's default is two hours.
 _KEEPALIVE_IDLE_S, _KEEPALIVE_EVERY_S, _KEEPALIVE_COUNT = 5, 2, 3
 _UNACKNOWLEDGED_MS = 10_000
+_OPEN_CREDENTIALS = "SELECT open_credentials($1)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +136,7 @@ class Session(asyncpg.Connection):
         if self._has_opened:
             return
         # A parameter: the text of a statement is read by every session of the same role.
-        await self.fetchval("SELECT open_credentials($1)", self.credentials_key)
+        await self.fetchval(_OPEN_CREDENTIALS, self.credentials_key)
         self._has_opened = True
 
     async def act_for(self, scope: Scope) -> None:

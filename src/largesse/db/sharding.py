@@ -62,6 +62,29 @@ SESSION_SETTINGS: Mapping[str, str] = {"citus.propagate_set_commands": "local"}
 # For every session of a service. The engine hides shards in the system's catalogues, which makes the driver's first look-up of an array
 # type take seconds in each session. Commands compare catalogues with what should be there, and must not see them.
 SERVICE_SETTINGS: Mapping[str, str] = {"citus.override_table_visibility": "off"}
+_IS_LOADED = "SELECT current_setting('citus.version', true) IS NOT NULL"
+_NODES = """
+    SELECT count(*) FILTER (WHERE shouldhaveshards) AS holding, count(*) FILTER (WHERE groupid = 0) AS coordinators
+    FROM pg_dist_node WHERE isactive AND noderole = 'primary'
+"""
+# Nodes whose version of the extension is another than the coordinator's.
+_OTHER_VERSIONS = """
+    SELECT n.nodename || ':' || n.nodeport AS node, r.result AS version, o.extversion AS ours
+    FROM run_command_on_all_nodes($$
+        SELECT extversion || CASE WHEN current_setting('citus.version', true) IS NULL THEN ', not loaded' ELSE '' END
+        FROM pg_extension WHERE extname = 'citus'
+    $$) AS r
+    JOIN pg_dist_node n USING (nodeid) JOIN pg_extension o ON o.extname = 'citus'
+    WHERE r.success AND r.result <> o.extversion
+    ORDER BY n.nodeid
+"""
+_ADD_MARK = "INSERT INTO distribution (one) VALUES (true) ON CONFLICT DO NOTHING"
+_MARK = "distribution"
+_MARK_METADATA = compose("SELECT citus_add_local_table_to_metadata('{mark}')", mark=identifier(_MARK))
+_CUSTOMERS_BY_CODE = "SELECT DISTINCT customers_of_code($1::bigint[]) AS id"
+_CUSTOMERS = "SELECT coalesce(array_agg(id), '{}') FROM customers"
+_FIND_TABLE = "SELECT to_regclass($1)"
+_HAS_MARK = "SELECT EXISTS (SELECT FROM distribution)"
 
 
 def at_node(column: str, customer: str) -> Fragment:
@@ -95,7 +118,6 @@ def arguments(given: Sequence[int] | None) -> tuple[Sequence[int], ...]:
 
 # The engine commits in two phases what two of its servers have written, and does not know that tables of the coordinator's own are written:
 # after this, which changes nothing in a table that it does know of, it takes the coordinator for one of them.
-_MARK = "distribution"
 WRITE_ON_COORDINATOR = "UPDATE distribution SET since = since WHERE NOT one"
 
 # How a coordinator reports a node whose connection broke within a statement: as errors of its own, with these words.
@@ -103,11 +125,22 @@ LOST_NODE: tuple[type[asyncpg.PostgresError], ...] = (asyncpg.InternalServerErro
 _LOST_NODE_WORDS = re.compile(r"connection|could not (receive|send) data|SSL SYSCALL|failed to COPY to shard")
 
 HAS_EXTENSION = Fragment("EXISTS (SELECT FROM pg_extension WHERE extname = 'citus')")
+_IS_DISTRIBUTED = compose("SELECT {has_extension}", has_extension=HAS_EXTENSION)
+# What operators read, with the statements that help.
+_NO_CLUSTER = (
+    "the database has the extension citus and no cluster: "
+    "SELECT citus_set_coordinator_host('its own address'), then citus_add_node for each node"
+)
+_NO_NODES = "the coordinator has no nodes to keep customers on: SELECT citus_add_node('its address', 5432) for each"
+_NO_EXTENSION = (
+    "the tables of this database were distributed over nodes, and the extension citus is missing: give the address of "
+    "the cluster's coordinator; where all rows are here, DELETE FROM distribution says that they are distributed no more"
+)
 
 
 async def is_distributed(session: Session) -> bool:
     """Whether the tables of the database are distributed over nodes."""
-    has_extension: bool = await session.fetchval(f"SELECT {HAS_EXTENSION}")
+    has_extension: bool = await session.fetchval(_IS_DISTRIBUTED)
     return has_extension
 
 
@@ -128,37 +161,18 @@ async def trouble(session: Session) -> str | None:
         )
     if not await is_distributed(session):
         return await _trouble_without(session)
-    if not await session.fetchval("SELECT current_setting('citus.version', true) IS NOT NULL"):
+    if not await session.fetchval(_IS_LOADED):
         return (
             "the database has the extension citus, which its server has not loaded: put citus into "
             "shared_preload_libraries and restart the server"
         )
-    row = await session.fetchrow(
-        """
-        SELECT count(*) FILTER (WHERE shouldhaveshards) AS holding, count(*) FILTER (WHERE groupid = 0) AS coordinators
-        FROM pg_dist_node WHERE isactive AND noderole = 'primary'
-        """
-    )
+    row = await session.fetchrow(_NODES)
     assert row is not None, "an aggregate is one row"
     if not row["coordinators"]:
-        return (
-            "the database has the extension citus and no cluster: "
-            "SELECT citus_set_coordinator_host('its own address'), then citus_add_node for each node"
-        )
+        return _NO_CLUSTER
     if not row["holding"]:
-        return "the coordinator has no nodes to keep customers on: SELECT citus_add_node('its address', 5432) for each"
-    others = await session.fetch(
-        """
-        SELECT n.nodename || ':' || n.nodeport AS node, r.result AS version, o.extversion AS ours
-        FROM run_command_on_all_nodes($$
-            SELECT extversion || CASE WHEN current_setting('citus.version', true) IS NULL THEN ', not loaded' ELSE '' END
-            FROM pg_extension WHERE extname = 'citus'
-        $$) AS r
-        JOIN pg_dist_node n USING (nodeid) JOIN pg_extension o ON o.extname = 'citus'
-        WHERE r.success AND r.result <> o.extversion
-        ORDER BY n.nodeid
-        """
-    )
+        return _NO_NODES
+    others = await session.fetch(_OTHER_VERSIONS)
     if others:
         versions = ", ".join(f"{row['node']} has {row['version'] or 'none'}" for row in others)
         return (
@@ -201,9 +215,9 @@ async def distribute(session: Session) -> list[str]:
         # Nodes work it out beside their rows, from their own copy of the clock.
         await session.execute(_CUSTOMERS_OF_CODE)
         await session.execute("ALTER FUNCTION clock_now() SET citus.allow_nested_distributed_execution = on")
-        await session.execute("INSERT INTO distribution (one) VALUES (true) ON CONFLICT DO NOTHING")
+        await session.execute(_ADD_MARK)
         if not has_mark:
-            await session.execute(f"SELECT citus_add_local_table_to_metadata('{_MARK}')")
+            await session.execute(_MARK_METADATA)
     return [*copied, *distributed]
 
 
@@ -212,17 +226,22 @@ async def customers_of_code(session: Session, lookups: Sequence[int]) -> set[int
 
     Raises what the driver does for a connection that broke, which means that the database is away, where none is found and a node does not answer.
     """
-    rows = await session.fetch("SELECT DISTINCT customers_of_code($1::bigint[]) AS id", lookups)
+    rows = await session.fetch(_CUSTOMERS_BY_CODE, lookups)
     return {row["id"] for row in rows}
 
 
 async def _distribute(session: Session, copied: Sequence[str], distributed: Sequence[str]) -> None:
     for table in copied:
-        await session.execute(f"SELECT create_reference_table('{table}')")
+        await session.execute(compose("SELECT create_reference_table('{table}')", table=identifier(table)))
     for table in distributed:
         colocate_with = "default" if table == DISTRIBUTED[0] else DISTRIBUTED[0]
         await session.execute(
-            f"SELECT create_distributed_table('{table}', '{COLUMN}', colocate_with => '{colocate_with}')"
+            compose(
+                "SELECT create_distributed_table('{table}', '{column}', colocate_with => '{colocate_with}')",
+                table=identifier(table),
+                column=identifier(COLUMN),
+                colocate_with=identifier(colocate_with),
+            )
         )
 
 
@@ -288,20 +307,17 @@ class ShardGroup:
 async def read_shard_groups(session: Session, customer_ids: Sequence[int] | None = None) -> list[ShardGroup]:
     """Returns the shard groups of these customers, else of all. For a distributed database."""
     if customer_ids is None:
-        customer_ids = await session.fetchval("SELECT coalesce(array_agg(id), '{}') FROM customers")
+        customer_ids = await session.fetchval(_CUSTOMERS)
     rows = await session.fetch(_SHARD_GROUPS, customer_ids)
     return [ShardGroup(row["node"], row["customers"]) for row in rows]
 
 
 async def _trouble_without(session: Session) -> str | None:
-    if await session.fetchval("SELECT to_regclass($1)", _MARK) is None:  # a release from before there was any
+    if await session.fetchval(_FIND_TABLE, _MARK) is None:  # a release from before there was any
         return None
-    if not await session.fetchval("SELECT EXISTS (SELECT FROM distribution)"):
+    if not await session.fetchval(_HAS_MARK):
         return None
-    return (
-        "the tables of this database were distributed over nodes, and the extension citus is missing: give the address of "
-        "the cluster's coordinator; where all rows are here, DELETE FROM distribution says that they are distributed no more"
-    )
+    return _NO_EXTENSION
 
 
 # Of tables that one revision made, one that is distributed and one that stays on the coordinator.

@@ -21,20 +21,31 @@ from largesse.worker import DATABASE_CONNECTIONS as WORKING_CONNECTIONS
 
 _NAME = "LARGESSE_DATABASE_URL"
 _SEE = "docs/database.md, Database roles"
+# What the role that this session logged in as may do.
+_LOGIN = """
+    SELECT session_user::text AS login, current_user = $1 AS acts, me.rolsuper,
+           me.rolcreaterole OR me.rolcreatedb AS makes,
+           (SELECT pg_has_role(session_user, relowner, 'MEMBER')
+            FROM pg_class WHERE oid = to_regclass('alembic_version')) AS owns
+    FROM pg_roles me WHERE me.rolname = session_user
+"""
+_IS_STANDBY = "SELECT pg_is_in_recovery()"
+# How many connections there may be, by the least of the limits of server, database and role.
+_ALLOWED = """
+    SELECT least(
+        current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int,
+        (SELECT nullif(datconnlimit, -1) FROM pg_database WHERE datname = current_database()),
+        (SELECT nullif(rolconnlimit, -1) FROM pg_roles WHERE rolname = session_user)) AS allowed
+"""
+_CLOCK = "SELECT clock_timestamp()"
+_LAST_ID = "SELECT last_value FROM orders_id_seq"
+# How far the clock is moved, if it is.
+_AHEAD_BY = "SELECT ahead_by::text FROM clock WHERE ahead_by <> '0'"
 
 
 async def check_roles(connection: Connection, settings: Settings) -> list[CheckResult]:
     """What `connection`, opened as a serving process would, tells about roles."""
-    row = await connection.fetchrow(
-        """
-        SELECT session_user::text AS login, current_user = $1 AS acts, me.rolsuper,
-               me.rolcreaterole OR me.rolcreatedb AS makes,
-               (SELECT pg_has_role(session_user, relowner, 'MEMBER')
-                FROM pg_class WHERE oid = to_regclass('alembic_version')) AS owns
-        FROM pg_roles me WHERE me.rolname = session_user
-        """,
-        Role.APP,
-    )
+    row = await connection.fetchrow(_LOGIN, Role.APP)
     assert row is not None, "whoever is logged in is there"
     if not row["acts"] and "pgbouncer=true" not in (settings.database_url or ""):
         return [
@@ -140,7 +151,7 @@ async def _version(connection: Connection) -> CheckResult:
 
 
 async def _writable(connection: Connection) -> CheckResult:
-    if await connection.fetchval("SELECT pg_is_in_recovery()"):
+    if await connection.fetchval(_IS_STANDBY):
         return error(_NAME, "The server is a standby: it takes no orders until it is promoted.")
     if await connection.fetchval("SHOW default_transaction_read_only") == "on":
         return error(_NAME, "Transactions are read-only (default_transaction_read_only): no order can be placed.")
@@ -164,15 +175,8 @@ async def _safety(connection: Connection) -> CheckResult:
 
 async def _room(connection: Connection) -> CheckResult:
     """How many connections there may be, by the least of the limits of server, database and role."""
-    row = await connection.fetchrow(
-        """
-        SELECT least(
-            current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int,
-            (SELECT nullif(datconnlimit, -1) FROM pg_database WHERE datname = current_database()),
-            (SELECT nullif(rolconnlimit, -1) FROM pg_roles WHERE rolname = session_user)) AS allowed
-        """
-    )
-    assert row is not None, "a SELECT of one row"
+    row = await connection.fetchrow(_ALLOWED)
+    assert row is not None, "a query of one row"
     allowed: int = row["allowed"]
     needed = SERVING_CONNECTIONS + WORKING_CONNECTIONS + _SPARE_CONNECTIONS
     each = f"a serving process takes up to {SERVING_CONNECTIONS}, a worker {WORKING_CONNECTIONS}"
@@ -187,7 +191,7 @@ async def _room(connection: Connection) -> CheckResult:
 
 async def _clock(connection: Connection) -> CheckResult:
     sent = clock.now().timestamp()
-    at: datetime = await connection.fetchval("SELECT clock_timestamp()")
+    at: datetime = await connection.fetchval(_CLOCK)
     return compare_clocks(sent, at.timestamp(), clock.now().timestamp())
 
 
@@ -202,7 +206,7 @@ def compare_clocks(sent: float, at: float, received: float) -> CheckResult:
 
 
 async def _ids(connection: Connection) -> CheckResult:
-    left = LAST_ID - int(await connection.fetchval("SELECT last_value FROM orders_id_seq"))
+    left = LAST_ID - int(await connection.fetchval(_LAST_ID))
     if left <= 0:
         return error(_NAME, "No id of an order is left: none can be placed any more. Ask for help before you go on.")
     if left < FEW_IDS:
@@ -211,7 +215,7 @@ async def _ids(connection: Connection) -> CheckResult:
 
 
 async def _moved_clock(connection: Connection) -> CheckResult:
-    moved = await connection.fetchval("SELECT ahead_by::text FROM clock WHERE ahead_by <> '0'")
+    moved = await connection.fetchval(_AHEAD_BY)
     if moved is not None:
         return warning(_NAME, f"Deliveries go by a clock that is moved by {moved} (table clock), as only tests do.")
     return ok(_NAME, "Deliveries go by the database's clock.")

@@ -40,6 +40,8 @@ _CHANGE_ALL = """
     INSERT INTO order_changes (customer_id, order_id, texts, changed_at)
     SELECT customer_id, id, true, clock_now FROM orders, (SELECT clock_now()) AS clock (clock_now) ORDER BY id
 """
+_COUNT = "SELECT count(*) FROM order_changes WHERE id <= $1"
+_COUNT_ALL = "SELECT count(*) AS count, coalesce(max(id), 0) AS last_id FROM order_changes"
 
 
 class Change(NamedTuple):
@@ -91,13 +93,13 @@ async def remove_changes(connection: Connection, changes: Sequence[Change]) -> N
 
 async def count_changes(connection: Connection, *, up_to: int) -> int:
     """How many changes up to that id nobody has taken in."""
-    count: int = await connection.fetchval("SELECT count(*) FROM order_changes WHERE id <= $1", up_to)
+    count: int = await connection.fetchval(_COUNT, up_to)
     return count
 
 
 async def change_all_orders(connection: Connection) -> tuple[int, int]:
     """Says of every order that it has changed; returns how many there are, and the last id of a change."""
     await connection.execute(_CHANGE_ALL)
-    row = await connection.fetchrow("SELECT count(*) AS count, coalesce(max(id), 0) AS last_id FROM order_changes")
+    row = await connection.fetchrow(_COUNT_ALL)
     assert row is not None, "an aggregate has a row"
     return row["count"], row["last_id"]

@@ -10,6 +10,7 @@ import msgspec
 from largesse.base.errors import InvalidRequest
 from largesse.customers.actor import Actor
 from largesse.customers.roles import Right
+from largesse.db.statements import read_now
 from largesse.events.kinds import Sampled
 from largesse.events.registry import EVENTS
 from largesse.events.store import record_event
@@ -34,7 +35,7 @@ async def trigger_event(actor: Actor, throttle: DeliveryThrottle, event: str) ->
     throttle.count_redelivery(actor.customer_id)
     async with actor.transaction(Right.SETTINGS) as transaction:
         connection = transaction.connection
-        at = await connection.fetchval("SELECT clock_now()")
+        at = await read_now(connection)
         payload = kind.sample(Sampled(principal.customer_id, principal.service_account_id, at))
         if isinstance(payload.id, str):  # an order's is the order's number, and stays 0
             payload = msgspec.structs.replace(payload, id=f"evt_{secrets.token_hex(12)}")

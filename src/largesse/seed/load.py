@@ -40,6 +40,8 @@ _FIELDS = {"customer_id": "customer", "service_account_id": "service_account"}  
 _Ids = dict[str, int]
 _OwnIds = dict[tuple[str, str], int]  # by the customer's key and the object's own
 _Described = ApiKey | Collection | Customer | FundingAccount | Product | ServiceAccount | Template | User
+_LOCK = "SELECT pg_advisory_xact_lock($1)"
+_CURRENCIES = "SELECT code FROM currencies"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +86,7 @@ async def load_seed(connection: Connection, chain: Chain, seed: SeedFile) -> Loa
     """
     loader = _Loader(connection, seed)
     async with connection.transaction():
-        await connection.execute("SELECT pg_advisory_xact_lock($1)", _ONE_LOAD_AT_A_TIME)
+        await connection.execute(_LOCK, _ONE_LOAD_AT_A_TIME)
         await loader.check_currencies()
         await loader.save_customers()
         await loader.save_users()
@@ -122,7 +124,7 @@ class _Loader:
 
     async def check_currencies(self) -> None:
         """Raises OperatorError for each currency that the database does not have."""
-        known = {row["code"] for row in await self._connection.fetch("SELECT code FROM currencies")}
+        known = {row["code"] for row in await self._connection.fetch(_CURRENCIES)}
         errors = SeedErrors(self._seed.file)
         priced: list[Product | Collection | FundingAccount] = [*self._seed.products, *self._seed.collections]
         priced += [account for customer in self._seed.customers for account in customer.funding_accounts]

@@ -36,6 +36,9 @@ ANCHORED = "anchor-holds"
 ANCHOR_RULES = {ANCHORED: "What the anchor names is there, with the mark that it had then."}
 
 _ROWS_AT_ONCE = 2_000
+_AUDIT_HEADS = "SELECT customer_id, head FROM audit_heads"
+_LINE_EVENT_HEAD = "SELECT number, head FROM line_event_head"
+_CUSTOMER_KEY = "SELECT key FROM customers WHERE id = $1"
 
 
 async def check_chains(
@@ -117,7 +120,7 @@ class _Walk:
 
     async def audit_log(self, chain: Chain, seen: _Seen) -> None:
         """Every customer's log, and the installation's."""
-        ended = await self._connection.fetch("SELECT customer_id, head FROM audit_heads")
+        ended = await self._connection.fetch(_AUDIT_HEADS)
         heads: dict[int, bytes] = {row["customer_id"]: row["head"] for row in ended}
         ends = dict.fromkeys(heads, START)
         async for rows in self._chunks(_EVENTS):
@@ -142,7 +145,7 @@ class _Walk:
                     self.broken[MOVES_CHAINED].add(f"{await self._customer(columns[0])} mark {number}")
                 last, head = number, chain.head_after(mac)
                 seen.note(INSTALLATION, number, mac)
-        ended = await self._connection.fetchrow("SELECT number, head FROM line_event_head")
+        ended = await self._connection.fetchrow(_LINE_EVENT_HEAD)
         is_reset = not last and await has_begun(self._connection)
         if is_reset or ended is None or tuple(ended) != (last, head):
             self.broken[MOVES_END].add("line events")
@@ -151,7 +154,7 @@ class _Walk:
     async def _customer(self, customer_id: int) -> str:
         """A customer's name in results."""
         if customer_id not in self._names:
-            query = "SELECT key FROM customers WHERE id = $1"
+            query = _CUSTOMER_KEY
             key = await self._connection.fetchval(query, customer_id)
             nobody = "installation" if customer_id == INSTALLATION else f"customer {customer_id}"
             self._names[customer_id] = key or nobody

@@ -219,6 +219,10 @@ RULES = {
 }
 
 _LINES_AT_ONCE = 2_000
+_CODES = """
+    SELECT l.order_id, l.number, o.reference, l.code_lookup, l.sealed
+    FROM lines l JOIN orders o ON o.customer_id = l.customer_id AND o.id = l.order_id
+"""
 
 
 async def check_codes(connection: Connection, vault: Vault, progress: Progress, timeout_s: float) -> list[Finding]:
@@ -233,13 +237,7 @@ async def check_codes(connection: Connection, vault: Vault, progress: Progress, 
 
 async def _chunks(connection: Connection, timeout_s: float) -> AsyncIterator[Sequence[Row]]:
     """All lines with the reference of their order, read through a cursor on the server."""
-    cursor = await connection.cursor(
-        """
-        SELECT l.order_id, l.number, o.reference, l.code_lookup, l.sealed
-        FROM lines l JOIN orders o ON o.customer_id = l.customer_id AND o.id = l.order_id
-        """,
-        timeout=timeout_s,
-    )
+    cursor = await connection.cursor(_CODES, timeout=timeout_s)
     while rows := await cursor.fetch(_LINES_AT_ONCE, timeout=timeout_s):
         yield rows
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from largesse.db.fragments import Fragment, compose, each, identifier
-from largesse.db.grants import differences, policies_missing
+from largesse.db.grants import IS_OWNED_BY, differences, policies_missing
 from largesse.db.manifest import schema_differences
 from largesse.db.pool import Connection
 from largesse.db.rights import TABLES
@@ -96,9 +96,7 @@ async def check_schema(connection: Connection) -> list[Finding]:
 async def check_rights(connection: Connection) -> list[Finding]:
     """Holds every role's rights against what is its own; what is missing only where the schema is the roles' owner's."""
     found = await differences(connection)
-    handed = await connection.fetchval(
-        "SELECT relowner::regrole::text = $1 FROM pg_class WHERE oid = to_regclass('alembic_version')", Role.OWNER
-    )
+    handed = await connection.fetchval(IS_OWNED_BY, Role.OWNER)
     # Until it is, everybody may call functions, as PostgreSQL has it, and no role is there to lack anything.
     wrong = [f"not {right.grant}" for right in found.missing if handed]
     wrong += [right.grant for right in found.extra if handed or right.kind == "TABLE"]
