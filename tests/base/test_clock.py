@@ -17,7 +17,7 @@ SOURCES = Path(clock.__file__).parent.parent
 SERVERS_CLOCK = re.compile(r"(?<![\w.])(now\(\)|clock_timestamp\(\)|current_timestamp)", re.IGNORECASE)
 # What asks for it and says why, by the start of what follows it.
 ALLOWED = {
-    "orders/reading.py": "now() + ahead_by AS now",  # what clock_now() does, in a statement that reads the row anyway
+    "orders/reading_store.py": "now() + ahead_by AS now",  # what clock_now() does, in a statement that reads the row anyway
     "doctor/database.py": "SELECT clock_timestamp()",  # the server's clock beside the machine's
     "db/postmaster.py": "clock_timestamp() - $1",  # against a time of the server's own
 }

@@ -22,16 +22,20 @@ from functools import cache, lru_cache
 from itertools import chain
 from typing import Any, cast
 
-from largesse.db.fragments import NOTHING, Fragment, compose, declared, identifier, join
+from largesse.db.fragments import NOTHING, Fragment, compose, declared, identifier, join, placeholder
 from largesse.db.pipeline import Statement, Unanswered
 from largesse.db.pool import DATABASE_FAILED, Connection, Row, is_distributed
 from largesse.db.session import Session
 
 # Rows of a statement at most. Each count is a statement of its own, which a session keeps: so there are few, the powers of two.
 _ROWS_AT_ONCE = 64
+_SPACE, _COMMA = Fragment(" "), Fragment(", ")
+_NOW = "SELECT clock_now()"
 
 
-async def insert(connection: Connection, into: str, rows: Sequence[Sequence[object]], *, conflict: str = "") -> None:
+async def insert(
+    connection: Connection, into: Fragment, rows: Sequence[Sequence[object]], *, conflict: Fragment = NOTHING
+) -> None:
     """Writes rows in their order, by INSERTs of 64, 32, 16 … 1 rows, so that few distinct statements are prepared.
 
     `into` is the beginning of the statement, up to its columns, and `conflict` its end, if it has one; each row has a value for each column. Where customers are distributed, rows of
@@ -41,20 +45,22 @@ async def insert(connection: Connection, into: str, rows: Sequence[Sequence[obje
     while left := len(rows) - first:
         count = min(1 << (left.bit_length() - 1), _ROWS_AT_ONCE)
         some = rows[first : first + count]
-        await connection.execute(f"{into} {_values(count, len(some[0]))} {conflict}", *chain.from_iterable(some))
+        sql = join(_SPACE, (into, _values(count, len(some[0])), conflict))
+        await connection.execute(sql, *chain.from_iterable(some))
         first += count
 
 
 @cache
-def _values(rows: int, columns: int) -> str:
-    numbers = iter(range(1, rows * columns + 1))
-    row = ", ".join(["${}"] * columns)
-    return "VALUES " + ", ".join([f"({row})"] * rows).format(*numbers)
+def _values(rows: int, columns: int) -> Fragment:
+    """Returns the VALUES of that many rows and columns, each value a placeholder."""
+    values = [placeholder(f"${number}") for number in range(1, rows * columns + 1)]
+    of_rows = (join(_COMMA, values[first : first + columns]) for first in range(0, rows * columns, columns))
+    return compose("VALUES {rows}", rows=join(_COMMA, (compose("({row})", row=row) for row in of_rows)))
 
 
 async def read_now(connection: Connection) -> datetime:
     """Returns the time of the database, which every process goes by."""
-    now: datetime = await connection.fetchval("SELECT clock_now()")
+    now: datetime = await connection.fetchval(_NOW)
     return now
 
 
@@ -189,7 +195,6 @@ async def planned_at_once(connection: Connection) -> AsyncIterator[None]:
 
 
 Values = Mapping[str, Any]  # of a row, by column
-_COMMA = Fragment(", ")
 _ROWS = (Fragment("saved"), Fragment("new"))
 
 

@@ -33,6 +33,12 @@ from largesse.ledger.store import (
 MOST_ACCOUNTS = 200  # funding accounts of a customer, including closed ones
 LONGEST_NAME = 100
 MOST_WATCHERS = 20  # people of an account
+_LOCK_CUSTOMER = "SELECT funding FROM customers WHERE id = $1 FOR NO KEY UPDATE"
+_IS_CURRENCY = "SELECT EXISTS (SELECT FROM currencies WHERE code = $1)"
+_KEYS = "SELECT key FROM accounts WHERE customer_id = $1 AND kind = 'funding'"
+_BALANCE = (
+    "SELECT balance_minor FROM accounts WHERE customer_id = $1 AND environment = $2 AND id = $3 AND kind = 'funding'"
+)
 
 
 class Why(Enum):
@@ -65,16 +71,12 @@ async def create_account(actor: Actor, *, currency: str, name: str) -> tuple[int
     async with actor.transaction(Right.SETTINGS) as transaction:
         connection = transaction.connection
         # Locked, so that two at once neither pass the limit nor take the same key.
-        funding = await connection.fetchval(
-            "SELECT funding FROM customers WHERE id = $1 FOR NO KEY UPDATE", customer_id
-        )
+        funding = await connection.fetchval(_LOCK_CUSTOMER, customer_id)
         if funding != "balance":
             raise AccountRefused(Why.INVOICED, "The customer is invoiced: it pays from no funding account.")
-        if not await connection.fetchval("SELECT EXISTS (SELECT FROM currencies WHERE code = $1)", currency):
+        if not await connection.fetchval(_IS_CURRENCY, currency):
             raise AccountRefused(Why.NO_CURRENCY, f"There is no currency {currency!r}.")
-        keys = await connection.fetch(
-            "SELECT key FROM accounts WHERE customer_id = $1 AND kind = 'funding'", customer_id
-        )
+        keys = await connection.fetch(_KEYS, customer_id)
         if len(keys) >= MOST_ACCOUNTS:
             raise AccountRefused(Why.TOO_MANY, f"A customer has at most {MOST_ACCOUNTS} funding accounts.")
         await _require_free_name(transaction, name)
@@ -163,12 +165,7 @@ async def watch_balance(actor: Actor, account_id: int, watch: Watch | None) -> N
     """
     async with actor.transaction(Right.TRANSFER) as transaction:
         connection = transaction.connection
-        balance_minor = await connection.fetchval(
-            "SELECT balance_minor FROM accounts WHERE customer_id = $1 AND environment = $2 AND id = $3 AND kind = 'funding'",
-            actor.customer_id,
-            actor.environment,
-            account_id,
-        )
+        balance_minor = await connection.fetchval(_BALANCE, actor.customer_id, actor.environment, account_id)
         if balance_minor is None:
             raise NotFound("There is no such funding account.")
         if watch is not None:

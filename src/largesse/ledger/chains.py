@@ -14,6 +14,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol
 
 from largesse.base.errors import OperatorError
+from largesse.db.fragments import Fragment, compose
 from largesse.db.pool import Connection, Row
 from largesse.encryption.chain import START, Chain, content, micros
 
@@ -22,10 +23,14 @@ _MICROSECOND = timedelta(microseconds=1)
 _ENTRIES_AT_ONCE = 5_000
 
 # SQL for the columns that `entry_content` takes, of an entry e and its order o.
-CONTENT_COLUMNS = f"""
+CONTENT_COLUMNS = compose(
+    """
     e.customer_id, e.account_id, e.movement_id, e.kind, o.reference, e.amount_minor, e.balance_minor, e.reference,
-    {micros("e.created_at")}
-"""
+    {at_us}
+""",
+    at_us=micros("e.created_at"),
+)
+_SAVE_MAC = "UPDATE accounts SET mac = $3 WHERE customer_id = $1 AND id = $2"
 
 
 def entry_content(  # noqa: PLR0913, PLR0917 - the columns of a row
@@ -169,9 +174,9 @@ class Along:
 
 
 # SQL for the columns of an account a that its chain is checked by, with its opening o.
-ACCOUNT_COLUMNS = """
+ACCOUNT_COLUMNS = Fragment("""
     a.customer_id, a.id, a.environment, a.kind, a.currency, a.chain_head, a.mac, o.entry_id, o.mac AS opening_mac
-"""
+""")
 
 
 # What reads digests of orders: of customer and order with their number of codes, by customer and order.
@@ -220,9 +225,7 @@ async def mark_ledger(connection: Connection, chain: Chain) -> int:
     for account in accounts:
         customer_id, account_id, *facts = tuple(account)[:5]
         mac, _ = chain.add(START, account_content(customer_id, account_id, *facts))
-        await connection.execute(
-            "UPDATE accounts SET mac = $3 WHERE customer_id = $1 AND id = $2", customer_id, account_id, mac
-        )
+        await connection.execute(_SAVE_MAC, customer_id, account_id, mac)
     return 0
 
 
@@ -240,27 +243,36 @@ async def _open_account(connection: Connection, chain: Chain, account: Row) -> i
 
 
 _MOST_NAMED = 20
-_NAME = "c.key || '/' || coalesce(a.key, concat_ws(' ', a.kind, a.currency, a.environment))"
-_UNCHAINED = f"""
-    SELECT {_NAME} AS name FROM accounts a JOIN customers c ON c.id = a.customer_id
+_NAME = Fragment("c.key || '/' || coalesce(a.key, concat_ws(' ', a.kind, a.currency, a.environment))")
+_UNCHAINED = compose(
+    """
+    SELECT {name} AS name FROM accounts a JOIN customers c ON c.id = a.customer_id
     WHERE a.chain_head = $1 AND EXISTS (
         SELECT 1 FROM entries e WHERE e.customer_id = a.customer_id AND e.account_id = a.id)
     ORDER BY 1
-"""  # noqa: S608 - a constant
+""",
+    name=_NAME,
+)
 # Nobody writes entries meanwhile: each account is locked until the transaction ends.
-_ACCOUNTS_WITH_ENTRIES = f"""
-    SELECT a.customer_id, a.id, a.environment, a.kind, a.currency, a.chain_head, {_NAME} AS name, (
+_ACCOUNTS_WITH_ENTRIES = compose(
+    """
+    SELECT a.customer_id, a.id, a.environment, a.kind, a.currency, a.chain_head, {name} AS name, (
         SELECT coalesce(e.mac, o.mac) FROM entries e
         LEFT JOIN chain_openings o ON o.customer_id = e.customer_id AND o.account_id = e.account_id AND o.entry_id = e.id
         WHERE e.customer_id = a.customer_id AND e.account_id = a.id ORDER BY e.id DESC LIMIT 1) AS last_mac
     FROM accounts a JOIN customers c ON c.id = a.customer_id
     WHERE EXISTS (SELECT 1 FROM entries e WHERE e.customer_id = a.customer_id AND e.account_id = a.id)
     ORDER BY a.customer_id, a.id
-"""  # noqa: S608 - a constant
-_ENTRIES = f"""
-    SELECT e.id, e.mac, e.order_id, o.code_count, {CONTENT_COLUMNS} FROM entries e LEFT JOIN orders o ON o.customer_id = e.customer_id AND o.id = e.order_id
+""",
+    name=_NAME,
+)
+_ENTRIES = compose(
+    """
+    SELECT e.id, e.mac, e.order_id, o.code_count, {content_columns} FROM entries e LEFT JOIN orders o ON o.customer_id = e.customer_id AND o.id = e.order_id
     WHERE e.customer_id = $1 AND e.account_id = $2 AND e.id > $3 ORDER BY e.id LIMIT $4
-"""  # noqa: S608 - constants
+""",
+    content_columns=CONTENT_COLUMNS,
+)
 _OPEN = """
     WITH opened AS (
         INSERT INTO chain_openings (customer_id, account_id, entry_id, mac, chained_at)

@@ -9,14 +9,32 @@ import hashlib
 from dataclasses import dataclass
 
 from largesse.base.money import to_number
+from largesse.db.fragments import Fragment, grouped
 from largesse.db.pool import Connection, Row
 from largesse.db.shard_groups import Customers, list_shard_groups
-from largesse.db.sharding import arguments, within
+from largesse.db.sharding import arguments
 from largesse.db.statements import insert
 from largesse.events.accounts import ACCOUNT_LOW, AccountLow
 from largesse.events.store import record_event
 
 NOTIFIED_ROLES = ("admin", "finance")
+_WATCHERS = """
+    SELECT id, name, email FROM users
+    WHERE customer_id = $1 AND is_active AND role = ANY($2::text[]) ORDER BY lower(name), id
+"""
+_WATCH = """
+    SELECT w.below_minor, ARRAY(
+        SELECT user_id FROM account_watchers x
+        WHERE x.customer_id = w.customer_id AND x.account_id = w.account_id ORDER BY user_id) AS user_ids
+    FROM account_watches w WHERE w.customer_id = $1 AND w.account_id = $2
+"""
+_DELETE_WATCHERS = "DELETE FROM account_watchers WHERE customer_id = $1 AND account_id = $2"
+_DELETE_WATCH = "DELETE FROM account_watches WHERE customer_id = $1 AND account_id = $2"
+_SAVE_WATCH = """
+    INSERT INTO account_watches (customer_id, account_id, below_minor, is_low) VALUES ($1, $2, $3, $4)
+    ON CONFLICT (customer_id, account_id) DO UPDATE SET below_minor = excluded.below_minor, is_low = excluded.is_low
+"""
+_ADD_WATCHERS = Fragment("INSERT INTO account_watchers (customer_id, account_id, user_id)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,29 +56,13 @@ class Watcher:
 
 async def list_watchers(connection: Connection, customer_id: int) -> list[Watcher]:
     """Returns the people of a customer who may be notified of a low balance, by name."""
-    rows = await connection.fetch(
-        """
-        SELECT id, name, email FROM users
-        WHERE customer_id = $1 AND is_active AND role = ANY($2::text[]) ORDER BY lower(name), id
-        """,
-        customer_id,
-        list(NOTIFIED_ROLES),
-    )
+    rows = await connection.fetch(_WATCHERS, customer_id, list(NOTIFIED_ROLES))
     return [Watcher(**row) for row in rows]
 
 
 async def find_watch(connection: Connection, customer_id: int, account_id: int) -> Watch | None:
     """Returns how an account is watched, or None."""
-    row = await connection.fetchrow(
-        """
-        SELECT w.below_minor, ARRAY(
-            SELECT user_id FROM account_watchers x
-            WHERE x.customer_id = w.customer_id AND x.account_id = w.account_id ORDER BY user_id) AS user_ids
-        FROM account_watches w WHERE w.customer_id = $1 AND w.account_id = $2
-        """,
-        customer_id,
-        account_id,
-    )
+    row = await connection.fetchrow(_WATCH, customer_id, account_id)
     return None if row is None else Watch(row["below_minor"], tuple(row["user_ids"]))
 
 
@@ -69,25 +71,32 @@ async def save_watch(
 ) -> None:
     """Replaces how an account with that balance is watched; None ends it."""
     own = customer_id, account_id
-    await connection.execute("DELETE FROM account_watchers WHERE customer_id = $1 AND account_id = $2", *own)
+    await connection.execute(_DELETE_WATCHERS, *own)
     if watch is None:
-        await connection.execute("DELETE FROM account_watches WHERE customer_id = $1 AND account_id = $2", *own)
+        await connection.execute(_DELETE_WATCH, *own)
         return
-    await connection.execute(
-        """
-        INSERT INTO account_watches (customer_id, account_id, below_minor, is_low) VALUES ($1, $2, $3, $4)
-        ON CONFLICT (customer_id, account_id) DO UPDATE SET below_minor = excluded.below_minor, is_low = excluded.is_low
-        """,
-        *own,
-        watch.below_minor,
-        balance_minor < watch.below_minor,
-    )
+    await connection.execute(_SAVE_WATCH, *own, watch.below_minor, balance_minor < watch.below_minor)
     rows = [(*own, user_id) for user_id in sorted(set(watch.user_ids))]
-    await insert(connection, "INSERT INTO account_watchers (customer_id, account_id, user_id)", rows)
+    await insert(connection, _ADD_WATCHERS, rows)
 
 
 # Of the customers in $1, those who have any account watched.
 CUSTOMERS_WATCHING = "SELECT DISTINCT customer_id FROM account_watches WHERE customer_id = ANY($1::int[])"
+
+_MARK_LOW = grouped(
+    """
+    UPDATE account_watches w SET is_low = a.balance_minor < w.below_minor
+    FROM accounts a, (SELECT clock_now()) AS clock (now)
+    WHERE a.customer_id = w.customer_id AND a.id = w.account_id AND w.is_low <> (a.balance_minor < w.below_minor)
+      {within w.customer_id} {within a.customer_id}
+    RETURNING w.customer_id, w.account_id, w.is_low AND a.closed_at IS NULL AS has_fallen, w.below_minor,
+        a.environment, a.name, a.currency, a.balance_minor, now, ARRAY(
+        SELECT user_id FROM account_watchers x
+        WHERE x.customer_id = w.customer_id AND x.account_id = w.account_id
+        {within x.customer_id} ORDER BY user_id) AS user_ids
+    """,
+    "$1",
+)
 
 
 async def mark_low_balances(connection: Connection, customers: Customers = None) -> list[tuple[int, int, list[int]]]:
@@ -98,20 +107,7 @@ async def mark_low_balances(connection: Connection, customers: Customers = None)
     """
     fallen = []
     for group in await list_shard_groups(connection, customers):
-        rows = await connection.fetch(
-            f"""
-            UPDATE account_watches w SET is_low = a.balance_minor < w.below_minor
-            FROM accounts a, (SELECT clock_now()) AS clock (now)
-            WHERE a.customer_id = w.customer_id AND a.id = w.account_id AND w.is_low <> (a.balance_minor < w.below_minor)
-              {within("w.customer_id", "$1", group)} {within("a.customer_id", "$1", group)}
-            RETURNING w.customer_id, w.account_id, w.is_low AND a.closed_at IS NULL AS has_fallen, w.below_minor,
-                a.environment, a.name, a.currency, a.balance_minor, now, ARRAY(
-                SELECT user_id FROM account_watchers x
-                WHERE x.customer_id = w.customer_id AND x.account_id = w.account_id
-                {within("x.customer_id", "$1", group)} ORDER BY user_id) AS user_ids
-            """,  # noqa: S608 - a placeholder
-            *arguments(group),
-        )
+        rows = await connection.fetch(_MARK_LOW.of(group), *arguments(group))
         for row in rows:
             if row["has_fallen"]:
                 await _record_low(connection, row)

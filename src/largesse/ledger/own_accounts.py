@@ -26,6 +26,7 @@ OwnKey: TypeAlias = tuple[int, str, str]
 _MAX_CACHED = 100_000
 _MAX_WAITING = 10_000
 _MAX_AT_ONCE = 500
+_LOCK_CUSTOMERS = "SELECT FROM customers WHERE id = ANY($1::int[]) ORDER BY id FOR NO KEY UPDATE"
 
 
 class OwnAccounts(msgspec.Struct, frozen=True, gc=False):
@@ -99,10 +100,7 @@ async def _own_accounts(connection: Connection, keys: Sequence[OwnKey]) -> dict[
     if missing := _incomplete(found):
         async with connection.transaction():
             # One transaction at a time creates a customer's accounts, and the next one finds them.
-            await connection.fetch(
-                "SELECT FROM customers WHERE id = ANY($1::int[]) ORDER BY id FOR NO KEY UPDATE",
-                sorted({customer_id for customer_id, _, _ in missing}),
-            )
+            await connection.fetch(_LOCK_CUSTOMERS, sorted({customer_id for customer_id, _, _ in missing}))
             found |= await _find(connection, missing)
             for key in _incomplete(found):
                 await connection.executemany(_INSERT, [(*key, kind) for kind in OWN_KINDS if kind not in found[key]])

@@ -19,13 +19,25 @@ from msgspec.structs import astuple
 
 from largesse.base.errors import OperatorError
 from largesse.base.money import label
+from largesse.db.fragments import Fragment, compose, placeholder
 from largesse.db.pool import Connection, is_distributed
-from largesse.db.statements import insert
+from largesse.db.statements import insert, read_now
 from largesse.encryption.chain import Chain
 from largesse.ledger.chains import Account, entry_content, micros_of, pays_order
 from largesse.ledger.own_accounts import own_accounts
 
 _encode = msgspec.json.Encoder().encode
+_SET_BALANCE = "UPDATE accounts SET balance_minor = $3, chain_head = $4 WHERE customer_id = $1 AND id = $2"
+_LOCK = """
+        SELECT id, balance_minor, chain_head, environment, kind, currency FROM accounts WHERE customer_id = $1 AND id = ANY($2::int[])
+        ORDER BY id FOR NO KEY UPDATE
+        """
+_FUNDING_ACCOUNT = (
+    "SELECT customer_id, environment, currency, closed_at FROM accounts WHERE id = $1 AND kind = 'funding'"
+)
+# What a reference credited an account with.
+_EARLIER = "SELECT amount_minor FROM entries WHERE customer_id = $1 AND account_id = $2 AND reference = $3"
+NEXT_TRANSFER_ID = "SELECT nextval('movements_id_seq')"
 
 
 class Entry(msgspec.Struct, frozen=True, gc=False):
@@ -88,17 +100,10 @@ async def post(
     if is_distributed(connection):
         for customer_id in {entry.customer_id: None for entry in entries}:
             own = [entry for entry in entries if entry.customer_id == customer_id]
-            ids = await connection.fetchval(
-                f"SELECT ARRAY(SELECT {NEXT_ENTRY_ID} FROM generate_series(1, $1::int))",  # noqa: S608 - a constant
-                len(own),
-            )
+            ids = await connection.fetchval(_DRAW_IDS, len(own))
             await post_by_shard_group(connection, mark_entries(chain, locked, own, at), at, ids)
         return
-    await connection.execute(
-        f"WITH new_entries AS ({new_entries('$1', '$2')}) {new_balances('$3', '$4', '$5', '$6')}",
-        at,
-        *mark_entries(chain, locked, entries, at).arguments,
-    )
+    await connection.execute(_POST, at, *mark_entries(chain, locked, entries, at).arguments)
 
 
 async def post_by_shard_group(
@@ -116,46 +121,65 @@ async def post_by_shard_group(
         written = transfer_id, kind, order_id, amount_minor, balance_minor, reference, at, mac
         rows.append((entry_id, row.customer_id, account_id, *written))
     await insert(connection, _INTO, rows)
-    await connection.executemany(
-        "UPDATE accounts SET balance_minor = $3, chain_head = $4 WHERE customer_id = $1 AND id = $2",
-        list(zip(*posting[1:], strict=True)),
-    )
+    await connection.executemany(_SET_BALANCE, list(zip(*posting[1:], strict=True)))
 
 
-NEXT_ENTRY_ID = "nextval('entries_id_seq')"
-_INTO = """
+NEXT_ENTRY_ID = Fragment("nextval('entries_id_seq')")
+_INTO = Fragment("""
     INSERT INTO entries
         (id, customer_id, account_id, movement_id, kind, order_id, amount_minor, balance_minor, reference, created_at, mac)
-"""
+""")
+_ORDER_ID = Fragment("order_id")
 
 
-def new_entries(at: str, entries: str, *, order_id: str = "order_id") -> str:
+def new_entries(at: str, entries: str, *, order_id: Fragment = _ORDER_ID) -> Fragment:
     """SQL that writes entries: a statement, or part of one. `new_balances` goes with it.
 
     `at` and `entries` are placeholders, of the time and of the first of a posting's arguments. `order_id` is SQL for the id that an
     entry is to have, where the one given has something that stands for it.
     """
-    return f"""
-        {_INTO}
-        SELECT {NEXT_ENTRY_ID}, customer_id, account_id, transfer_id, kind, {order_id}, amount_minor, balance_minor, reference, {at},
+    return compose(
+        """
+        {into}
+        SELECT {entry_id}, customer_id, account_id, transfer_id, kind, {order_id}, amount_minor, balance_minor, reference, {at},
                decode(mac, 'base64')
         FROM json_to_recordset({entries}::json) AS new (
             customer_id integer, account_id integer, transfer_id bigint, kind text, order_id integer, amount_minor bigint,
             balance_minor bigint, reference text, mac text)
-    """  # noqa: S608 - placeholders
+    """,
+        into=_INTO,
+        entry_id=NEXT_ENTRY_ID,
+        order_id=order_id,
+        at=placeholder(at),
+        entries=placeholder(entries),
+    )
 
 
-def new_balances(customers: str, accounts: str, balances: str, heads: str) -> str:
+def new_balances(customers: str, accounts: str, balances: str, heads: str) -> Fragment:
     """SQL that leaves accounts as the last entry of each says: a statement, or part of one.
 
     The arguments are placeholders of the rest of a posting's.
     """
-    return f"""
+    return compose(
+        """
         UPDATE accounts SET balance_minor = last.balance_minor, chain_head = last.chain_head
         FROM unnest({customers}::int[], {accounts}::int[], {balances}::bigint[], {heads}::bytea[])
             AS last (customer_id, account_id, balance_minor, chain_head)
         WHERE accounts.customer_id = last.customer_id AND accounts.id = last.account_id
-    """  # noqa: S608 - placeholders
+    """,
+        customers=placeholder(customers),
+        accounts=placeholder(accounts),
+        balances=placeholder(balances),
+        heads=placeholder(heads),
+    )
+
+
+_DRAW_IDS = compose("SELECT ARRAY(SELECT {entry_id} FROM generate_series(1, $1::int))", entry_id=NEXT_ENTRY_ID)
+_POST = compose(
+    "WITH new_entries AS ({entries}) {balances}",
+    entries=new_entries("$1", "$2"),
+    balances=new_balances("$3", "$4", "$5", "$6"),
+)
 
 
 def mark_entries(
@@ -193,14 +217,7 @@ def mark_entries(
 
 async def lock_accounts(connection: Connection, customer_id: int, account_ids: Sequence[int]) -> dict[int, Locked]:
     """Locks a customer's accounts until the transaction ends, in the order of their ids; returns them by id."""
-    rows = await connection.fetch(
-        """
-        SELECT id, balance_minor, chain_head, environment, kind, currency FROM accounts WHERE customer_id = $1 AND id = ANY($2::int[])
-        ORDER BY id FOR NO KEY UPDATE
-        """,
-        customer_id,
-        account_ids,
-    )
+    rows = await connection.fetch(_LOCK, customer_id, account_ids)
     return {account_id: Locked(*rest) for account_id, *rest in rows}
 
 
@@ -219,10 +236,7 @@ async def top_up(
     One reference credits an account once: repeating it with the same amount changes nothing, with another
     amount it raises OperatorError, as does an amount that is not positive, an unknown account, or a closed one.
     """
-    account = await connection.fetchrow(
-        "SELECT customer_id, environment, currency, closed_at FROM accounts WHERE id = $1 AND kind = 'funding'",
-        account_id,
-    )
+    account = await connection.fetchrow(_FUNDING_ACCOUNT, account_id)
     if account is None:
         raise OperatorError(f"there is no funding account {account_id}")
 
@@ -271,18 +285,14 @@ async def pay_in(  # noqa: PLR0913 - what a payment is, each by its name
     locked = await lock_accounts(connection, customer_id, [account_id, deposits])
     before_minor = locked[account_id].balance_minor
     if reference is not None:
-        earlier = await connection.fetchval(
-            "SELECT amount_minor FROM entries WHERE customer_id = $1 AND account_id = $2 AND reference = $3",
-            *to,
-            reference,
-        )
+        earlier = await connection.fetchval(_EARLIER, *to, reference)
         if earlier == amount_minor:
             return Credit(before_minor, is_new=False)
         if earlier is not None:
             raise OperatorError(f"reference {reference!r} already credited {label(earlier, currency)}")
     check(before_minor)
-    transfer_id: int = await connection.fetchval("SELECT nextval('movements_id_seq')")
-    at: datetime = await connection.fetchval("SELECT clock_now()")
+    transfer_id: int = await connection.fetchval(NEXT_TRANSFER_ID)
+    at = await read_now(connection)
     balance = before_minor + amount_minor
     await post(
         connection,

@@ -20,6 +20,31 @@ from largesse.ledger.statements import month_of, read_places
 
 MOST_MONTHS = 120
 _MOST_PAYMENTS = 10_000
+_AMOUNTS_DUE = """
+    SELECT a.id AS account_id, a.currency, -a.balance_minor AS owed_minor FROM accounts a
+    WHERE a.customer_id = $1 AND a.environment = $2 AND a.kind = 'receivable'
+      AND EXISTS (SELECT FROM entries e WHERE e.customer_id = a.customer_id AND e.account_id = a.id)
+    ORDER BY a.currency
+"""
+_PAYMENTS = """
+    SELECT id, created_at AS at, reference, amount_minor FROM entries
+    WHERE customer_id = $1 AND account_id = $2 AND reference IS NOT NULL ORDER BY id DESC LIMIT $3
+"""
+_FIRST_ENTRY = "SELECT created_at FROM entries WHERE customer_id = $1 AND account_id = $2 ORDER BY id LIMIT 1"
+_RECEIVABLES = """
+    SELECT c.key AS customer, c.name, r.environment, r.currency,
+           -r.balance_minor AS owed_minor, coalesce(settled.minor, 0)::bigint AS settled_minor
+    FROM accounts r
+    JOIN customers c ON c.id = r.customer_id
+    LEFT JOIN LATERAL (
+        SELECT sum(amount_minor) AS minor FROM entries
+        WHERE customer_id = r.customer_id AND account_id = r.id AND reference IS NOT NULL
+    ) AS settled ON true
+    WHERE r.kind = 'receivable' AND ($1::text IS NULL OR c.key = $1)
+      AND (c.funding = 'invoiced' OR r.balance_minor <> 0)
+    ORDER BY c.key, r.environment, r.currency
+"""
+_CUSTOMER_KEY = "SELECT key FROM customers WHERE id = $1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,40 +79,19 @@ class Payment:
 
 async def list_amounts_due(connection: Connection, customer_id: int, environment: str) -> list[AmountDue]:
     """Returns what a customer owes in an environment, for each currency it was ever invoiced in."""
-    rows = await connection.fetch(
-        """
-        SELECT a.id AS account_id, a.currency, -a.balance_minor AS owed_minor FROM accounts a
-        WHERE a.customer_id = $1 AND a.environment = $2 AND a.kind = 'receivable'
-          AND EXISTS (SELECT FROM entries e WHERE e.customer_id = a.customer_id AND e.account_id = a.id)
-        ORDER BY a.currency
-        """,
-        customer_id,
-        environment,
-    )
+    rows = await connection.fetch(_AMOUNTS_DUE, customer_id, environment)
     return [AmountDue(**row) for row in rows]
 
 
 async def list_payments(connection: Connection, customer_id: int, owed: AmountDue) -> list[Payment]:
     """Returns the payments of a customer in a currency, latest first, at most 10,000."""
-    rows = await connection.fetch(
-        """
-        SELECT id, created_at AS at, reference, amount_minor FROM entries
-        WHERE customer_id = $1 AND account_id = $2 AND reference IS NOT NULL ORDER BY id DESC LIMIT $3
-        """,
-        customer_id,
-        owed.account_id,
-        _MOST_PAYMENTS,
-    )
+    rows = await connection.fetch(_PAYMENTS, customer_id, owed.account_id, _MOST_PAYMENTS)
     return [Payment(**row) for row in rows]
 
 
 async def read_months(connection: Connection, customer_id: int, owed: AmountDue, months: int) -> list[AmountDueMonth]:
     """Returns the last months of an amount due, latest first, none from before the first order."""
-    first: datetime | None = await connection.fetchval(
-        "SELECT created_at FROM entries WHERE customer_id = $1 AND account_id = $2 ORDER BY id LIMIT 1",
-        customer_id,
-        owed.account_id,
-    )
+    first: datetime | None = await connection.fetchval(_FIRST_ENTRY, customer_id, owed.account_id)
     if first is None:
         return []
     begin, end = month_of(clock.now())
@@ -119,22 +123,7 @@ class Receivable:
 
 async def list_receivables(connection: Connection, customer: str | None = None) -> list[Receivable]:
     """Returns what each customer owes that was ever invoiced, by customer, including those who owe nothing."""
-    rows = await connection.fetch(
-        """
-        SELECT c.key AS customer, c.name, r.environment, r.currency,
-               -r.balance_minor AS owed_minor, coalesce(settled.minor, 0)::bigint AS settled_minor
-        FROM accounts r
-        JOIN customers c ON c.id = r.customer_id
-        LEFT JOIN LATERAL (
-            SELECT sum(amount_minor) AS minor FROM entries
-            WHERE customer_id = r.customer_id AND account_id = r.id AND reference IS NOT NULL
-        ) AS settled ON true
-        WHERE r.kind = 'receivable' AND ($1::text IS NULL OR c.key = $1)
-          AND (c.funding = 'invoiced' OR r.balance_minor <> 0)
-        ORDER BY c.key, r.environment, r.currency
-        """,
-        customer,
-    )
+    rows = await connection.fetch(_RECEIVABLES, customer)
     return [
         Receivable(
             row["customer"],
@@ -164,7 +153,7 @@ async def settle(actor: Actor, *, currency: str, amount_minor: int, reference: s
 
     async with actor.transaction() as transaction:
         connection = transaction.connection
-        customer = await connection.fetchval("SELECT key FROM customers WHERE id = $1", customer_id)
+        customer = await connection.fetchval(_CUSTOMER_KEY, customer_id)
         if "receivable" not in await find_own_accounts(connection, customer_id, environment, currency):
             raise OperatorError(f"customer {customer!r} was never invoiced in {currency} in {environment}")
         own = await own_accounts(connection, customer_id, environment, currency)

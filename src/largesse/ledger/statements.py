@@ -13,11 +13,28 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from largesse.db.fragments import Fragment, compose, identifier, placeholder
 from largesse.db.pool import Connection, Database
 from largesse.db.scope import Scope
 
 DAYS = 30
 _EVERY = 2  # days: a line shows no more, and each place is looked for
+_PAGE = """
+    SELECT e.id, e.created_at AS at, e.kind, o.reference AS order_reference,
+           coalesce(nullif(o.external_reference, o.reference), e.reference) AS external_reference, e.amount_minor, e.balance_minor,
+           other.name AS counterpart
+    FROM entries e LEFT JOIN orders o ON o.customer_id = e.customer_id AND o.id = e.order_id
+    LEFT JOIN transfers t ON e.kind = 'transfer' AND t.customer_id = e.customer_id AND t.id = e.movement_id
+    LEFT JOIN accounts other ON other.customer_id = t.customer_id
+        AND other.id = CASE t.from_account_id WHEN e.account_id THEN t.to_account_id ELSE t.from_account_id END
+    WHERE e.customer_id = $1 AND e.account_id = $2 AND e.id > $3 AND e.id < $4
+    ORDER BY e.id LIMIT $5
+"""
+_BALANCE_BEFORE = """
+    SELECT balance_minor FROM entries WHERE customer_id = $1 AND account_id = $2 AND id < $3
+    ORDER BY id DESC LIMIT 1
+"""
+_LAST_ENTRY = "SELECT max(id) FROM entries WHERE customer_id = $1 AND account_id = $2"
 
 
 async def read_history(connection: Connection, customer_id: int, account_ids: Sequence[int]) -> dict[int, list[int]]:
@@ -161,22 +178,7 @@ async def statement_page(
 ) -> list[StatementEntry]:
     """At most so many entries of a statement, oldest first: its first ones, or those after the one of that id."""
     rows = await connection.fetch(
-        """
-        SELECT e.id, e.created_at AS at, e.kind, o.reference AS order_reference,
-               coalesce(nullif(o.external_reference, o.reference), e.reference) AS external_reference, e.amount_minor, e.balance_minor,
-               other.name AS counterpart
-        FROM entries e LEFT JOIN orders o ON o.customer_id = e.customer_id AND o.id = e.order_id
-        LEFT JOIN transfers t ON e.kind = 'transfer' AND t.customer_id = e.customer_id AND t.id = e.movement_id
-        LEFT JOIN accounts other ON other.customer_id = t.customer_id
-            AND other.id = CASE t.from_account_id WHEN e.account_id THEN t.to_account_id ELSE t.from_account_id END
-        WHERE e.customer_id = $1 AND e.account_id = $2 AND e.id > $3 AND e.id < $4
-        ORDER BY e.id LIMIT $5
-        """,
-        statement.customer_id,
-        statement.account_id,
-        max(statement.first - 1, after or 0),
-        statement.end,
-        most,
+        _PAGE, statement.customer_id, statement.account_id, max(statement.first - 1, after or 0), statement.end, most
     )
     return [StatementEntry(**row) for row in rows]
 
@@ -204,14 +206,7 @@ async def order_entries(
 
 
 async def _balance_before(connection: Connection, account: _Account, entry_id: int) -> int:
-    balance_minor: int | None = await connection.fetchval(
-        """
-        SELECT balance_minor FROM entries WHERE customer_id = $1 AND account_id = $2 AND id < $3
-        ORDER BY id DESC LIMIT 1
-        """,
-        *account,
-        entry_id,
-    )
+    balance_minor: int | None = await connection.fetchval(_BALANCE_BEFORE, *account, entry_id)
     return balance_minor or 0
 
 
@@ -227,19 +222,18 @@ async def _first_entry(connection: Connection, account: _Account, at: datetime) 
 
 async def _end(connection: Connection, account: _Account) -> int:
     """The id after the account's last entry. Ids of one account ascend as its entries are committed."""
-    last: int | None = await connection.fetchval(
-        "SELECT max(id) FROM entries WHERE customer_id = $1 AND account_id = $2", *account
-    )
+    last: int | None = await connection.fetchval(_LAST_ENTRY, *account)
     return (last or 0) + 1
 
 
-def _halved(name: str, at: str) -> str:
+def _halved(name: str, at: str) -> Fragment:
     """SQL for a recursive table whose row of `low >= high` says where entries of that instant or later begin: behind the entry `low`.
 
     Of account $2 of customer $1, and as exactly as ids ascend with time. What an index is asked has to be a plain column, `middle`: behind
     row-level security, what is worked out from columns is asked of each row.
     """
-    return f"""
+    return compose(
+        """
         {name} (low, high, middle) AS (
             SELECT 0::bigint, last.id, last.id / 2
             FROM (SELECT coalesce(max(id), 0)::bigint AS id FROM entries WHERE customer_id = $1 AND account_id = $2) AS last
@@ -251,23 +245,33 @@ def _halved(name: str, at: str) -> str:
                     SELECT id, created_at < {at} AS is_before FROM entries
                     WHERE customer_id = $1 AND account_id = $2 AND id > middle ORDER BY id LIMIT 1) AS probe ON true
                 WHERE low < high) AS half)
-    """  # noqa: S608 - constants
+    """,
+        name=identifier(name),
+        at=placeholder(at),
+    )
 
 
 # The first entry of $3 or later; the first of $4 or later has an id that is no higher.
-_FIRST_ENTRY = f"""
-    WITH RECURSIVE {_halved("halved", "$4")}
+_FIRST_ENTRY = compose(
+    """
+    WITH RECURSIVE {halved}
     SELECT id FROM entries
     WHERE customer_id = $1 AND account_id = $2 AND id > (SELECT low FROM halved WHERE low >= high) AND created_at >= $3
     ORDER BY id LIMIT 1
-"""  # noqa: S608 - constants
+""",
+    halved=_halved("halved", "$4"),
+)
 # The entries of order $5 between $3 and $4.
-_OF_ORDER = f"""
-    WITH RECURSIVE {_halved("since", "$3")}, {_halved("until", "$4")}
+_OF_ORDER = compose(
+    """
+    WITH RECURSIVE {since}, {until}
     SELECT e.id, e.created_at AS at, e.kind, NULL AS order_reference, NULL AS external_reference,
            e.amount_minor, e.balance_minor, NULL AS counterpart
     FROM entries e
     WHERE e.customer_id = $1 AND e.account_id = $2 AND e.id > (SELECT low FROM since WHERE low >= high)
       AND e.id <= (SELECT low FROM until WHERE low >= high) AND e.order_id = $5
     ORDER BY e.id
-"""  # noqa: S608 - constants
+""",
+    since=_halved("since", "$3"),
+    until=_halved("until", "$4"),
+)

@@ -11,8 +11,94 @@ from enum import Enum
 
 from largesse.base.errors import NotFound, OperatorError
 from largesse.customers.principal import Principal
+from largesse.db.fragments import Fragment
 from largesse.db.pool import Connection, Row
 from largesse.db.statements import Saved, Table, Values, insert
+
+_FUNDING_ACCOUNTS = """
+    SELECT accounts.id, accounts.name, is_master, currency, currencies.id AS currency_id, balance_minor
+    FROM accounts JOIN currencies ON currencies.code = accounts.currency
+    WHERE customer_id = $1 AND environment = $2 AND kind = 'funding' AND closed_at IS NULL
+      AND (open_to_all OR $4 OR EXISTS (
+          SELECT FROM account_service_accounts a
+          WHERE a.customer_id = $1 AND a.account_id = accounts.id
+            AND a.service_account_id = $3) OR EXISTS (
+          SELECT FROM account_users a
+          WHERE a.customer_id = $1 AND a.account_id = accounts.id AND a.user_id = $5))
+    ORDER BY is_master DESC, accounts.id
+"""
+_UNFUNDED = """
+    WITH keyed AS MATERIALIZED (
+        SELECT DISTINCT service_account_id AS id, environment FROM api_keys
+        WHERE service_account_id = ANY($1::int[]) AND deleted_at IS NULL
+    ), funded AS MATERIALIZED (
+        SELECT DISTINCT s.id, a.environment
+        FROM service_accounts s JOIN accounts a ON a.customer_id = s.customer_id AND a.kind = 'funding'
+        LEFT JOIN account_service_accounts x
+            ON x.customer_id = a.customer_id AND x.account_id = a.id AND x.service_account_id = s.id
+        WHERE s.id = ANY($1::int[]) AND a.closed_at IS NULL
+          AND (a.open_to_all OR x.customer_id IS NOT NULL)
+    ), status AS (
+        SELECT s.id, e.environment, keyed.id IS NOT NULL AS has_key, funded.id IS NOT NULL AS has_account
+        FROM service_accounts s JOIN customers c ON c.id = s.customer_id
+        CROSS JOIN (VALUES ('production'), ('staging')) AS e (environment)
+        LEFT JOIN keyed ON keyed.id = s.id AND keyed.environment = e.environment
+        LEFT JOIN funded ON funded.id = s.id AND funded.environment = e.environment
+        WHERE s.id = ANY($1::int[]) AND s.active AND c.funding = 'balance' AND c.plan <> 'starter')
+    SELECT id, array_agg(environment ORDER BY environment) FILTER (WHERE has_key AND NOT has_account) AS keyed,
+           NOT bool_or(has_key) AND NOT bool_or(has_account) AS idle
+    FROM status GROUP BY id ORDER BY id
+"""
+_LISTED_ACCOUNTS = """
+    SELECT a.id, c.key AS customer, c.id AS customer_id, a.key, a.name, a.environment, a.is_master, a.open_to_all,
+           ARRAY(SELECT s.key FROM account_service_accounts x JOIN service_accounts s ON s.id = x.service_account_id
+                 WHERE x.customer_id = a.customer_id AND x.account_id = a.id ORDER BY s.key) AS service_accounts,
+           ARRAY(SELECT u.email FROM account_users x JOIN users u ON u.id = x.user_id
+                 WHERE x.customer_id = a.customer_id AND x.account_id = a.id ORDER BY u.email) AS people,
+           a.currency, a.balance_minor, a.closed_at IS NOT NULL AS is_closed
+    FROM accounts a JOIN customers c ON c.id = a.customer_id
+    WHERE a.kind = 'funding' AND ($1::text IS NULL OR c.key = $1)
+    ORDER BY c.key, a.key
+"""
+_FIND_FUNDING_ACCOUNT = """
+    SELECT a.id, a.key, a.name, a.currency, a.environment, a.customer_id, c.key AS customer
+    FROM accounts a JOIN customers c ON c.id = a.customer_id
+    WHERE a.kind = 'funding' AND ((a.key = $1 AND ($2 = '' OR c.key = $2)) OR ($2 = '' AND a.id::text = $1))
+    ORDER BY a.id
+"""
+_SEEN_ACCOUNTS = """
+    SELECT a.id, a.name, a.is_master, a.open_to_all, a.currency, a.balance_minor, a.closed_at IS NOT NULL AS is_closed,
+           w.below_minor,
+           ARRAY(SELECT s.name FROM account_service_accounts x JOIN service_accounts s ON s.id = x.service_account_id
+                 WHERE x.customer_id = a.customer_id AND x.account_id = a.id ORDER BY s.name) AS service_accounts,
+           ARRAY(SELECT u.name FROM account_users x JOIN users u ON u.id = x.user_id
+                 WHERE x.customer_id = a.customer_id AND x.account_id = a.id ORDER BY u.name) AS people
+    FROM accounts a LEFT JOIN account_watches w ON w.customer_id = a.customer_id AND w.account_id = a.id
+    WHERE a.customer_id = $1 AND a.environment = $2 AND a.kind = 'funding'
+      AND ($3::int IS NULL OR a.closed_at IS NULL AND (a.open_to_all OR EXISTS (
+          SELECT FROM account_users x WHERE x.customer_id = a.customer_id AND x.account_id = a.id AND x.user_id = $3)))
+    ORDER BY a.closed_at IS NOT NULL, a.is_master DESC, a.id
+"""
+_LOCK_CUSTOMER = "SELECT FROM customers WHERE id = $1 FOR NO KEY UPDATE"
+_LOCK_ACCOUNT = """
+    SELECT customer_id, environment, id, name, currency, is_master, balance_minor, closed_at FROM accounts
+    WHERE customer_id = $1 AND environment = $2 AND id = $3 AND kind = 'funding' FOR NO KEY UPDATE
+"""
+_ASSIGNABLE = """
+    SELECT id, name, currency, open_to_all, id = ANY($3::int[]) AS is_assigned FROM accounts
+    WHERE customer_id = $1 AND environment = $2 AND kind = 'funding' AND closed_at IS NULL ORDER BY is_master DESC, id
+"""
+_TAKE_ALL = "DELETE FROM account_users WHERE customer_id = $1 AND user_id = $2"
+# Takes accounts from service accounts that are not among the wanted.
+_UNASSIGN = """
+    DELETE FROM account_service_accounts AS saved
+    WHERE account_id = ANY($1::int[]) AND NOT EXISTS (
+        SELECT FROM unnest($2::int[], $3::int[], $4::int[]) AS new (customer_id, account_id, service_account_id)
+        WHERE new.customer_id = saved.customer_id AND new.account_id = saved.account_id
+          AND new.service_account_id = saved.service_account_id)
+"""
+_ASSIGN = Fragment("INSERT INTO account_service_accounts (customer_id, account_id, service_account_id)")
+_UNLESS_ASSIGNED = Fragment("ON CONFLICT DO NOTHING")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,18 +170,7 @@ async def list_funding_accounts(connection: Connection, principal: Principal) ->
     An administrator draws from every account.
     """
     rows = await connection.fetch(
-        """
-        SELECT accounts.id, accounts.name, is_master, currency, currencies.id AS currency_id, balance_minor
-        FROM accounts JOIN currencies ON currencies.code = accounts.currency
-        WHERE customer_id = $1 AND environment = $2 AND kind = 'funding' AND closed_at IS NULL
-          AND (open_to_all OR $4 OR EXISTS (
-              SELECT FROM account_service_accounts a
-              WHERE a.customer_id = $1 AND a.account_id = accounts.id
-                AND a.service_account_id = $3) OR EXISTS (
-              SELECT FROM account_users a
-              WHERE a.customer_id = $1 AND a.account_id = accounts.id AND a.user_id = $5))
-        ORDER BY is_master DESC, accounts.id
-        """,
+        _FUNDING_ACCOUNTS,
         principal.customer_id,
         principal.environment,
         principal.service_account_id,
@@ -111,50 +186,13 @@ async def list_unfunded(connection: Connection, service_account_ids: Sequence[in
     Only active service accounts count, of customers that pay from a balance and whose plan includes the API. The environments are
     those they have an API key in, or both when they have no key and no funding account at all.
     """
-    rows = await connection.fetch(
-        """
-        WITH keyed AS MATERIALIZED (
-            SELECT DISTINCT service_account_id AS id, environment FROM api_keys
-            WHERE service_account_id = ANY($1::int[]) AND deleted_at IS NULL
-        ), funded AS MATERIALIZED (
-            SELECT DISTINCT s.id, a.environment
-            FROM service_accounts s JOIN accounts a ON a.customer_id = s.customer_id AND a.kind = 'funding'
-            LEFT JOIN account_service_accounts x
-                ON x.customer_id = a.customer_id AND x.account_id = a.id AND x.service_account_id = s.id
-            WHERE s.id = ANY($1::int[]) AND a.closed_at IS NULL
-              AND (a.open_to_all OR x.customer_id IS NOT NULL)
-        ), status AS (
-            SELECT s.id, e.environment, keyed.id IS NOT NULL AS has_key, funded.id IS NOT NULL AS has_account
-            FROM service_accounts s JOIN customers c ON c.id = s.customer_id
-            CROSS JOIN (VALUES ('production'), ('staging')) AS e (environment)
-            LEFT JOIN keyed ON keyed.id = s.id AND keyed.environment = e.environment
-            LEFT JOIN funded ON funded.id = s.id AND funded.environment = e.environment
-            WHERE s.id = ANY($1::int[]) AND s.active AND c.funding = 'balance' AND c.plan <> 'starter')
-        SELECT id, array_agg(environment ORDER BY environment) FILTER (WHERE has_key AND NOT has_account) AS keyed,
-               NOT bool_or(has_key) AND NOT bool_or(has_account) AS idle
-        FROM status GROUP BY id ORDER BY id
-        """,
-        service_account_ids,
-    )
+    rows = await connection.fetch(_UNFUNDED, service_account_ids)
     return [(row["id"], row["keyed"] or ["production", "staging"]) for row in rows if row["keyed"] or row["idle"]]
 
 
 async def list_accounts(connection: Connection, customer: str | None = None) -> list[OperatorAccount]:
     """Returns all funding accounts, or those of one customer, by customer and key."""
-    rows = await connection.fetch(
-        """
-        SELECT a.id, c.key AS customer, c.id AS customer_id, a.key, a.name, a.environment, a.is_master, a.open_to_all,
-               ARRAY(SELECT s.key FROM account_service_accounts x JOIN service_accounts s ON s.id = x.service_account_id
-                     WHERE x.customer_id = a.customer_id AND x.account_id = a.id ORDER BY s.key) AS service_accounts,
-               ARRAY(SELECT u.email FROM account_users x JOIN users u ON u.id = x.user_id
-                     WHERE x.customer_id = a.customer_id AND x.account_id = a.id ORDER BY u.email) AS people,
-               a.currency, a.balance_minor, a.closed_at IS NOT NULL AS is_closed
-        FROM accounts a JOIN customers c ON c.id = a.customer_id
-        WHERE a.kind = 'funding' AND ($1::text IS NULL OR c.key = $1)
-        ORDER BY c.key, a.key
-        """,
-        customer,
-    )
+    rows = await connection.fetch(_LISTED_ACCOUNTS, customer)
     return [OperatorAccount(**row) for row in rows]
 
 
@@ -164,16 +202,7 @@ async def find_funding_account(connection: Connection, name: str) -> Row:
     Raises OperatorError for none and for several.
     """
     customer, _, key = name.rpartition("/")
-    rows = await connection.fetch(
-        """
-        SELECT a.id, a.key, a.name, a.currency, a.environment, a.customer_id, c.key AS customer
-        FROM accounts a JOIN customers c ON c.id = a.customer_id
-        WHERE a.kind = 'funding' AND ((a.key = $1 AND ($2 = '' OR c.key = $2)) OR ($2 = '' AND a.id::text = $1))
-        ORDER BY a.id
-        """,
-        key,
-        customer,
-    )
+    rows = await connection.fetch(_FIND_FUNDING_ACCOUNT, key, customer)
     if not rows:
         raise OperatorError(f"there is no funding account {name!r}")
     if len(rows) > 1:
@@ -189,24 +218,7 @@ async def list_seen_accounts(
 
     With a user, only the open accounts that the user may use.
     """
-    rows = await connection.fetch(
-        """
-        SELECT a.id, a.name, a.is_master, a.open_to_all, a.currency, a.balance_minor, a.closed_at IS NOT NULL AS is_closed,
-               w.below_minor,
-               ARRAY(SELECT s.name FROM account_service_accounts x JOIN service_accounts s ON s.id = x.service_account_id
-                     WHERE x.customer_id = a.customer_id AND x.account_id = a.id ORDER BY s.name) AS service_accounts,
-               ARRAY(SELECT u.name FROM account_users x JOIN users u ON u.id = x.user_id
-                     WHERE x.customer_id = a.customer_id AND x.account_id = a.id ORDER BY u.name) AS people
-        FROM accounts a LEFT JOIN account_watches w ON w.customer_id = a.customer_id AND w.account_id = a.id
-        WHERE a.customer_id = $1 AND a.environment = $2 AND a.kind = 'funding'
-          AND ($3::int IS NULL OR a.closed_at IS NULL AND (a.open_to_all OR EXISTS (
-              SELECT FROM account_users x WHERE x.customer_id = a.customer_id AND x.account_id = a.id AND x.user_id = $3)))
-        ORDER BY a.closed_at IS NOT NULL, a.is_master DESC, a.id
-        """,
-        customer_id,
-        environment,
-        user_id,
-    )
+    rows = await connection.fetch(_SEEN_ACCOUNTS, customer_id, environment, user_id)
     return [SeenAccount(**row) for row in rows]
 
 
@@ -228,16 +240,8 @@ def no_such_account() -> NotFound:
 async def lock_account(connection: Connection, customer_id: int, environment: str, account_id: int) -> Row:
     """Locks a customer, then its funding account, until the transaction ends. Raises NotFound."""
     # The customer first, as creating an account does, so that only one of two gets a name.
-    await connection.execute("SELECT FROM customers WHERE id = $1 FOR NO KEY UPDATE", customer_id)
-    row = await connection.fetchrow(
-        """
-        SELECT customer_id, environment, id, name, currency, is_master, balance_minor, closed_at FROM accounts
-        WHERE customer_id = $1 AND environment = $2 AND id = $3 AND kind = 'funding' FOR NO KEY UPDATE
-        """,
-        customer_id,
-        environment,
-        account_id,
-    )
+    await connection.execute(_LOCK_CUSTOMER, customer_id)
+    row = await connection.fetchrow(_LOCK_ACCOUNT, customer_id, environment, account_id)
     if row is None:
         raise no_such_account()
     return row
@@ -272,16 +276,16 @@ class Holder(Enum):
         DELETE FROM account_service_accounts
         WHERE customer_id = $1 AND service_account_id = $2 AND account_id = ANY($3::int[])
         """,
-        "INSERT INTO account_service_accounts (customer_id, service_account_id, account_id)",
+        Fragment("INSERT INTO account_service_accounts (customer_id, service_account_id, account_id)"),
     )
     PERSON = (
         "SELECT email FROM users WHERE customer_id = $1 AND id = $2 AND is_active FOR NO KEY UPDATE",
         "SELECT account_id FROM account_users WHERE customer_id = $1 AND user_id = $2",
         "DELETE FROM account_users WHERE customer_id = $1 AND user_id = $2 AND account_id = ANY($3::int[])",
-        "INSERT INTO account_users (customer_id, user_id, account_id)",
+        Fragment("INSERT INTO account_users (customer_id, user_id, account_id)"),
     )
 
-    def __init__(self, lock: str, read: str, delete: str, insert: str) -> None:
+    def __init__(self, lock: str, read: str, delete: str, insert: Fragment) -> None:
         self.lock, self.read, self.delete, self.insert = lock, read, delete, insert
 
 
@@ -290,15 +294,7 @@ async def list_assignable(
 ) -> list[Assignable]:
     """Returns a customer's open funding accounts in an environment, master accounts first, each with whether the holder may use it."""
     assigned = [row[0] for row in await connection.fetch(holder.read, customer_id, holder_id)]
-    rows = await connection.fetch(
-        """
-        SELECT id, name, currency, open_to_all, id = ANY($3::int[]) AS is_assigned FROM accounts
-        WHERE customer_id = $1 AND environment = $2 AND kind = 'funding' AND closed_at IS NULL ORDER BY is_master DESC, id
-        """,
-        customer_id,
-        environment,
-        assigned,
-    )
+    rows = await connection.fetch(_ASSIGNABLE, customer_id, environment, assigned)
     return [Assignable(**row) for row in rows]
 
 
@@ -313,12 +309,12 @@ async def change_assignments(
     """Takes accounts, by id, from a holder and gives it others."""
     await connection.execute(holder.delete, customer_id, holder_id, list(removed))
     rows = [(customer_id, holder_id, account_id) for account_id in added]
-    await insert(connection, holder.insert, rows, conflict="ON CONFLICT DO NOTHING")
+    await insert(connection, holder.insert, rows, conflict=_UNLESS_ASSIGNED)
 
 
 async def take_all_accounts(connection: Connection, customer_id: int, user_id: int) -> None:
     """Takes all accounts from a person, so that a later invitation starts without any."""
-    await connection.execute("DELETE FROM account_users WHERE customer_id = $1 AND user_id = $2", customer_id, user_id)
+    await connection.execute(_TAKE_ALL, customer_id, user_id)
 
 
 _ACCOUNTS = Table(
@@ -349,16 +345,5 @@ async def save_accounts(connection: Connection, rows: Sequence[Values]) -> Saved
 async def assign(connection: Connection, account_ids: Sequence[int], assigned: Sequence[tuple[int, int, int]]) -> None:
     """Makes these the only service accounts assigned to these accounts: customer, account and service account, by id."""
     columns = tuple([each[column] for each in assigned] for column in range(3))
-    await connection.execute(
-        """
-        DELETE FROM account_service_accounts AS saved
-        WHERE account_id = ANY($1::int[]) AND NOT EXISTS (
-            SELECT FROM unnest($2::int[], $3::int[], $4::int[]) AS new (customer_id, account_id, service_account_id)
-            WHERE new.customer_id = saved.customer_id AND new.account_id = saved.account_id
-              AND new.service_account_id = saved.service_account_id)
-        """,
-        account_ids,
-        *columns,
-    )
-    into = "INSERT INTO account_service_accounts (customer_id, account_id, service_account_id)"
-    await insert(connection, into, assigned, conflict="ON CONFLICT DO NOTHING")
+    await connection.execute(_UNASSIGN, account_ids, *columns)
+    await insert(connection, _ASSIGN, assigned, conflict=_UNLESS_ASSIGNED)

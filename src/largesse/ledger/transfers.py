@@ -9,7 +9,8 @@ from largesse.base.money import label
 from largesse.customers.actor import Actor
 from largesse.customers.roles import Right
 from largesse.db.pool import Connection, Row
-from largesse.ledger.posting import Entry, lock_accounts, post
+from largesse.db.statements import read_now
+from largesse.ledger.posting import NEXT_TRANSFER_ID, Entry, lock_accounts, post
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +45,8 @@ async def transfer(actor: Actor, *, from_id: int, to_id: int, amount_minor: int)
         from_minor, to_minor = locked[from_id].balance_minor, locked[to_id].balance_minor
         if from_minor < amount_minor:
             raise InsufficientBalance(f"{source['name']} holds {label(from_minor, currency)} only.")
-        transfer_id: int = await connection.fetchval("SELECT nextval('movements_id_seq')")
-        at = await connection.fetchval("SELECT clock_now()")
+        transfer_id: int = await connection.fetchval(NEXT_TRANSFER_ID)
+        at = await read_now(connection)
         from_minor, to_minor = from_minor - amount_minor, to_minor + amount_minor
         entries = [
             Entry(customer_id, from_id, transfer_id, "transfer", None, -amount_minor, from_minor),

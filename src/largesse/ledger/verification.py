@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from largesse.db.fragments import compose
 from largesse.db.pool import Connection, Row
 from largesse.encryption.chain import Chain
 from largesse.ledger.chains import ACCOUNT_COLUMNS, Along, ReadDigests, paid_orders, read_entries
@@ -14,6 +15,22 @@ MOST_AT_ONCE = 20_000  # entries: about a second's work
 MOST_NAMED = 20
 # So few that other requests of the process wait no more than some milliseconds.
 _ENTRIES_AT_ONCE = 500
+_CREATED_AT = "SELECT created_at FROM entries WHERE customer_id = $1 AND account_id = $2 AND id = $3"
+_NOTE_ANCHORED = """
+    INSERT INTO noted_anchors (customer_id, account_id, entry_id, mac, made_at)
+    SELECT a.customer_id, a.id, ends.entry_id, decode(ends.mac, 'hex'), $1
+    FROM unnest($2::int[], $3::bigint[], $4::text[]) AS ends (account_id, entry_id, mac) JOIN accounts a ON a.id = ends.account_id
+    ON CONFLICT (customer_id, account_id) DO UPDATE SET entry_id = excluded.entry_id, mac = excluded.mac, made_at = excluded.made_at
+"""
+_MAC = "SELECT mac FROM entries WHERE customer_id = $1 AND account_id = $2 AND id = $3"
+_ANCHOR = """
+    SELECT n.made_at, n.entry_id, encode(n.mac, 'hex') AS mac,
+           n.mac IS NOT DISTINCT FROM coalesce(e.mac, o.mac) AS holds
+    FROM noted_anchors n
+    LEFT JOIN entries e ON e.customer_id = n.customer_id AND e.account_id = n.account_id AND e.id = n.entry_id
+    LEFT JOIN chain_openings o ON o.customer_id = n.customer_id AND o.account_id = n.account_id AND o.entry_id = n.entry_id
+    WHERE n.customer_id = $1 AND n.account_id = $2
+"""
 
 
 @dataclass(slots=True)
@@ -80,40 +97,21 @@ async def prove(
         proof.goes_on = last
     if last:
         proof.last_id = last
-        proof.last_at = await connection.fetchval(
-            "SELECT created_at FROM entries WHERE customer_id = $1 AND account_id = $2 AND id = $3",
-            customer_id,
-            account_id,
-            last,
-        )
+        proof.last_at = await connection.fetchval(_CREATED_AT, customer_id, account_id, last)
     return proof
 
 
 async def note_anchored(connection: Connection, made_at: datetime, ends: Sequence[tuple[int, int, str]]) -> None:
     """Keeps which entry was the last of each account when an anchor was made: account, entry, its mark in hexadecimal."""
     columns = tuple([end[at] for end in ends] for at in range(3))
-    await connection.execute(
-        """
-        INSERT INTO noted_anchors (customer_id, account_id, entry_id, mac, made_at)
-        SELECT a.customer_id, a.id, ends.entry_id, decode(ends.mac, 'hex'), $1
-        FROM unnest($2::int[], $3::bigint[], $4::text[]) AS ends (account_id, entry_id, mac) JOIN accounts a ON a.id = ends.account_id
-        ON CONFLICT (customer_id, account_id) DO UPDATE SET entry_id = excluded.entry_id, mac = excluded.mac, made_at = excluded.made_at
-        """,
-        made_at,
-        *columns,
-    )
+    await connection.execute(_NOTE_ANCHORED, made_at, *columns)
 
 
 async def _from(connection: Connection, account: Row, after: int | None, proof: Proof) -> tuple[int, bytes | None]:
     """The entry to begin behind, and the mark of it; 0 and None: at the first."""
     opening = account["entry_id"]
     if after is not None and (opening is None or after > opening):
-        mac = await connection.fetchval(
-            "SELECT mac FROM entries WHERE customer_id = $1 AND account_id = $2 AND id = $3",
-            account["customer_id"],
-            account["id"],
-            after,
-        )
+        mac = await connection.fetchval(_MAC, account["customer_id"], account["id"], after)
         if mac:
             return after, mac
     if opening is not None and await connection.fetchval(
@@ -125,26 +123,18 @@ async def _from(connection: Connection, account: Row, after: int | None, proof: 
 
 
 async def _anchor(connection: Connection, customer_id: int, account_id: int) -> Anchor | None:
-    row = await connection.fetchrow(
-        """
-        SELECT n.made_at, n.entry_id, encode(n.mac, 'hex') AS mac,
-               n.mac IS NOT DISTINCT FROM coalesce(e.mac, o.mac) AS holds
-        FROM noted_anchors n
-        LEFT JOIN entries e ON e.customer_id = n.customer_id AND e.account_id = n.account_id AND e.id = n.entry_id
-        LEFT JOIN chain_openings o ON o.customer_id = n.customer_id AND o.account_id = n.account_id AND o.entry_id = n.entry_id
-        WHERE n.customer_id = $1 AND n.account_id = $2
-        """,
-        customer_id,
-        account_id,
-    )
+    row = await connection.fetchrow(_ANCHOR, customer_id, account_id)
     return None if row is None else Anchor(**row)
 
 
-_ACCOUNT = f"""
-    SELECT {ACCOUNT_COLUMNS} FROM accounts a
+_ACCOUNT = compose(
+    """
+    SELECT {account_columns} FROM accounts a
     LEFT JOIN chain_openings o ON o.customer_id = a.customer_id AND o.account_id = a.id
     WHERE a.customer_id = $1 AND a.id = $2
-"""  # noqa: S608 - constants
+""",
+    account_columns=ACCOUNT_COLUMNS,
+)
 _HAS_MORE = """
     SELECT EXISTS (SELECT FROM entries WHERE customer_id = $1 AND account_id = $2 AND id <= $3 ORDER BY id OFFSET $4)
 """

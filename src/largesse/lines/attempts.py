@@ -34,6 +34,37 @@ ADDRESS_REFILL = timedelta(minutes=15)  # from nothing to all of it
 _ADDRESS_RATE = Rate(ADDRESS_ALLOWANCE, ADDRESS_REFILL.total_seconds())
 
 LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
+_EXAMINE = """
+    WITH progress AS MATERIALIZED (
+        SELECT state, claimed_at, expires_at, product_id FROM line_states
+        WHERE customer_id = $1 AND order_id = $2 AND number = $3)
+    SELECT clock_now() AS now, s.state, s.claimed_at, s.expires_at, s.product_id,
+           f.failures, f.pauses, f.paused_until, a.allowance, a.last_at
+    FROM (VALUES (1)) AS one
+    LEFT JOIN progress s ON true
+    LEFT JOIN pin_failures f ON f.decoy = $4 AND f.key = $5
+    LEFT JOIN claim_addresses a ON a.address = $6
+"""
+_RECORD_FAILURE = """
+    WITH hurried AS (SELECT set_config('synchronous_commit', 'off', true)), counted AS (
+        INSERT INTO pin_failures (decoy, key, failures, pauses, paused_until, last_at)
+        VALUES ($1, $2, $3, $4, $5, $8)
+        ON CONFLICT (decoy, key) DO UPDATE SET
+            (failures, pauses, paused_until, last_at)
+            = (excluded.failures, excluded.pauses, excluded.paused_until, excluded.last_at))
+    INSERT INTO claim_addresses AS known (address, allowance, last_at) SELECT $6, $7 - 1, $8 FROM hurried
+    ON CONFLICT (address) DO UPDATE SET
+        allowance = greatest(0, least($7, known.allowance
+            + $9 * greatest(0, extract(epoch FROM $8 - known.last_at))) - 1),
+        last_at = greatest(known.last_at, $8)
+"""
+_FORGET_FAILURES = "DELETE FROM pin_failures WHERE (decoy, key) = ($1, $2)"
+# The oldest, and those beyond the $2 latest.
+_PRUNE_ADDRESSES = """
+    DELETE FROM claim_addresses WHERE last_at < (SELECT clock_now()) - $1::interval
+       OR last_at < (SELECT last_at FROM claim_addresses ORDER BY last_at DESC OFFSET $2 LIMIT 1)
+"""
+_PRUNE_FAILURES = "DELETE FROM pin_failures WHERE last_at < (SELECT clock_now()) - interval '30 days'"
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,22 +169,7 @@ class CodeChecker:
         decoy = (True, self._vault.codes.lookup(code) % _DECOYS)
         key = decoy if line is None else (False, line.code_lookup)
         address = self._vault.networks.lookup(b"address/" + network_of(attempt.host))
-        row = await connection.fetchrow(
-            """
-            WITH progress AS MATERIALIZED (
-                SELECT state, claimed_at, expires_at, product_id FROM line_states
-                WHERE customer_id = $1 AND order_id = $2 AND number = $3)
-            SELECT clock_now() AS now, s.state, s.claimed_at, s.expires_at, s.product_id,
-                   f.failures, f.pauses, f.paused_until, a.allowance, a.last_at
-            FROM (VALUES (1)) AS one
-            LEFT JOIN progress s ON true
-            LEFT JOIN pin_failures f ON f.decoy = $4 AND f.key = $5
-            LEFT JOIN claim_addresses a ON a.address = $6
-            """,
-            *(NO_LINE if line is None else line.key),
-            *key,
-            address,
-        )
+        row = await connection.fetchrow(_EXAMINE, *(NO_LINE if line is None else line.key), *key, address)
         assert row is not None, "an outer join on one row has a row"
         now = row["now"]
         right = self._compare(line, attempt.pin)
@@ -191,19 +207,7 @@ async def record_failure(connection: Connection, examined: CheckedCode) -> None:
         failures = failures.with_one_more(now)
     # A guesser must not make others wait for the disk; a count lost in a crash of the server helps nobody.
     await connection.execute(
-        """
-        WITH hurried AS (SELECT set_config('synchronous_commit', 'off', true)), counted AS (
-            INSERT INTO pin_failures (decoy, key, failures, pauses, paused_until, last_at)
-            VALUES ($1, $2, $3, $4, $5, $8)
-            ON CONFLICT (decoy, key) DO UPDATE SET
-                (failures, pauses, paused_until, last_at)
-                = (excluded.failures, excluded.pauses, excluded.paused_until, excluded.last_at))
-        INSERT INTO claim_addresses AS known (address, allowance, last_at) SELECT $6, $7 - 1, $8 FROM hurried
-        ON CONFLICT (address) DO UPDATE SET
-            allowance = greatest(0, least($7, known.allowance
-                + $9 * greatest(0, extract(epoch FROM $8 - known.last_at))) - 1),
-            last_at = greatest(known.last_at, $8)
-        """,
+        _RECORD_FAILURE,
         *examined.key,
         failures.in_a_row,
         failures.pauses,
@@ -218,7 +222,7 @@ async def record_failure(connection: Connection, examined: CheckedCode) -> None:
 async def forget_failures(connection: Connection, examined: CheckedCode) -> None:
     """Deletes the code's wrong PINs after a right one."""
     if examined.failures != Failures():
-        await connection.execute("DELETE FROM pin_failures WHERE (decoy, key) = ($1, $2)", *examined.key)
+        await connection.execute(_FORGET_FAILURES, *examined.key)
 
 
 def read_typed_code(text: str) -> bytes | None:
@@ -244,12 +248,5 @@ async def prune_guesses(connection: Connection) -> None:
 
     Both tables stay small: only the newest addresses stay.
     """
-    await connection.execute(
-        """
-        DELETE FROM claim_addresses WHERE last_at < (SELECT clock_now()) - $1::interval
-           OR last_at < (SELECT last_at FROM claim_addresses ORDER BY last_at DESC OFFSET $2 LIMIT 1)
-        """,
-        ADDRESS_REFILL,
-        _MAX_ADDRESSES,
-    )
-    await connection.execute("DELETE FROM pin_failures WHERE last_at < (SELECT clock_now()) - interval '30 days'")
+    await connection.execute(_PRUNE_ADDRESSES, ADDRESS_REFILL, _MAX_ADDRESSES)
+    await connection.execute(_PRUNE_FAILURES)

@@ -14,6 +14,7 @@ from largesse.base.errors import NotFound
 from largesse.base.throttle import Pacer, Waits, network_of
 from largesse.db.pool import Connection, Database, act_for, commit_as_one
 from largesse.db.scope import LOOKUP, for_customer
+from largesse.db.statements import read_now
 from largesse.encryption.vault import DecryptionFailed, Vault
 from largesse.jobs.outbox import withdraw_reminders
 from largesse.lines.attempts import Attempt, CheckedCode, CodeChecker, forget_failures, record_failure
@@ -120,7 +121,7 @@ class Claiming:
             raise NotFound(_LEADS_NOWHERE) from None
         async with self._slots.looks, self._database.transaction(LOOKUP) as connection:
             line = await find_line(connection, self._vault, code, self._environment, customer_id)
-            if line is None or not line.is_sent(await connection.fetchval("SELECT clock_now()")):
+            if line is None or not line.is_sent(await read_now(connection)):
                 raise NotFound(_LEADS_NOWHERE)
             await act_for(connection, line.scope)
             return line, await read_progress(connection, line.key)

@@ -12,14 +12,17 @@ from collections.abc import Sequence
 import structlog
 
 from largesse.audit.service import INSTALLATION, Acting
+from largesse.db.fragments import grouped
 from largesse.db.pool import Connection, Row, commit_as_one
 from largesse.db.shard_groups import Customers
-from largesse.db.sharding import arguments, within
+from largesse.db.sharding import arguments
 from largesse.encryption.chain import Chain, content, micros
 
 BEGUN = "claims.chained"  # the act that the audit log keeps once: a chain that begins again was reset
 
 log = structlog.get_logger(__name__)
+_LOCK_HEAD = "SELECT number, head FROM line_event_head FOR NO KEY UPDATE"
+_HAS_BEGUN = "SELECT EXISTS (SELECT FROM audit_events WHERE customer_id = $1 AND act = $2)"
 
 
 def event_content(number: int, customer_id: int, order_id: int, line: int, event: str, at_us: int) -> bytes:
@@ -35,13 +38,13 @@ async def mark_events(
     Call it late in a transaction, one at a time. If the chain was reset, it marks nothing, so that `verify` still reports that.
     """
     columns = [customer_id for customer_id, _ in orders], [order_id for _, order_id in orders]
-    events = await connection.fetch(_events(customers), *columns, *arguments(customers))
+    events = await connection.fetch(_EVENTS.of(customers), *columns, *arguments(customers))
     if not events:
         return
     marked = {tuple(row) for row in await connection.fetch(_MARKED, *columns)}
     if not (new := [row for row in events if tuple(row)[:4] not in marked]):
         return
-    head = await connection.fetchrow("SELECT number, head FROM line_event_head FOR NO KEY UPDATE")
+    head = await connection.fetchrow(_LOCK_HEAD)
     if head is None or not (head["number"] or await _begin(connection, acting)):
         log.error("claims.not_marked", reason="the chain of line events was reset: run `largesse verify`")
         return
@@ -51,9 +54,7 @@ async def mark_events(
 
 async def has_begun(connection: Connection) -> bool:
     """Returns whether the audit log says that events of lines are marked."""
-    begun: bool = await connection.fetchval(
-        "SELECT EXISTS (SELECT FROM audit_events WHERE customer_id = $1 AND act = $2)", INSTALLATION, BEGUN
-    )
+    begun: bool = await connection.fetchval(_HAS_BEGUN, INSTALLATION, BEGUN)
     return begun
 
 
@@ -75,16 +76,17 @@ async def _add(connection: Connection, chain: Chain, end: Row, events: Sequence[
     await connection.execute(_ADD, *map(list, zip(*added, strict=True)), number, head)
 
 
-def _events(customers: Customers) -> str:
-    return f"""
-        SELECT e.customer_id, e.order_id, e.number, e.event, e.at, {micros("e.at")} AS at_us
-        FROM unnest($1::int[], $2::int[]) AS wanted (customer_id, order_id)
-        JOIN line_events AS e ON e.customer_id = wanted.customer_id AND e.order_id = wanted.order_id
-            AND e.event <> 'opened' {within("e.customer_id", "$3", customers)}
-        ORDER BY e.at, e.customer_id, e.order_id, e.number, e.event
-    """  # noqa: S608 - placeholders
-
-
+_EVENTS = grouped(
+    """
+    SELECT e.customer_id, e.order_id, e.number, e.event, e.at, {at_us} AS at_us
+    FROM unnest($1::int[], $2::int[]) AS wanted (customer_id, order_id)
+    JOIN line_events AS e ON e.customer_id = wanted.customer_id AND e.order_id = wanted.order_id
+        AND e.event <> 'opened' {within e.customer_id}
+    ORDER BY e.at, e.customer_id, e.order_id, e.number, e.event
+    """,
+    "$3",
+    at_us=micros("e.at"),
+)
 _MARKED = """
     SELECT m.customer_id, m.order_id, m.line, m.event
     FROM unnest($1::int[], $2::int[]) AS wanted (customer_id, order_id)

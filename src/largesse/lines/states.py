@@ -24,6 +24,58 @@ from largesse.events.order_changes import changed
 from largesse.jobs.outbox import withdrawn_reminders
 from largesse.lines.lifecycle import lifecycle_event, record_lifecycle
 
+_OPENED = (
+    "INSERT INTO line_events (customer_id, order_id, number, event, at) VALUES ($1, $2, $3, 'opened', clock_now()) "
+    "ON CONFLICT DO NOTHING RETURNING at"
+)
+_CLAIM = """
+    INSERT INTO line_states (customer_id, order_id, number, state, claimed_at, expires_at, language)
+    VALUES ($1, $2, $3, 'claimed', $4, $5, $6)
+"""
+_CLAIM_EVENTS = """
+    INSERT INTO line_events (customer_id, order_id, number, event, at)
+    VALUES ($1, $2, $3, 'opened', $4), ($1, $2, $3, 'claimed', $4)
+    ON CONFLICT (customer_id, order_id, number, event) DO NOTHING RETURNING event
+"""
+_SET_LANGUAGE = """
+    UPDATE line_states SET language = $4
+    WHERE customer_id = $1 AND order_id = $2 AND number = $3 AND language IS DISTINCT FROM $4
+"""
+_SET_EMAIL = "UPDATE line_states SET sealed_email = $4 WHERE customer_id = $1 AND order_id = $2 AND number = $3"
+_HAS_LEFT_EMAIL = (
+    "SELECT sealed_email IS NOT NULL FROM line_states WHERE customer_id = $1 AND order_id = $2 AND number = $3"
+)
+_LOCK = """
+    SELECT FROM lines WHERE customer_id = $1 AND order_id = $2 AND ($3::int[] IS NULL OR number = ANY($3))
+    ORDER BY number FOR UPDATE
+"""
+_ISSUED = """
+    SELECT number FROM lines l
+    WHERE customer_id = $1 AND order_id = $2 AND ($3::int[] IS NULL OR number = ANY($3)) AND NOT EXISTS (
+        SELECT FROM line_states s
+        WHERE s.customer_id = l.customer_id AND s.order_id = l.order_id AND s.number = l.number)
+    ORDER BY number
+"""
+_CANCEL = """
+    INSERT INTO line_states (customer_id, order_id, number, state)
+    SELECT customer_id, order_id, number, 'cancelled' FROM lines
+    WHERE customer_id = $1 AND order_id = $2 AND number = ANY($3::int[])
+"""
+_CANCEL_EVENTS = """
+    INSERT INTO line_events (customer_id, order_id, number, event, at)
+    SELECT customer_id, order_id, number, event, $4::timestamptz FROM lines, unnest($5::text[]) AS happened (event)
+    WHERE customer_id = $1 AND order_id = $2 AND number = ANY($3::int[])
+"""
+_MOVE_EVENT = """
+    INSERT INTO line_events (customer_id, order_id, number, event, at) VALUES ($1, $2, $3, $4, $5)
+    ON CONFLICT (customer_id, order_id, number, event) DO NOTHING
+"""
+_MOVE = """
+    UPDATE line_states SET state = $4, product_id = coalesce($5, product_id)
+    WHERE customer_id = $1 AND order_id = $2 AND number = $3 AND state = ANY($6::text[])
+    RETURNING number
+"""
+
 
 class LineKey(NamedTuple):
     """The primary key of a line: its customer, its order's id, and its number in the order."""
@@ -93,11 +145,7 @@ def expiry(claimed_at: datetime, order_days: int | None, default_days: int) -> d
 
 async def record_opened(connection: Connection, line: LineKey) -> None:
     """Records that a person did something with the line's link, the first time. Call it inside a transaction."""
-    opened_at = await connection.fetchval(
-        "INSERT INTO line_events (customer_id, order_id, number, event, at) VALUES ($1, $2, $3, 'opened', clock_now()) "
-        "ON CONFLICT DO NOTHING RETURNING at",
-        *line,
-    )
+    opened_at = await connection.fetchval(_OPENED, *line)
     if opened_at is not None:
         await record_lifecycle(connection, GIFT_OPENED, line.customer_id, line.order_id, [line.number], opened_at)
 
@@ -108,27 +156,10 @@ async def record_claim(
     """Moves an issued line to `claimed`. `language` is the one its recipient chose, if any."""
     happened = await fetch_together(
         connection,
-        Part(
-            """
-            INSERT INTO line_states (customer_id, order_id, number, state, claimed_at, expires_at, language)
-            VALUES ($1, $2, $3, 'claimed', $4, $5, $6)
-            """,
-            *line,
-            at,
-            expires_at,
-            language,
-        ),
+        Part(_CLAIM, *line, at, expires_at, language),
         changed(line.customer_id, line.order_id),
         withdrawn_reminders(line.customer_id, line.order_id, [line.number]),
-        Part(
-            """
-            INSERT INTO line_events (customer_id, order_id, number, event, at)
-            VALUES ($1, $2, $3, 'opened', $4), ($1, $2, $3, 'claimed', $4)
-            ON CONFLICT (customer_id, order_id, number, event) DO NOTHING RETURNING event
-            """,
-            *line,
-            at,
-        ),
+        Part(_CLAIM_EVENTS, *line, at),
     )
     names = {row["event"] for row in happened}
     for name, event in (("opened", GIFT_OPENED), ("claimed", GIFT_CLAIMED)):
@@ -138,31 +169,17 @@ async def record_claim(
 
 async def record_language(connection: Connection, line: LineKey, language: str) -> None:
     """Sets the language of a claimed line's recipient."""
-    await connection.execute(
-        """
-        UPDATE line_states SET language = $4
-        WHERE customer_id = $1 AND order_id = $2 AND number = $3 AND language IS DISTINCT FROM $4
-        """,
-        *line,
-        language,
-    )
+    await connection.execute(_SET_LANGUAGE, *line, language)
 
 
 async def record_email(connection: Connection, line: LineKey, sealed: bytes) -> None:
     """Sets the encrypted address at which the recipient of a claimed line wants to be notified."""
-    await connection.execute(
-        "UPDATE line_states SET sealed_email = $4 WHERE customer_id = $1 AND order_id = $2 AND number = $3",
-        *line,
-        sealed,
-    )
+    await connection.execute(_SET_EMAIL, *line, sealed)
 
 
 async def has_left_email(connection: Connection, line: LineKey) -> bool:
     """Returns whether the recipient of the line has left such an address."""
-    left: bool | None = await connection.fetchval(
-        "SELECT sealed_email IS NOT NULL FROM line_states WHERE customer_id = $1 AND order_id = $2 AND number = $3",
-        *line,
-    )
+    left: bool | None = await connection.fetchval(_HAS_LEFT_EMAIL, *line)
     return bool(left)
 
 
@@ -173,27 +190,8 @@ async def lock_issued(
 
     Uses two statements: what the first sees may be older than its locks.
     """
-    await connection.execute(
-        """
-        SELECT FROM lines WHERE customer_id = $1 AND order_id = $2 AND ($3::int[] IS NULL OR number = ANY($3))
-        ORDER BY number FOR UPDATE
-        """,
-        customer_id,
-        order_id,
-        numbers,
-    )
-    rows = await connection.fetch(
-        """
-        SELECT number FROM lines l
-        WHERE customer_id = $1 AND order_id = $2 AND ($3::int[] IS NULL OR number = ANY($3)) AND NOT EXISTS (
-            SELECT FROM line_states s
-            WHERE s.customer_id = l.customer_id AND s.order_id = l.order_id AND s.number = l.number)
-        ORDER BY number
-        """,
-        customer_id,
-        order_id,
-        numbers,
-    )
+    await connection.execute(_LOCK, customer_id, order_id, numbers)
+    rows = await connection.fetch(_ISSUED, customer_id, order_id, numbers)
     return [row["number"] for row in rows]
 
 
@@ -212,27 +210,11 @@ async def record_cancelled(
     told = [lifecycle_event(GIFT_EXPIRED, *order, at)] if lapsed else []
     await fetch_together(
         connection,
-        Part(
-            """
-            INSERT INTO line_states (customer_id, order_id, number, state)
-            SELECT customer_id, order_id, number, 'cancelled' FROM lines
-            WHERE customer_id = $1 AND order_id = $2 AND number = ANY($3::int[])
-            """,
-            *order,
-        ),
+        Part(_CANCEL, *order),
         changed(customer_id, order_id),
         *told,
         lifecycle_event(GIFT_CANCELLED, customer_id, order_id, numbers, at),
-        Part(
-            """
-            INSERT INTO line_events (customer_id, order_id, number, event, at)
-            SELECT customer_id, order_id, number, event, $4::timestamptz FROM lines, unnest($5::text[]) AS happened (event)
-            WHERE customer_id = $1 AND order_id = $2 AND number = ANY($3::int[])
-            """,
-            *order,
-            at,
-            events,
-        ),
+        Part(_CANCEL_EVENTS, *order, at, events),
     )
 
 
@@ -249,26 +231,8 @@ async def record_move(
         connection,
         *told,
         changed(line.customer_id, line.order_id),
-        Part(
-            """
-            INSERT INTO line_events (customer_id, order_id, number, event, at) VALUES ($1, $2, $3, $4, $5)
-            ON CONFLICT (customer_id, order_id, number, event) DO NOTHING
-            """,
-            *line,
-            to,
-            at,
-        ),
-        Part(
-            """
-            UPDATE line_states SET state = $4, product_id = coalesce($5, product_id)
-            WHERE customer_id = $1 AND order_id = $2 AND number = $3 AND state = ANY($6::text[])
-            RETURNING number
-            """,
-            *line,
-            to,
-            product_id,
-            [state for state, following in MOVES.items() if to in following],
-        ),
+        Part(_MOVE_EVENT, *line, to, at),
+        Part(_MOVE, *line, to, product_id, [state for state, following in MOVES.items() if to in following]),
     )
     if not moved:
         raise WrongMove(f"line {line} cannot become {to}")

@@ -14,6 +14,7 @@ import msgspec
 
 from largesse.base.email import email_key, is_erased, masked
 from largesse.base.errors import NotFound
+from largesse.db.fragments import Fragment, compose, placeholder
 from largesse.db.pool import Connection, Row, act_for, is_distributed
 from largesse.db.scope import Scope, for_customer, for_customers
 from largesse.db.sharding import customers_of_code
@@ -23,7 +24,7 @@ from largesse.lines.codes import open_code
 from largesse.lines.states import LineKey, Progress, State
 
 NO_LINE = LineKey(-1, -1, -1)  # no line has this key
-_LINE = """
+_LINE = Fragment("""
     SELECT l.order_id, l.number, l.code_lookup, l.sealed, l.recipient_email, l.recipient_name, o.reference,
            o.environment, o.customer_id, o.gift_selection, o.product_id, o.collection_id, o.country, o.currency,
            o.value_minor, o.wrapping_key, o.from_name,
@@ -32,7 +33,41 @@ _LINE = """
                 WHERE m.customer_id = l.customer_id AND m.order_id = l.order_id AND m.number = l.number), o.message)
                 ELSE o.message END AS message, o.scheduled_for, o.expiry_after_days
     FROM lines l JOIN orders o ON o.customer_id = l.customer_id AND o.id = l.order_id
-"""
+""")
+_FIND_ON_NODE = compose(
+    "{line} WHERE l.customer_id = $1 AND l.code_lookup = ANY($2) AND o.environment = $3", line=_LINE
+)
+_LOCK_ON_NODE = compose("{find} FOR UPDATE OF l", find=_FIND_ON_NODE)
+_FIND = "SELECT * FROM lines_of_code($1, $2, $3)"
+_PROGRESS = """
+        SELECT state, claimed_at, expires_at, product_id FROM line_states
+        WHERE customer_id = $1 AND order_id = $2 AND number = $3
+        """
+_LINE_RECORDS = """
+        SELECT l.number, recipient_email, recipient_name, coalesce(s.state, $3) AS state, e.*
+        FROM lines l LEFT JOIN line_states s USING (customer_id, order_id, number)
+        LEFT JOIN LATERAL (
+            SELECT max(at) FILTER (WHERE event = 'opened') AS opened_at,
+                   max(at) FILTER (WHERE event = 'claimed') AS claimed_at,
+                   max(at) FILTER (WHERE event = 'chosen') AS chosen_at,
+                   max(at) FILTER (WHERE event = 'fulfilled') AS fulfilled_at,
+                   max(at) FILTER (WHERE event = 'expired') AS expired_at,
+                   max(at) FILTER (WHERE event = 'cancelled') AS cancelled_at
+            FROM line_events
+            WHERE line_events.customer_id = l.customer_id AND line_events.order_id = l.order_id
+              AND line_events.number = l.number
+        ) AS e ON true
+        WHERE l.customer_id = $1 AND l.order_id = $2 ORDER BY l.number
+        """
+_CLAIM_TIMES = """
+        SELECT min(at), max(at) FROM line_events WHERE customer_id = $1 AND order_id = $2 AND event = 'claimed'
+        """
+_READDRESS = """
+        UPDATE lines SET recipient_email = $4, was_email = $5
+        WHERE customer_id = $1 AND order_id = $2 AND number = ANY($3::int[])
+        """
+_RECIPIENTS = "SELECT number, recipient_email FROM lines WHERE customer_id = $1 AND order_id = $2 ORDER BY number"
+_ADD_MESSAGES = Fragment("INSERT INTO line_messages (customer_id, order_id, number, message)")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -99,7 +134,7 @@ async def find_line(
     if is_distributed(connection):
         rows = await _ask_node(connection, lookups, environment, customer_id, lock=lock)
     else:
-        rows = await connection.fetch("SELECT * FROM lines_of_code($1, $2, $3)", lookups, environment, lock)
+        rows = await connection.fetch(_FIND, lookups, environment, lock)
     lines = [Line(*row) for row in rows]
     # Two customers may have drawn codes with the same number to find them by: then it is the line that the code opens to.
     return next((line for line in lines if len(lines) == 1 or _has_code(vault, line, code)), None)
@@ -114,10 +149,9 @@ async def _ask_node(
     """
     customers = {customer_id} if customer_id is not None else await customers_of_code(connection, lookups)
     customers = customers or {NO_LINE.customer_id}
-    await act_for(connection, for_customers((each, environment) for each in customers))
-    query = f"{_LINE} WHERE l.customer_id = $1 AND l.code_lookup = ANY($2) AND o.environment = $3"
-    query += " FOR UPDATE OF l" if lock else ""
-    return [row for each in sorted(customers) for row in await connection.fetch(query, each, lookups, environment)]
+    await act_for(connection, for_customers((one, environment) for one in customers))
+    sql = _LOCK_ON_NODE if lock else _FIND_ON_NODE
+    return [row for one in sorted(customers) for row in await connection.fetch(sql, one, lookups, environment)]
 
 
 def _has_code(vault: Vault, line: Line, code: bytes) -> bool:
@@ -141,13 +175,7 @@ async def read_line(connection: Connection, key: LineKey, environment: str, *, l
 
 async def read_progress(connection: Connection, key: LineKey) -> Progress:
     """Returns the progress of a line."""
-    row = await connection.fetchrow(
-        """
-        SELECT state, claimed_at, expires_at, product_id FROM line_states
-        WHERE customer_id = $1 AND order_id = $2 AND number = $3
-        """,
-        *key,
-    )
+    row = await connection.fetchrow(_PROGRESS, *key)
     return progress_from_row(row)
 
 
@@ -196,27 +224,7 @@ async def read_line_records(
     connection: Connection, customer_id: int, order_id: int
 ) -> list[tuple[str | None, str | None, LineRecord]]:
     """Returns each line of the order by number, with the address and name of its recipient; None in a code batch."""
-    rows = await connection.fetch(
-        """
-        SELECT l.number, recipient_email, recipient_name, coalesce(s.state, $3) AS state, e.*
-        FROM lines l LEFT JOIN line_states s USING (customer_id, order_id, number)
-        LEFT JOIN LATERAL (
-            SELECT max(at) FILTER (WHERE event = 'opened') AS opened_at,
-                   max(at) FILTER (WHERE event = 'claimed') AS claimed_at,
-                   max(at) FILTER (WHERE event = 'chosen') AS chosen_at,
-                   max(at) FILTER (WHERE event = 'fulfilled') AS fulfilled_at,
-                   max(at) FILTER (WHERE event = 'expired') AS expired_at,
-                   max(at) FILTER (WHERE event = 'cancelled') AS cancelled_at
-            FROM line_events
-            WHERE line_events.customer_id = l.customer_id AND line_events.order_id = l.order_id
-              AND line_events.number = l.number
-        ) AS e ON true
-        WHERE l.customer_id = $1 AND l.order_id = $2 ORDER BY l.number
-        """,
-        customer_id,
-        order_id,
-        State.ISSUED,
-    )
+    rows = await connection.fetch(_LINE_RECORDS, customer_id, order_id, State.ISSUED)
     return [
         (
             row["recipient_email"],
@@ -231,13 +239,7 @@ async def read_claim_times(
     connection: Connection, customer_id: int, order_id: int
 ) -> tuple[datetime | None, datetime | None]:
     """Returns when the first and the last line of an order were claimed; None where none was."""
-    row = await connection.fetchrow(
-        """
-        SELECT min(at), max(at) FROM line_events WHERE customer_id = $1 AND order_id = $2 AND event = 'claimed'
-        """,
-        customer_id,
-        order_id,
-    )
+    row = await connection.fetchrow(_CLAIM_TIMES, customer_id, order_id)
     assert row is not None, "an aggregate has a row"
     return row[0], row[1]
 
@@ -258,25 +260,35 @@ class LineRow(msgspec.Struct, gc=False):
     sealed: bytes
 
 
-_INTO = "INSERT INTO lines (customer_id, order_id, number, recipient_email, recipient_name, code_lookup, sealed)"
-_WRITE_COLUMNS = f"""
-    {_INTO}
+_INTO = Fragment(
+    "INSERT INTO lines (customer_id, order_id, number, recipient_email, recipient_name, code_lookup, sealed)"
+)
+_WRITE_COLUMNS = compose(
+    """
+    {into}
     SELECT * FROM unnest($1::int[], $2::int[], $3::int[], $4::text[], $5::text[], $6::bigint[], $7::bytea[])
-"""  # noqa: S608 - a constant
+""",
+    into=_INTO,
+)
 
 
-def new_lines(lines: str, *, order_id: str) -> str:
+def new_lines(lines: str, *, order_id: Fragment) -> Fragment:
     """Returns SQL that writes lines: a statement, or part of one.
 
     `lines` is the placeholder of the `LineRow`s as a JSON array; `order_id` is SQL for the id of the order at a `place`.
     """
-    return f"""
-        {_INTO}
+    return compose(
+        """
+        {into}
         SELECT customer_id, {order_id}, number, recipient_email, recipient_name, code_lookup, decode(sealed, 'base64')
         FROM json_to_recordset({lines}::json) AS new (
             customer_id integer, place integer, number integer, recipient_email text, recipient_name text, code_lookup bigint,
             sealed text)
-    """  # noqa: S608 - placeholders
+    """,
+        into=_INTO,
+        order_id=order_id,
+        lines=placeholder(lines),
+    )
 
 
 async def write_columns(connection: Connection, lines: Sequence[LineColumns]) -> None:
@@ -313,26 +325,12 @@ async def readdress_lines(
     connection: Connection, customer_id: int, order_id: int, numbers: Sequence[int], was: str, email: str
 ) -> None:
     """Sets another address on lines of an order, and the one before, masked. Call it inside a transaction that has locked them."""
-    await connection.execute(
-        """
-        UPDATE lines SET recipient_email = $4, was_email = $5
-        WHERE customer_id = $1 AND order_id = $2 AND number = ANY($3::int[])
-        """,
-        customer_id,
-        order_id,
-        numbers,
-        email,
-        masked(was),
-    )
+    await connection.execute(_READDRESS, customer_id, order_id, numbers, email, masked(was))
 
 
 async def find_recipient_lines(connection: Connection, customer_id: int, order_id: int, number: int) -> list[int]:
     """Returns the numbers of all lines of the recipient who has line `number`; that one alone in a code batch. Raises NotFound."""
-    rows = await connection.fetch(
-        "SELECT number, recipient_email FROM lines WHERE customer_id = $1 AND order_id = $2 ORDER BY number",
-        customer_id,
-        order_id,
-    )
+    rows = await connection.fetch(_RECIPIENTS, customer_id, order_id)
     emails = {row["number"]: row["recipient_email"] for row in rows}
     if number not in emails:
         raise NotFound("There is no such line of the order.")
@@ -348,7 +346,7 @@ LineMessage = tuple[int, int, int, str]
 
 async def insert_line_messages(connection: Connection, messages: Sequence[LineMessage]) -> None:
     """Writes the messages that recipients read instead of their order's: on a cluster, those of one customer."""
-    await insert(connection, "INSERT INTO line_messages (customer_id, order_id, number, message)", messages)
+    await insert(connection, _ADD_MESSAGES, messages)
 
 
 async def read_line_messages(connection: Connection, customer_id: int, order_id: int) -> dict[int, str]:

@@ -22,6 +22,45 @@ from largesse.lines.attempts import prune_guesses
 from largesse.lines.codes import SealedCodes, open_code
 from largesse.lines.states import LineKey
 
+_LEFT_EMAILS = """
+    SELECT customer_id, order_id, number, sealed_email FROM line_states
+    WHERE (customer_id, order_id, number) > ($1, $2, $3) AND sealed_email IS NOT NULL
+    ORDER BY customer_id, order_id, number LIMIT $4
+"""
+_LOCK_RECIPIENTS = """
+    SELECT number, recipient_email, recipient_name FROM lines
+    WHERE customer_id = $1 AND order_id = $2 AND number = ANY($3::int[]) ORDER BY number FOR UPDATE
+"""
+_ERASE_RECIPIENTS = """
+    UPDATE lines SET recipient_email = erased.email, recipient_name = NULL, was_email = NULL
+    FROM unnest($3::int[], $4::text[]) AS erased (number, email)
+    WHERE lines.customer_id = $1 AND lines.order_id = $2 AND lines.number = erased.number
+"""
+_ERASE_EMAILS = """
+    UPDATE line_states SET sealed_email = NULL
+    WHERE customer_id = $1 AND order_id = $2 AND number = ANY($3::int[]) AND sealed_email IS NOT NULL
+"""
+# The places of a window of left addresses, and which are sealed with an older key.
+_EMAIL_KEYS = """
+    SELECT customer_id, order_id, number, substring(sealed_email FROM 1 FOR 4) <> $1 AS is_old FROM line_states
+    WHERE (customer_id, order_id, number) > ($3, $4, $5) AND sealed_email IS NOT NULL
+    ORDER BY customer_id, order_id, number LIMIT $2
+"""
+_TAKE_EMAILS = """
+    SELECT s.customer_id, s.order_id, s.number, s.sealed_email
+    FROM unnest($2::int[], $3::int[], $4::int[]) AS wanted (customer_id, order_id, number)
+    JOIN line_states s
+        ON s.customer_id = wanted.customer_id AND s.order_id = wanted.order_id AND s.number = wanted.number
+    WHERE substring(s.sealed_email FROM 1 FOR 4) <> $1 AND s.customer_id = ANY($2::int[])
+    FOR NO KEY UPDATE OF s SKIP LOCKED
+"""
+_PUT_EMAILS = """
+    UPDATE line_states SET sealed_email = new.sealed
+    FROM unnest($1::int[], $2::int[], $3::int[], $4::bytea[]) AS new (customer_id, order_id, number, sealed)
+    WHERE line_states.customer_id = new.customer_id AND line_states.order_id = new.order_id
+      AND line_states.number = new.number AND line_states.customer_id = ANY($1::int[])
+"""
+
 
 class Erased(NamedTuple):
     """The replacement of each address by its key, and the erased addresses and names.
@@ -48,15 +87,27 @@ def may_be(column: str, key: str) -> Fragment:
     )
 
 
+_OF_EMAIL = compose(
+    """
+    SELECT customer_id, order_id, number, recipient_email FROM lines
+    WHERE recipient_email IS NOT NULL AND {may_be}
+    """,
+    may_be=may_be("recipient_email", "$1"),
+)
+_EVENTS_OF_EMAIL = compose(
+    """
+    SELECT customer_id, id, recipient FROM (
+        SELECT customer_id, id, convert_from(body, 'UTF8')::json ->> 'recipient' AS recipient FROM events
+        WHERE line_number IS NOT NULL AND ($2::int IS NULL OR customer_id = $2)) AS told
+    WHERE recipient IS NOT NULL AND {may_be}
+    """,
+    may_be=may_be("recipient", "$1"),
+)
+
+
 async def find_recipient_lines(connection: Connection, email: str) -> list[LineKey]:
     """Returns the lines sent to that address, letter case ignored. Reads all lines."""
-    rows = await connection.fetch(
-        f"""
-        SELECT customer_id, order_id, number, recipient_email FROM lines
-        WHERE recipient_email IS NOT NULL AND {may_be("recipient_email", "$1")}
-        """,  # noqa: S608 - made of constants
-        email_key(email),
-    )
+    rows = await connection.fetch(_OF_EMAIL, email_key(email))
     return [
         LineKey(row["customer_id"], row["order_id"], row["number"])
         for row in rows
@@ -66,28 +117,13 @@ async def find_recipient_lines(connection: Connection, email: str) -> list[LineK
 
 async def read_left_emails(connection: Connection, after: LineKey, limit: int) -> list[tuple[LineKey, bytes]]:
     """Returns the next lines whose recipient left an address, with the encrypted address."""
-    rows = await connection.fetch(
-        """
-        SELECT customer_id, order_id, number, sealed_email FROM line_states
-        WHERE (customer_id, order_id, number) > ($1, $2, $3) AND sealed_email IS NOT NULL
-        ORDER BY customer_id, order_id, number LIMIT $4
-        """,
-        *after,
-        limit,
-    )
+    rows = await connection.fetch(_LEFT_EMAILS, *after, limit)
     return [(LineKey(*tuple(row)[:3]), row["sealed_email"]) for row in rows]
 
 
 async def erase_recipients(connection: Connection, order: tuple[int, int], numbers: Sequence[int]) -> Erased:
     """Locks lines of an order (customer and id), and erases their addresses and names, and addresses left by recipients."""
-    rows = await connection.fetch(
-        """
-        SELECT number, recipient_email, recipient_name FROM lines
-        WHERE customer_id = $1 AND order_id = $2 AND number = ANY($3::int[]) ORDER BY number FOR UPDATE
-        """,
-        *order,
-        list(numbers),
-    )
+    rows = await connection.fetch(_LOCK_RECIPIENTS, *order, list(numbers))
     stand_ins: dict[str, str] = {}
     removed: list[tuple[str, str | None]] = []
     erased = []
@@ -97,23 +133,9 @@ async def erase_recipients(connection: Connection, order: tuple[int, int], numbe
             erased.append((row["number"], stand_ins.setdefault(email_key(email), erased_email(row["number"]))))
             removed.append((email, row["recipient_name"]))
     await connection.execute(
-        """
-        UPDATE lines SET recipient_email = erased.email, recipient_name = NULL, was_email = NULL
-        FROM unnest($3::int[], $4::text[]) AS erased (number, email)
-        WHERE lines.customer_id = $1 AND lines.order_id = $2 AND lines.number = erased.number
-        """,
-        *order,
-        [number for number, _ in erased],
-        [email for _, email in erased],
+        _ERASE_RECIPIENTS, *order, [number for number, _ in erased], [email for _, email in erased]
     )
-    await connection.execute(
-        """
-        UPDATE line_states SET sealed_email = NULL
-        WHERE customer_id = $1 AND order_id = $2 AND number = ANY($3::int[]) AND sealed_email IS NOT NULL
-        """,
-        *order,
-        list(numbers),
-    )
+    await connection.execute(_ERASE_EMAILS, *order, list(numbers))
     await connection.execute(_ERASE_MESSAGES, *order, list(numbers))
     return Erased(stand_ins, removed)
 
@@ -136,16 +158,7 @@ async def erase_from_messages(connection: Connection, email: str, customer_id: i
 
 async def erase_from_lifecycle(connection: Connection, email: str, customer_id: int | None) -> None:
     """Erases an address from the events of one customer or of all, also where it was corrected since. Reads all events."""
-    rows = await connection.fetch(
-        f"""
-        SELECT customer_id, id, recipient FROM (
-            SELECT customer_id, id, convert_from(body, 'UTF8')::json ->> 'recipient' AS recipient FROM events
-            WHERE line_number IS NOT NULL AND ($2::int IS NULL OR customer_id = $2)) AS told
-        WHERE recipient IS NOT NULL AND {may_be("recipient", "$1")}
-        """,  # noqa: S608 - made of constants
-        email_key(email),
-        customer_id,
-    )
+    rows = await connection.fetch(_EVENTS_OF_EMAIL, email_key(email), customer_id)
     await erase_recipients_of(
         connection, [(row["customer_id"], row["id"]) for row in rows if email_key(row["recipient"]) == email_key(email)]
     )
@@ -205,26 +218,10 @@ def left_emails(part: Callable[[Vault], Compartment], renew: Callable[[Vault, Ro
         column="sealed_email",
         before_all=(-1, 0, 0),
         part=part,
-        window="""
-            SELECT customer_id, order_id, number, substring(sealed_email FROM 1 FOR 4) <> $1 AS is_old FROM line_states
-            WHERE (customer_id, order_id, number) > ($3, $4, $5) AND sealed_email IS NOT NULL
-            ORDER BY customer_id, order_id, number LIMIT $2
-        """,
-        take="""
-            SELECT s.customer_id, s.order_id, s.number, s.sealed_email
-            FROM unnest($2::int[], $3::int[], $4::int[]) AS wanted (customer_id, order_id, number)
-            JOIN line_states s
-                ON s.customer_id = wanted.customer_id AND s.order_id = wanted.order_id AND s.number = wanted.number
-            WHERE substring(s.sealed_email FROM 1 FOR 4) <> $1 AND s.customer_id = ANY($2::int[])
-            FOR NO KEY UPDATE OF s SKIP LOCKED
-        """,
+        window=_EMAIL_KEYS,
+        take=_TAKE_EMAILS,
         renew=renew,
-        put="""
-            UPDATE line_states SET sealed_email = new.sealed
-            FROM unnest($1::int[], $2::int[], $3::int[], $4::bytea[]) AS new (customer_id, order_id, number, sealed)
-            WHERE line_states.customer_id = new.customer_id AND line_states.order_id = new.order_id
-              AND line_states.number = new.number AND line_states.customer_id = ANY($1::int[])
-        """,
+        put=_PUT_EMAILS,
     )
 
 

@@ -14,6 +14,7 @@ from largesse.customers.principal import Principal
 from largesse.customers.restrictions import CODES, require_scope
 from largesse.customers.roles import Right
 from largesse.db.pool import Connection, Row, commit_as_one, is_distributed
+from largesse.db.statements import read_now
 from largesse.encryption.chain import Chain
 from largesse.encryption.vault import Vault
 from largesse.lines.codes import CODES_AT_ONCE, DrawnCode, IssuedCode, give_codes, open_code
@@ -23,6 +24,23 @@ from largesse.orders.history import NewAct, record_act, record_reading
 from largesse.orders.lookup import find_order, find_own_order
 from largesse.orders.order import SendResponse, new_receipt, order_row
 from largesse.orders.voiding import void_lines
+
+_OPEN_LINES = """
+    SELECT l.number FROM lines l JOIN orders o ON o.customer_id = l.customer_id AND o.id = l.order_id
+    WHERE l.customer_id = $1 AND l.order_id = $2 AND l.number = ANY($3::int[])
+      AND (o.scheduled_for IS NULL OR o.scheduled_for <= (SELECT clock_now())) AND NOT EXISTS (
+        SELECT FROM line_states s
+        WHERE s.customer_id = l.customer_id AND s.order_id = l.order_id AND s.number = l.number)
+"""
+_CANCELLATION = """
+    SELECT count(*) FILTER (WHERE state = 'cancelled') AS cancelled,
+           count(*) FILTER (WHERE state <> 'cancelled') AS claimed
+    FROM line_states WHERE customer_id = $1 AND order_id = $2
+"""
+_CODES = """
+    SELECT number, sealed FROM lines
+    WHERE customer_id = $1 AND order_id = $2 AND ($3::int[] IS NULL OR number = ANY($3)) ORDER BY number
+"""
 
 
 class Cancellation(msgspec.Struct, frozen=True, kw_only=True):
@@ -112,18 +130,7 @@ async def read_recipient_codes(
 
 async def _open_lines(connection: Connection, order: Row, numbers: Sequence[int]) -> list[int]:
     """Returns those of the lines whose codes can be claimed now."""
-    rows = await connection.fetch(
-        """
-        SELECT l.number FROM lines l JOIN orders o ON o.customer_id = l.customer_id AND o.id = l.order_id
-        WHERE l.customer_id = $1 AND l.order_id = $2 AND l.number = ANY($3::int[])
-          AND (o.scheduled_for IS NULL OR o.scheduled_for <= (SELECT clock_now())) AND NOT EXISTS (
-            SELECT FROM line_states s
-            WHERE s.customer_id = l.customer_id AND s.order_id = l.order_id AND s.number = l.number)
-        """,
-        order["customer_id"],
-        order["id"],
-        list(numbers),
-    )
+    rows = await connection.fetch(_OPEN_LINES, order["customer_id"], order["id"], list(numbers))
     return [row["number"] for row in rows]
 
 
@@ -150,7 +157,7 @@ async def void_unclaimed(
     numbers = None if number is None else await find_recipient_lines(connection, *key, number)
     issued = await lock_issued(connection, *key, numbers)
     if issued:
-        at: datetime = await connection.fetchval("SELECT clock_now()")
+        at: datetime = await read_now(connection)
         await void_lines(connection, chain, order, issued, at)
         await record_act(
             connection, principal, address, NewAct(key[1], "cancel", codes=len(issued), line_number=number)
@@ -159,15 +166,7 @@ async def void_unclaimed(
 
 
 async def _cancellation(connection: Connection, order: Row, *, voided_count: int) -> Cancellation:
-    row = await connection.fetchrow(
-        """
-        SELECT count(*) FILTER (WHERE state = 'cancelled') AS cancelled,
-               count(*) FILTER (WHERE state <> 'cancelled') AS claimed
-        FROM line_states WHERE customer_id = $1 AND order_id = $2
-        """,
-        order["customer_id"],
-        order["id"],
-    )
+    row = await connection.fetchrow(_CANCELLATION, order["customer_id"], order["id"])
     assert row is not None, "an aggregate has a row"
     refunded_minor = order["total_minor"] // order["code_count"] * row["cancelled"]
     return Cancellation(
@@ -211,15 +210,7 @@ async def _read_codes(
     connection: Connection, vault: Vault, order: Row, numbers: Sequence[int] | None = None
 ) -> list[DrawnCode]:
     """Decrypts the codes of an order, or those of the lines `numbers`, in parts, so that other requests run in between."""
-    lines = await connection.fetch(
-        """
-        SELECT number, sealed FROM lines
-        WHERE customer_id = $1 AND order_id = $2 AND ($3::int[] IS NULL OR number = ANY($3)) ORDER BY number
-        """,
-        order["customer_id"],
-        order["id"],
-        numbers,
-    )
+    lines = await connection.fetch(_CODES, order["customer_id"], order["id"], numbers)
     codes: list[DrawnCode] = []
     for start in range(0, len(lines), CODES_AT_ONCE):
         part = lines[start : start + CODES_AT_ONCE]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from largesse.db.fragments import Fragment, compose
 from largesse.db.pool import Connection, Row
 from largesse.orders.order import ALL_COLUMNS
 
@@ -14,7 +15,7 @@ LOCK_DUE = """
     SELECT claim_by, sent_at, reminder_days, reminded, reminded_last FROM follow_ups
     WHERE customer_id = $1 AND order_id = $2 AND due_at <= (SELECT clock_now()) FOR UPDATE SKIP LOCKED
 """
-ORDER = f"SELECT {ALL_COLUMNS} FROM orders WHERE customer_id = $1 AND id = $2"  # noqa: S608 - constants
+ORDER = compose("SELECT {all_columns} FROM orders WHERE customer_id = $1 AND id = $2", all_columns=ALL_COLUMNS)
 GO_ON = """
     UPDATE follow_ups SET reminded = $3, reminded_last = $4, due_at = $5 WHERE customer_id = $1 AND order_id = $2
 """
@@ -49,8 +50,8 @@ UNCLAIMED = """
     ORDER BY number LIMIT $3
 """
 END = "UPDATE follow_ups SET due_at = NULL WHERE customer_id = $1 AND order_id = $2"
-_READ = "SELECT claim_by, due_at FROM follow_ups WHERE customer_id = $1 AND order_id = $2"
-_LOCK = _READ + " FOR UPDATE"
+_READ = Fragment("SELECT claim_by, due_at FROM follow_ups WHERE customer_id = $1 AND order_id = $2")
+_LOCK = compose("{read} FOR UPDATE", read=_READ)
 # The worker looks at once, and sets when it looks next.
 _MOVE = """
     UPDATE follow_ups SET claim_by = $3, due_at = clock_now() WHERE customer_id = $1 AND order_id = $2

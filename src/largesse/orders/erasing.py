@@ -8,16 +8,52 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from largesse.base.email import email_key
+from largesse.db.fragments import Fragment, compose, each, identifier, join, names, placeholder
 from largesse.db.pool import Connection
 from largesse.events.store import rewrite_event
 from largesse.orders.options import PERSONAL
 
 _TEXTS = (*PERSONAL, "external_reference")  # columns of `orders`
-_COLUMNS = ", ".join(_TEXTS)
-_ERASE = ", ".join(f"{name} = NULL" for name in PERSONAL)
-_BEFORE = ", ".join(f"before.{name}" for name in PERSONAL)
+_COLUMNS = names(_TEXTS)
+_ERASE = each("{name} = NULL", PERSONAL)
+_BEFORE = each("before.{name}", PERSONAL)
 _ERASED = "…"
 _HOLDS_ADDRESS = r"[^\s@]@[^\s@]"  # for the database
+
+_LOCK = compose(
+    "SELECT reference, {columns} FROM orders WHERE customer_id = $1 AND id = $2 FOR UPDATE", columns=_COLUMNS
+)
+_WRITE = compose(
+    "UPDATE orders SET {assigned} WHERE customer_id = $1 AND id = $2",
+    assigned=join(
+        Fragment(", "),
+        (
+            compose("{name} = {value}", name=identifier(name), value=placeholder(f"${at}"))
+            for at, name in enumerate(_TEXTS, 3)
+        ),
+    ),
+)
+_MENTIONING = compose(
+    """
+    SELECT customer_id, id FROM orders WHERE position($1 IN lower(concat_ws(' ', {columns}))) > 0
+      AND ($2::int IS NULL OR customer_id = $2) ORDER BY id
+    """,
+    columns=_COLUMNS,
+)
+_ERASE_TEXTS = compose(
+    """
+    WITH before AS (
+        SELECT id, {columns}, external_reference ~ $3 AS is_renamed FROM orders
+        WHERE customer_id = $1 AND id = ANY($2::int[]) AND erased_at IS NULL ORDER BY id FOR UPDATE SKIP LOCKED)
+    UPDATE orders SET erased_at = (SELECT clock_now()), {erase}, external_reference =
+        CASE WHEN is_renamed THEN 'erased-' || reference ELSE orders.external_reference END
+    FROM before WHERE orders.customer_id = $1 AND orders.id = before.id
+    RETURNING before.id, CASE WHEN is_renamed THEN before.external_reference END AS external_reference, {before}
+    """,
+    columns=_COLUMNS,
+    erase=_ERASE,
+    before=_BEFORE,
+)
 
 
 class Texts(NamedTuple):
@@ -30,14 +66,7 @@ class Texts(NamedTuple):
 
 async def find_orders_mentioning(connection: Connection, email: str, customer_id: int | None) -> list[tuple[int, int]]:
     """Returns customer and id of the orders, of one customer or of all, with that address in a text. Reads all orders."""
-    rows = await connection.fetch(
-        f"""
-        SELECT customer_id, id FROM orders WHERE position($1 IN lower(concat_ws(' ', {_COLUMNS}))) > 0
-          AND ($2::int IS NULL OR customer_id = $2) ORDER BY id
-        """,  # noqa: S608 - columns
-        email_key(email),
-        customer_id,
-    )
+    rows = await connection.fetch(_MENTIONING, email_key(email), customer_id)
     return [(row["customer_id"], row["id"]) for row in rows]
 
 
@@ -46,22 +75,14 @@ async def erase_mentions(connection: Connection, order: tuple[int, int], email: 
 
     An external reference that contains the address is replaced as a whole, so the caller's reference no longer finds the order.
     """
-    row = await connection.fetchrow(
-        f"SELECT reference, {_COLUMNS} FROM orders WHERE customer_id = $1 AND id = $2 FOR UPDATE",  # noqa: S608 - columns
-        *order,
-    )
+    row = await connection.fetchrow(_LOCK, *order)
     if row is None:
         return None
     address = re.compile(re.escape(email), re.IGNORECASE)
     texts = {name: None if row[name] is None else address.sub(_ERASED, row[name]) for name in _TEXTS}
     if texts["external_reference"] != row["external_reference"]:
         texts["external_reference"] = f"erased-{row['reference']}"
-    assigned = ", ".join(f"{name} = ${at}" for at, name in enumerate(texts, 3))
-    await connection.execute(
-        f"UPDATE orders SET {assigned} WHERE customer_id = $1 AND id = $2",  # noqa: S608 - columns
-        *order,
-        *texts.values(),
-    )
+    await connection.execute(_WRITE, *order, *texts.values())
     await rewrite_event(connection, order, texts)
     return Texts(order[1], row["external_reference"], tuple(row[name] for name in PERSONAL))
 
@@ -72,19 +93,6 @@ async def erase_texts(connection: Connection, customer_id: int, order_ids: Seque
     Marks the orders as erased. Leaves out orders that are marked already or locked by another transaction. Their events are gone by
     then: retention of orders is longer than retention of events.
     """
-    rows = await connection.fetch(
-        f"""
-        WITH before AS (
-            SELECT id, {_COLUMNS}, external_reference ~ $3 AS is_renamed FROM orders
-            WHERE customer_id = $1 AND id = ANY($2::int[]) AND erased_at IS NULL ORDER BY id FOR UPDATE SKIP LOCKED)
-        UPDATE orders SET erased_at = (SELECT clock_now()), {_ERASE}, external_reference =
-            CASE WHEN is_renamed THEN 'erased-' || reference ELSE orders.external_reference END
-        FROM before WHERE orders.customer_id = $1 AND orders.id = before.id
-        RETURNING before.id, CASE WHEN is_renamed THEN before.external_reference END AS external_reference, {_BEFORE}
-        """,  # noqa: S608 - columns
-        customer_id,
-        list(order_ids),
-        _HOLDS_ADDRESS,
-    )
+    rows = await connection.fetch(_ERASE_TEXTS, customer_id, list(order_ids), _HOLDS_ADDRESS)
     texts = (Texts(order_id, reference, tuple(written)) for order_id, reference, *written in map(tuple, rows))
     return sorted(texts, key=attrgetter("order_id"))

@@ -17,6 +17,7 @@ from msgspec.structs import astuple
 
 from largesse.base.errors import InvalidRequest
 from largesse.base.zones import daytime_from
+from largesse.db.fragments import Fragment, compose, placeholder
 from largesse.db.pool import Connection
 from largesse.db.statements import insert
 
@@ -173,21 +174,27 @@ class FollowUpRow(msgspec.Struct, gc=False):
     due_at: datetime | None
 
 
-_COLUMNS = "environment, claim_by, reminder_days, sent_at, due_at"
-_INTO = f"INSERT INTO follow_ups (customer_id, order_id, {_COLUMNS})"
+_COLUMNS = Fragment("environment, claim_by, reminder_days, sent_at, due_at")
+_INTO = compose("INSERT INTO follow_ups (customer_id, order_id, {columns})", columns=_COLUMNS)
 
 
-def new_follow_ups(follow_ups: str, *, order_id: str) -> str:
+def new_follow_ups(follow_ups: str, *, order_id: Fragment) -> Fragment:
     """Returns SQL that writes follow-ups: part of a statement.
 
     `follow_ups` is the placeholder of the `FollowUpRow`s as a JSON array; `order_id` is SQL for the id of the order at a `place`.
     """
-    return f"""
-        {_INTO}
-        SELECT customer_id, {order_id}, {_COLUMNS} FROM json_to_recordset({follow_ups}::json) AS new (
+    return compose(
+        """
+        {into}
+        SELECT customer_id, {order_id}, {columns} FROM json_to_recordset({follow_ups}::json) AS new (
             place integer, customer_id integer, environment text, claim_by timestamptz, reminder_days smallint[], sent_at timestamptz,
             due_at timestamptz)
-    """  # noqa: S608 - placeholders
+    """,
+        into=_INTO,
+        order_id=order_id,
+        columns=_COLUMNS,
+        follow_ups=placeholder(follow_ups),
+    )
 
 
 async def insert_follow_ups(connection: Connection, rows: Iterable[tuple[int, FollowUpRow]]) -> None:

@@ -10,6 +10,18 @@ from largesse.base.email import is_erased
 from largesse.customers.principal import Principal
 from largesse.db.pool import Connection
 
+_RECORD = """
+    INSERT INTO order_acts
+        (customer_id, order_id, act, message_id, line_number, codes, due_at, was_due_at, service_account_id, api_key_id,
+         user_id, address, acted_at)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12::text::inet, clock_now())
+"""
+_RECORD_READING = """
+    INSERT INTO code_readings
+        (customer_id, order_id, line_number, service_account_id, api_key_id, user_id, address)
+    VALUES ($1, $2, $3, $4, $5, $6, $7::text::inet)
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class OrderAct:
@@ -59,12 +71,7 @@ async def record_resends(
 async def _record(connection: Connection, principal: Principal, address: str | None, acts: Sequence[NewAct]) -> None:
     who = (principal.service_account_id, principal.key_id, principal.user_id, address)
     await connection.executemany(
-        """
-        INSERT INTO order_acts
-            (customer_id, order_id, act, message_id, line_number, codes, due_at, was_due_at, service_account_id, api_key_id,
-             user_id, address, acted_at)
-        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12::text::inet, clock_now())
-        """,
+        _RECORD,
         [
             (
                 principal.customer_id,
@@ -87,11 +94,7 @@ async def record_reading(
 ) -> None:
     """Records that the codes of an order were read again, or with `number` those of the recipient who has that line."""
     await connection.execute(
-        """
-        INSERT INTO code_readings
-            (customer_id, order_id, line_number, service_account_id, api_key_id, user_id, address)
-        VALUES ($1, $2, $3, $4, $5, $6, $7::text::inet)
-        """,
+        _RECORD_READING,
         principal.customer_id,
         order_id,
         number,

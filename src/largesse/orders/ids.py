@@ -23,23 +23,39 @@ from prometheus_client import Gauge
 
 from largesse.base import clock
 from largesse.base.errors import Unavailable
+from largesse.db.fragments import Fragment, compose
 from largesse.db.pool import Database
 from largesse.db.scope import LOOKUP
 
 _MARKS = 0x6F726465  # "orde"; the class of these advisory locks, the object is the mark
+_LAST_DRAWN = "SELECT last_value FROM orders_id_seq"
+_WATERMARK = compose(
+    """
+    SELECT pg_is_in_recovery() AS is_standby, least(last_value, (
+        SELECT min(objid::bigint) FROM pg_locks
+        WHERE locktype = 'advisory' AND classid = {marks} AND objsubid = 2 AND objid::bigint <= last_value
+          AND database = (SELECT oid FROM pg_database WHERE datname = current_database()))) AS watermark
+    FROM orders_id_seq
+    """,
+    marks=_MARKS,
+)
 
 
-def drawn_ids(count: str) -> str:
-    """Returns SQL for an array of new order ids, as many as the placeholder `count` says, above a mark of this transaction.
+def drawn_ids(count: Fragment) -> Fragment:
+    """Returns SQL for an array of new order ids, as many as `count` says, above a mark of this transaction.
 
     The join makes sure that the mark is set before the first id is drawn.
     """
-    return f"""
+    return compose(
+        """
         ARRAY(
             WITH mark AS MATERIALIZED (
-                SELECT pg_advisory_xact_lock_shared({_MARKS}, last_value::int) FROM orders_id_seq)
+                SELECT pg_advisory_xact_lock_shared({marks}, last_value::int) FROM orders_id_seq)
             SELECT nextval('orders_id_seq')::int FROM mark CROSS JOIN generate_series(1, {count}))
-    """  # noqa: S608 - a placeholder
+    """,
+        marks=_MARKS,
+        count=count,
+    )
 
 
 async def read_watermark(database: Database) -> int:
@@ -48,16 +64,7 @@ async def read_watermark(database: Database) -> int:
     The marks are read after the sequence, as they are compared with it. Raises Unavailable on a standby, which lacks the marks of its
     primary.
     """
-    row = await database.fetchrow(
-        LOOKUP,
-        f"""
-        SELECT pg_is_in_recovery() AS is_standby, least(last_value, (
-            SELECT min(objid::bigint) FROM pg_locks
-            WHERE locktype = 'advisory' AND classid = {_MARKS} AND objsubid = 2 AND objid::bigint <= last_value
-              AND database = (SELECT oid FROM pg_database WHERE datname = current_database()))) AS watermark
-        FROM orders_id_seq
-        """,  # noqa: S608 - a constant
-    )
+    row = await database.fetchrow(LOOKUP, _WATERMARK)
     assert row is not None
     if row["is_standby"]:
         raise Unavailable("A standby cannot tell which orders are still on their way: ask for `after` at the primary.")
@@ -78,7 +85,7 @@ _log = structlog.get_logger(__name__)
 
 async def read_ids_left(database: Database) -> int:
     """Returns how many more orders can be placed in the installation."""
-    return LAST_ID - int(await database.fetchval(LOOKUP, "SELECT last_value FROM orders_id_seq"))
+    return LAST_ID - int(await database.fetchval(LOOKUP, _LAST_DRAWN))
 
 
 class IdWatch:

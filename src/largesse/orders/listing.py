@@ -15,10 +15,11 @@ from typing import NamedTuple
 from largesse.base.batching import Batcher
 from largesse.base.errors import InvalidRequest
 from largesse.customers.principal import Principal
+from largesse.db.fragments import Fragment, compose, each, grouped, names
 from largesse.db.pool import Connection, Database, Row
 from largesse.db.scope import for_customers
-from largesse.db.shard_groups import Customers, list_shard_groups
-from largesse.db.sharding import arguments, at_node, within
+from largesse.db.shard_groups import list_shard_groups
+from largesse.db.sharding import arguments, at_node
 from largesse.events.kinds import OrderRecord
 from largesse.orders.ids import read_watermark
 from largesse.orders.order import RESPONSE_COLUMNS, order_record
@@ -52,7 +53,7 @@ async def list_newest_orders(
     """Returns the `limit` newest orders with ids below `before`, newest first, of one customer or of all."""
     rows: list[Row] = []
     for customers in await list_shard_groups(connection, None if customer_id is None else [customer_id]):
-        rows += await connection.fetch(_newest(customers), before, limit, *arguments(customers))
+        rows += await connection.fetch(_NEWEST_OF_CUSTOMERS.of(customers), before, limit, *arguments(customers))
     newest = sorted(rows, key=itemgetter("id"), reverse=True)[:limit]
     gifts = {
         (row["product_id"], row["collection_id"]): row["key"]
@@ -68,22 +69,22 @@ async def list_newest_orders(
     return orders
 
 
-def _newest(customers: Customers) -> str:
-    """Returns SQL for the newest orders of those customers, or of all: those of each, by the primary key."""
-    return f"""
-        SELECT o.id, o.created_at, c.key AS customer, o.environment, o.reference, o.external_reference, o.product_id,
-               o.collection_id, o.code_count, o.delivery_mode, o.scheduled_for, o.source, s.key AS service_account,
-               a.key AS account, o.total_minor, o.currency
-        FROM customers c CROSS JOIN LATERAL (
-            SELECT * FROM orders
-            WHERE customer_id = c.id AND id < $1 {within("customer_id", "$3", customers)} ORDER BY id DESC LIMIT $2) AS o
-        LEFT JOIN service_accounts s ON s.id = o.service_account_id
-        LEFT JOIN accounts a ON a.customer_id = o.customer_id AND a.id = o.account_id {within("a.customer_id", "$3", customers)}
-        WHERE true {within("c.id", "$3", customers)}
-        ORDER BY o.id DESC LIMIT $2
-    """  # noqa: S608 - placeholders
-
-
+# The newest orders of customers: those of each by the primary key.
+_NEWEST_OF_CUSTOMERS = grouped(
+    """
+    SELECT o.id, o.created_at, c.key AS customer, o.environment, o.reference, o.external_reference, o.product_id,
+           o.collection_id, o.code_count, o.delivery_mode, o.scheduled_for, o.source, s.key AS service_account,
+           a.key AS account, o.total_minor, o.currency
+    FROM customers c CROSS JOIN LATERAL (
+        SELECT * FROM orders
+        WHERE customer_id = c.id AND id < $1 {within customer_id} ORDER BY id DESC LIMIT $2) AS o
+    LEFT JOIN service_accounts s ON s.id = o.service_account_id
+    LEFT JOIN accounts a ON a.customer_id = o.customer_id AND a.id = o.account_id {within a.customer_id}
+    WHERE true {within c.id}
+    ORDER BY o.id DESC LIMIT $2
+    """,
+    "$3",
+)
 # The keys of the products and collections of orders, from two arrays of their ids.
 _GIFTS = """
     SELECT id AS product_id, NULL::int AS collection_id, key FROM products WHERE id = ANY($1::int[])
@@ -160,8 +161,8 @@ class OrderLists:
         lists = list(dict.fromkeys(requested))
         records: list[list[OrderRecord]] = []
         # Where customers are distributed, each list is asked of its customer's node.
-        for at_once in [[each] for each in lists] if self._database.is_distributed else [lists]:
-            scope = for_customers((each.customer_id, each.environment) for each in at_once)
+        for at_once in [[one] for one in lists] if self._database.is_distributed else [lists]:
+            scope = for_customers((one.customer_id, one.environment) for one in at_once)
             pin = (at_once[0].customer_id,) if self._database.is_distributed else ()
             rows = await self._database.fetch(
                 scope, queries[bool(pin)], *map(list, zip(*at_once, strict=True)), *arguments, *pin
@@ -171,43 +172,54 @@ class OrderLists:
                 read[list_at - 1].append(order_record(order_id, values, created_at))
             records += read
         answers = dict(zip(lists, map(self._serialize, records), strict=True))
-        return [answers[each] for each in requested]
+        return [answers[one] for one in requested]
 
 
-def _reading(which: str, pin: str) -> str:
+def _reading(which: Fragment, pin: str) -> Fragment:
     """Returns SQL for the orders of lists, selected by `which`. With a `pin`, the placeholder of the one customer, it runs on the customer's node.
 
     `orders_newest` indexes the expressions `customer_id::bigint` and `id::bigint`, so that only queries that write these use it. An
     index of the columns would attract other queries before the first ANALYZE, which would then read all orders of a customer. A cast cannot
     fail, so the index works under row-level security too.
     """
-    return f"""
-        SELECT list.at, o.id, o.created_at, {", ".join(f"o.{name}" for name in RESPONSE_COLUMNS)}
+    return compose(
+        """
+        SELECT list.at, o.id, o.created_at, {columns}
         FROM unnest($1::int[], $2::text[], $3::int[], $4::int[]) WITH ORDINALITY
             AS list (customer_id, environment, length, after, at)
         CROSS JOIN LATERAL (
             SELECT * FROM orders
-            WHERE customer_id::bigint = list.customer_id AND environment = list.environment {at_node("customer_id", pin)} {which}
+            WHERE customer_id::bigint = list.customer_id AND environment = list.environment {node} {which}
             LIMIT list.length
         ) AS o
-    """  # noqa: S608 - constants
+    """,
+        columns=each("o.{name}", RESPONSE_COLUMNS),
+        node=at_node("customer_id", pin),
+        which=which,
+    )
 
 
 # A range, in order, so that only the index of references fits, whatever the planner knows of the table (see `_holders` in `reading`).
-_OF_REFERENCE = f"""
-    SELECT id, created_at, {", ".join(RESPONSE_COLUMNS)} FROM (
+_OF_REFERENCE = compose(
+    """
+    SELECT id, created_at, {columns} FROM (
         SELECT * FROM orders
         WHERE customer_id = $1 AND environment = $2 AND external_reference >= $3 AND external_reference <= $3
         ORDER BY external_reference LIMIT 1) AS found
     WHERE id > $4
-"""  # noqa: S608 - constants
+""",
+    columns=names(RESPONSE_COLUMNS),
+)
+_DOWN = Fragment("ORDER BY id::bigint DESC")
 # By whether customers are distributed over nodes.
 _NEWEST = {
-    is_distributed: f"{_reading('ORDER BY id::bigint DESC', '$5' if is_distributed else '')} ORDER BY list.at, o.id DESC"
+    is_distributed: compose(
+        "{lists} ORDER BY list.at, o.id DESC", lists=_reading(_DOWN, "$5" if is_distributed else "")
+    )
     for is_distributed in (False, True)
 }
-_AFTER = "AND id::bigint > list.after AND id::bigint <= $5 ORDER BY id::bigint"
+_AFTER = Fragment("AND id::bigint > list.after AND id::bigint <= $5 ORDER BY id::bigint")
 _NEXT = {
-    is_distributed: f"{_reading(_AFTER, '$6' if is_distributed else '')} ORDER BY list.at, o.id"
+    is_distributed: compose("{lists} ORDER BY list.at, o.id", lists=_reading(_AFTER, "$6" if is_distributed else ""))
     for is_distributed in (False, True)
 }

@@ -13,13 +13,28 @@ from largesse.base.errors import NotFound
 from largesse.base.money import to_number
 from largesse.customers.access import is_own, require_own
 from largesse.customers.principal import Principal
+from largesse.db.fragments import compose
 from largesse.db.pool import Connection, Row
 from largesse.orders.claim_by_store import read_claim_by, read_reminder_days
 from largesse.orders.ids import is_reference
 from largesse.orders.options import OPTIONS
 from largesse.orders.order import ALL_COLUMNS, order_row
 
-_FIND = f"SELECT {ALL_COLUMNS} FROM orders WHERE reference = $1 AND customer_id = $2 AND environment = $3"  # noqa: S608 - constants
+_FIND = compose(
+    "SELECT {all_columns} FROM orders WHERE reference = $1 AND customer_id = $2 AND environment = $3",
+    all_columns=ALL_COLUMNS,
+)
+_REFERENCES = "SELECT reference FROM orders WHERE customer_id = $1 AND user_id = $2 AND reference = ANY($3::text[])"
+_REFUNDABLE = """
+    SELECT count(*), (SELECT name FROM accounts WHERE customer_id = $1 AND id = $3)
+    FROM lines AS l WHERE customer_id = $1 AND order_id = $2 AND NOT EXISTS (
+        SELECT FROM line_states AS s
+        WHERE s.customer_id = l.customer_id AND s.order_id = l.order_id AND s.number = l.number)
+"""
+_RECIPIENTS = """
+    SELECT recipient_email AS email, recipient_name AS name, count(*)::int AS quantity
+    FROM lines WHERE customer_id = $1 AND order_id = $2 GROUP BY 1, 2 ORDER BY min(number)
+"""
 
 
 async def find_order(connection: Connection, principal: Principal, reference: str) -> Row:
@@ -34,12 +49,7 @@ async def find_order(connection: Connection, principal: Principal, reference: st
 
 async def references_of(connection: Connection, customer_id: int, user_id: int, references: Iterable[str]) -> set[str]:
     """Returns those references whose orders that person placed."""
-    rows = await connection.fetch(
-        "SELECT reference FROM orders WHERE customer_id = $1 AND user_id = $2 AND reference = ANY($3::text[])",
-        customer_id,
-        user_id,
-        list(references),
-    )
+    rows = await connection.fetch(_REFERENCES, customer_id, user_id, list(references))
     return {row["reference"] for row in rows}
 
 
@@ -60,17 +70,7 @@ else:
 
 async def read_refundable(connection: Connection, order: Row) -> tuple[int, str | None]:
     """Returns how many codes of an order nobody has claimed, and the name of the account that paid; None when invoiced."""
-    row = await connection.fetchrow(
-        """
-        SELECT count(*), (SELECT name FROM accounts WHERE customer_id = $1 AND id = $3)
-        FROM lines AS l WHERE customer_id = $1 AND order_id = $2 AND NOT EXISTS (
-            SELECT FROM line_states AS s
-            WHERE s.customer_id = l.customer_id AND s.order_id = l.order_id AND s.number = l.number)
-        """,
-        order["customer_id"],
-        order["id"],
-        order["account_id"],
-    )
+    row = await connection.fetchrow(_REFUNDABLE, order["customer_id"], order["id"], order["account_id"])
     assert row is not None, "an aggregate has a row"
     return row[0], row[1]
 
@@ -144,12 +144,5 @@ async def read_request(connection: Connection, principal: Principal, reference: 
 
 
 async def _recipients(connection: Connection, order: Row) -> list[RequestedRecipient]:
-    rows = await connection.fetch(
-        """
-        SELECT recipient_email AS email, recipient_name AS name, count(*)::int AS quantity
-        FROM lines WHERE customer_id = $1 AND order_id = $2 GROUP BY 1, 2 ORDER BY min(number)
-        """,
-        order["customer_id"],
-        order["id"],
-    )
+    rows = await connection.fetch(_RECIPIENTS, order["customer_id"], order["id"])
     return [RequestedRecipient(**row) for row in rows]

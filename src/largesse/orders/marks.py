@@ -14,6 +14,7 @@ from ipaddress import ip_address
 
 import msgspec
 
+from largesse.db.fragments import compose, each
 from largesse.db.pool import Connection, Row
 from largesse.encryption.chain import Chain, content
 from largesse.orders.order import COLUMNS, Order, OrderRow, order_row
@@ -112,15 +113,18 @@ def _changed(row: Row, placed: bytes, digest: bytes) -> bytes:
     return content("changed order", row["customer_id"], row["id"], placed.hex(), digest.hex())
 
 
-_READ = f"""
-    SELECT o.id, o.created_at, {", ".join(f"o.{name}" for name in COLUMNS)}, o.placed_digest, o.mac, l.emails, l.names
+_READ = compose(
+    """
+    SELECT o.id, o.created_at, {columns}, o.placed_digest, o.mac, l.emails, l.names
     FROM unnest($1::int[], $2::int[]) AS wanted (customer_id, id)
     JOIN orders o ON o.customer_id = wanted.customer_id AND o.id = wanted.id
     LEFT JOIN LATERAL (
         SELECT array_agg(recipient_email ORDER BY number) AS emails, array_agg(recipient_name ORDER BY number) AS names
         FROM lines WHERE customer_id = o.customer_id AND order_id = o.id
           AND (recipient_email IS NOT NULL OR recipient_name IS NOT NULL)) AS l ON true
-"""  # noqa: S608 - columns
+""",
+    columns=each("o.{name}", COLUMNS),
+)
 _HOLD = """
     SELECT id FROM orders WHERE customer_id = $1 AND id = ANY($2::int[]) ORDER BY id FOR NO KEY UPDATE
 """

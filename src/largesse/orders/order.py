@@ -18,6 +18,7 @@ from msgspec.structs import astuple
 from largesse.base.money import to_number
 from largesse.customers.authenticator import Caller, Remembered
 from largesse.customers.principal import Principal
+from largesse.db.fragments import Fragment, compose, identifier, join, names, placeholder
 from largesse.db.pool import Connection, Row
 from largesse.db.scope import Scope, for_customers
 from largesse.db.statements import insert
@@ -133,27 +134,42 @@ def order_row(row: Row) -> OrderRow:
     return OrderRow(**columns, address=None if address is None else str(address))
 
 
-def sql_columns() -> str:
+def sql_columns() -> Fragment:
     """Returns the columns with their types, for a record that is read from JSON."""
     hints = get_type_hints(OrderRow, include_extras=True)
-    return ", ".join(f"{name} {_sql_type(hints[name])}" for name in COLUMNS)
+    return join(
+        _COMMA,
+        (compose("{name} {kind}", name=identifier(name), kind=identifier(_sql_type(hints[name]))) for name in COLUMNS),
+    )
 
 
-def new_orders(orders: str, beside: str, *, order_id: str) -> str:
+def new_orders(orders: str, beside: str, *, order_id: Fragment) -> Fragment:
     """Returns SQL for orders to write, from two placeholders of JSON arrays: their rows, and what goes with each.
 
     `order_id` is SQL for the id of the order at a `place`.
     """
-    return f"""
+    return compose(
+        """
         SELECT {order_id} AS id, new.* FROM ROWS FROM (
-            json_to_recordset({orders}::json) AS ({sql_columns()}),
+            json_to_recordset({orders}::json) AS ({columns}),
             json_to_recordset({beside}::json) AS (place integer, event_after_id text)) AS new
-    """  # noqa: S608 - placeholders
+    """,
+        order_id=order_id,
+        orders=placeholder(orders),
+        columns=sql_columns(),
+        beside=placeholder(beside),
+    )
 
 
-def written_orders(orders: str, at: str) -> str:
+def written_orders(orders: Fragment, at: str) -> Fragment:
     """Returns SQL that writes `orders` as of a time: a statement, or the end of one."""
-    return f"{_INTO} SELECT id, {at}, {_COLUMNS} FROM {orders}"  # noqa: S608 - placeholders
+    return compose(
+        "{into} SELECT id, {at}, {columns} FROM {orders}",
+        into=_INTO,
+        at=placeholder(at),
+        columns=_COLUMNS,
+        orders=orders,
+    )
 
 
 async def insert_orders(connection: Connection, orders: Iterable[tuple[int, OrderRow]], at: datetime) -> None:
@@ -161,10 +177,11 @@ async def insert_orders(connection: Connection, orders: Iterable[tuple[int, Orde
     await insert(connection, _INTO, [(order_id, at, *astuple(order)) for order_id, order in orders])
 
 
-_COLUMNS = ", ".join(COLUMNS)
+_COMMA = Fragment(", ")
+_COLUMNS = names(COLUMNS)
 # All columns of `orders`, by name: what `*` returns would change under a running process when the next release adds one.
-ALL_COLUMNS = f"id, created_at, {_COLUMNS}, erased_at, placed_digest, mac"
-_INTO = f"INSERT INTO orders (id, created_at, {_COLUMNS})"
+ALL_COLUMNS = compose("id, created_at, {columns}, erased_at, placed_digest, mac", columns=_COLUMNS)
+_INTO = compose("INSERT INTO orders (id, created_at, {columns})", columns=_COLUMNS)
 
 
 def _sql_type(hint: Any) -> str:

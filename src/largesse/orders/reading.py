@@ -1,8 +1,4 @@
-"""Reads what decides a batch of orders, under the locks of its accounts.
-
-Two statements are composed of constant parts, so that what both read, an account or the holders of references, is written once and
-costs no second query.
-"""
+"""Reads what decides a batch of orders, under the locks of its accounts."""
 
 from __future__ import annotations
 
@@ -13,15 +9,13 @@ import asyncpg
 import msgspec
 
 from largesse.budgets.store import read_limiting
-from largesse.customers.access import KeyStatus, PersonStatus, key_statuses
-from largesse.db.fragments import Fragment
+from largesse.customers.access import KeyStatus, PersonStatus
 from largesse.db.pipeline import Statement
 from largesse.db.pool import Connection, coordinator_of, is_distributed
-from largesse.db.sharding import at_node
 from largesse.db.statements import OF_BATCH, OF_BATCH_DISTRIBUTED, run_together
+from largesse.orders import reading_store
 from largesse.orders.approving import NO_APPROVALS, read_approvals, read_people
 from largesse.orders.budgeting import budgeted
-from largesse.orders.ids import LAST_ID
 from largesse.orders.order import Order, ReferenceKey
 from largesse.orders.rules import BatchContext, LedgerAccount, LockedAccount
 from largesse.orders.spending import limited_daily, read_spending
@@ -53,7 +47,7 @@ async def begin_with_accounts(connection: Connection, batch: Sequence[Order]) ->
         await wait_for_accounts(connection, batch)
         return
     try:
-        await run_together(connection, Statement(BEGIN), Statement(_WAITING, _account_columns(batch)))
+        await run_together(connection, Statement(BEGIN), Statement(reading_store.WAITING, _account_columns(batch)))
     except asyncpg.LockNotAvailableError as error:
         raise LockedAccount from error
 
@@ -87,7 +81,8 @@ async def read_context(connection: Connection, batch: Sequence[Order], *, lock: 
 def _reading(batch: Sequence[Order], *, lock: bool) -> Statement:
     """Returns the statement that reads the context of a batch."""
     return Statement(
-        _CONTEXTS[lock], (len(batch), _key_ids(batch), *_account_columns(batch), *_columns(_reference_keys(batch)))
+        reading_store.CONTEXTS[lock],
+        (len(batch), _key_ids(batch), *_account_columns(batch), *_columns(_reference_keys(batch))),
     )
 
 
@@ -152,9 +147,9 @@ async def wait_for_accounts(connection: Connection, batch: Sequence[Order]) -> N
     """
     try:
         if is_distributed(connection):
-            await connection.execute(_WAITING_ON_NODE, *_account_columns(batch), *_pin(connection, batch))
+            await connection.execute(reading_store.WAITING_ON_NODE, *_account_columns(batch), *_pin(connection, batch))
         else:
-            await run_together(connection, Statement(_WAITING, _account_columns(batch)))
+            await run_together(connection, Statement(reading_store.WAITING, _account_columns(batch)))
     except asyncpg.LockNotAvailableError as error:
         raise LockedAccount from error
 
@@ -164,10 +159,7 @@ async def find_free(connection: Connection, orders: Sequence[Order]) -> set[int]
     free: set[int] = set()
     for at_once in _at_once(connection, orders):
         rows = await connection.fetch(
-            "SELECT id FROM "  # noqa: S608 - constants
-            + _wanted_accounts("$1", "$2", "FOR NO KEY UPDATE SKIP LOCKED", _pinned(connection, "$3")),
-            *_account_columns(at_once),
-            *_pin(connection, at_once),
+            reading_store.FREE[is_distributed(connection)], *_account_columns(at_once), *_pin(connection, at_once)
         )
         free.update(row["id"] for row in rows)
     return free
@@ -184,21 +176,16 @@ def _at_once(connection: Connection, orders: Sequence[Order]) -> list[Sequence[O
 
 
 def _pin(connection: Connection, batch: Sequence[Order]) -> tuple[int, ...]:
-    """The argument that `_pinned` stands for: the customer, whose orders alone a batch then is of."""
+    """The argument that a statement for one node has more: the customer, whose orders alone a batch then is of."""
     if not is_distributed(connection):
         return ()
     (customer_id,) = {order.principal.customer_id for order in batch}
     return (customer_id,)
 
 
-def _pinned(connection: Connection, placeholder: str) -> str:
-    return placeholder if is_distributed(connection) else ""
-
-
 async def read_account(connection: Connection, customer_id: int, account_id: int) -> LedgerAccount | None:
     """Returns a customer's account as it is now; None for another customer's. Locks nothing."""
-    query = f"SELECT {_account('$1')} FROM accounts AS a WHERE customer_id = $1 AND id = $2"  # noqa: S608 - constants
-    row = await connection.fetchrow(query, customer_id, account_id)
+    row = await connection.fetchrow(reading_store.READ_ACCOUNT, customer_id, account_id)
     return LedgerAccount(*row) if row else None
 
 
@@ -208,50 +195,11 @@ def _account_columns(orders: Iterable[Order]) -> tuple[list[int], list[int]]:
     return [customer_id for _, customer_id in wanted], [account_id for account_id, _ in wanted]
 
 
-def _wanted_accounts(customers: str, ids: str, lock: str, pin: str) -> str:
-    """Returns SQL for the accounts of two such arrays, in their order, each locked when its turn comes.
-
-    Uses a subquery for each, not a join, as in `_holders`. An account of another customer is not found. With a `pin`, the placeholder of the
-    one customer of all, it is a statement for that customer's node.
-    """
-    return f"""
-        unnest({customers}::int[], {ids}::int[]) AS wanted (customer_id, account_id)
-        CROSS JOIN LATERAL (
-            SELECT id, customer_id, environment, kind, closed_at, currency, balance_minor, open_to_all, chain_head,
-                   has_budgets FROM accounts
-            WHERE customer_id = wanted.customer_id AND id = wanted.account_id {at_node("customer_id", pin)} {lock or "OFFSET 0"}) AS found
-    """  # noqa: S608 - placeholders
-
-
-_WAITING = f"SELECT id FROM {_wanted_accounts('$1', '$2', 'FOR NO KEY UPDATE', '')}"  # noqa: S608 - constants
-_WAITING_ON_NODE = f"SELECT id FROM {_wanted_accounts('$1', '$2', 'FOR NO KEY UPDATE', '$3')}"  # noqa: S608 - constants
-
-
 async def read_references(connection: Connection, references: Sequence[ReferenceKey]) -> dict[ReferenceKey, str]:
     """Returns those of the callers' references that are taken, each with the reference of the order that holds it."""
     pin = ({customer_id for customer_id, _, _ in references} or {0}) if is_distributed(connection) else ()
-    query = f"SELECT {_holders('$1', '$2', '$3', _pinned(connection, '$4'))}"
-    return _taken(references, await connection.fetchval(query, *_columns(references), *pin))
-
-
-def _holders(customers: str, environments: str, references: str, pin: str) -> str:
-    """Returns SQL for the orders that hold references, in their order, null for a free one.
-
-    Uses a subquery for each, not a join: the planner must use the index whatever it thinks of the table's size. Before it has statistics of
-    the table, it would take any index that begins with the customer. So the reference is a range, in order, which only one index has: a
-    batch forbids sorting (BEGIN).
-    """
-    return f"""
-        ARRAY(
-            SELECT (SELECT o.reference FROM orders o
-                    WHERE o.customer_id = r.customer_id AND o.environment = r.environment
-                      AND o.external_reference >= r.external_reference AND o.external_reference <= r.external_reference
-                      {at_node("o.customer_id", pin)}
-                    ORDER BY o.external_reference LIMIT 1)
-            FROM unnest({customers}::int[], {environments}::text[], {references}::text[]) WITH ORDINALITY
-                AS r (customer_id, environment, external_reference, at)
-            ORDER BY at)
-    """  # noqa: S608 - placeholders
+    sql = reading_store.HOLDERS[is_distributed(connection)]
+    return _taken(references, await connection.fetchval(sql, *_columns(references), *pin))
 
 
 def _columns(references: Sequence[ReferenceKey]) -> tuple[list[int], list[str], list[str]]:
@@ -262,82 +210,12 @@ def _taken(references: Sequence[ReferenceKey], holders: Sequence[str | None]) ->
     return {reference: holder for reference, holder in zip(references, holders, strict=True) if holder}
 
 
-# No order is paid from a closed account: it is of no kind that pays.
-def _account(pin: str) -> str:
-    """Returns SQL for the columns of a LedgerAccount, of an account `a`."""
-    return f"""
-        id, customer_id, environment, CASE WHEN closed_at IS NULL THEN kind ELSE 'closed' END AS kind, currency, balance_minor,
-        open_to_all,
-        CASE WHEN kind = 'funding' AND NOT open_to_all THEN
-            ARRAY(SELECT service_account_id FROM account_service_accounts AS x
-                  WHERE x.customer_id = a.customer_id AND x.account_id = a.id {at_node("x.customer_id", pin)})
-        ELSE '{{}}' END AS service_accounts,
-        chain_head, has_budgets
-    """  # noqa: S608 - a placeholder
-
-
-_LEDGER_ACCOUNT = """
-    json_build_array(id, customer_id, environment, kind, currency, balance_minor, open_to_all, service_accounts,
-                     encode(chain_head, 'base64'), has_budgets)
-"""
-
-
-# What is read of keys, sequences and the clock, which nodes do not have.
-_BESIDE = f"""
-    keys AS MATERIALIZED ({key_statuses(Fragment("$2::int[]"))}),
-    instant AS MATERIALIZED (SELECT now() + ahead_by AS now FROM clock)
-"""  # noqa: S608 - a placeholder
-_COLUMNS_BESIDE = f"""
-    now, {LAST_ID} - (SELECT last_value FROM orders_id_seq),
-    (SELECT version FROM catalogue_version),
-    ARRAY(SELECT nextval('movements_id_seq') FROM generate_series(1, $1)),
-    ARRAY(SELECT json_build_array(id, json_build_array(plan, active, limits::text, scopes, networks, funding)) FROM keys)
-"""  # noqa: S608 - constants
-_READ_BESIDE = f"WITH {_BESIDE} SELECT json_build_array({_COLUMNS_BESIDE}) FROM instant"  # noqa: S608 - constants
-
-
-def _accounts(customers: str, ids: str, lock: str, pin: str) -> str:
-    """Returns SQL for the accounts of two such arrays: those that could be locked, and the others.
-
-    A locked account is read as of its lock, the others as of the statement's beginning.
-    """
-    return f"""
-        locked AS MATERIALIZED (
-            SELECT {_account(pin)} FROM (SELECT found.* FROM {_wanted_accounts(customers, ids, lock, pin)}) AS a
-        ), held AS MATERIALIZED (
-            SELECT {_account(pin)} FROM (
-                SELECT found.* FROM {_wanted_accounts(customers, ids, "", pin)}
-                WHERE wanted.account_id NOT IN (SELECT id FROM locked)) AS a
-        )
-    """  # noqa: S608 - put together from constants
-
-
-def _context(lock: str) -> str:
-    """Returns SQL for a `_Read`: of a number of orders, keys, accounts in two arrays, and references in three."""
-    return f"""
-        WITH {_accounts("$3", "$4", lock, "")}, {_BESIDE}, holding AS MATERIALIZED (SELECT {_holders("$5", "$6", "$7", "")} AS holders)
-        SELECT json_build_array({_COLUMNS_BESIDE}, pg_current_xact_id()::text,
-            ARRAY(SELECT {_LEDGER_ACCOUNT} FROM locked), ARRAY(SELECT {_LEDGER_ACCOUNT} FROM held), (SELECT holders FROM holding))
-        FROM instant
-    """  # noqa: S608 - put together from constants
-
-
-# By whether accounts are locked.
-_LOCKS = {True: "FOR NO KEY UPDATE SKIP LOCKED", False: ""}
-_CONTEXTS = {is_locking: _context(lock) for is_locking, lock in _LOCKS.items()}
-_ACCOUNTS_ON_NODE = {
-    is_locking: f"WITH {_accounts('$1', '$2', lock, '$3')} SELECT true, * FROM locked UNION ALL SELECT false, * FROM held"  # noqa: S608 - constants
-    for is_locking, lock in _LOCKS.items()
-}
-
-
 async def _read_on_node(connection: Connection, batch: Sequence[Order], lock: bool) -> _Read:
     """Reads what `_context` does, of one customer: what is on its node by statements for that alone."""
     pin = _pin(connection, batch)
-    beside = await coordinator_of(connection).fetchval(_READ_BESIDE, len(batch), _key_ids(batch))
-    accounts = await connection.fetch(_ACCOUNTS_ON_NODE[lock], *_account_columns(batch), *pin)
+    beside = await coordinator_of(connection).fetchval(reading_store.READ_BESIDE, len(batch), _key_ids(batch))
+    accounts = await connection.fetch(reading_store.ACCOUNTS_ON_NODE[lock], *_account_columns(batch), *pin)
     references = _reference_keys(batch)
-    holders = f"SELECT {_holders('$1', '$2', '$3', '$4')}"
     now, ids_left, catalogue_version, transfer_ids, key_statuses = _decode_beside(beside)
     return _Read(
         now,
@@ -345,10 +223,10 @@ async def _read_on_node(connection: Connection, batch: Sequence[Order], lock: bo
         catalogue_version,
         transfer_ids,
         key_statuses,
-        await connection.fetchval("SELECT pg_current_xact_id()::text"),
+        await connection.fetchval(reading_store.TRANSACTION_ID),
         [LedgerAccount(*account) for is_locked, *account in accounts if is_locked],
         [LedgerAccount(*account) for is_locked, *account in accounts if not is_locked],
-        await connection.fetchval(holders, *_columns(references), *pin) if references else [],
+        await connection.fetchval(reading_store.HOLDERS[True], *_columns(references), *pin) if references else [],
     )
 
 

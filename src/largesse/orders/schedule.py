@@ -26,6 +26,13 @@ _BRING_FORWARD = """
     UPDATE orders SET scheduled_for = greatest(scheduled_for - $3::interval, (SELECT clock_now()))
     WHERE customer_id = $1 AND id = ANY($2::int[]) AND scheduled_for > (SELECT clock_now())
 """
+_LOCK = """
+    SELECT j.due_at, o.scheduled_for IS NOT NULL AND j.fanned_out_at IS NULL AND j.due_at > now AS is_scheduled, now
+    FROM mail_jobs AS j JOIN orders AS o ON o.customer_id = j.customer_id AND o.id = j.order_id,
+         (SELECT clock_now()) AS clock (now)
+    WHERE j.customer_id = $1 AND j.order_id = $2
+"""
+_SCHEDULE = "UPDATE orders SET scheduled_for = $3 WHERE customer_id = $1 AND id = $2"
 
 
 class HasLeft(Exception):
@@ -93,15 +100,7 @@ async def bring_schedules_forward(transaction: Transaction, by: timedelta) -> No
 async def _change(connection: Connection, order: tuple[int, int], seen: datetime, at: datetime | None) -> datetime:
     """Changes the order and its mail job."""
     await lock_mail_job(connection, order)
-    row = await connection.fetchrow(
-        """
-        SELECT j.due_at, o.scheduled_for IS NOT NULL AND j.fanned_out_at IS NULL AND j.due_at > now AS is_scheduled, now
-        FROM mail_jobs AS j JOIN orders AS o ON o.customer_id = j.customer_id AND o.id = j.order_id,
-             (SELECT clock_now()) AS clock (now)
-        WHERE j.customer_id = $1 AND j.order_id = $2
-        """,
-        *order,
-    )
+    row = await connection.fetchrow(_LOCK, *order)
     if row is None or not row["is_scheduled"]:
         raise HasLeft
     if row["due_at"] != seen:
@@ -112,7 +111,7 @@ async def _change(connection: Connection, order: tuple[int, int], seen: datetime
     claim_by = await read_claim_by(connection, order, lock=True)
     if claim_by is not None and due_at >= claim_by:
         raise AfterClaimBy
-    await connection.execute("UPDATE orders SET scheduled_for = $3 WHERE customer_id = $1 AND id = $2", *order, due_at)
+    await connection.execute(_SCHEDULE, *order, due_at)
     await reschedule_mail(connection, order, due_at)
     await reschedule_reminders(connection, order, due_at)
     return due_at

@@ -9,7 +9,7 @@ import asyncpg
 import structlog
 
 from largesse.base.errors import Unavailable
-from largesse.db.fragments import NOTHING
+from largesse.db.fragments import Fragment, compose
 from largesse.db.pool import DATABASE_AWAY, Connection, Database, Row
 from largesse.db.scope import LOOKUP
 from largesse.db.sharding import at_node
@@ -21,6 +21,7 @@ _log = structlog.get_logger(__name__)
 _AT_ONCE = 3
 _TIMEOUT_S = 10.0
 _EVERY_S = 0.25
+_HAS_ENDED = "SELECT pg_is_in_recovery(), pg_xact_status($1::text::xid8) = 'in progress'"
 
 
 class Unsettled(Exception):
@@ -90,18 +91,26 @@ async def _find(database: Database, orders: Sequence[Order], transaction_id: str
     return {row["reference"]: Placed(by_reference[row["reference"]], row["created_at"]) for row in rows}
 
 
+def _placed(pin: str) -> Fragment:
+    """Returns SQL for those of some orders that were placed, by their customers and references."""
+    return compose(
+        """
+        SELECT reference, created_at FROM unnest($1::int[], $2::text[]) AS placed (customer_id, reference)
+        JOIN orders USING (customer_id, reference) WHERE true {node}
+    """,
+        node=at_node("orders.customer_id", pin),
+    )
+
+
+# By whether customers are distributed over nodes.
+_PLACED = {False: _placed(""), True: _placed("$3")}
+
+
 async def _read(database: Database, orders: Sequence[Order]) -> list[Row]:
     customers = [order.row.customer_id for order in orders]
     references = [order.reference for order in orders]
-    if database.is_distributed:  # a batch is of one customer there, whose node is asked
-        pin, node = customers[:1], at_node("orders.customer_id", "$3")
-    else:
-        pin, node = [], NOTHING
-    query = f"""
-        SELECT reference, created_at FROM unnest($1::int[], $2::text[]) AS placed (customer_id, reference)
-        JOIN orders USING (customer_id, reference) WHERE true {node}
-    """  # noqa: S608 - a placeholder
-    return await database.fetch(scope_of_orders(orders), query, customers, references, *pin)
+    pin = customers[:1] if database.is_distributed else []  # a batch is of one customer there, whose node is asked
+    return await database.fetch(scope_of_orders(orders), _PLACED[bool(pin)], customers, references, *pin)
 
 
 async def _has_ended(connection: Connection, transaction_id: str) -> bool:
@@ -110,9 +119,7 @@ async def _has_ended(connection: Connection, transaction_id: str) -> bool:
     Always False on a standby: it has not replayed what its primary did last.
     """
     try:
-        row = await connection.fetchrow(
-            "SELECT pg_is_in_recovery(), pg_xact_status($1::text::xid8) = 'in progress'", transaction_id
-        )
+        row = await connection.fetchrow(_HAS_ENDED, transaction_id)
     except asyncpg.InvalidParameterValueError:
         return True  # it lies in the future of a standby that was promoted before it saw it
     assert row is not None

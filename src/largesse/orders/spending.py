@@ -13,12 +13,24 @@ from largesse.base.errors import DailyLimit, OrderLimit
 from largesse.base.money import canonical
 from largesse.customers.access import KeyStatus
 from largesse.customers.restrictions import Limit, read_limits
+from largesse.db.fragments import Fragment, compose
 from largesse.db.pool import Connection, is_distributed
 from largesse.db.sharding import at_node
 from largesse.orders.order import Order
 
 # A daily sum: customer, service account, environment and currency.
 SpendingKey = tuple[int, int | None, str, str]
+_SPENT_TODAY = """
+    SELECT currency, spent_minor FROM daily_spending
+    WHERE customer_id = $1 AND service_account_id = $2 AND environment = $3 AND day = (clock_now() AT TIME ZONE 'UTC')::date
+"""
+_ADD = """
+    INSERT INTO daily_spending AS known (customer_id, service_account_id, environment, currency, day, spent_minor)
+    VALUES ($1, $2, $3, $4, $5, $6)
+    ON CONFLICT (customer_id, service_account_id, environment, currency) DO UPDATE SET
+        spent_minor = excluded.spent_minor + CASE WHEN known.day = excluded.day THEN known.spent_minor ELSE 0 END,
+        day = excluded.day
+"""
 
 
 def limit_of(order: Order, status: KeyStatus | None) -> Limit | None:
@@ -65,6 +77,24 @@ def require_within(order: Order, limit: Limit, spent_minor: int) -> None:
         )
 
 
+def _spent(pin: str) -> Fragment:
+    """Returns SQL for the sums of a day, by their keys."""
+    return compose(
+        """
+        SELECT customer_id, service_account_id, environment, currency, spent_minor
+        FROM daily_spending JOIN unnest($1::int[], $2::int[], $3::text[], $4::text[])
+            AS wanted (customer_id, service_account_id, environment, currency)
+            USING (customer_id, service_account_id, environment, currency)
+        WHERE day = $5 AND customer_id = ANY($1::int[]) {node}
+        """,
+        node=at_node("daily_spending.customer_id", pin),
+    )
+
+
+# By whether customers are distributed over nodes.
+_SPENT = {False: _spent(""), True: _spent("$6")}
+
+
 async def read_spending(connection: Connection, keys: Sequence[SpendingKey], at: datetime) -> dict[SpendingKey, int]:
     """Returns the sums of the day of that instant, in minor units. Call it after the accounts are locked, as a statement of its own.
 
@@ -73,18 +103,7 @@ async def read_spending(connection: Connection, keys: Sequence[SpendingKey], at:
     if not keys:
         return {}
     pin = [keys[0][0]] if is_distributed(connection) else []  # a batch is of one customer there
-    rows = await connection.fetch(
-        f"""
-        SELECT customer_id, service_account_id, environment, currency, spent_minor
-        FROM daily_spending JOIN unnest($1::int[], $2::int[], $3::text[], $4::text[])
-            AS wanted (customer_id, service_account_id, environment, currency)
-            USING (customer_id, service_account_id, environment, currency)
-        WHERE day = $5 AND customer_id = ANY($1::int[]) {at_node("daily_spending.customer_id", "$6" if pin else "")}
-        """,  # noqa: S608 - constants
-        *map(list, zip(*keys, strict=True)),
-        at.date(),
-        *pin,
-    )
+    rows = await connection.fetch(_SPENT[bool(pin)], *map(list, zip(*keys, strict=True)), at.date(), *pin)
     return {tuple(row)[:4]: row["spent_minor"] for row in rows}
 
 
@@ -92,15 +111,7 @@ async def read_spent_today(
     connection: Connection, customer_id: int, service_account_id: int, environment: str
 ) -> dict[str, int]:
     """Returns what a service account has ordered today, in minor units by currency, if it has or had a daily limit."""
-    rows = await connection.fetch(
-        """
-        SELECT currency, spent_minor FROM daily_spending
-        WHERE customer_id = $1 AND service_account_id = $2 AND environment = $3 AND day = (clock_now() AT TIME ZONE 'UTC')::date
-        """,
-        customer_id,
-        service_account_id,
-        environment,
-    )
+    rows = await connection.fetch(_SPENT_TODAY, customer_id, service_account_id, environment)
     return {row["currency"]: row["spent_minor"] for row in rows}
 
 
@@ -108,13 +119,4 @@ async def add_spending(connection: Connection, spent: Mapping[SpendingKey, int],
     """Adds to the sums of the day of that instant. Sums of an earlier day are replaced."""
     if not spent:
         return
-    await connection.executemany(
-        """
-        INSERT INTO daily_spending AS known (customer_id, service_account_id, environment, currency, day, spent_minor)
-        VALUES ($1, $2, $3, $4, $5, $6)
-        ON CONFLICT (customer_id, service_account_id, environment, currency) DO UPDATE SET
-            spent_minor = excluded.spent_minor + CASE WHEN known.day = excluded.day THEN known.spent_minor ELSE 0 END,
-            day = excluded.day
-        """,
-        [(*key, at.date(), spent_minor) for key, spent_minor in spent.items()],
-    )
+    await connection.executemany(_ADD, [(*key, at.date(), spent_minor) for key, spent_minor in spent.items()])

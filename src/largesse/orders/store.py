@@ -18,7 +18,7 @@ from operator import attrgetter
 import msgspec
 
 from largesse.budgets.store import charge_on_node, new_charges
-from largesse.db.fragments import Fragment, compose
+from largesse.db.fragments import NOTHING, Fragment, compose, join
 from largesse.db.pipeline import Statement
 from largesse.db.pool import Connection, coordinator_of, is_distributed
 from largesse.encryption.chain import Chain
@@ -117,7 +117,7 @@ def _follow_ups(orders: Iterable[Order], at: datetime) -> Iterator[FollowUpRow]:
 
 async def draw_ids(connection: Connection, count: int) -> list[int]:
     """Returns new ids for orders whose lines are written first."""
-    ids: list[int] = await coordinator_of(connection).fetchval(f"SELECT {drawn_ids('$1::int')}", count)
+    ids: list[int] = await coordinator_of(connection).fetchval(_DRAW_IDS, count)
     return ids
 
 
@@ -133,36 +133,49 @@ _EVENT_BODY = compose("'{before_id}' || id || event_after_id", before_id=Fragmen
 _NEW_EVENTS = new_events(
     Fragment("new"), order_id=Fragment("id"), event=Fragment("$9"), body=_EVENT_BODY, at=Fragment("$1")
 )
-_DRAWN_ID = "(SELECT ids FROM drawn)[place]"
+_DRAWN_ID = Fragment("(SELECT ids FROM drawn)[place]")
+_DRAWN_ID_OF_ENTRY = Fragment("(SELECT ids FROM drawn)[order_id]")
+_DRAW_IDS = compose("SELECT {ids}", ids=drawn_ids(Fragment("$1::int")))
 
 
-def _writing(beside: str) -> str:
+def _writing(beside: Fragment) -> Fragment:
     """Returns the statement that writes orders; `beside` is one more part of it."""
-    return f"""
+    return compose(
+        """
     WITH drawn AS MATERIALIZED (
-        SELECT coalesce($10::int[], {drawn_ids("$11::int")}) AS ids
+        SELECT coalesce($10::int[], {drawn}) AS ids
     ), new AS MATERIALIZED (
-        {new_orders("$7", "$12", order_id=_DRAWN_ID)}
+        {orders}
     ),
-    new_lines AS ({new_lines("$8", order_id=_DRAWN_ID)}),
-    new_events AS ({_NEW_EVENTS}),
-    new_mail_jobs AS ({new_mail_jobs(Fragment("new"), Fragment("$1"))}),
-    new_entries AS ({new_entries("$1", "$2", order_id="(SELECT ids FROM drawn)[order_id]")}),
-    new_balances AS ({new_balances("$3", "$4", "$5", "$6")}){beside}
-    {written_orders("new", "$1")}
-    """  # noqa: S608 - constants
+    new_lines AS ({lines}),
+    new_events AS ({events}),
+    new_mail_jobs AS ({mail_jobs}),
+    new_entries AS ({entries}),
+    new_balances AS ({balances}){beside}
+    {written}
+    """,
+        drawn=drawn_ids(Fragment("$11::int")),
+        orders=new_orders("$7", "$12", order_id=_DRAWN_ID),
+        lines=new_lines("$8", order_id=_DRAWN_ID),
+        events=_NEW_EVENTS,
+        mail_jobs=new_mail_jobs(Fragment("new"), Fragment("$1")),
+        entries=new_entries("$1", "$2", order_id=_DRAWN_ID_OF_ENTRY),
+        balances=new_balances("$3", "$4", "$5", "$6"),
+        beside=beside,
+        written=written_orders(Fragment("new"), "$1"),
+    )
 
 
-def _follow_up_part(placeholder: str) -> str:
-    return f", new_follow_ups AS ({new_follow_ups(placeholder, order_id=_DRAWN_ID)})"
+def _follow_up_part(placeholder: str) -> Fragment:
+    return compose(", new_follow_ups AS ({follow_ups})", follow_ups=new_follow_ups(placeholder, order_id=_DRAWN_ID))
 
 
 # By whether an order is followed up, and whether one counts towards a budget: the others pay nothing for it.
 _WRITE_ORDERS = {
-    (False, False): _writing(""),
+    (False, False): _writing(NOTHING),
     (True, False): _writing(_follow_up_part("$13")),
     (False, True): _writing(new_charges("$13")),
-    (True, True): _writing(_follow_up_part("$13") + new_charges("$14")),
+    (True, True): _writing(join(NOTHING, (_follow_up_part("$13"), new_charges("$14")))),
 }
 
 
@@ -221,8 +234,13 @@ def _events(event_ids: Iterable[int], orders: Iterable[tuple[int, OrderRow]], at
         yield event_id, order_id, order.customer_id, order.environment, ORDER_CREATED.name, body, at
 
 
-_DRAW = f"""
-    SELECT {drawn_ids("$1::int")} AS orders,
-           ARRAY(SELECT {NEXT_EVENT_ID} FROM generate_series(1, $2::int)) AS events,
-           ARRAY(SELECT {NEXT_ENTRY_ID} FROM generate_series(1, $3::int)) AS entries
-"""  # noqa: S608 - constants
+_DRAW = compose(
+    """
+    SELECT {orders} AS orders,
+           ARRAY(SELECT {event_id} FROM generate_series(1, $2::int)) AS events,
+           ARRAY(SELECT {entry_id} FROM generate_series(1, $3::int)) AS entries
+""",
+    orders=drawn_ids(Fragment("$1::int")),
+    event_id=NEXT_EVENT_ID,
+    entry_id=NEXT_ENTRY_ID,
+)

@@ -11,7 +11,7 @@ from largesse.encryption.chain import Chain
 from largesse.jobs.outbox import hold_mail_back
 from largesse.ledger.own_accounts import own_accounts
 from largesse.ledger.payment_sources import payment_source
-from largesse.ledger.posting import Entry, lock_accounts, post
+from largesse.ledger.posting import NEXT_TRANSFER_ID, Entry, lock_accounts, post
 from largesse.lines.states import record_cancelled
 
 
@@ -34,7 +34,7 @@ async def _refund(connection: Connection, chain: Chain, order: Row, count: int, 
     own = await own_accounts(connection, customer_id, order["environment"], order["currency"])
     payer_id = payment_source(order["account_id"]).payer_id(own["receivable"])
     locked = await lock_accounts(connection, customer_id, [payer_id, own["sales"]])
-    transfer_id: int = await connection.fetchval("SELECT nextval('movements_id_seq')")
+    transfer_id: int = await connection.fetchval(NEXT_TRANSFER_ID)
     amount_minor = order["total_minor"] // order["code_count"] * count
     await give_back(connection, customer_id, order["reference"], amount_minor)
     await post(

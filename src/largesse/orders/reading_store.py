@@ -1,0 +1,174 @@
+"""The statements that read what decides a batch of orders: its accounts, with their locks, and who holds its references.
+
+What several read, such as an account or the holders of references, is a part that stands once. Each is composed when the
+module is imported, never for an order. One that is for the node of a customer has the customer as one argument more.
+"""
+
+from __future__ import annotations
+
+from largesse.customers.access import key_statuses
+from largesse.db.fragments import NOTHING, Fragment, compose, placeholder
+from largesse.db.sharding import at_node
+from largesse.orders.ids import LAST_ID
+
+TRANSACTION_ID = "SELECT pg_current_xact_id()::text"
+_LOCK = Fragment("FOR NO KEY UPDATE")
+_SKIP_LOCKED = Fragment("FOR NO KEY UPDATE SKIP LOCKED")
+_UNMOVED = Fragment("OFFSET 0")  # has the planner run a subquery for each row, where nothing is locked
+
+
+def _wanted_accounts(customers: str, ids: str, lock: Fragment, pin: str) -> Fragment:
+    """Returns SQL for the accounts of two arrays, of customers and of ids, in their order, each locked when its turn comes.
+
+    Uses a subquery for each, not a join, as in `_holders`. An account of another customer is not found. With a `pin`, the placeholder of the
+    one customer of all, it is a statement for that customer's node.
+    """
+    return compose(
+        """
+        unnest({customers}::int[], {ids}::int[]) AS wanted (customer_id, account_id)
+        CROSS JOIN LATERAL (
+            SELECT id, customer_id, environment, kind, closed_at, currency, balance_minor, open_to_all, chain_head,
+                   has_budgets FROM accounts
+            WHERE customer_id = wanted.customer_id AND id = wanted.account_id {node} {lock}) AS found
+    """,
+        customers=placeholder(customers),
+        ids=placeholder(ids),
+        node=at_node("customer_id", pin),
+        lock=lock or _UNMOVED,
+    )
+
+
+WAITING = compose("SELECT id FROM {accounts}", accounts=_wanted_accounts("$1", "$2", _LOCK, ""))
+WAITING_ON_NODE = compose("SELECT id FROM {accounts}", accounts=_wanted_accounts("$1", "$2", _LOCK, "$3"))
+# By whether customers are distributed over nodes.
+FREE = {
+    False: compose("SELECT id FROM {accounts}", accounts=_wanted_accounts("$1", "$2", _SKIP_LOCKED, "")),
+    True: compose("SELECT id FROM {accounts}", accounts=_wanted_accounts("$1", "$2", _SKIP_LOCKED, "$3")),
+}
+
+
+def _holders(customers: str, environments: str, references: str, pin: str) -> Fragment:
+    """Returns SQL for the orders that hold references, in their order, null for a free one.
+
+    Uses a subquery for each, not a join: the planner must use the index whatever it thinks of the table's size. Before it has statistics of
+    the table, it would take any index that begins with the customer. So the reference is a range, in order, which only one index has: a
+    batch forbids sorting (BEGIN).
+    """
+    return compose(
+        """
+        ARRAY(
+            SELECT (SELECT o.reference FROM orders o
+                    WHERE o.customer_id = r.customer_id AND o.environment = r.environment
+                      AND o.external_reference >= r.external_reference AND o.external_reference <= r.external_reference
+                      {node}
+                    ORDER BY o.external_reference LIMIT 1)
+            FROM unnest({customers}::int[], {environments}::text[], {references}::text[]) WITH ORDINALITY
+                AS r (customer_id, environment, external_reference, at)
+            ORDER BY at)
+    """,
+        node=at_node("o.customer_id", pin),
+        customers=placeholder(customers),
+        environments=placeholder(environments),
+        references=placeholder(references),
+    )
+
+
+# By whether customers are distributed over nodes.
+HOLDERS = {
+    False: compose("SELECT {holders}", holders=_holders("$1", "$2", "$3", "")),
+    True: compose("SELECT {holders}", holders=_holders("$1", "$2", "$3", "$4")),
+}
+
+
+# No order is paid from a closed account: it is of no kind that pays.
+def _account(pin: str) -> Fragment:
+    """Returns SQL for the columns of a LedgerAccount, of an account `a`."""
+    return compose(
+        """
+        id, customer_id, environment, CASE WHEN closed_at IS NULL THEN kind ELSE 'closed' END AS kind, currency, balance_minor,
+        open_to_all,
+        CASE WHEN kind = 'funding' AND NOT open_to_all THEN
+            ARRAY(SELECT service_account_id FROM account_service_accounts AS x
+                  WHERE x.customer_id = a.customer_id AND x.account_id = a.id {node})
+        ELSE '{}' END AS service_accounts,
+        chain_head, has_budgets
+    """,
+        node=at_node("x.customer_id", pin),
+    )
+
+
+READ_ACCOUNT = compose("SELECT {account} FROM accounts AS a WHERE customer_id = $1 AND id = $2", account=_account("$1"))
+_LEDGER_ACCOUNT = Fragment("""
+    json_build_array(id, customer_id, environment, kind, currency, balance_minor, open_to_all, service_accounts,
+                     encode(chain_head, 'base64'), has_budgets)
+""")
+# What is read of keys, sequences and the clock, which nodes do not have.
+_BESIDE = compose(
+    """
+    keys AS MATERIALIZED ({keys}),
+    instant AS MATERIALIZED (SELECT now() + ahead_by AS now FROM clock)
+""",
+    keys=key_statuses(Fragment("$2::int[]")),
+)
+_COLUMNS_BESIDE = compose(
+    """
+    now, {last_id} - (SELECT last_value FROM orders_id_seq),
+    (SELECT version FROM catalogue_version),
+    ARRAY(SELECT nextval('movements_id_seq') FROM generate_series(1, $1)),
+    ARRAY(SELECT json_build_array(id, json_build_array(plan, active, limits::text, scopes, networks, funding)) FROM keys)
+""",
+    last_id=LAST_ID,
+)
+READ_BESIDE = compose(
+    "WITH {beside} SELECT json_build_array({columns}) FROM instant", beside=_BESIDE, columns=_COLUMNS_BESIDE
+)
+
+
+def _accounts(customers: str, ids: str, lock: Fragment, pin: str) -> Fragment:
+    """Returns SQL for the accounts of two such arrays: those that could be locked, and the others.
+
+    A locked account is read as of its lock, the others as of the statement's beginning.
+    """
+    return compose(
+        """
+        locked AS MATERIALIZED (
+            SELECT {account} FROM (SELECT found.* FROM {lockable}) AS a
+        ), held AS MATERIALIZED (
+            SELECT {account} FROM (
+                SELECT found.* FROM {others}
+                WHERE wanted.account_id NOT IN (SELECT id FROM locked)) AS a
+        )
+    """,
+        account=_account(pin),
+        lockable=_wanted_accounts(customers, ids, lock, pin),
+        others=_wanted_accounts(customers, ids, NOTHING, pin),
+    )
+
+
+def _context(lock: Fragment) -> Fragment:
+    """Returns SQL for a `_Read`: of a number of orders, keys, accounts in two arrays, and references in three."""
+    return compose(
+        """
+        WITH {accounts}, {beside}, holding AS MATERIALIZED (SELECT {holders} AS holders)
+        SELECT json_build_array({columns}, pg_current_xact_id()::text,
+            ARRAY(SELECT {account} FROM locked), ARRAY(SELECT {account} FROM held), (SELECT holders FROM holding))
+        FROM instant
+    """,
+        accounts=_accounts("$3", "$4", lock, ""),
+        beside=_BESIDE,
+        holders=_holders("$5", "$6", "$7", ""),
+        columns=_COLUMNS_BESIDE,
+        account=_LEDGER_ACCOUNT,
+    )
+
+
+# By whether accounts are locked.
+_LOCKS = {True: _SKIP_LOCKED, False: NOTHING}
+CONTEXTS = {is_locking: _context(lock) for is_locking, lock in _LOCKS.items()}
+ACCOUNTS_ON_NODE = {
+    is_locking: compose(
+        "WITH {accounts} SELECT true, * FROM locked UNION ALL SELECT false, * FROM held",
+        accounts=_accounts("$1", "$2", lock, "$3"),
+    )
+    for is_locking, lock in _LOCKS.items()
+}
