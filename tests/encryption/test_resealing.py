@@ -292,6 +292,7 @@ def test_every_sealed_column_is_among_those_that_are_sealed_anew(place: Place) -
         ("passkeys", "credential"),  # its public half
         ("passkeys", "credential_id"),
         ("people_mails", "content"),  # a mail sent to oneself as a test: its code is none
+        ("brand_pictures", "content"),
         ("pictures", "content"),
         ("recovery_codes", "hash"),
         ("top_ups", "bank_line"),

@@ -28,6 +28,7 @@ ACTS: Mapping[str, str] = MappingProxyType(
         "automation.resumed": "an automation was resumed",
         "automation.skipped": "a gift of an automation was skipped",
         "automation.unskipped": "a gift of an automation is no longer skipped",
+        "brand.changed": "the brand of a customer was changed",
         "budget.changed": "what a budget allows, or who it is about, was changed",
         "budget.created": "a budget was set",
         "budget.ended": "a budget was ended",
@@ -100,5 +101,7 @@ ACTS: Mapping[str, str] = MappingProxyType(
         "webhook.redelivered": "deliveries of a subscription were asked for again",
         "webhook.secret_rotated": "a subscription got a new secret",
         "world.loaded": "a world file was loaded",
+        "wrapping.added": "a wrapping of a customer's own was added",
+        "wrapping.removed": "a wrapping of a customer's own was removed",
     }
 )

@@ -59,6 +59,8 @@ TABLES: Mapping[str, Writes] = {
     "automations": Writes(
         app="INSERT, UPDATE", worker="UPDATE(planned_through), UPDATE(plan_at)", operator="UPDATE(paused_at)"
     ),
+    "brand_pictures": Writes(app="INSERT, UPDATE(created_at), DELETE"),
+    "brands": Writes(app="INSERT, UPDATE"),
     # A worker refunds; what counts towards which budget never changes.
     "budget_orders": Writes(
         app="INSERT, UPDATE(refunded_minor)", worker="UPDATE(refunded_minor)", operator="INSERT, UPDATE(refunded_minor)"
@@ -137,6 +139,7 @@ TABLES: Mapping[str, Writes] = {
         worker="UPDATE(message), UPDATE(from_name), UPDATE(external_reference), UPDATE(erased_at), UPDATE(placed_digest), UPDATE(mac)",
         operator="UPDATE(message), UPDATE(from_name), UPDATE(external_reference), UPDATE(placed_digest), UPDATE(mac)",
     ),
+    "own_wrappings": Writes(app="INSERT, DELETE"),
     "passkeys": Writes(app="INSERT, UPDATE, DELETE", operator="DELETE"),
     "people": Writes(app="INSERT, UPDATE", operator="INSERT, UPDATE"),
     "people_mails": Writes(app="INSERT", worker="INSERT, UPDATE, DELETE", operator="INSERT"),
@@ -204,6 +207,7 @@ FUNCTIONS: Mapping[str, tuple[Role, ...]] = {
     # What the application looks up before it knows the customer.
     "callers": (Role.APP,),
     "captured_message": (Role.APP, Role.OPERATOR),
+    "brand_picture": (Role.APP,),
     "captured_page": (Role.APP, Role.OPERATOR),
     "curated_collections": (Role.APP,),
     "has_audit_heads": ACTING,

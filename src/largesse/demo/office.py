@@ -12,9 +12,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from largesse import seed
 from largesse.approvals.model import ApprovalRule
 from largesse.approvals.service import create_rule
 from largesse.base.errors import InvalidRequest
+from largesse.branding.service import BrandContent, WrappingContent, add_wrapping, set_brand, set_logo
 from largesse.budgets.service import NewBudget, create_budget
 from largesse.contacts.groups import create_field
 from largesse.contacts.model import ContactChange
@@ -39,6 +41,7 @@ from largesse.webhooks.service import create_subscription
 FINANCE, VIEWER, INVITED = "finn@acme.example", "grace@acme.example", "noah@acme.example"
 _CRM_HOST = "crm.acme.example"
 _COMPANY = "@acme.example"
+_LOGO = Path(seed.__file__).parent / "pictures" / "logo.png"
 _TEAMS = ("People team", "Sales", "Engineering")
 _Doing = Callable[..., Coroutine[Any, Any, None]]
 
@@ -76,6 +79,7 @@ class Office:
         on(4, 560, self._sign_in, VIEWER)
         on(12, 700, self._promote, VIEWER, "member")
         on(DAYS - 4, 610, self._invite, INVITED, "Noah King", "member")
+        on(0, 540, self._brand)
         on(2, 640, self._import_contacts)
         on(0, 530, self._assign, PRIYA, "people-team")
         on(2, 660, self._watch, "sales-team", 200_00)
@@ -94,6 +98,20 @@ class Office:
 
     def _on(self, day: int, minute: int, doing: _Doing, *given: object) -> None:
         self._timeline.on(day, minute, partial(doing, *given))
+
+    async def _brand(self) -> None:
+        """Has mail and claim pages look like the company."""
+        actor = await self._people.actor(ADA)
+        await set_logo(actor, _LOGO.read_bytes())
+        await set_brand(
+            actor,
+            BrandContent(
+                colour="#2f3e9e",
+                sender_name="Acme Gifts",
+                footer="Acme Ltd, 1 Example Street, London. Company no. 00000000.",
+            ),
+        )
+        await add_wrapping(actor, WrappingContent("Acme anniversary", "diamonds", "#2f3e9e", "#ffd76a"))
 
     async def _import_contacts(self) -> None:
         """Makes contacts of the colleagues who get gifts, with a field of their own."""

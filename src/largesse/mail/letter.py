@@ -14,9 +14,11 @@ import idna
 
 from largesse.base.i18n.languages import Language
 from largesse.base.text import cleaned
+from largesse.branding.model import NO_BRAND, Brand
 from largesse.catalogue.model import NOTHING_SAID, Details
+from largesse.catalogue.pictures import picture_path
 from largesse.mail import mime
-from largesse.mail.rendering import render, theme, what_to_do
+from largesse.mail.rendering import button_theme, render, theme, what_to_do
 
 _MANY_RECIPIENTS = 2
 
@@ -65,6 +67,8 @@ class Letter:
     details: Details = NOTHING_SAID  # of the product, where it is known
     claim_by: date | None = None  # the last day on which a gift can be claimed
     is_test: bool = False  # to its sender: it holds no code that works
+    brand: Brand = NO_BRAND
+    pictures: str = ""  # where the pictures of the brand are: the address before their path
 
     @property
     def is_reminder(self) -> bool:
@@ -81,6 +85,10 @@ class Letter:
         """The subject in the letter's language, without the name of a sender that would lengthen it."""
         return _subject_and_sender(self, "")[0]
 
+    def picture_address(self, name: str | None) -> str:
+        """The address of a picture of the brand; empty without one."""
+        return self.pictures + picture_path(name) if name else ""
+
 
 def message_id(letter: Letter, domain: str) -> str:
     """The Message-ID: the same however often the letter is tried, another for each resend."""
@@ -90,7 +98,7 @@ def message_id(letter: Letter, domain: str) -> str:
 
 def write(letter: Letter, mail_from: str, *, at: float) -> bytes:
     """The whole message, from the configured sender. `at` is its date, in seconds since 1970."""
-    house, email = _house(mail_from)
+    house, email = _house_of(letter, mail_from)
     subject, sender = _subject_and_sender(letter, house or email.rpartition("@")[2])
     headers = _headers(letter, subject, sender or house, email)
     words = _words(letter, subject)
@@ -109,7 +117,7 @@ class Shown:
 
 def show(letter: Letter, mail_from: str) -> Shown:
     """What the message of a letter shows, without making one."""
-    house, email = _house(mail_from)
+    house, email = _house_of(letter, mail_from)
     subject, sender = _subject_and_sender(letter, house or email.rpartition("@")[2])
     return Shown(sender or house or email, subject, _render(letter, _words(letter, subject), "html"))
 
@@ -131,6 +139,8 @@ def _words(letter: Letter, subject: str) -> dict[str, Any]:
     """What every template may name."""
     told = letter.value_minor
     steps, until = what_to_do(letter.language, letter.comes_as, letter.expiry_days)
+    shown = theme(letter.wrapping_key, letter.brand)
+    own = letter.brand.wrapping(letter.wrapping_key)
     return {
         "subject": subject,
         "steps": steps,
@@ -139,7 +149,12 @@ def _words(letter: Letter, subject: str) -> dict[str, Any]:
         "no_more": letter.no_more,
         "claim_by": letter.language.day(letter.claim_by) if letter.claim_by else "",
         "message": _paragraphs(letter.message),
-        "theme": theme(letter.wrapping_key),
+        "theme": shown,
+        "button": button_theme(shown, letter.brand),
+        "logo": letter.picture_address(letter.brand.logo),
+        "company": _line(letter.brand.company),
+        "paper_picture": letter.picture_address(own.picture if own else None),
+        "footer": _paragraphs(letter.brand.footer),
         "kind": letter.kind,
         "name": _line(letter.name),
         "sender": _line(letter.sender),
@@ -160,10 +175,18 @@ def _words(letter: Letter, subject: str) -> dict[str, Any]:
 _house = lru_cache(maxsize=8)(parseaddr)
 
 
+def _house_of(letter: Letter, mail_from: str) -> tuple[str, str]:
+    """The name and address that the mail is from: the brand's name, at the configured address."""
+    house, email = _house(mail_from)
+    return _line(letter.brand.sender_name) or house, email
+
+
 def _subject_and_sender(letter: Letter, house: str) -> tuple[str, str]:
     """The subject, and who it is from: the sender by way of the house; empty where nobody is named."""
     is_one = len(letter.codes) <= 1
     subject, sender = _kept_subject_and_sender(letter.language, letter.kind, _line(letter.sender), house, is_one)
+    if letter.kind == GIFT:
+        subject = letter.brand.subject_from(_line(letter.sender)) or subject
     return f"[Test] {subject}" if letter.is_test else subject, sender
 
 
@@ -184,6 +207,8 @@ def _headers(letter: Letter, subject: str, sender: str, email: str) -> dict[str,
         "Content-Language": letter.language.tag,
         "Auto-Submitted": "auto-generated",
     }
+    if letter.brand.reply_to:
+        headers["Reply-To"] = to_dial(letter.brand.reply_to)
     if letter.is_reminder:
         # One click, as mailbox providers ask for (RFC 8058).
         headers["List-Unsubscribe"] = f"<{letter.no_more}>"

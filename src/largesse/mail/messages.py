@@ -8,6 +8,8 @@ from datetime import datetime
 
 from largesse.base.i18n.languages import language_of
 from largesse.base.zones import last_whole_day
+from largesse.branding.model import NO_BRAND, Brand
+from largesse.branding.store import read_brands
 from largesse.catalogue.model import Details
 from largesse.catalogue.pictures import picture_path
 from largesse.db.pool import Connection, Row, is_distributed
@@ -56,12 +58,14 @@ async def take(
     orders, away = await _read_orders(connection, taken)
     there = [row for row in taken if row["customer_id"] not in away]
     named = await _read_names(connection, there, orders)
+    brands = await read_brands(connection, [row["customer_id"] for row in there])
     distributed = is_distributed(connection)
     return [
         _message(
             row,
             orders[row["id"]],
             named[row["id"]],
+            brands.get(row["customer_id"], NO_BRAND),
             vault,
             public_url_of(row["environment"]),
             row["customer_id"] if distributed else None,
@@ -115,7 +119,9 @@ async def put_back(connection: Connection, leases: Sequence[Lease], reason: str)
     await connection.execute(store.PUT_BACK, *held_columns(leases), reason)
 
 
-def _message(row: Row, order: Row, named: Row, vault: Vault, public_url: str, whose: int | None) -> Message:
+def _message(
+    row: Row, order: Row, named: Row, brand: Brand, vault: Vault, public_url: str, whose: int | None
+) -> Message:
     reference = order["reference"]
     codes = []
     for number, sealed in zip(order["numbers"], order["sealed"], strict=True):
@@ -146,6 +152,8 @@ def _message(row: Row, order: Row, named: Row, vault: Vault, public_url: str, wh
         tracking_number=named["tracking_number"],
         picture=public_url + picture_path(named["picture"]) if named["picture"] else None,
         details=Details(named["description"], named["how_to_redeem"], named["terms"]),
+        brand=brand,
+        pictures=public_url,
     )
     lease = Lease(row["customer_id"], row["id"], row["fence"])
     return Message(lease, row["order_id"], row["due_at"], named["age_s"], row["attempts"], row["line_numbers"], letter)

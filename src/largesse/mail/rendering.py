@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,8 @@ from markupsafe import Markup, escape
 
 from largesse.base.i18n.languages import Language
 from largesse.base.i18n.templates import template_environment
-from largesse.orders.options import known_wrapping
+from largesse.branding.model import NO_BRAND, Brand, ink_on, mixed
+from largesse.orders.options import DEFAULT_WRAPPING, known_wrapping
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +45,23 @@ THEMES = {
 }
 
 
-def theme(key: str) -> Theme:
-    """The theme of the wrapping that `key` names."""
-    return THEMES[known_wrapping(key)]
+def theme(key: str, brand: Brand = NO_BRAND) -> Theme:
+    """The theme of the wrapping that `key` names: the brand's own, else one of everybody's. The default one takes the brand's colour."""
+    if own := brand.wrapping(key):
+        return Theme(mixed(own.paper, "#ffffff", 0.88), own.paper, ink_on(own.paper), "")
+    known = THEMES[known_wrapping(key)]
+    if brand.colours and known is THEMES[DEFAULT_WRAPPING]:
+        return replace(known, paper="#f1f1f1", ribbon=brand.colours.fill, ink=brand.colours.ink)
+    return known
 
 
+def button_theme(shown: Theme, brand: Brand) -> Theme:
+    """The same with the colours of buttons: the brand's where it has one."""
+    return replace(shown, ribbon=brand.colours.fill, ink=brand.colours.ink) if brand.colours else shown
+
+
+# What the frame of a mail shows of a brand, in a mail without one.
+UNBRANDED = {"logo": "", "company": "", "paper_picture": "", "footer": ""}
 TEMPLATES = Path(__file__).parent / "templates"
 
 _RIGHT_TO_LEFT = {"R", "AL", "AN"}

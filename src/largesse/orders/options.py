@@ -67,6 +67,7 @@ def known_wrapping(key: str) -> str:
 _KNOWN_WRAPPINGS = ", ".join(f"`{key}`" for key in WRAPPINGS)
 MAX_FROM_NAME = 32  # characters
 MAX_MESSAGE = 256
+MAX_WRAPPING_KEY = 64
 # Keys of `extra` in a declaration. By default a text takes no line breaks and is personal, as it may name a person.
 _LINE_BREAKS = "line_breaks"
 _PERSONAL = "personal"
@@ -79,7 +80,7 @@ class Options(msgspec.Struct, frozen=True):
         Annotated[
             str,
             Meta(
-                max_length=64,
+                max_length=MAX_WRAPPING_KEY,
                 description=f"Wrapping of the gift, by default the template's, or `default`. Known are {_KNOWN_WRAPPINGS}; "
                 "any other is kept, and looks like `default`.",
                 examples=["confetti"],

@@ -39,9 +39,11 @@ class Browser:
         """Posts a form with the token of the page that was got last, unless another is given."""
         return self._send("POST", path, data={"token": self.token if token is None else token, **fields})
 
-    def upload(self, path: str, data: bytes, *, file_name: str = "people.csv", **fields: str) -> httpx.Response:
+    def upload(
+        self, path: str, data: bytes, *, file_name: str = "people.csv", field: str = "file", **fields: str
+    ) -> httpx.Response:
         """Posts a form with a file, with the token of the page that was got last."""
-        files = {"file": (file_name, data, "application/octet-stream")}
+        files = {field: (file_name, data, "application/octet-stream")}
         return self._send("POST", path, data={"token": self.token, **fields}, files=files)
 
     @property
@@ -58,7 +60,7 @@ class Browser:
     @property
     def links(self) -> list[str]:
         assert self.page is not None, "no page was got"
-        return re.findall(r'href="([^"]+)"', self.page.text)
+        return re.findall(r'(?:href|<iframe class="phone" src)="([^"]+)"', self.page.text)
 
     def _send(self, method: str, path: str, **extra: Any) -> httpx.Response:
         headers = {"X-Forwarded-For": self.host, **self.headers}

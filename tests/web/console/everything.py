@@ -14,6 +14,7 @@ from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 import httpx
+from tests.catalogue.images import png
 from tests.web.console.conftest import Browser
 
 from largesse.web.console.page_routes import PageRoute
@@ -25,6 +26,9 @@ LEFT_OUT = re.compile(r"/app/(sign-in|sign-out|forgot|customers|environment|seco
 # What a field may be that is not taken as the text that is everywhere.
 PLAIN = {
     "name": "Another",
+    "colour": "#8a4210",
+    "paper": "#8a4210",
+    "ribbon": "#f6c453",
     "birthday": "14/03",
     "start_date": "01/03/2024",
     "amount": "25",
@@ -183,6 +187,10 @@ class Walk:
     def _send(self, form: Form, path: str, values: dict[str, str]) -> httpx.Response:
         self.browser.get(path)
         values = {**values, "token": self.browser.token}
+        pictures = {one.name for one in form.fields if one.name in {"logo", "picture"}}
+        for name in pictures:
+            del values[name]
+            return self.browser.upload(form.path, png(), field=name, **values)
         if any(one.kind == "file" for one in form.fields):
             cell = self.text.replace('"', '""')
             sheet = f'email,name\nwalk@example.com,"{cell}"\nnobody,"{cell}"\n'

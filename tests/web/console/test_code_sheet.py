@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from largesse.branding.model import NO_BRAND
 from largesse.lines.codes import IssuedCode
 from largesse.web.console.code_sheet import MOST_QR_CODES, code_sheet
 from largesse.web.kit.pages import qr_code
@@ -19,7 +20,7 @@ def slips(count: int) -> Sequence[tuple[IssuedCode, str]]:
     shown: dict[str, Any] = {}
     context: Any = SimpleNamespace(page=lambda _, **values: shown.update(values))
     codes = [IssuedCode(f"0000-{number}", "123456", f"https://gifts.example/claim/{number}") for number in range(count)]
-    asyncio.run(code_sheet(context, codes))
+    asyncio.run(code_sheet(context, codes, NO_BRAND))
     return list(shown["slips"])
 
 

@@ -29,6 +29,10 @@ WITHOUT = {
     "/app/security/sessions/{session:int}/end": "only takes access away, and must be quick",
     "/app/security/sessions/end": "only takes access away, and must be quick",
     "/app/security/preferences": "is about language and time alone",
+    "/app/branding/logo": "changes how mail looks, not who it is from or where answers go",
+    "/app/branding/logo/remove": "changes how mail looks, not who it is from or where answers go",
+    "/app/branding/wrappings": "adds a look that nothing has yet",
+    "/app/branding/wrappings/{key}/remove": "changes how gifts look, and nothing else",
     "/app/notes": "says whether recipients may write back, and nothing else",
 }
 # Forms of these rights spend within what an administrator set; a large send asks (below).

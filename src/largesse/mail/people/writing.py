@@ -23,7 +23,7 @@ from largesse.encryption.vault import Vault
 from largesse.jobs.outbox import mail_low_balance
 from largesse.ledger.low_balance_store import NOTIFIED_ROLES, mark_low_balances
 from largesse.mail import store
-from largesse.mail.rendering import render, theme
+from largesse.mail.rendering import UNBRANDED, render, theme
 from largesse.notes.model import Note
 from largesse.notes.service import read_row
 from largesse.notes.store import take_for_mail
@@ -160,6 +160,7 @@ def show(mail: PeopleMail) -> tuple[str, str, str]:
         "theme": theme(DEFAULT_WRAPPING),
         "environment": "production",
         "is_test": False,
+        **UNBRANDED,
     }
     return subject, f"{text}\n", render("notice.html", language, values)
 

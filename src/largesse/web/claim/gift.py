@@ -46,10 +46,10 @@ class PinEntry:
         """Shows the page of a claim link: the wrapped gift and the form for its PIN. Raises NotFound."""
         line, progress = await self._services.claiming.find(request.path_params["token"])
         deadline = await self._services.claiming.deadline(line.key)
-        return self._layout.page(
+        return await self._layout.page_of(
             request,
             "link.html",
-            line=line,
+            line,
             wrapping=line.wrapping_key,
             sender=line.from_name,
             recipient=line.recipient_name,
@@ -76,13 +76,13 @@ class PinEntry:
         """Asks whether to end the reminders of a gift. Raises NotFound."""
         line, _ = await self._services.claiming.find(request.path_params["token"])
         ends = not await self._services.claiming.gets_reminders(line)
-        return self._layout.page(request, "reminders.html", line=line, ended=ends)
+        return await self._layout.page_of(request, "reminders.html", line, ended=ends)
 
     async def end_reminders(self, request: Request) -> Response:
         """Ends the reminders of a gift: for the page's form, and for mail programs, which post of themselves (RFC 8058). Raises NotFound."""
         require_own_site(request)
         line = await self._services.claiming.stop_reminders(request.path_params["token"])
-        return self._layout.page(request, "reminders.html", line=line, ended=True)
+        return await self._layout.page_of(request, "reminders.html", line, ended=True)
 
     async def _claim(
         self, request: Request, code: bytes | None, customer_id: int | None, form: Mapping[str, str]
@@ -128,7 +128,7 @@ class GiftPages:
         gift = None if session is None else await self._services.gifts.read(session.line)
         if session is None or gift is None:
             return self._layout.ended(request)
-        return self._show(request, session, gift)
+        return await self._show(request, session, gift)
 
     async def choose(self, request: Request) -> Response:
         """Chooses a product of the collection after asking for confirmation."""
@@ -138,7 +138,7 @@ class GiftPages:
         if gift is None or chosen is None:
             return self._layout.see_gift(session.handle)
         if form.get("sure") != "yes":
-            return self._show(request, session, gift, template="confirm.html", chosen=chosen)
+            return await self._show(request, session, gift, template="confirm.html", chosen=chosen)
         await self._services.gifts.choose(session.line, chosen.id, chosen_tag(request))
         return self._layout.see_gift(session.handle, "#open")
 
@@ -153,7 +153,7 @@ class GiftPages:
         email = None if gift.has_email else _typed_email(form, errors, is_required=False)
         if errors:
             typed = {**checked.address, "email": form.get("email", "")}
-            return self._show(request, session, gift, status=422, typed=typed, errors=errors)
+            return await self._show(request, session, gift, status=422, typed=typed, errors=errors)
         await self._services.gifts.deliver_to(session.line, checked.address, email, chosen_tag(request))
         return self._layout.see_gift(session.handle)
 
@@ -167,7 +167,7 @@ class GiftPages:
             if gift is None:
                 return self._layout.see_gift(session.handle)
             typed = {"email": form.get("email", "")}
-            return self._show(request, session, gift, status=422, typed=typed, errors=errors)
+            return await self._show(request, session, gift, status=422, typed=typed, errors=errors)
         await self._services.gifts.tell(session.line, email, chosen_tag(request))
         return self._layout.see_gift(session.handle)
 
@@ -184,11 +184,11 @@ class GiftPages:
             note, wrong = "", _WRONG_NOTES.get(type(refused), "invalid")
         if wrong:
             typed = {"note": form.get("note", ""), "name": gift.line.recipient_name or ""}
-            return self._show(request, session, gift, status=422, typed=typed, errors={"note": wrong})
+            return await self._show(request, session, gift, status=422, typed=typed, errors={"note": wrong})
         await self._services.gifts.thank(session.line, note)
         return self._layout.see_gift(session.handle, "#thanks")
 
-    def _show(
+    async def _show(
         self,
         request: Request,
         session: Session,
@@ -201,14 +201,14 @@ class GiftPages:
         **values: Any,
     ) -> Response:
         is_form = gift.step is GiftStep.ADDRESS
-        return self._layout.page(
+        return await self._layout.page_of(
             request,
             template,
+            gift.line,
             status=status,
             wrapping=gift.line.wrapping_key,
             sender=gift.line.from_name,
             gift=gift,
-            line=gift.line,
             step=gift.step.name.lower(),
             gift_address=self._layout.gift_address(session.handle),
             form_key=session.form_key(self._services.vault),

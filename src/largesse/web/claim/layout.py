@@ -10,13 +10,17 @@ from starlette.responses import Response
 
 from largesse.base.errors import NotFound, Problem, TooManyRequests, Unavailable
 from largesse.base.i18n.languages import DEFAULT, language_of_country
-from largesse.base.settings import Settings
+from largesse.branding.model import NO_BRAND
+from largesse.branding.service import read_brand
+from largesse.db.scope import for_customer
 from largesse.lines.store import Line
-from largesse.web.claim.rendering import HEADERS, LANGUAGE_COOKIE, Renderer, chosen, chosen_by_switch
+from largesse.web.claim.rendering import HEADERS, LANGUAGE_COOKIE, Renderer, brand_styles, chosen, chosen_by_switch
 from largesse.web.claim.session import COOKIE, LASTS, Session
 from largesse.web.kit.assets import Assets
 from largesse.web.kit.pages import page, public_path, see
 from largesse.web.kit.problems import headers_of, problem_type
+from largesse.web.kit.security import with_styles
+from largesse.web.kit.services import Services
 from largesse.web.kit.sessions import give_cookie
 
 _YEAR_S = 365 * 24 * 3600
@@ -27,7 +31,9 @@ _TEMPLATES: dict[type[Problem], str] = {NotFound: "unknown.html", TooManyRequest
 class Layout:
     """The layout of all claim pages of an installation."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, services: Services) -> None:
+        settings = services.settings
+        self._services = services
         self._base = public_path(settings.public_url)
         self._is_secure = settings.public_url.startswith("https://")
         self.assets = Assets(Path(__file__).parent / "assets", "/claim/assets")
@@ -37,7 +43,8 @@ class Layout:
         """Returns the page of a template, in the language of the request, otherwise of the country of the `line`."""
         line: Line | None = values.get("line")
         language = chosen(request) or (language_of_country(line.country) if line else DEFAULT)
-        response = page(self._renderer.render(template, language, values), HEADERS, status=status)
+        headers = with_styles(HEADERS, brand_styles(values.get("brand", NO_BRAND), values.get("wrapping")))
+        response = page(self._renderer.render(template, language, values), headers, status=status)
         response.headers["Content-Language"] = language.tag
         response.headers["Vary"] = "Accept-Language, Cookie"
         if chosen_by_switch(request) == language.tag:
@@ -52,6 +59,15 @@ class Layout:
                 same_site="lax",
             )
         return response
+
+    async def page_of(
+        self, request: Request, template: str, line: Line, *, status: int = 200, **values: Any
+    ) -> Response:
+        """Returns the page of a line's gift with the brand of its customer."""
+        scope = for_customer(line.key.customer_id, self._services.settings.environment)
+        async with self._services.database.connection(scope) as connection:
+            brand = await read_brand(connection, line.key.customer_id)
+        return self.page(request, template, status=status, line=line, brand=brand, **values)
 
     def gift_address(self, handle: str) -> str:
         """Returns the address of a claimed gift."""

@@ -12,6 +12,7 @@ from starlette.routing import BaseRoute, Route
 
 from largesse.base.i18n.languages import Language
 from largesse.base.settings import Settings
+from largesse.branding.model import NO_BRAND, Brand
 from largesse.catalogue.model import Details, Product
 from largesse.fulfilment.gifts import NotPossible
 from largesse.web.claim.gift import GiftPages, PinEntry
@@ -39,6 +40,7 @@ class Previews:
         sender: str | None,
         recipient: str | None,
         until: date | None,
+        brand: Brand = NO_BRAND,
     ) -> str:
         """Returns the page of a claim link. Its form and links lead nowhere."""
         values = {
@@ -47,6 +49,7 @@ class Previews:
             "recipient": recipient,
             "state": "issued",
             "until": until,
+            "brand": brand,
             "is_preview": True,
         }
         return Renderer(self._base, environment, self._assets).render("link.html", language, values)
@@ -60,6 +63,7 @@ class Previews:
         currency: str,
         choices: Sequence[Product],
         details: Mapping[int, Details],
+        brand: Brand = NO_BRAND,
     ) -> str:
         """Returns the page on which the recipient chooses from a collection. Its forms and links lead nowhere."""
         values = {
@@ -76,6 +80,7 @@ class Previews:
             "sender": None,
             "gift_address": "",
             "form_key": "",
+            "brand": brand,
             "is_preview": True,
         }
         return Renderer(self._base, environment, self._assets).render("gift.html", language, values)
@@ -86,7 +91,7 @@ _GIFT = "/claim/gift/{handle:str}"
 
 def claim_pages(services: Services) -> Sequence[BaseRoute]:
     """Returns the routes under `/claim`, for the gifts of the process's environment."""
-    layout = Layout(services.settings)
+    layout = Layout(services)
     entering, gift = PinEntry(services, layout), GiftPages(services, layout)
 
     def see_gift(request: Request) -> Response:

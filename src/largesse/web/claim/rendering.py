@@ -14,6 +14,7 @@ from markupsafe import Markup
 from starlette.requests import Request
 
 from largesse.base.i18n.languages import LANGUAGES, Language, chosen_language
+from largesse.branding.model import NO_BRAND, Brand, OwnWrapping
 from largesse.catalogue.pictures import picture_path
 from largesse.orders.options import known_wrapping
 from largesse.web.kit.assets import Assets
@@ -47,10 +48,11 @@ def chosen_tag(request: Request) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Theme:
-    """A wrapping. The style sheet has its colours under its key; `pattern` is printed on the paper."""
+    """A wrapping. The style sheet has its colours under its key; `pattern` is printed on the paper. One of a customer has its colours in `own`."""
 
     key: str
     pattern: str
+    own: OwnWrapping | None = None
 
 
 _THEMES = (
@@ -67,9 +69,24 @@ _THEMES = (
 THEMES = {theme.key: theme for theme in _THEMES}
 
 
-def theme(key: str) -> Theme:
-    """Returns the theme of a wrapping."""
+def theme(key: str, brand: Brand = NO_BRAND) -> Theme:
+    """Returns the theme of a wrapping: the customer's own of that key, else one of everybody's."""
+    if own := brand.wrapping(key):
+        return Theme("own", own.pattern, own)
     return THEMES[known_wrapping(key)]
+
+
+def brand_styles(brand: Brand, wrapping: str | None) -> str:
+    """Returns the sheet of a page with the colours of a brand and of its wrapping of that key; empty without them."""
+    own, colours = brand.wrapping(wrapping), brand.colours
+    ribbon = f":root:root{{--ribbon:{own.ribbon};--print-1:{own.paper}}}" if own else ""
+    if colours is None:
+        return ribbon
+    return ribbon + (
+        f":root:root{{--accent:{colours.fill};--accent-ink:{colours.ink};--link:{colours.link}}}"
+        f"@media (prefers-color-scheme:dark){{:root:root{{--link:{colours.dark_link}}}}}"
+        "button:not(.quiet),.button{border-color:currentcolor}"
+    )
 
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -78,9 +95,19 @@ TEMPLATES = Path(__file__).parent / "templates"
 @cache
 def draw_wrapping(key: str) -> Markup:
     """Returns the present of a wrapping as SVG, with the colours of `wrappings.css`. Its ids are its own, so that a page can hold several."""
+    return _drawn(theme(key), key, "")
+
+
+def draw_own_wrapping(own: OwnWrapping, base: str) -> Markup:
+    """Returns the present of a customer's own wrapping as SVG. `base` is the path of the public address."""
+    return _drawn(Theme("own", own.pattern, own), own.key, base)
+
+
+def _drawn(shown: Theme, key: str, base: str) -> Markup:
     present = page_templates(TEMPLATES).get_template("present.html").module.present  # type: ignore[attr-defined]
-    drawn = re.sub(r">\s+<", "><", str(present(theme(key), f"-{key}")).strip())
-    return Markup('<span class="wrap-{}">{}</span>').format(key, Markup(drawn))  # noqa: S704 - our own template
+    picture = base + picture_path(shown.own.picture) if shown.own and shown.own.picture else ""
+    drawn = re.sub(r">\s+<", "><", str(present(shown, f"-{key}", picture)).strip())
+    return Markup('<span class="wrap-{}">{}</span>').format(shown.key, Markup(drawn))  # noqa: S704 - our own template
 
 
 HEADERS = OF_FORMS
@@ -106,7 +133,9 @@ class Renderer:
         return self._cache[key]
 
     def _render(self, template: str, language: Language, values: Mapping[str, Any]) -> str:
-        shown: Theme = theme(values.get("wrapping") or "default")
+        brand: Brand = values.get("brand", NO_BRAND)
+        shown = theme(values.get("wrapping") or "default", brand)
+        paper = shown.own.picture if shown.own else None
         return (
             _templates(language.tag)
             .get_template(template)
@@ -116,6 +145,9 @@ class Renderer:
                 language=language,
                 languages=LANGUAGES.values(),
                 theme=shown,
+                brand=brand,
+                brand_styles=Markup(brand_styles(brand, values.get("wrapping"))),  # noqa: S704 - colours that were checked
+                paper_picture=self._base + picture_path(paper) if paper else "",
                 is_staging=self._environment == "staging",
                 is_preview=values.get("is_preview", False),
                 asset=lambda name: self._base + self._assets.address_of(name),

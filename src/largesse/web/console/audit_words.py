@@ -35,6 +35,7 @@ SENTENCES: Mapping[str, str] = MappingProxyType(
         "automation.resumed": text("%(who)s resumed the automation %(new_name)s"),
         "automation.skipped": text("%(who)s skipped a gift of %(what)s"),
         "automation.unskipped": text("%(who)s no longer skips a gift of %(what)s"),
+        "brand.changed": text("%(who)s changed the branding"),
         "budget.changed": text("%(who)s changed the budget %(what)s"),
         "budget.created": text("%(who)s set the budget %(new_name)s"),
         "budget.ended": text("%(who)s ended the budget %(old_name)s"),
@@ -104,6 +105,8 @@ SENTENCES: Mapping[str, str] = MappingProxyType(
         "webhook.deleted": text("%(who)s removed the webhook %(what)s"),
         "webhook.secret_rotated": text("%(who)s rotated the secret of the webhook %(what)s"),
         "webhook.redelivered": text("%(who)s delivered events to %(what)s again"),
+        "wrapping.added": text("%(who)s added the wrapping %(new_name)s"),
+        "wrapping.removed": text("%(who)s removed the wrapping %(old_name)s"),
     }
 )
 # What operators do to the whole installation, which is in no customer's log.
@@ -184,7 +187,11 @@ KINDS: Mapping[str, tuple[str, str, tuple[str, ...]]] = MappingProxyType(
         "keys": ("key-round", text("API keys and service accounts"), ("key.", "service_account.")),
         "webhooks": ("webhook", text("Webhooks"), ("webhook.",)),
         "data": ("file-down", text("Downloads and personal data"), ("file.", "privacy.")),
-        "company": ("building-2", text("Company"), ("customer.", "approval_rule.", "automation.")),
+        "company": (
+            "building-2",
+            text("Company"),
+            ("customer.", "approval_rule.", "automation.", "brand.", "wrapping."),
+        ),
     }
 )
 

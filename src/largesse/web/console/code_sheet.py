@@ -8,6 +8,7 @@ from markupsafe import Markup
 from starlette.responses import Response
 
 from largesse.base.cooperative import Steps, finish_soon
+from largesse.branding.model import Brand
 from largesse.lines.codes import IssuedCode
 from largesse.web.console.context import RequestContext
 from largesse.web.kit.pages import qr_code
@@ -15,10 +16,12 @@ from largesse.web.kit.pages import qr_code
 MOST_QR_CODES = 100  # of a sheet; a longer one would weigh megabytes
 
 
-async def code_sheet(context: RequestContext, codes: Sequence[IssuedCode]) -> Response:
+async def code_sheet(context: RequestContext, codes: Sequence[IssuedCode], brand: Brand) -> Response:
     """Returns the sheet of some codes. The QR codes are drawn in slices, so that other requests do not wait for them."""
     drawn = await finish_soon(_drawn(codes)) if len(codes) <= MOST_QR_CODES else [Markup()] * len(codes)
-    return context.page("send/codes.html", slips=list(zip(codes, drawn, strict=True)), most_qr_codes=MOST_QR_CODES)
+    return context.page(
+        "send/codes.html", brand=brand, slips=list(zip(codes, drawn, strict=True)), most_qr_codes=MOST_QR_CODES
+    )
 
 
 def _drawn(codes: Sequence[IssuedCode]) -> Steps[list[Markup]]:

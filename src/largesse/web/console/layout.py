@@ -22,7 +22,6 @@ from largesse.base.i18n.templates import translations
 from largesse.base.settings import Settings
 from largesse.customers.sessions import Person, Session
 from largesse.encryption.vault import Vault
-from largesse.web.claim.rendering import draw_wrapping
 from largesse.web.console.page_routes import Group, PageRoute
 from largesse.web.console.words import WORDS
 from largesse.web.kit.assets import Assets
@@ -208,12 +207,5 @@ def _time(at: datetime, language: Language, zone: tzinfo, shown: str) -> Markup:
 @cache
 def _templates(tag: str) -> jinja2.Environment:
     return page_templates(
-        TEMPLATES,
-        tag,
-        CATALOGUES,
-        address=_address,
-        browser=_browser,
-        initials=_initials,
-        qr_code=qr_code,
-        wrapping=draw_wrapping,
+        TEMPLATES, tag, CATALOGUES, address=_address, browser=_browser, initials=_initials, qr_code=qr_code
     )

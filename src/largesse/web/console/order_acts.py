@@ -25,6 +25,7 @@ from largesse.web.console.order import LOCAL, show
 from largesse.web.console.order_claim_by import DAY
 from largesse.web.console.order_view import back, find, find_own, reference_of, refusal, view_of
 from largesse.web.console.order_words import name_of
+from largesse.web.console.send.preview import brand_of
 
 
 async def send_again(context: RequestContext) -> Response:
@@ -265,7 +266,7 @@ async def show_codes(context: RequestContext) -> Response:
     services = context.services
     public_url = services.settings.public_url_of(context.person.environment)
     receipt = await read_receipt(context.actor, context.principal, services.vault, public_url, order["reference"])
-    return await code_sheet(context, receipt.codes)
+    return await code_sheet(context, receipt.codes, await brand_of(context))
 
 
 async def _recipient(context: RequestContext, number: int) -> tuple[Recipient, Row]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from functools import partial
 
 from largesse.base.i18n.templates import text
+from largesse.catalogue.pictures import MAX_BYTES
 from largesse.catalogue.service import MOST_PRODUCTS
 from largesse.contacts.model import MOST_GROUPS
 from largesse.customers.roles import Right
@@ -21,6 +22,7 @@ from largesse.web.console import (
     approvals,
     audit_log,
     automations,
+    branding,
     budgets,
     funding,
     help,  # noqa: A004 - a module
@@ -120,6 +122,20 @@ AUTOMATIONS = (
     _form(f"{_AUTOMATION}/skip", automations.skip, Right.CONTACTS),
     _page(f"{_AUTOMATION}/end", automations.ask_end, Right.CONTACTS, text("End an automation")),
     _form(f"{_AUTOMATION}/end", automations.end, Right.CONTACTS),
+)
+
+# Reads a little more than the limit, so that the page says beside the form what is too large.
+_OF_PICTURES = BodyLimits(4 * MAX_BYTES, whole_s=60.0, pause_s=15.0)
+_picture_form = partial(_form, limits=_OF_PICTURES, takes_files=True, who=Right.SETTINGS, title=branding.TITLE)
+BRANDING = (
+    _page(branding.HERE, branding.show, Right.SETTINGS, branding.TITLE, Group.SETUP, "palette"),
+    _step_up(branding.HERE, branding.save, Right.SETTINGS, branding.TITLE),
+    _page(f"{branding.HERE}/mail", branding.mail, Right.SETTINGS, branding.TITLE),
+    _page(f"{branding.HERE}/claim", branding.claim, Right.SETTINGS, branding.TITLE),
+    _picture_form(f"{branding.HERE}/logo", branding.save_logo),
+    _form(f"{branding.HERE}/logo/remove", branding.remove_logo, Right.SETTINGS),
+    _picture_form(f"{branding.HERE}/wrappings", branding.add_own),
+    _form(f"{branding.HERE}/wrappings/{{key}}/remove", branding.remove_own, Right.SETTINGS),
 )
 
 REPORTS = (
@@ -373,6 +389,7 @@ ROUTES = (
     _step_up("/app/people/{user:int}/remove", people.take_away, Right.SETTINGS),
     _page("/app/unclaimed", unclaimed.show, Right.SETTINGS, unclaimed.TITLE, Group.SETUP, "timer"),
     _step_up("/app/unclaimed", unclaimed.save, Right.SETTINGS, unclaimed.TITLE),
+    *BRANDING,
     _page("/app/audit", audit_log.show, Right.AUDIT, text("Audit log"), Group.SETUP, "scroll-text"),
     _page("/app/audit.csv", audit_log.download, Right.AUDIT, text("Audit log")),
     # Every other address

@@ -1,4 +1,4 @@
-"""Static files: styles, scripts and icons, and the pictures of products.
+"""Static files: styles, scripts and icons, and the pictures of products and brands.
 
 Each is served under a name made from its content, such as `claim.4f2a90c1d3e5.css`, which browsers may cache for ever. Pages use that
 name. Styles, scripts and icons have their plain name too, which browsers check again after five minutes.
@@ -18,6 +18,7 @@ from starlette.routing import BaseRoute, Route
 from largesse.base.errors import NotFound, Problem
 from largesse.base.fair_turns import FairTurns
 from largesse.base.recently_used import RecentlyUsed
+from largesse.branding.store import read_brand_picture
 from largesse.catalogue.pictures import is_name, media_type, picture_path, read_content
 from largesse.db.scope import LOOKUP
 from largesse.web.kit.compression import gzipped, takes_gzip
@@ -122,7 +123,7 @@ def picture_routes(services: Services) -> Sequence[BaseRoute]:
         content = None
         if is_name(name):
             async with reads.turn(None), services.database.connection(LOOKUP) as connection:
-                content = await read_content(connection, name)
+                content = await read_content(connection, name) or await read_brand_picture(connection, name)
         if content is None:
             raise NotFound("There is no such picture.")
         return content

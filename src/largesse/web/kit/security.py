@@ -128,6 +128,19 @@ OF_FORMS: Mapping[str, str] = {
 OF_FORMS_WITH_FRAMES = {**OF_FORMS, **page_headers(content_policy(**_OF_FORMS, frame_src="'self'"))}
 
 
+def with_styles(headers: Mapping[str, str], sheet: str) -> Mapping[str, str]:
+    """Returns the headers of a page with forms that holds one sheet of its own; the same for an empty one."""
+    if not sheet:
+        return headers
+    policy = content_policy(**{**_OF_FORMS, "style_src": f"'self' {named_style(sheet)}"})
+    return {**headers, "Content-Security-Policy": policy}
+
+
+def named_style(sheet: str) -> str:
+    """Returns how a policy names a sheet; nothing for an empty one."""
+    return f"'sha256-{_hash(sheet)}'" if sheet else ""
+
+
 def with_documents(styles: str) -> dict[str, str]:
     """Returns the headers of a page with forms that frames whole documents. `styles` names their sheets."""
     return {**OF_FORMS, **page_headers(content_policy(**{**_OF_FORMS, "style_src": f"'self' {styles}"}))}

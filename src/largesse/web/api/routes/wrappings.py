@@ -7,6 +7,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
+from largesse.branding.service import read_brand
 from largesse.customers.restrictions import READ
 from largesse.orders.options import ALIASES, WRAPPINGS
 from largesse.web.api.operation import Call, Operation
@@ -15,7 +16,7 @@ from largesse.web.kit.services import Services
 
 
 class WrappingShape(msgspec.Struct, rename="camel"):
-    """A known wrapping of gifts."""
+    """A wrapping of gifts: one of everybody's, or one of the customer's own."""
 
     key: Annotated[str, Meta(description="Pass as `wrappingKey` when sending")]
     label: Annotated[str, Meta(description="Display label")]
@@ -28,11 +29,14 @@ _KNOWN = [
     )
     for key in WRAPPINGS
 ]
-_JSON = encode_json(_KNOWN)
 
 
 async def _wrappings(services: Services, call: Call) -> Reply:
-    return Reply(_JSON)
+    principal = call.principal
+    async with services.database.connection(principal.scope) as connection:
+        brand = await read_brand(connection, principal.customer_id)
+    own = [WrappingShape(one.key, one.name, []) for one in brand.wrappings]
+    return Reply(encode_json(own + _KNOWN))
 
 
 OPERATIONS = (
@@ -45,7 +49,7 @@ OPERATIONS = (
         "Catalogue",
         scope=READ,
         shape=list[WrappingShape],
-        description="How a gift can be wrapped. Any other key is kept with the order, and looks like `default`. "
+        description="How a gift can be wrapped: first the wrappings of your own, then those of everybody. Any other key is kept with the order, and looks like `default`. "
         "An addition to the specification.",
         example=[
             {"key": "default", "label": "Default", "aliases": []},

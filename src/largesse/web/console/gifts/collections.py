@@ -28,6 +28,7 @@ from largesse.catalogue.snapshot import Snapshot
 from largesse.catalogue.store import OwnCollection
 from largesse.customers.authenticator import Caller
 from largesse.web.claim.pages import Previews
+from largesse.web.claim.rendering import brand_styles
 from largesse.web.console.context import RequestContext, typed_amount
 from largesse.web.console.gifts.browsing import (
     country_asked,
@@ -39,7 +40,7 @@ from largesse.web.console.gifts.browsing import (
 )
 from largesse.web.console.gifts.picking import id_of
 from largesse.web.console.send.opening import person_as_caller
-from largesse.web.console.send.preview import OF_CLAIM
+from largesse.web.console.send.preview import brand_of, of_claim
 from largesse.web.kit.pages import page
 from largesse.web.kit.security import OF_FORMS_WITH_FRAMES
 
@@ -90,6 +91,7 @@ async def claim(context: RequestContext) -> Response:
     ]
     async with context.database.connection(caller.principal.scope) as connection:
         details = await read_details(connection, [product.id for product in choices])
+    brand = await brand_of(context)
     html = Previews(context.services.settings).choice(
         LANGUAGES.get(context.query("lang")) or language_of_country(collection.country),
         environment=context.person.environment,
@@ -97,8 +99,9 @@ async def claim(context: RequestContext) -> Response:
         currency=collection.currency,
         choices=choices,
         details=details,
+        brand=brand,
     )
-    return page(html, OF_CLAIM)
+    return page(html, of_claim(brand_styles(brand, None)))
 
 
 async def ask_removal(context: RequestContext) -> Response:

@@ -16,7 +16,7 @@ from largesse.base.i18n.templates import text
 from largesse.catalogue.snapshot import Snapshot
 from largesse.customers.authenticator import Caller
 from largesse.drafts.model import Draft, DraftContent
-from largesse.orders.options import DEFAULT_WRAPPING, MAX_FROM_NAME, MAX_MESSAGE, WRAPPINGS, known_wrapping
+from largesse.orders.options import MAX_FROM_NAME, MAX_MESSAGE
 from largesse.orders.order import Gift
 from largesse.orders.request import TemplateChoice
 from largesse.reports.usage import MOST_COUNTED, template_uses
@@ -32,7 +32,7 @@ from largesse.templates.store import Template, TemplateContent, list_templates
 from largesse.web.console.context import RequestContext
 from largesse.web.console.gifts.browsing import page_number
 from largesse.web.console.gifts.picking import Picked, amount_values, priced, read_picked
-from largesse.web.console.send.message import NAMES, MessageForm
+from largesse.web.console.send.message import MessageForm, check_wrapping, chosen_wrapping, offered_wrappings
 from largesse.web.console.send.opening import Chosen, Open, chosen, person_as_caller
 from largesse.web.console.send.preview import held
 from largesse.web.kit.security import with_documents
@@ -192,6 +192,7 @@ async def _typed(context: RequestContext, caller: Caller, snapshot: Snapshot, be
     choice, gift = await priced(context, caller, picked)
     name = form.text("name", MAX_NAME, required=not _looks(context))
     said = form.read(MessageForm)
+    check_wrapping(context, await offered_wrappings(context))
     draft = DraftContent(wrapping_key=said.wrapping_key, from_name=said.from_name or None, message=said.message or None)
     days = before.expiry_after_days if before else None
     if context.person.plan == "enterprise":
@@ -251,7 +252,7 @@ async def _show(
     language = _shown_in(context, said)
     shown = await held(context, said, language) if said else None
     name = called(start) if start else ""
-    wrapping = context.form["wrapping_key"] or (start and start.wrapping_key) or DEFAULT_WRAPPING
+    wrappings = await offered_wrappings(context)
     response = context.page(
         "gifts/template.html",
         status=422 if context.form.errors else 200,
@@ -261,9 +262,8 @@ async def _show(
         gift=picked and (picked.product or picked.collection),
         name=context.say("Copy of %(name)s", name=name)[:MAX_NAME] if like else name,
         value=_value(context, start, picked),
-        wrappings=WRAPPINGS,
-        wrapping_names={key: context.say(one) for key, one in NAMES.items()},
-        wrapping=known_wrapping(wrapping),
+        wrappings=wrappings,
+        wrapping=chosen_wrapping(context.form["wrapping_key"] or (start.wrapping_key if start else None), wrappings),
         start=start,
         shown=shown,
         shown_in=language,

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import msgspec
+from markupsafe import Markup
 from starlette.responses import Response
 
 from largesse.base.i18n.templates import text
 from largesse.contacts.group_store import list_fields
-from largesse.orders.options import DEFAULT_WRAPPING, MAX_FROM_NAME, MAX_MESSAGE, WRAPPINGS
+from largesse.orders.options import DEFAULT_WRAPPING, MAX_FROM_NAME, MAX_MESSAGE, MAX_WRAPPING_KEY, known_wrapping
 from largesse.orders.placeholders import (
     COMPANY,
     FIRST_NAME,
@@ -20,11 +22,13 @@ from largesse.orders.placeholders import (
     has_placeholders,
     unknown_placeholders,
 )
+from largesse.web.claim.rendering import draw_own_wrapping, draw_wrapping
 from largesse.web.console.context import RequestContext
-from largesse.web.console.form import Choice, Text
+from largesse.web.console.form import Text
 from largesse.web.console.send.opening import Chosen, Open, change, chosen, open_draft, step
-from largesse.web.console.send.preview import claim_document, language_of, letter_shown, mail_document
+from largesse.web.console.send.preview import brand_of, claim_document, language_of, letter_shown, mail_document
 from largesse.web.console.send.test_mail import may_try, send_test
+from largesse.web.kit.pages import public_path
 from largesse.web.kit.security import OF_FORMS_WITH_FRAMES
 
 # How wrappings are called.
@@ -48,9 +52,35 @@ _UNKNOWN = text("%(placeholder)s does not exist. Choose one of those below.")
 class MessageForm(msgspec.Struct):
     """The wrapping of a gift, its sender and their message."""
 
-    wrapping_key: Annotated[str, Choice(WRAPPINGS)]
+    wrapping_key: Annotated[str, Text(MAX_WRAPPING_KEY)]
     from_name: Annotated[str, Text(MAX_FROM_NAME, required=False)]
     message: Annotated[str, Text(MAX_MESSAGE, required=False, lines=True)]
+
+
+class OfferedWrapping(NamedTuple):
+    """A wrapping to choose, with its drawing."""
+
+    key: str
+    name: str
+    drawn: Markup
+
+
+async def offered_wrappings(context: RequestContext) -> list[OfferedWrapping]:
+    """Returns the wrappings to choose from: those of the customer first."""
+    brand = await brand_of(context)
+    base = public_path(context.services.settings.public_url)
+    own = [OfferedWrapping(one.key, one.name, draw_own_wrapping(one, base)) for one in brand.wrappings]
+    return [*own, *(OfferedWrapping(key, context.say(name), draw_wrapping(key)) for key, name in NAMES.items())]
+
+
+def chosen_wrapping(key: str | None, offered: Sequence[OfferedWrapping]) -> str:
+    """Returns the key of the offered wrapping that a key means."""
+    return key if key in {one.key for one in offered} else known_wrapping(key or DEFAULT_WRAPPING)
+
+
+def check_wrapping(context: RequestContext, offered: Sequence[OfferedWrapping]) -> None:
+    """Notes in the form that its wrapping is none of those offered."""
+    context.form.choice("wrapping_key", [one.key for one in offered])
 
 
 async def write(context: RequestContext) -> Response:
@@ -62,6 +92,7 @@ async def take(context: RequestContext) -> Response:
     """Takes wrapping, sender and message; then shows them, or goes on."""
     opened, form = await open_draft(context), context.form
     said = form.read(MessageForm)
+    check_wrapping(context, await offered_wrappings(context))
     if unknown := unknown_placeholders(said.message, [name for name, _ in await placeholders(context)]):
         form.error("message", context.say(_UNKNOWN, placeholder=unknown[0]))
     if form.errors:
@@ -83,7 +114,7 @@ async def mail(context: RequestContext) -> Response:
 async def claim(context: RequestContext) -> Response:
     """The claim page, as a document of its own."""
     opened = await open_draft(context)
-    return claim_document(context, *await _to_first(context, opened))
+    return await claim_document(context, *await _to_first(context, opened))
 
 
 async def _tried(context: RequestContext, opened: Open) -> Response:
@@ -99,16 +130,17 @@ async def _show(context: RequestContext, opened: Open, *, status: int = 200) -> 
     language = language_of(context, said) if said else context.language
     shown = None if said is None else await letter_shown(context, said, language, None)
     options = said.options if said else None
+    wrappings = await offered_wrappings(context)
     response = await step(
         context,
         opened,
         "message",
         status=status,
         chosen=said,
-        wrappings=WRAPPINGS,
-        wrapping_names={key: context.say(name) for key, name in NAMES.items()},
-        wrapping=context.form["wrapping_key"]
-        or (options.wrapping_key if options and options.wrapping_key in WRAPPINGS else DEFAULT_WRAPPING),
+        wrappings=wrappings,
+        wrapping=chosen_wrapping(
+            context.form["wrapping_key"] or (options.wrapping_key if options else None), wrappings
+        ),
         from_name=(options.from_name if options else None) or "",
         message=(options.message if options else None) or "",
         shown=shown,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
 
@@ -9,17 +10,19 @@ from starlette.responses import Response
 
 from largesse.base.i18n.languages import LANGUAGES, Language, language_of_country
 from largesse.base.zones import last_whole_day
+from largesse.branding.model import Brand
+from largesse.branding.service import read_brand
 from largesse.catalogue.model import NOTHING_SAID, read_details
 from largesse.catalogue.pictures import picture_path
 from largesse.mail.letter import CHOICE, GIFT, PARCEL, VOUCHER, Letter, LetterCode, Shown, show
 from largesse.orders.options import DEFAULT_WRAPPING
 from largesse.web.claim.pages import Previews
+from largesse.web.claim.rendering import brand_styles
 from largesse.web.console.context import RequestContext
 from largesse.web.console.send.opening import Chosen
 from largesse.web.kit.pages import page, public_path
-from largesse.web.kit.security import content_policy, page_headers, with_named_styles
+from largesse.web.kit.security import content_policy, named_style, page_headers, with_named_styles
 
-OF_CLAIM = page_headers(content_policy(style_src="'self'", img_src="'self'", frame_ancestors="'self'"))
 _HIDDEN = LetterCode("\N{BULLET}" * 4 + "-" + "\N{BULLET}" * 4, "\N{BULLET}" * 6, "#")
 
 
@@ -50,18 +53,35 @@ async def mail_document(context: RequestContext, said: Chosen | None, name: str 
     return page(document, page_headers(f"{policy}; sandbox"))
 
 
-def claim_document(context: RequestContext, said: Chosen | None, name: str | None) -> Response:
+async def claim_document(context: RequestContext, said: Chosen | None, name: str | None) -> Response:
     """The page that the claim link leads to; nothing where nothing was chosen."""
     if said is None:
-        return page("", OF_CLAIM)
-    return page(_claim_page(context, said, language_of(context, said), name), OF_CLAIM)
+        return page("", of_claim(""))
+    brand = await brand_of(context)
+    shown = _claim_page(context, said, language_of(context, said), name, brand)
+    return page(shown, of_claim(brand_styles(brand, said.options.wrapping_key)))
+
+
+def of_claim(styles: str) -> Mapping[str, str]:
+    """The headers of a claim page in a frame, with the sheet of its brand."""
+    return page_headers(
+        content_policy(style_src=f"'self' {named_style(styles)}".strip(), img_src="'self'", frame_ancestors="'self'")
+    )
+
+
+async def brand_of(context: RequestContext) -> Brand:
+    """The brand of the person's customer."""
+    async with context.database.connection(context.person.scope) as connection:
+        return await read_brand(connection, context.person.customer_id)
 
 
 async def held(context: RequestContext, said: Chosen, language: Language) -> Held:
     """The mail and the claim page of what is said, to somebody without a name."""
     shown = await letter_shown(context, said, language, None)
     mail, styles = with_named_styles(shown.html)
-    return Held(shown.sender, shown.subject, mail, _claim_page(context, said, language, None), styles)
+    brand = await brand_of(context)
+    named = f"{styles} {named_style(brand_styles(brand, said.options.wrapping_key))}".strip()
+    return Held(shown.sender, shown.subject, mail, _claim_page(context, said, language, None, brand), named)
 
 
 async def letter_shown(context: RequestContext, said: Chosen, language: Language, name: str | None) -> Shown:
@@ -98,6 +118,8 @@ async def letter_of(context: RequestContext, said: Chosen, language: Language, n
         codes=[_HIDDEN],
         picture=_address(context, product.picture) if product and product.picture else None,
         details=details,
+        brand=await brand_of(context),
+        pictures=public_path(context.services.settings.public_url),
     )
 
 
@@ -111,7 +133,7 @@ def _last_day(said: Chosen) -> date | None:
     return said.claim_by and last_whole_day(said.claim_by, said.gift.country)
 
 
-def _claim_page(context: RequestContext, said: Chosen, language: Language, name: str | None) -> str:
+def _claim_page(context: RequestContext, said: Chosen, language: Language, name: str | None, brand: Brand) -> str:
     return Previews(context.services.settings).link(
         language,
         environment=context.person.environment,
@@ -119,4 +141,5 @@ def _claim_page(context: RequestContext, said: Chosen, language: Language, name:
         sender=said.options.from_name,
         recipient=name,
         until=_last_day(said),
+        brand=brand,
     )

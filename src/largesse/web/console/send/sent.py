@@ -23,6 +23,7 @@ from largesse.templates.store import TemplateContent
 from largesse.web.console.code_sheet import code_sheet
 from largesse.web.console.context import RequestContext
 from largesse.web.console.send.opening import person_as_caller
+from largesse.web.console.send.preview import brand_of
 
 # For so long who has placed a batch has its codes from here; later only with their second step, on the order's page.
 CODES_FOR = timedelta(hours=1)
@@ -90,7 +91,7 @@ async def codes(context: RequestContext) -> Response:
     receipt = await _codes(context, caller)
     if receipt is None:
         return context.trouble(403, context.say(_LATE))
-    return await code_sheet(context, receipt.codes)
+    return await code_sheet(context, receipt.codes, await brand_of(context))
 
 
 async def codes_file(context: RequestContext) -> Response:

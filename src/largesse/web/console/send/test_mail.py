@@ -39,6 +39,7 @@ async def send_test(context: RequestContext, said: Chosen) -> str:
         is_test=True,
         edition=int(at * 1000),  # so that mail programs tell one from the next
         codes=[replace(code, link=f"{house}/claim") for code in letter.codes],
+        pictures=house,
         picture=house + picture_path(said.product.picture) if said.product and said.product.picture else None,
     )
     written = write(test, services.settings.mail_from, at=at)

@@ -1,0 +1,243 @@
+"""Operations on a customer's brand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
+
+from msgspec.structs import replace
+
+from largesse.base.email import EmailError, normalise_email
+from largesse.base.errors import NotFound
+from largesse.base.text import free_key, unfit
+from largesse.branding import store
+from largesse.branding.model import (
+    MOST_FOOTER,
+    MOST_SENDER_NAME,
+    MOST_SUBJECT,
+    MOST_WRAPPING_NAME,
+    MOST_WRAPPINGS,
+    NO_BRAND,
+    PATTERNS,
+    Brand,
+    BrandFault,
+    OwnWrapping,
+    check_subject,
+    read_colour,
+)
+from largesse.catalogue.pictures import Picture, PictureRefused, read_picture
+from largesse.customers import customer_store
+from largesse.customers.actor import Actor, Transaction
+from largesse.customers.roles import Right
+from largesse.db.pool import Connection
+from largesse.orders.options import ALIASES, WRAPPINGS
+
+Read = TypeVar("Read")
+MOST_PICTURES = 30  # of a customer, beside those in use
+
+
+@dataclass(frozen=True, slots=True)
+class BrandContent:
+    """What a person types for a brand; empty texts for nothing."""
+
+    colour: str = ""
+    sender_name: str = ""
+    reply_to: str = ""
+    subject: str = ""
+    footer: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class WrappingContent:
+    """What a person types for an own wrapping. `picture` is an uploaded file; empty for a pattern."""
+
+    name: str
+    pattern: str
+    paper: str
+    ribbon: str
+    picture: bytes = b""
+
+
+async def read_brand(connection: Connection, customer_id: int) -> Brand:
+    """Returns a customer's brand; one without anything where it has none."""
+    return (await store.read_brands(connection, [customer_id])).get(customer_id, NO_BRAND)
+
+
+async def set_brand(actor: Actor, content: BrandContent) -> Brand:
+    """Saves the texts and the colour of a brand. Raises BrandFault with all that is wrong."""
+    read = _Reader()
+    typed = Brand(
+        colour=read.part(_colour, "colour", content.colour) if content.colour.strip() else None,
+        sender_name=read.part(_text, "sender_name", content.sender_name, MOST_SENDER_NAME),
+        reply_to=read.part(_email, content.reply_to),
+        subject=read.part(_subject, content.subject),
+        footer=read.part(partial(_text, line_breaks=True), "footer", content.footer, MOST_FOOTER),
+    )
+    read.end()
+    async with actor.transaction(Right.SETTINGS) as transaction:
+        before = await _locked(transaction)
+        brand = replace(typed, logo=before.logo, wrappings=before.wrappings, company=before.company)
+        await _save(transaction, before, brand)
+    return brand
+
+
+async def set_logo(actor: Actor, content: bytes) -> None:
+    """Saves the logo of a brand, the bytes of a file; empty ones remove it. Raises BrandFault."""
+    logo = _read_picture("logo", content)
+    async with actor.transaction(Right.SETTINGS) as transaction:
+        before = await _locked(transaction)
+        brand = replace(before, logo=logo.name if logo else None)
+        if logo:
+            await _save_picture(transaction, logo, brand)
+        await _save(transaction, before, brand)
+
+
+async def add_wrapping(actor: Actor, content: WrappingContent) -> OwnWrapping:
+    """Adds an own wrapping with a key made of its name. Raises BrandFault with all that is wrong."""
+    read = _Reader()
+    name = read.part(_text, "name", content.name, MOST_WRAPPING_NAME)
+    paper, ribbon = read.part(_colour, "paper", content.paper), read.part(_colour, "ribbon", content.ribbon)
+    picture = read.part(_read_picture, "picture", content.picture)
+    if name is None:
+        read.faults.setdefault("name", "must not be empty")
+    if content.pattern not in PATTERNS:
+        read.faults["pattern"] = f"must be one of {', '.join(PATTERNS)}"
+    read.end()
+    assert name is not None, "nothing is wrong"
+    assert paper is not None, "nothing is wrong"
+    assert ribbon is not None, "nothing is wrong"
+    async with actor.transaction(Right.SETTINGS) as transaction:
+        brand = await _locked(transaction)
+        if len(brand.wrappings) >= MOST_WRAPPINGS:
+            raise BrandFault(name=f"cannot be added: a customer has at most {MOST_WRAPPINGS} wrappings of its own")
+        if name.casefold() in {one.name.casefold() for one in brand.wrappings}:
+            raise BrandFault(name="is the name of another wrapping")
+        key = free_key(name, {*WRAPPINGS, *ALIASES, *(one.key for one in brand.wrappings)}, "own")
+        wrapping = OwnWrapping(key, name, content.pattern, paper, ribbon, picture.name if picture else None)
+        await store.add_wrapping(transaction.connection, actor.customer_id, wrapping)
+        if picture:
+            own = replace(brand, wrappings=[*brand.wrappings, wrapping])
+            await _save_picture(transaction, picture, own)
+        await transaction.record("wrapping.added", f"wrapping {key}", after=_of_wrapping(wrapping))
+    return wrapping
+
+
+async def remove_wrapping(actor: Actor, key: str) -> None:
+    """Deletes an own wrapping. Orders that name it look like those without one from then on. Raises NotFound."""
+    async with actor.transaction(Right.SETTINGS) as transaction:
+        wrapping = (await _locked(transaction)).wrapping(key)
+        if wrapping is None:
+            raise NotFound("There is no such wrapping.")
+        await store.remove_wrapping(transaction.connection, actor.customer_id, key)
+        await transaction.record("wrapping.removed", f"wrapping {key}", before=_of_wrapping(wrapping))
+
+
+async def _locked(transaction: Transaction) -> Brand:
+    """Returns the brand of the actor's customer, which nobody else changes meanwhile. Makes an empty one where there is none."""
+    connection, customer_id = transaction.connection, transaction.actor.customer_id
+    await customer_store.lock_customer(connection, customer_id)
+    brand = (await store.read_brands(connection, [customer_id])).get(customer_id)
+    if brand is None:
+        await store.save_brand(connection, customer_id, NO_BRAND)
+    return brand or NO_BRAND
+
+
+async def _save(transaction: Transaction, before: Brand, brand: Brand) -> None:
+    if brand == before:
+        return
+    customer_id = transaction.actor.customer_id
+    await store.save_brand(transaction.connection, customer_id, brand)
+    subject = f"customer {customer_id}"
+    await transaction.record("brand.changed", subject, before=_described(before), after=_described(brand))
+
+
+async def _save_picture(transaction: Transaction, picture: Picture, brand: Brand) -> None:
+    used = [name for name in (brand.logo, *(one.picture for one in brand.wrappings)) if name]
+    await store.add_picture(
+        transaction.connection,
+        transaction.actor.customer_id,
+        picture.name,
+        picture.content,
+        used=used,
+        most=MOST_PICTURES,
+    )
+
+
+class _Reader:
+    """Reads the parts of a form, and collects what is wrong with them."""
+
+    def __init__(self) -> None:
+        self.faults: dict[str, str] = {}
+
+    def part(self, read: Callable[..., Read], *given: object) -> Read | None:
+        """Returns what `read` makes of a part; None where it is wrong."""
+        try:
+            return read(*given)
+        except BrandFault as fault:
+            self.faults |= fault.parts
+            return None
+
+    def end(self) -> None:
+        """Raises BrandFault if anything was wrong."""
+        if self.faults:
+            raise BrandFault(**self.faults)
+
+
+def _fault(part: str, detail: str) -> BrandFault:
+    return BrandFault(**{part: detail})
+
+
+def _subject(typed: str) -> str | None:
+    subject = _text("subject", typed, MOST_SUBJECT)
+    check_subject(subject or "")
+    return subject
+
+
+def _read_picture(part: str, content: bytes) -> Picture | None:
+    if not content:
+        return None
+    try:
+        picture = read_picture(content)
+    except PictureRefused as refusal:
+        raise _fault(part, str(refusal)) from None
+    if picture.name.endswith(".webp"):
+        raise _fault(part, "must be a PNG or JPEG file: some mail programs do not show WebP")
+    return picture
+
+
+def _colour(part: str, typed: str) -> str:
+    colour = read_colour(typed)
+    if colour is None:
+        raise _fault(part, "must be a colour of three or six hexadecimal digits, such as #17605b")
+    return colour
+
+
+def _email(typed: str) -> str | None:
+    if not typed.strip():
+        return None
+    try:
+        return normalise_email(typed)
+    except EmailError:
+        raise BrandFault(reply_to="must be an e-mail address") from None
+
+
+def _text(part: str, typed: str, most: int, *, line_breaks: bool = False) -> str | None:
+    text = typed.replace("\r\n", "\n").strip()
+    if len(text) > most:
+        raise _fault(part, f"must have at most {most} characters, and has {len(text)}")
+    if found := unfit(text, line_breaks=line_breaks):
+        raise _fault(part, f"must hold no {found}")
+    return text or None
+
+
+def _described(brand: Brand) -> dict[str, str]:
+    """What the audit log says of a brand."""
+    parts = ("colour", "logo", "sender_name", "reply_to", "subject", "footer")
+    return {part: value for part in parts if (value := getattr(brand, part))}
+
+
+def _of_wrapping(wrapping: OwnWrapping) -> dict[str, str]:
+    parts = ("name", "pattern", "paper", "ribbon", "picture")
+    return {part: value for part in parts if (value := getattr(wrapping, part))}
