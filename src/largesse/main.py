@@ -21,6 +21,7 @@ from largesse.base.logs import configure_logs
 from largesse.base.metrics_server import serve_metrics
 from largesse.base.settings import Settings, load_settings
 from largesse.base.timeouts import Timeouts
+from largesse.campaigns.visiting import Visiting
 from largesse.catalogue.cache import Catalogue
 from largesse.customers.authenticator import Authenticator, WrongKeys
 from largesse.customers.passkeys import RelyingParty
@@ -31,6 +32,7 @@ from largesse.db.pool import Database
 from largesse.db.roles import Role
 from largesse.db.session import REQUESTS, WORK
 from largesse.drafts.service import DraftService
+from largesse.encryption.chain_keys import Chains
 from largesse.encryption.master_keys import tell_sealing_for_ever
 from largesse.encryption.vault import Vault
 from largesse.fulfilment.gifts import ClaimedGifts
@@ -177,8 +179,7 @@ async def open_services(
         authenticator = _closing(stack, Authenticator(database, settings.environment, wrong_keys))
         request_log = _closing(stack, RequestLog(database, settings.request_log))
         order_lists = _closing(stack, OrderLists(database, encode_json))
-        resolver = _closing(stack, Resolver())
-        claiming, gifts = _recipients(settings, database, vault, makes_vouchers=is_demo)
+        claiming, gifts, visiting = _recipients(settings, database, vault, chains, makes_vouchers=is_demo)
         fails = failure_of if settings.environment == "staging" else None
         orders = OrderService(
             database, catalogue, placer, own_accounts, vault, timeouts, settings.public_url, failure_of=fails
@@ -201,9 +202,10 @@ async def open_services(
             order_lists=order_lists,
             claiming=claiming,
             gifts=gifts,
+            visiting=visiting,
             signing_in=signing_in,
             security=security,
-            resolver=resolver,
+            resolver=_closing(stack, Resolver()),
             delivery_throttle=DeliveryThrottle(),
             captures=is_demo and settings.smtp_url is None,
             timeouts=timeouts,
@@ -237,9 +239,9 @@ async def _watched_ids(database: Database) -> IdWatch:
 
 
 def _recipients(
-    settings: Settings, database: Database, vault: Vault, *, makes_vouchers: bool
-) -> tuple[Claiming, ClaimedGifts]:
-    """Returns the services of recipients, before and after the claim.
+    settings: Settings, database: Database, vault: Vault, chains: Chains, *, makes_vouchers: bool
+) -> tuple[Claiming, ClaimedGifts, Visiting]:
+    """Returns the services of recipients, before and after the claim, and of visitors of campaigns.
 
     Voucher numbers come from stock and suppliers. Test vouchers are made in staging, and with `makes_vouchers` for gifts that are not in stock.
     """
@@ -253,7 +255,8 @@ def _recipients(
     claiming = Claiming(
         database, vault, settings.environment, gifts, default_expiry_days=settings.default_expiry_days, slots=slots
     )
-    return claiming, gifts
+    visiting = Visiting(database, vault, chains, settings.environment, settings.public_url, slots)
+    return claiming, gifts, visiting
 
 
 @asynccontextmanager

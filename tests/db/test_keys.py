@@ -11,6 +11,7 @@ from largesse.verify.references import NAMING_CUSTOMERS
 REFERENCE = {"api_keys", "collections", "service_accounts", "templates", "users"}
 # Found before the customer is known, or nobody's: as long as it is free, or since it was all customers'.
 OTHERWISE = {
+    "campaigns_token_key",  # of a link
     "erasures_pkey",
     "line_event_marks_pkey",  # one chain for all
     "lines_code_lookup",

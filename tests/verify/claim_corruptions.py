@@ -40,6 +40,36 @@ def _told(body: str) -> str:
     """
 
 
+def _campaign(order: int, ended: str = "NULL") -> str:
+    """SQL for campaign 1, whose gifts are an order."""
+    return f"""
+        INSERT INTO campaigns (customer_id, id, environment, name, user_id, token, order_reference, gifts, given_through, domains, opens_at, closes_at,
+            due_at, ended_at)
+        SELECT customer_id, 1, environment, 'Summer', 1, 'token', reference, 5, 5, '{{}}', now(), now(), now(), {ended} FROM orders WHERE id = {order};
+    """
+
+
+# As if a campaign of user 1 had ordered the gifts: its marks tell, too.
+_ORDERED = f"UPDATE orders SET source = 'campaign', user_id = 1, service_account_id = NULL, api_key_id = NULL WHERE id = {BATCH};"
+CAMPAIGN_CORRUPTIONS = (
+    _c("campaigns-have-their-orders", ("campaign 1",), _campaign(BATCH)),
+    _c("campaigns-have-their-orders", None, _ORDERED),
+    _c(
+        "campaign-gifts-fit",
+        None,
+        _ORDERED
+        + _campaign(BATCH)
+        + f"UPDATE lines SET recipient_email = 'x@acme.example' WHERE order_id = {BATCH} AND number = 1",
+    ),
+    _c(
+        "campaign-gifts-fit",
+        None,
+        _ORDERED
+        + _campaign(BATCH)
+        + f"INSERT INTO campaign_people (customer_id, environment, campaign_id, mailbox, number, taken_at) VALUES ({OWNER}, 'production', 1, 'x', 1, now())",
+    ),
+    _c("campaigns-are-refunded", None, _ORDERED + _campaign(BATCH, "now()")),
+)
 CLAIM_CORRUPTIONS = (
     _c("gift-events-happened", None, _told('{"id":"evt_1"}')),
     _c(
@@ -55,6 +85,7 @@ CLAIM_CORRUPTIONS = (
         SELECT customer_id, id, 1, environment, '', now() FROM orders WHERE id = {BATCH}
         """,
     ),
+    *CAMPAIGN_CORRUPTIONS,
     _c(
         "automations-sent-what-they-say",
         ("1/1/2026-01-02",),

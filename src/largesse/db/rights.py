@@ -73,6 +73,18 @@ TABLES: Mapping[str, Writes] = {
         app="INSERT, UPDATE(name), UPDATE(limit_minor), UPDATE(per_gift_minor), UPDATE(ended_at)",
         operator="INSERT, UPDATE(name), UPDATE(limit_minor), UPDATE(per_gift_minor), UPDATE(ended_at)",
     ),
+    # Serving processes take what visitors ask and give gifts; a worker decides who is mailed, and ends campaigns.
+    "campaign_asks": Writes(app="INSERT, UPDATE(state)", worker="UPDATE(state), DELETE", operator="DELETE"),
+    "campaign_people": Writes(
+        app="INSERT, UPDATE(number), UPDATE(taken_at), DELETE",
+        worker="UPDATE(mailbox), DELETE",
+        operator="UPDATE(mailbox), DELETE",
+    ),
+    "campaigns": Writes(
+        app="INSERT, UPDATE",
+        worker="UPDATE(ended_at), UPDATE(due_at), UPDATE(closes_at), UPDATE(opens_at)",
+        operator="UPDATE(closes_at), UPDATE(due_at), UPDATE(paused_at)",
+    ),
     "captured_mail": Writes(app="INSERT", worker="INSERT, UPDATE(claims), DELETE", operator="UPDATE(sealed), DELETE"),
     # Written by a trigger, which removes old rows.
     "catalogue_changes": Writes(operator="INSERT, DELETE"),
@@ -206,6 +218,7 @@ FUNCTIONS: Mapping[str, tuple[Role, ...]] = {
     "clock_now": ACTING,
     # What the application looks up before it knows the customer.
     "callers": (Role.APP,),
+    "campaign_of_token": (Role.APP,),
     "captured_message": (Role.APP, Role.OPERATOR),
     "brand_picture": (Role.APP,),
     "captured_page": (Role.APP, Role.OPERATOR),

@@ -28,6 +28,7 @@ from largesse.orders.request import (
 
 # What orders placed in the web application say they come from.
 SOURCE = "web"
+OF_CAMPAIGN = "campaign"
 
 
 class SheetName(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -71,6 +72,7 @@ class DraftContent(msgspec.Struct, frozen=True, omit_defaults=True):
     reminder_days: tuple[int, ...] | None = None  # None: as the customer's default says
     account_id: int | None = None
     external_reference: str | None = None
+    is_campaign: bool = False  # its codes are the gifts of a campaign, which alone changes it
 
     @property
     def choice(self) -> Choice | None:
@@ -126,7 +128,7 @@ class Draft(msgspec.Struct, frozen=True):
             recipients=[] if is_batch else list(recipients),
             code_quantity=content.code_quantity,
             account_id=content.account_id,
-            source=SOURCE,
+            source=OF_CAMPAIGN if content.is_campaign else SOURCE,
             external_reference=content.external_reference or self.id,
             quote=quote,
             wrapping_key=content.wrapping_key,

@@ -178,6 +178,7 @@ class Vault:
         self.handles = compartment("handles")  # what a gift's pages are called
         self.forms = compartment("forms")  # what a session's forms carry
         self.networks = compartment("networks")  # that guesses come from
+        self.asks = compartment("asks")  # of visitors of a campaign: the codes that are mailed to them
         self.second_steps = compartment("second-steps")  # of people who sign in
         self.proof = compartment("proof")  # of the master key
         self.chains = compartment("chains")  # the keys that ledger and audit log are chained with

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from largesse.approvals import tasks as approvals
 from largesse.automations import tasks as automations
+from largesse.campaigns import tasks as campaigns
 from largesse.contacts import tasks as contacts
 from largesse.customers import tasks as customers
 from largesse.db.pool import Connection
@@ -63,6 +64,7 @@ ROOMS = (
     drafts.TASKS,
     approvals.TASKS,
     automations.TASKS,
+    campaigns.TASKS,
     contacts.TASKS,
     reports.TASKS,
     customers.TASKS,

@@ -40,6 +40,18 @@ _WITHDRAW_REMINDERS = """
           AND line_numbers && $3::int[]) AS left_over
     WHERE customer_id = $1 AND messages.id = left_over.id AND state IN ('pending', 'held')
 """
+_ADD_GIFT = """
+    INSERT INTO messages (customer_id, order_id, environment, email, line_numbers, due_at, rank_at, created_at)
+    SELECT $1, $2, $4, $5, ARRAY[$3::int], now, now, now FROM (SELECT clock_now()) AS clock (now) ON CONFLICT DO NOTHING
+"""
+# The edition tells the mails to one address apart; the line number is no line's.
+_ADD_CAMPAIGN_CODES = """
+    INSERT INTO messages (customer_id, order_id, environment, kind, edition, email, line_numbers, due_at, rank_at, created_at)
+    SELECT customer_id, order_id, environment, 'campaign_code', -(1 + ask_id % 32767), email, ARRAY[-ask_id], now, now, now
+    FROM unnest($1::int[], $2::int[], $3::text[], $4::int[], $5::text[]) AS new (customer_id, order_id, environment, ask_id, email),
+        (SELECT clock_now()) AS clock (now)
+    ON CONFLICT DO NOTHING
+"""
 _LOCK_JOB = "SELECT FROM mail_jobs WHERE customer_id = $1 AND order_id = $2 FOR UPDATE"
 _RESCHEDULE = "UPDATE mail_jobs SET due_at = $3 WHERE customer_id = $1 AND order_id = $2"
 _HOLD_JOB = """
@@ -137,6 +149,16 @@ async def add_reminders(
     emails, names = [email for email, _, _ in recipients], [name for _, name, _ in recipients]
     await connection.execute(_ADD_REMINDERS, *order, environment, kind, at, emails, names, numbers)
     await notify(connection)
+
+
+async def add_gift_mail(connection: Connection, line: tuple[int, int, int], environment: str, email: str) -> None:
+    """Makes the mail of a gift that got its recipient after its order was placed: its customer, order and number."""
+    await connection.execute(_ADD_GIFT, *line, environment, email)
+
+
+async def add_campaign_codes(connection: Connection, codes: Sequence[tuple[int, int, str, int, str]]) -> None:
+    """Makes mails with a visitor's code: customer, order, environment, the number of what was asked, and the address."""
+    await connection.execute(_ADD_CAMPAIGN_CODES, *map(list, zip(*codes, strict=True)))
 
 
 def withdrawn_reminders(customer_id: int, order_id: int, numbers: Sequence[int]) -> Part:

@@ -199,7 +199,72 @@ class CodeChecker:
         return hmac.compare_digest(code.pin_text.encode(), typed.encode()) and line is not None
 
 
-async def record_failure(connection: Connection, examined: CheckedCode) -> None:
+@dataclass(frozen=True, slots=True, repr=False)
+class Guesses:
+    """The wrong answers so far to a secret that is no gift's, such as a mailed code, and those of a network address."""
+
+    now: datetime
+    failures: Failures
+    allowance: Allowance
+    key: tuple[bool, int]
+    address: int
+
+    @property
+    def wait(self) -> timedelta:
+        """How long this address has to wait before its next attempt; zero if it need not wait."""
+        return self.allowance.wait(self.now)
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether no answer is checked now, right or wrong."""
+        return self.failures.is_paused(self.now)
+
+
+_GUESSES = """
+    SELECT clock_now() AS now, f.failures, f.pauses, f.paused_until, a.allowance, a.last_at
+    FROM (VALUES (1)) AS one
+    LEFT JOIN pin_failures f ON f.decoy = $1 AND f.key = $2
+    LEFT JOIN claim_addresses a ON a.address = $3
+"""
+
+
+async def read_guesses(connection: Connection, vault: Vault, secret: bytes, host: str) -> Guesses:
+    """Returns the wrong answers to the secret of that name. They are counted, and limited, as wrong PINs of a code are."""
+    key = (False, vault.networks.lookup(b"guessed/" + secret))
+    address = vault.networks.lookup(b"address/" + network_of(host))
+    row = await connection.fetchrow(_GUESSES, *key, address)
+    assert row is not None, "an outer join on one row has a row"
+    return Guesses(
+        row["now"],
+        Failures() if row["failures"] is None else Failures(row["failures"], row["pauses"], row["paused_until"]),
+        Allowance() if row["allowance"] is None else Allowance(row["allowance"], row["last_at"]),
+        key,
+        address,
+    )
+
+
+# What an office may ask for at once. It refills as the allowance of wrong answers does.
+ASKS_ALLOWANCE = 300.0
+_ASKS_RATE = Rate(ASKS_ALLOWANCE, ADDRESS_REFILL.total_seconds())
+_ASKS = "SELECT allowance, extract(epoch FROM clock_now() - last_at)::float8 AS passed_s FROM claim_addresses WHERE address = $1 FOR UPDATE"
+_COUNT_ASK = """
+    INSERT INTO claim_addresses (address, allowance, last_at) VALUES ($1, $2, clock_now())
+    ON CONFLICT (address) DO UPDATE SET allowance = excluded.allowance, last_at = excluded.last_at
+"""
+
+
+async def count_ask(connection: Connection, vault: Vault, host: str) -> float:
+    """Takes one off the mails that a network address may ask for and returns 0; if none is left, returns how many seconds to wait for one."""
+    address = vault.networks.lookup(b"asks/" + network_of(host))
+    row = await connection.fetchrow(_ASKS, address)
+    left = ASKS_ALLOWANCE if row is None else _ASKS_RATE.left_after(row["allowance"], row["passed_s"])
+    if left < 1:
+        return _ASKS_RATE.wait_s(left)
+    await connection.execute(_COUNT_ASK, address, left - 1)
+    return 0.0
+
+
+async def record_failure(connection: Connection, examined: CheckedCode | Guesses) -> None:
     """Counts a wrong answer against the code, unless it is paused, and against the address."""
     now = examined.now
     failures = examined.failures
@@ -219,7 +284,7 @@ async def record_failure(connection: Connection, examined: CheckedCode) -> None:
     )
 
 
-async def forget_failures(connection: Connection, examined: CheckedCode) -> None:
+async def forget_failures(connection: Connection, examined: CheckedCode | Guesses) -> None:
     """Deletes the code's wrong PINs after a right one."""
     if examined.failures != Failures():
         await connection.execute(_FORGET_FAILURES, *examined.key)

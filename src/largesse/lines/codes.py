@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import hmac
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Annotated
@@ -210,3 +211,14 @@ def claim_links(codes: Iterable[DrawnCode], vault: Vault, public_url: str, custo
     """Returns the `claim_link` of each code."""
     tokens = vault.token_all((code.code for code in codes), customer_id)
     return [f"{public_url}/claim/{token}" for token in tokens]
+
+
+def asked_code(vault: Vault, customer_id: int, ask_id: int) -> str:
+    """Returns the six digits that are mailed to a visitor who asked for them. They are stored nowhere: the newest master key makes them from the number of the ask."""
+    lookup = vault.asks.lookup(b"campaign-code/%d/%d" % (customer_id, ask_id))
+    return f"{(lookup & 0xFFFF_FFFF_FFFF_FFFF) % _PINS:06d}"
+
+
+def is_asked_code(vault: Vault, customer_id: int, ask_id: int, typed: str) -> bool:
+    """Whether `typed` are these digits, compared in constant time."""
+    return hmac.compare_digest(asked_code(vault, customer_id, ask_id).encode(), typed.encode())

@@ -356,3 +356,9 @@ async def read_line_messages(connection: Connection, customer_id: int, order_id:
 
 
 _LINE_MESSAGES = "SELECT number, message FROM line_messages WHERE customer_id = $1 AND order_id = $2"
+_ADDRESS = "UPDATE lines SET recipient_email = $4 WHERE customer_id = $1 AND order_id = $2 AND number = $3"
+
+
+async def address_line(connection: Connection, line: LineKey, email: str) -> None:
+    """Sets the recipient of a line that has none. Call it inside a transaction that has locked it."""
+    await connection.execute(_ADDRESS, *line, email)

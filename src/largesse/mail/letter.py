@@ -23,6 +23,7 @@ from largesse.mail.rendering import button_theme, render, theme, what_to_do
 _MANY_RECIPIENTS = 2
 
 GIFT, VOUCHER_READY, SHIPPED = "gift", "voucher_ready", "shipped"
+CAMPAIGN_CODE = "campaign_code"
 VOUCHER, PARCEL, CHOICE = "voucher", "parcel", "choice"
 
 
@@ -44,7 +45,7 @@ class LetterCode:
 class Letter:
     """What one recipient is to read. It has no repr: it holds codes."""
 
-    kind: str  # gift, voucher_ready, shipped, or a reminder's
+    kind: str  # gift, voucher_ready, shipped, campaign_code, or a reminder's
     reference: str  # the order's
     edition: int  # of a gift 0, or the number of the resend; of a notification or reminder the number of its first line
     environment: str
@@ -69,6 +70,7 @@ class Letter:
     is_test: bool = False  # to its sender: it holds no code that works
     brand: Brand = NO_BRAND
     pictures: str = ""  # where the pictures of the brand are: the address before their path
+    asked_code: str | None = None  # that a visitor of a campaign proves the address with
 
     @property
     def is_reminder(self) -> bool:
@@ -124,6 +126,8 @@ def show(letter: Letter, mail_from: str) -> Shown:
 
 def _render(letter: Letter, words: dict[str, Any], ending: str) -> str:
     template = "letter" if letter.kind == GIFT or letter.is_reminder else "notification"
+    if letter.kind == CAMPAIGN_CODE:
+        template = "campaign_code"
     return render(f"{template}.{ending}", letter.language, words)
 
 
@@ -161,6 +165,7 @@ def _words(letter: Letter, subject: str) -> dict[str, Any]:
         "gift": _line(letter.gift),
         "value": None if told is None else letter.language.amount(told, letter.currency),
         "codes": letter.codes,
+        "asked_code": letter.asked_code,
         "environment": letter.environment,
         "is_test": letter.is_test,
         "carrier": _line(letter.carrier),

@@ -17,9 +17,9 @@ from largesse.db.shard_groups import Customers, read_by_shard_group
 from largesse.db.sharding import arguments
 from largesse.encryption.vault import Vault
 from largesse.jobs.leases import Lease, Queue, Terms, held_columns
-from largesse.lines.codes import claim_link, open_code
+from largesse.lines.codes import asked_code, claim_link, open_code
 from largesse.mail import store
-from largesse.mail.letter import CHOICE, PARCEL, VOUCHER, Letter, LetterCode
+from largesse.mail.letter import CAMPAIGN_CODE, CHOICE, PARCEL, VOUCHER, Letter, LetterCode
 from largesse.orders.recipients import MAX_CODES
 
 _TERMS = Terms()
@@ -102,8 +102,14 @@ async def _read_names(connection: Connection, taken: Sequence[Row], orders: Mapp
         [row["customer_id"] for row in taken],
         [row["order_id"] for row in taken],
         [row["edition"] if row["kind"] == "shipped" else None for row in taken],
+        [_ask_of(row) for row in taken],
     )
     return {row["id"]: row for row in rows}
+
+
+def _ask_of(row: Row) -> int | None:
+    """The number of what a visitor asked, of a mail with a code for it."""
+    return -row["line_numbers"][0] if row["kind"] == CAMPAIGN_CODE else None
 
 
 async def still_stands(connection: Connection, message: Message) -> bool:
@@ -127,13 +133,14 @@ def _message(
     for number, sealed in zip(order["numbers"], order["sealed"], strict=True):
         code = open_code(vault, sealed, reference, number)
         codes.append(LetterCode(code.code_text, code.pin_text, claim_link(code, vault, public_url, whose)))
+    asked = _ask_of(row)
     comes_as = CHOICE if named["collection"] else VOUCHER if named["is_digital"] else PARCEL
     letter = Letter(
         kind=row["kind"],
         reference=reference,
         edition=row["edition"],
         environment=row["environment"],
-        language=language_of(order["language"], order["country"]),
+        language=language_of(named["language"] or order["language"], order["country"]),
         email=row["email"],
         name=row["name"],
         sender=order["from_name"],
@@ -148,6 +155,7 @@ def _message(
         claim_by=order["claim_by"] and last_whole_day(order["claim_by"], order["country"]),
         recipients=order["recipient_count"],
         codes=codes,
+        asked_code=None if asked is None else asked_code(vault, row["customer_id"], asked),
         carrier=named["carrier"],
         tracking_number=named["tracking_number"],
         picture=public_url + picture_path(named["picture"]) if named["picture"] else None,

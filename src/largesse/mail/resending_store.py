@@ -43,7 +43,7 @@ CANCELLED_LINES = """
 CANDIDATES = compose(
     """
     SELECT customer_id, id, order_id, line_numbers, coalesce(finished_at, due_at) AS given_up_at FROM messages
-    WHERE state IN ('bounced', 'exhausted', 'held') AND kind NOT LIKE 'reminder%'
+    WHERE state IN ('bounced', 'exhausted', 'held') AND kind NOT LIKE 'reminder%' AND kind <> 'campaign_code'
       AND coalesce(finished_at, due_at) >= $1 AND (coalesce(finished_at, due_at), id) > ($2, $3)
       AND ($4::text IS NULL OR position(lower($4) IN lower(reason)) > 0)
       AND email NOT LIKE '%@{erased_domain}'

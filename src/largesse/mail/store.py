@@ -105,14 +105,15 @@ NAMES_OF_MESSAGES = """
            settled.name AS settled, carrier, tracking_number, coalesce(settled.picture, products.picture) AS picture,
            coalesce(settled.description, products.description) AS description,
            coalesce(settled.how_to_redeem, products.how_to_redeem) AS how_to_redeem,
-           coalesce(settled.terms, products.terms) AS terms
-    FROM unnest($1::bigint[], $2::timestamptz[], $3::int[], $4::int[], $5::int[], $6::int[], $7::int[], $8::int[])
-        AS taken (id, since, product_id, collection_id, settled_id, customer_id, order_id, shipped)
+           coalesce(settled.terms, products.terms) AS terms, asks.language
+    FROM unnest($1::bigint[], $2::timestamptz[], $3::int[], $4::int[], $5::int[], $6::int[], $7::int[], $8::int[], $9::int[])
+        AS taken (id, since, product_id, collection_id, settled_id, customer_id, order_id, shipped, asked)
     LEFT JOIN products ON products.id = taken.product_id
     LEFT JOIN collections ON collections.id = taken.collection_id
     LEFT JOIN products AS settled ON settled.id = taken.settled_id
     LEFT JOIN shipments ON shipments.customer_id = taken.customer_id
         AND shipments.order_id = taken.order_id AND shipments.number = taken.shipped
+    LEFT JOIN campaign_asks AS asks ON asks.customer_id = taken.customer_id AND asks.id = taken.asked
 """
 STILL_STANDS = """
     SELECT fence = $3 AND state = 'pending' AND line_numbers = $4 FROM messages WHERE customer_id = $1 AND id = $2
@@ -187,7 +188,7 @@ CUSTOMERS_WAITING = """
 # Erasing recipients.
 NOTIFIED_LINES = compose(
     """
-    SELECT customer_id, order_id, edition::int AS number, email FROM messages WHERE kind <> 'gift' AND {may_be}
+    SELECT customer_id, order_id, edition::int AS number, email FROM messages WHERE kind NOT IN ('gift', 'campaign_code') AND {may_be}
 """,
     may_be=may_be("email", "$1"),
 )
@@ -201,6 +202,28 @@ ERASE_MAIL = """
     FROM unnest($2::bigint[], $3::text[]) AS erased (message_id, email)
     WHERE customer_id = $1 AND id = message_id RETURNING state
 """
+_ERASED_CODE = Fragment("""
+    email = 'erased-' || abs(edition) || '@erased.invalid', reason = NULL, fence = fence + 1,
+    finished_at = CASE WHEN state IN ('pending', 'held') THEN clock_now() ELSE finished_at END,
+    state = CASE WHEN state IN ('pending', 'held') THEN 'cancelled' ELSE state END
+""")
+ERASE_CODES_OF_ORDER = compose(
+    """
+    UPDATE messages SET {erased_code}
+    WHERE customer_id = $1 AND order_id = $2 AND kind = 'campaign_code' AND email NOT LIKE '%@erased.invalid' RETURNING id
+    """,
+    erased_code=_ERASED_CODE,
+)
+ERASE_CODE = compose(
+    "UPDATE messages SET {erased_code} WHERE customer_id = $1 AND id = $2 AND kind = 'campaign_code'",
+    erased_code=_ERASED_CODE,
+)
+CODES_TO = compose(
+    """
+    SELECT customer_id, id, email FROM messages WHERE kind = 'campaign_code' AND ($2::int IS NULL OR customer_id = $2) AND {may_be}
+    """,
+    may_be=may_be("email", "$1"),
+)
 DELETE_CAPTURED = "DELETE FROM captured_mail WHERE customer_id = $1 AND message_id = ANY($2::bigint[])"
 ERASE_OLD_REQUEUES = (
     "UPDATE mail_requeues SET reason = NULL WHERE reason IS NOT NULL AND at <= clock_now() - $1 * interval '1 day'"

@@ -77,6 +77,28 @@ async def erase_mail(
     return ErasedMail(len(erased), cancelled, int(captured.split()[-1]))
 
 
+async def erase_campaign_codes(connection: Connection, order: tuple[int, int]) -> None:
+    """Erases whom codes of a campaign that is over were mailed to; what has not left does not leave any more. Captured copies are deleted."""
+    erased = [row["id"] for row in await connection.fetch(store.ERASE_CODES_OF_ORDER, *order)]
+    await connection.execute(store.DELETE_CAPTURED, order[0], erased)
+
+
+async def erase_codes_to(connection: Connection, email: str, customer_id: int | None) -> int:
+    """Erases an address from mails with codes of campaigns, of one customer or of all; returns how many. Reads all such mails."""
+    rows = await connection.fetch(store.CODES_TO, email_key(email), customer_id)
+    own = [row for row in rows if email_key(row["email"]) == email_key(email)]
+    for row in own:
+        await connection.execute(store.ERASE_CODE, row["customer_id"], row["id"])
+        await connection.execute(store.DELETE_CAPTURED, row["customer_id"], [row["id"]])
+    return len(own)
+
+
+async def count_codes_to(connection: Connection, email: str, customer_id: int | None) -> int:
+    """Returns how many mails with codes of campaigns went to an address."""
+    rows = await connection.fetch(store.CODES_TO, email_key(email), customer_id)
+    return sum(email_key(row["email"]) == email_key(email) for row in rows)
+
+
 async def erase_old_requeues(connection: Connection, days: int) -> None:
     """Erases what operators searched for when they had mail sent again, from so many days ago on."""
     await connection.execute(store.ERASE_OLD_REQUEUES, days)

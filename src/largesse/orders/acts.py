@@ -22,7 +22,7 @@ from largesse.lines.states import lock_issued
 from largesse.lines.store import find_recipient_lines
 from largesse.orders.history import NewAct, record_act, record_reading
 from largesse.orders.lookup import find_order, find_own_order
-from largesse.orders.order import SendResponse, new_receipt, order_row
+from largesse.orders.order import SendResponse, is_of_campaign, new_receipt, order_row
 from largesse.orders.voiding import void_lines
 
 _OPEN_LINES = """
@@ -111,13 +111,15 @@ async def read_recipient_codes(
 ) -> list[IssuedCode]:
     """Returns the codes, PINs and links that the recipient who has line `number` has not claimed. The reading is recorded.
 
-    There are none before a scheduled order leaves. Raises NotFound, OtherServiceAccount, and ScopeRequired.
+    There are none before a scheduled order leaves, nor of a campaign, whose visitors alone get them. Raises NotFound, OtherServiceAccount, and ScopeRequired.
     """
     principal = actor.principal
     async with actor.transaction(Right.READ_CODES) as transaction:
         connection = transaction.connection
         require_scope(principal, CODES)
         order = await find_own_order(connection, principal, reference)
+        if is_of_campaign(order):
+            return []
         numbers = await find_recipient_lines(connection, order["customer_id"], order["id"], number)
         codes = await _read_codes(connection, vault, order, await _open_lines(connection, order, numbers))
         whose = principal.customer_id if is_distributed(connection) else None
@@ -197,7 +199,7 @@ async def read_order(
     """
     row = await find_order(connection, principal, reference)
     codes: list[DrawnCode] = []
-    if row["delivery_mode"] == "manual":
+    if row["delivery_mode"] == "manual" and not is_of_campaign(row):
         require_own(principal, row["service_account_id"], row["user_id"], row["reference"])
         require_scope(principal, CODES)
         codes = await _read_codes(connection, vault, row)

@@ -107,6 +107,11 @@ class SendResponse(msgspec.Struct, kw_only=True, rename="camel"):
     codes: Annotated[list[IssuedCode], Meta(description="Of a code batch; empty when recipients were emailed")]
 
 
+def is_of_campaign(row: Row) -> bool:
+    """Whether the codes of a row of `orders` are the gifts of a campaign."""
+    return row["source"] == "campaign" and row["user_id"] is not None
+
+
 def new_receipt(order: OrderRow, codes: list[IssuedCode]) -> SendResponse:
     """Returns the receipt of an order. Amounts are in major units."""
     return SendResponse(

@@ -11,15 +11,24 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from largesse.base.errors import NotFound
+from largesse.campaigns.ask_store import count_asks, forget_asks
+from largesse.campaigns.store import erase_people, find_people, forget_people
 from largesse.contacts.store import count_contacts_with, drop_contacts_with
 from largesse.customers.actor import Actor
-from largesse.db.pool import Connection, commit_as_one
+from largesse.db.pool import Connection, Row, commit_as_one
 from largesse.drafts.store import count_drafts_with, drop_drafts_with
 from largesse.encryption.vault import Vault
 from largesse.events.store import erase_recipients_of_lines
 from largesse.fulfilment.tasks import erase_addresses, find_lines_with_left_email
 from largesse.lines.tasks import erase_from_lifecycle, erase_from_messages, erase_recipients, find_recipient_lines
-from largesse.mail.tasks import ErasedMail, erase_from_requeues, erase_mail, find_notified_lines
+from largesse.mail.tasks import (
+    ErasedMail,
+    count_codes_to,
+    erase_codes_to,
+    erase_from_requeues,
+    erase_mail,
+    find_notified_lines,
+)
 from largesse.notes.store import erase_notes
 from largesse.orders.erasing import Texts, erase_mentions, find_orders_mentioning
 from largesse.orders.marks import changing_orders
@@ -30,15 +39,16 @@ from largesse.webhooks.tasks import erase_from_answers
 
 
 class Occurrences(msgspec.Struct, frozen=True):
-    """Where an address occurs: lines by order, orders whose texts contain it, and the numbers of drafts and contacts that do."""
+    """Where an address occurs: lines by order, orders whose texts contain it, and the numbers of drafts, contacts and campaigns that do."""
 
     lines: Mapping[OrderKey, Sequence[int]]
     mentions: Sequence[OrderKey]
     drafts: int
     contacts: int
+    campaigns: int
 
     def __bool__(self) -> bool:
-        return bool(self.lines or self.mentions or self.drafts or self.contacts)
+        return bool(self.lines or self.mentions or self.drafts or self.contacts or self.campaigns)
 
 
 async def _find(connection: Connection, vault: Vault, email: str, customer_id: int | None = None) -> Occurrences:
@@ -57,7 +67,10 @@ async def _find(connection: Connection, vault: Vault, email: str, customer_id: i
             lines[key.customer_id, key.order_id].append(key.number)
     mentions = await find_orders_mentioning(connection, email, customer_id)
     drafts = await count_drafts_with(connection, email, customer_id)
-    return Occurrences(lines, mentions, drafts, await count_contacts_with(connection, email, customer_id))
+    contacts = await count_contacts_with(connection, email, customer_id)
+    campaigns = await find_people(connection, email, customer_id)
+    asked = await count_asks(connection, email, customer_id) + await count_codes_to(connection, email, customer_id)
+    return Occurrences(lines, mentions, drafts, contacts, len(campaigns) or min(asked, 1))
 
 
 class ErasedOrder(msgspec.Struct, frozen=True):
@@ -73,6 +86,7 @@ async def erase_lines(connection: Connection, order: OrderKey, numbers: Sequence
     erased = await erase_recipients(connection, order, numbers)
     await erase_recipients_of_lines(connection, order, numbers)
     await erase_notes(connection, order, numbers)
+    await erase_people(connection, order, numbers)
     mail = await erase_mail(connection, order, set(numbers), erased.stand_ins)
     customer_id, order_id = order
     await forget_recipient(connection, customer_id, [order_id], erased.removed)
@@ -94,12 +108,25 @@ async def export(actor: Actor, vault: Vault, email: str, customer_id: int | None
             for order in sorted({*found.lines, *found.mentions})
         ]
         contacts = await store.read_contacts(connection, vault, email, customer_id)
+        campaigns = [_taken_part(row) for row in await find_people(connection, email, customer_id)]
         members = await store.read_members(connection, email)
         # The log must not say whose data it is.
         await transaction.record("privacy.exported", "a recipient's data", after={"orders": len(found.lines)})
     if not found and not members:
         raise NotFound("nothing is held about that address")
-    return {"email": email, "orders": orders, "drafts": found.drafts, "contacts": contacts, "people": members}
+    return {
+        "email": email,
+        "orders": orders,
+        "drafts": found.drafts,
+        "contacts": contacts,
+        "campaigns": campaigns,
+        "people": members,
+    }
+
+
+def _taken_part(row: Row) -> Json:
+    """Returns the campaign that somebody may take part in, and when they got their gift, for export."""
+    return {name: row[name] for name in ("customer", "environment", "name", "taken_at")}
 
 
 async def erase(actor: Actor, vault: Vault, email: str, customer_id: int | None = None) -> Receipt:
@@ -137,6 +164,7 @@ async def erase(actor: Actor, vault: Vault, email: str, customer_id: int | None 
             texts=len(found.mentions),
             drafts=await drop_drafts_with(transaction.connection, email, customer_id),
             contacts=await drop_contacts_with(transaction.connection, email, customer_id),
+            campaigns=await _forget_visitor(transaction.connection, email, customer_id),
         )
         receipt = await store.add_receipt(transaction.connection, counts, customer_id=customer_id)
         after = {"orders": receipt.orders, "lines": receipt.lines}
@@ -144,8 +172,15 @@ async def erase(actor: Actor, vault: Vault, email: str, customer_id: int | None 
     return receipt
 
 
+async def _forget_visitor(connection: Connection, email: str, customer_id: int | None) -> int:
+    """Erases an address from lists of campaigns and what was asked of them; returns from how many lists."""
+    await forget_asks(connection, email, customer_id)
+    await erase_codes_to(connection, email, customer_id)
+    return await forget_people(connection, email, customer_id)
+
+
 def count_erased(
-    orders: Sequence[ErasedOrder], *, count: int, texts: int, drafts: int = 0, contacts: int = 0
+    orders: Sequence[ErasedOrder], *, count: int, texts: int, drafts: int = 0, contacts: int = 0, campaigns: int = 0
 ) -> dict[str, int]:
     """Returns the counts of a receipt, over `count` orders."""
     return {
@@ -158,4 +193,5 @@ def count_erased(
         "texts": texts,
         "drafts": drafts,
         "contacts": contacts,
+        "campaigns": campaigns,
     }

@@ -13,6 +13,7 @@ from largesse.verify.anchor import Anchor
 from largesse.verify.approvals import APPROVALS
 from largesse.verify.automations import AUTOMATIONS
 from largesse.verify.budgets import BUDGETS
+from largesse.verify.campaigns import CAMPAIGNS
 from largesse.verify.chains import ANCHOR_RULES, check_chains
 from largesse.verify.chains import RULES as CHAIN_RULES
 from largesse.verify.check import Check, Finding, Progress, Report
@@ -35,6 +36,7 @@ CHECKS: tuple[Check, ...] = (
     *BUDGETS,
     *APPROVALS,
     *AUTOMATIONS,
+    *CAMPAIGNS,
     *SUPPLIERS,
     *REPORTS,
     *RIGHTS,

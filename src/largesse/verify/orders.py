@@ -67,7 +67,7 @@ ORDERS = (
     # for such addresses the count is held to its bounds alone.
     Check(
         "recipients-fit",
-        "The lines of a sent order name as many addresses as it has recipients; those of a batch name nobody.",
+        "The lines of a sent order name as many addresses as it has recipients; those of a batch name nobody, or of a campaign its visitors.",
         """
         SELECT o.id FROM orders o JOIN (
             SELECT customer_id, order_id, count(*) AS lines, count(recipient_email) AS named, count(recipient_name) AS with_name,
@@ -76,7 +76,8 @@ ORDERS = (
             FROM lines GROUP BY customer_id, order_id
         ) AS l ON l.customer_id = o.customer_id AND l.order_id = o.id
         WHERE CASE o.delivery_mode
-              WHEN 'manual' THEN l.named + l.with_name + o.recipient_count <> 0
+              WHEN 'manual' THEN l.with_name + o.recipient_count <> 0
+                   OR (l.named <> 0 AND NOT (o.source = 'campaign' AND o.user_id IS NOT NULL))
               ELSE l.named <> l.lines OR o.recipient_count NOT BETWEEN 1 AND l.addresses
                    OR (l.plain AND o.recipient_count <> l.addresses) END
         """,

@@ -8,6 +8,7 @@ from largesse.base.cooperative import CooperativeRunner
 from largesse.base.fair_turns import FairTurns
 from largesse.base.settings import Settings
 from largesse.base.timeouts import Timeouts
+from largesse.campaigns.visiting import Visiting
 from largesse.catalogue.cache import Catalogue
 from largesse.customers.authenticator import Authenticator
 from largesse.customers.security import SecurityService
@@ -44,6 +45,7 @@ class Services:
     order_lists: OrderLists
     claiming: Claiming
     gifts: ClaimedGifts
+    visiting: Visiting
     signing_in: SigningIn
     security: SecurityService
     resolver: Resolver

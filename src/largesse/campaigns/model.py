@@ -1,0 +1,165 @@
+"""A campaign, who may take part in it, and the limits on both."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+import msgspec
+
+from largesse.base.email import EmailError, email_key, normalise_email
+from largesse.base.errors import InvalidRequest
+from largesse.base.text import unfit
+from largesse.orders.recipients import MAX_CODES
+
+SOURCE = "campaign"
+MOST_CAMPAIGNS = 100  # of a customer in an environment, that have not ended
+MOST_NAME = 60  # characters
+MOST_GREETING = 500
+MOST_GIFTS = MAX_CODES
+MOST_DOMAINS = 20
+MOST_ADDRESSES = 10_000
+LONGEST = timedelta(days=366)  # from its first day to its last
+MOST_AHEAD = timedelta(days=366)  # that it may begin
+CODE_LASTS = timedelta(minutes=15)
+CODES_OF_MAILBOX = 5  # mailed to a mailbox in an hour
+CODES_OF_CAMPAIGN = 20_000  # mailed for a campaign in an hour
+_SHOWN_WRONG = 10  # addresses that a refusal names
+_SEPARATORS = re.compile(r"[\s,;]+")
+_IN_BRACKETS = re.compile(r"<([^<>]*)>")
+
+
+class State(StrEnum):
+    """How a campaign stands."""
+
+    DRAFT = "draft"
+    """Nothing is reserved: its gifts were not ordered, or wait for approval."""
+    SCHEDULED = "scheduled"
+    OPEN = "open"
+    PAUSED = "paused"
+    FULL = "full"
+    ENDING = "ending"
+    """Its time is over, and its rest is being refunded."""
+    ENDED = "ended"
+
+
+class CampaignFault(InvalidRequest):
+    """A field of a campaign is wrong: `field` is its name, and `wrong` the entries of a list that cannot be read."""
+
+    def __init__(self, field: str, detail: str, wrong: Sequence[str] = ()) -> None:
+        super().__init__(f"`{field}` {detail}")
+        self.field = field
+        self.wrong = tuple(wrong)
+
+
+class CampaignRule(msgspec.Struct, frozen=True, kw_only=True):
+    """What people set of a campaign."""
+
+    name: str
+    template_id: int
+    account_id: int | None
+    gifts: int
+    opens_at: datetime
+    closes_at: datetime
+    greeting: str | None = None
+    domains: tuple[str, ...] = ()  # none: `mailboxes` may take part
+    mailboxes: tuple[str, ...] = ()
+
+
+class Campaign(msgspec.Struct, frozen=True, kw_only=True):
+    """A campaign as it is stored."""
+
+    customer_id: int
+    id: int
+    environment: str
+    name: str
+    user_id: int
+    token: str
+    order_reference: str
+    gifts: int
+    given_through: int
+    greeting: str | None
+    domains: list[str]
+    opens_at: datetime
+    closes_at: datetime
+    paused_at: datetime | None
+    ended_at: datetime | None
+    created_at: datetime
+    owner: str | None = None  # the name of who reserved it
+
+    def state(self, now: datetime, *, is_ordered: bool, has_left: bool) -> State:
+        """Returns how it stands, if its gifts were ordered or not, and one is left or none."""
+        if self.ended_at is not None:
+            return State.ENDED
+        if self.closes_at <= now:
+            return State.ENDING if is_ordered else State.ENDED
+        if not is_ordered:
+            return State.DRAFT
+        if self.paused_at is not None:
+            return State.PAUSED
+        if self.opens_at > now:
+            return State.SCHEDULED
+        return State.OPEN if has_left else State.FULL
+
+
+def mailbox_of(email: str) -> str:
+    """Returns what the spellings of one mailbox share: without what follows a plus in its local part, letter case ignored."""
+    local, _, domain = email_key(email).rpartition("@")
+    return f"{local.partition('+')[0] or local}@{domain}"
+
+
+def read_domains(text: str) -> tuple[str, ...]:
+    """Returns the domains in a text, in their normal form. Raises CampaignFault."""
+    found, wrong = [], []
+    for one in _words(text):
+        try:
+            found.append(normalise_email(f"x@{one.removeprefix('@')}").rpartition("@")[2].lower())
+        except EmailError:
+            wrong.append(one)
+    if wrong:
+        raise CampaignFault("domains", "has what is no domain.", wrong[:_SHOWN_WRONG])
+    domains = tuple(dict.fromkeys(found))
+    if len(domains) > MOST_DOMAINS:
+        raise CampaignFault("domains", f"must be at most {MOST_DOMAINS} domains.")
+    return domains
+
+
+def read_mailboxes(text: str) -> tuple[str, ...]:
+    """Returns the mailboxes of the addresses in a text, such as a pasted list with or without names. Raises CampaignFault."""
+    found: dict[str, None] = {}
+    wrong = []
+    for line in text.splitlines():
+        bracketed = _IN_BRACKETS.findall(line)
+        for one in bracketed or _words(line):
+            try:
+                found[mailbox_of(normalise_email(one.strip()))] = None
+            except EmailError:
+                wrong.append(one)
+    if wrong:
+        raise CampaignFault("addresses", "has what is no address.", wrong[:_SHOWN_WRONG])
+    if len(found) > MOST_ADDRESSES:
+        raise CampaignFault("addresses", f"must be at most {MOST_ADDRESSES:,} addresses.")
+    return tuple(found)
+
+
+def check_rule(rule: CampaignRule, now: datetime) -> None:
+    """Raises CampaignFault for the first field of a rule that is wrong in itself."""
+    for field, is_right, detail in (
+        ("name", 0 < len(rule.name) <= MOST_NAME, f"must have 1 to {MOST_NAME} characters."),
+        ("name", not unfit(rule.name), "has characters that cannot be used."),
+        ("gifts", 1 <= rule.gifts <= MOST_GIFTS, f"must be 1 to {MOST_GIFTS:,}."),
+        ("greeting", len(rule.greeting or "") <= MOST_GREETING, f"must have at most {MOST_GREETING} characters."),
+        ("greeting", not unfit(rule.greeting or "", line_breaks=True), "has characters that cannot be used."),
+        ("opens", rule.opens_at <= now + MOST_AHEAD, f"must be at most {MOST_AHEAD.days} days away."),
+        ("closes", rule.closes_at > max(now, rule.opens_at), "must be later than now, and than it opens."),
+        ("closes", rule.closes_at - max(now, rule.opens_at) <= LONGEST, f"must be at most {LONGEST.days} days later."),
+        ("domains", bool(rule.domains) != bool(rule.mailboxes), "or `addresses` must say who may take part."),
+    ):
+        if not is_right:
+            raise CampaignFault(field, detail)
+
+
+def _words(text: str) -> list[str]:
+    return [word for word in _SEPARATORS.split(text) if word]

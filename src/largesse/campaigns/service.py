@@ -1,0 +1,175 @@
+"""Operations on campaigns: setting, changing, pausing and ending them.
+
+A campaign reserves its money as an order of so many codes, of which each visitor gets one. The order begins as a draft of its person, so that prices, budgets,
+balances and approvals are those of any send.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+import msgspec
+
+from largesse.base.errors import InvalidRequest, NotFound
+from largesse.campaigns import store
+from largesse.campaigns.model import MOST_ADDRESSES, MOST_CAMPAIGNS, Campaign, CampaignFault, CampaignRule, check_rule
+from largesse.customers.access import AccessChanged, is_own
+from largesse.customers.actor import Actor, Transaction
+from largesse.customers.authenticator import Caller
+from largesse.customers.customer_store import lock_customer
+from largesse.customers.roles import Right
+from largesse.db.pool import Connection
+from largesse.db.statements import read_now
+from largesse.drafts.model import DraftContent
+from largesse.drafts.store import begin_draft, drop_draft, read_draft, save_draft
+from largesse.orders.follow_ups import MAX_CLAIM_BY_DAYS, read_defaults
+
+_TOKEN_BYTES = 12
+
+
+class TooManyCampaigns(InvalidRequest):
+    """The customer has as many campaigns as it may."""
+
+    def __init__(self) -> None:
+        super().__init__(f"A customer has at most {MOST_CAMPAIGNS} campaigns in an environment.")
+
+
+class IsReserved(InvalidRequest):
+    """The gifts of a campaign were ordered: what its visitors see cannot be changed."""
+
+    def __init__(self) -> None:
+        super().__init__("The campaign's gifts were ordered already.")
+
+
+async def create_campaign(actor: Actor, caller: Caller, rule: CampaignRule) -> Campaign:
+    """Sets a campaign and the draft of its order. Nothing is reserved yet. Raises CampaignFault for what is wrong with the rule, and TooManyCampaigns."""
+    async with actor.transaction(Right.SEND) as transaction:
+        connection = transaction.connection
+        whose = _whose(actor)
+        await lock_customer(connection, actor.customer_id)
+        if await store.count_campaigns(connection, *whose[:2]) >= MOST_CAMPAIGNS:
+            raise TooManyCampaigns
+        now = await read_now(connection)
+        await _check(connection, actor, rule, now, 0)
+        draft = await begin_draft(connection, actor, now, _content(caller, rule))
+        token = base64.urlsafe_b64encode(os.urandom(_TOKEN_BYTES)).decode()
+        campaign_id = await store.insert_campaign(connection, whose, token, draft.id, rule)
+        campaign = await store.find_campaign(connection, *whose[:2], campaign_id)
+        assert campaign is not None, "it was just written"
+        await transaction.record("campaign.created", _subject(campaign_id), after=_facts(rule))
+    return campaign
+
+
+async def change_campaign(actor: Actor, caller: Caller, campaign_id: int, rule: CampaignRule) -> None:
+    """Sets a campaign anew whose gifts are not ordered yet. Raises NotFound, IsReserved, and CampaignFault for what is wrong with the rule."""
+    async with actor.transaction(Right.SEND) as transaction:
+        connection = transaction.connection
+        await lock_customer(connection, actor.customer_id)
+        campaign = await _locked(transaction, campaign_id)
+        now = await read_now(connection)
+        await _check(connection, actor, rule, now, campaign_id)
+        try:
+            draft = await read_draft(connection, actor, campaign.order_reference, lock=True)
+        except NotFound:
+            raise IsReserved from None
+        before = _facts(await read_rule(connection, campaign, draft.content))
+        await save_draft(connection, actor, draft.id, _content(caller, rule))
+        await store.change_campaign(connection, campaign, rule)
+        await transaction.record("campaign.changed", _subject(campaign_id), before=before, after=_facts(rule))
+
+
+async def pause_campaign(actor: Actor, campaign_id: int, *, paused: bool) -> None:
+    """Pauses a campaign, or resumes it. Raises NotFound."""
+    async with actor.transaction(Right.SEND) as transaction:
+        campaign = await _locked(transaction, campaign_id)
+        if (campaign.paused_at is not None) != paused:
+            await store.pause_campaign(transaction.connection, campaign, paused=paused)
+            act = "campaign.paused" if paused else "campaign.resumed"
+            await transaction.record(act, _subject(campaign_id), after={"name": campaign.name})
+
+
+async def close_campaign(actor: Actor, campaign_id: int) -> Campaign:
+    """Ends a campaign now; the worker refunds its rest. What visitors have stays theirs. Raises NotFound.
+
+    If nothing was ordered, its draft is deleted.
+    """
+    async with actor.transaction(Right.SEND) as transaction:
+        connection = transaction.connection
+        campaign = await _locked(transaction, campaign_id)
+        await store.close_campaign(connection, campaign)
+        await drop_draft(connection, actor, campaign.order_reference)
+        await transaction.record("campaign.closed", _subject(campaign_id), before={"name": campaign.name})
+    return campaign
+
+
+async def read_rule(connection: Connection, campaign: Campaign, content: DraftContent) -> CampaignRule:
+    """Returns what was set of a campaign whose gifts are not ordered yet."""
+    listed = [] if campaign.domains else await store.read_list(connection, campaign, MOST_ADDRESSES)
+    return CampaignRule(
+        name=campaign.name,
+        template_id=content.template_id or 0,
+        account_id=content.account_id,
+        gifts=content.code_quantity or campaign.gifts,
+        opens_at=campaign.opens_at,
+        closes_at=campaign.closes_at,
+        greeting=campaign.greeting,
+        domains=tuple(campaign.domains),
+        mailboxes=tuple(listed),
+    )
+
+
+async def _check(connection: Connection, actor: Actor, rule: CampaignRule, now: datetime, campaign_id: int) -> None:
+    """Raises CampaignFault for the first field of a rule that is wrong."""
+    check_rule(rule, now)
+    if await store.is_named(connection, *_whose(actor)[:2], rule.name, campaign_id):
+        raise CampaignFault("name", "is the name of another campaign.")
+
+
+def _content(caller: Caller, rule: CampaignRule) -> DraftContent:
+    """Returns the draft of a campaign's order. The customer's default claim-by date counts from the end of the campaign."""
+    claim_by = read_defaults(caller.follow_up).claim_by(rule.closes_at)
+    if claim_by is not None:
+        claim_by = min(claim_by, caller.now + timedelta(days=MAX_CLAIM_BY_DAYS - 1))
+    return DraftContent(
+        template_id=rule.template_id,
+        code_quantity=rule.gifts,
+        account_id=rule.account_id,
+        claim_by=claim_by,
+        has_claim_by=True,
+        reminder_days=(),
+        is_campaign=True,
+    )
+
+
+async def _locked(transaction: Transaction, campaign_id: int) -> Campaign:
+    """Returns a campaign that is not over, locked, for somebody who may change it. Raises NotFound, and AccessChanged for somebody else's."""
+    actor = transaction.actor
+    assert actor.environment is not None, "a campaign belongs to an environment"
+    connection = transaction.connection
+    campaign = await store.lock_campaign(connection, actor.customer_id, actor.environment, campaign_id)
+    if campaign is None or campaign.ended_at is not None or campaign.closes_at <= await read_now(connection):
+        raise NotFound("There is no such campaign.")
+    if actor.caller is not None and not is_own(actor.caller, None, campaign.user_id):
+        raise AccessChanged
+    return campaign
+
+
+def _whose(actor: Actor) -> tuple[int, str, int]:
+    assert actor.environment is not None, "a campaign belongs to an environment"
+    assert actor.user_id is not None, "a person sets it"
+    return actor.customer_id, actor.environment, actor.user_id
+
+
+def _facts(rule: CampaignRule) -> Mapping[str, Any]:
+    """Returns what the audit log says of a rule: no addresses."""
+    facts = msgspec.to_builtins(rule)
+    facts["listed"] = len(facts.pop("mailboxes"))
+    return {name: value for name, value in facts.items() if value not in (None, [], 0)}
+
+
+def _subject(campaign_id: int) -> str:
+    return f"campaign {campaign_id}"

@@ -1,0 +1,166 @@
+"""What campaigns register: the worker mails codes to visitors who may take part, and refunds what nobody took once a campaign is over."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import timedelta
+
+import structlog
+from prometheus_client import Counter as Metric
+
+from largesse.audit.service import Acting, by_worker
+from largesse.campaigns import ask_store, store
+from largesse.campaigns.model import CODES_OF_CAMPAIGN, CODES_OF_MAILBOX, Campaign
+from largesse.db.pool import DATABASE_AWAY, Connection, Row, commit_as_one
+from largesse.db.scope import WORKER
+from largesse.db.statements import plan_by_index, read_now
+from largesse.encryption.chain_keys import Chains
+from largesse.jobs.due_times import DueTimes
+from largesse.jobs.outbox import add_campaign_codes
+from largesse.jobs.registry import PeriodicTask, RoomTasks, WorkerContext
+from largesse.jobs.retention import Old, Waiting
+from largesse.lines.states import lock_issued
+from largesse.mail.tasks import erase_campaign_codes
+from largesse.orders.voiding import void_lines
+
+_ASKS_AT_ONCE = 500
+_CAMPAIGNS_AT_ONCE = 20
+# Gifts refunded in one transaction, which locks the account that gets the money.
+_GIFTS_AT_ONCE = 500
+# A draft that is just being placed may become an order although its campaign was closed meanwhile.
+_UNORDERED_FOR = timedelta(days=1)
+
+CODES = Metric(
+    "largesse_campaign_codes",
+    "Codes that visitors of campaigns asked for, by whether they were mailed or ignored.",
+    ["outcome"],
+)
+
+log = structlog.get_logger(__name__)
+
+
+async def mail_codes(context: WorkerContext) -> bool:
+    """Has codes mailed to those who asked for them and may take part; returns whether there were any who asked."""
+    async with context.database.transaction(WORKER) as connection:
+        await commit_as_one(connection)
+        asked = await ask_store.take_new(connection, _ASKS_AT_ONCE)
+        if not asked:
+            return False
+        mailed = await _may_be_mailed(connection, asked)
+        states = [(row["customer_id"], row["id"], "mailed" if row["id"] in mailed else "ignored") for row in asked]
+        await ask_store.decide(connection, states)
+        if mailed:
+            await add_campaign_codes(
+                connection,
+                [
+                    (row["customer_id"], mailed[row["id"]], row["environment"], row["id"], row["email"])
+                    for row in asked
+                    if row["id"] in mailed
+                ],
+            )
+    CODES.labels("mailed").inc(len(mailed))
+    CODES.labels("ignored").inc(len(asked) - len(mailed))
+    context.wake("mail")
+    return True
+
+
+async def _may_be_mailed(connection: Connection, asked: list[Row]) -> dict[int, int]:
+    """Returns the ids of the orders of what may be mailed, by the number of what was asked."""
+    orders: dict[tuple[int, int], int | None] = {}
+    of_campaign: Counter[tuple[int, int]] = Counter()
+    of_mailbox: Counter[tuple[int, int, str]] = Counter()
+    mailed = {}
+    for row in asked:
+        campaign = (row["customer_id"], row["campaign_id"])
+        mailbox = (*campaign, row["mailbox"])
+        if campaign not in orders:
+            orders[campaign] = await ask_store.find_order_id(connection, campaign[0], row["order_reference"])
+            of_campaign[campaign] = await ask_store.count_mailed(connection, *campaign)
+        order_id = orders[campaign]
+        if order_id is None or not (row["is_open"] and row["may"]):
+            continue
+        if of_campaign[campaign] >= CODES_OF_CAMPAIGN or row["mailed"] + of_mailbox[mailbox] >= CODES_OF_MAILBOX:
+            continue
+        of_campaign[campaign] += 1
+        of_mailbox[mailbox] += 1
+        mailed[row["id"]] = order_id
+    return mailed
+
+
+async def end_campaigns(context: WorkerContext) -> bool:
+    """Refunds what nobody took of campaigns that are over, each piece in a transaction of its own; returns whether there may be more to do.
+
+    A process killed meanwhile leaves whole transactions: the rest is still there, and the next step finds it.
+    """
+    async with context.database.connection(WORKER) as connection:
+        due = await store.list_due(connection, _CAMPAIGNS_AT_ONCE)
+    done = 0
+    for customer_id, campaign_id in due:
+        try:
+            async with context.database.transaction(WORKER) as connection:
+                done += await _end(connection, await context.open_chains(connection), customer_id, campaign_id)
+        except DATABASE_AWAY:
+            raise
+        except Exception:
+            log.exception("campaign.failed", customer=customer_id, campaign=campaign_id)  # the others go on
+    return done > 0
+
+
+async def _end(connection: Connection, chains: Chains, customer_id: int, campaign_id: int) -> bool:
+    """Refunds the next gifts of a campaign, or ends it if none is left. Returns False if there is nothing to do now."""
+    await commit_as_one(connection)
+    await plan_by_index(connection)
+    campaign = await store.lock_due(connection, customer_id, campaign_id)
+    if campaign is None:
+        return False
+    order = await store.read_order(connection, campaign)
+    if order is None:
+        if campaign.closes_at > await read_now(connection) - _UNORDERED_FOR:
+            await store.put_off(connection, campaign, _UNORDERED_FOR)
+        else:
+            await store.end_campaign(connection, campaign)
+        return True
+    key = (customer_id, order["id"])
+    numbers = await store.list_rest(connection, key, _GIFTS_AT_ONCE)
+    rest = await lock_issued(connection, *key, numbers) if numbers else []
+    if len(numbers) < _GIFTS_AT_ONCE:
+        await store.end_campaign(connection, campaign)
+        await ask_store.drop_asks_of(connection, campaign)
+        await erase_campaign_codes(connection, key)
+    if rest:
+        await _refund(connection, chains, campaign, order, rest)
+    return True
+
+
+async def _refund(connection: Connection, chains: Chains, campaign: Campaign, order: Row, rest: list[int]) -> None:
+    await void_lines(connection, chains.entries, order, rest, await read_now(connection))
+    await Acting(by_worker("campaigns"), chains).record(
+        connection,
+        "campaign.refunded",
+        f"campaign {campaign.id}",
+        customer_id=campaign.customer_id,
+        environment=campaign.environment,
+        after={
+            "name": campaign.name,
+            "returned": len(rest),
+            "refunded_minor": order["total_minor"] // order["code_count"] * len(rest),
+            "currency": order["currency"],
+        },
+    )
+
+
+TASKS = RoomTasks(
+    periodic=(
+        PeriodicTask("mail_codes", mail_codes, finishes=True),
+        PeriodicTask("end_campaigns", end_campaigns, every_s=2.0, finishes=True),
+    ),
+    retention=(Old("campaign_asks", "asked_at", days=1),),
+    queues=(
+        Waiting("campaign_asks", "state = 'new'", "campaign_asks_new", "asked_at", since="asked_at"),
+        Waiting("campaigns", "ended_at IS NULL AND due_at <= clock_now()", "campaigns_to_end", "due_at"),
+    ),
+    due_times=(
+        DueTimes("campaigns", ("due_at", "closes_at"), "ended_at IS NULL"),
+        DueTimes("campaigns", ("opens_at",), "ended_at IS NULL"),
+    ),
+)

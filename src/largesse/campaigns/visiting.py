@@ -1,0 +1,216 @@
+"""What visitors of a campaign do: see it, ask for a code, and get a gift with it.
+
+Asking tells nobody who may take part: it writes the same row for any address, and the worker decides who is mailed. A campaign's row is locked while a
+gift is given, so that it gives no more than it has, and one to a mailbox.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum, auto
+
+from prometheus_client import Counter
+
+from largesse.base.errors import NotFound, TooManyRequests
+from largesse.base.throttle import Pacer, Waits, network_of
+from largesse.campaigns import ask_store, store
+from largesse.campaigns.model import Campaign, State, mailbox_of
+from largesse.db.pool import Connection, Database, Row, act_for, commit_as_one, is_distributed
+from largesse.db.scope import LOOKUP, for_customer
+from largesse.db.statements import read_now
+from largesse.encryption.chain_keys import Chains
+from largesse.encryption.vault import Vault
+from largesse.events.order_changes import record_changes
+from largesse.jobs.outbox import add_gift_mail
+from largesse.lines.attempts import count_ask, forget_failures, read_guesses, record_failure
+from largesse.lines.claiming import RecipientSlots
+from largesse.lines.codes import claim_link, is_asked_code, open_code
+from largesse.lines.states import LineKey, lock_issued
+from largesse.lines.states import State as LineState
+from largesse.lines.store import Line, address_line, read_line, read_progress
+from largesse.orders.marks import changing_orders
+
+_REMEMBERED_ADDRESSES = 10_000
+# Refusals a process gives a second, as at claims.
+_REFUSED_PER_S = 200.0
+_NOTHING_ASKED = 0  # no ask has this number
+_NO_CAMPAIGN = "This link leads to no campaign."
+
+
+GIVEN = Counter("largesse_campaign_gifts_given", "Gifts that visitors of campaigns got.")
+
+
+class Outcome(Enum):
+    """What came of a code that a visitor typed."""
+
+    GIVEN = auto()
+    HAD = auto()
+    """The mailbox had its gift before; it gets that one."""
+    WITHDRAWN = auto()
+    """The mailbox had its gift before, which the company has withdrawn or whose data was erased."""
+    REFUSED = auto()
+    """A wrong or old code, or too many wrong ones: the answer does not say which."""
+    NOT_OPEN = auto()
+    """The code was right, but there is no gift now: the page says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A campaign as its page shows it."""
+
+    campaign: Campaign
+    state: State
+    order: Row | None
+    days_left: int
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Visit:
+    """The outcome of a code, and the gift's link and PIN where there is one. It has no repr: it gives a gift."""
+
+    outcome: Outcome
+    link: str = ""
+    pin: str = ""
+
+
+class Visiting:
+    """The campaigns of an environment, for their visitors."""
+
+    def __init__(
+        self, database: Database, vault: Vault, chains: Chains, environment: str, public_url: str, slots: RecipientSlots
+    ) -> None:
+        self._database = database
+        self._vault = vault
+        self._chains = chains
+        self._environment = environment
+        self._public_url = public_url
+        self._slots = slots
+        self._pacer = Pacer(_REFUSED_PER_S)
+        self._slowed: Waits[bytes] = Waits(remembered=_REMEMBERED_ADDRESSES)
+
+    async def see(self, token: str) -> Seen:
+        """Returns the campaign of a link. Raises NotFound; also for one whose gifts were never ordered."""
+        async with self._slots.looks, self._database.transaction(LOOKUP) as connection:
+            campaign = await self._find(connection, token)
+            return await self._see(connection, campaign)
+
+    async def ask(self, token: str, email: str, host: str, language: str) -> Seen:
+        """Has a code mailed to an address in its normal form, if it may take part. Whoever asks cannot tell. Raises NotFound and TooManyRequests."""
+        async with self._slots.changes, self._database.transaction(LOOKUP) as connection:
+            campaign = await self._find(connection, token)
+            seen = await self._see(connection, campaign)
+            if seen.state is State.OPEN:
+                if wait_s := await count_ask(connection, self._vault, host):
+                    raise TooManyRequests("Too many codes were asked for from your network.", retry_after_s=wait_s)
+                await ask_store.insert_ask(connection, campaign, email, language)
+        return seen
+
+    async def take(self, token: str, email: str, typed: str, host: str) -> Visit:
+        """Gives the mailbox of an address its gift for a right code. Raises NotFound and TooManyRequests.
+
+        Wrong codes are counted as wrong PINs are.
+        """
+        network = network_of(host)
+        if wait_s := self._slowed.left_s(network):
+            raise TooManyRequests("Too many wrong codes came from your network.", retry_after_s=wait_s)
+        async with self._slots.changes, self._database.transaction(LOOKUP) as connection:
+            visit = await self._take(connection, await self._find(connection, token), email, typed, host)
+        if visit.outcome is Outcome.GIVEN:
+            GIVEN.inc()
+        if visit.outcome is Outcome.REFUSED:
+            await self._pacer.turn()
+        return visit
+
+    async def _take(self, connection: Connection, campaign: Campaign, email: str, typed: str, host: str) -> Visit:
+        mailbox = mailbox_of(email)
+        # The row stays locked, so that wrong codes for a mailbox are counted one after the other.
+        asked = await ask_store.lock_latest(connection, campaign, mailbox)
+        ask_id, address, counts = asked or (_NOTHING_ASKED, email, False)
+        secret = b"campaign/%d/%d/%s" % (campaign.customer_id, campaign.id, mailbox.encode())
+        guesses = await read_guesses(connection, self._vault, secret, host)
+        if guesses.wait:
+            wait_s = guesses.wait.total_seconds()
+            self._slowed.tell(network_of(host), wait_s)
+            raise TooManyRequests("Too many wrong codes came from your network.", retry_after_s=wait_s)
+        is_right = is_asked_code(self._vault, campaign.customer_id, ask_id, typed)
+        if not (is_right and counts) or guesses.is_paused:
+            await record_failure(connection, guesses)
+            return Visit(Outcome.REFUSED)
+        await commit_as_one(connection)
+        await forget_failures(connection, guesses)
+        return await self._give(connection, campaign, mailbox, address)
+
+    async def _give(self, connection: Connection, campaign: Campaign, mailbox: str, address: str) -> Visit:
+        """Gives a mailbox its gift, or the one that it has."""
+        locked = await store.lock_campaign(connection, campaign.customer_id, self._environment, campaign.id)
+        assert locked is not None, "campaigns are never deleted"
+        order = await store.read_order(connection, locked)
+        is_listed, number = await store.read_gift_of(connection, locked, mailbox)
+        if order is None:
+            return Visit(Outcome.NOT_OPEN)
+        if number is not None:
+            return await self._had(connection, LineKey(locked.customer_id, order["id"], number))
+        may = is_listed or mailbox.rpartition("@")[2] in locked.domains
+        state = locked.state(await read_now(connection), is_ordered=True, has_left=True)
+        if not may or state is not State.OPEN:
+            return Visit(Outcome.NOT_OPEN)
+        key = (locked.customer_id, order["id"])
+        async with changing_orders(connection, self._chains.entries, key[0], [key[1]], waits=True):
+            line = await _lock_next(connection, key, locked.given_through)
+            if line is None:
+                return Visit(Outcome.NOT_OPEN)
+            await address_line(connection, line, address)
+        given = await store.give(connection, locked, mailbox, line)
+        assert given, "the campaign is locked"
+        await add_gift_mail(connection, line, self._environment, address)
+        await record_changes(connection, [key])
+        return self._visit(connection, Outcome.GIVEN, await self._read(connection, line))
+
+    async def _had(self, connection: Connection, key: LineKey) -> Visit:
+        line = await self._read(connection, key)
+        if not line.has_email or await _is_cancelled(connection, key):
+            return Visit(Outcome.WITHDRAWN)
+        return self._visit(connection, Outcome.HAD, line)
+
+    def _visit(self, connection: Connection, outcome: Outcome, line: Line) -> Visit:
+        code = open_code(self._vault, line.sealed, line.reference, line.number)
+        whose = line.customer_id if is_distributed(connection) else None
+        return Visit(outcome, claim_link(code, self._vault, self._public_url, whose), code.pin_text)
+
+    async def _read(self, connection: Connection, key: LineKey) -> Line:
+        line = await read_line(connection, key, self._environment)
+        assert line is not None, "lines are never deleted"
+        return line
+
+    async def _find(self, connection: Connection, token: str) -> Campaign:
+        """Returns the campaign of a link; the transaction goes on for its customer. Raises NotFound."""
+        found = await store.find_by_token(connection, token, self._environment)
+        if found is None:
+            raise NotFound(_NO_CAMPAIGN)
+        await act_for(connection, for_customer(found[0], self._environment))
+        campaign = await store.find_campaign(connection, found[0], self._environment, found[1])
+        assert campaign is not None, "campaigns are never deleted"
+        return campaign
+
+    async def _see(self, connection: Connection, campaign: Campaign) -> Seen:
+        order = await store.read_order(connection, campaign)
+        if order is None:
+            raise NotFound(_NO_CAMPAIGN)
+        key = (campaign.customer_id, order["id"])
+        left = await store.next_line(connection, key, campaign.given_through)
+        now = await read_now(connection)
+        state = campaign.state(now, is_ordered=True, has_left=left is not None)
+        return Seen(campaign, state, order, max((campaign.closes_at - now).days, 0))
+
+
+async def _lock_next(connection: Connection, order: tuple[int, int], after: int) -> LineKey | None:
+    """Locks the next gift that nobody has and nobody cancelled."""
+    while (number := await store.next_line(connection, order, after)) is not None:
+        if await lock_issued(connection, *order, [number]):
+            return LineKey(*order, number)
+        after = number
+    return None
+
+
+async def _is_cancelled(connection: Connection, key: LineKey) -> bool:
+    return (await read_progress(connection, key)).state is LineState.CANCELLED

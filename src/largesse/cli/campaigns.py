@@ -1,0 +1,116 @@
+"""`campaigns`: see what customers give by a link, and end a campaign."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from largesse.base.money import to_number
+from largesse.base.settings import ENVIRONMENTS
+from largesse.campaigns import store
+from largesse.campaigns.model import Campaign
+from largesse.campaigns.service import close_campaign
+from largesse.cli.running import Commands, command, current_database, operator_actor
+from largesse.cli.tables import format_options, show
+from largesse.customers.customer_store import find_customer
+from largesse.db.pool import Connection
+from largesse.db.scope import OPERATOR
+from largesse.db.statements import read_now
+
+_COLUMNS = (
+    "id",
+    "name",
+    "state",
+    "gifts",
+    "taken",
+    "left",
+    "reserved",
+    "refunded",
+    "currency",
+    "opens",
+    "closes",
+    "person",
+    "for",
+)
+_MOST = 1_000
+_environment = click.option(
+    "--environment", default="production", show_default=True, type=click.Choice(ENVIRONMENTS), help="Where it is."
+)
+
+
+@click.group(cls=Commands)
+def campaigns() -> None:
+    """See a customer's campaigns and what is left of them, and end one."""
+
+
+@campaigns.command("list")
+@click.argument("customer")
+@_environment
+@format_options
+@command
+async def campaigns_list(customer: str, environment: str, form: str | None) -> None:
+    """List the newest campaigns of CUSTOMER, with what they gave and what came back."""
+    async with current_database() as database, database.connection(OPERATOR) as connection:
+        customer_id = await find_customer(connection, customer)
+        found = await store.list_campaigns(connection, customer_id, environment, None, _MOST)
+        rows = [await _row(connection, one) for one in found]
+    show(form, _COLUMNS, rows, empty="There are none.")
+
+
+@campaigns.command("show")
+@click.argument("customer")
+@click.argument("campaign", type=int)
+@_environment
+@format_options
+@command
+async def campaigns_show(customer: str, campaign: int, environment: str, form: str | None) -> None:
+    """Show the campaign CAMPAIGN of CUSTOMER, by its id."""
+    async with current_database() as database, database.connection(OPERATOR) as connection:
+        customer_id = await find_customer(connection, customer)
+        found = await store.find_campaign(connection, customer_id, environment, campaign)
+        rows = [] if found is None else [await _row(connection, found)]
+    show(form, _COLUMNS, rows, empty="There is no such campaign.")
+
+
+@campaigns.command("end")
+@click.argument("customer")
+@click.argument("campaign", type=int)
+@_environment
+@command
+async def campaigns_end(customer: str, campaign: int, environment: str) -> None:
+    """End the campaign CAMPAIGN of CUSTOMER, by its id. A worker refunds what nobody took; gifts that were taken stay."""
+    async with operator_actor(customer, environment) as actor:
+        await close_campaign(actor, campaign)
+    click.echo("It has ended. A worker refunds the rest.")
+
+
+async def _row(connection: Connection, campaign: Campaign) -> Mapping[str, Any]:
+    orders = await store.read_orders(connection, campaign.customer_id, [campaign.order_reference])
+    order = orders.get(campaign.order_reference)
+    taken = (await store.count_taken(connection, campaign.customer_id, [campaign.id])).get(campaign.id, 0)
+    counts = None if order is None else await store.count_gifts(connection, campaign.customer_id, order["id"])
+    has_left = counts is not None and counts.left > 0
+    state = campaign.state(await read_now(connection), is_ordered=order is not None, has_left=has_left)
+    money: dict[str, Any] = {"reserved": None, "refunded": None, "currency": None}
+    if order is not None and counts is not None:
+        each, currency = order["total_minor"] // order["code_count"], order["currency"]
+        money = {
+            "reserved": to_number(order["total_minor"], currency),
+            "refunded": to_number(each * (counts.returned + counts.withdrawn), currency),
+            "currency": currency,
+        }
+    return {
+        "id": campaign.id,
+        "name": campaign.name,
+        "state": str(state),
+        "gifts": order["code_count"] if order is not None else campaign.gifts,
+        "taken": taken,
+        "left": counts.left if counts is not None else None,
+        **money,
+        "opens": campaign.opens_at,
+        "closes": campaign.closes_at,
+        "person": campaign.owner,
+        "for": ", ".join(campaign.domains) or "a list",
+    }
