@@ -90,11 +90,17 @@ def test_the_cap_is_of_a_month_and_holds(service: Service, automation: Callable[
         add_contact(service, f"P{number}", birthday=514 + number % 2)
     add_contact(service, "June", birthday=601)
     automation(cap=3)
-    move_to(service, "2041-05-15 12:00Z")
-    work(service)
+    for minute in range(3):
+        move_to(service, f"2041-05-15 12:0{minute}Z")
+        work(service)
     move_to(service, "2041-06-01 12:00Z")
     work(service)
     assert Counter(state for _, _, state in runs(service)) == {"placed": 4, "skipped": 4}
+    assert Counter(name for name, day, state in runs(service) if state == "placed" and day.month == 5) == {
+        "P0": 1,
+        "P2": 1,
+        "P4": 1,
+    }, "the first of the month"
     assert ("June", date(2041, 6, 1), "placed") in runs(service)
     assert {row[0] for row in service.sql("SELECT reason FROM automation_runs WHERE state = 'skipped'")} == {"cap"}
 

@@ -48,6 +48,7 @@ _SIDE_BY_SIDE = 8
 TAKEN_FOR_S = 120.0
 EVERY_S = 15.0
 _AGAIN_AFTER = timedelta(hours=1)
+_TURN = timedelta(seconds=5)  # until a gift is looked at again that others come before
 _MADE_UP = timedelta(days=MADE_UP_DAYS)
 _MOST_REASON = 300  # characters
 
@@ -131,7 +132,9 @@ class AutomationRunner:
                 return None
             contact = await run_store.read_contact(connection, key, automation.group_id)
             until = run["due_at"] + _MADE_UP
-            used = await run_store.count_used(connection, key, run["send_on"]) if automation.cap is not None else 0
+            used, before = 0, 0
+            if automation.cap is not None:
+                used, before = await run_store.count_used(connection, key, run["send_on"])
             if contact is None or run["state"] == WAITING:
                 verdict = _verdict(
                     automation, contact, key, now=run["now"], until=until, used=used, earlier=run["reason"]
@@ -139,6 +142,9 @@ class AutomationRunner:
                 if verdict is not None:
                     state, reason = verdict
                     await run_store.set_run(connection, key, state, reason=reason, look_at=run["now"] + _AGAIN_AFTER)
+                    return None
+                if automation.cap is not None and used + before >= automation.cap:  # the first of a month get the gifts
+                    await run_store.set_run(connection, key, WAITING, reason=run["reason"], look_at=run["now"] + _TURN)
                     return None
             assert contact is not None, "without one, nothing is sent"
             try:

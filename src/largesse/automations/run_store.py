@@ -18,9 +18,10 @@ _CONTACT = """
     WHERE c.customer_id = $1 AND c.id = $2
 """
 _USED = """
-    SELECT count(*) FROM automation_runs
+    SELECT count(*) FILTER (WHERE state IN ('placing', 'placed')) AS used,
+           count(*) FILTER (WHERE state = 'waiting' AND due_at <= (SELECT clock_now()) AND (send_on, on_day, contact_id) < ($3, $4, $5)) AS before
+    FROM automation_runs
     WHERE customer_id = $1 AND automation_id = $2 AND send_on >= date_trunc('month', $3::date) AND send_on < date_trunc('month', $3::date) + interval '1 month'
-      AND state IN ('placing', 'placed')
 """
 _SET = """
     UPDATE automation_runs SET state = $5, reason = $6, order_reference = $7, look_at = coalesce($8, look_at),
@@ -54,10 +55,11 @@ async def read_contact(
     )
 
 
-async def count_used(connection: Connection, key: RunKey, month_of: date) -> int:
-    """Returns how many gifts of the automation were placed for a month, or are being placed."""
-    used: int = await connection.fetchval(_USED, key.customer_id, key.automation_id, month_of)
-    return used
+async def count_used(connection: Connection, key: RunKey, send_on: date) -> tuple[int, int]:
+    """Returns how many gifts of the automation were placed in a run's month, or are being placed; and how many are due before it."""
+    row = await connection.fetchrow(_USED, key.customer_id, key.automation_id, send_on, key.on_day, key.contact_id)
+    assert row is not None, "counts are a row"
+    return row["used"], row["before"]
 
 
 async def set_run(

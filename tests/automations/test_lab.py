@@ -1,0 +1,79 @@
+"""A year of automations in staging passes in seconds, by the test clock: exactly the right gifts, each once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, date, datetime
+from typing import Any
+
+import pytest
+from tests.automations.conftest import add_contact, findings, move_to, perform, placed, rule, runs, work
+from tests.web.api.conftest import Service, ServiceFactory
+
+from largesse.automations.service import create_automation, skip_day
+
+DAY_S = 86_400
+
+
+def of_a_year(year: int) -> list[tuple[str, date, str]]:
+    """Whose gift, for which day, and how it stands."""
+    return [
+        ("Carl", date(year, 1, 3), "placed"),
+        ("Cora", date(year, 1, 4), "placed"),
+        ("Cyd", date(year, 1, 5), "skipped"),  # the cap of two a month is reached
+        ("Leap", date(year, 2, 29), "placed"),
+        ("Skipped", date(year, 4, 4), "skipped"),
+        ("Weekend", date(year, 7, 8), "placed"),
+    ]
+
+
+@pytest.fixture(scope="module")
+def staging(service: Service, start_service: ServiceFactory) -> Service:
+    return start_service(like=service, environment="staging")
+
+
+@pytest.fixture
+def contacts(service: Service) -> Iterator[None]:
+    for name, birthday in (
+        ("Leap", 229), ("Weekend", 708), ("Skipped", 404), ("Carl", 103), ("Cora", 104), ("Cyd", 105),
+    ):  # fmt: skip
+        add_contact(service, name, "staging", birthday=birthday)
+    add_contact(service, "Left", "staging", birthday=516, left_at=datetime(2027, 1, 1, tzinfo=UTC))
+    add_contact(service, "Live", "production", birthday=517)
+    yield
+    service.sql("DELETE FROM automation_runs")
+
+
+def set_up(service: Service, year: int) -> None:
+    move_to(service, f"{year - 1}-12-01 06:00Z")
+    own = rule(service, account_id=service.ids["funding_accounts"]["test-gbp"], cap=2, weekend="before")
+    automation = perform(service, create_automation, own, environment="staging")
+    contact = service.sql("SELECT id FROM contacts WHERE name = 'Skipped'")[0][0]
+    work(service, places=False)
+    perform(service, skip_day, automation, contact, date(year, 4, 4), skipped=True, environment="staging")
+
+
+def advance(staging: Service, days: int) -> None:
+    answer = staging.client("hr-test").post("/test/clock", json={"advanceSeconds": days * DAY_S})
+    answer.raise_for_status()
+
+
+@pytest.mark.parametrize(
+    ("year", "jumps"), [(2028, [364]), (2032, [31, 30] * 5 + [31, 28]), (2036, [1, 363]), (2040, [200, 164])]
+)
+def test_a_year_passes_at_once(service: Service, staging: Service, contacts: Any, year: int, jumps: list[int]) -> None:
+    set_up(service, year)
+    for days in jumps:
+        advance(staging, days)
+        work(staging)
+        service.sql("UPDATE clock SET ahead_by = ahead_by + interval '1 minute'")  # those that had to wait for others
+        work(staging)
+    last = date(year, 11, 29)
+    assert [run for run in runs(service) if run[1] <= last] == of_a_year(year)
+    assert all(state == "waiting" for _, day, state in runs(service) if day > last)
+    orders = placed(service, year)
+    assert sorted(email for email, _ in orders) == [
+        f"{name}@example.com" for name in ("carl", "cora", "leap", "weekend")
+    ]
+    service.sql("DELETE FROM automations")
+    assert findings(service) == []
