@@ -723,7 +723,7 @@ export interface User {
   label: string;
 }
 
-/** A known wrapping of gifts. */
+/** A wrapping of gifts: one of everybody's, or one of the customer's own. */
 export interface Wrapping {
   /** Pass as `wrappingKey` when sending */
   key: string;

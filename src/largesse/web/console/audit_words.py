@@ -39,6 +39,12 @@ SENTENCES: Mapping[str, str] = MappingProxyType(
         "budget.changed": text("%(who)s changed the budget %(what)s"),
         "budget.created": text("%(who)s set the budget %(new_name)s"),
         "budget.ended": text("%(who)s ended the budget %(old_name)s"),
+        "campaign.changed": text("%(who)s changed the campaign %(new_name)s"),
+        "campaign.closed": text("%(who)s ended the campaign %(old_name)s"),
+        "campaign.created": text("%(who)s created the campaign %(new_name)s"),
+        "campaign.paused": text("%(who)s paused the campaign %(new_name)s"),
+        "campaign.refunded": text("%(who)s refunded unclaimed gifts of the campaign %(new_name)s"),
+        "campaign.resumed": text("%(who)s resumed the campaign %(new_name)s"),
         "codes.read": text("%(who)s viewed the codes of %(what)s"),
         "collection.changed": text("%(who)s changed the collection %(what)s"),
         "collection.created": text("%(who)s created the collection %(new_name)s"),
@@ -190,7 +196,7 @@ KINDS: Mapping[str, tuple[str, str, tuple[str, ...]]] = MappingProxyType(
         "company": (
             "building-2",
             text("Company"),
-            ("customer.", "approval_rule.", "automation.", "brand.", "wrapping."),
+            ("customer.", "approval_rule.", "automation.", "campaign.", "brand.", "wrapping."),
         ),
     }
 )
