@@ -106,6 +106,7 @@ ACTS: Mapping[str, str] = MappingProxyType(
         "webhook.deleted": "a subscription was deleted",
         "webhook.redelivered": "deliveries of a subscription were asked for again",
         "webhook.secret_rotated": "a subscription got a new secret",
+        "world.exported": "a seed file was written from the database",
         "world.loaded": "a world file was loaded",
         "wrapping.added": "a wrapping of a customer's own was added",
         "wrapping.removed": "a wrapping of a customer's own was removed",

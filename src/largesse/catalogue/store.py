@@ -87,9 +87,11 @@ _PRODUCTS = Table(
         "how_to_redeem": "text",
         "terms": "text",
         "suppliers": "text[]",
+        "managed": "text",
     },
     match="saved.key = new.key",
     fixed=("currency",),
+    kept="saved.managed = 'office'",
 )
 _COLLECTIONS = Table(
     "collections",
@@ -104,20 +106,25 @@ _COLLECTIONS = Table(
         "allow_custom_value": "boolean",
         "product_ids": "integer[]",
         "active": "boolean",
+        "managed": "text",
     },
     match="saved.key = new.key",
     fixed=("customer_id", "currency"),
-    kept="saved.of_people",
+    kept="saved.of_people OR saved.managed = 'office'",
 )
 
 
 async def save_products(connection: Connection, rows: Sequence[Values]) -> Saved:
-    """Adds the products of a seed file and overwrites those that differ, by key. Raises FixedColumn for another currency."""
+    """Adds the products of a seed file and overwrites those that differ, by key, except those that the office manages.
+
+    Raises FixedColumn for another currency.
+    """
     return await _PRODUCTS.save(connection, rows)
 
 
 async def save_collections(connection: Connection, rows: Sequence[Values]) -> Saved:
-    """Adds the collections of a seed file and overwrites those that differ, by key, except those that people have changed.
+    """Adds the collections of a seed file and overwrites those that differ, by key, except those that people have changed
+    or the office manages.
 
     Raises FixedColumn for another customer or currency.
     """

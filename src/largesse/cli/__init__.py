@@ -31,6 +31,7 @@ class _Main(Commands):
         "check": "verify:check",
         "database-url": "service:database_url",
         "demo": "service:demo",
+        "export": "seed:export",
         "listen": "listen:listen",
         "load": "seed:load",
         "migrate": "service:migrate",

@@ -41,3 +41,27 @@ async def load(file: Path, as_json: bool) -> None:
         click.echo(f"{len(ids):6} {kind.replace('_', ' ')}")
     for key, secret in loaded.api_keys.items():
         click.echo(f"API key {key}: {secret}  (shown this once)")
+
+
+@click.command()
+@click.option(
+    "--output", type=click.Path(dir_okay=False, path_type=Path), help="The file to write, with its pictures beside it."
+)
+@command
+async def export(output: Path | None) -> None:
+    """Write a seed file of what is in the database: to standard output, or to a file with its pictures beside it.
+
+    It holds no secrets: API keys get new ones when it is loaded.
+    """
+    from largesse.seed.export import export_seed
+
+    async with operator_actor() as actor:
+        exported = await export_seed(actor, output)
+    for one in exported.left_out:
+        click.echo(f"Left out: {one}.", err=True)
+    if output is not None:
+        click.echo(f"{output}, with {len(exported.pictures)} pictures beside it.", err=True)
+        return
+    if exported.pictures:
+        click.echo(f"Its {len(exported.pictures)} pictures are not written: use --output.", err=True)
+    click.echo(exported.content, nl=False)

@@ -211,17 +211,23 @@ async def require_currency(connection: Connection, currency: str) -> None:
 
 
 _CUSTOMERS = Table(
-    "customers", {"key": "text", "name": "text", "plan": "text", "funding": "text"}, match="saved.key = new.key"
+    "customers",
+    {"key": "text", "name": "text", "plan": "text", "funding": "text", "managed": "text"},
+    match="saved.key = new.key",
+    kept="saved.managed = 'office'",
 )
+# People, service accounts and funding accounts of a customer that the office manages stay as they are.
 _USERS = Table(
     "users",
     {"customer_id": "integer", "email": "text", "name": "text", "role": "text", "is_active": "boolean"},
     match="saved.customer_id = new.customer_id AND lower(saved.email) = lower(new.email)",
+    kept="'office' = (SELECT managed FROM customers WHERE customers.id = saved.customer_id)",
 )
 _SERVICE_ACCOUNTS = Table(
     "service_accounts",
     {"customer_id": "integer", "key": "text", "name": "text", "active": "boolean"},
     match="saved.customer_id = new.customer_id AND saved.key = new.key",
+    kept="'office' = (SELECT managed FROM customers WHERE customers.id = saved.customer_id)",
 )
 _API_KEYS = Table(
     "api_keys",
@@ -233,17 +239,23 @@ _API_KEYS = Table(
 
 
 async def save_customers(connection: Connection, rows: Sequence[Values]) -> Saved:
-    """Adds customers and overwrites those that differ, found by key."""
+    """Adds customers and overwrites those that differ, found by key, except those that the office manages."""
     return await _CUSTOMERS.save(connection, rows)
 
 
 async def save_users(connection: Connection, rows: Sequence[Values]) -> Saved:
-    """Adds people and overwrites those that differ, found by their address at their customer, letter case ignored."""
+    """Adds people and overwrites those that differ, found by their address at their customer, letter case ignored.
+
+    Those of a customer that the office manages stay as they are.
+    """
     return await _USERS.save(connection, rows)
 
 
 async def save_service_accounts(connection: Connection, rows: Sequence[Values]) -> Saved:
-    """Adds service accounts and overwrites those that differ, found by customer and key."""
+    """Adds service accounts and overwrites those that differ, found by customer and key.
+
+    Those of a customer that the office manages stay as they are.
+    """
     return await _SERVICE_ACCOUNTS.save(connection, rows)
 
 

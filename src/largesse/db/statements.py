@@ -205,6 +205,7 @@ class Saved:
     ids: list[int]
     created: list[bool]
     unchanged: list[bool]  # differ, and were left as they are
+    kept: list[bool]  # were there, and are left as they are whether they differ or not
 
 
 class FixedColumn(Exception):
@@ -293,7 +294,7 @@ class Table:
     async def save(self, connection: Connection, rows: Sequence[Values]) -> Saved:
         """Adds the rows that are missing and overwrites those that differ; never deletes. Raises FixedColumn."""
         if not rows:
-            return Saved([], [], [])
+            return Saved([], [], [], [])
         found = await connection.fetch(self.find, _json(rows))
         for place, (row, old) in enumerate(zip(rows, found, strict=True)):
             self._check_fixed(place, row, old)
@@ -316,11 +317,12 @@ class Table:
             [saved_id for saved_id in ids if saved_id is not None],
             [n in created for n in range(len(ids))],
             [bool(old["saved_id"] and old["differs"] and old["kept"]) for old in found],
+            [bool(old["saved_id"] and old["kept"]) for old in found],
         )
 
     def _check_fixed(self, place: int, row: Values, old: Row) -> None:
         for name in self.fixed:
-            if old["saved_id"] is not None and old[name] != row[name]:
+            if old["saved_id"] is not None and not old["kept"] and old[name] != row[name]:
                 raise FixedColumn(place, name, old[name])
 
 

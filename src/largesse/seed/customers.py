@@ -57,6 +57,7 @@ def read_customer(fields: Fields, gifts: Gifts) -> Customer:
             api_keys=tuple(_read_api_key(api_key) for api_key in fields.objects("api_keys")),
             funding_accounts=tuple(_read_funding_account(account) for account in fields.objects("funding_accounts")),
             templates=tuple(_read_template(template, key, gifts) for template in fields.objects("templates")),
+            managed=fields.managed(),
         )
     )
 

@@ -107,6 +107,7 @@ class Customer:
     api_keys: tuple[ApiKey, ...]
     funding_accounts: tuple[FundingAccount, ...]
     templates: tuple[Template, ...]
+    managed: str  # by the file or, once the first load is done, by the office
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +134,7 @@ class Product:
     how_to_redeem: str | None
     terms: str | None
     suppliers: tuple[str, ...]  # `stock` or names of suppliers, in the order in which they are asked
+    managed: str  # as for a customer
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +152,7 @@ class Collection:
     allow_custom_value: bool  # curated only
     products: tuple[str, ...]
     active: bool
+    managed: str  # as for a customer
 
 
 @dataclass(frozen=True, slots=True)

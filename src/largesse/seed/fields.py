@@ -115,13 +115,13 @@ class Fields:
         return found if self.has(name) else None
 
     def references_or_all(self, name: str) -> tuple[str, ...] | None:
-        """Returns the keys in a list, or None for the word `all` and for a missing field."""
+        """Returns the keys in a list, which may be empty, or None for the word `all` and for a missing field."""
         if self.has(name) and isinstance(node := self._items[name][1], Scalar):
             self._read_names.append(name)
             if node.text != "all":
                 self.mistake(name, "must be `all` or a list of keys")
             return None
-        return self.references(name)
+        return self._each(name, values.text(_KEY_LENGTH), "{!r} comes twice", empty=True) if self.has(name) else None
 
     def text(self, name: str, most: int, *, required: bool = False, line_ends: bool = False) -> str | None:
         """Returns text of at most `most` characters, without spaces around it."""
@@ -134,6 +134,10 @@ class Fields:
     def choice(self, name: str, options: Collection[str], default: str | None = None) -> str:
         """Returns one of `options`. Required without a default."""
         return self._one(name, values.choice(options), required=default is None) or default or ""
+
+    def managed(self) -> str:
+        """Returns who manages the object once it is loaded: `file` or `office`."""
+        return self.choice("managed", ("file", "office"), "file")
 
     def currency(self, name: str = "currency") -> str:
         """Returns an ISO 4217 code in capitals; empty after a mistake."""
@@ -193,10 +197,12 @@ class Fields:
         node = self._node(name, required=required)
         return None if node is None else self._read(name, node, rule)
 
-    def _each(self, name: str, rule: Rule[Value], twice: str, *, required: bool = False) -> tuple[Value, ...]:
+    def _each(
+        self, name: str, rule: Rule[Value], twice: str, *, required: bool = False, empty: bool = False
+    ) -> tuple[Value, ...]:
         """Returns the valid values of a list. `twice` is the text of the mistake for a repeated one."""
         found: dict[Value, None] = {}
-        for item, node in self._list(name, required=required):
+        for item, node in self._list(name, required=required, empty=empty):
             value = self._read(item, node, rule)
             if value is None:
                 continue

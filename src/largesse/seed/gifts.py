@@ -92,6 +92,7 @@ def read_product(fields: Fields, folder: PictureFolder) -> Product:
         how_to_redeem=fields.text("how_to_redeem", MAX_HOW_TO_REDEEM, line_ends=True),
         terms=fields.text("terms", MAX_TERMS, line_ends=True),
         suppliers=_read_suppliers(fields) if digital else (STOCK,),
+        managed=fields.managed(),
     )
     if digital:
         _check_amounts(product, fields)
@@ -166,6 +167,7 @@ def read_collection(fields: Fields) -> Collection:
         allow_custom_value=customer is None and fields.flag("allow_custom_value", default=False),
         products=fields.references("products", required=True) or (),
         active=fields.flag("active", default=True),
+        managed=fields.managed(),
     )
     if customer is None and not fields.has("value_points") and not collection.allow_custom_value:
         fields.mistake("value_points", "is required, or `allow_custom_value: true`")

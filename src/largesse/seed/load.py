@@ -40,6 +40,12 @@ _FIELDS = {"customer_id": "customer", "service_account_id": "service_account"}  
 _Ids = dict[str, int]
 _OwnIds = dict[tuple[str, str], int]  # by the customer's key and the object's own
 _Described = ApiKey | Collection | Customer | FundingAccount | Product | ServiceAccount | Template | User
+_IN_APP = "was changed or removed in the web application and stays as it is there: take it out of the file, or give this one another key"
+_IN_OFFICE = "is managed in the office and stays as it is there: take it out of the file, or bring the file up to date with `largesse export`"
+_IN_OFFICE_OR_APP = (
+    "was changed in the web application or is managed in the office, and stays as it is there: take it out of the file"
+)
+_CUSTOMER_IN_OFFICE = "stays as it is: its customer is managed in the office"
 _LOCK = "SELECT pg_advisory_xact_lock($1)"
 _CURRENCIES = "SELECT code FROM currencies"
 
@@ -135,8 +141,9 @@ class _Loader:
 
     async def save_customers(self) -> None:
         customers = self._seed.customers
-        rows = [_values(customer, "key", "name", "plan", "funding") for customer in customers]
+        rows = [_values(customer, "key", "name", "plan", "funding", "managed") for customer in customers]
         saved = await self._save(save_customers, customers, rows)
+        self._warn_of_changed("customer", customers, saved, _IN_OFFICE)
         self.customers = {customer.key: n for customer, n in zip(customers, saved.ids, strict=True)}
 
     async def save_users(self) -> None:
@@ -146,6 +153,7 @@ class _Loader:
             for customer, user in owned
         ]
         saved = await self._save(save_users, [user for _, user in owned], rows)
+        self._warn_of_changed("person", [user for _, user in owned], saved, _CUSTOMER_IN_OFFICE)
         added = zip(owned, saved.ids, saved.created, strict=True)
         self.new_users = [n for (_, user), n, is_new in added if is_new and user.active]
 
@@ -153,18 +161,20 @@ class _Loader:
         owned = [(customer, account) for customer in self._seed.customers for account in customer.service_accounts]
         rows = [{**self._owner(customer), **_values(account, "key", "name", "active")} for customer, account in owned]
         saved = await self._save(save_service_accounts, [account for _, account in owned], rows)
+        self._warn_of_changed("service account", [account for _, account in owned], saved, _CUSTOMER_IN_OFFICE)
         self.service_accounts = {(c.key, one.key): n for (c, one), n in zip(owned, saved.ids, strict=True)}
 
     async def save_products(self) -> None:
         products = self._seed.products
         await save_pictures(self._connection, [product.picture for product in products if product.picture])
         saved = await self._save(save_products, products, [self._product_values(product) for product in products])
+        self._warn_of_changed("product", products, saved, _IN_OFFICE)
         self.products = {product.key: n for product, n in zip(products, saved.ids, strict=True)}
 
     def _product_values(self, product: Product) -> Values:
         same = (
             "key", "name", "currency", "countries", "denominations_minor", "min_amount_minor", "max_amount_minor", "cost_minor",
-            "active", "description", "how_to_redeem", "terms", "suppliers",
+            "active", "description", "how_to_redeem", "terms", "suppliers", "managed",
         )  # fmt: skip
         return {
             **_values(product, *same),
@@ -190,6 +200,7 @@ class _Loader:
             "value_points_minor",
             "allow_custom_value",
             "active",
+            "managed",
         )
         rows = [
             {
@@ -200,7 +211,7 @@ class _Loader:
             for one in collections
         ]
         saved = await self._save(save_collections, collections, rows)
-        self._warn_of_changed("collection", collections, saved)
+        self._warn_of_changed("collection", collections, saved, _IN_OFFICE_OR_APP)
         self.collections = {one.key: n for one, n in zip(collections, saved.ids, strict=True)}
 
     async def save_templates(self) -> _OwnIds:
@@ -224,7 +235,7 @@ class _Loader:
 
         templates = [template for _, template in owned]
         saved = await self._save(save_templates, templates, [values(*one) for one in owned])
-        self._warn_of_changed("template", templates, saved)
+        self._warn_of_changed("template", templates, saved, _IN_APP)
         return {(c.key, one.key): n for (c, one), n in zip(owned, saved.ids, strict=True)}
 
     async def save_accounts(self, chain: Chain) -> _OwnIds:
@@ -240,12 +251,15 @@ class _Loader:
             for customer, account in owned
         ]
         saved = await self._save(save_accounts, [account for _, account in owned], rows)
+        self._warn_of_changed("funding account", [account for _, account in owned], saved, _CUSTOMER_IN_OFFICE)
         assigned = [
             (self.customers[customer.key], account_id, self.service_accounts[customer.key, key])
-            for (customer, account), account_id in zip(owned, saved.ids, strict=True)
+            for (customer, account), account_id, is_kept in zip(owned, saved.ids, saved.kept, strict=True)
+            if not is_kept
             for key in account.service_accounts or ()
         ]
-        await assign(self._connection, saved.ids, assigned)
+        written = [account_id for account_id, is_kept in zip(saved.ids, saved.kept, strict=True) if not is_kept]
+        await assign(self._connection, written, assigned)
         for (_, account), account_id, is_new in zip(owned, saved.ids, saved.created, strict=True):
             if is_new and account.balance_minor:
                 await top_up(self._connection, chain, account_id, account.balance_minor, None)
@@ -292,18 +306,14 @@ class _Loader:
                         f"to the service account {account.key!r}: it cannot send",
                     )
 
-    def _warn_of_changed(self, what: str, described: Sequence[Collection | Template], saved: Saved) -> None:
-        """Warns of objects that people changed or removed since, and that stay so."""
+    def _warn_of_changed(self, what: str, described: Sequence[_Described], saved: Saved, why: str) -> None:
+        """Warns of objects that differ and stay as they are, since people or the office changed them. `why` says so, and what to do."""
         for one, is_changed in zip(described, saved.unchanged, strict=True):
             if is_changed:
-                self._warn(
-                    one,
-                    f"the {what} {one.key!r} was changed or removed in the web application and stays as it is there: "
-                    "take it out of the file, or give this one another key",
-                )
+                self._warn(one, f"the {what} {one.email if isinstance(one, User) else one.key!r} {why}")
 
     def _warn(self, described: _Described, text: str) -> None:
-        self.warnings.append(described.place.mistake("key", text))
+        self.warnings.append(described.place.mistake("email" if isinstance(described, User) else "key", text))
 
     def _owner(self, customer: Customer) -> Values:
         return {"customer_id": self.customers[customer.key]}

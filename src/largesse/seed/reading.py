@@ -14,7 +14,7 @@ from largesse.seed.fields import Fields, SeedErrors
 from largesse.seed.gifts import PictureFolder, read_collection, read_product
 from largesse.seed.nodes import compose
 
-_MAX_BYTES = 32 * 2**20
+MAX_BYTES = 32 * 2**20
 
 
 def read_seed(path: Path) -> SeedFile:
@@ -25,7 +25,7 @@ def read_seed(path: Path) -> SeedFile:
     """
     try:
         with path.open("rb") as file:
-            content = file.read(_MAX_BYTES + 1)
+            content = file.read(MAX_BYTES + 1)
     except OSError as error:
         raise OperatorError(f"{path}: {error.strerror or error}") from None
     return parse_seed(content, path.name, path.parent)
@@ -39,8 +39,8 @@ def demo_seed() -> SeedFile:
 
 def parse_seed(content: bytes, file: str, folder: Traversable | None = None) -> SeedFile:
     """Reads `content`, the bytes of the file named `file` in `folder`, as `read_seed` does. Without a folder it has no pictures."""
-    if len(content) > _MAX_BYTES:
-        raise OperatorError(f"{file}:1: a seed file has at most {_MAX_BYTES // 2**20} MiB")
+    if len(content) > MAX_BYTES:
+        raise OperatorError(f"{file}:1: a seed file has at most {MAX_BYTES // 2**20} MiB")
     try:
         text = content.removeprefix(codecs.BOM_UTF8).decode()
     except UnicodeDecodeError as error:

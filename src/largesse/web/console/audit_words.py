@@ -117,7 +117,15 @@ SENTENCES: Mapping[str, str] = MappingProxyType(
 )
 # What operators do to the whole installation, which is in no customer's log.
 OF_INSTALLATION = frozenset(
-    ("claims.chained", "ledger.chained", "reports.rebuilt", "secrets.resealed", "stock.imported", "world.loaded")
+    (
+        "claims.chained",
+        "ledger.chained",
+        "reports.rebuilt",
+        "secrets.resealed",
+        "stock.imported",
+        "world.exported",
+        "world.loaded",
+    )
 )
 # The labels of what changed. A member that is not here is shown with the details alone.
 LABELS: Mapping[str, str] = MappingProxyType(

@@ -1,0 +1,322 @@
+"""Writes a seed file from the database, with its pictures. Loaded into an empty database and exported again, it is the same file."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from largesse.base.errors import InvalidRequest, OperatorError
+from largesse.base.money import to_decimal, to_number
+from largesse.catalogue.model import (
+    STOCK,
+    Collection,
+    Product,
+    ProductReader,
+    collection_from_row,
+    collection_price,
+    gift_price,
+)
+from largesse.catalogue.pictures import read_content
+from largesse.customers.actor import Actor
+from largesse.db.pool import Connection, Row
+from largesse.seed import store
+from largesse.seed.reading import MAX_BYTES
+
+_HEAD = "# Written by `largesse export`. docs/seed-file.md explains every field. API keys get new secrets when they are loaded.\n"
+_FOLDER = "pictures"
+# Texts that need no quotes in YAML; all others are written as in JSON.
+_PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_-]*(?: [A-Za-z0-9_-]+)*")
+_WORDS = frozenset(["true", "false", "yes", "no", "on", "off", "null", "y", "n"])
+_ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n"}
+_POSTAGE = msgspec.json.Decoder(dict[str, int])
+_VAT = msgspec.json.Decoder(dict[str, Decimal])
+
+_OWNED = {
+    "templates": store.TEMPLATES,
+    "api_keys": store.API_KEYS,
+    "accounts": store.ACCOUNTS,
+    "service_accounts": store.SERVICE_ACCOUNTS,
+    "users": store.USERS,
+}
+
+_Fields = Mapping[str, object]  # of an object; None: left out
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """A seed file, the names of the pictures it refers to, and a sentence for each kind of object that it leaves out."""
+
+    content: str = field(repr=False)
+    pictures: Sequence[str]
+    left_out: Sequence[str]
+
+
+async def export_seed(actor: Actor, output: Path | None = None) -> Exported:
+    """Reads the database as a seed file, and records it. With `output` writes the file, and its pictures beside it.
+
+    Raises OperatorError if the file cannot be written, or would be larger than a seed file may be.
+    """
+    async with actor.transaction() as transaction:
+        exported = await _read(transaction.connection)
+        if len(exported.content.encode()) > MAX_BYTES:
+            raise OperatorError(f"the seed file would have more than {MAX_BYTES // 2**20} MiB: use a backup instead")
+        if output is not None:
+            try:
+                await _write(transaction.connection, exported, output)
+            except OSError as error:
+                raise OperatorError(f"{output}: {error.strerror or error}") from None
+        await transaction.record("world.exported", "seed file", after={"bytes": len(exported.content)})
+    return exported
+
+
+async def _write(connection: Connection, exported: Exported, output: Path) -> None:
+    if exported.pictures:
+        (output.parent / _FOLDER).mkdir(exist_ok=True)
+    for name in exported.pictures:
+        content = await read_content(connection, name)
+        if content is not None:
+            (output.parent / _FOLDER / name).write_bytes(content)
+    unfinished = output.with_name(f"{output.name}.unfinished")
+    unfinished.write_text(exported.content, encoding="utf-8")
+    unfinished.replace(output)
+
+
+async def _read(connection: Connection) -> Exported:
+    """Reads what refers to other objects before these: nothing that is referred to is ever deleted, so each reference finds its object."""
+    owned = {name: await connection.fetch(statement) for name, statement in _OWNED.items()}
+    collections = await connection.fetch(store.COLLECTIONS)
+    products = await connection.fetch(store.PRODUCTS)
+    customers = await connection.fetch(store.CUSTOMERS)
+    return _Exporter(customers, products, collections, owned).export()
+
+
+class _Exporter:
+    """Describes the rows of a database as the objects of a seed file."""
+
+    def __init__(
+        self,
+        customers: Sequence[Row],
+        products: Sequence[Row],
+        collections: Sequence[Row],
+        owned: Mapping[str, Sequence[Row]],
+    ) -> None:
+        read = ProductReader()
+        self._customers, self._products = customers, products
+        self._collections = [row for row in collections if "/" not in row["key"] and row["product_ids"]]
+        self._customer_keys = {row["id"]: row["key"] for row in customers}
+        self._product_keys = {row["id"]: row["key"] for row in products}
+        self._collection_keys = {row["id"]: row["key"] for row in self._collections}
+        self._gifts: dict[int, Product] = {row["id"]: read(row) for row in products}
+        self._choices: dict[int, Collection] = {row["id"]: collection_from_row(row) for row in self._collections}
+        self._owned = {name: _by_customer(rows) for name, rows in owned.items()}
+        self._made_by_people = len(collections) - len(self._collections)
+        self._unfit: list[str] = []
+
+    def export(self) -> Exported:
+        """Returns the seed file."""
+        parts = [
+            _HEAD,
+            _list("customers", map(self._customer, self._customers)),
+            _list("products", map(self._product, self._products)),
+            _list("collections", map(self._collection, self._collections)),
+        ]
+        left_out = list(self._unfit)
+        if self._made_by_people:
+            left_out.append(
+                f"{self._made_by_people} templates and collections that people made in the web application: they are the customers' own"
+            )
+        pictures = sorted({row["picture"] for row in self._products if row["picture"]})
+        return Exported("\n".join(part for part in parts if part), pictures, left_out)
+
+    def _customer(self, row: Row) -> _Fields:
+        own = {name: rows.get(row["id"], []) for name, rows in self._owned.items()}
+        service_accounts = {account["id"]: account["key"] for account in own["service_accounts"]}
+        return {
+            "key": row["key"],
+            "name": row["name"],
+            "plan": row["plan"],
+            "funding": row["funding"],
+            "managed": _managed(row),
+            "users": [_user(user) for user in own["users"]],
+            "service_accounts": [_service_account(account) for account in own["service_accounts"]],
+            "api_keys": [
+                {
+                    "key": key["key"],
+                    "service_account": service_accounts[key["service_account_id"]],
+                    "environment": key["environment"],
+                }
+                for key in own["api_keys"]
+            ],
+            "funding_accounts": [_account(account, service_accounts) for account in own["accounts"]],
+            "templates": [one for template in own["templates"] if (one := self._template(row, template)) is not None],
+        }
+
+    def _template(self, customer: Row, row: Row) -> _Fields | None:
+        """Describes a template; None where the file cannot: it is the customer's own, or what it sends is not sold so any more."""
+        if "/" in row["key"]:
+            self._made_by_people += 1
+            return None
+        if not self._can_be_sent(row):
+            self._unfit.append(f"the template {row['key']!r} of {customer['key']!r}: its gift is not sold so any more")
+            return None
+        by_collection = row["collection_id"] is not None
+        return {
+            "key": row["key"],
+            "name": row["name"],
+            "product": self._product_keys.get(row["product_id"]),
+            "collection": self._collection_keys.get(row["collection_id"]),
+            "value": _amount(row["value_minor"], row["currency"]),
+            "country": None if by_collection else row["country"],
+            **{name: row[name] for name in ("wrapping_key", "from_name", "message", "expiry_after_days")},
+        }
+
+    def _can_be_sent(self, row: Row) -> bool:
+        gift, choice = self._gifts.get(row["product_id"]), self._choices.get(row["collection_id"])
+        of = gift or choice
+        if of is None or of.currency != row["currency"] or not of.sold_to(row["customer_id"]):
+            return False
+        value = to_number(row["value_minor"], row["currency"])
+        try:
+            price = (
+                gift_price(of, row["country"] or "", value) if isinstance(of, Product) else collection_price(of, value)
+            )
+        except InvalidRequest:
+            return False
+        return bool(price.value_minor == row["value_minor"])
+
+    def _product(self, row: Row) -> _Fields:
+        currency, is_digital = row["currency"], row["is_digital"]
+        customers = row["customer_ids"]
+        postage, vat = _POSTAGE.decode(row["postage_minor"]), _VAT.decode(row["vat_percent"])
+        return {
+            "key": row["key"],
+            "name": row["name"],
+            "digital": is_digital,
+            "currency": currency,
+            "countries": list(row["countries"]) if is_digital else None,
+            "denominations": [_amount(minor, currency) for minor in row["denominations_minor"]] or None,
+            "min_amount": _amount(row["min_amount_minor"], currency),
+            "max_amount": _amount(row["max_amount_minor"], currency),
+            "cost": _amount(row["cost_minor"], currency),
+            "markup_percent": _percent(row["markup_percent"]) if row["markup_percent"] else None,
+            "postage": {country: _amount(minor, currency) for country, minor in postage.items()} or None,
+            "vat_percent": {country: _percent(percent) for country, percent in vat.items()} or None,
+            "customers": None if customers is None else [self._customer_keys[one] for one in customers],
+            "active": None if row["active"] else False,
+            "picture": row["picture"] and f"{_FOLDER}/{row['picture']}",
+            **{name: row[name] for name in ("description", "how_to_redeem", "terms")},
+            "suppliers": None if list(row["suppliers"]) == [STOCK] else list(row["suppliers"]),
+            "managed": _managed(row),
+        }
+
+    def _collection(self, row: Row) -> _Fields:
+        currency = row["currency"]
+        return {
+            "key": row["key"],
+            "customer": None if row["customer_id"] is None else self._customer_keys[row["customer_id"]],
+            "name": row["name"],
+            "country": row["country"],
+            "currency": currency,
+            "value": _amount(row["value_minor"], currency),
+            "value_points": [_amount(minor, currency) for minor in row["value_points_minor"]] or None,
+            "allow_custom_value": row["allow_custom_value"] or None,
+            "products": [self._product_keys[one] for one in row["product_ids"]],
+            "active": None if row["active"] else False,
+            "managed": _managed(row),
+        }
+
+
+def _by_customer(rows: Sequence[Row]) -> dict[int, list[Row]]:
+    by_customer: dict[int, list[Row]] = defaultdict(list)
+    for row in rows:
+        by_customer[row["customer_id"]].append(row)
+    return by_customer
+
+
+def _user(row: Row) -> _Fields:
+    return {
+        "email": row["email"],
+        "name": row["name"],
+        "role": row["role"],
+        "active": None if row["is_active"] else False,
+    }
+
+
+def _service_account(row: Row) -> _Fields:
+    return {"key": row["key"], "name": row["name"], "active": None if row["active"] else False}
+
+
+def _account(row: Row, service_accounts: Mapping[int, str]) -> _Fields:
+    return {
+        "key": row["key"],
+        "name": row["name"],
+        "master": row["is_master"] or None,
+        "currency": row["currency"],
+        "environment": row["environment"],
+        "balance": _amount(row["balance_minor"], row["currency"]) if row["balance_minor"] > 0 else None,
+        "service_accounts": None
+        if row["open_to_all"]
+        else [service_accounts[one] for one in row["service_account_ids"]],
+    }
+
+
+def _managed(row: Row) -> str | None:
+    return None if row["managed"] == "file" else "office"
+
+
+def _amount(minor: int | None, currency: str) -> Decimal | None:
+    return None if minor is None else to_decimal(minor, currency)
+
+
+def _percent(percent: Decimal) -> Decimal:
+    return percent.normalize()
+
+
+def _list(name: str, objects: Iterable[_Fields]) -> str:
+    """Writes a list of the top level; empty where it has nothing."""
+    lines = [line for one in objects for line in _block(one)]
+    return "\n".join([f"{name}:", *lines, ""]) if lines else ""
+
+
+def _block(fields: _Fields) -> list[str]:
+    """Writes an object with a field on each line, and each object of its lists on one."""
+    lines: list[str] = []
+    for name, value in fields.items():
+        lead = "    " if lines else "  - "
+        if isinstance(value, list) and value and isinstance(value[0], dict):
+            lines += [f"{lead}{name}:", *(f"      - {_written(one)}" for one in value)]
+        elif value is not None and (value != [] or name == "products"):
+            lines.append(f"{lead}{name}: {_written(value)}")
+    return lines
+
+
+def _written(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, Decimal):
+        return f"{value.normalize():f}"
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{name}: {_written(one)}" for name, one in value.items() if one is not None) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_written, value)) + "]"
+    return _text(value) if isinstance(value, str) else str(value)
+
+
+def _text(text: str) -> str:
+    if _PLAIN.fullmatch(text) and text.lower() not in _WORDS:
+        return text
+    return '"' + "".join(_ESCAPES.get(char) or _character(char) for char in text) + '"'
+
+
+def _character(char: str) -> str:
+    """Returns a character as it is if it is printed, else its escape: a line separator would be a line break in YAML."""
+    if char.isprintable():
+        return char
+    return f"\\u{ord(char):04x}" if ord(char) < 0x10000 else f"\\U{ord(char):08x}"

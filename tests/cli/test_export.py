@@ -1,0 +1,28 @@
+"""`export`: the seed file of a database, with its pictures."""
+
+from __future__ import annotations
+
+import shutil
+from importlib import resources
+from pathlib import Path
+
+from tests.cli.conftest import Run, sql
+
+
+def test_the_demo_is_exported_with_its_pictures(run: Run, database: str, tmp_path: Path) -> None:
+    shutil.copytree(str(resources.files("largesse.seed").joinpath("pictures")), tmp_path / "pictures")
+    shutil.copy(str(resources.files("largesse.seed").joinpath("demo.yaml")), tmp_path / "demo.yaml")
+    assert run("load", "demo.yaml").exit_code == 0
+
+    said = run("export", "--output", "out/../new.yaml")
+    assert said.exit_code == 1
+    assert "No such file or directory" in said.stderr
+    (tmp_path / "out").mkdir()
+    assert "pictures beside it" in run("export", "--output", "out/new.yaml").stderr
+
+    assert run("load", "out/new.yaml").exit_code == 0
+    again = run("export")
+    assert again.stdout == (tmp_path / "out" / "new.yaml").read_text()
+    assert "pictures are not written: use --output" in again.stderr
+    acts = sql(database, "SELECT act FROM audit_events WHERE act = 'world.exported'")
+    assert len(acts) == 2
