@@ -12,10 +12,13 @@ from tests.lab.conftest import Receiver
 from tests.web.api.conftest import RICH_WORLD, Service
 
 _OTHER = "      - {key: globex-gbp, name: Globex float, master: true, currency: GBP, balance: 1000.00}\n"
+_TEST_YEN = (
+    "      - {key: test-jpy, name: Test yen, master: true, currency: JPY, environment: staging, balance: 100000}\n"
+)
 WORLD = RICH_WORLD.replace(
     _OTHER,
     _OTHER + _OTHER.replace("globex-gbp,", "globex-test-gbp, environment: staging,").replace("float", "test float"),
-)
+).replace("    templates:\n", _TEST_YEN + "    templates:\n", 1)
 WITHIN_S = 10.0
 DAY_S = 86_400
 
@@ -131,6 +134,33 @@ def test_a_claim_by_date_is_reached_at_once(
     assert claimed.status_code == 409
     (after,) = staging.sql(account, staging.ids["funding_accounts"]["test-gbp"])
     assert after["balance_minor"] - before["balance_minor"] == 500
+
+
+def test_each_reminder_is_reached_at_once_by_day_and_by_night(
+    staging: Service, working: None, send: Any, advance: Any, until: Any
+) -> None:
+    """One of the two countries has night, or early morning, whenever the test runs."""
+    for country, product, value in (("GB", "coffee", 5), ("JP", "ramen", 500)):
+        account = staging.ids["funding_accounts"]["test-gbp" if country == "GB" else "test-jpy"]
+        order = send(
+            "never@test.invalid", name=product, value=value, country=country, accountId=account, reminderDays=[3, 10]
+        )
+
+        def reminded(reference: str = order["reference"]) -> list[str]:
+            rows = staging.sql(
+                "SELECT kind FROM messages JOIN orders AS o ON o.id = order_id WHERE o.reference = $1"
+                " AND messages.state IN ('sent', 'captured') ORDER BY messages.id",
+                reference,
+            )
+            return [row["kind"] for row in rows]
+
+        until(lambda reminded=reminded: reminded() == ["gift"])
+        began_s = time.monotonic()
+        advance(advanceSeconds=3 * DAY_S)
+        until(lambda reminded=reminded: reminded() == ["gift", "reminder_1"])
+        advance(to=staging.client("hr-test").get("/test/clock").json()["nextDueAt"])
+        until(lambda reminded=reminded: reminded() == ["gift", "reminder_1", "reminder_2"])
+        assert time.monotonic() - began_s < WITHIN_S
 
 
 def test_nothing_of_production_and_of_another_customer_moves(

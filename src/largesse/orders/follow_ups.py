@@ -63,8 +63,12 @@ class Reminder(msgspec.Struct, frozen=True):
 
 
 class Schedule(msgspec.Struct, frozen=True):
-    """What is left to do for an order: a row of `follow_ups`, and the country whose daytime its mail leaves at."""
+    """What is left to do for an order: a row of `follow_ups`, and the country whose daytime its mail leaves at.
 
+    In staging, where the test clock brings it, mail leaves at any hour.
+    """
+
+    environment: str
     country: str
     sent_at: datetime
     claim_by: datetime | None
@@ -89,10 +93,14 @@ class Schedule(msgspec.Struct, frozen=True):
     def due_at(self, now: datetime) -> datetime | None:
         """Returns when there is something to do next, from `now` on: a reminder at daytime, or the claim-by date. None: never."""
         left = self.reminders()
-        due = [] if not left else [daytime_from(max(left[0].at, now), self.country)]
+        due = [] if not left else [self.leaves_at(max(left[0].at, now))]
         if self.claim_by is not None:
             due.append(self.claim_by)
         return min(due, default=None)
+
+    def leaves_at(self, at: datetime) -> datetime:
+        """Returns the first instant from `at` on at which a reminder may leave."""
+        return at if self.environment == "staging" else daytime_from(at, self.country)
 
     def without(self, done: Iterable[Reminder]) -> Schedule:
         """Returns the same with those reminders dealt with."""

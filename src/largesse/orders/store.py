@@ -111,7 +111,7 @@ def _follow_ups(orders: Iterable[Order], at: datetime) -> Iterator[FollowUpRow]:
         row, asked, sent_at = order.row, order.follow_up, order.row.scheduled_for or at
         due_at = asked.claim_by  # nobody is mailed about the codes of a batch
         if not row.is_batch:
-            due_at = Schedule(row.country, sent_at, asked.claim_by, asked.reminder_days).due_at(at)
+            due_at = Schedule(row.environment, row.country, sent_at, asked.claim_by, asked.reminder_days).due_at(at)
         yield FollowUpRow(place, row.customer_id, row.environment, asked.claim_by, asked.reminder_days, sent_at, due_at)
 
 

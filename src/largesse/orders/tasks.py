@@ -58,7 +58,7 @@ async def _carry_out(connection: Connection, chains: Chains, key: tuple[int, int
     if row["claim_by"] is not None and row["claim_by"] <= now:
         await _lapse(connection, chains, order)
         return True
-    schedule, count = Schedule(country=order["country"], **row), 0
+    schedule, count = Schedule(environment=order["environment"], country=order["country"], **row), 0
     if order["delivery_mode"] == "send":
         schedule, count = await remind(connection, order, schedule, now)
         due_at = schedule.due_at(now)
