@@ -163,7 +163,7 @@ async def database_address(settings: Settings, role: Role | None) -> AsyncIterat
     None: for who makes the roles. Raises OperatorError.
     """
     if settings.database_url is not None:
-        serves = role in {Role.APP, Role.WORKER}
+        serves = role in {Role.APP, Role.WORKER, Role.OFFICE}
         yield settings.database_url if serves else settings.owner_database_url or settings.database_url
         return
     async with embedded_server(settings) as server:

@@ -12,10 +12,13 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
+import structlog
+from asyncpg import InsufficientPrivilegeError
 from starlette.routing import BaseRoute
 
 from largesse.audit.service import Acting, by_worker
 from largesse.automations.placing import AutomationRunner
+from largesse.base.errors import MayNotAct
 from largesse.base.fair_turns import FairTurns
 from largesse.base.logs import configure_logs
 from largesse.base.metrics_server import serve_metrics
@@ -30,6 +33,7 @@ from largesse.customers.security import SecurityService
 from largesse.customers.sign_in import SigningIn
 from largesse.db.pool import Database
 from largesse.db.roles import Role
+from largesse.db.scope import OFFICE
 from largesse.db.session import REQUESTS, WORK
 from largesse.drafts.service import DraftService
 from largesse.encryption.chain_keys import Chains
@@ -49,12 +53,15 @@ from largesse.orders.placer import MAX_ORDERS, Placer
 from largesse.orders.quoter import Quoter
 from largesse.orders.service import OrderService
 from largesse.request_log.service import RequestLog
+from largesse.staff import sign_in_store
+from largesse.staff.model import IDLE, StaffRight
+from largesse.staff.sign_in import StaffSigningIn
 from largesse.suppliers.store import begin_buying
 from largesse.web.api.application import Application
 from largesse.web.api.routes import operations_of
 from largesse.web.api.shapes.catalogue import CatalogueInJson
 from largesse.web.kit.replies import encode_json
-from largesse.web.kit.services import Services
+from largesse.web.kit.services import Office, Services
 from largesse.webhooks.resolver import Resolver
 from largesse.webhooks.service import DeliveryThrottle
 
@@ -63,6 +70,10 @@ if TYPE_CHECKING:
 
 # New objects until a collection, and collections of a younger generation until one of an older. A collection of so many takes some 2 ms.
 GC_THRESHOLDS = (5_000, 20, 50)
+OFFICE_CONNECTIONS = 4  # to the database, of the back office in a serving process
+
+_log = structlog.get_logger(__name__)
+_HAS_OFFICE = "SELECT id FROM staff LIMIT 1"
 
 
 def create_app() -> Application:
@@ -205,12 +216,41 @@ async def open_services(
             visiting=visiting,
             signing_in=signing_in,
             security=security,
+            office=await _office(stack, settings, database, vault, chains, passwords, party),
             resolver=_closing(stack, Resolver()),
             delivery_throttle=DeliveryThrottle(),
             captures=is_demo and settings.smtp_url is None,
             timeouts=timeouts,
             writing_turns=FairTurns(at_once=6, each=3, max_waiting=1_000),
         )
+
+
+async def _office(
+    stack: AsyncExitStack,
+    settings: Settings,
+    serving: Database,
+    vault: Vault,
+    chains: Chains,
+    passwords: Passwords,
+    party: RelyingParty,
+) -> Office | None:
+    """Opens what the back office needs. None, with a line in the log, where the login at the database may not act as its role."""
+    try:
+        database = await stack.enter_async_context(
+            open_database(settings, role=Role.OFFICE, max_connections=OFFICE_CONNECTIONS, limits=REQUESTS)
+        )
+        await database.fetchval(OFFICE, _HAS_OFFICE)
+    except (MayNotAct, InsufficientPrivilegeError):  # the latter behind PgBouncer, where logins act as themselves
+        _log.warning("office_unavailable", role=Role.OFFICE, see="docs/office.md")
+        return None
+    database.credentials_key = vault.credentials_key
+    return Office(
+        database,
+        StaffSigningIn(database, vault, chains, passwords, party, allowances=serving),
+        SecurityService(
+            database, vault, passwords, party, mails=False, sql=sign_in_store, staff=StaffRight.OVERVIEW, idle=IDLE
+        ),
+    )
 
 
 class _Closable(Protocol):

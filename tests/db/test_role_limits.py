@@ -38,6 +38,7 @@ async def test_a_login_takes_so_many_sessions_and_leaves_room_for_others(server:
         Role.OWNER: -1,
         Role.APP: 70,
         Role.WORKER: 40,
+        Role.OFFICE: 15,
         Role.OPERATOR: 20,
         Role.READ: 4,  # an administrator's own
         "delivers": 40,
@@ -63,5 +64,5 @@ async def test_a_login_has_time_limits_without_asking_for_any(server: EmbeddedSe
     }
     await session.close()
     assert said == {name: int(value.removesuffix("s")) * 1000 for name, value in wanted.items()}
-    assert ("transaction_timeout" in wanted) == (role in {Role.APP, Role.WORKER})
+    assert ("transaction_timeout" in wanted) == (role in {Role.APP, Role.WORKER, Role.OFFICE})
     assert all(said.values())

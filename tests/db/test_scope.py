@@ -20,7 +20,7 @@ TOLD = """
 SOURCES = Path(__file__).parents[2] / "src/largesse"
 # What takes a connection, and which of its arguments, from 0, says for whom.
 _OF_DATABASE = {"at_once", "connection", "session", "transaction", "fetch", "fetchrow", "fetchval", "execute"}
-_SAID = {"LOOKUP", "OPERATOR", "WORKER", "for_customer", "for_customers", "scope", "scope_of_orders"}
+_SAID = {"LOOKUP", "OFFICE", "OPERATOR", "WORKER", "for_customer", "for_customers", "scope", "scope_of_orders"}
 # What opens a connection of its own: those of the pool, and what has no scope, as migrations and the check at start.
 _OPENS = {"connect", "create_pool", "acquire", "dial"}
 

@@ -37,9 +37,9 @@ _encode = msgspec.json.Encoder(decimal_format="number").encode
 
 
 class Who(msgspec.Struct, frozen=True):
-    """Who acts, as the log keeps it: `name` is what people know them by, `id` a person's or an API key's."""
+    """Who acts, as the log keeps it: `name` is what people know them by, `id` a person's, an API key's or a member of staff's."""
 
-    kind: str  # person, key, command or worker
+    kind: str  # person, key, staff, command or worker
     id: int | None
     name: str
     address: str | None = None
@@ -54,6 +54,11 @@ def by_person(user_id: int, name: str, address: str | None, request_id: str | No
 def by_key(key_id: int, name: str, address: str | None, request_id: str | None) -> Who:
     """An API key, known by the name of its service account."""
     return Who("key", key_id, name, address, request_id)
+
+
+def by_staff(staff_id: int, email: str, address: str | None, request_id: str | None) -> Who:
+    """A member of staff, who is known by their e-mail address."""
+    return Who("staff", staff_id, email, address, request_id)
 
 
 def by_command(command: str) -> Who:

@@ -55,6 +55,7 @@ class Settings:
     master_keys: tuple[bytes, ...]  # newest first, 32 bytes each; empty: generated into the data directory
     smtp_url: str | None
     mail_from: str
+    office_networks: tuple[Network, ...]  # from where the back office may be used; empty: from everywhere
     webhook_allowed_networks: tuple[Network, ...]
     webhook_timeout_s: float
     suppliers: tuple[Path, ...]  # the files that describe the suppliers
@@ -118,6 +119,7 @@ def _read(read: _Reader) -> Settings:
         master_keys=read.master_keys("LARGESSE_MASTER_KEY"),
         smtp_url=read.smtp_url("LARGESSE_SMTP_URL"),
         mail_from=read.mailbox("LARGESSE_MAIL_FROM", "Largesse <gifts@localhost>"),
+        office_networks=read.networks("LARGESSE_OFFICE_NETWORKS"),
         webhook_allowed_networks=read.networks("LARGESSE_WEBHOOK_ALLOWED_NETWORKS"),
         webhook_timeout_s=read.number("LARGESSE_WEBHOOK_TIMEOUT", 15.0, lowest=0.1, highest=300.0),
         suppliers=read.paths("LARGESSE_SUPPLIERS"),

@@ -1,4 +1,4 @@
-"""The SQL that people and keys are let in by: what a transaction holds, look-ups, and second steps."""
+"""The SQL that people and keys are let in by: what a transaction holds, and look-ups."""
 
 from __future__ import annotations
 
@@ -31,54 +31,4 @@ FIND_USER = """
     FROM users u JOIN customers c ON c.id = u.customer_id CROSS JOIN catalogue_version v
     LEFT JOIN collection_versions o ON o.customer_id = c.id
     WHERE u.id = $1 AND u.customer_id = $2 AND u.is_active
-"""
-
-# The second step: an authenticator app and recovery codes.
-TURN_ON_APP = "UPDATE people SET totp = $2, totp_step = $3 WHERE id = $1"
-FORGET_APP = "UPDATE people SET totp = NULL WHERE id = $1"
-FORGET_PASSKEYS = "DELETE FROM passkeys WHERE person_id = $1"
-HAS_RECOVERY_CODES = "SELECT EXISTS (SELECT FROM recovery_codes WHERE person_id = $1)"
-END_RECOVERY = "DELETE FROM recovery_codes WHERE person_id = $1"
-ADD_RECOVERY_CODES = (
-    "INSERT INTO recovery_codes (person_id, hash) SELECT $1, hash FROM unnest($2::bytea[]) AS new (hash)"
-)
-COUNT_RECOVERY_CODES = "SELECT count(*) FROM recovery_codes WHERE person_id = $1 AND used_at IS NULL"
-ASKS_SECOND_STEP = (
-    "SELECT p.has_app OR EXISTS (SELECT FROM passkeys k WHERE k.person_id = p.id) FROM people p WHERE p.id = $1"
-)
-LOCK_APP = "SELECT totp_step FROM people WHERE id = $1 AND has_app FOR NO KEY UPDATE"
-TOTP_KEY = "SELECT totp_of($1, $2)"
-SET_TOTP_STEP = "UPDATE people SET totp_step = $2 WHERE id = $1"
-TAKE_RECOVERY_CODE = """
-    UPDATE recovery_codes SET used_at = clock_now() WHERE person_id = $1 AND hash = $2 AND used_at IS NULL
-    RETURNING true
-"""
-NOW_S = "SELECT extract(epoch FROM clock_now())::float8"
-
-# Passkeys, and the challenges of signing in with one.
-LIST_PASSKEYS = "SELECT id, name, created_at, used_at FROM passkeys WHERE person_id = $1 ORDER BY id"
-ADD_PASSKEY = """
-    INSERT INTO passkeys (person_id, credential_id, credential, name, sign_count) VALUES ($1, $2, $3, $4, $5)
-    ON CONFLICT (credential_id) DO NOTHING RETURNING id
-"""
-REMOVE_PASSKEY = "DELETE FROM passkeys WHERE id = $1 AND person_id = $2 RETURNING name"
-LOCK_PASSKEYS = "SELECT credential FROM passkeys WHERE person_id = $1 ORDER BY id FOR NO KEY UPDATE"
-COUNT_PASSKEY = """
-    UPDATE passkeys SET sign_count = $2, used_at = clock_now()
-    WHERE credential_id = $1 AND ($2 > sign_count OR ($2 = 0 AND sign_count = 0)) RETURNING true
-"""
-CREDENTIAL_IDS = "SELECT credential_id FROM passkeys WHERE person_id = $1 ORDER BY id"
-CHALLENGE = """
-    UPDATE sessions SET
-        challenge = CASE WHEN challenged_at > clock_now() - $3::interval THEN challenge ELSE $2 END,
-        challenged_at = CASE WHEN challenged_at > clock_now() - $3::interval THEN challenged_at ELSE clock_now() END
-    WHERE id = $1 RETURNING challenge
-"""
-TAKE_CHALLENGE = """
-    WITH asked AS (
-        SELECT id, challenge, challenged_at > clock_now() - $2::interval AS holds FROM sessions
-        WHERE id = $1 AND challenge IS NOT NULL FOR NO KEY UPDATE
-    )
-    UPDATE sessions s SET challenge = NULL, challenged_at = NULL FROM asked WHERE s.id = asked.id
-    RETURNING asked.challenge, asked.holds
 """

@@ -23,6 +23,7 @@ from largesse.customers.sessions import Person
 from largesse.db.pool import Connection, Database
 from largesse.db.scope import OPERATOR, WORKER
 from largesse.encryption.chain import Chain
+from largesse.staff.model import StaffMember, StaffRight
 
 _MOST_NAME = 200  # characters of a file's name in the audit log
 
@@ -61,10 +62,10 @@ class Transaction:
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """Who performs an operation: a person, an API key or a command.
+    """Who performs an operation: a person, an API key, a member of staff or a command.
 
-    `customer_id` is 0 and `environment` None for a command that acts for the whole installation. `person` is None for an API
-    key and a command, and `caller` for a command.
+    `customer_id` is 0 and `environment` None for a member of staff and a command, who act for the whole installation. `person` is of a
+    person alone, `staff` of a member of staff, and `caller` of a person and an API key.
     """
 
     acting: Acting
@@ -73,6 +74,7 @@ class Actor:
     environment: str | None = None
     person: Person | None = None
     caller: Principal | None = None
+    staff: StaffMember | None = None
 
     @property
     def principal(self) -> Principal:
@@ -91,23 +93,35 @@ class Actor:
         return None if self.person is None else self.person.role
 
     def on_behalf_of(self, customer_id: int, environment: str | None = None) -> Actor:
-        """Returns the same actor, whose audit entries belong to a customer. For commands."""
+        """Returns the same actor, whose audit entries belong to a customer. For commands and members of staff."""
         return replace(self, customer_id=customer_id, environment=environment)
 
     @asynccontextmanager
     async def transaction(
-        self, right: Right | None = None, *, changes_access: bool = False
+        self, right: Right | StaffRight | None = None, staff: StaffRight | None = None, *, changes_access: bool = False
     ) -> AsyncIterator[Transaction]:
         """Begins a transaction that holds what the actor's right rests on until it ends.
+
+        An operation that people of customers and members of staff perform names both rights: `Right.SETTINGS, StaffRight.CUSTOMERS`. One that
+        names none of staff is not for them, and one that names theirs alone is for no person or key.
 
         With `changes_access`, transactions of the same customer or person wait for each other first: for operations that end
         sessions or change who may do what. Raises AccessChanged for a person without the right, or who lost it since the
         request began, and what `hold_key` raises for a key.
         """
-        if self.role is not None and right is not None and self.role not in RIGHTS[right]:
+        if not self._may(right, staff):
             raise AccessChanged
         async with self.begin(changes_access) as connection:
             yield Transaction(connection, self)
+
+    def _may(self, right: Right | StaffRight | None, staff: StaffRight | None) -> bool:
+        if isinstance(right, StaffRight):
+            right, staff = None, right
+            if self.caller is not None:
+                return False
+        if self.staff is not None:
+            return staff is not None and self.staff.may(staff)
+        return self.role is None or right is None or self.role in RIGHTS[right]
 
 
 def person_actor(database: Database, person: Person, acting: Acting) -> Actor:
@@ -147,7 +161,7 @@ def worker_actor(database: Database, acting: Acting) -> Actor:
     return Actor(acting, lambda _: database.transaction(WORKER))
 
 
-async def record_export(actor: Actor, name: str) -> None:
-    """Records that a person downloads a file of that name."""
-    async with actor.transaction() as transaction:
+async def record_export(actor: Actor, name: str, staff: StaffRight | None = None) -> None:
+    """Records that a person, or a member of staff with that right, downloads a file of that name."""
+    async with actor.transaction(staff=staff) as transaction:
         await transaction.record("file.exported", name[:_MOST_NAME])

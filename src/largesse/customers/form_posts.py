@@ -6,13 +6,10 @@ import asyncio
 from dataclasses import dataclass
 
 from largesse.base import clock
+from largesse.customers import sign_in_store
+from largesse.customers.sign_in_store import SignInSql
 from largesse.db.pool import Database
 from largesse.db.scope import LOOKUP
-
-_TAKE = "INSERT INTO form_posts (session_id, token) VALUES ($1, $2) ON CONFLICT DO NOTHING RETURNING true"
-_ANSWER_OF = "SELECT answer FROM form_posts WHERE session_id = $1 AND token = $2"
-_ANSWER = "UPDATE form_posts SET answer = $3 WHERE session_id = $1 AND token = $2"
-_TAKE_BACK = "DELETE FROM form_posts WHERE session_id = $1 AND token = $2"
 
 _WAIT_S = 20.0  # for the first one's answer
 _LOOK_EVERY_S = 0.1
@@ -30,14 +27,14 @@ class Post:
     token: bytes
 
 
-async def take_post(database: Database, post: Post) -> bytes | None:
+async def take_post(database: Database, post: Post, sql: SignInSql = sign_in_store) -> bytes | None:
     """None on the first submission, otherwise the stored response. Raises StillUnderWay."""
     until_s = clock.passed_s() + _WAIT_S
     while True:
-        taken = await database.fetchval(LOOKUP, _TAKE, post.session_id, post.token)
+        taken = await database.fetchval(LOOKUP, sql.TAKE_POST, post.session_id, post.token)
         if taken:
             return None
-        row = await database.fetchrow(LOOKUP, _ANSWER_OF, post.session_id, post.token)
+        row = await database.fetchrow(LOOKUP, sql.ANSWER_OF_POST, post.session_id, post.token)
         if row is not None and row["answer"] is not None:
             return bytes(row["answer"])
         if clock.passed_s() > until_s:
@@ -46,11 +43,11 @@ async def take_post(database: Database, post: Post) -> bytes | None:
             await asyncio.sleep(_LOOK_EVERY_S)
 
 
-async def answer_post(database: Database, post: Post, answer: bytes) -> None:
+async def answer_post(database: Database, post: Post, answer: bytes, sql: SignInSql = sign_in_store) -> None:
     """Keeps the answer, sealed, for repeats."""
-    await database.execute(LOOKUP, _ANSWER, post.session_id, post.token, answer)
+    await database.execute(LOOKUP, sql.ANSWER_POST, post.session_id, post.token, answer)
 
 
-async def take_back_post(database: Database, post: Post) -> None:
+async def take_back_post(database: Database, post: Post, sql: SignInSql = sign_in_store) -> None:
     """Nothing came of it: it may be sent again."""
-    await database.execute(LOOKUP, _TAKE_BACK, post.session_id, post.token)
+    await database.execute(LOOKUP, sql.TAKE_BACK_POST, post.session_id, post.token)

@@ -19,8 +19,9 @@ import msgspec
 
 from largesse.base.errors import InvalidRequest
 from largesse.base.hosts import by_name
-from largesse.customers import access_store
+from largesse.customers import sign_in_store
 from largesse.customers.second_step import begin_recovery, end_recovery
+from largesse.customers.sign_in_store import SignInSql
 from largesse.db.pool import Connection, open_credentials
 
 if TYPE_CHECKING:
@@ -165,92 +166,110 @@ class Passkey:
     used_at: datetime | None
 
 
-async def list_passkeys(connection: Connection, person_id: int) -> list[Passkey]:
+async def list_passkeys(connection: Connection, person_id: int, sql: SignInSql = sign_in_store) -> list[Passkey]:
     """The passkeys of a person, the oldest first."""
-    rows = await connection.fetch(access_store.LIST_PASSKEYS, person_id)
+    rows = await connection.fetch(sql.LIST_PASSKEYS, person_id)
     return [Passkey(**row) for row in rows]
 
 
-async def ask_passkey(connection: Connection, party: RelyingParty, session_id: int, person_id: int) -> str | None:
+async def ask_passkey(
+    connection: Connection, party: RelyingParty, session_id: int, person_id: int, sql: SignInSql = sign_in_store
+) -> str | None:
     """What a page of the session asks the person's passkeys to sign, as JSON; None where they have none."""
-    known = await _credential_ids(connection, person_id)
-    return party.ask(await _challenge(connection, session_id), known) if known else None
+    known = await _credential_ids(connection, person_id, sql)
+    return party.ask(await _challenge(connection, session_id, sql), known) if known else None
 
 
 async def ask_new_passkey(
-    connection: Connection, party: RelyingParty, session_id: int, person_id: int, email: str
+    connection: Connection,
+    party: RelyingParty,
+    session_id: int,
+    person_id: int,
+    email: str,
+    sql: SignInSql = sign_in_store,
 ) -> str:
     """What a page of the session asks a browser so that it makes one more passkey, as JSON."""
-    known = await _credential_ids(connection, person_id)
-    return party.ask_new(await _challenge(connection, session_id), email, known)
+    known = await _credential_ids(connection, person_id, sql)
+    return party.ask_new(await _challenge(connection, session_id, sql), email, known)
 
 
-async def take_new_passkey(connection: Connection, party: RelyingParty, session_id: int, answer: str) -> Signed:
+async def take_new_passkey(
+    connection: Connection, party: RelyingParty, session_id: int, answer: str, sql: SignInSql = sign_in_store
+) -> Signed:
     """The passkey that a browser made when a page of the session asked. Raises NotThePasskey; what was asked is used up all the same."""
-    return party.read_new(await _take_challenge(connection, session_id), answer)
+    return party.read_new(await _take_challenge(connection, session_id, sql), answer)
 
 
-async def add_passkey(connection: Connection, person_id: int, name: str, made: Signed) -> list[str]:
+async def add_passkey(
+    connection: Connection, person_id: int, name: str, made: Signed, sql: SignInSql = sign_in_store
+) -> list[str]:
     """Keeps a passkey that was made; recovery codes, where it is the person's first second step. Raises Unfit."""
     await open_credentials(connection)
     # Whose passkeys they are waits here, so that two at once are not one too many.
-    await connection.execute(access_store.LOCK_PERSON, person_id)
-    if len(await _credential_ids(connection, person_id)) >= MOST_PASSKEYS:
+    await connection.execute(sql.LOCK, person_id)
+    if len(await _credential_ids(connection, person_id, sql)) >= MOST_PASSKEYS:
         raise Unfit(f"At most {MOST_PASSKEYS} passkeys.")
     added = await connection.fetchval(
-        access_store.ADD_PASSKEY, person_id, made.credential_id, made.credential, name, made.sign_count
+        sql.ADD_PASSKEY, person_id, made.credential_id, made.credential, name, made.sign_count
     )
     if added is None:
         raise Unfit("This passkey is registered already.")
-    return await begin_recovery(connection, person_id)
+    return await begin_recovery(connection, person_id, sql)
 
 
-async def remove_passkey(connection: Connection, person_id: int, passkey_id: int) -> str | None:
+async def remove_passkey(
+    connection: Connection, person_id: int, passkey_id: int, sql: SignInSql = sign_in_store
+) -> str | None:
     """The name of the passkey that was removed; None where the person has none of that id."""
     await open_credentials(connection)
-    name: str | None = await connection.fetchval(access_store.REMOVE_PASSKEY, passkey_id, person_id)
-    await end_recovery(connection, person_id)
+    name: str | None = await connection.fetchval(sql.REMOVE_PASSKEY, passkey_id, person_id)
+    await end_recovery(connection, person_id, sql)
     return name
 
 
 async def take_passkey(
-    connection: Connection, party: RelyingParty, session_id: int, person_id: int, answer: str
+    connection: Connection,
+    party: RelyingParty,
+    session_id: int,
+    person_id: int,
+    answer: str,
+    sql: SignInSql = sign_in_store,
 ) -> bool:
     """Whether one of the person's passkeys signed what a page of the session asked: each challenge is taken once.
 
     A count that does not rise comes from a copy, and is refused.
     """
     await open_credentials(connection)
-    rows = await connection.fetch(access_store.LOCK_PASSKEYS, person_id)
+    rows = await connection.fetch(sql.LOCK_PASSKEYS, person_id)
     try:
-        challenge = await _take_challenge(connection, session_id)
+        challenge = await _take_challenge(connection, session_id, sql)
         signed = party.read(challenge, [bytes(row["credential"]) for row in rows], answer)
     except NotThePasskey:
         return False
-    return await _count_on(connection, signed)
+    return await _count_on(connection, signed, sql)
 
 
-async def _count_on(connection: Connection, signed: Signed) -> bool:
-    counted = await connection.fetchval(access_store.COUNT_PASSKEY, signed.credential_id, signed.sign_count)
+async def _count_on(connection: Connection, signed: Signed, sql: SignInSql = sign_in_store) -> bool:
+    counted = await connection.fetchval(sql.COUNT_PASSKEY, signed.credential_id, signed.sign_count)
     return bool(counted)
 
 
-async def _credential_ids(connection: Connection, person_id: int) -> list[bytes]:
-    rows = await connection.fetch(access_store.CREDENTIAL_IDS, person_id)
+async def _credential_ids(connection: Connection, person_id: int, sql: SignInSql = sign_in_store) -> list[bytes]:
+    rows = await connection.fetch(sql.CREDENTIAL_IDS, person_id)
     return [bytes(row["credential_id"]) for row in rows]
 
 
-async def _challenge(connection: Connection, session_id: int) -> bytes:
+async def _challenge(connection: Connection, session_id: int, sql: SignInSql = sign_in_store) -> bytes:
     """What pages of the session ask for now. A young one stays: two pages side by side ask for the same."""
     challenge: bytes = await connection.fetchval(
-        access_store.CHALLENGE, session_id, secrets.token_bytes(CHALLENGE_BYTES), _RENEWED_AFTER
+        sql.CHALLENGE, session_id, secrets.token_bytes(CHALLENGE_BYTES), _RENEWED_AFTER
     )
     return bytes(challenge)
 
 
-async def _take_challenge(connection: Connection, session_id: int) -> bytes:
+async def _take_challenge(connection: Connection, session_id: int, sql: SignInSql = sign_in_store) -> bytes:
     """What pages of the session asked for, once. Raises NotThePasskey where it is over, or was taken."""
-    row = await connection.fetchrow(access_store.TAKE_CHALLENGE, session_id, CHALLENGE_LASTS)
+    row = await connection.fetchrow(sql.TAKE_CHALLENGE, session_id, CHALLENGE_LASTS)
     if row is None or not row["holds"]:
         raise NotThePasskey
     return bytes(row["challenge"])

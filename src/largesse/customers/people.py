@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from largesse.base.email import email_key
+from largesse.customers import sign_in_store
+from largesse.customers.sign_in_store import SignInSql
 from largesse.db.pool import Connection, credentials_key, open_credentials
 
 _FIND = """
@@ -17,11 +19,6 @@ _ADD = """
     INSERT INTO people (email, email_key) VALUES ($1, $2)
     ON CONFLICT (email_key) DO UPDATE SET email_key = excluded.email_key RETURNING id
 """
-_SET_HASH = "UPDATE people SET password = $2 WHERE id = $1"
-_SET_FIRST_HASH = "UPDATE people SET password = $2 WHERE id = $1 AND NOT has_password"
-_LOCK = "SELECT FROM people WHERE id = $1 FOR NO KEY UPDATE"
-_HOLDS_HASH = "SELECT password_of($1, $2) = $3"
-_SET_PREFERENCES = "UPDATE people SET language = $2, zone = $3 WHERE id = $1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,27 +46,33 @@ async def add_person(connection: Connection, email: str) -> int:
     return person_id
 
 
-async def set_password(connection: Connection, person_id: int, password: str) -> None:
+async def set_password(connection: Connection, person_id: int, password: str, sql: SignInSql = sign_in_store) -> None:
     """Stores the hash of a password."""
     await open_credentials(connection)
-    await connection.execute(_SET_HASH, person_id, password)
+    await connection.execute(sql.SET_HASH, person_id, password)
 
 
-async def set_first_password(connection: Connection, person_id: int, password: str) -> bool:
+async def set_first_password(
+    connection: Connection, person_id: int, password: str, sql: SignInSql = sign_in_store
+) -> bool:
     """The same for who has none; False where they have one."""
     await open_credentials(connection)
-    done = await connection.execute(_SET_FIRST_HASH, person_id, password)
+    done = await connection.execute(sql.SET_FIRST_HASH, person_id, password)
     return done == "UPDATE 1"
 
 
-async def holds_password(connection: Connection, person_id: int, password: str | None) -> bool:
+async def holds_password(
+    connection: Connection, person_id: int, password: str | None, sql: SignInSql = sign_in_store
+) -> bool:
     """Returns whether that is still the hash of the person's password, and locks it until the transaction ends."""
     # Read after the lock is there, as another transaction may change it until then.
-    await connection.execute(_LOCK, person_id)
-    holds = await connection.fetchval(_HOLDS_HASH, credentials_key(connection), person_id, password)
+    await connection.execute(sql.LOCK, person_id)
+    holds = await connection.fetchval(sql.HOLDS_HASH, credentials_key(connection), person_id, password)
     return bool(holds)
 
 
-async def set_preferences(connection: Connection, person_id: int, language: str | None, zone: str | None) -> None:
+async def set_preferences(
+    connection: Connection, person_id: int, language: str | None, zone: str | None, sql: SignInSql = sign_in_store
+) -> None:
     """Keeps how pages are written for a person; None: as their browser asks, and in UTC."""
-    await connection.execute(_SET_PREFERENCES, person_id, language, zone)
+    await connection.execute(sql.SET_PREFERENCES, person_id, language, zone)

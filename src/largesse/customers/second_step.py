@@ -9,10 +9,12 @@ import secrets
 from cryptography.hazmat.primitives.hashes import SHA1
 from cryptography.hazmat.primitives.twofactor.totp import TOTP
 
-from largesse.customers import access_store
+from largesse.customers import sign_in_store
+from largesse.customers.sign_in_store import SignInSql
 from largesse.db.pool import Connection, credentials_key, open_credentials
 from largesse.encryption.vault import Vault
 
+_NOW_S = "SELECT extract(epoch FROM clock_now())::float8"
 DIGITS = 6
 STEP_S = 30
 _SECRET_BYTES = 20
@@ -38,91 +40,97 @@ def typed_secret(secret: bytes) -> str:
     return " ".join(text[at : at + 4] for at in range(0, len(text), 4))
 
 
-async def turn_on(connection: Connection, vault: Vault, person_id: int, secret: bytes, code: str) -> list[str] | None:
+async def turn_on(
+    connection: Connection, vault: Vault, person_id: int, secret: bytes, code: str, sql: SignInSql = sign_in_store
+) -> list[str] | None:
     """Asks for codes of that secret from now on. None where `code` is none of it; else recovery codes, as `begin_recovery`."""
     step = _step_of(secret, _digits(code), await _now_s(connection), after=0)
     if step is None:
         return None
     await open_credentials(connection)
     await connection.execute(
-        access_store.TURN_ON_APP, person_id, vault.second_steps.seal(secret, totp_context(person_id)), step
+        sql.TURN_ON_APP, person_id, vault.second_steps.seal(secret, totp_context(person_id, sql)), step
     )
-    return await begin_recovery(connection, person_id)
+    return await begin_recovery(connection, person_id, sql)
 
 
-async def forget_app(connection: Connection, person_id: int) -> None:
+async def forget_app(connection: Connection, person_id: int, sql: SignInSql = sign_in_store) -> None:
     """Asks for no codes of an app any longer."""
     await open_credentials(connection)
-    await connection.execute(access_store.FORGET_APP, person_id)
-    await end_recovery(connection, person_id)
+    await connection.execute(sql.FORGET_APP, person_id)
+    await end_recovery(connection, person_id, sql)
 
 
-async def forget_second_step(connection: Connection, person_id: int) -> None:
+async def forget_second_step(connection: Connection, person_id: int, sql: SignInSql = sign_in_store) -> None:
     """Asks for no second step any longer: app, passkeys and recovery codes are forgotten."""
     await open_credentials(connection)
-    await connection.execute(access_store.FORGET_PASSKEYS, person_id)
-    await forget_app(connection, person_id)
+    await connection.execute(sql.FORGET_PASSKEYS, person_id)
+    await forget_app(connection, person_id, sql)
 
 
-async def begin_recovery(connection: Connection, person_id: int) -> list[str]:
+async def begin_recovery(connection: Connection, person_id: int, sql: SignInSql = sign_in_store) -> list[str]:
     """Returns recovery codes for a person who has none yet, the only time they are shown; otherwise none."""
-    has_some = await connection.fetchval(access_store.HAS_RECOVERY_CODES, person_id)
-    return [] if has_some else await new_recovery_codes(connection, person_id)
+    has_some = await connection.fetchval(sql.HAS_RECOVERY_CODES, person_id)
+    return [] if has_some else await new_recovery_codes(connection, person_id, sql)
 
 
-async def end_recovery(connection: Connection, person_id: int) -> None:
+async def end_recovery(connection: Connection, person_id: int, sql: SignInSql = sign_in_store) -> None:
     """Forgets the recovery codes of who has no second step left."""
-    if not await asks_second_step(connection, person_id):
+    if not await asks_second_step(connection, person_id, sql):
         await open_credentials(connection)
-        await connection.execute(access_store.END_RECOVERY, person_id)
+        await connection.execute(sql.END_RECOVERY, person_id)
 
 
-async def new_recovery_codes(connection: Connection, person_id: int) -> list[str]:
+async def new_recovery_codes(connection: Connection, person_id: int, sql: SignInSql = sign_in_store) -> list[str]:
     """Returns new recovery codes, the only time they are shown. The former ones stop working."""
     await open_credentials(connection)
     codes = ["".join(secrets.choice(_ALPHABET) for _ in range(_RECOVERY_CHARACTERS)) for _ in range(_RECOVERY_CODES)]
-    await connection.execute(access_store.END_RECOVERY, person_id)
-    await connection.execute(access_store.ADD_RECOVERY_CODES, person_id, [_hash(code) for code in codes])
+    await connection.execute(sql.END_RECOVERY, person_id)
+    await connection.execute(sql.ADD_RECOVERY_CODES, person_id, [_hash(code) for code in codes])
     return ["-".join(code[at : at + 4] for at in range(0, len(code), 4)) for code in codes]
 
 
-async def count_recovery_codes(connection: Connection, person_id: int) -> int:
+async def count_recovery_codes(connection: Connection, person_id: int, sql: SignInSql = sign_in_store) -> int:
     """How many of a person's recovery codes were not used."""
-    count: int = await connection.fetchval(access_store.COUNT_RECOVERY_CODES, person_id)
+    count: int = await connection.fetchval(sql.COUNT_RECOVERY_CODES, person_id)
     return count
 
 
-async def asks_second_step(connection: Connection, person_id: int) -> bool:
+async def asks_second_step(connection: Connection, person_id: int, sql: SignInSql = sign_in_store) -> bool:
     """Whether a person has a second step."""
-    has_one: bool = await connection.fetchval(access_store.ASKS_SECOND_STEP, person_id)
+    has_one: bool = await connection.fetchval(sql.ASKS_SECOND_STEP, person_id)
     return has_one
 
 
-async def take_code(connection: Connection, vault: Vault, person_id: int, typed: str) -> bool:
+async def take_code(
+    connection: Connection, vault: Vault, person_id: int, typed: str, sql: SignInSql = sign_in_store
+) -> bool:
     """Whether what was typed is a code of the person's app, or a recovery code: each is taken once."""
     await open_credentials(connection)
     if (code := _digits(typed)) is None:
-        return await _take_recovery_code(connection, person_id, typed)
-    taken = await connection.fetchval(access_store.LOCK_APP, person_id)
+        return await _take_recovery_code(connection, person_id, typed, sql)
+    taken = await connection.fetchval(sql.LOCK_APP, person_id)
     # Read after the lock is there, as another transaction may change it until then.
-    sealed = await connection.fetchval(access_store.TOTP_KEY, credentials_key(connection), person_id)
+    sealed = await connection.fetchval(sql.TOTP_KEY, credentials_key(connection), person_id)
     if taken is None or sealed is None:
         return False
-    secret = vault.second_steps.open(sealed, totp_context(person_id))
+    secret = vault.second_steps.open(sealed, totp_context(person_id, sql))
     step = _step_of(secret, code, await _now_s(connection), after=taken)
     if step is None:
         return False
-    await connection.execute(access_store.SET_TOTP_STEP, person_id, step)
+    await connection.execute(sql.SET_TOTP_STEP, person_id, step)
     return True
 
 
-def totp_context(person_id: int) -> bytes:
+def totp_context(person_id: int, sql: SignInSql = sign_in_store) -> bytes:
     """Where the sealed secret of a person belongs."""
-    return b"totp/%d" % person_id
+    return sql.TOTP_CONTEXT % person_id
 
 
-async def _take_recovery_code(connection: Connection, person_id: int, typed: str) -> bool:
-    taken = await connection.fetchval(access_store.TAKE_RECOVERY_CODE, person_id, _hash(typed))
+async def _take_recovery_code(
+    connection: Connection, person_id: int, typed: str, sql: SignInSql = sign_in_store
+) -> bool:
+    taken = await connection.fetchval(sql.TAKE_RECOVERY_CODE, person_id, _hash(typed))
     return bool(taken)
 
 
@@ -147,7 +155,7 @@ def _totp(secret: bytes) -> TOTP:
 
 
 async def _now_s(connection: Connection) -> float:
-    now_s: float = await connection.fetchval(access_store.NOW_S)
+    now_s: float = await connection.fetchval(_NOW_S)
     return now_s
 
 

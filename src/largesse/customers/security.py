@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractAsyncContextManager
+from datetime import timedelta
 from typing import NamedTuple
 
-from largesse.base.errors import NotFound
-from largesse.customers import passkeys, second_step
+from largesse.base.errors import InvalidRequest, NotFound
+from largesse.customers import passkeys, second_step, sign_in_store
 from largesse.customers.actor import Actor, Transaction
 from largesse.customers.passkeys import Passkey, RelyingParty
 from largesse.customers.passwords import Passwords
 from largesse.customers.people import set_first_password, set_password, set_preferences
 from largesse.customers.sessions import (
+    IDLE,
     OpenSession,
     Person,
-    Session,
+    SignedIn,
     browser_name,
     choose_environment,
     end_session_of,
@@ -22,10 +25,16 @@ from largesse.customers.sessions import (
     note_proof,
 )
 from largesse.customers.sign_in import Origin, Refused
+from largesse.customers.sign_in_store import SignInSql
 from largesse.db.pool import Database
 from largesse.db.scope import LOOKUP
 from largesse.encryption.vault import Vault
 from largesse.jobs.outbox import mail_second_step
+from largesse.staff.model import StaffMember, StaffRight
+
+
+class LastSecondStep(InvalidRequest):
+    """The second step that would go is the last one, and one is required."""
 
 
 class SignInMethods(NamedTuple):
@@ -37,11 +46,26 @@ class SignInMethods(NamedTuple):
 
 
 class SecurityService:
-    """Changes how people sign in. With `mails` they get a mail about changes to their second step."""
+    """Changes how people of customers sign in, or with a `staff` right members of staff, who always have a second step.
+
+    With `mails` they get a mail about changes to their second step.
+    """
 
     def __init__(
-        self, database: Database, vault: Vault, passwords: Passwords, party: RelyingParty, *, mails: bool
+        self,
+        database: Database,
+        vault: Vault,
+        passwords: Passwords,
+        party: RelyingParty,
+        *,
+        mails: bool,
+        sql: SignInSql = sign_in_store,
+        staff: StaffRight | None = None,
+        idle: timedelta = IDLE,
     ) -> None:
+        self._sql = sql
+        self._staff = staff
+        self._idle = idle
         self._database = database
         self._vault = vault
         self._passwords = passwords
@@ -57,9 +81,9 @@ class SecurityService:
         """Returns a person's open sessions, unused recovery codes and passkeys."""
         async with self._database.connection(LOOKUP) as connection:
             return SignInMethods(
-                await list_sessions(connection, person_id),
-                await second_step.count_recovery_codes(connection, person_id),
-                await passkeys.list_passkeys(connection, person_id),
+                await list_sessions(connection, person_id, self._sql, idle=self._idle),
+                await second_step.count_recovery_codes(connection, person_id, self._sql),
+                await passkeys.list_passkeys(connection, person_id, self._sql),
             )
 
     async def choose_password(self, actor: Actor, password: str) -> None:
@@ -68,17 +92,17 @@ class SecurityService:
         Their other sessions end. Raises Refused where they have a password by now.
         """
         person, password_hash = _person(actor), await self._passwords.hash(password)
-        async with actor.transaction(changes_access=True) as transaction:
-            if not await set_first_password(transaction.connection, person.person_id, password_hash):
+        async with self._transaction(actor) as transaction:
+            if not await set_first_password(transaction.connection, person.person_id, password_hash, self._sql):
                 raise Refused
-            await note_proof(transaction.connection, person.session_id)
+            await note_proof(transaction.connection, person.session_id, self._sql)
             await self._end_others_after_password(transaction, person)
 
     async def change_password(self, actor: Actor, password: str) -> None:
         """Sets another password, and ends the person's other sessions."""
         person, password_hash = _person(actor), await self._passwords.hash(password)
-        async with actor.transaction(changes_access=True) as transaction:
-            await set_password(transaction.connection, person.person_id, password_hash)
+        async with self._transaction(actor) as transaction:
+            await set_password(transaction.connection, person.person_id, password_hash, self._sql)
             await self._end_others_after_password(transaction, person)
 
     async def turn_on_app(self, actor: Actor, secret: bytes, code: str, origin: Origin) -> list[str] | None:
@@ -87,10 +111,12 @@ class SecurityService:
         Returns None for a wrong code, otherwise recovery codes: those of the first second step, and none where there were some.
         """
         person = _person(actor)
-        async with actor.transaction(changes_access=True) as transaction:
-            codes = await second_step.turn_on(transaction.connection, self._vault, person.person_id, secret, code)
+        async with self._transaction(actor) as transaction:
+            codes = await second_step.turn_on(
+                transaction.connection, self._vault, person.person_id, secret, code, self._sql
+            )
             if codes is not None:
-                await end_sessions(transaction.connection, person.person_id, but=person.session_id)
+                await end_sessions(transaction.connection, person.person_id, but=person.session_id, sql=self._sql)
                 await self._tell(transaction, "app_on", origin)
                 await transaction.record("person.second_step_on", person.email)
         return codes
@@ -98,34 +124,35 @@ class SecurityService:
     async def turn_off_app(self, actor: Actor, origin: Origin) -> None:
         """Switches off the authenticator app."""
         person = _person(actor)
-        async with actor.transaction(changes_access=True) as transaction:
-            await second_step.forget_app(transaction.connection, person.person_id)
+        async with self._transaction(actor) as transaction:
+            await second_step.forget_app(transaction.connection, person.person_id, self._sql)
+            await self._require_second_step(transaction, person)
             await self._tell(transaction, "app_off", origin)
             await transaction.record("person.second_step_off", person.email)
 
     async def new_recovery_codes(self, actor: Actor, origin: Origin) -> list[str]:
         """Returns new recovery codes, which replace the ones before and cannot be read again."""
         person = _person(actor)
-        async with actor.transaction(changes_access=True) as transaction:
-            codes = await second_step.new_recovery_codes(transaction.connection, person.person_id)
+        async with self._transaction(actor) as transaction:
+            codes = await second_step.new_recovery_codes(transaction.connection, person.person_id, self._sql)
             await self._tell(transaction, "recovery_codes", origin)
             await transaction.record("person.recovery_codes", person.email)
         return codes
 
-    async def ask_passkey(self, session: Session) -> str | None:
+    async def ask_passkey(self, session: SignedIn) -> str | None:
         """Returns what a page asks the person's passkeys to sign, as JSON; None where there are none."""
         if not session.has_passkey or not self._party.has_name:
             return None
         async with self._database.connection(LOOKUP) as connection:
-            return await passkeys.ask_passkey(connection, self._party, session.id, session.person_id)
+            return await passkeys.ask_passkey(connection, self._party, session.id, session.person_id, self._sql)
 
-    async def ask_new_passkey(self, person: Person) -> str:
+    async def ask_new_passkey(self, person: Person | StaffMember) -> str:
         """Returns what a page asks a browser so that it creates a passkey, as JSON. Raises NotFound where there can be none."""
         if not self._party.has_name:
             raise NotFound("Passkeys need a public address that is a name.")
         async with self._database.connection(LOOKUP) as connection:
             return await passkeys.ask_new_passkey(
-                connection, self._party, person.session_id, person.person_id, person.email
+                connection, self._party, person.session_id, person.person_id, person.email, self._sql
             )
 
     async def add_passkey(self, actor: Actor, name: str, answer: str, origin: Origin) -> list[str]:
@@ -135,10 +162,10 @@ class SecurityService:
         """
         person = _person(actor)
         async with self._database.connection(LOOKUP) as connection:
-            made = await passkeys.take_new_passkey(connection, self._party, person.session_id, answer)
-        async with actor.transaction(changes_access=True) as transaction:
-            codes = await passkeys.add_passkey(transaction.connection, person.person_id, name, made)
-            await end_sessions(transaction.connection, person.person_id, but=person.session_id)
+            made = await passkeys.take_new_passkey(connection, self._party, person.session_id, answer, self._sql)
+        async with self._transaction(actor) as transaction:
+            codes = await passkeys.add_passkey(transaction.connection, person.person_id, name, made, self._sql)
+            await end_sessions(transaction.connection, person.person_id, but=person.session_id, sql=self._sql)
             await self._tell(transaction, "passkey_added", origin)
             await transaction.record("person.passkey_added", person.email, after={"name": name})
         return codes
@@ -146,40 +173,51 @@ class SecurityService:
     async def remove_passkey(self, actor: Actor, passkey_id: int, origin: Origin) -> str:
         """Removes a passkey of the person and returns its name. Raises NotFound."""
         person = _person(actor)
-        async with actor.transaction(changes_access=True) as transaction:
-            name = await passkeys.remove_passkey(transaction.connection, person.person_id, passkey_id)
+        async with self._transaction(actor) as transaction:
+            name = await passkeys.remove_passkey(transaction.connection, person.person_id, passkey_id, self._sql)
             if name is None:
                 raise NotFound("There is no such passkey.")
+            await self._require_second_step(transaction, person)
             await self._tell(transaction, "passkey_removed", origin)
             await transaction.record("person.passkey_removed", person.email, before={"name": name})
         return name
 
     async def end_session(self, actor: Actor, session_id: int) -> None:
         """Ends one of the person's sessions."""
-        async with actor.transaction(changes_access=True) as transaction:
-            await end_session_of(transaction.connection, _person(actor).person_id, session_id)
+        async with self._transaction(actor) as transaction:
+            await end_session_of(transaction.connection, _person(actor).person_id, session_id, self._sql)
 
     async def end_other_sessions(self, actor: Actor) -> None:
         """Ends all of the person's sessions but the actor's."""
         person = _person(actor)
-        async with actor.transaction(changes_access=True) as transaction:
-            await end_sessions(transaction.connection, person.person_id, but=person.session_id)
+        async with self._transaction(actor) as transaction:
+            await end_sessions(transaction.connection, person.person_id, but=person.session_id, sql=self._sql)
 
     async def set_preferences(self, actor: Actor, language: str | None, zone: str | None) -> None:
         """Sets language and time zone of the person's pages; None: as the browser asks, and UTC."""
-        async with actor.transaction(changes_access=True) as transaction:
-            await set_preferences(transaction.connection, _person(actor).person_id, language, zone)
+        async with self._transaction(actor) as transaction:
+            await set_preferences(transaction.connection, _person(actor).person_id, language, zone, self._sql)
 
     async def choose_environment(self, actor: Actor, environment: str) -> None:
         """Sets the environment that the pages of the person's session show."""
-        async with actor.transaction(changes_access=True) as transaction:
+        async with self._transaction(actor) as transaction:
             await choose_environment(transaction.connection, _person(actor).session_id, environment)
 
-    async def _end_others_after_password(self, transaction: Transaction, person: Person) -> None:
-        await end_sessions(transaction.connection, person.person_id, but=person.session_id)
+    async def _end_others_after_password(self, transaction: Transaction, person: Person | StaffMember) -> None:
+        await end_sessions(transaction.connection, person.person_id, but=person.session_id, sql=self._sql)
         # Passwords belong to no environment.
-        own = transaction.on_behalf_of(person.customer_id)
+        own = transaction.on_behalf_of(transaction.actor.customer_id)
         await own.record("person.password_chosen", person.email)
+
+    def _transaction(self, actor: Actor) -> AbstractAsyncContextManager[Transaction]:
+        return actor.transaction(staff=self._staff, changes_access=True)
+
+    async def _require_second_step(self, transaction: Transaction, person: Person | StaffMember) -> None:
+        """Raises LastSecondStep where a member of staff would have none left."""
+        if self._staff is not None and not await second_step.asks_second_step(
+            transaction.connection, person.person_id, self._sql
+        ):
+            raise LastSecondStep("A member of staff always has a second step.")
 
     async def _tell(self, transaction: Transaction, change: str, origin: Origin) -> None:
         if self._mails:
@@ -187,6 +225,7 @@ class SecurityService:
             await mail_second_step(transaction.connection, person_id, change, origin.address, browser)
 
 
-def _person(actor: Actor) -> Person:
-    assert actor.person is not None, "only a person changes how they sign in"
-    return actor.person
+def _person(actor: Actor) -> Person | StaffMember:
+    person = actor.person or actor.staff
+    assert person is not None, "only a person changes how they sign in"
+    return person

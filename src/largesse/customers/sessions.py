@@ -6,18 +6,20 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from largesse.base.text import cleaned
+from largesse.customers import sign_in_store
 from largesse.customers.principal import Principal
 from largesse.customers.roles import RIGHTS, Reach, Right
 from largesse.customers.second_step import asks_second_step
 from largesse.customers.secrets import new_secret, secret_hash
+from largesse.customers.sign_in_store import SignInSql
 from largesse.db.pool import Connection, Database, open_credentials
 from largesse.db.scope import LOOKUP, Scope, for_customer
+from largesse.staff.model import StaffMember
 
 _BEGIN = """
     INSERT INTO sessions (hash, person_id, user_id, environment, address, browser, ends_at, awaits_second_step, device)
     VALUES ($1, $2, $3, $4, $5, $6, clock_now() + $7, $8, $9)
 """
-_KNOWS_DEVICE = "SELECT EXISTS (SELECT FROM sessions WHERE person_id = $1 AND device = $2)"
 _IS_NEW_DEVICE = """
     SELECT EXISTS (SELECT FROM sessions WHERE person_id = $1 AND device IS NOT NULL)
        AND NOT EXISTS (SELECT FROM sessions WHERE person_id = $1 AND device = $2)
@@ -33,18 +35,6 @@ _FIND = """
     LEFT JOIN LATERAL memberships(p.id) u ON u.user_id = s.user_id
     WHERE s.hash = $1 AND s.ended_at IS NULL AND s.ends_at > clock_now() AND s.seen_at > clock_now() - $2::interval
 """
-_NOTE_SEEN = "UPDATE sessions SET seen_at = clock_now() WHERE id = $1"
-_FIND_ID = "SELECT id FROM sessions WHERE hash = $1"
-_END_SECOND_STEP = """
-    UPDATE sessions SET hash = $2, awaits_second_step = false, proved_at = clock_now()
-    WHERE id = $1 AND ended_at IS NULL
-"""
-_NOTE_PROOF = "UPDATE sessions SET proved_at = clock_now() WHERE id = $1"
-_END = "UPDATE sessions SET ended_at = clock_now() WHERE id = $1 AND ended_at IS NULL"
-_END_OF = "UPDATE sessions SET ended_at = clock_now() WHERE id = $2 AND person_id = $1 AND ended_at IS NULL"
-_END_ALL = (
-    "UPDATE sessions SET ended_at = clock_now() WHERE person_id = $1 AND ended_at IS NULL AND id IS DISTINCT FROM $2"
-)
 _FORGET_BROWSERS = "UPDATE sessions SET device = NULL WHERE person_id = $1 AND device IS NOT NULL"
 _END_OF_USER = "UPDATE sessions SET ended_at = clock_now() WHERE user_id = $1 AND ended_at IS NULL"
 _MEMBERSHIPS = """
@@ -57,12 +47,6 @@ _CHOOSE_CUSTOMER = """
     RETURNING true
 """
 _CHOOSE_ENVIRONMENT = "UPDATE sessions SET environment = $2 WHERE id = $1"
-_SET_NOTICE = "UPDATE sessions SET notice = $2 WHERE id = $1"
-_LIST = """
-    SELECT id, host(address) AS address, browser, created_at, seen_at FROM sessions
-    WHERE person_id = $1 AND ended_at IS NULL AND ends_at > clock_now() AND seen_at > clock_now() - $2::interval
-    ORDER BY seen_at DESC, id DESC
-"""
 
 LASTS = timedelta(days=14)
 PROVED = timedelta(minutes=10)  # for so long nobody is asked again who they are
@@ -119,25 +103,22 @@ class Person:
         return self.reach(right) is not None
 
 
-@dataclass(frozen=True, slots=True)
-class Session:
-    """A browser that is signed in. `person` is None until a customer is chosen, or where it is none of theirs any longer."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SignedIn:
+    """A browser that is signed in, as a person of a customer or as a member of staff."""
 
     id: int
     person_id: int
     email: str
-    environment: str
     language: str | None
     zone: str | None
     notice: str | None  # what the next page says
-    memberships: int  # customers there are to choose from
     has_password: bool  # who was let in by a link may have none
     has_app: bool  # that shows codes
     has_passkey: bool
     awaits_second_step: bool  # the password was right; until the second step nothing is shown
-    requires_second_step: bool  # the customer asks everybody for one
-    lacks_second_step: bool  # the customer asks for one, and the person has none
-    person: Person | None
+    lacks_second_step: bool  # one is asked of them, and they have none
+    person: Person | StaffMember | None  # whom pages are for; None before a customer is chosen
 
     @property
     def has_second_step(self) -> bool:
@@ -148,6 +129,16 @@ class Session:
     def can_prove(self) -> bool:
         """Whether there is anything by which the person can show that it is them."""
         return self.has_password or self.has_second_step
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session(SignedIn):
+    """A person's. `person` is None until a customer is chosen, or where it is none of theirs any longer."""
+
+    environment: str
+    memberships: int  # customers there are to choose from
+    requires_second_step: bool  # the customer asks everybody for one
+    person: Person | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,9 +186,11 @@ def browser_name(browser: str) -> str:
     return cleaned(browser, " ")[:_LONGEST_BROWSER]
 
 
-async def knows_device(connection: Connection, person_id: int, device: bytes | None) -> bool:
+async def knows_device(
+    connection: Connection, person_id: int, device: bytes | None, sql: SignInSql = sign_in_store
+) -> bool:
     """Whether a person has signed in with that browser before."""
-    knows: bool = await connection.fetchval(_KNOWS_DEVICE, person_id, device)
+    knows: bool = await connection.fetchval(sql.KNOWS_DEVICE, person_id, device)
     return knows
 
 
@@ -217,7 +210,7 @@ async def find_session(database: Database, secret: str) -> Session | None:
     if row is None:
         return None
     if row["is_unseen"]:
-        await _note_seen(database, row["id"])
+        await note_seen(database, row["id"])
     person = None
     if row["user_id"] is not None:
         person = Person(
@@ -235,63 +228,68 @@ async def find_session(database: Database, secret: str) -> Session | None:
             row["is_proved"],
         )
     return Session(
-        row["id"],
-        row["person_id"],
-        row["email"],
-        row["environment"],
-        row["language"],
-        row["zone"],
-        row["notice"],
-        row["memberships"],
-        row["has_password"],
-        row["has_app"],
-        row["has_passkey"],
-        row["awaits_second_step"],
-        bool(row["requires_second_step"]),
-        bool(row["requires_second_step"]) and not (row["has_app"] or row["has_passkey"]),
-        person,
+        id=row["id"],
+        person_id=row["person_id"],
+        email=row["email"],
+        environment=row["environment"],
+        language=row["language"],
+        zone=row["zone"],
+        notice=row["notice"],
+        memberships=row["memberships"],
+        has_password=row["has_password"],
+        has_app=row["has_app"],
+        has_passkey=row["has_passkey"],
+        awaits_second_step=row["awaits_second_step"],
+        requires_second_step=bool(row["requires_second_step"]),
+        lacks_second_step=bool(row["requires_second_step"]) and not (row["has_app"] or row["has_passkey"]),
+        person=person,
     )
 
 
-async def _note_seen(database: Database, session_id: int) -> None:
+async def note_seen(database: Database, session_id: int, sql: SignInSql = sign_in_store) -> None:
+    """Notes that a browser asked for something just now."""
     async with database.transaction(LOOKUP) as connection:
         await open_credentials(connection)
-        await connection.execute(_NOTE_SEEN, session_id)
+        await connection.execute(sql.NOTE_SEEN, session_id)
 
 
-async def find_session_id(database: Database, secret: str) -> int | None:
+async def find_session_id(database: Database, secret: str, sql: SignInSql = sign_in_store) -> int | None:
     """Returns the id of the session of a cookie, whether it is open or has ended; None where there is none."""
-    found: int | None = await database.fetchval(LOOKUP, _FIND_ID, secret_hash(secret))
+    found: int | None = await database.fetchval(LOOKUP, sql.FIND_SESSION_ID, secret_hash(secret))
     return found
 
 
-async def pass_second_step(connection: Connection, session_id: int) -> str | None:
+async def pass_second_step(connection: Connection, session_id: int, sql: SignInSql = sign_in_store) -> str | None:
     """Lets the session in; its new secret, returned only here: what the browser had before holds no longer. None where it has ended."""
     await open_credentials(connection)
     secret = new_secret()
-    done = await connection.execute(_END_SECOND_STEP, session_id, secret_hash(secret))
+    done = await connection.execute(sql.END_SECOND_STEP, session_id, secret_hash(secret))
     return secret if done == "UPDATE 1" else None
 
 
-async def note_proof(connection: Connection, session_id: int) -> None:
+async def note_proof(connection: Connection, session_id: int, sql: SignInSql = sign_in_store) -> None:
     """Notes that the person showed again that it is them."""
     await open_credentials(connection)
-    await connection.execute(_NOTE_PROOF, session_id)
+    await connection.execute(sql.NOTE_PROOF, session_id)
 
 
-async def end_session(connection: Connection, session_id: int) -> None:
+async def end_session(connection: Connection, session_id: int, sql: SignInSql = sign_in_store) -> None:
     """Ends it at once."""
-    await connection.execute(_END, session_id)
+    await connection.execute(sql.END_SESSION, session_id)
 
 
-async def end_session_of(connection: Connection, person_id: int, session_id: int) -> None:
+async def end_session_of(
+    connection: Connection, person_id: int, session_id: int, sql: SignInSql = sign_in_store
+) -> None:
     """Ends that session where it is one of the person's."""
-    await connection.execute(_END_OF, person_id, session_id)
+    await connection.execute(sql.END_SESSION_OF, person_id, session_id)
 
 
-async def end_sessions(connection: Connection, person_id: int, *, but: int | None = None) -> None:
+async def end_sessions(
+    connection: Connection, person_id: int, *, but: int | None = None, sql: SignInSql = sign_in_store
+) -> None:
     """Ends all sessions of a person, `but` one."""
-    await connection.execute(_END_ALL, person_id, but)
+    await connection.execute(sql.END_SESSIONS, person_id, but)
 
 
 async def forget_browsers(connection: Connection, person_id: int) -> None:
@@ -324,9 +322,11 @@ async def choose_environment(connection: Connection, session_id: int, environmen
     await connection.execute(_CHOOSE_ENVIRONMENT, session_id, environment)
 
 
-async def set_notice(connection: Connection, session_id: int, notice: str | None) -> None:
+async def set_notice(
+    connection: Connection, session_id: int, notice: str | None, sql: SignInSql = sign_in_store
+) -> None:
     """Keeps what the next page of the session is to say; None: it was said."""
-    await connection.execute(_SET_NOTICE, session_id, notice)
+    await connection.execute(sql.SET_NOTICE, session_id, notice)
 
 
 @dataclass(frozen=True, slots=True)
@@ -340,7 +340,9 @@ class OpenSession:
     seen_at: datetime
 
 
-async def list_sessions(connection: Connection, person_id: int) -> list[OpenSession]:
+async def list_sessions(
+    connection: Connection, person_id: int, sql: SignInSql = sign_in_store, *, idle: timedelta = IDLE
+) -> list[OpenSession]:
     """The open sessions of a person, the one seen last first."""
-    rows = await connection.fetch(_LIST, person_id, IDLE)
+    rows = await connection.fetch(sql.LIST_SESSIONS, person_id, idle)
     return [OpenSession(**row) for row in rows]

@@ -6,11 +6,13 @@ Whether an address is known shows neither in what is answered nor in how long it
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 from largesse.audit.service import Acting, by_person
 from largesse.base.email import email_key
 from largesse.base.errors import NotFound
 from largesse.base.throttle import network_of
+from largesse.customers import sign_in_store
 from largesse.customers.member_store import bind_user, note_login
 from largesse.customers.passkeys import RelyingParty, take_passkey
 from largesse.customers.passwords import LONGEST, Passwords
@@ -28,6 +30,7 @@ from largesse.customers.sessions import (
     Membership,
     Person,
     Session,
+    SignedIn,
     begin_session,
     browser_name,
     choose_customer,
@@ -42,11 +45,14 @@ from largesse.customers.sessions import (
 )
 from largesse.customers.sign_in_limits import Allowance, give_back, spend
 from largesse.customers.sign_in_links import ENDED, Link, confirm_address, find_link, use_link
+from largesse.customers.sign_in_store import SignInSql
 from largesse.db.pool import Connection, Database, act_for
-from largesse.db.scope import LOOKUP, for_customer
+from largesse.db.scope import LOOKUP, Scope, for_customer
 from largesse.encryption.chain_keys import Chains
 from largesse.encryption.vault import Vault
 from largesse.jobs.outbox import mail_new_device, mail_reset
+
+AnySession = TypeVar("AnySession", bound=SignedIn)
 
 
 class Refused(Exception):
@@ -71,7 +77,118 @@ class SignInStep:
     passkey: str = ""
 
 
-class SigningIn:
+class SignInSteps(Generic[AnySession]):
+    """What signing in as a person of a customer and as a member of staff have in common.
+
+    `allowances` is the database that counts tries, where it is another.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        vault: Vault,
+        chains: Chains,
+        passwords: Passwords,
+        party: RelyingParty,
+        *,
+        sql: SignInSql = sign_in_store,
+        allowances: Database | None = None,
+        prefix: bytes = b"",
+    ) -> None:
+        self._database = database
+        self._allowances = allowances or database
+        self._vault = vault
+        self._chains = chains
+        self._passwords = passwords
+        self._party = party
+        self._sql = sql
+        self._prefix = prefix  # of whom tries are counted for
+
+    async def find(self, secret: str) -> AnySession | None:
+        """The session of a cookie; None where it has ended or never was."""
+        raise NotImplementedError
+
+    async def _known(self, connection: Connection, email: str) -> PersonRecord | None:
+        """Who signs in by that address; None where nobody does."""
+        raise NotImplementedError
+
+    async def _note_second_step(self, connection: Connection, session: AnySession, origin: Origin) -> None:
+        """Notes that somebody is in, now that they have shown their second step."""
+        raise NotImplementedError
+
+    def _scope(self, session: AnySession) -> Scope:
+        """The scope of a transaction of that session."""
+        raise NotImplementedError
+
+    async def by_second_step(self, session: AnySession, step: SignInStep, origin: Origin) -> str:
+        """Lets a session in that awaits its second step; its new secret. Raises Refused, TooManyRequests."""
+        await self._take_step(session, step, origin)
+        async with self._database.transaction(self._scope(session)) as connection:
+            secret = await pass_second_step(connection, session.id, self._sql)
+            if secret is None:
+                raise Refused
+            await self._note_second_step(connection, session, origin)
+            return secret
+
+    async def prove(self, session: AnySession, step: SignInStep, origin: Origin) -> None:
+        """Notes that it is still them: by their second step, by their password, given as its code, where they have none.
+
+        Raises Refused, TooManyRequests.
+        """
+        if session.has_second_step:
+            await self._take_step(session, step, origin)
+        else:
+            await self._check_password(session.email, step.code, origin)
+        async with self._database.transaction(LOOKUP) as connection:
+            await note_proof(connection, session.id, self._sql)
+
+    async def sign_out(self, session: AnySession) -> None:
+        """Ends the session."""
+        async with self._database.connection(LOOKUP) as connection:
+            await end_session(connection, session.id, self._sql)
+
+    async def _check_password(self, email: str, password: str, origin: Origin) -> PersonRecord:
+        """Whose password it is. Raises Refused, TooManyRequests."""
+        about = self._prefix + email_key(email)[:LONGEST].encode(errors="replace")
+        await self._spend_network(origin)
+        device = secret_hash(origin.device)
+        async with self._database.connection(LOOKUP) as connection:
+            known = await self._known(connection, email)
+            # Also asked for an unknown person, so that both cases take the same time.
+            is_theirs = await knows_device(connection, known.id if known else 0, device, self._sql)
+        # Whoever guesses at an address keeps its owner out nowhere but in browsers that are new to them.
+        about += device if is_theirs and device else b""
+        await spend(self._allowances, self._vault, Allowance.ACCOUNT, about)
+        if not await self._passwords.is_right(known.password if known else None, password):
+            raise Refused
+        assert known is not None, "nobody's password is never right"
+        await give_back(self._allowances, self._vault, Allowance.ACCOUNT, about)
+        return known
+
+    async def _take_step(self, session: AnySession, step: SignInStep, origin: Origin) -> None:
+        """Takes what the person shows as their second step. Raises Refused, TooManyRequests."""
+        about = self._prefix + b"code/%d" % session.person_id
+        await self._spend(about, origin)
+        async with self._database.transaction(LOOKUP) as connection:
+            if step.passkey:
+                is_theirs = await take_passkey(
+                    connection, self._party, session.id, session.person_id, step.passkey, self._sql
+                )
+            else:
+                is_theirs = await take_code(connection, self._vault, session.person_id, step.code, self._sql)
+        if not is_theirs:
+            raise Refused
+        await give_back(self._allowances, self._vault, Allowance.ACCOUNT, about)
+
+    async def _spend(self, about: bytes, origin: Origin) -> None:
+        await self._spend_network(origin)
+        await spend(self._allowances, self._vault, Allowance.ACCOUNT, about)
+
+    async def _spend_network(self, origin: Origin) -> None:
+        await spend(self._allowances, self._vault, Allowance.NETWORK, network_of(origin.address or ""))
+
+
+class SigningIn(SignInSteps[Session]):
     """Begins sessions; `environment` is the one their pages are about at first. `mails`: whether mail can be sent."""
 
     def __init__(
@@ -85,13 +202,23 @@ class SigningIn:
         *,
         mails: bool,
     ) -> None:
-        self._database = database
-        self._vault = vault
-        self._chains = chains
+        super().__init__(database, vault, chains, passwords, party)
         self._mails = mails
-        self._passwords = passwords
-        self._party = party
         self._environment = environment
+
+    async def find(self, secret: str) -> Session | None:
+        """The session of a cookie; None where it has ended or never was."""
+        return await find_session(self._database, secret)
+
+    async def _known(self, connection: Connection, email: str) -> PersonRecord | None:
+        return await find_person(connection, email)
+
+    async def _note_second_step(self, connection: Connection, session: Session, origin: Origin) -> None:
+        if session.person is not None:
+            await self._note_login(connection, session.person, origin)
+
+    def _scope(self, session: Session) -> Scope:
+        return LOOKUP if session.person is None else session.person.scope
 
     async def by_password(self, email: str, password: str, origin: Origin) -> str:
         """The secret of a new session. Raises Refused; TooManyRequests after too many tries."""
@@ -184,39 +311,6 @@ class SigningIn:
             await self._note_login(connection, place, origin)
         return True
 
-    async def by_second_step(self, session: Session, step: SignInStep, origin: Origin) -> str:
-        """Lets a session in that awaits its second step; its new secret. Raises Refused, TooManyRequests."""
-        await self._take_step(session, step, origin)
-        scope = LOOKUP if session.person is None else session.person.scope
-        async with self._database.transaction(scope) as connection:
-            secret = await pass_second_step(connection, session.id)
-            if secret is None:
-                raise Refused
-            if session.person is not None:
-                await self._note_login(connection, session.person, origin)
-            return secret
-
-    async def prove(self, session: Session, step: SignInStep, origin: Origin) -> None:
-        """Notes that it is still them: by their second step, by their password, given as its code, where they have none.
-
-        Raises Refused, TooManyRequests.
-        """
-        if session.has_second_step:
-            await self._take_step(session, step, origin)
-        else:
-            await self._check_password(session.email, step.code, origin)
-        async with self._database.transaction(LOOKUP) as connection:
-            await note_proof(connection, session.id)
-
-    async def sign_out(self, session: Session) -> None:
-        """Ends the session."""
-        async with self._database.connection(LOOKUP) as connection:
-            await end_session(connection, session.id)
-
-    async def find(self, secret: str) -> Session | None:
-        """The session of a cookie; None where it has ended or never was."""
-        return await find_session(self._database, secret)
-
     async def choose(self, session: Session, user_id: int, origin: Origin) -> bool:
         """Makes the pages of the session those of that customer; False where the person does not belong to it."""
         async with self._database.transaction(LOOKUP) as connection:
@@ -263,44 +357,6 @@ class SigningIn:
         """Keeps in the audit log what somebody did for themselves."""
         who = by_person(place.user_id, place.email, origin.address, origin.request_id)
         await Acting(who, self._chains).record(connection, act, place.email, customer_id=place.customer_id)
-
-    async def _check_password(self, email: str, password: str, origin: Origin) -> PersonRecord:
-        """Whose password it is. Raises Refused, TooManyRequests."""
-        about = email_key(email)[:LONGEST].encode(errors="replace")
-        await self._spend_network(origin)
-        device = secret_hash(origin.device)
-        async with self._database.connection(LOOKUP) as connection:
-            known = await find_person(connection, email)
-            # Also asked for an unknown person, so that both cases take the same time.
-            is_theirs = await knows_device(connection, known.id if known else 0, device)
-        # Whoever guesses at an address keeps its owner out nowhere but in browsers that are new to them.
-        about += device if is_theirs and device else b""
-        await spend(self._database, self._vault, Allowance.ACCOUNT, about)
-        if not await self._passwords.is_right(known.password if known else None, password):
-            raise Refused
-        assert known is not None, "nobody's password is never right"
-        await give_back(self._database, self._vault, Allowance.ACCOUNT, about)
-        return known
-
-    async def _take_step(self, session: Session, step: SignInStep, origin: Origin) -> None:
-        """Takes what the person shows as their second step. Raises Refused, TooManyRequests."""
-        about = b"code/%d" % session.person_id
-        await self._spend(about, origin)
-        async with self._database.transaction(LOOKUP) as connection:
-            if step.passkey:
-                is_theirs = await take_passkey(connection, self._party, session.id, session.person_id, step.passkey)
-            else:
-                is_theirs = await take_code(connection, self._vault, session.person_id, step.code)
-        if not is_theirs:
-            raise Refused
-        await give_back(self._database, self._vault, Allowance.ACCOUNT, about)
-
-    async def _spend(self, about: bytes, origin: Origin) -> None:
-        await self._spend_network(origin)
-        await spend(self._database, self._vault, Allowance.ACCOUNT, about)
-
-    async def _spend_network(self, origin: Origin) -> None:
-        await spend(self._database, self._vault, Allowance.NETWORK, network_of(origin.address or ""))
 
 
 def _place_of(link: Link) -> Membership:

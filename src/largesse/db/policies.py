@@ -2,7 +2,7 @@
 
 Every table with `customer_id` is here, and a test fails for one that is not. `migrate` makes it so (`granting`), and `check` and `verify` compare.
 
-APP has what its transaction has said (`largesse.db.scope`) and no other row. A scope that was never said is an error of the statement, not an
+OFFICE has all rows of the tables that it reads, and none of the others. APP has what its transaction has said (`largesse.db.scope`) and no other row. A scope that was never said is an error of the statement, not an
 empty answer: the setting is read as it stands, and what stands there is no array then. The other roles act across customers and have all rows; who
 owns the tables, too, as security is forced where there is one server.
 
@@ -17,6 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from largesse.db.fragments import Fragment, compose
+from largesse.db.rights import NOT_OF_OFFICE
 from largesse.db.roles import Role
 
 # As PostgreSQL writes expressions back, so that they can be compared.
@@ -164,4 +165,5 @@ def policies_on(table: str, *, is_distributed: bool = False) -> tuple[Policy, ..
     return (
         Policy(table, "own_rows", (Role.APP,), form(rows.seen), form(rows.written) if rows.written else None),
         Policy(table, "every_row", _ACROSS, "true"),
+        *(() if table in NOT_OF_OFFICE else (Policy(table, "office_rows", (Role.OFFICE,), "true"),)),
     )

@@ -1,6 +1,6 @@
 """What each role may do, table by table: the one place where that is said. `migrate` makes it so (`granting`).
 
-Every role but the owner reads every table, but for columns that are hidden, row-level security permitting, and uses every sequence but READ; only what can be made anew is ever
+Every role but the owner reads every table, but for columns that are hidden and for what is said below of the back office, row-level security permitting, and uses every sequence but READ; only what can be made anew is ever
 emptied.
 Below stands who writes. A table that is not here can be written by its owner alone, and a test fails.
 
@@ -23,11 +23,17 @@ class Writes:
 
     app: str = ""
     worker: str = ""
+    office: str = ""
     operator: str = ""
 
     def of(self, role: Role) -> tuple[str, ...]:
         """The privileges of a role; `UPDATE(x)` is one on the column `x` alone."""
-        said = {Role.APP: self.app, Role.WORKER: self.worker, Role.OPERATOR: self.operator}.get(role, "")
+        said = {
+            Role.APP: self.app,
+            Role.WORKER: self.worker,
+            Role.OFFICE: self.office,
+            Role.OPERATOR: self.operator,
+        }.get(role, "")
         return tuple(said.split(", ")) if said else ()
 
 
@@ -52,8 +58,10 @@ TABLES: Mapping[str, Writes] = {
     "approval_decisions": Writes(app="INSERT"),
     "approval_requests": Writes(app="INSERT, UPDATE", worker="UPDATE, DELETE", operator="UPDATE(state)"),
     "approval_rules": Writes(app="INSERT, UPDATE(ended_at)", operator="INSERT, UPDATE(ended_at)"),
-    "audit_events": Writes(app="INSERT", worker="INSERT", operator="INSERT"),
-    "audit_heads": Writes(app="INSERT, UPDATE", worker="INSERT, UPDATE", operator="INSERT, UPDATE"),
+    "audit_events": Writes(app="INSERT", worker="INSERT", office="INSERT", operator="INSERT"),
+    "audit_heads": Writes(
+        app="INSERT, UPDATE", worker="INSERT, UPDATE", office="INSERT, UPDATE", operator="INSERT, UPDATE"
+    ),
     # A worker plans; serving processes place.
     "automation_runs": Writes(app="INSERT, UPDATE, DELETE", worker="INSERT, DELETE"),
     "automations": Writes(
@@ -170,6 +178,12 @@ TABLES: Mapping[str, Writes] = {
     "shipments": Writes(app="INSERT", worker="UPDATE(sealed_address)", operator="UPDATE"),
     "sign_in_allowances": Writes(app="INSERT, UPDATE, DELETE", worker="DELETE"),
     "sign_in_links": Writes(app="INSERT, UPDATE", worker="INSERT, DELETE", operator="INSERT, UPDATE"),
+    "staff": Writes(office="INSERT, UPDATE", operator="INSERT, UPDATE"),
+    "staff_form_posts": Writes(worker="DELETE", office="INSERT, UPDATE, DELETE"),
+    "staff_links": Writes(worker="DELETE", office="INSERT, UPDATE", operator="INSERT, UPDATE"),
+    "staff_passkeys": Writes(office="INSERT, UPDATE, DELETE", operator="DELETE"),
+    "staff_recovery_codes": Writes(office="INSERT, UPDATE, DELETE", operator="DELETE"),
+    "staff_sessions": Writes(worker="DELETE", office="INSERT, UPDATE", operator="UPDATE"),
     "subscription_queues": Writes(app="INSERT, UPDATE", worker="INSERT, UPDATE"),
     "supplier_costs": Writes(worker="INSERT, UPDATE"),
     "supplier_orders": Writes(app="INSERT", worker="INSERT, UPDATE"),
@@ -193,7 +207,7 @@ TABLES: Mapping[str, Writes] = {
 }
 
 # Tables with columns that commands alone read: hashes of passwords, and encrypted secrets, are returned by functions that ask for a key.
-HIDDEN: Mapping[str, tuple[str, ...]] = {"people": ("password", "totp")}
+HIDDEN: Mapping[str, tuple[str, ...]] = {"people": ("password", "totp"), "staff": ("password", "totp")}
 # Their other columns. A column of theirs that is in neither list is hidden, and a test fails.
 SHOWN: Mapping[str, tuple[str, ...]] = {
     "people": (
@@ -207,7 +221,93 @@ SHOWN: Mapping[str, tuple[str, ...]] = {
         "confirmed_at",
         "has_password",
         "has_app",
+    ),
+    "staff": (
+        "id",
+        "email",
+        "email_key",
+        "name",
+        "role",
+        "is_active",
+        "totp_step",
+        "language",
+        "zone",
+        "created_at",
+        "last_signed_in_at",
+        "has_password",
+        "has_app",
+    ),
+}
+
+# What members of staff sign in with: for the back office, for commands, and for the worker, who keeps house.
+OF_STAFF = frozenset(
+    ("staff", "staff_form_posts", "staff_links", "staff_passkeys", "staff_recovery_codes", "staff_sessions")
+)
+_READ_STAFF = frozenset((Role.WORKER, Role.OFFICE, Role.OPERATOR))
+# What the back office does not read: how people of customers sign in, keys, and letters with codes in them.
+NOT_OF_OFFICE = frozenset(
+    (
+        "captured_mail",
+        "chain_keys",
+        "claim_addresses",
+        "form_posts",
+        "passkeys",
+        "pin_failures",
+        "recovery_codes",
+        "sessions",
+        "sign_in_allowances",
+        "sign_in_links",
     )
+)
+# Columns that everybody reads but the back office: what is sealed of codes, PINs, voucher numbers and secrets, and what keys are found by.
+HIDDEN_OF_OFFICE: Mapping[str, tuple[str, ...]] = {
+    "api_keys": ("hash",),
+    "lines": ("code_lookup", "sealed"),
+    "vouchers": ("sealed",),
+    "webhook_subscriptions": ("sealed_secret", "previous_secret"),
+}
+# Their other columns. A column of theirs that is in neither list is hidden of it, and a test fails.
+SHOWN_TO_OFFICE: Mapping[str, tuple[str, ...]] = {
+    "api_keys": (
+        "id",
+        "customer_id",
+        "service_account_id",
+        "key",
+        "environment",
+        "created_at",
+        "last_seen_at",
+        "deleted_at",
+        "scopes",
+        "networks",
+        "made_by",
+        "replaces",
+        "last_seen_address",
+    ),
+    "lines": ("order_id", "number", "recipient_email", "recipient_name", "customer_id", "was_email"),
+    "vouchers": (
+        "id",
+        "product_id",
+        "value_minor",
+        "lookup",
+        "is_test",
+        "added_at",
+        "order_id",
+        "number",
+        "handed_at",
+        "customer_id",
+    ),
+    "webhook_subscriptions": (
+        "id",
+        "customer_id",
+        "environment",
+        "event",
+        "target_url",
+        "service_account_id",
+        "created_at",
+        "user_id",
+        "events",
+        "previous_until",
+    ),
 }
 
 # Who may call a function that is there on a cluster alone (largesse.db.sharding).
@@ -230,8 +330,10 @@ FUNCTIONS: Mapping[str, tuple[Role, ...]] = {
     "lines_of_code": (Role.APP,),
     "memberships": (Role.APP, Role.OPERATOR),
     "note_keys_seen": (Role.APP,),
-    "open_credentials": (Role.APP, Role.WORKER, Role.OPERATOR),
+    "open_credentials": (Role.APP, Role.WORKER, Role.OFFICE, Role.OPERATOR),
     "password_of": (Role.APP, Role.OPERATOR),
+    "staff_password_of": (Role.OFFICE,),
+    "staff_totp_of": (Role.OFFICE,),
     "totp_of": (Role.APP,),
     "note_sealing": (Role.APP, Role.WORKER, Role.OPERATOR),
     "user_of_link": (Role.APP,),
@@ -290,6 +392,9 @@ def rights_on(kind: str, name: str) -> Iterator[Right]:
 
 
 def _reads(table: str, role: Role) -> tuple[str, ...]:
-    if role is Role.OPERATOR or table not in SHOWN:
+    if (role is Role.OFFICE and table in NOT_OF_OFFICE) or (table in OF_STAFF and role not in _READ_STAFF):
+        return ()
+    shown = SHOWN.get(table) or (SHOWN_TO_OFFICE.get(table) if role is Role.OFFICE else None)
+    if role is Role.OPERATOR or shown is None:
         return ("SELECT",)
-    return tuple(f"SELECT({column})" for column in SHOWN[table])
+    return tuple(f"SELECT({column})" for column in shown)

@@ -38,6 +38,7 @@ _FEWEST = 10  # sessions, however few the server takes
 LIMITS: Mapping[Role, RoleLimits] = {
     Role.APP: RoleLimits(70, REQUESTS, transaction_s=900),
     Role.WORKER: RoleLimits(40, WORK, transaction_s=900),
+    Role.OFFICE: RoleLimits(15, REQUESTS, transaction_s=900),
     Role.OPERATOR: RoleLimits(20, COMMANDS),
     Role.READ: RoleLimits(10, COMMANDS),
 }

@@ -3,6 +3,7 @@
     OWNER      owns the schema and changes it: `migrate` alone
     APP        serves
     WORKER     delivers and keeps house
+    OFFICE     the back office, in a serving process
     OPERATOR   commands
     READ       audits and reports: changes nothing
 
@@ -34,12 +35,13 @@ class Role(StrEnum):
     OWNER = "largesse_owner"
     APP = "largesse_app"
     WORKER = "largesse_worker"
+    OFFICE = "largesse_office"
     OPERATOR = "largesse_operator"
     READ = "largesse_read"
 
 
 # Those that processes act as day by day.
-ACTING = (Role.APP, Role.WORKER, Role.OPERATOR, Role.READ)
+ACTING = (Role.APP, Role.WORKER, Role.OFFICE, Role.OPERATOR, Role.READ)
 
 
 def may_act(connection: asyncpg.Connection[asyncpg.Record]) -> Fragment:

@@ -4,6 +4,7 @@
     LOOKUP                          no customer yet: a caller is looked up by a key, a line by its code; also for what belongs to no
                                     customer, such as sequences, or to all, such as the catalogue in memory
     WORKER                          the worker: delivers, expires and prunes for all customers
+    OFFICE                          members of staff, who act for all customers
     OPERATOR                        commands, and what a process does as it starts
 
 The connection stores the scope. A transaction for customers sets it with BEGIN, in the same message, by two settings that end with the
@@ -23,6 +24,7 @@ class Actor(Enum):
     CUSTOMERS = auto()
     LOOKUP = auto()
     WORKER = auto()
+    OFFICE = auto()
     OPERATOR = auto()
 
 
@@ -57,6 +59,7 @@ class Scope:
 
 LOOKUP = Scope(Actor.LOOKUP)
 WORKER = Scope(Actor.WORKER)
+OFFICE = Scope(Actor.OFFICE)
 OPERATOR = Scope(Actor.OPERATOR)
 
 

@@ -21,6 +21,7 @@ from largesse.mail import tasks as mail
 from largesse.orders import tasks as orders
 from largesse.reports import tasks as reports
 from largesse.request_log import tasks as request_log
+from largesse.staff import tasks as staff
 from largesse.suppliers import tasks as suppliers
 from largesse.webhooks import tasks as webhooks
 
@@ -68,6 +69,7 @@ ROOMS = (
     contacts.TASKS,
     reports.TASKS,
     customers.TASKS,
+    staff.TASKS,
     request_log.TASKS,
     lab.TASKS,
     RoomTasks(

@@ -12,6 +12,7 @@ from largesse.web.docs.pages import docs_pages
 from largesse.web.kit.assets import picture_routes
 from largesse.web.kit.services import Services
 from largesse.web.mailbox.pages import mailbox_pages
+from largesse.web.office.guard import office_pages
 
 
 def all_pages(services: Services, *, has_mailbox: bool, listens_on: str) -> Sequence[BaseRoute]:
@@ -20,6 +21,7 @@ def all_pages(services: Services, *, has_mailbox: bool, listens_on: str) -> Sequ
         *docs_pages(services.settings, has_mailbox=has_mailbox),
         *claim_pages(services),
         *console_pages(services),
+        *office_pages(services),
         *picture_routes(services),
         *(mailbox_pages(services, listens_on) if has_mailbox else ()),
     ]

@@ -133,9 +133,9 @@ def test_who_guesses_at_many_is_counted_too(service: Service) -> None:
     ],
 )
 def test_nobody_is_sent_elsewhere(browser: Browser, elsewhere: str) -> None:
-    from largesse.web.console.sign_in import own_path
+    from largesse.web.console.context import own_path
 
-    assert own_path(elsewhere) == "/app"
+    assert own_path(elsewhere, "/app") == "/app"
 
 
 def test_no_form_sends_anybody_elsewhere(service: Service, ada: str) -> None:

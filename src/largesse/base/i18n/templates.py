@@ -46,8 +46,10 @@ class _Translated(InternationalizationExtension):
         )
 
 
-def template_environment(folder: Path, tag: str, catalogues: Path = CATALOGUES) -> jinja2.Environment:
-    """The templates of `folder` in the language `tag`; what is put into those named `*.html` is escaped.
+def template_environment(
+    folder: Path | tuple[Path, ...], tag: str, catalogues: Path | tuple[Path, ...] = CATALOGUES
+) -> jinja2.Environment:
+    """The templates of `folder`, or of several of which the first comes first, in the language `tag`. What is put into those named `*.html` is escaped.
 
     `catalogues` has the texts of each language: in a file called after its tag, or in several in a folder so called.
     """
@@ -82,10 +84,15 @@ def _counting(texts: gettext.NullTranslations, language: Language) -> Callable[.
 
 
 @cache
-def translations(tag: str, catalogues: Path = CATALOGUES) -> gettext.NullTranslations:
+def translations(tag: str, catalogues: Path | tuple[Path, ...] = CATALOGUES) -> gettext.NullTranslations:
     """The texts of a language, read from its catalogue; English is what templates and code say."""
-    path = catalogues / f"{tag}.po"
-    paths = [path] if path.exists() else sorted((catalogues / tag).glob("*.po"))
+    folders = (catalogues,) if isinstance(catalogues, Path) else catalogues
+    paths = [
+        path
+        for folder in folders
+        for path in (folder / f"{tag}.po", *sorted((folder / tag).glob("*.po")))
+        if path.exists()
+    ]
     if not paths:
         return gettext.NullTranslations()
     catalogue = Catalog(locale=tag)

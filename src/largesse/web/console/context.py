@@ -22,9 +22,11 @@ from largesse.base.text import plain_text
 from largesse.customers.actor import Actor, person_actor, record_export
 from largesse.customers.principal import Principal
 from largesse.customers.secrets import new_secret, secret_hash
-from largesse.customers.sessions import Person, Session
-from largesse.customers.sign_in import Origin
+from largesse.customers.security import SecurityService
+from largesse.customers.sessions import Person, Session, SignedIn
+from largesse.customers.sign_in import Origin, SigningIn, SignInSteps
 from largesse.db.pool import Database, ReadOnly
+from largesse.staff.model import StaffMember, StaffRight
 from largesse.web.console.form import Form
 from largesse.web.console.layout import Layout, moment_of, short_time
 from largesse.web.console.page_routes import PageRoute
@@ -43,8 +45,10 @@ class NotProved(Exception):
     """The person must confirm who they are before the request goes on."""
 
 
-class RequestContext:
-    """A request to a page: the session, the posted form, and the ways to answer."""
+class PageContext:
+    """A request to a page of the web application or the back office: the session, the posted form, and the ways to answer."""
+
+    session: SignedIn | None
 
     def __init__(
         self,
@@ -53,7 +57,7 @@ class RequestContext:
         layout: Layout,
         route: PageRoute,
         *,
-        session: Session | None,
+        session: SignedIn | None,
         language: Language,
     ) -> None:
         self.request = request
@@ -76,22 +80,39 @@ class RequestContext:
         self._layout = layout
 
     @property
-    def person(self) -> Person:
-        """The person at the customer they chose. Only for routes that are not for ANYONE or SIGNED_IN."""
-        assert self.session is not None, "the guard requires a session"
-        assert self.session.person is not None, "the guard requires a customer"
-        return self.session.person
+    def person(self) -> Person | StaffMember:
+        """Who is signed in. Only for routes that are not for ANYONE or SIGNED_IN."""
+        raise NotImplementedError
 
     @property
     def database(self) -> Database:
         """The pool, for reading: `context.database.connection(context.person.scope)`. Write in an operation of a room."""
-        return ReadOnly(self.services.database)
+        raise NotImplementedError
+
+    @property
+    def signing_in(self) -> SignInSteps[Any]:
+        """How those sign in whom the pages are for."""
+        raise NotImplementedError
+
+    @property
+    def security(self) -> SecurityService:
+        """Changes how they sign in."""
+        raise NotImplementedError
 
     @property
     def place(self) -> str:
-        """The membership and the environment that forms of the page are about; empty without a person."""
-        person = self.session.person if self.session else None
-        return f"{person.user_id}-{person.environment}" if person else ""
+        """What forms of the page are about; empty without a person."""
+        raise NotImplementedError
+
+    @property
+    def actor(self) -> Actor:
+        """The person as the actor of an operation."""
+        raise NotImplementedError
+
+    @property
+    def site(self) -> str:
+        """The path that all pages are below: `/app` or `/office`."""
+        return self._layout.root
 
     @property
     def base(self) -> str:
@@ -124,18 +145,6 @@ class RequestContext:
     def zone(self) -> tzinfo:
         """The time zone of the pages: the one the person chose, otherwise the browser's, otherwise UTC."""
         return zone_of(self.request, self.session)
-
-    @property
-    def principal(self) -> Principal:
-        """The person as a principal, for rules and reads."""
-        return self.person.principal
-
-    @property
-    def actor(self) -> Actor:
-        """The person as the actor of an operation."""
-        person = self.person
-        who = by_person(person.user_id, person.email, self.origin.address, self.request.scope["request_id"])
-        return person_actor(self.services.database, person, Acting(who, self.services.chains))
 
     @property
     def form_of_address(self) -> Form:
@@ -183,6 +192,10 @@ class RequestContext:
         is_in = session is not None and session.person is not None and not session.awaits_second_step
         return self.page("trouble.html", status=status, said=said, is_in=is_in, is_missing=status == 404, notice=None)
 
+    def own_path(self, given: str) -> str:
+        """Returns the page of ours that a form names, to go to next; the first page where it names none."""
+        return own_path(given, self.site)
+
     def see(self, path: str, notice: str | None = None) -> Response:
         """Redirects to another page of ours, which shows `notice`."""
         self.notice = notice
@@ -223,10 +236,57 @@ class RequestContext:
         self, name: str, columns: Sequence[str], rows: Iterable[Sequence[object]] | AsyncIterable[Sequence[object]]
     ) -> Response:
         """Returns a CSV file in which spreadsheets compute nothing. Sends rows as they come, and records the download."""
-        await record_export(self.actor, name)
+        right = self.route.who
+        await record_export(self.actor, name, right if isinstance(right, StaffRight) else None)
         attached = {"Content-Disposition": f"attachment; filename*=UTF-8''{quote(name)}"}
         headers = {**OF_FORMS, **attached}
         return StreamingResponse(_csv(columns, rows), media_type="text/csv", headers=headers)
+
+
+class RequestContext(PageContext):
+    """A request to a page of the web application."""
+
+    session: Session | None
+
+    @property
+    def person(self) -> Person:
+        """The person at the customer they chose. Only for routes that are not for ANYONE or SIGNED_IN."""
+        assert self.session is not None, "the guard requires a session"
+        assert self.session.person is not None, "the guard requires a customer"
+        return self.session.person
+
+    @property
+    def database(self) -> Database:
+        """The pool, for reading: `context.database.connection(context.person.scope)`. Write in an operation of a room."""
+        return ReadOnly(self.services.database)
+
+    @property
+    def signing_in(self) -> SigningIn:
+        """How people of customers sign in."""
+        return self.services.signing_in
+
+    @property
+    def security(self) -> SecurityService:
+        """Changes how people of customers sign in."""
+        return self.services.security
+
+    @property
+    def place(self) -> str:
+        """The membership and the environment that forms of the page are about; empty without a person."""
+        person = self.session.person if self.session else None
+        return f"{person.user_id}-{person.environment}" if person else ""
+
+    @property
+    def principal(self) -> Principal:
+        """The person as a principal, for rules and reads."""
+        return self.person.principal
+
+    @property
+    def actor(self) -> Actor:
+        """The person as the actor of an operation."""
+        person = self.person
+        who = by_person(person.user_id, person.email, self.origin.address, self.request.scope["request_id"])
+        return person_actor(self.services.database, person, Acting(who, self.services.chains))
 
 
 async def _csv(
@@ -242,7 +302,7 @@ async def _csv(
             yield _line(row)
 
 
-def typed_amount(context: RequestContext, field: str, currency: str) -> int:
+def typed_amount(context: PageContext, field: str, currency: str) -> int:
     """Returns the amount typed into a field of the form, in minor units; 0, with the error noted, if it is not above zero.
 
     The page that shows the form again says below the field which amount was read.
@@ -254,6 +314,17 @@ def typed_amount(context: RequestContext, field: str, currency: str) -> int:
         return 0
     context.understood[field] = context.language.amount(amount_minor, currency)
     return amount_minor
+
+
+def own_path(given: str, root: str) -> str:
+    """Returns the page below `root` that a form names; `root` where it names none."""
+    is_ours = given == root or given.startswith((f"{root}/", f"{root}?"))
+    is_plain = given.isascii() and given.isprintable() and not {"\\", "#", "//", ".."} & _parts(given)
+    return given if is_ours and is_plain and len(given) < 1_000 else root
+
+
+def _parts(given: str) -> set[str]:
+    return {*given, *(given[at : at + 2] for at in range(len(given)))}
 
 
 def _line(cells: Sequence[object]) -> str:

@@ -1,12 +1,13 @@
 """What happens before a handler: sign-in, rights, and that a posted form is ours and new.
 
-Makes every route of the web application from the table, so that none is unguarded.
+Makes every route of the web application from the table, so that none is unguarded. `Guard` does the same for the back office.
 """
 
 from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import replace
+from typing import Generic, TypeVar, cast
 from urllib.parse import urlencode
 
 import msgspec
@@ -15,13 +16,18 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
 
 from largesse.base.errors import NotFound, Problem, TooManyRequests, Unauthorized
+from largesse.base.i18n.languages import Language
 from largesse.base.i18n.templates import text
+from largesse.customers import sign_in_store
 from largesse.customers.access import AccessChanged
 from largesse.customers.form_posts import Post, StillUnderWay, answer_post, take_back_post, take_post
 from largesse.customers.secrets import new_secret
-from largesse.customers.sessions import Session, find_session_id, set_notice
+from largesse.customers.sessions import Session, SignedIn, find_session_id, set_notice
+from largesse.customers.sign_in import AnySession, SignInSteps
+from largesse.customers.sign_in_store import SignInSql
+from largesse.db.pool import Database
 from largesse.db.scope import LOOKUP
-from largesse.web.console.context import DEVICE, NotProved, RequestContext
+from largesse.web.console.context import DEVICE, NotProved, PageContext, RequestContext
 from largesse.web.console.form import Form
 from largesse.web.console.layout import Layout
 from largesse.web.console.page_routes import Access, PageRoute
@@ -55,6 +61,9 @@ _TROUBLE = text("Something went wrong on our side. Nothing was lost: try again i
 _TEXTS = {TooManyBodies: _BUSY, NotFound: _NOTHING, TooLarge: _TOO_LARGE}
 
 
+AnyContext = TypeVar("AnyContext", bound=PageContext)
+
+
 class _Answer(msgspec.Struct):
     """The answer to a form, stored for repeats."""
 
@@ -64,15 +73,31 @@ class _Answer(msgspec.Struct):
     notice: str | None
 
 
-def console_pages(services: Services) -> list[BaseRoute]:
-    """Returns the routes under `/app`."""
-    layout = Layout(services.settings, services.vault, ROUTES)
-    guards = [_Guard(services, layout, route) for route in ROUTES]
-    return [*layout.assets.routes(), *(guard.route() for guard in guards)]
+class Guard(Generic[AnyContext, AnySession]):
+    """Guards the handler of one route. The web application and the back office each have their own, which says what differs."""
 
+    session_cookie: str
+    lasts_s = _LASTS_S
+    forbidden = _FORBIDDEN
+    sql: SignInSql = sign_in_store
 
-class _Guard:
-    """Guards the handler of one route."""
+    def make_context(self, request: Request, session: AnySession | None, language: Language) -> AnyContext:
+        """Returns what the handler gets."""
+        raise NotImplementedError
+
+    def turn_away(self, context: AnyContext, session: AnySession) -> Response | None:
+        """Returns the answer to somebody who is in with their second step, but may not call the route; None if they may."""
+        raise NotImplementedError
+
+    @property
+    def signing_in(self) -> SignInSteps[AnySession]:
+        """How those sign in whom the pages are for."""
+        raise NotImplementedError
+
+    @property
+    def database(self) -> Database:
+        """Where sessions and answered forms are."""
+        raise NotImplementedError
 
     def __init__(self, services: Services, layout: Layout, route: PageRoute) -> None:
         self._services = services
@@ -80,6 +105,7 @@ class _Guard:
         self._route = route
 
     def route(self) -> Route:
+        """Returns the route, guarded."""
         expected = {
             BadForm: lambda request: self._error_page(request, 403, _ENDED),
             StillUnderWay: lambda request: self._error_page(request, 409, _UNDER_WAY),
@@ -88,8 +114,8 @@ class _Guard:
         return Route(self._route.path, endpoint, methods=[self._route.method])
 
     async def _answer(self, request: Request) -> Response:
-        cookie = request.cookies.get(SESSION, "")
-        session = await self._services.signing_in.find(cookie) if cookie else None
+        cookie = request.cookies.get(self.session_cookie, "")
+        session = await self.signing_in.find(cookie) if cookie else None
         context = self._new_context(request, session)
         context.cookie = cookie
         context.token_of = cookie if session else request.cookies.get(_DOOR, "")
@@ -107,10 +133,10 @@ class _Guard:
         except NotProved:
             return await ask_first(context)
         except (AccessChanged, Unauthorized):
-            context.session = await self._services.signing_in.find(cookie)
+            context.session = await self.signing_in.find(cookie)
             return self._lost(context) or self._turn_away(context) or context.trouble(409, context.say(_CHANGED))
 
-    async def _show(self, context: RequestContext) -> Response:
+    async def _show(self, context: AnyContext) -> Response:
         session = context.session
         fresh = "" if context.token_of else new_secret()
         context.token_of = context.token_of or fresh
@@ -121,42 +147,45 @@ class _Guard:
             self._give(response, _DOOR, fresh, _DAY_S)
         return response
 
-    def _new_context(self, request: Request, session: Session | None) -> RequestContext:
+    def _new_context(self, request: Request, session: AnySession | None) -> AnyContext:
         request.scope[ACTS_FOR] = session.person if session else None  # for the log
         language = self._layout.language(request, session)
-        return RequestContext(request, self._services, self._layout, self._route, session=session, language=language)
+        return self.make_context(request, session, language)
 
-    def _turn_away(self, context: RequestContext) -> Response | None:
+    def _session_of(self, context: AnyContext) -> AnySession | None:
+        return cast("AnySession | None", context.session)
+
+    def _turn_away(self, context: AnyContext) -> Response | None:
         """Returns the answer to a request that is not allowed; None if it is."""
-        session, who = context.session, self._route.who
+        session, who = self._session_of(context), self._route.who
         if who is Access.ANYONE:
             return None
         if session is None:
             if self._route.method != "GET":
                 return context.trouble(401, context.say(_ENDED))
-            return context.see("/app/sign-in?" + urlencode({"next": context.address}))
+            return context.see(f"{context.site}/sign-in?" + urlencode({"next": context.address}))
         if who is Access.ENTERING:
             return None
         if session.awaits_second_step:
-            return context.see("/app/second-step?" + urlencode({"next": context.address}))
-        if who is Access.SIGNED_IN:
-            return None
-        if session.person is None:
-            return context.see("/app/customers")
+            return context.see(f"{context.site}/second-step?" + urlencode({"next": context.address}))
+        return self.turn_away(context, session)
+
+    def turn_away_member(self, context: AnyContext, session: AnySession) -> Response | None:
+        """Returns the answer to a person who has to set up a second step first, or whose role lacks the right; None for all others."""
         if session.lacks_second_step and not self._route.before_second_step:
-            return context.see("/app/security")
-        if session.person.role not in self._route.roles:
-            return context.trouble(403, context.say(_FORBIDDEN))
+            return context.see(f"{context.site}/security")
+        if session.person is None or session.person.role not in self._route.roles:
+            return context.trouble(403, context.say(self.forbidden))
         return None
 
-    async def _take(self, context: RequestContext) -> Response:
+    async def _take(self, context: AnyContext) -> Response:
         """Passes a form to the handler once. A repeat gets the same answer. Raises BadForm, StillUnderWay."""
         sender = context.session.person_id if context.session else context.origin.address
         with self._services.body_memory.share(("person", sender)) as share:
             token = await self._read_form(context, share)
             return await self._hand_over(context, token)
 
-    async def _read_form(self, context: RequestContext, share: BodyShare) -> OneTimeToken:
+    async def _read_form(self, context: AnyContext, share: BodyShare) -> OneTimeToken:
         """Reads the form and returns its token. Raises BadForm before it reads the rest if the token is not ours."""
         route = self._route
         # A form may come with a proof of who the person is.
@@ -177,7 +206,7 @@ class _Guard:
         context.files, context.file_names = posted.files, posted.file_names
         return token
 
-    def _read_token(self, context: RequestContext, given: str) -> OneTimeToken | None:
+    def _read_token(self, context: AnyContext, given: str) -> OneTimeToken | None:
         """Returns what the token of a form says; None for a token that is not ours. Accepts tokens of the browser's previous session.
 
         The token holds for the person who was signed in then: nobody else can send a customer's form with it.
@@ -189,16 +218,16 @@ class _Guard:
                 return token
         return None
 
-    async def _session_of_page(self, context: RequestContext, session: Session) -> int:
+    async def _session_of_page(self, context: AnyContext, session: SignedIn) -> int:
         """Returns the id of the session in which the page of the form was opened, and which takes it once. Raises BadForm."""
         if context.page_of == context.token_of:
             return session.id
-        session_id = await find_session_id(self._services.database, context.page_of)
+        session_id = await find_session_id(self.database, context.page_of, self.sql)
         if session_id is None:
             raise BadForm
         return session_id
 
-    async def _take_lost(self, context: RequestContext) -> Response:
+    async def _take_lost(self, context: AnyContext) -> Response:
         """Answers a form whose session has ended: a page that keeps what was typed and offers to sign in."""
         if not self._route.takes_files:
             context.token_of = context.cookie or context.token_of
@@ -209,7 +238,7 @@ class _Guard:
                 await self._read_form(context, share)
         return self._lost(context) or context.trouble(401, context.say(_ENDED))
 
-    def _lost(self, context: RequestContext) -> Response | None:
+    def _lost(self, context: AnyContext) -> Response | None:
         """Returns the page that keeps what was typed; None if nothing was typed or the session goes on."""
         typed = context.form.without(NOT_CARRIED)
         if context.session is not None or not typed.fields or not context.page_of:
@@ -219,10 +248,10 @@ class _Guard:
         self._give(response, _DOOR, context.page_of, _DAY_S)
         return response
 
-    async def _hand_over(self, context: RequestContext, token: OneTimeToken) -> Response:
+    async def _hand_over(self, context: AnyContext, token: OneTimeToken) -> Response:
         """Passes a form that was read to the handler, once. Raises StillUnderWay."""
         # Reading the form may have taken long.
-        context.session = context.session and await self._services.signing_in.find(context.cookie)
+        context.session = context.session and await self.signing_in.find(context.cookie)
         if self._route.is_of_customer and (lost := self._lost(context)) is not None:
             return lost
         if (turned_away := self._turn_away(context)) is not None:
@@ -230,7 +259,7 @@ class _Guard:
         if context.session is None:
             return await self._route.handler(context)
         post = Post(await self._session_of_page(context, context.session), token.mark)
-        stored = await take_post(self._services.database, post)
+        stored = await take_post(self.database, post, self.sql)
         if stored is not None:
             return await self._repeat(context.session, post, stored)
         is_stored = False
@@ -241,10 +270,10 @@ class _Guard:
                 await self._store(context, post, response)
         finally:
             if not is_stored:
-                await take_back_post(self._services.database, post)
+                await take_back_post(self.database, post, self.sql)
         return response
 
-    async def _carry_out(self, context: RequestContext, place: str) -> Response:
+    async def _carry_out(self, context: AnyContext, place: str) -> Response:
         """Calls the handler, unless the page was about another place or the person must prove who they are first."""
         if self._route.is_of_customer and context.place != place:
             return context.trouble(409, context.say(_SWITCHED))
@@ -254,44 +283,49 @@ class _Guard:
             context.require_proof()
         return await self._route.handler(context)
 
-    async def _store(self, context: RequestContext, post: Post, response: Response) -> None:
+    async def _store(self, context: AnyContext, post: Post, response: Response) -> None:
         assert context.session is not None, "only answers of a session are stored"
         if context.notice:
             await self._note(context.session, context.notice)
         answer = _Answer(response.status_code, list(response.headers.items()), bytes(response.body), context.notice)
         sealed = self._services.vault.forms.seal(msgspec.msgpack.encode(answer), _about(post))
-        await answer_post(self._services.database, post, sealed)
+        await answer_post(self.database, post, sealed, self.sql)
 
-    async def _repeat(self, session: Session, post: Post, stored: bytes) -> Response:
+    async def _repeat(self, session: SignedIn, post: Post, stored: bytes) -> Response:
         answer = msgspec.msgpack.decode(self._services.vault.forms.open(stored, _about(post)), type=_Answer)
         if answer.notice:
             await self._note(session, answer.notice)
         return Response(answer.body, answer.status, dict(answer.headers))
 
-    async def _note(self, session: Session, notice: str | None) -> None:
-        async with self._services.database.connection(LOOKUP) as connection:
-            await set_notice(connection, session.id, notice)
+    async def _note(self, session: SignedIn, notice: str | None) -> None:
+        async with self.database.connection(LOOKUP) as connection:
+            await set_notice(connection, session.id, notice, self.sql)
 
-    def _set_session(self, context: RequestContext, response: Response) -> None:
+    def _set_session(self, context: AnyContext, response: Response) -> None:
         if context.new_cookie:
-            self._give(response, SESSION, context.new_cookie, _LASTS_S)
+            self._give(response, self.session_cookie, context.new_cookie, self.lasts_s)
             self._give(response, DEVICE, context.device, _YEAR_S)
         if context.new_cookie is not None and context.cookie:
             # Forms in other tabs work again once the same person has signed in.
             self._give(response, _DOOR, context.cookie, _DAY_S)
         if context.new_cookie == "":
-            take_cookie(response, SESSION, path=f"{self._layout.base}/app", is_secure=self._layout.is_secure)
+            take_cookie(
+                response,
+                self.session_cookie,
+                path=self._layout.base + self._layout.root,
+                is_secure=self._layout.is_secure,
+            )
 
     def _give(self, response: Response, name: str, value: str, lasts_s: int) -> None:
-        path, is_secure = f"{self._layout.base}/app", self._layout.is_secure
+        path, is_secure = self._layout.base + self._layout.root, self._layout.is_secure
         give_cookie(response, name, value, lasts_s=lasts_s, path=path, is_secure=is_secure, same_site="lax")
 
     def _error_page(self, request: Request, status: int, said: str) -> Response:
         context = self._context_of(request)
         return context.trouble(status, context.say(said))
 
-    def _context_of(self, request: Request) -> RequestContext:
-        context: RequestContext | None = getattr(request.state, "context", None)
+    def _context_of(self, request: Request) -> AnyContext:
+        context: AnyContext | None = getattr(request.state, "context", None)
         return context or self._new_context(request, None)
 
     def _problem_page(self, request: Request, problem: Problem) -> Response:
@@ -306,6 +340,41 @@ class _Guard:
         response = context.trouble(status, said)
         response.headers.update(headers_of(problem))
         return response
+
+
+class _Guard(Guard[RequestContext, Session]):
+    """Guards the handler of a route of the web application."""
+
+    session_cookie = SESSION
+
+    @property
+    def signing_in(self) -> SignInSteps[Session]:
+        """How people of customers sign in."""
+        return self._services.signing_in
+
+    @property
+    def database(self) -> Database:
+        """Where sessions and answered forms are."""
+        return self._services.database
+
+    def make_context(self, request: Request, session: Session | None, language: Language) -> RequestContext:
+        """Returns what the handler gets."""
+        return RequestContext(request, self._services, self._layout, self._route, session=session, language=language)
+
+    def turn_away(self, context: RequestContext, session: Session) -> Response | None:
+        """Returns the answer to somebody without a customer, a second step or the right; None if they may call the route."""
+        if self._route.who is Access.SIGNED_IN:
+            return None
+        if session.person is None:
+            return context.see("/app/customers")
+        return self.turn_away_member(context, session)
+
+
+def console_pages(services: Services) -> list[BaseRoute]:
+    """Returns the routes under `/app`."""
+    layout = Layout(services.settings, services.vault, ROUTES)
+    guards = [_Guard(services, layout, route) for route in ROUTES]
+    return [*layout.assets.routes(), *(guard.route() for guard in guards)]
 
 
 def _about(post: Post) -> bytes:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, tzinfo
+from enum import Enum
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,10 +21,11 @@ from largesse.base import clock
 from largesse.base.i18n.languages import DEFAULT, LANGUAGES, Language, chosen_language
 from largesse.base.i18n.templates import translations
 from largesse.base.settings import Settings
-from largesse.customers.sessions import Person, Session
+from largesse.customers.sessions import Person, SignedIn
 from largesse.encryption.vault import Vault
+from largesse.staff.model import StaffMember
 from largesse.web.console.page_routes import Group, PageRoute
-from largesse.web.console.words import WORDS
+from largesse.web.console.words import WORDS, Word
 from largesse.web.kit.assets import Assets
 from largesse.web.kit.icons import icon
 from largesse.web.kit.pages import page, page_templates, public_path, qr_code
@@ -31,7 +33,7 @@ from largesse.web.kit.security import OF_FORMS
 from largesse.web.kit.sessions import one_time_token
 
 if TYPE_CHECKING:
-    from largesse.web.console.context import RequestContext
+    from largesse.web.console.context import PageContext
 
 HERE = Path(__file__).parent
 TEMPLATES = HERE / "templates"
@@ -61,32 +63,42 @@ class MenuItem:
 
 
 class Layout:
-    """The layout of all pages of an installation."""
+    """The layout of all pages of an installation. The back office has one of its own, made of the same parts."""
+
+    root = "/app"
+    name = "Largesse"  # in titles, where they name no customer
+    groups: type[Enum] = Group
+    templates: tuple[Path, ...] = (TEMPLATES,)
+    catalogues: tuple[Path, ...] = (CATALOGUES,)
+    asset_folders: tuple[Path, ...] = (HERE / "assets",)
+    sheets: tuple[str, ...] = ("wrappings.css", "console.css", "gifts.css", "send.css", "orders.css", "search.css")
+    words: Mapping[str, Word] = WORDS
+    role_names: Mapping[str, str] = {}  # what stands below the name of who is signed in; empty: live or test mode
 
     def __init__(self, settings: Settings, vault: Vault, routes: Sequence[PageRoute]) -> None:
         self.base = public_path(settings.public_url)
         self.docs_url = settings.docs_url
         self.is_secure = settings.public_url.startswith("https://")
-        self.assets = Assets(HERE / "assets", "/app/assets")
+        self.assets = Assets(self.asset_folders, f"{self.root}/assets")
         self._vault = vault
         self.routes = routes
 
-    def language(self, request: Request, session: Session | None) -> Language:
+    def language(self, request: Request, session: SignedIn | None) -> Language:
         """Returns the language of a page: the person's, otherwise the best that their browser accepts."""
         chosen = session.language if session else None
         return chosen_language(None, chosen, request.headers.get("accept-language", "")) or DEFAULT
 
     def say(self, language: Language, english: str, **values: object) -> str:
         """Returns a text of the code in a language."""
-        said = translations(language.tag, CATALOGUES).gettext(english)
+        said = translations(language.tag, self.catalogues).gettext(english)
         return said % values if values else said
 
     def ngettext(self, language: Language, singular: str, plural: str, count: int, **values: object) -> str:
         """Returns a text of the code about a number in a language."""
-        said = translations(language.tag, CATALOGUES).ngettext(singular, plural, count)
+        said = translations(language.tag, self.catalogues).ngettext(singular, plural, count)
         return said % {"count": language.number(count), **values}
 
-    def page(self, context: RequestContext, template: str, values: Mapping[str, Any], *, status: int = 200) -> Response:
+    def page(self, context: PageContext, template: str, values: Mapping[str, Any], *, status: int = 200) -> Response:
         """Returns the page of a template."""
         session = context.session
         person = session.person if session else None
@@ -94,6 +106,10 @@ class Layout:
         language = context.language
         shown = {
             "base": self.base,
+            "site": self.root,
+            "sheets": self.sheets,
+            "whose": person.customer_name if isinstance(person, Person) else self.name,
+            "role_name": self.say(language, self.role_names[person.role]) if person and self.role_names else "",
             "docs_url": self.docs_url,
             "path": context.request.url.path,
             "here": context.here,
@@ -103,7 +119,7 @@ class Layout:
             "person": person,
             "menu": self._menu(language, person, context.request.url.path),
             "is_menu_narrow": context.request.cookies.get(NARROW_MENU) == "1",
-            "is_staging": person is not None and person.environment == "staging",
+            "is_staging": isinstance(person, Person) and person.environment == "staging",
             "notice": session.notice if session else None,
             "asset": self._asset,
             "icon": icon,
@@ -111,23 +127,29 @@ class Layout:
             "say": context.say,
             "amount": language.amount,
             "zone": str(zone),
-            "meanings": WORDS,
+            "meanings": self.words,
             "ago": lambda at: _ago(at, language, zone),
             "moment": lambda at: _time(at, language, zone, moment_of(at, language, zone)),
             "day_and_time": lambda at: _day_and_time(at, language, zone),
             **values,
         }
-        response = page(_templates(language.tag).get_template(template).render(shown), OF_FORMS, status=status)
+        response = page(
+            _templates(self.templates, self.catalogues, language.tag).get_template(template).render(shown),
+            OF_FORMS,
+            status=status,
+        )
         response.headers["Content-Language"] = language.tag
         response.headers["Vary"] = "Accept-Language, Cookie"
         return response
 
-    def _menu(self, language: Language, person: Person | None, path: str) -> list[tuple[str, list[MenuItem]]]:
+    def _menu(
+        self, language: Language, person: Person | StaffMember | None, path: str
+    ) -> list[tuple[str, list[MenuItem]]]:
         """Returns the pages that the role may open, by group."""
         if person is None:
             return []
         routes = [one for one in self.routes if one.group and one.title and person.role in one.roles]
-        current = max((one.path for one in routes if _is_within(path, one.path)), key=len, default="")
+        current = max((one.path for one in routes if _is_within(path, one.path, self.root)), key=len, default="")
         groups = [
             (
                 self.say(language, group.value),
@@ -137,7 +159,7 @@ class Layout:
                     if one.group is group
                 ],
             )
-            for group in Group
+            for group in self.groups
         ]
         return [(name, items) for name, items in groups if items]
 
@@ -164,9 +186,9 @@ def _address(address: str) -> Markup:
     return Markup("<wbr>").join(parts)
 
 
-def _is_within(path: str, page: str) -> bool:
-    """Whether an address belongs to a page of the menu. All addresses are below `/app`."""
-    return path == page or (page != "/app" and path.startswith(f"{page}/"))
+def _is_within(path: str, page: str, root: str) -> bool:
+    """Whether an address belongs to a page of the menu. All addresses are below `root`."""
+    return path == page or (page != root and path.startswith(f"{page}/"))
 
 
 def moment_of(at: datetime, language: Language, zone: tzinfo) -> str:
@@ -205,7 +227,7 @@ def _time(at: datetime, language: Language, zone: tzinfo, shown: str) -> Markup:
 
 
 @cache
-def _templates(tag: str) -> jinja2.Environment:
+def _templates(folders: tuple[Path, ...], catalogues: tuple[Path, ...], tag: str) -> jinja2.Environment:
     return page_templates(
-        TEMPLATES, tag, CATALOGUES, address=_address, browser=_browser, initials=_initials, qr_code=qr_code
+        folders, tag, catalogues, address=_address, browser=_browser, initials=_initials, qr_code=qr_code
     )

@@ -11,6 +11,7 @@ from starlette.responses import Response
 
 from largesse.base.i18n.templates import text
 from largesse.customers.roles import RIGHTS, ROLES, Right
+from largesse.staff.model import STAFF_RIGHTS, StaffRight
 from largesse.web.kit.body import BodyLimits
 from largesse.web.kit.forms import FORM_LIMITS
 
@@ -34,7 +35,7 @@ class Group(Enum):
 
 @dataclass(frozen=True, slots=True)
 class PageRoute:
-    """An address with a method, its handler, and who may call it.
+    """An address of the web application or the back office with a method, its handler, and who may call it.
 
     `title` is the name of the page; with a `group` it is in the menu, beside its `icon` (`web/kit/icons.py`). `limits` and `most_fields` bound a posted form.
     `before_reading` is called once the token proves to be ours, and refuses a large form before it is read.
@@ -43,9 +44,9 @@ class PageRoute:
     method: str
     path: str
     handler: Callable[[Any], Awaitable[Response]]  # takes a RequestContext
-    who: Right | Access
+    who: Right | StaffRight | Access
     title: str | None = None
-    group: Group | None = None
+    group: Enum | None = None
     icon: str = ""
     limits: BodyLimits = FORM_LIMITS
     most_fields: int = 40
@@ -56,10 +57,12 @@ class PageRoute:
 
     @property
     def is_of_customer(self) -> bool:
-        """Whether the route is about the chosen customer."""
+        """Whether the route is about the chosen customer, or in the back office for members of staff."""
         return self.who not in {Access.ANYONE, Access.ENTERING, Access.SIGNED_IN}
 
     @property
     def roles(self) -> frozenset[str]:
         """The roles that may call the route."""
+        if isinstance(self.who, StaffRight):
+            return STAFF_RIGHTS[self.who]
         return frozenset(ROLES if isinstance(self.who, Access) else RIGHTS[self.who])

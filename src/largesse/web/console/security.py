@@ -11,26 +11,30 @@ from largesse.customers.customers import confirm_above as set_confirm_above
 from largesse.customers.customers import require_second_step
 from largesse.customers.principal import ADMIN
 from largesse.customers.second_step import new_totp_secret, totp_address, typed_secret
-from largesse.customers.sessions import Session
+from largesse.customers.security import LastSecondStep
+from largesse.customers.sessions import SignedIn
 from largesse.customers.sign_in import Refused, SignInStep
 from largesse.encryption.vault import DecryptionFailed
-from largesse.web.console.context import RequestContext, typed_amount
-from largesse.web.console.passkeys import HERE, asked
-from largesse.web.console.sign_in import new_password, own_path
+from largesse.web.console.context import PageContext, RequestContext, typed_amount
+from largesse.web.console.passkeys import LAST, asked, here_of
+from largesse.web.console.sign_in import new_password
 from largesse.web.console.step_up import refused
 from largesse.web.console.zones import browser_zone, known_zones, zone_choices
 
 _NOT_THAT_CODE = text("The code does not match. Wait for the next one and try again.")
 
 
-async def show(context: RequestContext) -> Response:
+async def show(context: PageContext) -> Response:
     """Shows password, second step, sessions and preferences."""
-    session, security = _session(context), context.services.security
+    session, security = _session(context), context.security
     methods = await security.read_methods(session.person_id)
     amounts: dict[str, int] = {}
-    if session.person is not None and session.person.role == ADMIN:
-        async with context.database.connection(session.person.scope) as connection:
-            amounts = await confirmed_above(connection, session.person.customer_id)
+    currencies: list[str] = []
+    if isinstance(context, RequestContext):
+        currencies = await _currencies(context)
+        if context.person.role == ADMIN:
+            async with context.database.connection(context.person.scope) as connection:
+                amounts = await confirmed_above(connection, context.person.customer_id)
     languages = [("", context.say("Use my browser's language")), *((one.tag, one.name) for one in LANGUAGES.values())]
     return context.page(
         "security.html",
@@ -42,78 +46,85 @@ async def show(context: RequestContext) -> Response:
         languages_offered=languages,
         zones_offered=_zones(context, session.zone or ""),
         confirmed_above=sorted(amounts.items()),
-        currencies=[(one, one) for one in await _currencies(context)],
+        currencies=[(one, one) for one in currencies],
     )
 
 
-async def change_password(context: RequestContext) -> Response:
+async def change_password(context: PageContext) -> Response:
     """Changes the password, and ends the other sessions."""
     password = new_password(context, context.person.email)
     if password is None:
         return await show(context)
-    await context.services.security.change_password(context.actor, password)
-    return context.see(HERE, context.say("Your password was changed, and your other sessions were signed out."))
+    await context.security.change_password(context.actor, password)
+    return context.see(
+        here_of(context), context.say("Your password was changed, and your other sessions were signed out.")
+    )
 
 
-async def app(context: RequestContext) -> Response:
+async def app(context: PageContext) -> Response:
     """Shows the QR code for an authenticator app, and the field for the code that the app shows."""
     context.require_proof()
     return _app(context, new_totp_secret())
 
 
-async def turn_app_on(context: RequestContext) -> Response:
+async def turn_app_on(context: PageContext) -> Response:
     """Switches on the authenticator app; shows the recovery codes, this once, where there were none."""
     session = _session(context)
     try:
         secret = context.services.vault.second_steps.open(bytes.fromhex(context.form["secret"]), _pending(session))
     except (DecryptionFailed, ValueError):
-        return context.see(f"{HERE}/app")
-    codes = await context.services.security.turn_on_app(context.actor, secret, context.form["code"], context.origin)
+        return context.see(f"{here_of(context)}/app")
+    codes = await context.security.turn_on_app(context.actor, secret, context.form["code"], context.origin)
     if codes is None:
         context.form.error("code", context.say(_NOT_THAT_CODE))
         return _app(context, secret)
     if not codes:
-        return context.see(HERE, context.say("From now on you need a code from your authenticator app to sign in."))
+        return context.see(
+            here_of(context), context.say("From now on you need a code from your authenticator app to sign in.")
+        )
     return context.page("recovery_codes.html", codes=codes)
 
 
-async def turn_app_off(context: RequestContext) -> Response:
+async def turn_app_off(context: PageContext) -> Response:
     """Switches off the authenticator app."""
-    await context.services.security.turn_off_app(context.actor, context.origin)
+    try:
+        await context.security.turn_off_app(context.actor, context.origin)
+    except LastSecondStep:
+        return context.see(here_of(context), context.say(LAST))
     if _session(context).has_passkey:
-        return context.see(HERE, context.say("Your authenticator app is switched off."))
-    return context.see(HERE, context.say("You now sign in with your password alone."))
+        return context.see(here_of(context), context.say("Your authenticator app is switched off."))
+    return context.see(here_of(context), context.say("You now sign in with your password alone."))
 
 
-async def recovery_codes(context: RequestContext) -> Response:
+async def recovery_codes(context: PageContext) -> Response:
     """Shows new recovery codes, this once. The ones before no longer work."""
     if not _session(context).has_second_step:
-        return context.see(HERE)
-    codes = await context.services.security.new_recovery_codes(context.actor, context.origin)
+        return context.see(here_of(context))
+    codes = await context.security.new_recovery_codes(context.actor, context.origin)
     return context.page("recovery_codes.html", codes=codes)
 
 
-async def end_one(context: RequestContext) -> Response:
+async def end_one(context: PageContext) -> Response:
     """Ends one of the person's sessions."""
-    await context.services.security.end_session(context.actor, context.number("session"))
-    return context.see(HERE, context.say("The session was signed out."))
+    await context.security.end_session(context.actor, context.number("session"))
+    return context.see(here_of(context), context.say("The session was signed out."))
 
 
-async def end_others(context: RequestContext) -> Response:
+async def end_others(context: PageContext) -> Response:
     """Ends all of the person's sessions but this one."""
-    await context.services.security.end_other_sessions(context.actor)
-    return context.see(HERE, context.say("All other sessions are signed out."))
+    await context.security.end_other_sessions(context.actor)
+    return context.see(here_of(context), context.say("All other sessions are signed out."))
 
 
-async def prefer(context: RequestContext) -> Response:
+async def prefer(context: PageContext) -> Response:
     """Sets the language and time zone of the person's pages."""
     form = context.form
     language = form.choice("language", ["", *LANGUAGES])
     zone = form.choice("zone", {"", *known_zones()})
     if form.errors:
         return await show(context)
-    await context.services.security.set_preferences(context.actor, language or None, zone or None)
-    here = own_path(form["next"]) if form["next"] else HERE
+    await context.security.set_preferences(context.actor, language or None, zone or None)
+    here = context.own_path(form["next"]) if form["next"] else here_of(context)
     return context.see(here, context.say("Saved."))
 
 
@@ -121,9 +132,9 @@ async def require_of_all(context: RequestContext) -> Response:
     """Sets whether everybody at the customer needs a second step."""
     required = context.form["required"] == "yes"
     if required and not _session(context).has_second_step:
-        return context.see(HERE, context.say("Set up your own second step first."))
+        return context.see(here_of(context), context.say("Set up your own second step first."))
     await require_second_step(context.actor, required=required)
-    return context.see(HERE, context.say("Saved."))
+    return context.see(here_of(context), context.say("Saved."))
 
 
 async def confirm_above(context: RequestContext) -> Response:
@@ -134,7 +145,7 @@ async def confirm_above(context: RequestContext) -> Response:
     if form.errors:
         return await show(context)
     await set_confirm_above(context.actor, currency, amount_minor)
-    return context.see(HERE, context.say("Saved."))
+    return context.see(here_of(context), context.say("Saved."))
 
 
 async def _currencies(context: RequestContext) -> list[str]:
@@ -144,37 +155,37 @@ async def _currencies(context: RequestContext) -> list[str]:
         return await list_currencies(connection, person.customer_id)
 
 
-def _zones(context: RequestContext, chosen: str) -> list[tuple[str, str]]:
+def _zones(context: PageContext, chosen: str) -> list[tuple[str, str]]:
     """Returns pairs of value and label of the time zones to choose from."""
     named = browser_zone(context.request).replace("_", " ")
     of_browser = context.say("As my browser: %(zone)s", zone=named) if named else context.say("As my browser")
     return [("", of_browser), ("UTC", "UTC"), *((name, name.replace("_", " ")) for name in zone_choices(chosen))]
 
 
-async def ask_second_step(context: RequestContext) -> Response:
+async def ask_second_step(context: PageContext) -> Response:
     """Shows the form for the code, after the password."""
     if not _session(context).awaits_second_step:
-        return context.see("/app")
+        return context.see(context.site)
     return context.page("second_step.html", next=context.query("next"), asked=await asked(context))
 
 
-async def second_step(context: RequestContext) -> Response:
+async def second_step(context: PageContext) -> Response:
     """Accepts the code; the browser gets a new session cookie."""
     session = _session(context)
     if not session.awaits_second_step:
-        return context.see("/app")
+        return context.see(context.site)
     try:
-        secret = await context.services.signing_in.by_second_step(
+        secret = await context.signing_in.by_second_step(
             session, SignInStep(context.form["code"], context.form["passkey"]), context.origin
         )
     except Refused:
         refused(context, "code")
         return context.page("second_step.html", status=422, next=context.form["next"], asked=await asked(context))
     context.begin(secret)
-    return context.see(own_path(context.form["next"]))
+    return context.see(context.own_path(context.form["next"]))
 
 
-def _app(context: RequestContext, secret: bytes) -> Response:
+def _app(context: PageContext, secret: bytes) -> Response:
     session = _session(context)
     return context.page(
         "app.html",
@@ -185,11 +196,11 @@ def _app(context: RequestContext, secret: bytes) -> Response:
     )
 
 
-def _pending(session: Session) -> bytes:
+def _pending(session: SignedIn) -> bytes:
     """Returns the encryption context of a secret that no app has confirmed yet: the page of one session."""
     return b"pending/%d" % session.id
 
 
-def _session(context: RequestContext) -> Session:
+def _session(context: PageContext) -> SignedIn:
     assert context.session is not None, "for who is signed in"
     return context.session

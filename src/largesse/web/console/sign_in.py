@@ -14,7 +14,7 @@ from largesse.customers.sessions import list_memberships
 from largesse.customers.sign_in import Refused
 from largesse.customers.sign_in_links import Link
 from largesse.db.scope import LOOKUP
-from largesse.web.console.context import RequestContext
+from largesse.web.console.context import PageContext, RequestContext
 
 WEAK = {
     "short": text("Use at least %(shortest)s characters. A few words work well."),
@@ -37,7 +37,7 @@ async def signed_in(context: RequestContext) -> Response:
         form.error("password", context.say("The address or the password is not right."))
         return context.page("sign_in.html", status=403, next=form["next"])
     context.begin(secret)
-    return context.see(own_path(form["next"]))
+    return context.see(context.own_path(form["next"]))
 
 
 async def forgot(context: RequestContext) -> Response:
@@ -54,12 +54,12 @@ async def ask_link(context: RequestContext) -> Response:
     return context.page("forgot.html", is_asked=True, can_mail=_can_mail(context))
 
 
-async def sign_out(context: RequestContext) -> Response:
+async def sign_out(context: PageContext) -> Response:
     """Ends the session."""
     if context.session is not None:
-        await context.services.signing_in.sign_out(context.session)
+        await context.signing_in.sign_out(context.session)
     context.end()
-    return context.see("/app/sign-in")
+    return context.see(f"{context.site}/sign-in")
 
 
 async def link(context: RequestContext) -> Response:
@@ -114,15 +114,15 @@ async def switch_environment(context: RequestContext) -> Response:
     environment = context.form.choice("environment", ENVIRONMENTS)
     if not context.form.errors:
         await context.services.security.choose_environment(context.actor, environment)
-    return context.see(own_path(context.form["next"]))
+    return context.see(context.own_path(context.form["next"]))
 
 
-async def nothing(context: RequestContext) -> Response:
+async def nothing(context: PageContext) -> Response:
     """Answers every unknown address below ours. Raises NotFound."""
     raise NotFound(context.request.url.path)
 
 
-def new_password(context: RequestContext, email: str, field: str = "password") -> str | None:
+def new_password(context: PageContext, email: str, field: str = "password") -> str | None:
     """Returns the new password of a form; None, with an error in the form, where it is too weak."""
     password = context.form[field]
     weak = weakness(password, email)
@@ -130,17 +130,6 @@ def new_password(context: RequestContext, email: str, field: str = "password") -
         context.form.error(field, context.say(WEAK[weak], shortest=SHORTEST, longest=LONGEST))
         return None
     return password
-
-
-def own_path(given: str) -> str:
-    """Returns the page of ours that a form names, to go to next; the first page where it names none."""
-    is_ours = given == "/app" or given.startswith(("/app/", "/app?"))
-    is_plain = given.isascii() and given.isprintable() and not {"\\", "#", "//", ".."} & _parts(given)
-    return given if is_ours and is_plain and len(given) < 1_000 else "/app"
-
-
-def _parts(given: str) -> set[str]:
-    return {*given, *(given[at : at + 2] for at in range(len(given)))}
 
 
 def _can_mail(context: RequestContext) -> bool:

@@ -16,9 +16,9 @@ from starlette.responses import Response
 
 from largesse.base.i18n.templates import text
 from largesse.customers.sign_in import Refused, SignInStep
-from largesse.web.console.context import RequestContext
+from largesse.web.console.context import PageContext
 from largesse.web.console.passkeys import asked
-from largesse.web.console.sign_in import new_password, own_path
+from largesse.web.console.sign_in import new_password
 
 PROOF = "proof"  # the field that makes a form one with a proof
 TITLE = text("Confirm it's you")
@@ -31,40 +31,40 @@ NOT_CARRIED = _SECRET | _ADDED | {"token"}
 _NOT_THEM = text("That is not correct. Try again.")
 
 
-async def ask(context: RequestContext) -> Response:
+async def ask(context: PageContext) -> Response:
     """Asks before the page in `next`."""
-    return await _asking(context, "/app/prove", [("next", context.query("next"))])
+    return await _asking(context, f"{context.site}/prove", [("next", context.query("next"))])
 
 
-async def prove(context: RequestContext) -> Response:
+async def prove(context: PageContext) -> Response:
     """Goes on to the page in `next` after the proof."""
     context.require_proof()
-    return context.see(own_path(context.form["next"]))
+    return context.see(context.own_path(context.form["next"]))
 
 
-async def ask_first(context: RequestContext) -> Response:
+async def ask_first(context: PageContext) -> Response:
     """Asks before the page or the form of the request. Carries a form along."""
     if context.request.method == "GET":
-        return context.see("/app/prove?" + urlencode({"next": context.address}))
+        return context.see(f"{context.site}/prove?" + urlencode({"next": context.address}))
     carried = context.form.without(NOT_CARRIED).fields
     has_secret = PROOF not in context.form and any(name in _SECRET for name, _ in context.form.fields)
     return await _asking(context, context.address, carried, has_secret=has_secret)
 
 
-async def take_proof(context: RequestContext) -> Response | None:
+async def take_proof(context: PageContext) -> Response | None:
     """Checks the proof in a form and leaves the carried form. Returns the page that asks again if the proof is wrong."""
     session = context.session
     if PROOF not in context.form or session is None or session.person is None or session.awaits_second_step:
         return None
     if not session.person.is_proved:
-        signing_in = context.services.signing_in
+        signing_in = context.signing_in
         try:
             if session.can_prove:
                 await signing_in.prove(
                     session, SignInStep(context.form[PROOF], context.form["passkey"]), context.origin
                 )
             elif password := new_password(context, session.email, PROOF):
-                await context.services.security.choose_password(context.actor, password)
+                await context.security.choose_password(context.actor, password)
         except Refused:
             refused(context, PROOF)
         if context.form.errors:
@@ -74,13 +74,13 @@ async def take_proof(context: RequestContext) -> Response | None:
     return None
 
 
-def refused(context: RequestContext, typed: str) -> None:
+def refused(context: PageContext, typed: str) -> None:
     """Notes in the form that the second step is wrong."""
     context.form.error("passkey" if context.form["passkey"] else typed, context.say(_NOT_THEM))
 
 
 async def _asking(
-    context: RequestContext, action: str, carried: Sequence[tuple[str, str]], *, has_secret: bool = False
+    context: PageContext, action: str, carried: Sequence[tuple[str, str]], *, has_secret: bool = False
 ) -> Response:
     can_prove = context.session is None or context.session.can_prove
     return context.page(

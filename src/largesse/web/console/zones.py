@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
 from starlette.requests import Request
 
-from largesse.customers.sessions import Session
+from largesse.customers.sessions import SignedIn
 
 BROWSER_ZONE = "largesse_zone"  # a cookie that console.js sets to the browser's time zone
 _PLACES = frozenset(
@@ -16,7 +16,7 @@ _PLACES = frozenset(
 )
 
 
-def zone_of(request: Request, session: Session | None) -> tzinfo:
+def zone_of(request: Request, session: SignedIn | None) -> tzinfo:
     """Returns the time zone of the pages. UTC if neither the person nor the browser names one that the machine knows."""
     chosen = session.zone if session else None
     try:
@@ -31,7 +31,7 @@ def browser_zone(request: Request) -> str:
     return given if given in known_zones() else ""
 
 
-def is_zone_unknown(request: Request, session: Session | None) -> bool:
+def is_zone_unknown(request: Request, session: SignedIn | None) -> bool:
     """Whether neither the person nor the browser named a time zone, so that the person is asked."""
     return session is not None and not session.zone and not browser_zone(request)
 

@@ -50,17 +50,20 @@ class _Asset:
 
 
 class Assets:
-    """The assets of a folder, served below `address`, such as `/claim/assets`, with `headers` beside the common ones.
+    """The assets of some folders, served below `address`, such as `/claim/assets`, with `headers` beside the common ones.
 
     Every folder also has the shared assets: `tokens.css` with the colours, type and spaces of all pages, and the icon.
     """
 
-    def __init__(self, folder: Path, address: str, headers: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, folders: Path | tuple[Path, ...], address: str, headers: Mapping[str, str] | None = None
+    ) -> None:
+        folders = (folders,) if isinstance(folders, Path) else folders
         self._address = address
         self._headers = {**COMMON, **(headers or {})}
         self._assets = {
             path.name: _Asset(path.name, path.read_bytes())
-            for path in (*sorted(folder.iterdir()), *_SHARED)
+            for path in (*(one for folder in folders for one in sorted(folder.iterdir())), *_SHARED)
             if path.suffix in _TYPES
         }
 

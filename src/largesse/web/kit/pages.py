@@ -81,7 +81,10 @@ def qr_code(text: str, mask: int | None = None) -> Markup:
 
 
 def page_templates(
-    folder: Path, language: str = DEFAULT.tag, catalogues: Path = CATALOGUES, **filters: Callable[..., Any]
+    folder: Path | tuple[Path, ...],
+    language: str = DEFAULT.tag,
+    catalogues: Path | tuple[Path, ...] = CATALOGUES,
+    **filters: Callable[..., Any],
 ) -> jinja2.Environment:
     """Returns the templates of a folder in a language, translated by `catalogues`, with further filters.
 

@@ -55,7 +55,7 @@ class RefusalLog:
         if who is None:
             is_limited = self._of_one.take(network_of(address or "")) or self._of_all_unknown.take(None)
         else:
-            is_limited = self._of_one.take(who.customer_id)
+            is_limited = self._of_one.take(getattr(who, "customer_id", 0))
         if is_limited:
             self._left_out += 1
             NOT_LOGGED.inc()
@@ -69,6 +69,7 @@ class RefusalLog:
             "customer_id": getattr(who, "customer_id", None),
             "key_id": getattr(who, "key_id", None),
             "user_id": getattr(who, "user_id", None),
+            "staff_id": getattr(who, "staff_id", None),
             "address": address,
             "not_logged_before": left_out or None,
         }

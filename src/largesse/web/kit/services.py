@@ -23,9 +23,19 @@ from largesse.orders.listing import OrderLists
 from largesse.orders.quoter import Quoter
 from largesse.orders.service import OrderService
 from largesse.request_log.service import RequestLog
+from largesse.staff.sign_in import StaffSigningIn
 from largesse.web.kit.body import BodyMemory
 from largesse.webhooks.resolver import Resolver
 from largesse.webhooks.service import DeliveryThrottle
+
+
+@dataclass(frozen=True, slots=True)
+class Office:
+    """What the back office uses beside the rest: a database of its own, as a role of its own, and how members of staff sign in."""
+
+    database: Database
+    signing_in: StaffSigningIn
+    security: SecurityService
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +58,7 @@ class Services:
     visiting: Visiting
     signing_in: SigningIn
     security: SecurityService
+    office: Office | None  # None where the login at the database may not act as its role
     resolver: Resolver
     delivery_throttle: DeliveryThrottle
     captures: bool  # whether mail of production is captured, as in the demo; staging always captures

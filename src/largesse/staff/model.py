@@ -1,0 +1,104 @@
+"""Who members of staff are, and what each role may do. Menus, pages and actions of the back office all ask this table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import Enum, auto
+
+STAFF_ROLES = ("owner", "catalogue", "finance", "warehouse", "support", "auditor")
+OWNER = "owner"
+MOST_STAFF = 200
+MOST_NAME = 100  # characters
+IDLE = timedelta(minutes=30)  # without a request, a session ends
+LASTS = timedelta(hours=12)  # a session, however busy
+
+
+class StaffRight(Enum):
+    """What a member of staff may be allowed to do."""
+
+    OVERVIEW = auto()  # the first page, and one's own security
+    SEE_CUSTOMERS = auto()
+    CUSTOMERS = auto()  # create, plan, limits, people
+    SEE_AS = auto()  # a customer's pages, read only
+    SEE_CATALOGUE = auto()
+    CATALOGUE = auto()
+    SEE_STOCK = auto()
+    STOCK = auto()
+    SEE_PARCELS = auto()
+    PARCELS = auto()
+    SEE_MONEY = auto()
+    MONEY = auto()
+    SEE_DELIVERIES = auto()
+    DELIVERIES = auto()
+    FIND = auto()  # a gift by address, reference, code or tracking number
+    SEE_PRIVACY = auto()
+    PRIVACY = auto()
+    AUDIT = auto()
+    STAFF = auto()
+    SETTINGS = auto()
+
+
+def _of(*roles: str) -> frozenset[str]:
+    return frozenset((OWNER, *roles))
+
+
+STAFF_RIGHTS: Mapping[StaffRight, frozenset[str]] = {
+    StaffRight.OVERVIEW: frozenset(STAFF_ROLES),
+    StaffRight.SEE_CUSTOMERS: _of("catalogue", "finance", "support", "auditor"),
+    StaffRight.CUSTOMERS: _of("support"),
+    StaffRight.SEE_AS: _of("support"),
+    StaffRight.SEE_CATALOGUE: frozenset(STAFF_ROLES),
+    StaffRight.CATALOGUE: _of("catalogue"),
+    StaffRight.SEE_STOCK: _of("catalogue", "warehouse", "auditor"),
+    StaffRight.STOCK: _of("catalogue", "warehouse"),
+    StaffRight.SEE_PARCELS: _of("warehouse", "support", "auditor"),
+    StaffRight.PARCELS: _of("warehouse"),
+    StaffRight.SEE_MONEY: _of("finance", "auditor"),
+    StaffRight.MONEY: _of("finance"),
+    StaffRight.SEE_DELIVERIES: _of("support", "auditor"),
+    StaffRight.DELIVERIES: _of("support"),
+    StaffRight.FIND: _of("support", "auditor"),
+    StaffRight.SEE_PRIVACY: _of("support", "auditor"),
+    StaffRight.PRIVACY: _of("support"),
+    StaffRight.AUDIT: _of("auditor"),
+    StaffRight.STAFF: _of(),
+    StaffRight.SETTINGS: _of(),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class StaffMember:
+    """A member of staff who is signed in. Read afresh for each request."""
+
+    session_id: int
+    person_id: int  # of `staff`
+    email: str
+    name: str
+    role: str
+    is_proved: bool  # showed a moment ago that it is them
+
+    @property
+    def staff_id(self) -> int:
+        """Their id, as logs name them."""
+        return self.person_id
+
+    def may(self, right: StaffRight) -> bool:
+        """Whether their role has that right."""
+        return self.role in STAFF_RIGHTS[right]
+
+
+@dataclass(frozen=True, slots=True)
+class ListedStaff:
+    """A member of staff as others see them."""
+
+    id: int
+    email: str
+    name: str
+    role: str
+    is_active: bool
+    has_signed_in: bool
+    has_second_step: bool
+    invited_until: datetime | None  # while an invitation is valid
+    last_signed_in_at: datetime | None

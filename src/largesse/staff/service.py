@@ -1,0 +1,138 @@
+"""Operations on members of staff, by owners and operators: inviting, changing a role, deactivating, resetting."""
+
+from __future__ import annotations
+
+from largesse.base.email import email_key
+from largesse.base.errors import InvalidRequest, NotFound, OperatorError
+from largesse.customers.actor import Actor
+from largesse.customers.second_step import forget_second_step
+from largesse.customers.sessions import end_sessions
+from largesse.db.pool import Connection, open_credentials
+from largesse.staff import sign_in_store, store
+from largesse.staff.model import MOST_STAFF, OWNER, ListedStaff, StaffRight
+from largesse.staff.sign_in import new_link
+
+
+class LastOwner(InvalidRequest):
+    """Nobody would be left who is an owner."""
+
+    def __init__(self) -> None:
+        super().__init__("The back office needs an owner: make somebody else one first.")
+
+
+class AlreadyThere(InvalidRequest):
+    """The address belongs to a member of staff already."""
+
+    def __init__(self, email: str) -> None:
+        super().__init__(f"{email} is a member of staff already.")
+
+
+async def list_staff(connection: Connection) -> list[ListedStaff]:
+    """Returns all members of staff, active ones first, by name."""
+    return [ListedStaff(**row) for row in await connection.fetch(store.LIST)]
+
+
+async def invite(actor: Actor, email: str, *, name: str | None, role: str) -> str:
+    """Invites an address, and returns the secret of the link. Raises AlreadyThere, and InvalidRequest above the maximum.
+
+    Who was invited or deactivated before is invited again, and begins anew: without second step.
+    """
+    async with actor.transaction(StaffRight.STAFF, changes_access=True) as transaction:
+        connection = transaction.connection
+        place = await connection.fetchrow(store.PLACE, email_key(email))
+        assert place is not None, "VALUES has one row"
+        if place["is_there"]:
+            raise AlreadyThere(email)
+        if place["people"] >= MOST_STAFF:
+            raise InvalidRequest(f"The back office has at most {MOST_STAFF} people.")
+        await open_credentials(connection)
+        name = name or place["name"] or email.partition("@")[0]
+        staff_id: int = await connection.fetchval(store.INVITE, email, email_key(email), name, role)
+        await forget_second_step(connection, staff_id, sign_in_store)
+        secret = await new_link(connection, "invitation", staff_id)
+        await transaction.record("staff.invited", email, after={"role": role})
+    return secret
+
+
+async def sign_in_link(actor: Actor, email: str) -> str:
+    """Returns the secret of a link that lets a member in once, for the demo. Raises NotFound."""
+    async with actor.transaction(StaffRight.STAFF, changes_access=True) as transaction:
+        member = await _member_of(transaction.connection, email)
+        secret = await new_link(transaction.connection, "sign_in", member.id)
+        await transaction.record("staff.reset", member.email)
+    return secret
+
+
+async def find_staff(actor: Actor, email: str) -> ListedStaff:
+    """Returns the active member of that address, for a command. Raises OperatorError."""
+    async with actor.transaction(StaffRight.STAFF) as transaction:
+        try:
+            return await _member_of(transaction.connection, email)
+        except NotFound as error:
+            raise OperatorError(error.detail) from None
+
+
+async def set_role(actor: Actor, staff_id: int, role: str) -> ListedStaff:
+    """Gives a member a role. Raises NotFound, LastOwner."""
+    async with actor.transaction(StaffRight.STAFF, changes_access=True) as transaction:
+        connection = transaction.connection
+        member = await _active(connection, staff_id)
+        if member.role != role:
+            await _require_other_owner(connection, member)
+            await open_credentials(connection)
+            await connection.execute(store.SET_ROLE, staff_id, role)
+            await transaction.record(
+                "staff.role_changed", member.email, before={"role": member.role}, after={"role": role}
+            )
+    return member
+
+
+async def deactivate(actor: Actor, staff_id: int) -> ListedStaff:
+    """Takes a member's place away, and ends their sessions and links at once. Raises NotFound, LastOwner."""
+    async with actor.transaction(StaffRight.STAFF, changes_access=True) as transaction:
+        connection = transaction.connection
+        member = await _active(connection, staff_id)
+        await _require_other_owner(connection, member)
+        await open_credentials(connection)
+        await connection.execute(store.DEACTIVATE, staff_id)
+        await _forget(connection, staff_id)
+        await transaction.record("staff.deactivated", member.email, before={"role": member.role})
+    return member
+
+
+async def reset(actor: Actor, staff_id: int) -> str:
+    """Returns the secret of a link by which a member chooses a new password; sessions and second step end. Raises NotFound."""
+    async with actor.transaction(StaffRight.STAFF, changes_access=True) as transaction:
+        connection = transaction.connection
+        member = await _active(connection, staff_id)
+        await _forget(connection, staff_id)
+        secret = await new_link(connection, "reset" if member.has_signed_in else "invitation", staff_id)
+        await transaction.record("staff.reset", member.email)
+    return secret
+
+
+async def _forget(connection: Connection, staff_id: int) -> None:
+    """Ends sessions and links, and forgets second step and browsers."""
+    await forget_second_step(connection, staff_id, sign_in_store)
+    await end_sessions(connection, staff_id, sql=sign_in_store)
+    await connection.execute(store.FORGET_BROWSERS, staff_id)
+    await connection.execute(store.END_LINKS, staff_id)
+
+
+async def _active(connection: Connection, staff_id: int) -> ListedStaff:
+    for member in await list_staff(connection):
+        if member.id == staff_id and member.is_active:
+            return member
+    raise NotFound("There is nobody of that number.")
+
+
+async def _member_of(connection: Connection, email: str) -> ListedStaff:
+    for member in await list_staff(connection):
+        if email_key(member.email) == email_key(email.strip()) and member.is_active:
+            return member
+    raise NotFound("nobody is a member of staff by that address")
+
+
+async def _require_other_owner(connection: Connection, member: ListedStaff) -> None:
+    if member.role == OWNER and not await connection.fetchval(store.COUNT_OTHER_OWNERS, member.id):
+        raise LastOwner

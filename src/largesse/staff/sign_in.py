@@ -1,0 +1,156 @@
+"""The way into the back office: by password or by a link, and always by a second step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+from largesse.audit.service import Acting, by_staff
+from largesse.base.email import email_key
+from largesse.base.errors import NotFound
+from largesse.customers.passkeys import RelyingParty
+from largesse.customers.passwords import Passwords
+from largesse.customers.people import PersonRecord, holds_password, set_password
+from largesse.customers.second_step import asks_second_step
+from largesse.customers.secrets import new_secret, secret_hash
+from largesse.customers.sessions import end_sessions
+from largesse.customers.sign_in import Origin, Refused, SignInSteps
+from largesse.db.pool import Connection, Database, credentials_key, open_credentials
+from largesse.db.scope import OFFICE, Scope
+from largesse.encryption.chain_keys import Chains
+from largesse.encryption.vault import Vault
+from largesse.staff import sign_in_store, store
+from largesse.staff.sessions import StaffSession, begin_session, find_session
+
+ENDED = "This link does not hold any longer."
+LASTS = {"invitation": timedelta(days=7), "sign_in": timedelta(hours=24), "reset": timedelta(hours=1)}
+
+
+@dataclass(frozen=True, slots=True)
+class StaffLink:
+    """A link that holds still, and whose it is."""
+
+    hash: bytes
+    kind: str  # invitation, reset or sign_in
+    staff_id: int
+    email: str
+    name: str
+    role: str
+    has_password: bool
+
+
+async def new_link(connection: Connection, kind: str, staff_id: int) -> str:
+    """Returns the secret of a new link, the only time. Earlier links of the same member end."""
+    await open_credentials(connection)
+    secret = new_secret()
+    await connection.execute(store.END_LINKS, staff_id)
+    await connection.execute(store.NEW_LINK, secret_hash(secret), kind, staff_id, LASTS[kind])
+    return secret
+
+
+class StaffSigningIn(SignInSteps[StaffSession]):
+    """Begins sessions of members of staff. `allowances` is the database that counts tries."""
+
+    def __init__(
+        self,
+        database: Database,
+        vault: Vault,
+        chains: Chains,
+        passwords: Passwords,
+        party: RelyingParty,
+        *,
+        allowances: Database,
+    ) -> None:
+        super().__init__(
+            database, vault, chains, passwords, party, sql=sign_in_store, allowances=allowances, prefix=b"staff/"
+        )
+
+    async def is_open(self) -> bool:
+        """Whether anybody was ever invited, so that there is a back office at all."""
+        return bool(await self._database.fetchval(OFFICE, store.IS_OPEN))
+
+    async def by_password(self, email: str, password: str, origin: Origin) -> str:
+        """Returns the secret of a new session. Raises Refused; TooManyRequests after too many tries."""
+        known = await self._check_password(email, password, origin)
+        async with self._database.transaction(OFFICE) as connection:
+            # It may have been replaced while hashes were made.
+            if not await holds_password(connection, known.id, known.password, sign_in_store):
+                raise Refused
+            return await self._begin(connection, known.id, known.email, origin)
+
+    async def look_at(self, secret: str, origin: Origin) -> StaffLink:
+        """Returns what a link lets do; nothing is used up. Raises NotFound, TooManyRequests."""
+        await self._spend_network(origin)
+        async with self._database.connection(OFFICE) as connection:
+            return await _find_link(connection, secret)
+
+    async def by_link(self, secret: str, origin: Origin) -> str:
+        """Lets in by a link that needs no password. Raises NotFound for every other one."""
+        async with self._database.transaction(OFFICE) as connection:
+            link = await _find_link(connection, secret)
+            if link.kind != "sign_in":
+                raise NotFound(ENDED)
+            await _use_link(connection, link)
+            return await self._begin(connection, link.staff_id, link.email, origin)
+
+    async def by_new_password(self, secret: str, password: str, origin: Origin) -> str:
+        """Takes up an invitation, or a reset, with a new password; all their other sessions end. Raises NotFound."""
+        kept = await self._passwords.hash(password)
+        async with self._database.transaction(OFFICE) as connection:
+            link = await _find_link(connection, secret)
+            if link.kind == "sign_in":
+                raise NotFound(ENDED)
+            await _use_link(connection, link)
+            await set_password(connection, link.staff_id, kept, sign_in_store)
+            await end_sessions(connection, link.staff_id, sql=sign_in_store)
+            begun = await self._begin(connection, link.staff_id, link.email, origin, is_last=False)
+            act = "person.joined" if link.kind == "invitation" else "person.password_chosen"
+            await self._record(connection, act, link.staff_id, link.email, origin)
+            return begun
+
+    async def find(self, secret: str) -> StaffSession | None:
+        """The session of a cookie; None where it has ended or never was."""
+        return await find_session(self._database, secret)
+
+    async def _known(self, connection: Connection, email: str) -> PersonRecord | None:
+        row = await connection.fetchrow(store.FIND_BY_EMAIL, email_key(email), credentials_key(connection))
+        if row is None:
+            return None
+        return PersonRecord(row["id"], row["email"], row["password"], row["has_password"], True, True)
+
+    async def _note_second_step(self, connection: Connection, session: StaffSession, origin: Origin) -> None:
+        await self._note_in(connection, session.person_id, session.email, origin)
+
+    def _scope(self, session: StaffSession) -> Scope:  # noqa: ARG002 - the same for all
+        return OFFICE
+
+    async def _begin(
+        self, connection: Connection, staff_id: int, email: str, origin: Origin, *, is_last: bool = True
+    ) -> str:
+        """Returns the secret of a new session. `is_last`: whether the audit log is written here, as nothing follows."""
+        secret = await begin_session(connection, staff_id, origin)
+        if is_last and not await asks_second_step(connection, staff_id, sign_in_store):
+            await self._note_in(connection, staff_id, email, origin)
+        return secret
+
+    async def _note_in(self, connection: Connection, staff_id: int, email: str, origin: Origin) -> None:
+        await connection.execute(store.NOTE_SIGNED_IN, staff_id)
+        await self._record(connection, "person.signed_in", staff_id, email, origin)
+
+    async def _record(self, connection: Connection, act: str, staff_id: int, email: str, origin: Origin) -> None:
+        who = by_staff(staff_id, email, origin.address, origin.request_id)
+        await Acting(who, self._chains).record(connection, act, email)
+
+
+async def _find_link(connection: Connection, secret: str) -> StaffLink:
+    row = await connection.fetchrow(store.FIND_LINK, secret_hash(secret))
+    if row is None:
+        raise NotFound(ENDED)
+    return StaffLink(**row)
+
+
+async def _use_link(connection: Connection, link: StaffLink) -> None:
+    await open_credentials(connection)
+    if not await connection.fetchval(store.USE_LINK, link.hash):
+        raise NotFound(ENDED)
+    await connection.execute(store.END_LINKS, link.staff_id)

@@ -1,0 +1,58 @@
+"""What a handler of the back office gets, and how it answers."""
+
+from __future__ import annotations
+
+from largesse.audit.service import Acting, by_staff
+from largesse.customers.actor import Actor
+from largesse.customers.security import SecurityService
+from largesse.db.pool import Database, ReadOnly
+from largesse.staff.model import StaffMember
+from largesse.staff.sessions import StaffSession, staff_actor
+from largesse.staff.sign_in import StaffSigningIn
+from largesse.web.console.context import PageContext
+from largesse.web.kit.services import Office
+
+
+class OfficeContext(PageContext):
+    """A request to a page of the back office."""
+
+    session: StaffSession | None
+
+    @property
+    def office(self) -> Office:
+        """What the back office uses beside the rest."""
+        assert self.services.office is not None, "the guard requires it"
+        return self.services.office
+
+    @property
+    def person(self) -> StaffMember:
+        """Who is signed in. Only for routes that need a right."""
+        assert self.session is not None, "the guard requires a session"
+        return self.session.person
+
+    @property
+    def database(self) -> Database:
+        """The pool of the back office, for reading: `context.database.connection(OFFICE)`. Write in an operation of a room."""
+        return ReadOnly(self.office.database)
+
+    @property
+    def signing_in(self) -> StaffSigningIn:
+        """How members of staff sign in."""
+        return self.office.signing_in
+
+    @property
+    def security(self) -> SecurityService:
+        """Changes how members of staff sign in."""
+        return self.office.security
+
+    @property
+    def place(self) -> str:
+        """Whom forms of the page are for."""
+        return f"staff-{self.session.person_id}" if self.session else ""
+
+    @property
+    def actor(self) -> Actor:
+        """The member of staff as the actor of an operation."""
+        member = self.person
+        who = by_staff(member.person_id, member.email, self.origin.address, self.request.scope["request_id"])
+        return staff_actor(self.office.database, member, Acting(who, self.services.chains))

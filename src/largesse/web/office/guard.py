@@ -1,0 +1,109 @@
+"""What happens before a handler of the back office: whether there is one for who asks, then what the web application's guard does.
+
+Until somebody was invited, and for addresses outside of its networks, every address below `/office` answers as one that there is none of.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+from starlette.types import Receive, Scope, Send
+
+from largesse.base.errors import NotFound
+from largesse.base.i18n.languages import Language
+from largesse.base.i18n.templates import text
+from largesse.customers.sign_in import SignInSteps
+from largesse.db.pool import Database
+from largesse.staff import sign_in_store
+from largesse.staff.model import LASTS
+from largesse.staff.sessions import StaffSession
+from largesse.web.console.guard import Guard
+from largesse.web.kit.requests import client_address
+from largesse.web.kit.services import Office, Services
+from largesse.web.office.context import OfficeContext
+from largesse.web.office.layout import OfficeLayout
+from largesse.web.office.routes import ROUTES
+
+_NOTHING = "There is nothing at this address."  # as for every address that there is none of
+_FORBIDDEN = text("Your role does not include this. Ask an owner of the back office.")
+
+
+def office_pages(services: Services) -> list[BaseRoute]:
+    """Returns the routes under `/office`; none where this process has no back office."""
+    office = services.office
+    if office is None:
+        return []
+    layout = OfficeLayout(services.settings, services.vault, ROUTES)
+    guards = [_Guard(services, layout, route) for route in ROUTES]
+    routes = [*layout.assets.routes(), *(guard.route() for guard in guards)]
+    hidden = [_hidden(one, services, office) for one in routes if isinstance(one, Route)]
+    return [*hidden, _nothing_else()]
+
+
+def _hidden(route: Route, services: Services, office: Office) -> Route:
+    """Returns the route as one that is there only for those it is for."""
+    answer = route.app
+
+    async def serve(scope: Scope, receive: Receive, send: Send) -> None:
+        if not await _is_for(scope, services, office):
+            raise NotFound(_NOTHING)
+        await answer(scope, receive, send)
+
+    route.app = serve
+    return route
+
+
+def _nothing_else() -> Route:
+    """Returns a route for every other method, which would otherwise be told that it is not allowed here."""
+
+    async def nothing(_: Request) -> Response:
+        raise NotFound(_NOTHING)
+
+    route = Route("/office{rest:path}", nothing)
+    route.methods = set()
+    return route
+
+
+async def _is_for(scope: Scope, services: Services, office: Office) -> bool:
+    networks = services.settings.office_networks
+    address = client_address(scope)
+    if networks:
+        try:
+            found = ipaddress.ip_address(address or "")
+        except ValueError:
+            return False
+        if not any(found in network for network in networks):
+            return False
+    return await office.signing_in.is_open()
+
+
+class _Guard(Guard[OfficeContext, StaffSession]):
+    """Guards the handler of a route of the back office."""
+
+    session_cookie = "office"
+    lasts_s = int(LASTS.total_seconds())
+    forbidden = _FORBIDDEN
+    sql = sign_in_store
+
+    @property
+    def signing_in(self) -> SignInSteps[StaffSession]:
+        """How members of staff sign in."""
+        assert self._services.office is not None, "office_pages requires it"
+        return self._services.office.signing_in
+
+    @property
+    def database(self) -> Database:
+        """Where sessions and answered forms are."""
+        assert self._services.office is not None, "office_pages requires it"
+        return self._services.office.database
+
+    def make_context(self, request: Request, session: StaffSession | None, language: Language) -> OfficeContext:
+        """Returns what the handler gets."""
+        return OfficeContext(request, self._services, self._layout, self._route, session=session, language=language)
+
+    def turn_away(self, context: OfficeContext, session: StaffSession) -> Response | None:
+        """Returns the answer to somebody without a second step or the right; None if they may call the route."""
+        return self.turn_away_member(context, session)

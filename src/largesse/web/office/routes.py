@@ -1,0 +1,64 @@
+"""The table of routes: every address of the back office, its handler, the right that it needs, and its place in the menu.
+
+The menu shows pages in the order of the table, the guard checks each request against it, and tests try every route with every role.
+A route that changes something is a POST.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from largesse.base.i18n.templates import text
+from largesse.staff.model import StaffRight
+from largesse.web.console import passkeys, security, step_up
+from largesse.web.console import sign_in as console_sign_in
+from largesse.web.console.page_routes import Access, PageRoute
+from largesse.web.office import overview, sign_in
+from largesse.web.office.layout import Group
+
+_page = partial(PageRoute, "GET")
+_form = partial(PageRoute, "POST")
+_step_up = partial(_form, step_up=True)  # the member of staff has confirmed who they are a moment ago
+
+_SECURITY = {"who": StaffRight.OVERVIEW, "title": text("Security"), "before_second_step": True}
+_security_page, _security_form, _security_change = (
+    partial(_page, **_SECURITY),
+    partial(_form, **_SECURITY),
+    partial(_step_up, **_SECURITY),
+)
+_SIGN_IN = text("Sign in")
+
+ENTRANCE = (
+    _page("/office/sign-in", sign_in.sign_in, Access.ANYONE, _SIGN_IN),
+    _form("/office/sign-in", sign_in.signed_in, Access.ANYONE, _SIGN_IN),
+    _form("/office/sign-out", console_sign_in.sign_out, Access.ANYONE),
+    _page("/office/link/{secret}", sign_in.link, Access.ANYONE, _SIGN_IN),
+    _form("/office/link/{secret}", sign_in.follow, Access.ANYONE, _SIGN_IN),
+    _page("/office/second-step", security.ask_second_step, Access.ENTERING, text("Second step")),
+    _form("/office/second-step", security.second_step, Access.ENTERING, text("Second step")),
+    _page("/office/prove", step_up.ask, StaffRight.OVERVIEW, step_up.TITLE, before_second_step=True),
+    _form("/office/prove", step_up.prove, StaffRight.OVERVIEW, step_up.TITLE, before_second_step=True),
+)
+SECURITY = (
+    _security_page("/office/security", security.show),
+    _security_page("/office/security/app", security.app),
+    _security_page("/office/security/passkeys/new", passkeys.begin, title=text("New passkey")),
+    _security_form("/office/security/sessions/{session:int}/end", security.end_one),
+    _security_form("/office/security/sessions/end", security.end_others),
+    _security_form("/office/security/preferences", security.prefer),
+    _security_change("/office/security/password", security.change_password),
+    _security_change("/office/security/app", security.turn_app_on),
+    _security_change("/office/security/app/off", security.turn_app_off),
+    _security_change("/office/security/passkeys", passkeys.add),
+    _security_change("/office/security/passkeys/{passkey:int}/remove", passkeys.remove),
+    _security_change("/office/security/recovery-codes", security.recovery_codes),
+)
+
+ROUTES = (
+    *ENTRANCE,
+    *SECURITY,
+    # Today
+    _page("/office", overview.show, StaffRight.OVERVIEW, text("Overview"), Group.TODAY, "house"),
+    # Every other address
+    _page("/office/{rest:path}", console_sign_in.nothing, Access.ANYONE, text("Not found")),
+)

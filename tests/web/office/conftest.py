@@ -1,0 +1,60 @@
+"""The service of tests/web/api, and members of staff who use the back office without a browser."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from tests.web.api.conftest import Service, on_database, service, staging, start_service
+from tests.web.console.conftest import Browser
+
+from largesse.customers.second_step import new_recovery_codes
+from largesse.staff import sign_in_store
+from largesse.staff.sign_in import new_link
+
+__all__ = ["service", "staging", "start_service"]
+
+_ADD = """
+    INSERT INTO staff (email, email_key, name, role, password, totp) VALUES ($1, $1, $2, $3, 'none', '\\x00')
+    ON CONFLICT (email_key) DO UPDATE SET role = excluded.role, is_active = true RETURNING id
+"""
+
+
+def add_staff(service: Service, role: str, email: str | None = None) -> int:
+    """The id of a member of staff with that role, who has a second step."""
+
+    async def add(connection: Any) -> int:
+        address = email or f"{role}@largesse.example"
+        return int(await connection.fetchval(_ADD, address, role.capitalize(), role))
+
+    return on_database(service.database_url, add)
+
+
+def link_of(service: Service, staff_id: int, kind: str = "sign_in") -> str:
+    """The path of a fresh link for a member of staff."""
+    return f"/office/link/{on_database(service.database_url, lambda connection: new_link(connection, kind, staff_id))}"
+
+
+def recovery_code(service: Service, staff_id: int) -> str:
+    """A code by which a member of staff shows their second step once."""
+    work = lambda connection: new_recovery_codes(connection, staff_id, sign_in_store)  # noqa: E731
+    return on_database(service.database_url, work)[0]
+
+
+def staff_in(service: Service, role: str, email: str | None = None) -> Browser:
+    """The browser of a member of staff with that role, who is signed in with their second step."""
+    staff_id = add_staff(service, role, email)
+    browser, link = Browser(service), link_of(service, staff_id)
+    browser.get(link)
+    assert browser.post(link).headers["location"] == "/office"
+    browser.get("/office/second-step")
+    entered = browser.post("/office/second-step", code=recovery_code(service, staff_id), next="/office")
+    assert entered.headers["location"] == "/office"
+    return browser
+
+
+@pytest.fixture
+def sign_in(service: Service) -> Callable[[str], Browser]:
+    """`sign_in("owner")`: the browser of a member of staff with that role, signed in."""
+    return lambda role: staff_in(service, role)
