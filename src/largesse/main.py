@@ -195,8 +195,8 @@ async def open_services(
         orders = OrderService(
             database, catalogue, placer, own_accounts, vault, timeouts, settings.public_url, failure_of=fails
         )
-        quoter = Quoter(database, orders, vault)
-        passwords, party, mails = Passwords(), RelyingParty(settings.public_url), settings.smtp_url is not None
+        passwords, party = Passwords(), RelyingParty(settings.public_url)
+        mails = settings.smtp_url is not None
         signing_in = SigningIn(database, vault, chains, passwords, party, settings.environment, mails=mails)
         security = SecurityService(database, vault, passwords, party, mails=mails)
         yield Services(
@@ -208,7 +208,7 @@ async def open_services(
             authenticator=authenticator,
             request_log=request_log,
             orders=orders,
-            quoter=quoter,
+            quoter=(quoter := Quoter(database, orders, vault)),
             drafts=DraftService(database, orders, quoter, timeouts),
             order_lists=order_lists,
             claiming=claiming,

@@ -102,7 +102,7 @@ class SignInSteps(Generic[AnySession]):
         self._passwords = passwords
         self._party = party
         self._sql = sql
-        self._prefix = prefix  # of whom tries are counted for
+        self._prefix = prefix  # keeps their counts of tries apart
 
     async def find(self, secret: str) -> AnySession | None:
         """The session of a cookie; None where it has ended or never was."""
@@ -116,14 +116,14 @@ class SignInSteps(Generic[AnySession]):
         """Notes that somebody is in, now that they have shown their second step."""
         raise NotImplementedError
 
-    def _scope(self, session: AnySession) -> Scope:
+    def scope(self, session: AnySession) -> Scope:
         """The scope of a transaction of that session."""
         raise NotImplementedError
 
     async def by_second_step(self, session: AnySession, step: SignInStep, origin: Origin) -> str:
         """Lets a session in that awaits its second step; its new secret. Raises Refused, TooManyRequests."""
         await self._take_step(session, step, origin)
-        async with self._database.transaction(self._scope(session)) as connection:
+        async with self._database.transaction(self.scope(session)) as connection:
             secret = await pass_second_step(connection, session.id, self._sql)
             if secret is None:
                 raise Refused
@@ -217,7 +217,8 @@ class SigningIn(SignInSteps[Session]):
         if session.person is not None:
             await self._note_login(connection, session.person, origin)
 
-    def _scope(self, session: Session) -> Scope:
+    def scope(self, session: Session) -> Scope:
+        """The scope of a transaction of that session."""
         return LOOKUP if session.person is None else session.person.scope
 
     async def by_password(self, email: str, password: str, origin: Origin) -> str:

@@ -121,7 +121,8 @@ class StaffSigningIn(SignInSteps[StaffSession]):
     async def _note_second_step(self, connection: Connection, session: StaffSession, origin: Origin) -> None:
         await self._note_in(connection, session.person_id, session.email, origin)
 
-    def _scope(self, session: StaffSession) -> Scope:  # noqa: ARG002 - the same for all
+    def scope(self, session: StaffSession) -> Scope:  # noqa: ARG002 - the same for all
+        """The scope of a transaction of that session."""
         return OFFICE
 
     async def _begin(

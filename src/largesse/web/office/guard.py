@@ -57,7 +57,7 @@ def _hidden(route: Route, services: Services, office: Office) -> Route:
 
 
 def _nothing_else() -> Route:
-    """Returns a route for every other method, which would otherwise be told that it is not allowed here."""
+    """Returns a route for every other method, so that none is answered with 405."""
 
     async def nothing(_: Request) -> Response:
         raise NotFound(_NOTHING)
