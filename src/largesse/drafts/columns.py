@@ -13,11 +13,12 @@ from largesse.orders.recipients import MAX_QUANTITY
 # How headings call each, in the languages of the pages; compared without regard to case, blanks and signs.
 _EMAILS = {
     "email", "mail", "emailaddress", "mailaddress", "recipientemail", "workemail", "courriel", "adresseemail", "adressemail",
-    "adressecourriel", "emailadresse", "mailadresse", "epost",
+    "adressecourriel", "emailadresse", "mailadresse", "epost", "adressemel", "mel",
 }  # fmt: skip
 _NAMES = {
     "name", "fullname", "recipient", "recipientname", "employee", "employeename", "displayname", "nomcomplet", "destinataire",
-    "empfanger", "empfaenger", "vollername", "mitarbeiter",
+    "empfanger", "empfaenger", "vollername", "mitarbeiter", "vorundnachname", "vornamenachname", "vornameundnachname",
+    "nometprenom", "prenometnom", "nomprenom", "prenomnom", "collaborateur", "salarie", "firstandlastname", "contact", "person",
 }  # fmt: skip
 _FIRST_NAMES = {"firstname", "givenname", "forename", "prenom", "vorname"}
 _LAST_NAMES = {"lastname", "surname", "familyname", "nom", "nomdefamille", "nachname", "familienname"}

@@ -15,6 +15,8 @@ _TOKENS = re.compile(r'"[^"]*"|<[^<>]*>|[,;\t\n]|[^,;\t\n"<]+|["<]')
 _NAMED = re.compile(r"(?P<name>[^<>]*)<\s*(?P<address>[^\s<>]+@[^\s<>@]+)\s*>")
 _BARE = re.compile(r'[^\s<>@,;"()]+@[^\s<>@,;"()]+')
 _QUOTES = ('"', "'")
+# What stands after a comma of a name that is not turned round, without regard to case and dots.
+_NO_FIRST_NAMES = {"jr", "sr", "ii", "iii", "iv", "md", "phd", "esq", "inc", "ltd", "llc", "gmbh", "ag", "sa", "mba"}
 _CHARACTERS_A_STEP = 2_000
 _MAX_HEADINGS = 10_000  # characters of a first line that are looked at
 
@@ -107,4 +109,11 @@ def _mailbox(part: str) -> Mailbox | None:
     is_quoted = len(name) > 1 and name[0] == name[-1] and name[0] in _QUOTES
     if not is_quoted and ("@" in name or '"' in name):
         return None  # another address before it, or a quotation mark that is not closed
-    return (name[1:-1].strip() if is_quoted else name), named["address"]
+    return _turned(name[1:-1].strip() if is_quoted else name), named["address"]
+
+
+def _turned(name: str) -> str:
+    """Returns "Ada Byron" for "Byron, Ada", as directories of companies write names."""
+    last, _, first = name.partition(", ")
+    is_one = last and first and "," not in last + first
+    return f"{first} {last}" if is_one and first.replace(".", "").lower() not in _NO_FIRST_NAMES else name

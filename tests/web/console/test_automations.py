@@ -147,7 +147,7 @@ def test_another_administrator_approves(service: Service, sign_in: SignIn) -> No
     ada, cem = sign_in("ada@acme.example"), sign_in("cem@acme.example")
     path = str(set_one(cem, service, asks_approval="yes").headers["location"])
     cem.get(path)
-    assert "It sends nothing before another administrator approves it." in cem.text
+    assert "Nothing is sent until another administrator approves it." in cem.text
     assert "Approve the automation" not in main_of(cem)
     cem.post(f"{path}/approve")
     assert service.sql("SELECT approved_by FROM automations")[0][0] is None

@@ -16,7 +16,7 @@ PERIODS = {
     "last-month": text("Last month"),
     "3-months": text("Three months"),
     "12-months": text("Twelve months"),
-    FREE: text("From and to"),
+    FREE: text("Custom period"),
 }
 MOST_DAYS = 5 * 366  # of a chosen period
 _DAYS_DRAWN = 62  # longer periods are drawn by month

@@ -100,6 +100,15 @@ def _targets(accounts: list[SeenAccount]) -> list[SeenAccount]:
     return [one for one in accounts if not one.is_closed]
 
 
+def _likely_target(accounts: list[SeenAccount]) -> str:
+    """Returns the id of the account to begin with: another one in the currency of the first that holds money."""
+    sources = _sources(accounts)
+    if not sources:
+        return ""
+    fitting = [one for one in _targets(accounts) if one.id != sources[0].id and one.currency == sources[0].currency]
+    return str(fitting[0].id) if fitting else ""
+
+
 def _show(context: RequestContext, accounts: list[SeenAccount], checked: _Checked | None) -> Response:
     def choices(offered: list[SeenAccount]) -> list[tuple[str, str]]:
         return [
@@ -111,5 +120,6 @@ def _show(context: RequestContext, accounts: list[SeenAccount], checked: _Checke
         status=422 if context.form.errors else 200,
         sources=choices(_sources(accounts)),
         targets=choices(_targets(accounts)),
+        likely_target=_likely_target(accounts),
         checked=checked,
     )

@@ -39,7 +39,7 @@ _PART_NAMES = {
     "language": text("Language"),
     "country": text("Country"),
     "groups": text("Groups"),
-    "external_id": text("Your id"),
+    "external_id": text("Your ID"),
     "address": text("Postal address"),
     "address_2": text("Postal address, second part"),
     "address_3": text("Postal address, third part"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 from starlette.responses import Response
@@ -11,7 +12,7 @@ from largesse.base.i18n.templates import text
 from largesse.base.text import unfit_key
 from largesse.customers.roles import Right
 from largesse.ledger.payment_sources import names_account
-from largesse.ledger.store import list_funding_accounts
+from largesse.ledger.store import FundingAccount, list_funding_accounts
 from largesse.orders.follow_ups import MAX_CLAIM_BY_DAYS, MAX_REMINDER_DAYS, MAX_REMINDERS
 from largesse.orders.request import MAX_REFERENCE
 from largesse.web.console.context import RequestContext
@@ -142,6 +143,11 @@ def _local(context: RequestContext, at: datetime | None) -> str:
     return at.astimezone(context.zone).strftime(_LOCAL) if at else ""
 
 
+def _likely_account(accounts: Sequence[FundingAccount], total_minor: int) -> str:
+    """Returns the id of the account to begin with: the first whose balance is enough. Nothing is chosen if none is."""
+    return next((str(one.id) for one in accounts if one.balance_minor >= total_minor or len(accounts) == 1), "")
+
+
 async def _show(context: RequestContext, opened: Open, *, status: int = 200) -> Response:
     principal = opened.caller.principal
     said = await chosen(context, opened)
@@ -160,7 +166,7 @@ async def _show(context: RequestContext, opened: Open, *, status: int = 200) -> 
         chosen=said,
         names_account=names_account(principal.funding),
         accounts=fitting,
-        account_id=chosen_account or (str(fitting[0].id) if len(fitting) == 1 else ""),
+        account_id=chosen_account or _likely_account(fitting, total_minor),
         may_top_up=context.person.may(Right.MOVE_FUNDS),
         total_minor=total_minor,
         recipients=len(checked.recipients),
