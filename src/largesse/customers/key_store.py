@@ -19,7 +19,8 @@ _ADD = """
 """
 _EXISTS = "SELECT EXISTS (SELECT FROM api_keys WHERE hash = $1 AND environment = $2)"
 _LIST = """
-    SELECT k.id, k.customer_id, c.key AS customer, k.key, s.key AS service_account, k.environment, k.scopes, k.networks,
+    SELECT k.id, k.customer_id, c.key AS customer, k.key, s.key AS service_account,
+           s.name AS service_account_name, k.environment, k.scopes, k.networks,
            k.created_at, u.name AS made_by, k.replaces, k.last_seen_at, host(k.last_seen_address) AS last_seen_address,
            k.deleted_at
     FROM api_keys k
@@ -56,6 +57,7 @@ class ApiKey:
     customer: str
     key: str
     service_account: str
+    service_account_name: str
     environment: str
     scopes: Sequence[str] | None  # None: all
     networks: Sequence[Network] | None  # None: everywhere

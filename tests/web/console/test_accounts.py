@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
@@ -76,6 +77,9 @@ def test_money_is_moved_once_after_both_balances_were_shown(sign_in: People, ser
     browser.get("/app/funding")
     assert "/app/funding/transfer" in browser.links
     before, team = held(service, "Acme float"), held(service, "People team")
+    browser.get("/app/funding/transfer")
+    chosen = re.findall(r'<option value="(\d+)" selected', browser.page.text)
+    assert chosen == [str(account(service, "People team"))], "another account in the currency of the first"
     fields = {**way(service, "Acme float", "People team"), "amount": "12,50"}
     browser.get("/app/funding/transfer?" + "&".join(f"{name}={value}" for name, value in fields.items()))
     for said in ("£12.50", f"£{(team + 1250) / 100:,.2f}", f"£{(before - 1250) / 100:,.2f}", "Transfer the money"):

@@ -37,12 +37,12 @@ def bars(title: str, description: str, points: Sequence[Bar], scale: Callable[[i
     rules = -(-highest // apart)
     step = 100 / max(len(points), 1)
     label_every = -(-len(points) // _LABELS) or 1
-    drawn: list[Markup] = []
+    # The values of the axis stand over the bars.
+    drawn = [_place(point, at * step, step, rules * apart or 1) for at, point in enumerate(points)]
+    drawn += [_rule(at * apart, at / max(rules, 1), scale) for at in range(rules + 1)]
     for at, point in enumerate(points):
-        drawn.append(_place(point, at * step, step, rules * apart or 1))
         if at % label_every == 0:
             drawn.append(_label(point.label, at * step + step * 0.1, is_minor=at // label_every % 2 == 1))
-    drawn += [_rule(at * apart, at / max(rules, 1), scale) for at in range(rules + 1)]  # its values over the bars
     return Markup('<svg class="chart" height="{}" role="img"><title>{}</title><desc>{}</desc>{}</svg>').format(
         _HEIGHT, title, description, Markup("").join(drawn)
     )

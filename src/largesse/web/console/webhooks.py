@@ -38,6 +38,16 @@ STATES = {
     "exhausted": ("bad", text("Given up")),
     "cancelled": ("still", text("Cancelled")),
 }
+# Why an attempt got no answer, as `transport.name_of` calls it.
+FAILURES = {
+    "forbidden_address": text("address not allowed"),
+    "timeout": text("timed out"),
+    "dns": text("host name not found"),
+    "tls": text("certificate not accepted"),
+    "connect": text("no connection"),
+    "bad_answer": text("answer is not HTTP"),
+    "connection_lost": text("connection lost"),
+}
 _PAGE = 25
 _OF_FILE_AT_ONCE = 1_000
 _COLUMNS = (
@@ -106,6 +116,7 @@ async def one(context: RequestContext) -> Response:
     return context.page(
         "webhook.html",
         subscription=subscription,
+        failures=FAILURES,
         verifying=VERIFYING,
         deliveries=found[:_PAGE],
         older=context.here(before=found[_PAGE - 1].id) if len(found) > _PAGE else None,
