@@ -95,15 +95,24 @@ TABLES: Mapping[str, Writes] = {
     ),
     "captured_mail": Writes(app="INSERT", worker="INSERT, UPDATE(claims), DELETE", operator="UPDATE(sealed), DELETE"),
     # Written by a trigger, which removes old rows.
-    "catalogue_changes": Writes(operator="INSERT, DELETE"),
-    "catalogue_version": Writes(operator="UPDATE"),
+    "catalogue_changes": Writes(worker="INSERT, DELETE", office="INSERT, DELETE", operator="INSERT, DELETE"),
+    # A worker publishes those that are scheduled.
+    "catalogue_drafts": Writes(
+        worker="UPDATE, DELETE", office="INSERT, UPDATE, DELETE", operator="INSERT, UPDATE, DELETE"
+    ),
+    "catalogue_version": Writes(worker="UPDATE", office="UPDATE", operator="UPDATE"),
+    "catalogue_versions": Writes(worker="INSERT, DELETE", office="INSERT, DELETE", operator="INSERT, DELETE"),
     "chain_keys": Writes(operator="INSERT, UPDATE"),
     "chain_openings": Writes(operator="INSERT"),
     "claim_addresses": Writes(app="INSERT, UPDATE, DELETE", worker="DELETE"),
     "clock": Writes(),  # moved by tests and the demo alone, as the owner
     "code_readings": Writes(app="INSERT"),
-    "collection_versions": Writes(app="INSERT, UPDATE", operator="INSERT, UPDATE"),
-    "collections": Writes(app="INSERT, UPDATE", operator="INSERT, UPDATE"),
+    "collection_versions": Writes(
+        app="INSERT, UPDATE", worker="INSERT, UPDATE", office="INSERT, UPDATE", operator="INSERT, UPDATE"
+    ),
+    "collections": Writes(
+        app="INSERT, UPDATE", worker="UPDATE", office="INSERT, UPDATE, DELETE", operator="INSERT, UPDATE, DELETE"
+    ),
     "contact_fields": Writes(app="INSERT, UPDATE, DELETE"),
     "contact_groups": Writes(app="INSERT, UPDATE, DELETE", operator="INSERT"),
     "contact_members": Writes(app="INSERT, DELETE", operator="INSERT, DELETE"),
@@ -163,9 +172,9 @@ TABLES: Mapping[str, Writes] = {
     "passkeys": Writes(app="INSERT, UPDATE, DELETE", operator="DELETE"),
     "people": Writes(app="INSERT, UPDATE", operator="INSERT, UPDATE"),
     "people_mails": Writes(app="INSERT", worker="INSERT, UPDATE, DELETE", operator="INSERT"),
-    "pictures": Writes(operator="INSERT"),
+    "pictures": Writes(office="INSERT", operator="INSERT"),
     "pin_failures": Writes(app="INSERT, UPDATE, DELETE", worker="DELETE", operator="UPDATE"),
-    "products": Writes(operator="INSERT, UPDATE"),
+    "products": Writes(worker="UPDATE", office="INSERT, UPDATE, DELETE", operator="INSERT, UPDATE, DELETE"),
     "recovery_codes": Writes(app="INSERT, UPDATE, DELETE", operator="DELETE"),
     "reminder_stops": Writes(app="INSERT"),
     "report_groups": _READ_MODEL,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from largesse.approvals import tasks as approvals
 from largesse.automations import tasks as automations
 from largesse.campaigns import tasks as campaigns
+from largesse.catalogue import tasks as catalogue
 from largesse.contacts import tasks as contacts
 from largesse.customers import tasks as customers
 from largesse.db.pool import Connection
@@ -56,6 +57,7 @@ async def _measure(context: WorkerContext) -> bool:
 
 ROOMS = (
     lines.TASKS,
+    catalogue.TASKS,
     orders.TASKS,
     fulfilment.TASKS,
     suppliers.TASKS,

@@ -118,6 +118,16 @@ SENTENCES: Mapping[str, str] = MappingProxyType(
 # What operators do to the whole installation, which is in no customer's log.
 OF_INSTALLATION = frozenset(
     (
+        "catalogue.created",
+        "catalogue.draft_discarded",
+        "catalogue.draft_saved",
+        "catalogue.imported",
+        "catalogue.published",
+        "catalogue.published_many",
+        "catalogue.released",
+        "catalogue.scheduled",
+        "catalogue.undone",
+        "catalogue.unscheduled",
         "claims.chained",
         "ledger.chained",
         "reports.rebuilt",

@@ -1,0 +1,324 @@
+"""Operations of the office on products and curated collections: drafts, and publishing them.
+
+Everything that is changed is a draft first. Publishing replaces what customers see by one statement, which notes what it changed, so that every
+process takes over that alone (docs/decisions/0062-catalogue-by-changes.md). What a seed file manages is changed here only after `release`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+from largesse.base.errors import NotFound, StateConflict
+from largesse.base.money import canonical
+from largesse.base.text import unfit_key
+from largesse.catalogue import draft_store as store
+from largesse.catalogue.content import (
+    KINDS,
+    REQUIRED,
+    TOO_LONG,
+    UNFIT,
+    CollectionContent,
+    Content,
+    Fault,
+    Faulty,
+    ProductContent,
+    differences,
+)
+from largesse.catalogue.draft_store import Edited
+from largesse.catalogue.pictures import Picture, save_pictures
+from largesse.catalogue.typed import Names, keys_in
+from largesse.customers.actor import Actor, Transaction
+from largesse.db.pool import Connection
+from largesse.db.statements import read_now
+from largesse.staff.model import StaffRight
+
+MOST_KEY = 100
+MOST_AT_ONCE = 1_000  # drafts that are published or imported together: what one note of the catalogue's changes holds
+KEY_TAKEN = "Another one has this key."
+NOT_LATER = "Choose a time in the future."
+_MOST_SHOWN = 200  # characters of a text in the audit log
+
+
+class ManagedByFile(StateConflict):
+    """The seed file manages it: it is changed there, or released first."""
+
+    def __init__(self) -> None:
+        super().__init__("The seed file manages it. Release it first, or change the file.")
+
+
+class ChangedMeanwhile(StateConflict):
+    """Somebody else saved, published or discarded it since the form was opened; `edited` is how it is now."""
+
+    def __init__(self, edited: Edited) -> None:
+        super().__init__("Somebody else changed it meanwhile.")
+        self.edited = edited
+
+
+class NothingToPublish(StateConflict):
+    """There is no draft, or nothing in it differs from what is published."""
+
+    def __init__(self) -> None:
+        super().__init__("There is nothing to publish.")
+
+
+async def read_names(connection: Connection, typed: Sequence[Mapping[str, str]]) -> Names:
+    """Returns the customers and products that texts of forms or rows name by their keys."""
+    customers = {key for one in typed for key in keys_in(one.get("customers", ""))}
+    products = {key for one in typed for key in keys_in(one.get("products", ""))}
+    return Names(
+        await store.customers_by_key(connection, customers) if customers else {},
+        await store.products_by_key(connection, products) if products else {},
+    )
+
+
+async def create(actor: Actor, kind: str, key: str, content: Content) -> int:
+    """Creates something that nobody can send until its draft is published; returns its id. Raises Faulty for a key that cannot be."""
+    _require_key(key)
+    async with actor.transaction(StaffRight.CATALOGUE) as transaction:
+        ids = await store.add(transaction.connection, kind, {key: content})
+        if key not in ids:
+            raise Faulty([Fault("key", KEY_TAKEN)])
+        await store.save_drafts(transaction.connection, kind, [(ids[key], content, 0)], _author(actor))
+        await transaction.record("catalogue.created", f"{kind} {key}", after=_shown(content, content.__struct_fields__))
+    return ids[key]
+
+
+async def save_draft(actor: Actor, kind: str, object_id: int, content: Content, seen: int) -> None:
+    """Saves a draft. `seen` is the edition that the form was based on. Raises NotFound, ManagedByFile and ChangedMeanwhile."""
+    async with actor.transaction(StaffRight.CATALOGUE) as transaction:
+        edited = await _lock(transaction, kind, object_id, seen)
+        changed = differences(edited.newest, content)
+        if not changed:
+            return
+        await store.save_drafts(transaction.connection, kind, [(object_id, content, edited.edition)], _author(actor))
+        before, after = _shown(edited.newest, changed), _shown(content, changed)
+        await transaction.record("catalogue.draft_saved", f"{kind} {edited.key}", before=before, after=after)
+
+
+async def set_picture(actor: Actor, product_id: int, picture: Picture | None, seen: int) -> None:
+    """Puts a picture into a product's draft; None: takes it out. Raises as `save_draft` does."""
+    async with actor.transaction(StaffRight.CATALOGUE) as transaction:
+        edited = await _lock(transaction, "product", product_id, seen)
+        assert isinstance(edited.newest, ProductContent)
+        if picture is not None:
+            await save_pictures(transaction.connection, [picture])
+        values = {name: getattr(edited.newest, name) for name in edited.newest.__struct_fields__}
+        content = ProductContent(**{**values, "picture": picture and picture.name})
+        await store.save_drafts(
+            transaction.connection, "product", [(product_id, content, edited.edition)], _author(actor)
+        )
+        before, after = {"picture": edited.newest.picture}, {"picture": content.picture}
+        await transaction.record("catalogue.draft_saved", f"product {edited.key}", before=before, after=after)
+
+
+async def discard_draft(actor: Actor, kind: str, object_id: int, seen: int) -> bool:
+    """Deletes a draft, and with it what was never published and nothing names. Returns whether that is gone. Raises as `save_draft` does."""
+    async with actor.transaction(StaffRight.CATALOGUE) as transaction:
+        edited = await _lock(transaction, kind, object_id, seen)
+        if edited.draft is None:
+            return False
+        await store.delete_drafts(transaction.connection, kind, [object_id])
+        is_gone = edited.is_new and await store.delete_new(transaction.connection, kind, object_id)
+        await transaction.record("catalogue.draft_discarded", f"{kind} {edited.key}")
+    return is_gone
+
+
+async def publish(actor: Actor, kind: str, object_id: int, seen: int) -> None:
+    """Publishes a draft: from the next request on it is what customers see. Raises as `save_draft` does, and NothingToPublish."""
+    async with actor.transaction(StaffRight.CATALOGUE) as transaction:
+        edited = await _lock(transaction, kind, object_id, seen)
+        await _publish(transaction, edited, _author(actor))
+
+
+async def publish_many(actor: Actor, keys: Sequence[str]) -> int:
+    """Publishes the drafts of up to 1,000 products, all of them or none, as one change of the catalogue; returns how many.
+
+    Raises ManagedByFile, NothingToPublish, and ChangedMeanwhile for a draft that was begun before a later publication.
+    """
+    async with actor.transaction(StaffRight.CATALOGUE) as transaction:
+        connection = transaction.connection
+        found = list((await store.read_products(connection, keys[:MOST_AT_ONCE])).values())
+        await store.lock_all(connection, "product", [one.id for one in found])
+        drafts = [one for one in (await store.read_products(connection, keys[:MOST_AT_ONCE])).values() if one.draft]
+        if not drafts:
+            raise NothingToPublish
+        for one in drafts:
+            _require_publishable(one)
+        await _write(transaction, "product", drafts, [one.newest for one in drafts], _author(actor))
+        shown = {"products": len(drafts), "keys": [one.key for one in drafts[:100]]}
+        await transaction.record("catalogue.published_many", f"{len(drafts)} products", after=shown)
+    return len(drafts)
+
+
+async def schedule(actor: Actor, kind: str, object_id: int, at: datetime | None, seen: int) -> None:
+    """Sets when a draft publishes itself; None: not any more. Raises as `publish` does, and Faulty for a time that has passed."""
+    async with actor.transaction(StaffRight.CATALOGUE) as transaction:
+        edited = await _lock(transaction, kind, object_id, seen)
+        if edited.draft is None:
+            raise NothingToPublish
+        if at is not None and at <= await read_now(transaction.connection):
+            raise Faulty([Fault("at", NOT_LATER)])
+        await store.schedule(transaction.connection, kind, object_id, at)
+        act = "catalogue.unscheduled" if at is None else "catalogue.scheduled"
+        await transaction.record(act, f"{kind} {edited.key}", after=None if at is None else {"at": at.isoformat()})
+
+
+async def undo(actor: Actor, kind: str, object_id: int, seen: int) -> None:
+    """Publishes again what stood before the last publication. A draft stays, and says that it is older. Raises as `save_draft` does."""
+    async with actor.transaction(StaffRight.CATALOGUE) as transaction:
+        edited = await _lock(transaction, kind, object_id, seen)
+        versions = await store.list_versions(transaction.connection, kind, object_id, 2)
+        if len(versions) < 2 or versions[0].edition != edited.edition:
+            raise StateConflict("There is nothing to undo.")
+        former = versions[1].content
+        changed = differences(edited.content, former)
+        await _write(transaction, kind, [edited], [former], _author(actor), keeps_draft=True)
+        before, after = _shown(edited.content, changed), _shown(former, changed)
+        await transaction.record("catalogue.undone", f"{kind} {edited.key}", before=before, after=after)
+
+
+async def release(actor: Actor, kind: str, object_id: int) -> None:
+    """Hands what the seed file manages over to the office: a later load leaves it as it is. Raises NotFound."""
+    async with actor.transaction(StaffRight.CATALOGUE) as transaction:
+        key = await store.release(transaction.connection, kind, object_id)
+        if key is None:
+            if await store.read(transaction.connection, kind, object_id) is None:
+                raise NotFound(f"There is no such {kind}.")
+            return
+        await transaction.record("catalogue.released", f"{kind} {key}")
+
+
+async def import_drafts(
+    actor: Actor, contents: Mapping[str, ProductContent], seen: Mapping[str, int], source: str
+) -> None:
+    """Saves drafts of products by key, creating those that are missing: all of them or none.
+
+    `seen` has the editions of those that were there when the contents were read. Raises ChangedMeanwhile and ManagedByFile.
+    """
+    async with actor.transaction(StaffRight.CATALOGUE) as transaction:
+        connection = transaction.connection
+        there = await store.read_products(connection, contents)
+        await store.lock_all(connection, "product", [one.id for one in there.values()])
+        there = await store.read_products(connection, contents)
+        for key, edited in there.items():
+            _require_office(edited)
+            if seen.get(key) != edited.seen:
+                raise ChangedMeanwhile(edited)
+        new = {key: content for key, content in contents.items() if key not in there}
+        ids = await store.add(connection, "product", new) if new else {}
+        if len(ids) < len(new):
+            raise StateConflict("Somebody else created one of these products meanwhile. Import the file again.")
+        drafts = [(there[key].id, content, there[key].edition) for key, content in contents.items() if key in there]
+        drafts += [(ids[key], content, 0) for key, content in new.items()]
+        await store.save_drafts(connection, "product", drafts, _author(actor))
+        after = {"new": len(new), "changed": len(there), "keys": list(contents)[:100]}
+        await transaction.record("catalogue.imported", source[:200], after=after)
+
+
+async def publish_due(connection: Connection, actor: Actor, most: int) -> int:
+    """Publishes the drafts whose time has come, each in a transaction of its own; returns how many were due.
+
+    One that cannot be published any more stays as a draft that says why.
+    """
+    due = await store.list_due(connection, most)
+    for row in due:
+        kind, object_id = row["kind"], row["object_id"]
+        async with actor.transaction(StaffRight.CATALOGUE) as transaction:
+            edited = await store.read(transaction.connection, kind, object_id, locks=True)
+            now = await read_now(transaction.connection)
+            draft = None if edited is None else edited.draft
+            if edited is None or draft is None or draft.publish_at is None or draft.publish_at > now:
+                continue
+            try:
+                await _publish(transaction, edited, draft.author)
+            except (ManagedByFile, ChangedMeanwhile, NothingToPublish) as refused:
+                await store.fail(transaction.connection, kind, object_id, type(refused).__name__)
+    return len(due)
+
+
+async def _publish(transaction: Transaction, edited: Edited, author: str) -> None:
+    _require_publishable(edited)
+    changed = differences(edited.content, edited.newest)
+    if edited.draft is None or (not changed and edited.edition):
+        raise NothingToPublish
+    await _write(transaction, edited.kind, [edited], [edited.newest], author)
+    before, after = _shown(edited.content, changed), _shown(edited.newest, changed)
+    await transaction.record("catalogue.published", f"{edited.kind} {edited.key}", before=before, after=after)
+
+
+async def _write(
+    transaction: Transaction,
+    kind: str,
+    edited: Sequence[Edited],
+    contents: Sequence[Content],
+    author: str,
+    *,
+    keeps_draft: bool = False,
+) -> None:
+    """Publishes contents. The row of the catalogue's version, which others wait for, is locked by the last statement."""
+    connection, ids = transaction.connection, [one.id for one in edited]
+    edition = await store.next_edition(connection)
+    if not keeps_draft:
+        await store.delete_drafts(connection, kind, ids)
+    await store.add_versions(connection, kind, [(one.id, one.edition, one.content) for one in edited], "")
+    new = [(one.id, edition, content) for one, content in zip(edited, contents, strict=True)]
+    await store.add_versions(connection, kind, new, author)
+    await store.delete_old_versions(connection, kind, ids)
+    written = await store.write(connection, kind, dict(zip(ids, contents, strict=True)), edition)
+    if written != len(ids):
+        raise ManagedByFile
+
+
+async def _lock(transaction: Transaction, kind: str, object_id: int, seen: int) -> Edited:
+    if kind not in KINDS:
+        raise NotFound("There is nothing of that kind.")
+    edited = await store.read(transaction.connection, kind, object_id, locks=True)
+    if edited is None:
+        raise NotFound(f"There is no such {kind}.")
+    _require_office(edited)
+    if edited.seen != seen:
+        raise ChangedMeanwhile(edited)
+    return edited
+
+
+def _require_office(edited: Edited) -> None:
+    if edited.managed != "office":
+        raise ManagedByFile
+
+
+def _require_publishable(edited: Edited) -> None:
+    _require_office(edited)
+    if edited.draft is not None and edited.draft.based_on != edited.edition:
+        raise ChangedMeanwhile(edited)
+
+
+def _require_key(key: str) -> None:
+    if len(key) > MOST_KEY:
+        raise Faulty([Fault("key", TOO_LONG, {"found": len(key), "most": MOST_KEY})])
+    if not key:
+        raise Faulty([Fault("key", REQUIRED)])
+    if unfit_key(key) or key != key.strip() or any(character in key for character in "/,;"):
+        raise Faulty([Fault("key", UNFIT)])
+
+
+def _author(actor: Actor) -> str:
+    return actor.acting.who.name
+
+
+def _shown(content: Content, names: Sequence[str]) -> dict[str, object]:
+    """Returns fields as the audit log keeps them: amounts in major units, and the beginnings of texts."""
+    return {name.removesuffix("_minor"): _value(content, name) for name in names}
+
+
+def _value(content: ProductContent | CollectionContent, name: str) -> object:
+    value = getattr(content, name)
+    if isinstance(value, str):
+        return value[:_MOST_SHOWN]
+    if not name.endswith("_minor") or value is None:
+        return len(value) if name == "customer_ids" and value is not None else value
+    if isinstance(value, int):
+        return canonical(value, content.currency)
+    if isinstance(value, dict):
+        return {country: canonical(minor, content.currency) for country, minor in value.items()}
+    return [canonical(minor, content.currency) for minor in value]

@@ -1,0 +1,109 @@
+"""What a change of a product or a collection does to templates and collections, shown before it is published."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from largesse.base.errors import InvalidRequest
+from largesse.base.money import to_number
+from largesse.catalogue import draft_store as store
+from largesse.catalogue.content import CollectionContent, Content, ProductContent
+from largesse.catalogue.draft_store import Edited
+from largesse.catalogue.model import Collection, can_become, collection_from_row, collection_price, gift_price
+from largesse.db.pool import Connection, Row
+
+MOST_LOOKED_AT = 1_000  # templates, and collections
+
+
+@dataclass(frozen=True, slots=True)
+class LostTemplate:
+    """A template that can be sent now and cannot after the change."""
+
+    id: int
+    customer: str  # its key
+    name: str
+    value_minor: int
+    currency: str
+
+
+@dataclass(frozen=True, slots=True)
+class LostChoice:
+    """A collection that offers the product now, and after the change does not at `values_minor` (empty: at none)."""
+
+    id: int
+    name: str
+    values_minor: Sequence[int]
+    currency: str
+
+
+@dataclass(frozen=True, slots=True)
+class Impact:
+    """What would no longer fit. `is_partial` says that there are more templates or collections than were looked at."""
+
+    templates: Sequence[LostTemplate] = ()
+    collections: Sequence[LostChoice] = ()
+    is_partial: bool = False
+
+    def __bool__(self) -> bool:
+        return bool(self.templates or self.collections or self.is_partial)
+
+
+async def read_impact(connection: Connection, edited: Edited) -> Impact:
+    """Returns what publishing the draft would do, beside the object itself."""
+    if edited.draft is None:
+        return Impact()
+    if isinstance(edited.content, ProductContent):
+        rows = await connection.fetch(store.TEMPLATES_OF_PRODUCT, edited.id, MOST_LOOKED_AT + 1)
+        collections = await connection.fetch(store.COLLECTIONS_OF_PRODUCT, edited.id, MOST_LOOKED_AT + 1)
+    else:
+        rows = await connection.fetch(store.TEMPLATES_OF_COLLECTION, edited.id, MOST_LOOKED_AT + 1)
+        collections = []
+    before, after = (_sender(content, edited.id) for content in (edited.content, edited.newest))
+    lost = [row for row in rows[:MOST_LOOKED_AT] if before(row) and not after(row)]
+    return Impact(
+        [LostTemplate(row["id"], row["customer"], row["name"], row["value_minor"], row["currency"]) for row in lost],
+        _lost_choices(edited, [collection_from_row(row) for row in collections[:MOST_LOOKED_AT]]),
+        len(rows) > MOST_LOOKED_AT or len(collections) > MOST_LOOKED_AT,
+    )
+
+
+def _sender(content: Content, object_id: int) -> Callable[[Row], bool]:
+    """Returns the rule by which a template can be sent."""
+
+    def can_send(template: Row) -> bool:
+        if not content.active or content.currency != template["currency"]:
+            return False
+        value = to_number(template["value_minor"], template["currency"])
+        try:
+            if isinstance(content, CollectionContent):
+                return bool(collection_price(content.as_collection(object_id), value).value_minor)
+            product = content.as_product(object_id)
+            if not product.sold_to(template["customer_id"]):
+                return False
+            return bool(gift_price(product, template["country"] or "", value).value_minor)
+        except InvalidRequest:
+            return False
+
+    return can_send
+
+
+def _lost_choices(edited: Edited, collections: Sequence[Collection]) -> list[LostChoice]:
+    before, after = edited.content, edited.newest
+    if not isinstance(before, ProductContent) or not isinstance(after, ProductContent):
+        return []
+    lost = []
+    for one in collections:
+        points = one.value_points_minor if one.value_minor is None else (one.value_minor,)
+        gone = [minor for minor in points if _offers(before, one, minor) and not _offers(after, one, minor)]
+        if gone:
+            lost.append(LostChoice(one.id, one.name, gone if len(gone) < len(points) else (), one.currency))
+    return lost
+
+
+def _offers(content: ProductContent, collection: Collection, value_minor: int) -> bool:
+    product = content.as_product(0)
+    owner = collection.customer_id
+    if product.customer_ids is not None and owner is None:
+        owner = next(iter(product.customer_ids), 0)  # a curated collection offers it to those it is sold to
+    return content.active and can_become(product, collection.country, collection.currency, value_minor, owner or 0)

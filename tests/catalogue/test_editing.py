@@ -1,0 +1,363 @@
+"""Drafts of products and collections: two who edit, publishing at once and at a time, undoing, and what a file manages."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from datetime import timedelta
+
+import asyncpg
+import pytest
+from tests.catalogue.images import png
+from tests.chained import acting_on
+
+from largesse.base.errors import NotFound, StateConflict
+from largesse.catalogue import draft_store as store
+from largesse.catalogue.cache import Catalogue
+from largesse.catalogue.content import Content, Faulty
+from largesse.catalogue.draft_store import KEPT_VERSIONS, Edited
+from largesse.catalogue.editing import (
+    ChangedMeanwhile,
+    ManagedByFile,
+    NothingToPublish,
+    create,
+    discard_draft,
+    import_drafts,
+    publish,
+    publish_due,
+    publish_many,
+    read_names,
+    release,
+    save_draft,
+    schedule,
+    set_picture,
+    undo,
+)
+from largesse.catalogue.impact import read_impact
+from largesse.catalogue.pictures import read_picture
+from largesse.catalogue.typed import read_collection, read_product
+from largesse.customers.actor import Actor, command_actor, worker_actor
+from largesse.db.pool import Database
+from largesse.db.scope import OPERATOR, WORKER
+from largesse.encryption.vault import Vault
+from largesse.web.api.shapes.catalogue import CatalogueInJson
+
+COFFEE = {"name": "Coffee", "active": "yes", "countries": "GB, IE", "denominations": "5 10 25"}
+HAMPER = {"name": "Hamper", "active": "yes", "cost": "30", "postage": "GB 4.95", "vat_percent": "GB 20%"}
+TREATS = {"name": "Treats", "active": "yes", "country": "gb", "value_points": "10 25", "products": "coffee"}
+
+
+@pytest.fixture
+async def actor(database: Database, vault: Vault) -> Actor:
+    return command_actor(database, await acting_on(database, vault))
+
+
+async def product(database: Database, digital: bool = True, **typed: str) -> Content:
+    fields: Mapping[str, str] = {**(COFFEE if digital else HAMPER), **typed}
+    async with database.connection(OPERATOR) as connection:
+        return read_product(fields, await read_names(connection, [fields]), is_digital=digital, currency="GBP")
+
+
+async def collection(database: Database, **typed: str) -> Content:
+    fields = {**TREATS, **typed}
+    async with database.connection(OPERATOR) as connection:
+        return read_collection(fields, await read_names(connection, [fields]), currency="GBP")
+
+
+async def edited(database: Database, object_id: int, kind: str = "product") -> Edited:
+    async with database.connection(OPERATOR) as connection:
+        found = await store.read(connection, kind, object_id)
+    assert found is not None
+    return found
+
+
+async def published(database: Database, actor: Actor, key: str = "coffee", **typed: str) -> int:
+    object_id = await create(actor, "product", key, await product(database, **typed))
+    await publish(actor, "product", object_id, (await edited(database, object_id)).seen)
+    return object_id
+
+
+async def test_a_product_is_sold_once_its_draft_is_published(
+    database: Database, actor: Actor, beside: asyncpg.Connection
+) -> None:
+    catalogue = Catalogue(database, CatalogueInJson("https://gifts.example"))
+    snapshot = await catalogue.at(1)
+    object_id = await create(actor, "product", "coffee", await product(database))
+    assert (await edited(database, object_id)).is_new
+    version = await beside.fetchval("SELECT version FROM catalogue_version")
+    assert (await catalogue.at(version)).product(object_id, "GB", 1) is None
+
+    await publish(actor, "product", object_id, (await edited(database, object_id)).seen)
+
+    # One change, which says what it changed: no process reads the whole catalogue for it.
+    assert await beside.fetchval("SELECT version FROM catalogue_version") == version + 1
+    changed = await beside.fetchval("SELECT product_ids FROM catalogue_changes WHERE version = $1", version + 1)
+    assert changed == [object_id]
+    sold = (await catalogue.at(version + 1)).product(object_id, "GB", 1)
+    assert sold is not None
+    assert sold.denominations_minor == (500, 1000, 2500)
+    assert snapshot.product(object_id, "GB", 1) is None
+    acts = await beside.fetch("SELECT act, subject FROM audit_events ORDER BY id")
+    assert [tuple(act) for act in acts] == [
+        ("catalogue.created", "product coffee"),
+        ("catalogue.published", "product coffee"),
+    ]
+    await catalogue.close()
+
+
+async def test_the_second_of_two_is_shown_what_changed(database: Database, actor: Actor) -> None:
+    object_id = await published(database, actor)
+    seen = (await edited(database, object_id)).seen
+    await save_draft(actor, "product", object_id, await product(database, name="Tea"), seen)
+
+    with pytest.raises(ChangedMeanwhile) as caught:
+        await save_draft(actor, "product", object_id, await product(database, name="Cocoa"), seen)
+
+    assert caught.value.edited.newest.name == "Tea"
+    with pytest.raises(ChangedMeanwhile):
+        await publish(actor, "product", object_id, seen)
+    with pytest.raises(ChangedMeanwhile):
+        await discard_draft(actor, "product", object_id, seen)
+    await save_draft(actor, "product", object_id, await product(database, name="Cocoa"), caught.value.edited.seen)
+    assert (await edited(database, object_id)).newest.name == "Cocoa"
+
+
+async def test_of_many_at_once_one_wins(database: Database, actor: Actor) -> None:
+    object_id = await published(database, actor)
+    seen = (await edited(database, object_id)).seen
+    contents = [await product(database, name=f"Coffee {number}") for number in range(5)]
+
+    results = await asyncio.gather(
+        *(save_draft(actor, "product", object_id, content, seen) for content in contents), return_exceptions=True
+    )
+
+    assert sum(result is None for result in results) == 1
+    assert sum(isinstance(result, ChangedMeanwhile) for result in results) == 4
+
+
+async def test_what_a_file_manages_is_changed_only_after_it_is_released(
+    database: Database, actor: Actor, beside: asyncpg.Connection
+) -> None:
+    object_id = await published(database, actor)
+    await beside.execute("UPDATE products SET managed = 'file'")
+    seen = (await edited(database, object_id)).seen
+    content = await product(database, name="Tea")
+
+    for attempt in (
+        save_draft(actor, "product", object_id, content, seen),
+        publish(actor, "product", object_id, seen),
+        undo(actor, "product", object_id, seen),
+        schedule(actor, "product", object_id, None, seen),
+        set_picture(actor, object_id, None, seen),
+        discard_draft(actor, "product", object_id, seen),
+        import_drafts(actor, {"coffee": content}, {"coffee": seen}, "file"),  # type: ignore[dict-item]
+    ):
+        with pytest.raises(ManagedByFile):
+            await attempt
+
+    await release(actor, "product", object_id)
+    await release(actor, "product", object_id)  # nothing more
+    await save_draft(actor, "product", object_id, content, (await edited(database, object_id)).seen)
+    assert await beside.fetchval("SELECT count(*) FROM audit_events WHERE act = 'catalogue.released'") == 1
+    with pytest.raises(NotFound):
+        await release(actor, "product", 999)
+
+
+async def test_the_last_publication_is_undone_and_that_too(database: Database, actor: Actor) -> None:
+    object_id = await published(database, actor)
+    await save_draft(
+        actor, "product", object_id, await product(database, name="Tea"), (await edited(database, object_id)).seen
+    )
+    await publish(actor, "product", object_id, (await edited(database, object_id)).seen)
+
+    await undo(actor, "product", object_id, (await edited(database, object_id)).seen)
+    assert (await edited(database, object_id)).content.name == "Coffee"
+    await undo(actor, "product", object_id, (await edited(database, object_id)).seen)
+    assert (await edited(database, object_id)).content.name == "Tea"
+
+
+async def test_the_first_publication_is_undone_by_not_selling_it(database: Database, actor: Actor) -> None:
+    object_id = await published(database, actor)
+
+    await undo(actor, "product", object_id, (await edited(database, object_id)).seen)
+
+    assert not (await edited(database, object_id)).content.active
+
+
+async def test_what_was_never_published_in_the_office_cannot_be_undone(
+    database: Database, actor: Actor, beside: asyncpg.Connection
+) -> None:
+    object_id = await published(database, actor)
+    await beside.execute("DELETE FROM catalogue_versions")
+
+    with pytest.raises(StateConflict, match="nothing to undo"):
+        await undo(actor, "product", object_id, (await edited(database, object_id)).seen)
+
+
+async def test_versions_are_bounded(database: Database, actor: Actor, beside: asyncpg.Connection) -> None:
+    object_id = await published(database, actor)
+    for number in range(KEPT_VERSIONS + 1):
+        content = await product(database, name=f"Coffee {number}")
+        await save_draft(actor, "product", object_id, content, (await edited(database, object_id)).seen)
+        await publish(actor, "product", object_id, (await edited(database, object_id)).seen)
+
+    async with database.connection(OPERATOR) as connection:
+        versions = await store.list_versions(connection, "product", object_id, 100)
+    assert len(versions) == KEPT_VERSIONS
+    assert versions[0].content.name == f"Coffee {KEPT_VERSIONS}"
+    assert await beside.fetchval("SELECT count(*) FROM catalogue_versions") == KEPT_VERSIONS
+
+
+async def test_a_draft_publishes_itself_at_its_time(
+    database: Database, actor: Actor, vault: Vault, beside: asyncpg.Connection
+) -> None:
+    object_id = await published(database, actor)
+    await save_draft(
+        actor, "product", object_id, await product(database, name="Tea"), (await edited(database, object_id)).seen
+    )
+    now = await beside.fetchval("SELECT clock_now()")
+    with pytest.raises(Faulty):
+        await schedule(actor, "product", object_id, now, (await edited(database, object_id)).seen)
+    await schedule(actor, "product", object_id, now + timedelta(hours=1), (await edited(database, object_id)).seen)
+    worker = worker_actor(database, await acting_on(database, vault))
+
+    async with database.connection(WORKER) as connection:
+        assert await publish_due(connection, worker, 10) == 0
+        await beside.execute("UPDATE catalogue_drafts SET publish_at = clock_now()")
+        assert await publish_due(connection, worker, 10) == 1
+        assert await publish_due(connection, worker, 10) == 0
+
+    assert (await edited(database, object_id)).content.name == "Tea"
+    assert (await edited(database, object_id)).draft is None
+
+
+async def test_a_scheduled_draft_of_before_a_publication_stays_and_says_why(
+    database: Database, actor: Actor, vault: Vault, beside: asyncpg.Connection
+) -> None:
+    object_id = await published(database, actor)
+    await save_draft(
+        actor, "product", object_id, await product(database, name="Tea"), (await edited(database, object_id)).seen
+    )
+    await beside.execute("UPDATE catalogue_drafts SET publish_at = clock_now(), based_on = 0")
+
+    async with database.connection(WORKER) as connection:
+        await publish_due(connection, worker_actor(database, await acting_on(database, vault)), 10)
+
+    draft = (await edited(database, object_id)).draft
+    assert draft is not None
+    assert (draft.failed, draft.publish_at) == ("ChangedMeanwhile", None)
+    assert (await edited(database, object_id)).content.name == "Coffee"
+
+
+async def test_a_schedule_is_taken_back(database: Database, actor: Actor, beside: asyncpg.Connection) -> None:
+    object_id = await create(actor, "product", "coffee", await product(database))
+    at = await beside.fetchval("SELECT clock_now() + interval '1 hour'")
+    await schedule(actor, "product", object_id, at, (await edited(database, object_id)).seen)
+    await schedule(actor, "product", object_id, None, (await edited(database, object_id)).seen)
+
+    draft = (await edited(database, object_id)).draft
+    assert draft is not None
+    assert draft.publish_at is None
+
+
+async def test_what_was_never_published_goes_with_its_draft_unless_something_names_it(
+    database: Database, actor: Actor, beside: asyncpg.Connection
+) -> None:
+    tea = await create(actor, "product", "tea", await product(database))
+    coffee = await create(actor, "product", "coffee", await product(database))
+    treats = await create(actor, "collection", "treats", await collection(database))
+    await publish(actor, "collection", treats, (await edited(database, treats, "collection")).seen)
+
+    assert await discard_draft(actor, "product", tea, (await edited(database, tea)).seen)
+    assert not await discard_draft(actor, "product", coffee, (await edited(database, coffee)).seen)
+
+    assert [row["key"] for row in await beside.fetch("SELECT key FROM products")] == ["coffee"]
+    with pytest.raises(NotFound):
+        await publish(actor, "product", tea, 0)
+
+
+async def test_there_is_nothing_to_publish_without_a_draft(database: Database, actor: Actor) -> None:
+    object_id = await published(database, actor)
+
+    with pytest.raises(NothingToPublish):
+        await publish(actor, "product", object_id, (await edited(database, object_id)).seen)
+    with pytest.raises(NothingToPublish):
+        await publish_many(actor, ["coffee"])
+
+
+@pytest.mark.parametrize("key", ["", "a/b", "a,b", "a;b", " a", "a" * 101, "a\nb"])
+async def test_keys_that_cannot_be(database: Database, actor: Actor, key: str) -> None:
+    with pytest.raises(Faulty):
+        await create(actor, "product", key, await product(database))
+
+
+async def test_a_key_of_100_characters_and_one_that_is_taken(database: Database, actor: Actor) -> None:
+    await create(actor, "product", "k" * 100, await product(database))
+    with pytest.raises(Faulty, match="has this key"):
+        await create(actor, "product", "k" * 100, await product(database))
+
+
+async def test_a_picture_is_part_of_the_draft(database: Database, actor: Actor, beside: asyncpg.Connection) -> None:
+    object_id = await published(database, actor)
+    picture = read_picture(png(100, 100))
+
+    await set_picture(actor, object_id, picture, (await edited(database, object_id)).seen)
+    assert await beside.fetchval("SELECT picture FROM products") is None
+    await publish(actor, "product", object_id, (await edited(database, object_id)).seen)
+
+    assert await beside.fetchval("SELECT picture FROM products") == picture.name
+    assert await beside.fetchval("SELECT count(*) FROM pictures") == 1
+
+
+async def test_many_drafts_are_one_change_of_the_catalogue(
+    database: Database, actor: Actor, beside: asyncpg.Connection
+) -> None:
+    contents = {f"p{number:03}": await product(database, name=f"Product {number}") for number in range(30)}
+    await import_drafts(actor, contents, {}, "file")  # type: ignore[arg-type]
+    before = await beside.fetchval("SELECT version FROM catalogue_version")
+
+    assert await publish_many(actor, list(contents)) == 30
+
+    assert await beside.fetchval("SELECT version FROM catalogue_version") == before + 1
+    assert await beside.fetchval("SELECT count(*) FROM products WHERE active") == 30
+    assert await beside.fetchval("SELECT count(*) FROM catalogue_drafts") == 0
+
+
+async def test_a_change_says_which_templates_and_collections_it_breaks(
+    database: Database, actor: Actor, beside: asyncpg.Connection
+) -> None:
+    object_id = await published(database, actor)
+    treats = await create(actor, "collection", "treats", await collection(database))
+    await publish(actor, "collection", treats, (await edited(database, treats, "collection")).seen)
+    template = "INSERT INTO templates (customer_id, key, name, product_id, gift_name, value_minor, currency, country) "
+    await beside.execute(template + "VALUES (1, 'a', 'Ten', $1, 'Coffee', 1000, 'GBP', 'GB')", object_id)
+    await beside.execute(template + "VALUES (1, 'b', 'Five', $1, 'Coffee', 500, 'GBP', 'IE')", object_id)
+    await beside.execute(template + "VALUES (1, 'c', 'Never', $1, 'Coffee', 700, 'GBP', 'IE')", object_id)
+    await save_draft(
+        actor,
+        "product",
+        object_id,
+        await product(database, denominations="5 25", countries="GB"),
+        (await edited(database, object_id)).seen,
+    )
+
+    async with database.connection(OPERATOR) as connection:
+        impact = await read_impact(connection, await edited(database, object_id))
+
+    assert [one.name for one in impact.templates] == ["Ten", "Five"]
+    assert [(one.name, list(one.values_minor)) for one in impact.collections] == [("Treats", [1000])]
+    await save_draft(
+        actor,
+        "collection",
+        treats,
+        await collection(database, value_points="25"),
+        (await edited(database, treats, "collection")).seen,
+    )
+    await beside.execute(
+        "INSERT INTO templates (customer_id, key, name, collection_id, gift_name, value_minor, currency) "
+        "VALUES (1, 'd', 'Choice', $1, 'Treats', 1000, 'GBP')",
+        treats,
+    )
+    async with database.connection(OPERATOR) as connection:
+        impact = await read_impact(connection, await edited(database, treats, "collection"))
+    assert [one.name for one in impact.templates] == ["Choice"]

@@ -1,0 +1,278 @@
+"""Products and collections as people type them: each rule on both sides of its edge, and CSV files."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import AsyncIterator
+from decimal import Decimal
+
+import asyncpg
+import pytest
+from tests.chained import acting_on
+
+from largesse.base.text import csv_file
+from largesse.catalogue import content as faults
+from largesse.catalogue import sheet
+from largesse.catalogue.content import CollectionContent, Faulty, ProductContent
+from largesse.catalogue.editing import import_drafts, publish_many, release
+from largesse.catalogue.sheet import MOST_ROWS, Sheet, read_sheet, write_rows
+from largesse.catalogue.typed import Names, read_collection, read_product, typed_collection, typed_product
+from largesse.customers.actor import command_actor
+from largesse.db.pool import Database
+from largesse.db.scope import OPERATOR
+from largesse.encryption.vault import Vault
+
+COFFEE = {"name": "Coffee", "active": "yes", "countries": "GB", "denominations": "5"}
+HAMPER = {"name": "Hamper", "active": "yes", "cost": "30", "postage": "GB 4.95", "vat_percent": "GB 20%"}
+TREATS = {"name": "Treats", "active": "yes", "country": "GB", "value_points": "10", "products": "coffee"}
+NAMES = Names({"acme": 7}, {"coffee": (1, "GBP"), "livre": (2, "EUR")})
+
+
+def digital(**typed: str) -> ProductContent:
+    return read_product({**COFFEE, **typed}, NAMES, is_digital=True, currency="GBP")
+
+
+def physical(**typed: str) -> ProductContent:
+    return read_product({**HAMPER, **typed}, NAMES, is_digital=False, currency="GBP")
+
+
+def treats(**typed: str) -> CollectionContent:
+    return read_collection({**TREATS, **typed}, NAMES, currency="GBP")
+
+
+def test_a_product_is_typed_and_read_back() -> None:
+    coffee = digital(customers="acme", suppliers="tango, stock", terms="One.\r\nTwo.", countries="gb, IE")
+    assert coffee.denominations_minor == (500,)
+    assert coffee.customer_ids == (7,)
+    assert coffee.countries == ("GB", "IE")
+    assert coffee.terms == "One.\nTwo."
+    assert read_product(typed_product(coffee, {7: "acme"}), NAMES, is_digital=True, currency="GBP") == coffee
+    hamper = physical(markup_percent="10.5", postage="GB 4.95; IE 0", vat_percent="GB 20, IE 13.5")
+    assert (hamper.postage_minor, hamper.vat_percent) == ({"GB": 495, "IE": 0}, {"GB": 20, "IE": Decimal("13.5")})
+    assert read_product(typed_product(hamper, {}), NAMES, is_digital=False, currency="GBP") == hamper
+    choice = treats(value_points="50 10", allow_custom_value="yes")
+    assert choice.value_points_minor == (1000, 5000)
+    assert read_collection(typed_collection(choice, {1: "coffee"}), NAMES, currency="GBP") == choice
+
+
+@pytest.mark.parametrize(
+    ("field", "fits", "wrong", "said"),
+    [
+        ("name", "n" * 200, "n" * 201, faults.TOO_LONG),
+        ("name", "n", "", faults.REQUIRED),
+        ("name", "n", "n\u202e", faults.UNFIT),
+        ("countries", "GB", "", faults.NO_COUNTRY),
+        ("countries", "NO", "XX", faults.UNKNOWN_COUNTRY),
+        ("countries", "GB IE", "GB gb", faults.TWICE),
+        ("denominations", "0.01", "0", faults.ZERO),
+        ("denominations", "0.01", "0.001", faults.NO_AMOUNT),
+        ("denominations", "1000000000", "1000000000.01", faults.TOO_MUCH),
+        ("denominations", "5", "-5", faults.ZERO),
+        ("denominations", "5", "five", faults.NO_AMOUNT),
+        ("denominations", "5", "", faults.NO_AMOUNTS),
+        ("denominations", "5", "NaN", faults.NO_AMOUNT),
+        ("denominations", " ".join(map(str, range(1, 201))), " ".join(map(str, range(1, 202))), faults.TOO_MANY),
+        ("description", "d" * 500, "d" * 501, faults.TOO_LONG),
+        ("how_to_redeem", "d" * 1000, "d" * 1001, faults.TOO_LONG),
+        ("terms", "d" * 4000, "d" * 4001, faults.TOO_LONG),
+        ("customers", "acme", "globex", faults.UNKNOWN_CUSTOMER),
+        ("suppliers", "tango", "Tango!", faults.UNKNOWN_SUPPLIER),
+        ("suppliers", ",".join("abcdefghij"), ",".join("abcdefghijk"), faults.TOO_MANY),
+        ("active", "no", "maybe", faults.NOT_YES),
+    ],
+)
+def test_the_edges_of_a_digital_gift(field: str, fits: str, wrong: str, said: str) -> None:
+    digital(**{field: fits})
+    with pytest.raises(Faulty) as caught:
+        digital(**{field: wrong})
+    assert [(fault.field, fault.said) for fault in caught.value.faults] == [(field, said)]
+    assert "%(" not in caught.value.detail
+
+
+@pytest.mark.parametrize(
+    ("field", "fits", "wrong", "said"),
+    [
+        ("cost", "0.01", "0", faults.ZERO),
+        ("cost", "0.01", "", faults.REQUIRED),
+        ("cost", "700000000", "999999999", faults.TOO_EXPENSIVE),
+        ("postage", "GB 0", "GB -1", faults.NO_PAIRS),
+        ("postage", "GB 0", "", faults.NO_COUNTRY),
+        ("postage", "GB 0, IE 1", "GB 0, GB 1", faults.TWICE),
+        ("postage", "GB 4.95", "GB 4,95", faults.NO_PAIRS),
+        ("vat_percent", "GB 1000", "GB 1000.0001", faults.NO_PERCENT),
+        ("vat_percent", "GB 0.0001", "GB 0.00001", faults.NO_PERCENT),
+        ("markup_percent", "1000", "-1", faults.NO_PERCENT),
+    ],
+)
+def test_the_edges_of_a_physical_gift(field: str, fits: str, wrong: str, said: str) -> None:
+    physical(**{field: fits})
+    with pytest.raises(Faulty) as caught:
+        physical(**{field: wrong})
+    assert [(fault.field, fault.said) for fault in caught.value.faults] == [(field, said)]
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        ({"denominations": "5", "min_amount": "1"}, faults.BOTH_AMOUNTS),
+        ({"denominations": "", "min_amount": "1"}, faults.NO_RANGE),
+        ({"denominations": "", "max_amount": "1"}, faults.NO_RANGE),
+        ({"denominations": "", "min_amount": "2", "max_amount": "1"}, faults.WRONG_RANGE),
+    ],
+)
+def test_amounts_or_a_range(typed: dict[str, str], said: str) -> None:
+    assert digital(denominations="", min_amount="1", max_amount="1").min_amount_minor == 100
+    with pytest.raises(Faulty) as caught:
+        digital(**typed)
+    assert [fault.said for fault in caught.value.faults] == [said]
+
+
+@pytest.mark.parametrize(
+    ("field", "fits", "wrong", "said"),
+    [
+        ("products", "coffee", "tea", faults.UNKNOWN_PRODUCT),
+        ("products", "coffee", "livre", faults.OTHER_CURRENCY),
+        ("products", "coffee", "", faults.NO_PRODUCTS),
+        ("value_points", "0.01", "", faults.NO_POINTS),
+        ("country", "gb", "", faults.NO_COUNTRY),
+        ("country", "gb", "XX", faults.UNKNOWN_COUNTRY),
+    ],
+)
+def test_the_edges_of_a_collection(field: str, fits: str, wrong: str, said: str) -> None:
+    treats(**{field: fits})
+    with pytest.raises(Faulty) as caught:
+        treats(**{field: wrong})
+    assert [(fault.field, fault.said) for fault in caught.value.faults] == [(field, said)]
+
+
+def test_all_that_is_wrong_is_said_at_once() -> None:
+    with pytest.raises(Faulty) as caught:
+        digital(name="", countries="", denominations="0", terms="t" * 4001)
+    assert [fault.field for fault in caught.value.faults] == ["name", "countries", "denominations", "terms"]
+
+
+@pytest.fixture
+async def connection(database: Database) -> AsyncIterator[asyncpg.Connection]:
+    async with database.connection(OPERATOR) as connection:
+        yield connection
+
+
+async def loaded(connection: asyncpg.Connection, database: Database, vault: Vault, file: str) -> Sheet:
+    """Reads a file, saves its drafts and publishes them."""
+    read = await read_sheet(connection, file.encode())
+    assert read.faults == []
+    actor = command_actor(database, await acting_on(database, vault))
+    await import_drafts(actor, read.contents, read.seen, "file products.csv")
+    await publish_many(actor, list(read.contents))
+    return read
+
+
+FILE = """key,digital,currency,name,countries,denominations,cost,postage,vat_percent,customers
+coffee,yes,GBP,Coffee,"GB, IE","5, 10",,,,c1
+hamper,no,GBP,"=Hamper",,,30,"GB 4.95",GB 20,
+"""
+
+
+async def test_what_was_exported_is_imported_and_changes_nothing(
+    connection: asyncpg.Connection, database: Database, vault: Vault
+) -> None:
+    await loaded(connection, database, vault, FILE)
+
+    rows = [row async for row in write_rows(connection)]
+    again = await read_sheet(connection, csv_file(rows))
+
+    assert len(rows) == 3
+    assert (again.contents, again.faults, again.unchanged) == ({}, [], 2)
+    assert (await connection.fetchval("SELECT name FROM products WHERE key = 'hamper'")) == "=Hamper"
+
+
+async def test_a_file_of_two_columns_changes_these_alone(
+    connection: asyncpg.Connection, database: Database, vault: Vault
+) -> None:
+    await loaded(connection, database, vault, FILE)
+
+    read = await read_sheet(connection, b"\xef\xbb\xbfkey;name\ncoffee;Tea\nhamper;=Hamper\n")
+
+    assert list(read.contents) == ["coffee"]
+    assert read.unchanged == 1
+    assert read.contents["coffee"].name == "Tea"
+    assert read.contents["coffee"].denominations_minor == (500, 1000)
+
+
+async def test_all_rows_that_are_wrong_are_named_at_once(
+    connection: asyncpg.Connection, database: Database, vault: Vault
+) -> None:
+    await loaded(connection, database, vault, FILE)
+    await connection.execute("UPDATE products SET managed = 'file' WHERE key = 'hamper'")
+    file = (
+        "key,digital,currency,name,countries,denominations\n"
+        "coffee,yes,EUR,Tea,GB,5\n"
+        "hamper,no,GBP,Box,,\n"
+        ",yes,GBP,Tea,GB,5\n"
+        "new,perhaps,GBP,Tea,GB,5\n"
+        "new2,yes,XXX,Tea,GB,5\n"
+        "new3,yes,GBP,,GB,0\n"
+        "new3,yes,GBP,Tea,GB,5\n"
+        "a/b,yes,GBP,Tea,GB,5\n"
+        "good,yes,GBP,Good,GB,5\n"
+    )
+
+    read = await read_sheet(connection, file.encode())
+
+    assert [(one.row, one.fault.field, one.fault.said) for one in read.faults] == [
+        (2, "currency", sheet.FIXED),
+        (3, "key", sheet.BY_FILE),
+        (4, "key", faults.REQUIRED),
+        (5, "digital", faults.NOT_YES),
+        (6, "currency", sheet.UNKNOWN_CURRENCY),
+        (7, "name", faults.REQUIRED),
+        (7, "denominations", faults.ZERO),
+        (8, "key", faults.TWICE),
+        (9, "key", sheet.BAD_KEY),
+    ]
+    assert list(read.contents) == ["good"]
+
+
+async def test_a_product_with_a_draft_is_not_overwritten(
+    connection: asyncpg.Connection, database: Database, vault: Vault
+) -> None:
+    actor = command_actor(database, await acting_on(database, vault))
+    first = await read_sheet(connection, FILE.encode())
+    await import_drafts(actor, first.contents, first.seen, "file")
+
+    second = await read_sheet(connection, FILE.encode())
+
+    assert {one.fault.said for one in second.faults} == {sheet.HAS_DRAFT}
+    assert len(second.faults) == 2
+    await release(actor, "product", (await connection.fetchval("SELECT id FROM products WHERE key = 'coffee'")))
+
+
+@pytest.mark.parametrize(
+    ("file", "said"),
+    [
+        (b"", sheet.NO_HEADER),
+        (b"name\nCoffee\n", sheet.NO_HEADER),
+        (b"key,key\n", sheet.NO_HEADER),
+        (b"key,colour\n", sheet.UNKNOWN_COLUMN),
+        (b"key,name\n", sheet.NO_ROWS),
+        (b"key,name\n\n,\n", sheet.NO_ROWS),
+        (b"key,name\n\xff\n", sheet.NOT_UTF8),
+        (b"key\n" + b"x" * sheet.MOST_BYTES, sheet.TOO_LARGE),
+        (b"key\n" + b"x" * 200_000, sheet.NO_HEADER),
+    ],
+)
+async def test_what_is_no_file_of_products(connection: asyncpg.Connection, file: bytes, said: str) -> None:
+    read = await read_sheet(connection, file)
+    assert [(one.row, one.fault.said) for one in read.faults] == [(0, said)]
+
+
+async def test_the_number_of_rows_is_bounded(connection: asyncpg.Connection) -> None:
+    written = io.StringIO()
+    csv.writer(written).writerows([["key", "digital", "currency", "name", "countries", "denominations"]])
+    rows = [[f"p{n}", "yes", "GBP", f"P {n}", "GB", "5"] for n in range(MOST_ROWS + 1)]
+    csv.writer(written).writerows(rows[:-1])
+    assert len((await read_sheet(connection, written.getvalue().encode())).contents) == MOST_ROWS
+    csv.writer(written).writerows(rows[-1:])
+    read = await read_sheet(connection, written.getvalue().encode())
+    assert [one.fault.said for one in read.faults] == [sheet.TOO_MANY_ROWS]
