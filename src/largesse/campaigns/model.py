@@ -9,6 +9,7 @@ from enum import StrEnum
 
 import msgspec
 
+from largesse.base.cooperative import Steps
 from largesse.base.email import EmailError, email_key, normalise_email
 from largesse.base.errors import InvalidRequest
 from largesse.base.text import unfit
@@ -126,7 +127,7 @@ def read_domains(text: str) -> tuple[str, ...]:
     return domains
 
 
-def read_mailboxes(text: str) -> tuple[str, ...]:
+def read_mailboxes(text: str) -> Steps[tuple[str, ...]]:
     """Returns the mailboxes of the addresses in a text, such as a pasted list with or without names. Raises CampaignFault."""
     found: dict[str, None] = {}
     wrong = []
@@ -137,6 +138,7 @@ def read_mailboxes(text: str) -> tuple[str, ...]:
                 found[mailbox_of(normalise_email(one.strip()))] = None
             except EmailError:
                 wrong.append(one)
+            yield
     if wrong:
         raise CampaignFault("addresses", "has what is no address.", wrong[:_SHOWN_WRONG])
     if len(found) > MOST_ADDRESSES:

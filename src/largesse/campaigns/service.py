@@ -65,20 +65,28 @@ async def create_campaign(actor: Actor, caller: Caller, rule: CampaignRule) -> C
 
 
 async def change_campaign(actor: Actor, caller: Caller, campaign_id: int, rule: CampaignRule) -> None:
-    """Sets a campaign anew whose gifts are not ordered yet. Raises NotFound, IsReserved, and CampaignFault for what is wrong with the rule."""
+    """Sets a campaign anew whose gifts are not ordered yet. Raises NotFound, AccessChanged for somebody else's, IsReserved, and CampaignFault.
+
+    A draft that was deleted meanwhile, as drafts are after two weeks, begins again.
+    """
     async with actor.transaction(Right.SEND) as transaction:
         connection = transaction.connection
         await lock_customer(connection, actor.customer_id)
         campaign = await _locked(transaction, campaign_id)
+        if campaign.user_id != actor.user_id:
+            raise AccessChanged
+        if await store.read_order(connection, campaign) is not None:
+            raise IsReserved
         now = await read_now(connection)
         await _check(connection, actor, rule, now, campaign_id)
+        content = _content(caller, rule)
         try:
             draft = await read_draft(connection, actor, campaign.order_reference, lock=True)
+            await save_draft(connection, actor, draft.id, content)
         except NotFound:
-            raise IsReserved from None
+            draft = await begin_draft(connection, actor, now, content)
         before = _facts(await read_rule(connection, campaign, draft.content))
-        await save_draft(connection, actor, draft.id, _content(caller, rule))
-        await store.change_campaign(connection, campaign, rule)
+        await store.change_campaign(connection, campaign, rule, draft.id)
         await transaction.record("campaign.changed", _subject(campaign_id), before=before, after=_facts(rule))
 
 
@@ -146,7 +154,7 @@ def _content(caller: Caller, rule: CampaignRule) -> DraftContent:
 
 
 async def _locked(transaction: Transaction, campaign_id: int) -> Campaign:
-    """Returns a campaign that is not over, locked, for somebody who may change it. Raises NotFound, and AccessChanged for somebody else's."""
+    """Returns a campaign that is not over, locked, for somebody who may change it. Raises NotFound."""
     actor = transaction.actor
     assert actor.environment is not None, "a campaign belongs to an environment"
     connection = transaction.connection
@@ -154,7 +162,7 @@ async def _locked(transaction: Transaction, campaign_id: int) -> Campaign:
     if campaign is None or campaign.ended_at is not None or campaign.closes_at <= await read_now(connection):
         raise NotFound("There is no such campaign.")
     if actor.caller is not None and not is_own(actor.caller, None, campaign.user_id):
-        raise AccessChanged
+        raise NotFound("There is no such campaign.")
     return campaign
 
 

@@ -44,7 +44,8 @@ _ADD = """
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $11) RETURNING id
 """
 _CHANGE = """
-    UPDATE campaigns SET name = $3, gifts = $4, greeting = $5, domains = $6, opens_at = $7, closes_at = $8, due_at = $8
+    UPDATE campaigns SET name = $3, gifts = $4, greeting = $5, domains = $6, opens_at = $7, closes_at = $8, due_at = $8,
+        order_reference = $9
     WHERE customer_id = $1 AND id = $2
 """
 _PAUSE = "UPDATE campaigns SET paused_at = CASE WHEN $3 THEN clock_now() END WHERE customer_id = $1 AND id = $2"
@@ -209,11 +210,19 @@ async def insert_campaign(
     return campaign_id
 
 
-async def change_campaign(connection: Connection, campaign: Campaign, rule: CampaignRule) -> None:
-    """Replaces what people set of a campaign that has given nothing yet."""
+async def change_campaign(connection: Connection, campaign: Campaign, rule: CampaignRule, reference: str) -> None:
+    """Replaces what people set of a campaign that has given nothing yet, and the draft of its order."""
     key = (campaign.customer_id, campaign.id)
     await connection.execute(
-        _CHANGE, *key, rule.name, rule.gifts, rule.greeting, list(rule.domains), rule.opens_at, rule.closes_at
+        _CHANGE,
+        *key,
+        rule.name,
+        rule.gifts,
+        rule.greeting,
+        list(rule.domains),
+        rule.opens_at,
+        rule.closes_at,
+        reference,
     )
     await connection.execute(_DROP_LIST, *key)
     await connection.execute(_SET_LIST, campaign.customer_id, campaign.environment, campaign.id, list(rule.mailboxes))

@@ -15,10 +15,12 @@ from largesse.automations.model import AutomationRule
 from largesse.automations.placing import AutomationRunner
 from largesse.automations.service import create_automation
 from largesse.base.settings import Settings
+from largesse.campaigns import tasks as campaigns
 from largesse.contacts.group_store import list_groups
 from largesse.db.pool import Connection, Database
 from largesse.db.roles import Role
 from largesse.db.session import WORK
+from largesse.demo.giving import Giving
 from largesse.demo.office import Office
 from largesse.demo.outside import DemoMailServer, DemoReceivers
 from largesse.demo.people import ENVIRONMENT, People
@@ -78,6 +80,10 @@ async def make_history(settings: Settings, owner: Connection, loaded: LoadedSeed
         timeline.on(DAYS - 1, 16 * 60 + 20, automation.set_another)
         for day in range(21, DAYS):
             timeline.on(day, 9 * 60 + 15, partial(placing.work_on, worker.plan, automation.place))
+        giving = Giving(
+            services, people, timeline, mail_server, loaded.ids, partial(placing.work_on, worker.mail_codes)
+        )
+        timeline.on(DAYS - 4, 11 * 60, giving.begin)
         await timeline.run(settle)
         await timeline.move()
         await worker.finish()
@@ -241,6 +247,10 @@ class _Worker:
     async def plan(self) -> None:
         """Plans automations."""
         await self._repeat(*automations.TASKS.periodic)
+
+    async def mail_codes(self) -> None:
+        """Decides which visitors of campaigns get a code."""
+        await self._repeat(*campaigns.TASKS.periodic[:1])
 
     async def finish(self) -> None:
         """Brings the reports up to date."""

@@ -16,6 +16,7 @@ from largesse.webhooks.targets import Address
 from largesse.webhooks.transport import HttpTransport
 
 _LINK = re.compile(r"/claim/([\w-]+)#pin=(\d{6})")
+_CODE = re.compile(r"^(\d{6})\r?$", re.MULTILINE)
 _SOMEWHERE = IPv4Address("1.1.1.1")  # a public address, which nothing here dials
 
 
@@ -29,12 +30,13 @@ class Received:
 
 
 class DemoMailServer(SmtpTransport):
-    """Takes every message but those to mistyped addresses, and reads the links of the others."""
+    """Takes every message but those to mistyped addresses, and reads the links and codes of the others."""
 
     def __init__(self, unknown: Collection[str]) -> None:
         super().__init__(MailServer.from_url("smtp://127.0.0.1:25"))
         self._unknown = unknown
         self.inbox: list[Received] = []
+        self.codes: dict[str, str] = {}  # of campaigns, the last that came to an address
 
     @property
     def is_trusted(self) -> bool:
@@ -48,6 +50,8 @@ class DemoMailServer(SmtpTransport):
         await allow()
         text = binascii.a2b_qp(message).decode()
         self.inbox += [Received(recipient, *found) for found in dict.fromkeys(_LINK.findall(text))]
+        if code := _CODE.search(text):
+            self.codes[recipient] = code[1]
         return Handover(DOT, 250, "2.0.0 Ok: queued")
 
 

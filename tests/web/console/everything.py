@@ -39,6 +39,8 @@ PLAIN = {
     "limit": "100000",
     "above": "100000",
     "days": "7",
+    "gifts": "3",
+    "domains": "acme.example",
 }
 
 

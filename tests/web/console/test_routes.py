@@ -76,7 +76,7 @@ MAY = (
     (r"POST /app/security/(required|large-sends)", "admin"),
     (r"\w+ /app/funding/(accounts\b.*|\{account:int\}/(close|name|open))", "admin"),
     (r"POST /app/notes", "admin"),
-    (r"\w+ /app/automations\b.*", "admin member"),
+    (r"\w+ /app/(automations|campaigns)\b.*", "admin member"),
     (r"\w+ /app/branding\b.*", "admin"),
     (r"\w+ /app/approvals/rules\b.*", "admin"),
     (r"POST /app/approvals/\{send\}/withdraw", "admin member"),

@@ -34,21 +34,22 @@ class Layout:
     def __init__(self, services: Services) -> None:
         settings = services.settings
         self._services = services
-        self._base = public_path(settings.public_url)
-        self._is_secure = settings.public_url.startswith("https://")
+        self.base = public_path(settings.public_url)
+        self.is_secure = settings.public_url.startswith("https://")
         self.assets = Assets(Path(__file__).parent / "assets", "/claim/assets")
-        self._renderer = Renderer(self._base, settings.environment, self.assets)
+        self._renderer = Renderer(self.base, settings.environment, self.assets)
 
     def page(self, request: Request, template: str, *, status: int = 200, **values: Any) -> Response:
-        """Returns the page of a template, in the language of the request, otherwise of the country of the `line`."""
+        """Returns the page of a template, in the language of the request, otherwise of the `country` or that of the `line`."""
         line: Line | None = values.get("line")
-        language = chosen(request) or (language_of_country(line.country) if line else DEFAULT)
+        country = line.country if line else values.get("country")
+        language = chosen(request) or (language_of_country(country) if country else DEFAULT)
         headers = with_styles(HEADERS, brand_styles(values.get("brand", NO_BRAND), values.get("wrapping")))
         response = page(self._renderer.render(template, language, values), headers, status=status)
         response.headers["Content-Language"] = language.tag
         response.headers["Vary"] = "Accept-Language, Cookie"
         if chosen_by_switch(request) == language.tag:
-            path, is_secure = f"{self._base}/claim", self._is_secure
+            path, is_secure = f"{self.base}/claim", self.is_secure
             give_cookie(
                 response,
                 LANGUAGE_COOKIE,
@@ -64,14 +65,20 @@ class Layout:
         self, request: Request, template: str, line: Line, *, status: int = 200, **values: Any
     ) -> Response:
         """Returns the page of a line's gift with the brand of its customer."""
-        scope = for_customer(line.key.customer_id, self._services.settings.environment)
+        return await self.page_for(request, template, line.key.customer_id, status=status, line=line, **values)
+
+    async def page_for(
+        self, request: Request, template: str, customer_id: int, *, status: int = 200, **values: Any
+    ) -> Response:
+        """Returns a page with the brand of a customer."""
+        scope = for_customer(customer_id, self._services.settings.environment)
         async with self._services.database.connection(scope) as connection:
-            brand = await read_brand(connection, line.key.customer_id)
-        return self.page(request, template, status=status, line=line, brand=brand, **values)
+            brand = await read_brand(connection, customer_id)
+        return self.page(request, template, status=status, brand=brand, **values)
 
     def gift_address(self, handle: str) -> str:
         """Returns the address of a claimed gift."""
-        return f"{self._base}/claim/gift/{handle}"
+        return f"{self.base}/claim/gift/{handle}"
 
     def see_gift(self, handle: str, part: str = "") -> Response:
         """Redirects to the page of a gift, or a part of it such as `#open`."""
@@ -85,7 +92,7 @@ class Layout:
             session.cookie,
             lasts_s=int(LASTS.total_seconds()),
             path=self.gift_address(session.handle),
-            is_secure=self._is_secure,
+            is_secure=self.is_secure,
             same_site="strict",
         )
 

@@ -15,6 +15,8 @@ from largesse.base.settings import Settings
 from largesse.branding.model import NO_BRAND, Brand
 from largesse.catalogue.model import Details, Product
 from largesse.fulfilment.gifts import NotPossible
+from largesse.web.claim.campaign import HERE as CAMPAIGNS
+from largesse.web.claim.campaign import CampaignPages
 from largesse.web.claim.gift import GiftPages, PinEntry
 from largesse.web.claim.layout import Layout
 from largesse.web.claim.rendering import Renderer
@@ -87,12 +89,14 @@ class Previews:
 
 
 _GIFT = "/claim/gift/{handle:str}"
+_CAMPAIGN = f"{CAMPAIGNS}/{{campaign:str}}"
 
 
 def claim_pages(services: Services) -> Sequence[BaseRoute]:
     """Returns the routes under `/claim`, for the gifts of the process's environment."""
     layout = Layout(services)
     entering, gift = PinEntry(services, layout), GiftPages(services, layout)
+    campaign = CampaignPages(services, layout)
 
     def see_gift(request: Request) -> Response:
         return layout.see_gift(request.path_params["handle"])
@@ -113,6 +117,10 @@ def claim_pages(services: Services) -> Sequence[BaseRoute]:
         route("POST", f"{_GIFT}/address", gift.address),
         route("POST", f"{_GIFT}/email", gift.email),
         route("POST", f"{_GIFT}/thank", gift.thank),
+        route("GET", _CAMPAIGN, campaign.show),
+        route("POST", _CAMPAIGN, campaign.ask),
+        route("GET", f"{_CAMPAIGN}/code", campaign.type_code),
+        route("POST", f"{_CAMPAIGN}/code", campaign.take),
         route("GET", "/claim/{token:str}", entering.link),
         route("POST", "/claim/{token:str}", entering.claim_link),
         route("POST", "/claim/{token:str}/opened", entering.opened),

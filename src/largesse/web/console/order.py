@@ -30,6 +30,7 @@ from largesse.notes.service import notes_of_order
 from largesse.orders.claim_by_store import list_lapses, list_reminded, read_claim_by, read_reminder_days
 from largesse.orders.history import OrderAct, list_acts
 from largesse.orders.options import OPTIONS
+from largesse.orders.order import is_of_campaign
 from largesse.reports.filters import Place
 from largesse.reports.listing import ListedOrder, read_listed
 from largesse.web.console.context import RequestContext
@@ -154,7 +155,10 @@ async def show(context: RequestContext) -> Response:
         sees_balances=sees_balances,
         webhooks=webhooks,
         may_act=acts,
-        may_read_codes=acts and read.listed.is_batch and person.may(Right.READ_CODES),
+        may_read_codes=acts
+        and read.listed.is_batch
+        and not is_of_campaign(read.order)
+        and person.may(Right.READ_CODES),
         may_export=person.may(Right.MOVE_FUNDS),
         scheduled=scheduled,
         seen=scheduled and scheduled.isoformat(),

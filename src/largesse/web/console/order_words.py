@@ -23,6 +23,7 @@ SOURCES = {
     "web": text("Web"),
     "api": text("API"),
     "automation": text("Automation"),
+    "campaign": text("Campaign"),
     "import": text("Import"),
     "file": text("Import"),
 }

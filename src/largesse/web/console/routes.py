@@ -24,6 +24,7 @@ from largesse.web.console import (
     automations,
     branding,
     budgets,
+    campaigns,
     funding,
     help,  # noqa: A004 - a module
     home,
@@ -122,6 +123,21 @@ AUTOMATIONS = (
     _form(f"{_AUTOMATION}/skip", automations.skip, Right.CONTACTS),
     _page(f"{_AUTOMATION}/end", automations.ask_end, Right.CONTACTS, text("End an automation")),
     _form(f"{_AUTOMATION}/end", automations.end, Right.CONTACTS),
+)
+
+_CAMPAIGN = f"{campaigns.HERE}/{{campaign:int}}"
+_campaign_form = partial(_form, who=Right.SEND, limits=campaigns.LIST_LIMITS)
+CAMPAIGNS = (
+    _page(campaigns.HERE, campaigns.show, Right.SEND, text("Campaigns"), Group.GIFTS, "megaphone"),
+    _page(f"{campaigns.HERE}/new", campaigns.ask, Right.SEND, text("New campaign")),
+    _campaign_form(f"{campaigns.HERE}/new", campaigns.create, title=text("New campaign")),
+    _page(_CAMPAIGN, campaigns.one, Right.SEND, text("Campaign")),
+    _page(f"{_CAMPAIGN}/edit", campaigns.edit, Right.SEND, text("Change a campaign")),
+    _campaign_form(f"{_CAMPAIGN}/edit", campaigns.change, title=text("Change a campaign")),
+    _form(f"{_CAMPAIGN}/pause", campaigns.pause, Right.SEND),
+    _form(f"{_CAMPAIGN}/resume", campaigns.resume, Right.SEND),
+    _page(f"{_CAMPAIGN}/end", campaigns.ask_end, Right.SEND, text("End a campaign")),
+    _form(f"{_CAMPAIGN}/end", campaigns.end, Right.SEND),
 )
 
 # Reads a little more than the limit, so that the page says beside the form what is too large.
@@ -313,6 +329,7 @@ ROUTES = (
     *CONTACTS,
     *ORDERS,
     *AUTOMATIONS,
+    *CAMPAIGNS,
     *NOTES,
     *APPROVALS,
     *GIFTS,

@@ -55,7 +55,7 @@ async def choose(context: RequestContext) -> Response:
         newer=context.here(page=page - 1) if page > 1 else None,
         draft_id=context.query("draft"),
         may_keep=context.person.may(Right.TEMPLATES),
-        drafts=[(one, _name(one, snapshot, principal.customer_id)) for one in drafts],
+        drafts=[(one, _name(one, snapshot, principal.customer_id)) for one in drafts if not one.content.is_campaign],
         delivered=delivered,
         **search_values(context, snapshot, principal.customer_id),
     )

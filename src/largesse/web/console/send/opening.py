@@ -7,7 +7,7 @@ from datetime import datetime
 
 from starlette.responses import Response
 
-from largesse.base.errors import InvalidRequest
+from largesse.base.errors import InvalidRequest, NotFound
 from largesse.base.i18n.templates import text
 from largesse.catalogue.model import Collection, Product
 from largesse.catalogue.snapshot import Snapshot
@@ -76,11 +76,16 @@ async def person_as_caller(context: RequestContext) -> Caller:
         )
 
 
-async def open_draft(context: RequestContext, draft_id: str | None = None) -> Open:
-    """Returns the draft of the path, or of `draft_id`. Raises NotFound if it is not theirs, or was sent."""
+async def open_draft(context: RequestContext, draft_id: str | None = None, *, of_campaign: bool = False) -> Open:
+    """Returns the draft of the path, or of `draft_id`. Raises NotFound if it is not theirs, or was sent.
+
+    That of a campaign is only opened where the page says so: the campaign alone changes it.
+    """
     caller = await person_as_caller(context)
     async with context.database.connection(caller.principal.scope) as connection:
         draft = await read_draft(connection, caller.principal, draft_id or context.request.path_params["draft"])
+    if draft.content.is_campaign and not of_campaign:
+        raise NotFound("A campaign's draft is changed on the page of the campaign.")
     return Open(caller, draft, await context.services.catalogue.of(caller))
 
 
@@ -123,6 +128,7 @@ async def step(context: RequestContext, opened: Open, name: str, *, status: int 
         draft=opened.draft,
         content=opened.content,
         chosen=values.pop("chosen", None) or await chosen(context, opened),
+        campaign=values.pop("campaign", None),
         send_path=opened.path,
         **values,
     )

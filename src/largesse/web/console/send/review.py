@@ -22,6 +22,7 @@ from largesse.base.errors import (
     ReferenceUsed,
 )
 from largesse.base.i18n.templates import text
+from largesse.campaigns.store import find_by_order
 from largesse.customers.customer_store import confirmed_above
 from largesse.drafts.approving import ask_approval
 from largesse.drafts.checking import Checked
@@ -64,7 +65,7 @@ _NO_LONGER = text("It cannot be sent yet. Nothing was charged.")
 async def show(context: RequestContext) -> Response:
     """The review; for a draft that was sent, the order."""
     try:
-        opened = await open_draft(context)
+        opened = await open_draft(context, of_campaign=True)
     except NotFound:
         return context.see(f"/app/send/{context.request.path_params['draft']}/sent")
     return await _show(context, opened)
@@ -88,7 +89,7 @@ async def place(context: RequestContext) -> Response:
         said = _NO_LONGER
     else:
         return context.see(f"/app/send/{placed.reference}/sent")
-    return await _show(context, await open_draft(context), said=said, status=409)
+    return await _show(context, await open_draft(context, of_campaign=True), said=said, status=409)
 
 
 async def ask(context: RequestContext) -> Response:
@@ -105,7 +106,7 @@ async def ask(context: RequestContext) -> Response:
         said = _NO_LONGER
     else:
         return context.see(f"/app/approvals/{request.id}", context.say("Approval was asked for."))
-    return await _show(context, await open_draft(context), said=said, status=409)
+    return await _show(context, await open_draft(context, of_campaign=True), said=said, status=409)
 
 
 async def _check(context: RequestContext) -> Callable[[Order], None]:
@@ -127,6 +128,7 @@ async def _show(context: RequestContext, opened: Open, *, said: str | None = Non
     quote, lines, to_mend = await _price(context, opened, checked)
     async with context.database.connection(principal.scope) as connection:
         accounts = await list_funding_accounts(connection, principal)
+        campaign = await find_by_order(connection, principal.customer_id, opened.draft.id)
         request = await find_request(connection, principal.customer_id, principal.environment, opened.draft.id)
     return await step(
         context,
@@ -134,6 +136,7 @@ async def _show(context: RequestContext, opened: Open, *, said: str | None = Non
         "review",
         status=status,
         chosen=gift,
+        campaign=campaign,
         checked=checked,
         quote=quote,
         lines=lines,

@@ -9,6 +9,7 @@ from starlette.responses import Response
 from largesse.base.errors import NotFound
 from largesse.base.i18n.templates import text
 from largesse.base.money import to_number
+from largesse.campaigns.store import find_by_order
 from largesse.customers.authenticator import Caller
 from largesse.customers.roles import Right
 from largesse.db.pool import Row
@@ -17,7 +18,7 @@ from largesse.ledger.store import list_funding_accounts
 from largesse.mail.order_mail import count_by_state
 from largesse.orders.acts import read_receipt
 from largesse.orders.lookup import find_order
-from largesse.orders.order import SendResponse
+from largesse.orders.order import SendResponse, is_of_campaign
 from largesse.templates.service import MAX_NAME, TooManyTemplates, create_template
 from largesse.templates.store import TemplateContent
 from largesse.web.console.code_sheet import code_sheet
@@ -40,7 +41,12 @@ _LATE = text("The codes are an hour old: read them again on the page of the orde
 async def show(context: RequestContext) -> Response:
     """The order that was placed, and what happens next. Raises NotFound for one that is not theirs."""
     caller = await person_as_caller(context)
-    return await _shown(context, caller, await _order(context, caller))
+    order = await _order(context, caller)
+    if is_of_campaign(order):
+        async with context.database.connection(caller.principal.scope) as connection:
+            campaign = await find_by_order(connection, order["customer_id"], order["reference"])
+        return context.see("/app/campaigns" if campaign is None else f"/app/campaigns/{campaign[0]}")
+    return await _shown(context, caller, order)
 
 
 async def save_template(context: RequestContext) -> Response:

@@ -1,0 +1,384 @@
+"""Campaigns: gifts by a link. Those who send set them, reserve their gifts as any send, and see who got one."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Annotated, NamedTuple
+
+import msgspec
+from starlette.responses import Response
+
+from largesse.base.cooperative import finish_soon
+from largesse.base.errors import InvalidRequest, NotFound
+from largesse.base.i18n.templates import text
+from largesse.campaigns import store
+from largesse.campaigns.model import (
+    LONGEST,
+    MOST_ADDRESSES,
+    MOST_AHEAD,
+    MOST_CAMPAIGNS,
+    MOST_DOMAINS,
+    MOST_GIFTS,
+    MOST_GREETING,
+    MOST_NAME,
+    Campaign,
+    CampaignFault,
+    CampaignRule,
+    State,
+    read_domains,
+    read_mailboxes,
+)
+from largesse.campaigns.service import (
+    IsReserved,
+    TooManyCampaigns,
+    change_campaign,
+    close_campaign,
+    create_campaign,
+    pause_campaign,
+    read_rule,
+)
+from largesse.customers.roles import Reach, Right
+from largesse.db.pool import Connection, Row
+from largesse.db.statements import read_now
+from largesse.drafts.model import DraftContent
+from largesse.drafts.store import read_draft
+from largesse.ledger.store import list_funding_accounts
+from largesse.templates.store import list_templates
+from largesse.web.console.context import RequestContext
+from largesse.web.console.form import Text
+from largesse.web.console.send.opening import person_as_caller
+from largesse.web.kit.body import BodyLimits
+
+HERE = "/app/campaigns"
+MOST_BYTES = 320 * MOST_ADDRESSES
+LIST_LIMITS = BodyLimits(MOST_BYTES, whole_s=60.0, pause_s=15.0)
+_SHOWN, _PEOPLE = 200, 50
+_MOST_TEMPLATES = 200
+_LOCAL, _DAY = "%Y-%m-%dT%H:%M", "%Y-%m-%d"  # as browsers post them
+STATES = {
+    State.DRAFT: ("waiting", text("Not reserved")),
+    State.SCHEDULED: ("still", text("Opens later")),
+    State.OPEN: ("good", text("Open")),
+    State.PAUSED: ("waiting", text("Paused")),
+    State.FULL: ("still", text("All taken")),
+    State.ENDING: ("still", text("Ending")),
+    State.ENDED: ("still", text("Ended")),
+}
+_LINES = {
+    "issued": ("still", text("Unclaimed")),
+    "cancelled": ("bad", text("Cancelled")),
+    "": ("good", text("Claimed")),
+}
+_NAMED = text("Another campaign has this name.")
+_TOO_MANY = text("Your company has %(most)s campaigns. End one first.")
+_RESERVED = text("Its gifts are reserved: it cannot be changed any more. You can pause or end it.")
+_GIFTS = text("Type a whole number from 1 to %(most)s.")
+_TEMPLATE = text("Choose a template that is there.")
+_ACCOUNT = text("Choose an account that you can use.")
+_WHEN = text("Choose a day and a time.")
+_TOO_FAR = text("Choose a time at most %(most)s days from now.")
+_DAY_WANTED = text("Choose a day.")
+_CLOSES = text("Choose a day that is not over, and not before it opens.")
+_TOO_LONG = text("Choose a day at most %(most)s days after it opens.")
+_WHO = text("Name domains, or list addresses below: one of the two.")
+_NO_DOMAIN = text("This is no domain: %(wrong)s.")
+_MANY_DOMAINS = text("Name at most %(most)s domains.")
+_NO_ADDRESS = text("This is no e-mail address: %(wrong)s.")
+_MANY_ADDRESSES = text("List at most %(most)s addresses.")
+
+
+class CampaignForm(msgspec.Struct):
+    """What people set of a campaign, as it was typed."""
+
+    name: Annotated[str, Text(MOST_NAME)]
+    greeting: Annotated[str, Text(MOST_GREETING, required=False, lines=True)]
+    gifts: Annotated[str, Text(6)]
+    domains: Annotated[str, Text(5_000, required=False, lines=True)]
+    addresses: Annotated[str, Text(MOST_BYTES, required=False, lines=True)]
+    opens: Annotated[str, Text(20)]
+    closes: Annotated[str, Text(20)]
+
+
+class Shown(NamedTuple):
+    """A campaign with its order, as pages show it."""
+
+    campaign: Campaign
+    state: State
+    order: Row | None
+    taken: int
+    counts: store.GiftCounts | None = None
+
+    @property
+    def gifts(self) -> int:
+        """How many gifts it has, or is to have."""
+        return self.campaign.gifts if self.order is None else int(self.order["code_count"])
+
+    @property
+    def each_minor(self) -> int:
+        """What a gift cost."""
+        return 0 if self.order is None else self.order["total_minor"] // self.order["code_count"]
+
+
+async def show(context: RequestContext) -> Response:
+    """Shows the campaigns: all, or the person's own."""
+    person = context.person
+    whose = None if person.reach(Right.SEND) is Reach.ALL else person.user_id
+    async with context.database.connection(person.scope) as connection:
+        campaigns = await store.list_campaigns(connection, person.customer_id, person.environment, whose, _SHOWN)
+        orders = await store.read_orders(connection, person.customer_id, [one.order_reference for one in campaigns])
+        taken = await store.count_taken(connection, person.customer_id, [one.id for one in campaigns])
+        now = await read_now(connection)
+    shown = []
+    for one in campaigns:
+        order, had = orders.get(one.order_reference), taken.get(one.id, 0)
+        has_left = order is not None and had < order["code_count"]
+        shown.append(Shown(one, one.state(now, is_ordered=order is not None, has_left=has_left), order, had))
+    return context.page(
+        "campaigns.html",
+        campaigns=shown,
+        states=STATES,
+        shows_all=whose is None,
+        last_day=lambda at: context.language.short_day(at.astimezone(context.zone)),
+    )
+
+
+async def ask(context: RequestContext) -> Response:
+    """Shows the form for a new campaign."""
+    return await _form(context, None)
+
+
+async def create(context: RequestContext) -> Response:
+    """Sets a campaign, and shows what it costs to reserve its gifts."""
+    rule = await _read(context)
+    if context.form.errors:
+        return await _form(context, None, status=422)
+    try:
+        campaign = await create_campaign(context.actor, await person_as_caller(context), rule)
+    except InvalidRequest as refusal:
+        _note(context, refusal)
+        return await _form(context, None, status=422)
+    return context.see(f"/app/send/{campaign.order_reference}/review")
+
+
+async def one(context: RequestContext) -> Response:
+    """Shows a campaign: its link, what is left, and who got a gift. Raises NotFound."""
+    campaign = await _find(context)
+    before = context.parameters.number("before") or MOST_GIFTS + 1
+    async with context.database.connection(context.person.scope) as connection:
+        shown = await _shown(connection, campaign)
+        has_draft = shown.order is None and await _draft(context, connection, campaign) is not None
+        listed = 0 if campaign.domains else await store.count_list(connection, campaign)
+        people: list[tuple[Row, Row]] = []
+        if shown.order is not None:
+            people = await store.list_taken(connection, campaign, shown.order["id"], before=before, limit=_PEOPLE + 1)
+    is_own = campaign.user_id == context.person.user_id
+    public_url = context.services.settings.public_url_of(campaign.environment)
+    return context.page(
+        "campaign.html",
+        one=shown,
+        campaign=campaign,
+        states=STATES,
+        lines=_LINES,
+        link=f"{public_url}/claim/campaign/{campaign.token}",
+        listed=listed,
+        people=people[:_PEOPLE],
+        older=context.here(before=people[_PEOPLE - 1][0]["number"]) if len(people) > _PEOPLE else None,
+        has_draft=has_draft,
+        is_own=is_own,
+        is_over=shown.state in {State.ENDING, State.ENDED},
+    )
+
+
+async def edit(context: RequestContext) -> Response:
+    """Shows the form that changes a campaign whose gifts are not reserved yet. Raises NotFound."""
+    return await _form(context, await _find(context))
+
+
+async def change(context: RequestContext) -> Response:
+    """Changes a campaign whose gifts are not reserved yet. Raises NotFound."""
+    campaign, rule = await _find(context), await _read(context)
+    if context.form.errors:
+        return await _form(context, campaign, status=422)
+    try:
+        await change_campaign(context.actor, await person_as_caller(context), campaign.id, rule)
+    except IsReserved:
+        return context.see(f"{HERE}/{campaign.id}", context.say(_RESERVED))
+    except InvalidRequest as refusal:
+        _note(context, refusal)
+        return await _form(context, campaign, status=422)
+    async with context.database.connection(context.person.scope) as connection:
+        changed = await store.find_campaign(connection, campaign.customer_id, campaign.environment, campaign.id)
+    assert changed is not None, "campaigns are never deleted"
+    return context.see(f"/app/send/{changed.order_reference}/review")
+
+
+async def pause(context: RequestContext) -> Response:
+    """Pauses a campaign. Raises NotFound."""
+    campaign_id = context.number("campaign")
+    await pause_campaign(context.actor, campaign_id, paused=True)
+    return context.see(f"{HERE}/{campaign_id}", context.say("Paused. Visitors get nothing until you resume it."))
+
+
+async def resume(context: RequestContext) -> Response:
+    """Resumes a campaign. Raises NotFound."""
+    campaign_id = context.number("campaign")
+    await pause_campaign(context.actor, campaign_id, paused=False)
+    return context.see(f"{HERE}/{campaign_id}", context.say("It gives gifts again."))
+
+
+async def ask_end(context: RequestContext) -> Response:
+    """Asks whether to end a campaign, and says what comes back. Raises NotFound."""
+    campaign = await _find(context)
+    async with context.database.connection(context.person.scope) as connection:
+        shown = await _shown(connection, campaign)
+    return context.page("end_campaign.html", one=shown, campaign=campaign)
+
+
+async def end(context: RequestContext) -> Response:
+    """Ends a campaign. Raises NotFound."""
+    campaign = await close_campaign(context.actor, context.number("campaign"))
+    return context.see(HERE, context.say("%(name)s has ended.", name=campaign.name))
+
+
+async def _find(context: RequestContext) -> Campaign:
+    """Returns the campaign of the path, if it is the person's or they see all. Raises NotFound."""
+    person = context.person
+    async with context.database.connection(person.scope) as connection:
+        campaign = await store.find_campaign(
+            connection, person.customer_id, person.environment, context.number("campaign")
+        )
+    sees = campaign is not None and (person.reach(Right.SEND) is Reach.ALL or campaign.user_id == person.user_id)
+    if campaign is None or not sees:
+        raise NotFound("There is no such campaign.")
+    return campaign
+
+
+async def _shown(connection: Connection, campaign: Campaign) -> Shown:
+    order = (await store.read_orders(connection, campaign.customer_id, [campaign.order_reference])).get(
+        campaign.order_reference
+    )
+    taken = await store.count_taken(connection, campaign.customer_id, [campaign.id])
+    counts = None if order is None else await store.count_gifts(connection, campaign.customer_id, order["id"])
+    has_left = counts is not None and counts.left > 0
+    state = campaign.state(await read_now(connection), is_ordered=order is not None, has_left=has_left)
+    return Shown(campaign, state, order, taken.get(campaign.id, 0), counts)
+
+
+async def _draft(context: RequestContext, connection: Connection, campaign: Campaign) -> DraftContent | None:
+    """Returns the draft of a campaign's order; None if it is somebody else's or was deleted."""
+    try:
+        return (await read_draft(connection, context.principal, campaign.order_reference)).content
+    except NotFound:
+        return None
+
+
+async def _read(context: RequestContext) -> CampaignRule:
+    """Returns the rule that was typed, and notes beside each field what is wrong with it."""
+    form, say = context.form, context.say
+    typed = form.read(CampaignForm)
+    gifts = form.number("gifts", MOST_GIFTS) or 0
+    if not gifts:
+        form.error("gifts", say(_GIFTS, most=context.language.number(MOST_GIFTS)))
+    person = context.person
+    async with context.database.connection(person.scope) as connection:
+        now = await read_now(connection)
+        templates = await list_templates(connection, context.principal, offset=0, limit=_MOST_TEMPLATES)
+        accounts = await list_funding_accounts(connection, context.principal)
+    template_id, account_id = form.number("template"), form.number("account")
+    if template_id not in {one.id for one in templates}:
+        form.error("template", say(_TEMPLATE))
+    if accounts and account_id not in {one.id for one in accounts}:
+        form.error("account", say(_ACCOUNT))
+    opens_at, closes_at = _times(context, now)
+    domains, mailboxes = await _invited(context, typed)
+    return CampaignRule(
+        name=typed.name,
+        template_id=template_id or 0,
+        account_id=account_id if accounts else None,
+        gifts=gifts,
+        opens_at=opens_at,
+        closes_at=closes_at,
+        greeting=typed.greeting or None,
+        domains=domains,
+        mailboxes=mailboxes,
+    )
+
+
+def _times(context: RequestContext, now: datetime) -> tuple[datetime, datetime]:
+    """Returns when it opens and the end of its last day, in the person's zone; what is wrong with them is noted."""
+    form, opens_at, closes_at = context.form, now, now
+    try:
+        opens_at = datetime.strptime(form["opens"].strip(), _LOCAL).replace(tzinfo=context.zone).astimezone(UTC)
+    except (ValueError, OverflowError):
+        form.error("opens", context.say(_WHEN))
+    if opens_at > now + MOST_AHEAD:
+        form.error("opens", context.say(_TOO_FAR, most=MOST_AHEAD.days))
+    try:
+        day = datetime.strptime(form["closes"].strip(), _DAY).replace(tzinfo=context.zone)
+        closes_at = day.replace(hour=23, minute=59, second=59).astimezone(UTC)
+    except (ValueError, OverflowError):
+        form.error("closes", context.say(_DAY_WANTED))
+    if closes_at <= max(now, opens_at):
+        form.error("closes", context.say(_CLOSES))
+    elif closes_at - max(now, opens_at) > LONGEST:
+        form.error("closes", context.say(_TOO_LONG, most=LONGEST.days))
+    return opens_at, closes_at
+
+
+async def _invited(context: RequestContext, typed: CampaignForm) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Returns the domains or mailboxes that were typed; what is wrong with them is noted."""
+    form, say, number = context.form, context.say, context.language.number
+    domains: tuple[str, ...] = ()
+    mailboxes: tuple[str, ...] = ()
+    try:
+        domains = read_domains(typed.domains)
+    except CampaignFault as fault:
+        wrong = ", ".join(fault.wrong)
+        form.error("domains", say(_NO_DOMAIN, wrong=wrong) if wrong else say(_MANY_DOMAINS, most=MOST_DOMAINS))
+    try:
+        mailboxes = await finish_soon(read_mailboxes(typed.addresses))
+    except CampaignFault as fault:
+        wrong = ", ".join(fault.wrong)
+        most = number(MOST_ADDRESSES)
+        form.error("addresses", say(_NO_ADDRESS, wrong=wrong) if wrong else say(_MANY_ADDRESSES, most=most))
+    if bool(typed.domains) == bool(typed.addresses):
+        form.error("domains", say(_WHO))
+    return domains, mailboxes
+
+
+def _note(context: RequestContext, refusal: InvalidRequest) -> None:
+    """Notes beside its field what was refused."""
+    if isinstance(refusal, TooManyCampaigns):
+        context.form.error("name", context.say(_TOO_MANY, most=MOST_CAMPAIGNS))
+    elif isinstance(refusal, CampaignFault) and refusal.field != "name":
+        context.form.error(refusal.field, context.say(_CLOSES))  # the time went on meanwhile
+    else:
+        context.form.error("name", context.say(_NAMED))
+
+
+async def _form(context: RequestContext, campaign: Campaign | None, *, status: int = 200) -> Response:
+    async with context.database.connection(context.person.scope) as connection:
+        now = await read_now(connection)
+        templates = await list_templates(connection, context.principal, offset=0, limit=_MOST_TEMPLATES)
+        accounts = await list_funding_accounts(connection, context.principal)
+        rule = None
+        if campaign is not None:
+            if await store.read_order(connection, campaign) is not None:
+                return context.see(f"{HERE}/{campaign.id}", context.say(_RESERVED))
+            content = await _draft(context, connection, campaign) or DraftContent()
+            rule = await read_rule(connection, campaign, content)
+    opens, closes = (rule.opens_at, rule.closes_at) if rule else (now, now + LONGEST / 12)
+    return context.page(
+        "campaign_form.html",
+        status=status,
+        rule=rule,
+        campaign=campaign,
+        templates=[(str(one.id), one.name or one.gift_name) for one in templates],
+        accounts=[(str(one.id), f"{one.name} ({one.currency})") for one in accounts],
+        opens=opens.astimezone(context.zone).strftime(_LOCAL),
+        closes=closes.astimezone(context.zone).strftime(_DAY),
+        zone=str(context.zone),
+        most_name=MOST_NAME,
+        most_greeting=MOST_GREETING,
+        most_bytes=MOST_BYTES,
+    )

@@ -1,0 +1,265 @@
+"""Campaigns in the web application: setting and reserving them, what they gave, pauses and ends, and whose they are."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import httpx
+import pytest
+from tests.campaigns.conftest import code_of
+from tests.campaigns.conftest import work as work_on_campaigns
+from tests.web.api.conftest import Service
+from tests.web.console.conftest import Browser
+from tests.web.console.sending import WORLD
+from tests.web.console.test_automations import main_of
+
+from largesse.campaigns.model import MOST_CAMPAIGNS, MOST_DOMAINS, MOST_GIFTS, MOST_GREETING, MOST_NAME
+
+__all__ = ["WORLD"]
+
+SignIn = Callable[[str], Browser]
+
+
+@pytest.fixture(autouse=True)
+def as_before(service: Service) -> Iterator[None]:
+    yield
+    service.sql("UPDATE campaigns SET due_at = clock_now(), closes_at = clock_now() WHERE ended_at IS NULL")
+    work_on_campaigns(service)
+    service.sql("UPDATE campaigns SET ended_at = clock_now() WHERE ended_at IS NULL")
+    service.sql("DELETE FROM drafts")
+    service.sql("DELETE FROM approval_rules")
+
+
+def fields(service: Service, **changes: Any) -> dict[str, str]:
+    now = datetime.now(UTC)
+    form = {
+        "name": "Summer party",
+        "template": str(service.ids["templates"]["welcome"]),
+        "account": str(service.ids["funding_accounts"]["gbp"]),
+        "gifts": "4",
+        "domains": "acme.example, @Sub.Acme.example",
+        "addresses": "",
+        "opens": f"{now:%Y-%m-%dT%H:%M}",
+        "closes": f"{now + timedelta(days=9):%Y-%m-%d}",
+        "greeting": "",
+    }
+    return {**form, **changes}
+
+
+def set_one(browser: Browser, service: Service, path: str = "new", **changes: Any) -> httpx.Response:
+    browser.get(f"/app/campaigns/{path}")
+    return browser.post(f"/app/campaigns/{path}", **fields(service, **changes))
+
+
+def reserve(browser: Browser, review: str) -> str:
+    """Reserves the gifts of the campaign on the review; returns the path of its page."""
+    browser.get(review)
+    quote = re.findall(r'name="quote" value="([^"]+)"', main_of(browser))[0]
+    placed = browser.post(review.replace("/review", "/place"), quote=quote)
+    assert placed.status_code == 303, placed.text
+    return str(browser.get(placed.headers["location"]).headers["location"])
+
+
+def visit(service: Service, token: str, email: str) -> None:
+    """A visitor gets a gift."""
+    client = service.client()
+    cookie = client.post(f"/claim/campaign/{token}", data={"email": email}).cookies["campaign"]
+    client.cookies.clear()
+    work_on_campaigns(service)
+    headers = {"Cookie": f"campaign={cookie}"}
+    given = client.post(f"/claim/campaign/{token}/code", data={"code": code_of(service, email)}, headers=headers)
+    assert given.status_code == 200, given.text
+
+
+def test_a_campaign_is_set_reserved_given_paused_and_ended(service: Service, sign_in: SignIn) -> None:
+    ada, before = sign_in("ada@acme.example"), service.balance("gbp")
+    ada.get("/app/campaigns")
+    assert "A campaign gives gifts by one link" in ada.text
+    review = str(set_one(ada, service, greeting="Enjoy!").headers["location"])
+    ada.get(review)
+    assert "4 gifts by the campaign's link" in ada.text
+    assert "Reserve 4 gifts for" in ada.text
+    assert service.balance("gbp") == before
+    [number] = service.sql("SELECT id FROM campaigns WHERE ended_at IS NULL")[0]
+    path = f"/app/campaigns/{number}"
+    ada.get(path)
+    assert "Nothing is reserved yet" in ada.text
+    assert "QR code" not in main_of(ada)
+    assert reserve(ada, review) == path
+    spent = before - service.balance("gbp")
+    assert spent > 0
+    ada.get(path)
+    [link] = re.findall(r'data-copy="([^"]+)"', main_of(ada))
+    assert link.startswith("https://gifts.example/claim/campaign/")
+    assert '<svg class="qr"' in main_of(ada) or "qr" in main_of(ada)
+    assert "0 of 4" in ada.text
+    assert "Nobody yet." in ada.text
+    visit(service, link.rpartition("/")[2], "zoe@sub.acme.example")
+    ada.get(path)
+    assert "1 of 4" in ada.text
+    assert "zoe@sub.acme.example" in ada.text
+    assert "Unclaimed" in ada.text
+    assert ada.post(f"{path}/pause").status_code == 303
+    ada.get(path)
+    assert "Visitors get nothing until you resume it." in ada.text
+    assert ada.post(f"{path}/resume").status_code == 303
+    ada.get(f"{path}/end")
+    assert "3 gifts that nobody took are cancelled" in ada.text
+    assert ada.post(f"{path}/end").status_code == 303
+    work_on_campaigns(service)
+    assert service.balance("gbp") == pytest.approx(before - spent / 4)
+    ada.get(path)
+    assert "Ended" in ada.text
+    assert "Refunded" in ada.text
+    ada.get("/app/campaigns")
+    assert "Summer party" in ada.text
+    ada.get("/app/audit")
+    assert "Ada ended the campaign Summer party" in ada.text
+
+
+def test_it_is_changed_until_its_gifts_are_reserved(service: Service, sign_in: SignIn) -> None:
+    ada = sign_in("ada@acme.example")
+    review = str(set_one(ada, service).headers["location"])
+    [number] = service.sql("SELECT id FROM campaigns WHERE ended_at IS NULL")[0]
+    ada.get(f"/app/campaigns/{number}/edit")
+    assert 'value="acme.example, sub.acme.example"' in main_of(ada)
+    changed = set_one(
+        ada, service, f"{number}/edit", gifts="2", domains="", addresses="Zoe <Zoe@list.example>\nyan@list.example"
+    )
+    assert changed.headers["location"] == review
+    ada.get(review)
+    assert "2 gifts by the campaign's link" in ada.text
+    ada.get(f"/app/campaigns/{number}/edit")
+    assert "yan@list.example\nzoe@list.example" in main_of(ada)
+    reserve(ada, review)
+    assert ada.get(f"/app/campaigns/{number}/edit").headers["location"] == f"/app/campaigns/{number}"
+    ada.get("/app/campaigns/new")
+    said = ada.post(f"/app/campaigns/{number}/edit", **fields(service, gifts="3"))
+    assert said.headers["location"] == f"/app/campaigns/{number}"
+    ada.get(f"/app/campaigns/{number}")
+    assert "Its gifts are reserved" in ada.text
+    assert "For 2 listed addresses" in ada.text
+
+
+def test_a_draft_that_was_deleted_begins_again(service: Service, sign_in: SignIn) -> None:
+    ada = sign_in("ada@acme.example")
+    review = str(set_one(ada, service).headers["location"])
+    service.sql("DELETE FROM drafts")
+    [number] = service.sql("SELECT id FROM campaigns WHERE ended_at IS NULL")[0]
+    ada.get(f"/app/campaigns/{number}")
+    assert "You set it more than two weeks ago." in ada.text
+    again = str(set_one(ada, service, f"{number}/edit").headers["location"])
+    assert again != review
+    assert reserve(ada, again) == f"/app/campaigns/{number}"
+
+
+def test_its_draft_is_changed_by_the_campaign_alone(service: Service, sign_in: SignIn) -> None:
+    ada = sign_in("ada@acme.example")
+    review = str(set_one(ada, service).headers["location"])
+    draft = review.split("/")[3]
+    for page in ("recipients", "message", "delivery", "contacts"):
+        assert ada.get(f"/app/send/{draft}/{page}").status_code == 404, page
+    ada.get(review)
+    assert ada.post(f"/app/send/{draft}/codes", quantity="5000").status_code == 404
+    assert ada.post(f"/app/send/{draft}/drop").status_code == 404
+    ada.get("/app/send")
+    assert draft not in main_of(ada)
+
+
+@pytest.mark.parametrize(
+    ("field", "changes", "said"),
+    [
+        ("name", {"name": ""}, "Fill this in."),
+        ("name", {"name": "x" * (MOST_NAME + 1)}, f"At most {MOST_NAME} are allowed."),
+        ("gifts", {"gifts": "0"}, "Type a whole number from 1 to 5,000."),
+        ("gifts", {"gifts": str(MOST_GIFTS + 1)}, "Type a whole number from 1 to 5,000."),
+        ("gifts", {"gifts": "some"}, "Type a whole number"),
+        ("template", {"template": "999999"}, "Choose a template that is there."),
+        ("account", {"account": "999999"}, "Choose an account that you can use."),
+        ("opens", {"opens": "soon"}, "Choose a day and a time."),
+        ("opens", {"opens": "2099-01-01T10:00"}, "Choose a time at most 366 days from now."),
+        ("closes", {"closes": ""}, "Fill this in."),
+        ("closes", {"closes": "2020-01-01"}, "Choose a day that is not over, and not before it opens."),
+        ("closes", {"closes": "2999-01-01"}, "Choose a day at most 366 days after it opens."),
+        ("domains", {"domains": ""}, "Name domains, or list addresses below: one of the two."),
+        ("domains", {"addresses": "zoe@acme.example"}, "Name domains, or list addresses below: one of the two."),
+        ("domains", {"domains": "domain!"}, "This is no domain: domain!."),
+        ("domains", {"domains": ",".join(f"d{n}.example" for n in range(MOST_DOMAINS + 1))}, "Name at most 20 domains."),
+        ("addresses", {"domains": "", "addresses": "zoe@acme.example, nobody"}, "This is no e-mail address: nobody."),
+        ("addresses", {"domains": "", "addresses": "\n".join(f"p{n}@acme.example" for n in range(10_001))}, "List at most 10,000 addresses."),
+        ("greeting", {"greeting": "x" * (MOST_GREETING + 1)}, f"At most {MOST_GREETING} are allowed."),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_said_beside_its_field_and_nothing_is_lost(
+    service: Service, sign_in: SignIn, field: str, changes: dict[str, str], said: str
+) -> None:
+    ada = sign_in("ada@acme.example")
+    page = set_one(ada, service, **changes)
+    assert page.status_code == 422
+    beside = re.findall(rf'id="{field}-error">([^<]+)<', page.text)
+    assert said in (beside or [""])[0].replace("&#39;", "'")
+    typed = fields(service, **changes)
+    assert typed["domains"] in page.text
+    assert typed["name"] in page.text
+    assert service.sql("SELECT count(*) FROM campaigns WHERE ended_at IS NULL")[0][0] == 0
+
+
+def test_the_limits_themselves_are_taken(service: Service, sign_in: SignIn) -> None:
+    ada = sign_in("ada@acme.example")
+    most = {
+        "name": "x" * MOST_NAME,
+        "gifts": str(MOST_GIFTS),
+        "domains": "",
+        "addresses": "\n".join(f"p{n}@acme.example" for n in range(10_000)),
+        "greeting": "x" * MOST_GREETING,
+    }
+    assert set_one(ada, service, **most).status_code == 303
+    domains = " ".join(f"d{n}.example" for n in range(MOST_DOMAINS))
+    assert set_one(ada, service, domains=domains).status_code == 303
+    page = set_one(ada, service, name="summer PARTY")
+    assert page.status_code == 422
+    assert "Another campaign has this name." in page.text
+    service.sql(
+        """
+        INSERT INTO campaigns (customer_id, environment, name, user_id, token, order_reference, gifts, domains, opens_at, closes_at, due_at)
+        SELECT customer_id, environment, 'c' || n, user_id, 't' || n, 'r' || n, 1, domains, opens_at, closes_at, due_at
+        FROM campaigns, generate_series(3, $1) AS n WHERE name = 'Summer party' AND ended_at IS NULL
+        """,
+        MOST_CAMPAIGNS,
+    )
+    page = set_one(ada, service, name="One more")
+    assert "Your company has 100 campaigns. End one first." in page.text
+    service.sql("DELETE FROM campaigns WHERE token LIKE 't%' AND length(token) < 6")
+
+
+def test_each_sees_their_own_and_administrators_all(service: Service, sign_in: SignIn) -> None:
+    cem, ada, gil = (sign_in(f"{name}.example") for name in ("cem@acme", "ada@acme", "gil@globex"))
+    review = str(set_one(ada, service, name="Of Ada").headers["location"])
+    [number] = service.sql("SELECT id FROM campaigns WHERE ended_at IS NULL")[0]
+    path = f"/app/campaigns/{number}"
+    for other in (cem, gil):
+        other.get("/app/campaigns")
+        assert "Of Ada" not in main_of(other)
+        for page in (path, f"{path}/edit", f"{path}/end", review):
+            assert other.get(page).status_code == 404 or page == review, page
+        other.get("/app/campaigns/new")
+        for act in ("pause", "resume", "end"):
+            assert other.post(f"{path}/{act}").status_code == 404, act
+        assert other.post(f"{path}/edit", **fields(service)).status_code == 404
+    assert service.sql("SELECT paused_at, closes_at > clock_now() FROM campaigns WHERE id = $1", number)[0] == (
+        None,
+        True,
+    )
+    service.sql(
+        "UPDATE campaigns SET user_id = (SELECT id FROM users WHERE email = 'cem@acme.example') WHERE id = $1", number
+    )
+    ada.get("/app/campaigns")
+    assert "Of Ada" in main_of(ada)
+    assert "Cem" in main_of(ada)
+    ada.get(path)
+    assert ada.post(f"{path}/pause").status_code == 303
+    assert set_one(ada, service, f"{number}/edit").status_code == 409, "only its person orders"
+    assert ada.post(f"{path}/end").status_code == 303
