@@ -56,7 +56,7 @@ class Giving:
         await self._services.drafts.send(caller, campaign.order_reference, None)
         for number in range(_VISITORS):
             self._timeline.after(
-                45 + 61 * number, partial(self._ask, campaign.token, f"colleague{number + 1}@{_DOMAIN}")
+                45 + 13 * number, partial(self._ask, campaign.token, f"colleague{number + 1}@{_DOMAIN}")
             )
 
     async def _ask(self, token: str, email: str) -> None:

@@ -59,6 +59,8 @@ def walk(service: Service) -> Walk:
     own_role = f"/app/people/{ada_id}/role?role=viewer"
     walk.go("/app", "/app/forgot", "/app/customers", "/app/prove?next=%2Fapp", own_role)
     walk.go(*links_with_deliveries(walk))
+    walk.browser.get("/app/campaigns")  # once one was set
+    walk.go(*(link for link in walk.browser.links if re.fullmatch(r"/app/campaigns/\d+", link)))
     outside = Walk(Browser(service), MARK)
     outside.go("/app/sign-in")
     set_up(service, with_password(service, "cem@acme.example"))

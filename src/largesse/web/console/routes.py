@@ -9,7 +9,6 @@ from __future__ import annotations
 from functools import partial
 
 from largesse.base.i18n.templates import text
-from largesse.catalogue.pictures import MAX_BYTES
 from largesse.catalogue.service import MOST_PRODUCTS
 from largesse.contacts.model import MOST_GROUPS
 from largesse.customers.roles import Right
@@ -18,18 +17,12 @@ from largesse.mail.resending import MAX_CHOSEN
 from largesse.web.console import (
     accounts,
     amounts_due,
-    approval_rules,
-    approvals,
     audit_log,
-    automations,
-    branding,
     budgets,
-    campaigns,
     funding,
     help,  # noqa: A004 - a module
     home,
     keys,
-    notes,
     order,
     order_acts,
     orders,
@@ -53,6 +46,7 @@ from largesse.web.console.contacts import listing as contact_list
 from largesse.web.console.contacts import one as contact
 from largesse.web.console.gifts import catalogue, collections, templates
 from largesse.web.console.page_routes import Access, Group, PageRoute
+from largesse.web.console.programme_routes import APPROVALS, AUTOMATIONS, BRANDING, CAMPAIGNS, NOTES
 from largesse.web.console.send import contacts as send_contacts
 from largesse.web.console.send import delivery, gift, message, recipients, review, rows, sent, sources
 from largesse.web.console.send.opening import open_draft
@@ -86,72 +80,6 @@ ORDERS = (
     _form(f"{_ONE}/cancel", order_acts.cancel, Right.SEND),
     _page(f"{_RECIPIENT}/cancel", order_acts.ask_cancelling_one, Right.SEND, text("Cancel a gift")),
     _form(f"{_RECIPIENT}/cancel", order_acts.cancel_one, Right.SEND),
-)
-
-NOTES = (
-    _page(notes.HERE, notes.show, Right.SEE_ORDERS, text("Thank-you notes"), Group.GIFTS, "heart"),
-    _form(notes.HERE, notes.save, Right.SETTINGS),
-)
-
-APPROVALS = (
-    _page("/app/approvals", approvals.show, Access.MEMBER, text("Approvals"), Group.GIFTS, "stamp"),
-    _page("/app/approvals/rules", approval_rules.show, Right.SETTINGS, text("Approval rules")),
-    _step_up(
-        "/app/approvals/rules",
-        approval_rules.create,
-        Right.SETTINGS,
-        text("Approval rules"),
-        most_fields=approval_rules.MOST_FIELDS,
-    ),
-    _step_up("/app/approvals/rules/{rule:int}/end", approval_rules.end, Right.SETTINGS),
-    _page("/app/approvals/{send}", approvals.one, Access.MEMBER, text("Approval")),
-    _step_up("/app/approvals/{send}", approvals.answer, Access.MEMBER, text("Approval")),
-    _form("/app/approvals/{send}/withdraw", approvals.take_back, Right.SEND),
-)
-
-_AUTOMATION = f"{automations.HERE}/{{automation:int}}"
-AUTOMATIONS = (
-    _page(automations.HERE, automations.show, Right.CONTACTS, text("Automations"), Group.GIFTS, "calendar-heart"),
-    _page(f"{automations.HERE}/new", automations.ask, Right.CONTACTS, text("New automation")),
-    _step_up(f"{automations.HERE}/new", automations.create, Right.CONTACTS, text("New automation")),
-    _page(_AUTOMATION, automations.one, Right.CONTACTS, text("Automation")),
-    _page(f"{_AUTOMATION}/edit", automations.edit, Right.CONTACTS, text("Change an automation")),
-    _step_up(f"{_AUTOMATION}/edit", automations.change, Right.CONTACTS, text("Change an automation")),
-    _step_up(f"{_AUTOMATION}/approve", automations.approve, Right.CONTACTS),
-    _form(f"{_AUTOMATION}/pause", automations.pause, Right.CONTACTS),
-    _form(f"{_AUTOMATION}/resume", automations.resume, Right.CONTACTS),
-    _form(f"{_AUTOMATION}/skip", automations.skip, Right.CONTACTS),
-    _page(f"{_AUTOMATION}/end", automations.ask_end, Right.CONTACTS, text("End an automation")),
-    _form(f"{_AUTOMATION}/end", automations.end, Right.CONTACTS),
-)
-
-_CAMPAIGN = f"{campaigns.HERE}/{{campaign:int}}"
-_campaign_form = partial(_form, who=Right.SEND, limits=campaigns.LIST_LIMITS)
-CAMPAIGNS = (
-    _page(campaigns.HERE, campaigns.show, Right.SEND, text("Campaigns"), Group.GIFTS, "megaphone"),
-    _page(f"{campaigns.HERE}/new", campaigns.ask, Right.SEND, text("New campaign")),
-    _campaign_form(f"{campaigns.HERE}/new", campaigns.create, title=text("New campaign")),
-    _page(_CAMPAIGN, campaigns.one, Right.SEND, text("Campaign")),
-    _page(f"{_CAMPAIGN}/edit", campaigns.edit, Right.SEND, text("Change a campaign")),
-    _campaign_form(f"{_CAMPAIGN}/edit", campaigns.change, title=text("Change a campaign")),
-    _form(f"{_CAMPAIGN}/pause", campaigns.pause, Right.SEND),
-    _form(f"{_CAMPAIGN}/resume", campaigns.resume, Right.SEND),
-    _page(f"{_CAMPAIGN}/end", campaigns.ask_end, Right.SEND, text("End a campaign")),
-    _form(f"{_CAMPAIGN}/end", campaigns.end, Right.SEND),
-)
-
-# Reads a little more than the limit, so that the page says beside the form what is too large.
-_OF_PICTURES = BodyLimits(4 * MAX_BYTES, whole_s=60.0, pause_s=15.0)
-_picture_form = partial(_form, limits=_OF_PICTURES, takes_files=True, who=Right.SETTINGS, title=branding.TITLE)
-BRANDING = (
-    _page(branding.HERE, branding.show, Right.SETTINGS, branding.TITLE, Group.SETUP, "palette"),
-    _step_up(branding.HERE, branding.save, Right.SETTINGS, branding.TITLE),
-    _page(f"{branding.HERE}/mail", branding.mail, Right.SETTINGS, branding.TITLE),
-    _page(f"{branding.HERE}/claim", branding.claim, Right.SETTINGS, branding.TITLE),
-    _picture_form(f"{branding.HERE}/logo", branding.save_logo),
-    _form(f"{branding.HERE}/logo/remove", branding.remove_logo, Right.SETTINGS),
-    _picture_form(f"{branding.HERE}/wrappings", branding.add_own),
-    _form(f"{branding.HERE}/wrappings/{{key}}/remove", branding.remove_own, Right.SETTINGS),
 )
 
 REPORTS = (

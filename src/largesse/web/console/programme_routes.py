@@ -1,0 +1,82 @@
+"""The routes of gift programmes: thank-you notes, approvals, automations, campaigns and branding. `routes.py` has them in its table."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from largesse.base.i18n.templates import text
+from largesse.catalogue.pictures import MAX_BYTES
+from largesse.customers.roles import Right
+from largesse.web.console import approval_rules, approvals, automations, branding, campaigns, notes
+from largesse.web.console.page_routes import Access, Group, PageRoute
+from largesse.web.kit.body import BodyLimits
+
+_page = partial(PageRoute, "GET")
+_form = partial(PageRoute, "POST")
+_step_up = partial(_form, step_up=True)
+
+NOTES = (
+    _page(notes.HERE, notes.show, Right.SEE_ORDERS, text("Thank-you notes"), Group.GIFTS, "heart"),
+    _form(notes.HERE, notes.save, Right.SETTINGS),
+)
+
+APPROVALS = (
+    _page("/app/approvals", approvals.show, Access.MEMBER, text("Approvals"), Group.GIFTS, "stamp"),
+    _page("/app/approvals/rules", approval_rules.show, Right.SETTINGS, text("Approval rules")),
+    _step_up(
+        "/app/approvals/rules",
+        approval_rules.create,
+        Right.SETTINGS,
+        text("Approval rules"),
+        most_fields=approval_rules.MOST_FIELDS,
+    ),
+    _step_up("/app/approvals/rules/{rule:int}/end", approval_rules.end, Right.SETTINGS),
+    _page("/app/approvals/{send}", approvals.one, Access.MEMBER, text("Approval")),
+    _step_up("/app/approvals/{send}", approvals.answer, Access.MEMBER, text("Approval")),
+    _form("/app/approvals/{send}/withdraw", approvals.take_back, Right.SEND),
+)
+
+_AUTOMATION = f"{automations.HERE}/{{automation:int}}"
+AUTOMATIONS = (
+    _page(automations.HERE, automations.show, Right.CONTACTS, text("Automations"), Group.GIFTS, "calendar-heart"),
+    _page(f"{automations.HERE}/new", automations.ask, Right.CONTACTS, text("New automation")),
+    _step_up(f"{automations.HERE}/new", automations.create, Right.CONTACTS, text("New automation")),
+    _page(_AUTOMATION, automations.one, Right.CONTACTS, text("Automation")),
+    _page(f"{_AUTOMATION}/edit", automations.edit, Right.CONTACTS, text("Change an automation")),
+    _step_up(f"{_AUTOMATION}/edit", automations.change, Right.CONTACTS, text("Change an automation")),
+    _step_up(f"{_AUTOMATION}/approve", automations.approve, Right.CONTACTS),
+    _form(f"{_AUTOMATION}/pause", automations.pause, Right.CONTACTS),
+    _form(f"{_AUTOMATION}/resume", automations.resume, Right.CONTACTS),
+    _form(f"{_AUTOMATION}/skip", automations.skip, Right.CONTACTS),
+    _page(f"{_AUTOMATION}/end", automations.ask_end, Right.CONTACTS, text("End an automation")),
+    _form(f"{_AUTOMATION}/end", automations.end, Right.CONTACTS),
+)
+
+_CAMPAIGN = f"{campaigns.HERE}/{{campaign:int}}"
+_campaign_form = partial(_form, who=Right.SEND, limits=campaigns.LIST_LIMITS)
+CAMPAIGNS = (
+    _page(campaigns.HERE, campaigns.show, Right.SEND, text("Campaigns"), Group.GIFTS, "megaphone"),
+    _page(f"{campaigns.HERE}/new", campaigns.ask, Right.SEND, text("New campaign")),
+    _campaign_form(f"{campaigns.HERE}/new", campaigns.create, title=text("New campaign")),
+    _page(_CAMPAIGN, campaigns.one, Right.SEND, text("Campaign")),
+    _page(f"{_CAMPAIGN}/edit", campaigns.edit, Right.SEND, text("Change a campaign")),
+    _campaign_form(f"{_CAMPAIGN}/edit", campaigns.change, title=text("Change a campaign")),
+    _form(f"{_CAMPAIGN}/pause", campaigns.pause, Right.SEND),
+    _form(f"{_CAMPAIGN}/resume", campaigns.resume, Right.SEND),
+    _page(f"{_CAMPAIGN}/end", campaigns.ask_end, Right.SEND, text("End a campaign")),
+    _form(f"{_CAMPAIGN}/end", campaigns.end, Right.SEND),
+)
+
+# Reads a little more than the limit, so that the page says beside the form what is too large.
+_OF_PICTURES = BodyLimits(4 * MAX_BYTES, whole_s=60.0, pause_s=15.0)
+_picture_form = partial(_form, limits=_OF_PICTURES, takes_files=True, who=Right.SETTINGS, title=branding.TITLE)
+BRANDING = (
+    _page(branding.HERE, branding.show, Right.SETTINGS, branding.TITLE, Group.SETUP, "palette"),
+    _step_up(branding.HERE, branding.save, Right.SETTINGS, branding.TITLE),
+    _page(f"{branding.HERE}/mail", branding.mail, Right.SETTINGS, branding.TITLE),
+    _page(f"{branding.HERE}/claim", branding.claim, Right.SETTINGS, branding.TITLE),
+    _picture_form(f"{branding.HERE}/logo", branding.save_logo),
+    _form(f"{branding.HERE}/logo/remove", branding.remove_logo, Right.SETTINGS),
+    _picture_form(f"{branding.HERE}/wrappings", branding.add_own),
+    _form(f"{branding.HERE}/wrappings/{{key}}/remove", branding.remove_own, Right.SETTINGS),
+)
