@@ -65,6 +65,10 @@ _LIST_COLLECTIONS = compose(
     of_state=_OF_STATE,
 )
 _CURRENCIES_USED = "SELECT code FROM currencies ORDER BY code"
+_KEYS = {
+    "product": "SELECT key FROM products WHERE starts_with(key, $1)",
+    "collection": "SELECT key FROM collections WHERE starts_with(key, $1)",
+}
 STATES = ("all", "active", "inactive", "drafts", "scheduled", "failed", "file")
 _BY_DRAFT = frozenset({"drafts", "scheduled", "failed"})
 
@@ -91,3 +95,8 @@ async def list_collections(
 async def list_currencies(connection: Connection) -> list[str]:
     """Returns the currencies in use."""
     return [row["code"] for row in await connection.fetch(_CURRENCIES_USED)]
+
+
+async def keys_like(connection: Connection, kind: str, beginning: str) -> set[str]:
+    """Returns the keys that begin so, of products or collections."""
+    return {row["key"] for row in await connection.fetch(_KEYS[kind], beginning)}

@@ -22,6 +22,7 @@ PARAMETERS: Mapping[str, Kind] = {
     "key": Whole(),
     "path": _NAME,
     "q": _NAME,
+    "after_key": Line(100),
     "request": Line(64),
     "who": Line(100),
     **dict.fromkeys(

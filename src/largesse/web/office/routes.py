@@ -9,11 +9,13 @@ from __future__ import annotations
 from functools import partial
 
 from largesse.base.i18n.templates import text
+from largesse.catalogue.sheet import MOST_BYTES
 from largesse.staff.model import StaffRight
 from largesse.web.console import passkeys, security, step_up
 from largesse.web.console import sign_in as console_sign_in
 from largesse.web.console.page_routes import Access, PageRoute
-from largesse.web.office import overview, sign_in
+from largesse.web.kit.body import BodyLimits
+from largesse.web.office import catalogue, catalogue_files, overview, sign_in
 from largesse.web.office.layout import Group
 
 _page = partial(PageRoute, "GET")
@@ -54,11 +56,58 @@ SECURITY = (
     _security_change("/office/security/recovery-codes", security.recovery_codes),
 )
 
+_see_catalogue = partial(_page, who=StaffRight.SEE_CATALOGUE)
+_catalogue_page = partial(_page, who=StaffRight.CATALOGUE)
+_catalogue_form = partial(_form, who=StaffRight.CATALOGUE, limits=BodyLimits(65_536, whole_s=10.0, pause_s=5.0))
+_file_form = partial(
+    _form, who=StaffRight.CATALOGUE, limits=BodyLimits(4 * MOST_BYTES, whole_s=60.0, pause_s=15.0), takes_files=True
+)
+
+
+def _of_catalogue(pages: catalogue.Pages, title: str, icon: str) -> tuple[PageRoute, ...]:
+    """Returns the routes of products, or of collections."""
+    one = f"{pages.path}/{{id:int}}"
+    return (
+        _see_catalogue(pages.path, pages.show_list, title=title, group=Group.GOODS, icon=icon),
+        _catalogue_page(f"{pages.path}/new", pages.ask_new, title=text("New")),
+        _catalogue_form(f"{pages.path}/new", pages.create, title=text("New")),
+        _see_catalogue(one, pages.show, title=title),
+        _catalogue_form(one, pages.save, title=title),
+        *(
+            _catalogue_form(f"{one}/{name}", handler, title=title)
+            for name, handler in (
+                ("publish", pages.publish),
+                ("schedule", pages.schedule),
+                ("unschedule", pages.unschedule),
+                ("undo", pages.undo),
+                ("discard", pages.discard),
+                ("release", pages.release),
+            )
+        ),
+    )
+
+
+_ONE_PRODUCT = f"{catalogue.PRODUCTS.path}/{{id:int}}"
+CATALOGUE = (
+    *_of_catalogue(catalogue.PRODUCTS, catalogue.PRODUCTS_TITLE, "store"),
+    *_of_catalogue(catalogue.COLLECTIONS, catalogue.COLLECTIONS_TITLE, "layers"),
+    _file_form(f"{_ONE_PRODUCT}/picture", catalogue.PRODUCTS.save_picture, title=catalogue.PRODUCTS_TITLE),
+    _catalogue_form(
+        f"{_ONE_PRODUCT}/picture/remove", catalogue.PRODUCTS.remove_picture, title=catalogue.PRODUCTS_TITLE
+    ),
+    _see_catalogue("/office/catalogue.csv", catalogue_files.download, title=catalogue.PRODUCTS_TITLE),
+    _catalogue_page("/office/catalogue/import", catalogue_files.ask, title=catalogue_files.TITLE),
+    _file_form("/office/catalogue/import", catalogue_files.upload, title=catalogue_files.TITLE),
+    _catalogue_form("/office/catalogue/publish", catalogue_files.publish_all, title=catalogue.PRODUCTS_TITLE),
+)
+
 ROUTES = (
     *ENTRANCE,
     *SECURITY,
     # Today
     _page("/office", overview.show, StaffRight.OVERVIEW, text("Overview"), Group.TODAY, "house"),
+    # Catalogue and stock
+    *CATALOGUE,
     # Every other address
     _page("/office/{rest:path}", console_sign_in.nothing, Access.ANYONE, text("Not found")),
 )

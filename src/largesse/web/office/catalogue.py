@@ -1,0 +1,388 @@
+"""The catalogue in the office: lists of products and collections, and the page of each, with its draft and its history.
+
+Forms hold texts, as CSV files do (`catalogue.typed`). A form knows the edition that it was opened with and its texts then (`started`): where somebody
+else saved meanwhile, fields that only they changed show their text, and fields that both changed show both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import datetime
+
+import msgspec
+from starlette.responses import Response
+
+from largesse.base.errors import NotFound, StateConflict
+from largesse.base.i18n.templates import text
+from largesse.base.text import free_key
+from largesse.catalogue import draft_store, editing, list_store
+from largesse.catalogue.content import Content, Faulty, ProductContent
+from largesse.catalogue.draft_store import Edited
+from largesse.catalogue.editing import ChangedMeanwhile
+from largesse.catalogue.impact import read_impact
+from largesse.catalogue.pictures import MAX_BYTES, PictureRefused, read_picture
+from largesse.catalogue.typed import fields_of, read_collection, read_product, typed_collection, typed_product
+from largesse.db.pool import Connection
+from largesse.db.scope import OFFICE
+from largesse.staff.model import StaffRight
+from largesse.web.console.form import REQUIRED, Form
+from largesse.web.kit.query import INT64
+from largesse.web.office.catalogue_shown import (
+    FLAGS,
+    changes_of,
+    choices_of,
+    delivered,
+    fields_of_form,
+    history_of,
+    prices_of,
+)
+from largesse.web.office.catalogue_words import STATES
+from largesse.web.office.context import OfficeContext
+
+PRODUCTS_TITLE, COLLECTIONS_TITLE = text("Catalogue"), text("Collections")
+_MOST_LISTED = 50
+_NOT_A_PICTURE = text("Choose a PNG, JPEG or WebP file of at most %(most)s KB, from 64 to 2000 pixels each way.")
+_PUBLISHED, _SAVED = text("Published: customers see it from now on."), text("The draft was saved.")
+_FAILED = text(
+    "It was not published at its time: something else was published first. Look at what changes, save and publish it."
+)
+
+
+class Pages:
+    """The pages of products or of collections."""
+
+    def __init__(self, kind: str, path: str) -> None:
+        self.kind = kind
+        self.path = path
+
+    async def show_list(self, context: OfficeContext) -> Response:
+        """Shows a page of the list, by key."""
+        state = context.query("state") if context.query("state") in STATES else "all"
+        currency, after, words = context.query("currency").upper(), context.query("after_key"), context.query("q")
+        async with context.database.connection(OFFICE) as connection:
+            currencies = await list_store.list_currencies(connection)
+            filters = {"state": state, "currency": currency if currency in currencies else "", "after": after}
+            if self.kind == "product":
+                rows = await list_store.list_products(connection, words=words, most=_MOST_LISTED + 1, **filters)
+            else:
+                rows = await list_store.list_collections(connection, most=_MOST_LISTED + 1, **filters)
+            drafts = 0
+            if self.kind == "product" and state == "drafts" and rows:
+                drafts = len(await draft_keys(context, connection))
+        shown = rows[:_MOST_LISTED]
+        return context.page(
+            "catalogue.html",
+            kind=self.kind,
+            path=self.path,
+            rows=[(row, prices_of(context, self.kind, row)) for row in shown],
+            next=context.here(after_key=shown[-1]["key"]) if len(rows) > _MOST_LISTED else "",
+            first=context.here(after_key=None) if after else "",
+            form=context.form_of_address,
+            states=[(name, context.say(label)) for name, label in STATES.items()],
+            currencies=[("", context.say("All")), *((code, code) for code in currencies)],
+            is_filtered=bool(words or currency or state != "all"),
+            drafts=drafts,
+            may_change=_may(context),
+        )
+
+    async def ask_new(self, context: OfficeContext) -> Response:
+        """Shows the form of something new; its kind and its currency are chosen first."""
+        return await self._shown_new(context, context.query("currency"), is_digital=context.query("kind") != "physical")
+
+    async def create(self, context: OfficeContext) -> Response:
+        """Creates something as a draft."""
+        form, currency, is_digital = context.form, context.form["currency"], context.form["kind"] != "physical"
+        typed = self._typed(form, is_digital=is_digital)
+        key = form["key"].strip()
+        try:
+            async with context.database.connection(OFFICE) as connection:
+                if currency not in await list_store.list_currencies(connection):
+                    raise NotFound("There is no such currency.")
+                content = await self._read(connection, typed, currency, is_digital=is_digital)
+                if not key:
+                    beginning = free_key(typed["name"], (), self.kind)
+                    taken = await list_store.keys_like(connection, self.kind, beginning)
+                    key = free_key(typed["name"], taken, self.kind)
+            object_id = await editing.create(context.actor, self.kind, key, content)
+        except Faulty as faulty:
+            note(context, faulty)
+            return await self._shown_new(context, currency, is_digital=is_digital, typed=typed, status=422)
+        return context.see(
+            f"{self.path}/{object_id}", context.say("Created as a draft. Nobody can send it until you publish it.")
+        )
+
+    async def show(self, context: OfficeContext) -> Response:
+        """Shows one, with its draft. Raises NotFound."""
+        return await self._shown(context)
+
+    async def save(self, context: OfficeContext) -> Response:
+        """Saves a draft. Raises NotFound."""
+        edited, form = await self._find(context), context.form
+        typed = self._typed(form, is_digital=_is_digital(edited.content))
+        try:
+            async with context.database.connection(OFFICE) as connection:
+                content = await self._read_as(connection, typed, edited)
+            await editing.save_draft(context.actor, self.kind, edited.id, content, self._seen(form))
+        except Faulty as faulty:
+            note(context, faulty)
+            return await self._shown(context, typed=typed, status=422)
+        except ChangedMeanwhile as changed:
+            return await self._merged(context, changed.edited, typed)
+        except StateConflict as refused:
+            return await self._shown(context, typed=typed, trouble=refused.detail, status=409)
+        return context.see(f"{self.path}/{edited.id}", context.say(_SAVED))
+
+    async def save_picture(self, context: OfficeContext) -> Response:
+        """Puts an uploaded picture into the draft. Raises NotFound."""
+        content = context.files.get("picture", b"")
+        try:
+            picture = read_picture(content) if content else None
+        except PictureRefused:
+            context.form.error("picture", context.say(_NOT_A_PICTURE, most=MAX_BYTES // 1024))
+            return await self._shown(context, status=422)
+        if picture is None:
+            context.form.error("picture", context.say(REQUIRED))
+            return await self._shown(context, status=422)
+        return await self._act(
+            context, lambda seen: editing.set_picture(context.actor, context.number("id"), picture, seen), _SAVED
+        )
+
+    async def remove_picture(self, context: OfficeContext) -> Response:
+        """Takes the picture out of the draft. Raises NotFound."""
+        return await self._act(
+            context, lambda seen: editing.set_picture(context.actor, context.number("id"), None, seen), _SAVED
+        )
+
+    async def publish(self, context: OfficeContext) -> Response:
+        """Publishes the draft. Raises NotFound."""
+        return await self._act(
+            context, lambda seen: editing.publish(context.actor, self.kind, context.number("id"), seen), _PUBLISHED
+        )
+
+    async def schedule(self, context: OfficeContext) -> Response:
+        """Sets when the draft publishes itself. Raises NotFound."""
+        at = _instant(context)
+        if at is None:
+            context.form.error("at", context.say(REQUIRED))
+            return await self._shown(context, status=422)
+        said = context.say("The draft publishes itself on %(at)s.", at=context.time(at))
+        return await self._act(
+            context, lambda seen: editing.schedule(context.actor, self.kind, context.number("id"), at, seen), said
+        )
+
+    async def unschedule(self, context: OfficeContext) -> Response:
+        """Takes the schedule back. Raises NotFound."""
+        said = context.say("The draft does not publish itself any more.")
+        return await self._act(
+            context, lambda seen: editing.schedule(context.actor, self.kind, context.number("id"), None, seen), said
+        )
+
+    async def undo(self, context: OfficeContext) -> Response:
+        """Publishes again what stood before. Raises NotFound."""
+        said = context.say("Undone: customers see again what was there before.")
+        return await self._act(
+            context, lambda seen: editing.undo(context.actor, self.kind, context.number("id"), seen), said
+        )
+
+    async def discard(self, context: OfficeContext) -> Response:
+        """Deletes the draft. Raises NotFound."""
+        try:
+            is_gone = await editing.discard_draft(
+                context.actor, self.kind, context.number("id"), self._seen(context.form)
+            )
+        except StateConflict as refused:
+            return await self._refused(context, refused)
+        path = self.path if is_gone else f"{self.path}/{context.number('id')}"
+        return context.see(path, context.say("The draft was discarded."))
+
+    async def release(self, context: OfficeContext) -> Response:
+        """Hands it over from the seed file to the office. Raises NotFound."""
+        await editing.release(context.actor, self.kind, context.number("id"))
+        said = context.say("Released: you change it here from now on, and loading the seed file leaves it as it is.")
+        return context.see(f"{self.path}/{context.number('id')}", said)
+
+    async def _act(self, context: OfficeContext, act: Callable[[int], Awaitable[object]], said: str) -> Response:
+        try:
+            await act(self._seen(context.form))
+        except Faulty as faulty:
+            note(context, faulty)
+            return await self._shown(context, status=422)
+        except StateConflict as refused:
+            return await self._refused(context, refused)
+        return context.see(f"{self.path}/{context.number('id')}", context.say(said))
+
+    async def _refused(self, context: OfficeContext, refused: StateConflict) -> Response:
+        """Shows the page as it is now, with why nothing was done."""
+        said = _MEANWHILE if isinstance(refused, ChangedMeanwhile) else _REFUSALS.get(type(refused), _NOT_DONE)
+        return await self._shown(context, trouble=context.say(said), status=409)
+
+    async def _merged(self, context: OfficeContext, now: Edited, typed: Mapping[str, str]) -> Response:
+        """Shows what was typed and what somebody else saved meanwhile: nothing of either is lost."""
+        async with context.database.connection(OFFICE) as connection:
+            theirs = await self._type(connection, now.newest)
+        try:
+            started = msgspec.json.decode(context.form["started"], type=dict[str, str])
+        except msgspec.DecodeError:
+            started = {}
+        merged = dict(typed)
+        for name, value in theirs.items():
+            was = started.get(name, value)
+            if typed[name] == was:
+                merged[name] = value
+            elif value not in {was, typed[name]}:
+                said = context.say(
+                    "Somebody else changed this meanwhile to: %(value)s", value=value[:500] or "\N{EN DASH}"
+                )
+                context.form.error(name, said)
+        errors = context.form.errors
+        context.form = Form({**merged, "reason": context.form["reason"]}, context.say)
+        context.form.errors = errors
+        trouble = context.say(
+            "%(who)s saved this meanwhile. What you typed is kept, and what only they changed is shown. Check it and save again.",
+            who=now.draft.author if now.draft else context.say("Somebody else"),
+        )
+        return await self._shown(context, typed=merged, trouble=trouble, status=409)
+
+    async def _shown(
+        self, context: OfficeContext, *, typed: Mapping[str, str] | None = None, trouble: str = "", status: int = 200
+    ) -> Response:
+        edited = await self._find(context)
+        async with context.database.connection(OFFICE) as connection:
+            published, newest = (
+                await self._type(connection, edited.content),
+                await self._type(connection, edited.newest),
+            )
+            impact = await read_impact(connection, edited)
+            versions = await draft_store.list_versions(connection, self.kind, edited.id)
+        may_change = _may(context)
+        return context.page(
+            "catalogue_one.html",
+            status=status,
+            kind=self.kind,
+            path=self.path,
+            one=edited,
+            title=edited.newest.name,
+            fields=fields_of_form(context, newest if typed is None else typed),
+            started=msgspec.json.encode(newest).decode(),
+            changes=changes_of(context, edited, published, newest),
+            impact=impact,
+            choices=choices_of(context, impact.collections),
+            prices=delivered(edited),
+            history=history_of(context, versions),
+            may_change=may_change,
+            may_edit=may_change and edited.managed == "office",
+            may_undo=len(versions) > 1 and versions[0].edition == edited.edition,
+            trouble=trouble or (context.say(_FAILED) if edited.draft and edited.draft.failed else ""),
+            most_kb=MAX_BYTES // 1024,
+        )
+
+    async def _shown_new(
+        self,
+        context: OfficeContext,
+        currency: str,
+        *,
+        is_digital: bool,
+        typed: Mapping[str, str] | None = None,
+        status: int = 200,
+    ) -> Response:
+        async with context.database.connection(OFFICE) as connection:
+            currencies = await list_store.list_currencies(connection)
+        chosen = currency if currency in currencies else ""
+        fields = typed or {
+            name: "yes" if name == "active" else "" for name in fields_of(self.kind, is_digital=is_digital)
+        }
+        return context.page(
+            "catalogue_new.html",
+            status=status,
+            kind=self.kind,
+            path=self.path,
+            currency=chosen,
+            currencies=[(code, code) for code in currencies],
+            is_digital=is_digital,
+            fields=fields_of_form(context, fields),
+        )
+
+    async def _find(self, context: OfficeContext) -> Edited:
+        async with context.database.connection(OFFICE) as connection:
+            edited = await draft_store.read(connection, self.kind, context.number("id"))
+        if edited is None:
+            raise NotFound("There is nothing of that number.")
+        return edited
+
+    def _typed(self, form: Form, *, is_digital: bool) -> dict[str, str]:
+        typed = {name: form[name].replace("\r\n", "\n") for name in fields_of(self.kind, is_digital=is_digital)}
+        return {name: (value or "no") if name in FLAGS else value for name, value in typed.items()}
+
+    def _seen(self, form: Form) -> int:
+        return form.number("seen", INT64) or 0
+
+    async def _type(self, connection: Connection, content: Content) -> dict[str, str]:
+        if isinstance(content, ProductContent):
+            return typed_product(content, await draft_store.customer_keys(connection, content.customer_ids or ()))
+        return typed_collection(content, await draft_store.product_keys(connection, content.product_ids))
+
+    async def _read_as(self, connection: Connection, typed: Mapping[str, str], edited: Edited) -> Content:
+        newest = edited.newest
+        picture = newest.picture if isinstance(newest, ProductContent) else None
+        return await self._read(connection, typed, newest.currency, is_digital=_is_digital(newest), picture=picture)
+
+    async def _read(
+        self,
+        connection: Connection,
+        typed: Mapping[str, str],
+        currency: str,
+        *,
+        is_digital: bool,
+        picture: str | None = None,
+    ) -> Content:
+        names = await editing.read_names(connection, [typed])
+        if self.kind == "collection":
+            return read_collection(typed, names, currency=currency)
+        return read_product(typed, names, is_digital=is_digital, currency=currency, picture=picture)
+
+
+_MEANWHILE = text("Somebody else changed this meanwhile. Look at how it is now, and try again.")
+_NOT_DONE = text("This is not possible any more. Look at how it is now.")
+_REFUSALS: Mapping[type[StateConflict], str] = {
+    editing.ManagedByFile: text("The seed file manages this. Release it first."),
+    editing.NothingToPublish: text("There is nothing to publish."),
+}
+PRODUCTS = Pages("product", "/office/catalogue")
+COLLECTIONS = Pages("collection", "/office/collections")
+
+
+async def draft_keys(context: OfficeContext, connection: Connection) -> list[str]:
+    """Returns the keys of products with drafts that the filters of the address or the form find, up to what is published at once."""
+    given = context.form if context.request.method == "POST" else context.form_of_address
+    rows = await list_store.list_products(
+        connection, words=given["q"], state="drafts", currency=given["currency"].upper(), most=editing.MOST_AT_ONCE
+    )
+    return [row["key"] for row in rows if row["managed"] == "office"]
+
+
+def note(context: OfficeContext, faulty: Faulty) -> None:
+    """Notes what is wrong beside each field."""
+    for fault in faulty.faults:
+        context.form.error(fault.field, context.say(fault.said, **fault.values))
+
+
+def _may(context: OfficeContext) -> bool:
+    return context.person.may(StaffRight.CATALOGUE)
+
+
+def _is_digital(content: Content) -> bool:
+    return isinstance(content, ProductContent) and content.is_digital
+
+
+def _instant(context: OfficeContext) -> datetime | None:
+    """Returns the time that was typed, in the zone of the page; None for none."""
+    try:
+        at = datetime.fromisoformat(context.form["at"])
+    except ValueError:
+        return None
+    if not _FIRST_YEAR <= at.year <= _LAST_YEAR:
+        return None
+    return at if at.tzinfo else at.replace(tzinfo=context.zone)
+
+
+_FIRST_YEAR, _LAST_YEAR = 2000, 9000  # a zone may have no time before the first year, or after the last

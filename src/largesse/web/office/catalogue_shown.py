@@ -1,0 +1,132 @@
+"""How pages of the catalogue show a product or a collection: its form, its prices, what a draft changes and what was published."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from largesse.catalogue.content import ProductContent, differences
+from largesse.catalogue.draft_store import Edited, Version
+from largesse.catalogue.impact import LostChoice
+from largesse.catalogue.model import delivered_minor, product_from_row
+from largesse.db.pool import Row
+from largesse.web.office.catalogue_words import HELP, LABELS
+from largesse.web.office.context import OfficeContext
+
+_MOST_SHOWN = 10
+_TEXTS = frozenset(("description", "how_to_redeem", "terms"))
+FLAGS = frozenset(("active", "allow_custom_value"))
+_OPTIONAL = _TEXTS | {
+    "denominations",
+    "min_amount",
+    "max_amount",
+    "markup_percent",
+    "vat_percent",
+    "customers",
+    "suppliers",
+    "value_points",
+}
+_MOST_TYPED = 20_000  # characters of a field that no narrower limit holds
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """A field that differs, as pages show it."""
+
+    label: str
+    before: str
+    after: str
+
+
+def fields_of_form(context: OfficeContext, typed: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Returns the fields of the form, in their order."""
+    return [
+        {
+            "name": name,
+            "label": context.say(LABELS[name]),
+            "help": context.say(HELP[name]) if name in HELP else "",
+            "value": value,
+            "is_text": name in _TEXTS or name == "products",
+            "is_flag": name in FLAGS,
+            "required": name not in _OPTIONAL,
+            "most": 200 if name == "name" else _MOST_TYPED,
+        }
+        for name, value in typed.items()
+    ]
+
+
+def changes_of(
+    context: OfficeContext, edited: Edited, before: Mapping[str, str], after: Mapping[str, str]
+) -> list[Changed]:
+    """Returns what a draft changes, field by field."""
+    found = [
+        Changed(context.say(LABELS[name]), before.get(name, ""), value)
+        for name, value in after.items()
+        if before.get(name, "") != value
+    ]
+    if getattr(edited.content, "picture", None) != getattr(edited.newest, "picture", None):
+        there = (getattr(one, "picture", None) for one in (edited.content, edited.newest))
+        found.append(Changed(context.say(LABELS["picture"]), *(context.say("yes") if one else "" for one in there)))
+    return found
+
+
+def prices_of(context: OfficeContext, kind: str, row: Row) -> str:
+    """Returns what one costs, in short."""
+    amount, currency = context.language.amount, row["currency"]
+    if kind == "collection":
+        points = [amount(minor, currency) for minor in sorted(row["value_points_minor"])]
+        return context.say("Any amount") if row["allow_custom_value"] else _ends(points)
+    product = product_from_row(row)
+    if product.is_digital:
+        limits = product.denominations_minor or product.limits_minor or ()
+        return _ends([amount(minor, currency) for minor in limits])
+    return _ends(
+        [amount(minor, currency) for minor in sorted({delivered_minor(product, one) for one in product.postage_minor})]
+    )
+
+
+def _ends(amounts: list[str]) -> str:
+    return amounts[0] if len(amounts) == 1 else f"{amounts[0]} \N{EN DASH} {amounts[-1]}" if amounts else ""
+
+
+def delivered(edited: Edited) -> list[tuple[str, list[int]]]:
+    """Returns what customers see: for each country the amounts, or the price of a physical gift delivered there."""
+    content = edited.newest
+    if not isinstance(content, ProductContent):
+        return []
+    product = content.as_product(edited.id)
+    if content.is_digital:
+        return [("", list(content.denominations_minor or product.limits_minor or ()))]
+    return [(country, [delivered_minor(product, country)]) for country in content.postage_minor]
+
+
+def history_of(context: OfficeContext, versions: list[Version]) -> list[tuple[Version, str]]:
+    """Returns the versions, newest first, each with the names of the fields that it changed."""
+    told = []
+    for number, version in enumerate(versions):
+        former = versions[number + 1] if number + 1 < len(versions) else None
+        changed = [] if former is None else differences(former.content, version.content)
+        labels = {context.say(LABELS[label]) for name in changed if (label := _LABEL_OF.get(name, name)) in LABELS}
+        told.append((version, ", ".join(sorted(labels))))
+    return told
+
+
+_LABEL_OF = {
+    "denominations_minor": "denominations",
+    "min_amount_minor": "min_amount",
+    "max_amount_minor": "max_amount",
+    "cost_minor": "cost",
+    "postage_minor": "postage",
+    "customer_ids": "customers",
+    "value_points_minor": "value_points",
+    "product_ids": "products",
+}
+
+
+def choices_of(context: OfficeContext, lost: Sequence[LostChoice]) -> list[tuple[str, str]]:
+    """Returns the collections that lose something, each with the amounts; empty: all."""
+    return [
+        (one.name, ", ".join(context.language.amount(minor, one.currency) for minor in one.values_minor[:_MOST_SHOWN]))
+        for one in lost
+    ]
