@@ -192,10 +192,9 @@ async def open_services(
         order_lists = _closing(stack, OrderLists(database, encode_json))
         claiming, gifts, visiting = _recipients(settings, database, vault, chains, makes_vouchers=is_demo)
         fails = failure_of if settings.environment == "staging" else None
-        orders = OrderService(
-            database, catalogue, placer, own_accounts, vault, timeouts, settings.public_url, failure_of=fails
-        )
-        passwords, party = Passwords(), RelyingParty(settings.public_url)
+        url = settings.public_url
+        orders = OrderService(database, catalogue, placer, own_accounts, vault, timeouts, url, failure_of=fails)
+        passwords, party = Passwords(), RelyingParty(url)
         mails = settings.smtp_url is not None
         signing_in = SigningIn(database, vault, chains, passwords, party, settings.environment, mails=mails)
         security = SecurityService(database, vault, passwords, party, mails=mails)

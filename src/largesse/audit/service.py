@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import getpass
 import os
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -146,6 +146,7 @@ def _json(changed: Mapping[str, Any] | None) -> str | None:
 
 
 _AT_ONCE = 1_000
+_LOOKED_AT = 5_000
 _FIRST = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -187,6 +188,29 @@ async def newest_events(
     values = (wanted.acts, wanted.who, wanted.actors, wanted.words, wanted.subjects)
     rows = await connection.fetch(store.NEWEST, wanted.customer_id, before, *values, limit)
     return [AuditEvent(**row) for row in rows]
+
+
+async def newest_of_all(
+    connection: Connection,
+    *,
+    customer_id: int | None = None,
+    acts: Sequence[str] = (),
+    who: str = "",
+    words: str = "",
+    before: int | None = None,
+    limit: int = 50,
+) -> tuple[list[AuditEvent], int | None]:
+    """Returns the newest events of a customer, of the installation (0) or of all, older than the event `before`, and where the next page begins.
+
+    At most 5,000 events are looked at, so that a page may be empty and the next one not.
+    """
+    rows = await connection.fetch(
+        store.NEWEST_OF_ALL, _LOOKED_AT, before, customer_id, list(acts), who, words, limit + 1
+    )
+    events = [AuditEvent(**row) for row in rows[:limit]]
+    if len(rows) > limit:
+        return events, events[-1].id
+    return events, await connection.fetchval(store.LAST_LOOKED_AT, _LOOKED_AT, before, customer_id)
 
 
 async def list_events(

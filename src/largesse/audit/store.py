@@ -40,6 +40,28 @@ NEWEST = compose(
     columns=_COLUMNS,
 )
 
+# The newest $1 events before the event $2 are looked at, of customer $3 or all, of the acts $4, by somebody whose name contains $5, about what
+# contains $6.
+NEWEST_OF_ALL = compose(
+    """
+    WITH looked_at AS (
+        SELECT * FROM audit_events
+        WHERE ($2::bigint IS NULL OR (at, id) < (SELECT at, id FROM audit_events WHERE id = $2)) AND ($3::int IS NULL OR customer_id = $3)
+        ORDER BY at DESC, id DESC LIMIT $1)
+    SELECT {columns} FROM looked_at e LEFT JOIN customers c ON c.id = e.customer_id
+    WHERE (cardinality($4::text[]) = 0 OR e.act = ANY($4)) AND ($5 = '' OR strpos(lower(e.actor_name), lower($5)) > 0)
+      AND ($6 = '' OR strpos(lower(concat(e.subject, e.before::text, e.after::text)), lower($6)) > 0)
+    ORDER BY e.at DESC, e.id DESC LIMIT $7
+    """,
+    columns=_COLUMNS,
+)
+# Where the events that a page has looked at end: the last of them, null where there are no more.
+LAST_LOOKED_AT = """
+    SELECT id FROM audit_events
+    WHERE ($2::bigint IS NULL OR (at, id) < (SELECT at, id FROM audit_events WHERE id = $2)) AND ($3::int IS NULL OR customer_id = $3)
+    ORDER BY at DESC, id DESC OFFSET $1 - 1 LIMIT 1
+"""
+
 
 def _since(condition: Fragment) -> Fragment:
     return compose(

@@ -121,11 +121,16 @@ async def measure(connection: Connection, queues: Iterable[Waiting]) -> None:
     """Sets the gauges of queues. What it costs does not grow with them, inside a transaction that plans by index."""
     for queue in queues:
         metrics.QUEUE_DEPTH.labels(queue.table).set(await count(connection, queue))
-        age_s = await connection.fetchval(queue.ageing)
-        metrics.QUEUE_AGE.labels(queue.table).set(max(age_s or 0.0, 0.0))
+        metrics.QUEUE_AGE.labels(queue.table).set(await age_s(connection, queue))
 
 
 async def count(connection: Connection, waiting: Waiting) -> int:
     """How many rows wait: exactly, as long as they are fewer than 10,000; else about."""
     number: int = await connection.fetchval(waiting.counting, _COUNTED)
     return number
+
+
+async def age_s(connection: Connection, waiting: Waiting) -> float:
+    """For how many seconds the first row has waited, since it was due; 0 where none does."""
+    age: float | None = await connection.fetchval(waiting.ageing)
+    return max(age or 0.0, 0.0)

@@ -33,7 +33,7 @@ async def list_staff(connection: Connection) -> list[ListedStaff]:
 
 
 async def invite(actor: Actor, email: str, *, name: str | None, role: str) -> str:
-    """Invites an address, and returns the secret of the link. Raises AlreadyThere, and InvalidRequest above the maximum.
+    """Invites an address, and returns the secret of the link. Raises AlreadyThere, LastOwner, and InvalidRequest above the maximum.
 
     Who was invited or deactivated before is invited again, and begins anew: without second step.
     """
@@ -45,6 +45,12 @@ async def invite(actor: Actor, email: str, *, name: str | None, role: str) -> st
             raise AlreadyThere(email)
         if place["people"] >= MOST_STAFF:
             raise InvalidRequest(f"The back office has at most {MOST_STAFF} people.")
+        if (
+            place["is_active"]
+            and place["role"] == OWNER != role
+            and not await connection.fetchval(store.COUNT_OTHER_OWNERS, place["id"])
+        ):
+            raise LastOwner
         await open_credentials(connection)
         name = name or place["name"] or email.partition("@")[0]
         staff_id: int = await connection.fetchval(store.INVITE, email, email_key(email), name, role)

@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
+import html
+from datetime import timedelta
+from ipaddress import ip_network
+
 from tests.web.api.conftest import Service
 from tests.web.console.conftest import Browser
-from tests.web.office.conftest import add_staff, link_of, staff_in
-
-
-def test_there_is_no_back_office_before_somebody_was_invited(start_service) -> None:
-    service = start_service()
-    browser = Browser(service)
-    nowhere = browser.get("/no-such-page")
-    for path in ("/office", "/office/sign-in", "/office/assets/office.css", "/office/link/x", "/office/nothing"):
-        answer = browser.get(path)
-        assert (answer.status_code, answer.headers["content-type"]) == (404, nowhere.headers["content-type"])
-        assert answer.json()["detail"] == nowhere.json()["detail"]
-        assert "set-cookie" not in answer.headers
-    add_staff(service, "owner")
-    assert browser.get("/office/sign-in").status_code == 200
+from tests.web.office.conftest import add_staff, link_of, recovery_code, staff_in
 
 
 def test_a_member_is_in_with_their_second_step(service: Service) -> None:
@@ -36,3 +27,124 @@ def test_an_invitation_leads_to_a_password_and_a_second_step_before_anything_els
     assert browser.get("/office").headers["location"] == "/office/security"
     assert browser.get("/office/security").status_code == 200
     assert browser.get("/office/security/app").status_code == 200
+
+
+def test_the_networks_are_the_only_ones_it_is_for(start_service) -> None:
+    service = start_service(office_networks=(ip_network("10.1.0.0/16"), ip_network("2001:db8::/32")))
+    add_staff(service, "owner")
+    for address, status in (
+        ("10.1.255.255", 200),
+        ("2001:db8::7", 200),
+        ("10.2.0.0", 404),
+        ("2001:db9::", 404),
+        ("::ffff:10.2.0.1", 404),
+    ):
+        browser = Browser(service, host=address)
+        for path in ("/office/sign-in", "/office/assets/office.css"):
+            assert browser.get(path).status_code == status, (address, path)
+
+
+def test_other_methods_are_answered_as_nothing(service: Service) -> None:
+    add_staff(service, "owner")
+    for path in ("/office", "/office/staff", "/office/sign-out"):
+        assert service.client().request("PUT", path).status_code == 404, path
+
+
+def test_half_an_hour_without_a_request_ends_a_session(service: Service) -> None:
+    browser = staff_in(service, "owner")
+    seen = "UPDATE staff_sessions SET seen_at = clock_now() - $1::interval WHERE ended_at IS NULL RETURNING 1"
+    service.sql(seen, timedelta(minutes=29))
+    assert browser.get("/office").status_code == 200
+    service.sql(seen, timedelta(minutes=31))
+    assert browser.get("/office").headers["location"].startswith("/office/sign-in")
+
+
+def test_a_change_asks_who_it_is_after_ten_minutes(service: Service) -> None:
+    browser = staff_in(service, "owner")
+    service.sql("UPDATE staff_sessions SET proved_at = clock_now() - interval '11 minutes' RETURNING 1")
+    browser.get("/office/staff")
+    answer = browser.post("/office/staff", email="x@largesse.example", role="auditor")
+    assert answer.status_code == 200
+    assert "Confirm it's you" in html.unescape(answer.text)
+    assert service.sql("SELECT count(*) FROM staff WHERE email = 'x@largesse.example'")[0][0] == 0
+    browser.page = answer
+    code = recovery_code(service, add_staff(service, "owner"))
+    done = browser.post("/office/staff", email="x@largesse.example", role="auditor", proof=code)
+    assert "/office/link/" in done.text
+    assert service.sql("SELECT role FROM staff WHERE email = 'x@largesse.example'")[0][0] == "auditor"
+
+
+def test_tries_are_few_for_an_address_and_for_a_network(service: Service) -> None:
+    add_staff(service, "owner")
+    browser = Browser(service)
+    browser.get("/office/sign-in")
+    codes = [
+        browser.post("/office/sign-in", email="Owner@Largesse.example", password=f"wrong {n}").status_code
+        for n in range(12)
+    ]
+    assert codes == [403] * 10 + [429] * 2
+    other = Browser(service)
+    other.get("/office/sign-in")
+    # An address that nobody has gets the same answers.
+    codes = [other.post("/office/sign-in", email="nobody@example.com", password=str(n)).status_code for n in range(12)]
+    assert codes == [403] * 10 + [429] * 2
+
+
+def test_a_form_that_is_sent_twice_is_taken_once(service: Service) -> None:
+    browser = staff_in(service, "owner")
+    browser.get("/office/staff")
+    first, second = (browser.post("/office/staff", email="twice@largesse.example", role="support") for _ in range(2))
+    assert first.text == second.text
+    links = service.sql(
+        "SELECT count(*) FROM staff_links l JOIN staff m ON m.id = l.staff_id WHERE m.email = 'twice@largesse.example'"
+    )
+    assert links[0][0] == 1
+
+
+def test_the_last_owner_stays(service: Service) -> None:
+    browser, own = staff_in(service, "owner"), add_staff(service, "owner")
+    service.sql("UPDATE staff SET role = 'support' WHERE id <> $1 RETURNING 1", own)
+    for act, fields in (("deactivate", {}), ("role", {"role": "auditor"})):
+        browser.get(f"/office/staff/{own}")
+        assert browser.post(f"/office/staff/{own}/{act}", **fields).headers["location"] == "/office/staff"
+        browser.get("/office/staff")
+        assert "needs an owner" in browser.text
+    assert tuple(service.sql("SELECT role, is_active FROM staff WHERE id = $1", own)[0]) == ("owner", True)
+    other = add_staff(service, "owner", "other@largesse.example")
+    browser.get("/office/staff")
+    assert browser.post(f"/office/staff/{other}/role", role="support").status_code == 303
+    last = service.sql("SELECT actor, act, subject FROM audit_events ORDER BY id DESC LIMIT 1")[0]
+    assert tuple(last) == ("staff", "staff.role_changed", "other@largesse.example")
+
+
+def test_who_is_deactivated_is_out_at_once(service: Service) -> None:
+    owner, support = staff_in(service, "owner"), staff_in(service, "support", "leaves@largesse.example")
+    leaves = service.sql("SELECT id FROM staff WHERE email = 'leaves@largesse.example'")[0]["id"]
+    owner.get(f"/office/staff/{leaves}")
+    owner.post(f"/office/staff/{leaves}/deactivate")
+    assert support.get("/office").headers["location"].startswith("/office/sign-in")
+
+
+def test_the_last_second_step_stays(service: Service) -> None:
+    browser = staff_in(service, "support")
+    browser.get("/office/security")
+    assert browser.post("/office/security/app/off").headers["location"] == "/office/security"
+    assert service.sql("SELECT has_app FROM staff WHERE email = 'support@largesse.example'")[0][0]
+    browser.get("/office/security")
+    assert "A second step is required" in browser.text
+
+
+def test_the_log_tells_of_staff_in_sentences(service: Service) -> None:
+    browser = staff_in(service, "owner")
+    browser.get("/office/audit?of=installation")
+    assert "owner@largesse.example signed in" in browser.text
+    browser.get("/office/audit?of=nobody")
+    assert "no customer of that key" in browser.text
+
+
+def test_settings_show_no_secret(service: Service) -> None:
+    browser = staff_in(service, "owner")
+    browser.get("/office/settings")
+    assert "LARGESSE_MASTER_KEY" in browser.text
+    assert service.settings.database_url not in browser.page.text
+    assert service.settings.master_keys[0].hex() not in browser.page.text

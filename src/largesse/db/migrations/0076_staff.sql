@@ -107,6 +107,9 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = public, pg_temp AS $$
         SELECT FROM master_keys WHERE credentials_hash = sha256(key) AND retired_at IS NULL)
 $$;
 
+-- What was ordered and claimed on a day, of all customers.
+CREATE INDEX report_sums_of_day ON report_sums (day) WHERE grain = 'day';
+
 -- The audit log names them: a `staff` with an `actor_id` of `staff`.
 ALTER TABLE audit_events
     DROP CONSTRAINT audit_events_actor_check,

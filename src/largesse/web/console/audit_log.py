@@ -19,7 +19,7 @@ from largesse.db.scope import for_customer
 from largesse.ledger.transfer_references import spelled_reference
 from largesse.reports.names import Names, find_subjects, read_names
 from largesse.web.console.audit_words import KINDS, LABELS, SENTENCES, acts_of, kind_of
-from largesse.web.console.context import RequestContext
+from largesse.web.console.context import PageContext, RequestContext
 from largesse.web.console.people import ROLE_NAMES
 
 _PAGE = 50
@@ -77,7 +77,7 @@ async def show(context: RequestContext) -> Response:
     names = await _names(context, events)
     return context.page(
         "log.html",
-        entries=[_entry(context, event, names) for event in events],
+        entries=[entry_of(context, event, names, SENTENCES, _what(context, event, names)) for event in events],
         kinds=[(kind, context.say(name)) for kind, (_, name, _) in KINDS.items()],
         people=[(member.email, member.name) for member in members],
         query=context.query,
@@ -138,12 +138,14 @@ async def _names(context: RequestContext, events: Sequence[AuditEvent]) -> Names
     return names
 
 
-def _entry(context: RequestContext, event: AuditEvent, names: Names) -> Entry:
-    """Returns an event as a sentence with what changed."""
+def entry_of(
+    context: PageContext, event: AuditEvent, names: Names, sentences: Mapping[str, str], what: Markup
+) -> Entry:
+    """Returns an event as a sentence with what changed. `what` names its subject."""
     before, after = _members(event.before), _members(event.after)
-    sentence = SENTENCES.get(event.act, "")
+    sentence = sentences.get(event.act, "")
     values: dict[str, Markup] = defaultdict(lambda: Markup("\N{EN DASH}"))
-    values |= {"who": _strong(_who(context, event, names)), "what": _what(context, event, names)}
+    values |= {"who": _strong(_who(context, event, names)), "what": what}
     for prefix, members in (("old", before), ("new", after)):
         for name in members:
             values[f"{prefix}_{name}"] = _strong(_value(context, event, names, members, name))
@@ -173,7 +175,7 @@ def _strong(words: str) -> Markup:
     return Markup("<strong>{}</strong>").format(words)
 
 
-def _who(context: RequestContext, event: AuditEvent, names: Names) -> str:
+def _who(context: PageContext, event: AuditEvent, names: Names) -> str:
     """Returns the name of who acted: a person's, a service account's, the operator, or Largesse."""
     if event.actor in _ACTORS:
         return context.say(_ACTORS[event.actor])
@@ -198,7 +200,7 @@ def _what(context: RequestContext, event: AuditEvent, names: Names) -> Markup:
     return Markup('<a href="{}">{}</a>').format(context.base + page.format(id_), name)
 
 
-def _value(context: RequestContext, event: AuditEvent, names: Names, members: Mapping[str, Any], name: str) -> str:
+def _value(context: PageContext, event: AuditEvent, names: Names, members: Mapping[str, Any], name: str) -> str:
     """Returns what a member was or is, in words: amounts as money, roles and people by their names."""
     value = members[name]
     if value is None or value == []:

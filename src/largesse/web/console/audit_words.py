@@ -135,6 +135,10 @@ OF_INSTALLATION = frozenset(
         "stock.imported",
         "world.exported",
         "world.loaded",
+        "staff.deactivated",
+        "staff.invited",
+        "staff.reset",
+        "staff.role_changed",
     )
 )
 # The labels of what changed. A member that is not here is shown with the details alone.

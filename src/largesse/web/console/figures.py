@@ -9,7 +9,7 @@ from babel.numbers import format_percent
 from markupsafe import Markup
 
 if TYPE_CHECKING:
-    from largesse.web.console.context import RequestContext
+    from largesse.web.console.context import PageContext
 
 _MOST_TIMES = 10  # a growth beyond that says nothing as a percentage
 
@@ -35,7 +35,7 @@ class Figure:
     line: Markup = Markup()  # noqa: RUF009 - empty
 
 
-def change_of(context: RequestContext, now: int, before: int) -> Change | None:
+def change_of(context: PageContext, now: int, before: int) -> Change | None:
     """Returns how a sum changed, as a percentage. None where there was nothing before, or so little that the percentage means nothing."""
     if before <= 0 or now > before * _MOST_TIMES:
         return None
@@ -43,7 +43,7 @@ def change_of(context: RequestContext, now: int, before: int) -> Change | None:
     return Change((share > 0) - (share < 0), str(format_percent(abs(share), locale=context.language.locale)))
 
 
-def change_of_share(context: RequestContext, now: float, before: float) -> Change:
+def change_of_share(context: PageContext, now: float, before: float) -> Change:
     """Returns how a share changed, in points of a hundred."""
     points = round(now * 100) - round(before * 100)
     by = context.ngettext("%(count)s point", "%(count)s points", abs(points))

@@ -2,11 +2,172 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from starlette.responses import Response
 
+from largesse import __version__
+from largesse.base.i18n.templates import text
+from largesse.db.pool import Connection
+from largesse.db.scope import OFFICE
+from largesse.db.statements import plan_by_index
+from largesse.jobs import retention
+from largesse.jobs.housekeeping import ROOMS
+from largesse.staff.overview import MOST_COUNTED, Days, read_days, read_server, read_sessions, read_waiting
+from largesse.web.console.figures import Figure, change_of
 from largesse.web.office.context import OfficeContext
+
+_LATE_S = 300.0  # since when a queue's first row has been due, for it to be behind
+_QUEUES = {
+    "automation_runs": text("Gifts of automations"),
+    "campaign_asks": text("Visitors of campaigns"),
+    "campaigns": text("Campaigns that end"),
+    "deliveries": text("Webhooks"),
+    "events": text("Events to send"),
+    "follow_ups": text("Reminders and claim-by dates"),
+    "mail_jobs": text("Mail to write"),
+    "messages": text("Mail to send"),
+    "order_changes": text("Reports to bring up to date"),
+}
+
+
+class Item(NamedTuple):
+    """What waits for somebody; `path` is empty for who may not open the page."""
+
+    kind: str
+    icon: str
+    said: str
+    path: str
+
+
+class Check(NamedTuple):
+    """A part of the installation, whether it is well, and more about it."""
+
+    name: str
+    kind: str
+    state: str
+    more: str
 
 
 async def show(context: OfficeContext) -> Response:
     """Shows the overview."""
-    return context.page("overview.html")
+    async with context.database.connection(OFFICE) as connection:
+        await plan_by_index(connection)
+        days = await read_days(connection)
+        items = await _items(context, connection)
+        checks = [*await _processes(context, connection), *await _queues(context, connection)]
+        server = await read_server(connection)
+    size = context.language.number(round(server.size_bytes / 2**20))
+    checks.insert(
+        0,
+        _check(
+            context,
+            context.say("Database"),
+            not context.services.database.disk.is_full,
+            context.say(
+                "PostgreSQL %(version)s, %(size)s MiB, revision %(revision)s",
+                version=server.version.split()[0],
+                size=size,
+                revision=server.revision,
+            ),
+            bad=context.say("Disk full"),
+        ),
+    )
+    return context.page(
+        "overview.html", figures=_figures(context, days), items=items, checks=checks, version=__version__
+    )
+
+
+def _figures(context: OfficeContext, days: Days) -> list[Figure]:
+    """Returns today's figures, each against the whole of the same day last week."""
+    against = context.say("against the same day last week")
+    number = context.language.number
+    figures = [
+        Figure(
+            context.say("Orders today"),
+            number(days.now.orders),
+            change_of(context, days.now.orders, days.before.orders),
+            against,
+        ),
+        Figure(
+            context.say("Claimed today"),
+            number(days.now.claimed),
+            change_of(context, days.now.claimed, days.before.claimed),
+            against,
+        ),
+    ]
+    currencies = sorted({*days.now.spent, *days.before.spent}, key=lambda one: -days.before.spent.get(one, 0))
+    for currency in currencies[:2]:
+        now, before = days.now.spent.get(currency, 0), days.before.spent.get(currency, 0)
+        spent = context.language.amount(now, currency)
+        label = context.say("Ordered today in %(currency)s", currency=currency)
+        figures.append(Figure(label, spent, change_of(context, now, before), against))
+    return figures
+
+
+async def _items(context: OfficeContext, connection: Connection) -> list[Item]:
+    waiting, ngettext = await read_waiting(connection), context.ngettext
+    top_ups = ngettext(
+        "%(count)s top-up waits for its payment", "%(count)s top-ups wait for their payments", waiting.top_ups
+    )
+    parcels = ngettext("%(count)s parcel is to be sent", "%(count)s parcels are to be sent", waiting.parcels)
+    vouchers = ngettext("%(count)s gift waits for stock", "%(count)s gifts wait for stock", waiting.vouchers)
+    held = ngettext("%(count)s mail is held", "%(count)s mails are held", waiting.held)
+    failing = ngettext("%(count)s webhook fails", "%(count)s webhooks fail", waiting.failing)
+    found = (
+        (waiting.top_ups, "waiting", "landmark", top_ups, "/office/money/top-ups"),
+        (waiting.parcels, "waiting", "truck", parcels, "/office/parcels"),
+        (waiting.vouchers, "bad", "ticket", vouchers, "/office/stock"),
+        (waiting.held, "bad", "mail", held, "/office/deliveries"),
+        (waiting.failing, "bad", "webhook", failing, "/office/deliveries"),
+    )
+    return [
+        Item(
+            kind,
+            icon,
+            context.say("%(said)s, or more", said=said) if count == MOST_COUNTED else said,
+            _open(context, path),
+        )
+        for count, kind, icon, said, path in found
+        if count
+    ]
+
+
+def _open(context: OfficeContext, path: str) -> str:
+    """Returns the address of a page if there is one and the member may open it; otherwise nothing."""
+    role = context.person.role
+    is_theirs = any(one.path == path and one.method == "GET" and role in one.roles for one in context.routes)
+    return path if is_theirs else ""
+
+
+async def _processes(context: OfficeContext, connection: Connection) -> list[Check]:
+    """Returns whether processes that serve and deliver have sessions at the database."""
+    sessions = dict(await read_sessions(connection))
+    mail = context.services.settings.smtp_url is not None or context.services.captures
+    checks = [
+        _check(
+            context,
+            name,
+            bool(count := sum(one for process, one in sessions.items() if word in process)),
+            context.ngettext("%(count)s connection to the database", "%(count)s connections to the database", count),
+            bad=context.say("None"),
+        )
+        for name, word in ((context.say("Serving processes"), "serv"), (context.say("Workers"), "work"))
+    ]
+    said = context.say("A mail server is set") if mail else context.say("No mail server is set: mail is held")
+    return [*checks, _check(context, context.say("Mail"), mail, said, bad=context.say("Held"))]
+
+
+async def _queues(context: OfficeContext, connection: Connection) -> list[Check]:
+    checks = []
+    for queue in (one for room in ROOMS for one in room.queues):
+        depth = await retention.count(connection, queue)
+        late_s = await retention.age_s(connection, queue) if depth else 0.0
+        name = context.say(_QUEUES[queue.table]) if queue.table in _QUEUES else queue.table
+        more = context.ngettext("%(count)s waits", "%(count)s wait", depth)
+        checks.append(_check(context, name, late_s < _LATE_S, more, bad=context.say("Behind")))
+    return checks
+
+
+def _check(context: OfficeContext, name: str, is_well: bool, more: str, *, bad: str) -> Check:
+    return Check(name, "good" if is_well else "bad", context.say("Well") if is_well else bad, more)

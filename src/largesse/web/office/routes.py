@@ -15,7 +15,7 @@ from largesse.web.console import passkeys, security, step_up
 from largesse.web.console import sign_in as console_sign_in
 from largesse.web.console.page_routes import Access, PageRoute
 from largesse.web.kit.body import BodyLimits
-from largesse.web.office import catalogue, catalogue_files, overview, sign_in
+from largesse.web.office import audit_log, catalogue, catalogue_files, overview, settings, sign_in, staff
 from largesse.web.office.layout import Group
 
 _page = partial(PageRoute, "GET")
@@ -101,6 +101,16 @@ CATALOGUE = (
     _catalogue_form("/office/catalogue/publish", catalogue_files.publish_all, title=catalogue.PRODUCTS_TITLE),
 )
 
+_MEMBER = f"{staff.HERE}/{{member:int}}"
+STAFF = (
+    _page(staff.HERE, staff.show, StaffRight.STAFF, text("Staff"), Group.SETUP, "users"),
+    _step_up(staff.HERE, staff.send_invitation, StaffRight.STAFF, text("Staff")),
+    _page(_MEMBER, staff.ask, StaffRight.STAFF, text("Member of staff")),
+    _step_up(f"{_MEMBER}/role", staff.give_role, StaffRight.STAFF),
+    _step_up(f"{_MEMBER}/reset", staff.begin_anew, StaffRight.STAFF, text("Member of staff")),
+    _step_up(f"{_MEMBER}/deactivate", staff.take_away, StaffRight.STAFF),
+)
+
 ROUTES = (
     *ENTRANCE,
     *SECURITY,
@@ -108,6 +118,10 @@ ROUTES = (
     _page("/office", overview.show, StaffRight.OVERVIEW, text("Overview"), Group.TODAY, "house"),
     # Catalogue and stock
     *CATALOGUE,
+    # Settings
+    *STAFF,
+    _page("/office/audit", audit_log.show, StaffRight.AUDIT, text("Audit log"), Group.SETUP, "scroll-text"),
+    _page("/office/settings", settings.show, StaffRight.SETTINGS, text("Settings"), Group.SETUP, "settings"),
     # Every other address
     _page("/office/{rest:path}", console_sign_in.nothing, Access.ANYONE, text("Not found")),
 )

@@ -1,0 +1,50 @@
+"""What the installation is set to, read only. Secrets are never shown: only whether they are set."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from starlette.responses import Response
+
+from largesse.base.settings import Settings
+from largesse.web.office.context import OfficeContext
+
+_SECRET = frozenset(
+    ("LARGESSE_DATABASE_URL", "LARGESSE_OWNER_DATABASE_URL", "LARGESSE_MASTER_KEY", "LARGESSE_SMTP_URL")
+)
+# The member of `Settings` that a variable is read into, where it has not its name.
+_NAMED: Mapping[str, str] = {
+    "LARGESSE_DOCUMENTATION_URL": "docs_url",
+    "LARGESSE_MASTER_KEY": "master_keys",
+    "LARGESSE_STAGING_PUBLIC_URL": "other_public_url",
+    "LARGESSE_WEBHOOK_TIMEOUT": "webhook_timeout_s",
+}
+
+
+async def show(context: OfficeContext) -> Response:
+    """Shows each setting with its value."""
+    return context.page("settings.html", settings=list(_shown(context).items()))
+
+
+def _shown(context: OfficeContext) -> dict[str, str]:
+    settings = context.services.settings
+    return {name: _value(context, settings, name) for name in sorted(names())}
+
+
+def names() -> dict[str, str]:
+    """Returns the member of `Settings` of each variable."""
+    from largesse.base.settings import setting_names
+
+    return {name: _NAMED.get(name, name.removeprefix("LARGESSE_").lower()) for name in setting_names()}
+
+
+def _value(context: OfficeContext, settings: Settings, name: str) -> str:
+    value = getattr(settings, names()[name])
+    if name in _SECRET:
+        return context.say("Set") if value else context.say("Not set")
+    if isinstance(value, tuple):
+        return ", ".join(str(one) for one in value) or "\N{EN DASH}"
+    if value is None or value == "":
+        return "\N{EN DASH}"
+    return str(value) if isinstance(value, str | Path) else context.language.number(value)

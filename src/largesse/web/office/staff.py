@@ -1,0 +1,111 @@
+"""An owner's pages of the people of the back office: inviting them, changing roles, deactivating and resetting."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+from starlette.responses import Response
+
+from largesse.base.errors import InvalidRequest, NotFound
+from largesse.base.i18n.templates import text
+from largesse.db.scope import OFFICE
+from largesse.staff import service
+from largesse.staff.model import MOST_NAME, STAFF_ROLES, ListedStaff
+from largesse.web.console.form import Choice, Email, Text
+from largesse.web.office.context import OfficeContext
+from largesse.web.office.layout import ROLE_NAMES
+
+HERE = "/office/staff"
+_LAST = text("The back office needs an owner. Make somebody else an owner first.")
+
+
+async def show(context: OfficeContext) -> Response:
+    """Shows everybody with their roles, and the form that invites."""
+    return await _shown(context)
+
+
+class InvitationForm(msgspec.Struct):
+    """Who is invited, and their role."""
+
+    email: Annotated[str, Email()]
+    name: Annotated[str, Text(MOST_NAME, required=False)]
+    role: Annotated[str, Choice(STAFF_ROLES)]
+
+
+async def send_invitation(context: OfficeContext) -> Response:
+    """Invites an address, and shows the link to hand on."""
+    form = context.form
+    read = form.read(InvitationForm)
+    if form.errors:
+        return await _shown(context, status=422)
+    try:
+        secret = await service.invite(context.actor, read.email, name=read.name or None, role=read.role)
+    except service.AlreadyThere:
+        form.error("email", context.say("%(email)s is a member of staff already.", email=read.email))
+    except service.LastOwner:
+        form.error("role", context.say(_LAST))
+    except InvalidRequest:
+        form.error("email", context.say("The back office has reached its limit of people. Deactivate somebody first."))
+    if form.errors:
+        return await _shown(context, status=422)
+    return _link(context, read.email, secret)
+
+
+async def give_role(context: OfficeContext) -> Response:
+    """Gives a member a role. Raises NotFound."""
+    role = context.form.choice("role", STAFF_ROLES)
+    if context.form.errors:
+        return context.see(HERE)
+    try:
+        member = await service.set_role(context.actor, context.number("member"), role)
+    except service.LastOwner:
+        return context.see(HERE, context.say(_LAST))
+    said = context.say("The role of %(name)s is now %(role)s.", name=member.name, role=context.say(ROLE_NAMES[role]))
+    return context.see(HERE if member.id != context.person.person_id else "/office", said)
+
+
+async def ask(context: OfficeContext) -> Response:
+    """Asks whether to deactivate or to reset a member. Raises NotFound."""
+    return context.page("staff_member.html", member=await _member(context), is_own=await _is_own(context))
+
+
+async def take_away(context: OfficeContext) -> Response:
+    """Deactivates a member at once, with their sessions. Raises NotFound."""
+    try:
+        member = await service.deactivate(context.actor, context.number("member"))
+    except service.LastOwner:
+        return context.see(HERE, context.say(_LAST))
+    return context.see(HERE, context.say("%(name)s was deactivated, and is signed out everywhere.", name=member.name))
+
+
+async def begin_anew(context: OfficeContext) -> Response:
+    """Ends a member's sessions and second step, and shows the link to hand on. Raises NotFound."""
+    member = await _member(context)
+    return _link(context, member.email, await service.reset(context.actor, member.id))
+
+
+async def _member(context: OfficeContext) -> ListedStaff:
+    wanted = context.number("member")
+    found = next((one for one in await _all(context) if one.id == wanted and one.is_active), None)
+    if found is None:
+        raise NotFound("There is nobody of that number.")
+    return found
+
+
+async def _is_own(context: OfficeContext) -> bool:
+    return context.number("member") == context.person.person_id
+
+
+async def _all(context: OfficeContext) -> list[ListedStaff]:
+    async with context.database.connection(OFFICE) as connection:
+        return await service.list_staff(connection)
+
+
+async def _shown(context: OfficeContext, *, status: int = 200) -> Response:
+    roles = [(role, context.say(name)) for role, name in ROLE_NAMES.items()]
+    return context.page("staff.html", status=status, members=await _all(context), roles=roles, role_names=dict(roles))
+
+
+def _link(context: OfficeContext, email: str, secret: str) -> Response:
+    return context.page("staff_link.html", email=email, address=context.link(f"/office/link/{secret}"))

@@ -1,0 +1,159 @@
+"""The table of routes of the back office: each address has a route, and lets in whom it says and nobody else."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from starlette.routing import Route
+from tests.web.api.conftest import Service
+from tests.web.console.conftest import Browser, signed_in
+from tests.web.console.test_routes import path_of
+from tests.web.office.conftest import add_staff, link_of, staff_in
+
+from largesse.staff.model import STAFF_RIGHTS, STAFF_ROLES, StaffRight
+from largesse.web.console.page_routes import Access, PageRoute
+from largesse.web.console.routes import ROUTES as OF_CONSOLE
+from largesse.web.office.guard import office_pages
+from largesse.web.office.routes import ROUTES
+
+# Access ends the session, or begins another, would change who asks next.
+LEFT_OUT = {"/office/sign-out", "/office/sign-in", "/office/link/{secret}"}
+GUARDED = [route for route in ROUTES if route.who not in {Access.ANYONE, Access.ENTERING}]
+
+
+@pytest.fixture(scope="module")
+def people(service: Service) -> dict[str, Browser]:
+    return {role: staff_in(service, role) for role in STAFF_ROLES}
+
+
+def asked(browser: Browser, route: PageRoute):
+    path = path_of(route)
+    if route.method == "GET":
+        return browser.get(path)
+    return browser.upload(path, b"x") if route.takes_files else browser.post(path)
+
+
+def test_every_route_is_in_the_table(service: Service) -> None:
+    served = {
+        (method, route.path)
+        for route in office_pages(service.app.services)
+        if isinstance(route, Route) and not route.path.startswith("/office/assets/")
+        for method in route.methods or ()
+    }
+    routes = {(route.method, route.path) for route in ROUTES}
+    assert len(routes) == len(ROUTES)
+    assert {(method, path) for method, path in served if method != "HEAD"} == routes
+
+
+def test_what_acts_is_no_get_and_each_route_names_a_right() -> None:
+    assert {route.method for route in ROUTES} == {"GET", "POST"}
+    for route in ROUTES:
+        assert route.method == "GET" or route.group is None
+        assert route.title or route.method == "POST"
+        assert isinstance(route.who, StaffRight) or route.who in {Access.ANYONE, Access.ENTERING}, route.path
+    for right, roles in STAFF_RIGHTS.items():
+        assert "owner" in roles <= set(STAFF_ROLES), right
+    assert set(STAFF_RIGHTS) == set(StaffRight)
+
+
+def test_an_auditor_changes_nothing() -> None:
+    own = ("/office/security", "/office/prove", "/office/second-step")
+    for route in GUARDED:
+        if route.method == "POST" and not route.path.startswith(own):
+            assert "auditor" not in route.roles, route.path
+
+
+@pytest.mark.parametrize("role", STAFF_ROLES)
+def test_each_role_is_let_in_as_the_table_says(people: dict[str, Browser], role: str) -> None:
+    browser = people[role]
+    for route in ROUTES:
+        if route.path in LEFT_OUT:
+            continue
+        assert browser.get("/office").status_code == 200
+        answer = asked(browser, route)
+        if role in route.roles or isinstance(route.who, Access):
+            assert answer.status_code in {200, 303, 404, 409, 422}, (route.method, route.path)
+        else:
+            assert answer.status_code == 403, (route.method, route.path)
+
+
+def test_nobody_is_let_in_without_a_session(service: Service) -> None:
+    add_staff(service, "owner")
+    browser = Browser(service)
+    for route in GUARDED:
+        browser.get("/office/sign-in")
+        answer = asked(browser, route)
+        if route.method == "GET":
+            assert answer.status_code == 303, route.path
+            assert answer.headers["location"].startswith("/office/sign-in?next=%2Foffice")
+        else:
+            assert answer.status_code == 401, route.path
+
+
+def test_nobody_is_let_in_before_their_second_step(service: Service) -> None:
+    browser, link = Browser(service), link_of(service, add_staff(service, "owner", "waits@largesse.example"))
+    browser.get(link)
+    browser.post(link)
+    for route in GUARDED:
+        browser.get("/office/second-step")
+        answer = asked(browser, route)
+        assert (answer.status_code, answer.headers["location"].partition("?")[0]) == (303, "/office/second-step")
+
+
+def test_who_has_no_second_step_sets_one_up_before_anything_else(service: Service) -> None:
+    staff_id = add_staff(service, "owner", "none@largesse.example")
+    service.sql("UPDATE staff SET totp = NULL WHERE id = $1 RETURNING 1", staff_id)
+    browser, link = Browser(service), link_of(service, staff_id)
+    browser.get(link)
+    browser.post(link)
+    for route in GUARDED:
+        browser.get("/office/security")
+        answer = asked(browser, route)
+        if not route.before_second_step:
+            assert (answer.status_code, answer.headers["location"]) == (303, "/office/security"), route.path
+        else:
+            assert route.path.startswith(("/office/security", "/office/prove"))
+
+
+def test_people_and_keys_of_customers_reach_nothing_of_it(service: Service) -> None:
+    """Not with their session, under whatever name of a cookie, nor with an API key."""
+    add_staff(service, "owner")
+    ada = signed_in(service, "ada@acme.example")
+    ada.cookies["office"] = ada.cookies["app"]
+    for route in GUARDED:
+        ada.get("/office/sign-in")
+        assert asked(ada, route).status_code in {303, 401}, route.path
+        answer = service.client("hr").request(route.method, path_of(route))
+        assert answer.status_code in {303, 401, 403}, route.path
+        assert "location" not in answer.headers or answer.headers["location"].startswith("/office/sign-in")
+
+
+def test_members_of_staff_reach_nothing_of_customers(service: Service) -> None:
+    owner = staff_in(service, "owner")
+    owner.cookies["app"] = owner.cookies["office"]
+    for route in OF_CONSOLE:
+        if route.who is Access.ANYONE:
+            continue
+        owner.get("/app/sign-in")
+        assert asked(owner, route).status_code in {303, 401}, route.path
+    answer = service.client().get("/orders", headers={"Authorization": f"Bearer {owner.cookies['office']}"})
+    assert answer.status_code == 401
+
+
+@pytest.mark.parametrize("role", STAFF_ROLES)
+def test_the_menu_shows_what_a_role_may_see(people: dict[str, Browser], role: str) -> None:
+    browser = people[role]
+    browser.get("/office")
+    shown = {link for link in browser.links if link.startswith("/office") and "/assets/" not in link}
+    menu = [route for route in ROUTES if route.group]
+    assert {route.path for route in menu if role in route.roles} <= shown
+    assert not {route.path for route in menu if role not in route.roles} & shown
+
+
+def test_the_cookies_are_of_the_back_office_alone(service: Service) -> None:
+    browser, link = Browser(service), link_of(service, add_staff(service, "owner"))
+    browser.get(link)
+    for cookie in browser.post(link).headers.get_list("set-cookie"):
+        assert re.search(r"; Path=/office;.*SameSite=lax; Secure$", cookie), cookie
+        assert "HttpOnly" in cookie
