@@ -15,8 +15,9 @@ from tests.distributed import IS_DISTRIBUTED, execute_each
 from largesse.base.errors import OperatorError
 from largesse.db import migrate
 from largesse.db.grants import differences
+from largesse.db.office_rights import HIDDEN_OF_OFFICE, OF_STAFF, SHOWN_TO_OFFICE
 from largesse.db.pool import Database, connect_once
-from largesse.db.rights import HIDDEN, HIDDEN_OF_OFFICE, OF_STAFF, SHOWN, SHOWN_TO_OFFICE, TABLES
+from largesse.db.rights import HIDDEN, SHOWN, TABLES
 from largesse.db.roles import Role
 from largesse.db.scope import OPERATOR, for_customer
 

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from largesse.db.fragments import Fragment, compose
-from largesse.db.rights import NOT_OF_OFFICE
+from largesse.db.office_rights import NOT_OF_OFFICE
 from largesse.db.roles import Role
 
 # As PostgreSQL writes expressions back, so that they can be compared.

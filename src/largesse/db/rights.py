@@ -1,6 +1,6 @@
 """What each role may do, table by table: the one place where that is said. `migrate` makes it so (`granting`).
 
-Every role but the owner reads every table, but for columns that are hidden and for what is said below of the back office, row-level security permitting, and uses every sequence but READ; only what can be made anew is ever
+Every role but the owner reads every table, but for columns that are hidden and for what `office_rights` says of the back office, row-level security permitting, and uses every sequence but READ; only what can be made anew is ever
 emptied.
 Below stands who writes. A table that is not here can be written by its owner alone, and a test fails.
 
@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from largesse.db.office_rights import NOT_OF_OFFICE, OF_STAFF, READ_STAFF, SHOWN_TO_OFFICE
 from largesse.db.roles import ACTING, Role
 
 
@@ -248,77 +249,6 @@ SHOWN: Mapping[str, tuple[str, ...]] = {
     ),
 }
 
-# What members of staff sign in with: for the back office, for commands, and for the worker, who keeps house.
-OF_STAFF = frozenset(
-    ("staff", "staff_form_posts", "staff_links", "staff_passkeys", "staff_recovery_codes", "staff_sessions")
-)
-_READ_STAFF = frozenset((Role.WORKER, Role.OFFICE, Role.OPERATOR))
-# What the back office does not read: how people of customers sign in, keys, and letters with codes in them.
-NOT_OF_OFFICE = frozenset(
-    (
-        "captured_mail",
-        "chain_keys",
-        "claim_addresses",
-        "form_posts",
-        "passkeys",
-        "pin_failures",
-        "recovery_codes",
-        "sessions",
-        "sign_in_allowances",
-        "sign_in_links",
-    )
-)
-# Columns that everybody reads but the back office: what is sealed of codes, PINs, voucher numbers and secrets, and what keys are found by.
-HIDDEN_OF_OFFICE: Mapping[str, tuple[str, ...]] = {
-    "api_keys": ("hash",),
-    "lines": ("code_lookup", "sealed"),
-    "vouchers": ("sealed",),
-    "webhook_subscriptions": ("sealed_secret", "previous_secret"),
-}
-# Their other columns. A column of theirs that is in neither list is hidden of it, and a test fails.
-SHOWN_TO_OFFICE: Mapping[str, tuple[str, ...]] = {
-    "api_keys": (
-        "id",
-        "customer_id",
-        "service_account_id",
-        "key",
-        "environment",
-        "created_at",
-        "last_seen_at",
-        "deleted_at",
-        "scopes",
-        "networks",
-        "made_by",
-        "replaces",
-        "last_seen_address",
-    ),
-    "lines": ("order_id", "number", "recipient_email", "recipient_name", "customer_id", "was_email"),
-    "vouchers": (
-        "id",
-        "product_id",
-        "value_minor",
-        "lookup",
-        "is_test",
-        "added_at",
-        "order_id",
-        "number",
-        "handed_at",
-        "customer_id",
-    ),
-    "webhook_subscriptions": (
-        "id",
-        "customer_id",
-        "environment",
-        "event",
-        "target_url",
-        "service_account_id",
-        "created_at",
-        "user_id",
-        "events",
-        "previous_until",
-    ),
-}
-
 # Who may call a function that is there on a cluster alone (largesse.db.sharding).
 FUNCTIONS_OF_CLUSTER: Mapping[str, tuple[Role, ...]] = {"customers_of_code": (Role.APP,)}
 
@@ -401,7 +331,7 @@ def rights_on(kind: str, name: str) -> Iterator[Right]:
 
 
 def _reads(table: str, role: Role) -> tuple[str, ...]:
-    if (role is Role.OFFICE and table in NOT_OF_OFFICE) or (table in OF_STAFF and role not in _READ_STAFF):
+    if (role is Role.OFFICE and table in NOT_OF_OFFICE) or (table in OF_STAFF and role not in READ_STAFF):
         return ()
     shown = SHOWN.get(table) or (SHOWN_TO_OFFICE.get(table) if role is Role.OFFICE else None)
     if role is Role.OPERATOR or shown is None:

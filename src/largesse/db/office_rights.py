@@ -1,0 +1,78 @@
+"""What the back office does not read of the database, and what nobody else reads of its people."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from largesse.db.roles import Role
+
+# What members of staff sign in with: for the back office, for commands, and for the worker, who keeps house.
+OF_STAFF = frozenset(
+    ("staff", "staff_form_posts", "staff_links", "staff_passkeys", "staff_recovery_codes", "staff_sessions")
+)
+READ_STAFF = frozenset((Role.WORKER, Role.OFFICE, Role.OPERATOR))
+# What the back office does not read: how people of customers sign in, keys, and letters with codes in them.
+NOT_OF_OFFICE = frozenset(
+    (
+        "captured_mail",
+        "chain_keys",
+        "claim_addresses",
+        "form_posts",
+        "passkeys",
+        "pin_failures",
+        "recovery_codes",
+        "sessions",
+        "sign_in_allowances",
+        "sign_in_links",
+    )
+)
+# Columns that everybody reads but the back office: what is sealed of codes, PINs, voucher numbers and secrets, and what keys are found by.
+HIDDEN_OF_OFFICE: Mapping[str, tuple[str, ...]] = {
+    "api_keys": ("hash",),
+    "lines": ("code_lookup", "sealed"),
+    "vouchers": ("sealed",),
+    "webhook_subscriptions": ("sealed_secret", "previous_secret"),
+}
+# Their other columns. A column of theirs that is in neither list is hidden of it, and a test fails.
+SHOWN_TO_OFFICE: Mapping[str, tuple[str, ...]] = {
+    "api_keys": (
+        "id",
+        "customer_id",
+        "service_account_id",
+        "key",
+        "environment",
+        "created_at",
+        "last_seen_at",
+        "deleted_at",
+        "scopes",
+        "networks",
+        "made_by",
+        "replaces",
+        "last_seen_address",
+    ),
+    "lines": ("order_id", "number", "recipient_email", "recipient_name", "customer_id", "was_email"),
+    "vouchers": (
+        "id",
+        "product_id",
+        "value_minor",
+        "lookup",
+        "is_test",
+        "added_at",
+        "order_id",
+        "number",
+        "handed_at",
+        "customer_id",
+    ),
+    "webhook_subscriptions": (
+        "id",
+        "customer_id",
+        "environment",
+        "event",
+        "target_url",
+        "service_account_id",
+        "created_at",
+        "user_id",
+        "events",
+        "previous_until",
+    ),
+}
