@@ -23,6 +23,7 @@ from largesse.customers.authenticator import WRONG_KEYS_A_MINUTE
 from largesse.customers.members import MOST_PEOPLE
 from largesse.customers.passkeys import MOST_PASSKEYS
 from largesse.demo.prepare import welcome
+from largesse.jobs import housekeeping  # noqa: F401 - it imports the tasks of all rooms, whose metrics are of METRICS
 from largesse.ledger import bank_file, top_ups
 from largesse.ledger.accounts import LONGEST_NAME, MOST_ACCOUNTS, MOST_WATCHERS
 from largesse.ledger.receivables import MOST_MONTHS
@@ -36,7 +37,7 @@ from largesse.orders.quotes import QUOTE_HOLDS
 from largesse.orders.recipients import MAX_CODES, MAX_NAME, MAX_QUANTITY
 from largesse.orders.request import MAX_QUOTE, MAX_REFERENCE, MAX_SOURCE
 from largesse.privacy import retention  # noqa: F401 - its metric is one of METRICS
-from largesse.suppliers import buyer, tasks  # noqa: F401 - their metrics are of METRICS
+from largesse.suppliers import buyer  # noqa: F401 - its metrics are of METRICS
 from largesse.templates.service import MOST_TEMPLATES
 from largesse.web.api.routes import operations_of
 from largesse.web.docs.pages import docs_pages
