@@ -288,7 +288,7 @@ def test_the_list_of_guides_leads_to_every_guide() -> None:
 
 def test_the_readme_shows_what_the_demo_prints() -> None:
     test_mode = ("http://127.0.0.1:8001", "lgs_test_…")
-    printed = welcome("http://127.0.0.1:8000", "lgs_live_…", "", test_mode=test_mode, product_id=1, account_id=1)
+    printed = welcome("http://127.0.0.1:8000", "lgs_live_…", "", "", test_mode=test_mode, product_id=1, account_id=1)
     shown = re.findall(r"^```(?:sh)?\n((?:Largesse is running|curl ).*?)^```", README, re.DOTALL | re.MULTILINE)
     assert len(shown) == 2
     for block in shown:

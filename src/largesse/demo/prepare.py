@@ -33,10 +33,12 @@ from largesse.encryption.vault import load_vault
 from largesse.installation import chain_ledger, database_address
 from largesse.seed.load import LoadedSeed, load_seed
 from largesse.seed.reading import demo_seed
+from largesse.staff.service import demo_link
 
 CUSTOMER = "acme"
 SERVICE_ACCOUNT = "hr-bot"
 KEYS = {"production": "demo", "staging": "demo-staging"}
+OWNER = ("owner@largesse.example", "Owner")  # of the back office
 HOOK = "/demo/webhook"  # receives webhooks, and answers 204
 _BEFORE_HISTORY = timedelta(days=100)
 PRODUCT = "coffee-house"  # digital, pounds, sold at 10.00
@@ -66,11 +68,14 @@ async def prepare(settings: Settings, *, has_history: bool = True, say: Callable
     async with _operator(settings) as connection:
         secrets = {one: await _demo_key(connection, settings.data_dir, one) for one in KEYS}
         sign_in = await _sign_in_link(connection)
+        async with connection.transaction():
+            office = await demo_link(connection, *OWNER)
     is_live = settings.environment == ENVIRONMENT
     return welcome(
         settings.public_url,
         secrets[settings.environment],
         sign_in,
+        office,
         test_mode=(settings.other_public_url, secrets["staging"]) if is_live else None,
         product_id=loaded.ids["products"][PRODUCT],
         account_id=loaded.ids["funding_accounts"][ACCOUNTS[settings.environment]],
@@ -155,12 +160,13 @@ def welcome(
     public_url: str,
     secret: str,
     sign_in: str,
+    office: str,
     *,
     test_mode: tuple[str, str] | None = None,
     product_id: int,
     account_id: int,
 ) -> str:
-    """Returns what the demo prints: addresses, API keys, a link that signs in once, and two requests to paste into a shell.
+    """Returns what the demo prints: addresses, API keys, links that sign in once, and two requests to paste into a shell.
 
     `test_mode` has its address and the secret of its key, where the demo serves it too.
     """
@@ -172,6 +178,7 @@ Largesse is running with its demo world.
 
   API      {public_url}
   App      {named}/app
+  Office   {named}/office
   Docs     {public_url}/docs
   Claim    {public_url}/claim
   Mail     {public_url}/mailbox
@@ -180,6 +187,10 @@ Largesse is running with its demo world.
 Sign in to the web application, once by this link:
 
   {named}/app/link/{sign_in}
+
+And to the back office, where you set up a second step first:
+
+  {named}/office/link/{office}
 
 Send two people a gift of £10 each:
 
