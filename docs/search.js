@@ -23,7 +23,7 @@ var SearchOrder = {
     [/^CONTRIBUTING|^README|^docs\/(testing|architecture|glossary|index|guide-developer|operations)$/, 20],
     [/^docs\/reference-client/, 8],
     [/^sdk\//, 6],
-    [/^docs\/(contract|commands|settings|seed-file|metrics|log-events)$/, 3],
+    [/^docs\/(audit|contract|commands|settings|seed-file|metrics|log-events)$/, 3],
   ],
   MOST: 30, // what a heading with every word of the question adds
   KIND_OBJECT: "object",

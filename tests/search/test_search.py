@@ -51,6 +51,18 @@ QUESTIONS = {
     "log events": "docs/log-events",
     "disk full": "docs/troubleshooting#database-disk-full",
     "erase personal data": "docs/privacy#erase-personal-data",
+    "audit log": "docs/audit#audit-log",
+    "campaign": "docs/customers#campaigns",
+    "automation": "docs/customers#automations",
+    "approval": "docs/customers#approvals",
+    "budget": "docs/guide-money#budgets",
+    "thank-you note": "docs/customers#thank-you-notes",
+    "supplier": "docs/suppliers",
+    "branding": "docs/guide-branding",
+    "logo": "docs/guide-branding",
+    "contacts": "docs/guides/contacts",
+    "back office": "docs/office",
+    "events stream": "docs/guides/events",
 }
 
 
