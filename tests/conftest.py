@@ -10,6 +10,7 @@ import fcntl
 import gc
 import os
 import secrets
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -70,6 +71,18 @@ CloneFactory = Callable[[], str]
 def pytest_collection_finish() -> None:
     """What collecting has made stays until the end: no later collection of garbage need go through it again."""
     gc.freeze()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Marks as slow all but every n-th case of a test that is marked `sampled(n)`: `make test-slow` tries the others."""
+    cases: Counter[str] = Counter()
+    for item in items:
+        if marker := item.get_closest_marker("sampled"):
+            test = item.nodeid.partition("[")[0]
+            if cases[test] % marker.args[0]:
+                item.add_marker(pytest.mark.slow)
+            cases[test] += 1
 
 
 @pytest.fixture

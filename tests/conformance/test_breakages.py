@@ -27,6 +27,7 @@ def result_of(deployment: Deployment, breakage: Breakage) -> Result:
     return result
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("breakage", BREAKAGES, ids=lambda breakage: breakage.name)
 def test_a_broken_service_fails(deployment: Deployment, breakage: Breakage) -> None:
     result = result_of(deployment, breakage)

@@ -11,8 +11,9 @@ from tests.chained import CHAIN
 from tests.seed.conftest import everything, one
 
 from largesse.base.errors import OperatorError
-from largesse.catalogue.model import Details, read_details
+from largesse.catalogue.model import Details
 from largesse.catalogue.pictures import read_content, read_picture
+from largesse.catalogue.store import read_details
 from largesse.seed import gifts as pictures_beside
 from largesse.seed.load import load_seed
 from largesse.seed.reading import read_seed

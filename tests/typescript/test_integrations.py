@@ -25,15 +25,18 @@ def installed(name: str) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_the_zapier_app(node) -> None:
     printed = node("--test", "--test-reporter=tap", "test/", folder=installed("zapier"))
     assert re.search(r"^# pass [1-9]", printed, re.MULTILINE)
 
 
+@pytest.mark.slow
 def test_the_n8n_nodes_keep_to_the_rules_of_n8n() -> None:
     assert run_in(installed("n8n"), ["node_modules/.bin/eslint", "--max-warnings", "0", "."], {}) == ""
 
 
+@pytest.mark.slow
 def test_the_n8n_nodes(node) -> None:
     folder = installed("n8n")
     run_in(folder, ["npm", "run", "--silent", "build"], {})

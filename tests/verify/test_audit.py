@@ -137,6 +137,7 @@ async def _with_values(connection: asyncpg.Connection, statement: str) -> str:
     return statement
 
 
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize("corruption", ALL, ids=str)
 async def test_a_corruption_is_found_by_its_check(connection: asyncpg.Connection, corruption: Corruption) -> None:
     if IS_DISTRIBUTED:

@@ -143,6 +143,7 @@ async def database(database_url: str) -> AsyncIterator[Database]:
         await database.close()
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("name", FORGERIES)
 async def test_what_the_owner_forges_is_found_and_stays_so(database: Database, database_url: str, name: str) -> None:
     forgery, is_claimed_again, checks = FORGERIES[name]
@@ -155,6 +156,7 @@ async def test_what_the_owner_forges_is_found_and_stays_so(database: Database, d
     assert checks <= await findings(database)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", ORDERS)
 async def test_an_order_that_the_owner_changes_is_found_and_stays_so(
     database: Database, database_url: str, name: str

@@ -2,6 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from typing import TypeVar
+
+import pytest
+
+First = TypeVar("First")
+Second = TypeVar("Second")
+
 VALUES = {
     "nothing": "",
     "NUL": "%00",
@@ -35,3 +43,13 @@ VALUES = {
     "a template": "%7b%7b7*7%7d%7d%24%7b7%7d",
     "a path": "..%2f..%2fetc%2fpasswd",
 }
+
+# A seventh of all pairs, another for each of the first, and the slow tests try all of them.
+IN_STEPS = pytest.mark.parametrize("step", [7, pytest.param(1, marks=pytest.mark.slow)], ids=["some", "all"])
+
+
+def pairs(first: Iterable[First], second: Iterable[Second], step: int) -> Iterator[tuple[First, Second]]:
+    """Every `step`th pair along the diagonals, so that each of both is among them."""
+    seconds = list(second)
+    for row, one in enumerate(first):
+        yield from ((one, other) for column, other in enumerate(seconds) if (row + column) % step == 0)

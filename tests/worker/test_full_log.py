@@ -71,6 +71,7 @@ async def test_a_worker_on_a_full_log_works_and_ends(works: Works) -> None:
     assert len(works.mail.got) == 23
 
 
+@pytest.mark.slow
 async def test_serving_on_a_full_log_answers_and_ends(works: Works) -> None:
     port = free_port()
     process = await start(works, "serve", "--with-worker", "--port", str(port))

@@ -28,13 +28,12 @@ import msgspec
 
 from largesse.base.errors import InvalidRequest
 from largesse.base.money import AmountError, canonical, to_minor
-from largesse.db.pool import Connection, Row
+from largesse.db.pool import Row
 
 STOCK = "stock"  # the name under which a product's suppliers list the installation's own stock
 MAX_DESCRIPTION = 500
 MAX_HOW_TO_REDEEM = 1_000
 MAX_TERMS = 4_000
-_DETAILS = "SELECT id, description, how_to_redeem, terms FROM products WHERE id = ANY($1::int[])"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +46,6 @@ class Details:
 
 
 NOTHING_SAID = Details()
-
-
-async def read_details(connection: Connection, product_ids: Iterable[int]) -> dict[int, Details]:
-    """The details of each of the products, by id."""
-    rows = await connection.fetch(_DETAILS, list(product_ids))
-    return {row["id"]: Details(row["description"], row["how_to_redeem"], row["terms"]) for row in rows}
 
 
 _NO_VAT = Decimal(0)

@@ -5,12 +5,14 @@ A trigger raises the catalogue's version with each change, so that every process
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from largesse.catalogue.model import Details
 from largesse.db.pool import Connection, Row
 from largesse.db.statements import Saved, Table, Values
 
+_DETAILS = "SELECT id, description, how_to_redeem, terms FROM products WHERE id = ANY($1::int[])"
 _COUNT = "SELECT count(*) FROM collections WHERE customer_id = $1 AND active"
 _LOCK = """
     SELECT name, cardinality(product_ids) AS products FROM collections
@@ -34,6 +36,12 @@ class OwnCollection:
     currency: str
     value_minor: int
     product_ids: Sequence[int]
+
+
+async def read_details(connection: Connection, product_ids: Iterable[int]) -> dict[int, Details]:
+    """Returns the details of each of the products, by id."""
+    rows = await connection.fetch(_DETAILS, list(product_ids))
+    return {row["id"]: Details(row["description"], row["how_to_redeem"], row["terms"]) for row in rows}
 
 
 async def count_collections(connection: Connection, customer_id: int) -> int:

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum, auto
 
-from largesse.catalogue.model import Details, Product, can_become, product_from_row, read_details
+from largesse.catalogue.model import Details, Product, can_become, product_from_row
+from largesse.catalogue.store import read_details
 from largesse.db.pool import Connection, Database, commit_as_one
 from largesse.db.scope import LOOKUP, for_customer
 from largesse.db.statements import read_now

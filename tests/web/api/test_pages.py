@@ -56,6 +56,7 @@ class Page(HTMLParser):
         assert self._open.pop() == tag
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("path", PAGES)
 def test_pages_need_no_key_and_no_script(service: Service, path: str) -> None:
     answer = service.client().get(path)

@@ -305,6 +305,7 @@ def race_codes(
     assert verified() == []
 
 
+@pytest.mark.slow
 def test_a_claim_that_races_with_the_date_wins_or_is_refunded(
     service: Any, run_on_database: Any, verified: Any, move_clock: Any
 ) -> None:

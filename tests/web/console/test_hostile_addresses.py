@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
-from typing import TypeVar
+from collections.abc import Iterator
 from urllib.parse import urlsplit
 
 import httpx
@@ -14,15 +13,12 @@ from tests.web.api.conftest import RICH_WORLD, Service, ServiceFactory
 from tests.web.console.conftest import Browser, signed_in
 from tests.web.console.everything import Walk, route_of, send_gift
 from tests.web.console.orders import work
-from tests.web.hostile import VALUES
+from tests.web.hostile import IN_STEPS, VALUES, pairs
 
 from largesse.web.api.routes import OPERATIONS
 from largesse.web.console.layout import HERE as ROOM
 from largesse.web.console.parameters import PARAMETERS
 from largesse.web.console.routes import ROUTES
-
-First = TypeVar("First")
-Second = TypeVar("Second")
 
 
 @pytest.fixture(scope="module")
@@ -69,17 +65,6 @@ def get(browser: Browser, address: str) -> httpx.Response:
     if answer.headers.get("content-type", "").startswith("text/csv"):
         assert answer.text.endswith("\n"), address
     return answer
-
-
-# A seventh of all pairs, another for each of the first, and the slow tests try all of them.
-IN_STEPS = pytest.mark.parametrize("step", [7, pytest.param(1, marks=pytest.mark.slow)], ids=["some", "all"])
-
-
-def pairs(first: Iterable[First], second: Iterable[Second], step: int) -> Iterator[tuple[First, Second]]:
-    """Every `step`th pair along the diagonals, so that each of both is among them."""
-    seconds = list(second)
-    for row, one in enumerate(first):
-        yield from ((one, other) for column, other in enumerate(seconds) if (row + column) % step == 0)
 
 
 def queries() -> Iterator[str]:

@@ -10,7 +10,8 @@ from msgspec import UNSET, Meta, UnsetType
 
 from largesse.base.errors import NotFound
 from largesse.base.money import MAX_AMOUNT
-from largesse.catalogue.model import NOTHING_SAID, read_details
+from largesse.catalogue.model import NOTHING_SAID
+from largesse.catalogue.store import read_details
 from largesse.customers.restrictions import READ
 from largesse.orders.request import DEFAULT_COUNTRY, Country
 from largesse.web.api.operation import Call, Operation

@@ -5,7 +5,8 @@ from __future__ import annotations
 from starlette.responses import Response
 
 from largesse.base.errors import NotFound
-from largesse.catalogue.model import NOTHING_SAID, read_details
+from largesse.catalogue.model import NOTHING_SAID
+from largesse.catalogue.store import read_details
 from largesse.web.console.context import RequestContext
 from largesse.web.console.gifts.browsing import (
     CARDS,

@@ -15,7 +15,7 @@ from largesse.base.errors import NotFound
 from largesse.base.i18n.languages import LANGUAGES, language_of_country
 from largesse.base.i18n.templates import text
 from largesse.base.money import canonical
-from largesse.catalogue.model import Collection, Product, can_become, read_details
+from largesse.catalogue.model import Collection, Product, can_become
 from largesse.catalogue.service import (
     MAX_NAME,
     MOST_PRODUCTS,
@@ -25,7 +25,7 @@ from largesse.catalogue.service import (
     remove_collection,
 )
 from largesse.catalogue.snapshot import Snapshot
-from largesse.catalogue.store import OwnCollection
+from largesse.catalogue.store import OwnCollection, read_details
 from largesse.customers.authenticator import Caller
 from largesse.web.claim.pages import Previews
 from largesse.web.claim.rendering import brand_styles

@@ -12,8 +12,9 @@ from largesse.base.i18n.languages import LANGUAGES, Language, language_of_countr
 from largesse.base.zones import last_whole_day
 from largesse.branding.model import Brand
 from largesse.branding.service import read_brand
-from largesse.catalogue.model import NOTHING_SAID, read_details
+from largesse.catalogue.model import NOTHING_SAID
 from largesse.catalogue.pictures import picture_path
+from largesse.catalogue.store import read_details
 from largesse.mail.letter import CHOICE, GIFT, PARCEL, VOUCHER, Letter, LetterCode, Shown, show
 from largesse.orders.options import DEFAULT_WRAPPING
 from largesse.web.claim.pages import Previews
