@@ -75,9 +75,11 @@ def pytest_collection_finish() -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks as slow all but every n-th case of a test that is marked `sampled(n)`: `make test-slow` tries the others."""
+    """Marks as slow all but every n-th case of a test that is marked `sampled(n)`, and as `serverless` what uses no shared server."""
     cases: Counter[str] = Counter()
     for item in items:
+        if "server_url" not in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.serverless)
         if marker := item.get_closest_marker("sampled"):
             test = item.nodeid.partition("[")[0]
             if cases[test] % marker.args[0]:

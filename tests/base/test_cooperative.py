@@ -27,6 +27,7 @@ async def test_a_short_computation_needs_one_slice_and_a_long_one_goes_on_where_
     assert await CooperativeRunner().finish("a", long) == "done"
 
 
+@pytest.mark.slow
 async def test_others_get_their_turn_between_slices_and_half_of_the_time() -> None:
     """The other counts how often the loop comes round to it, and what of the time is left to it."""
     turns, left_s = 0, 0.0

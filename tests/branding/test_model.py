@@ -35,6 +35,7 @@ def test_contrast_is_that_of_the_guidelines() -> None:
     assert contrast("#17605b", "#17605b") == 1
 
 
+@pytest.mark.slow
 def test_every_colour_can_be_read() -> None:
     levels = range(0, 256, 17)
     for red, green, blue in itertools.product(levels, levels, levels):

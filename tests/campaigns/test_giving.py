@@ -76,6 +76,7 @@ def test_the_money_is_reserved_at_once_and_the_rest_comes_back_at_the_end(servic
     assert findings(service) == []
 
 
+@pytest.mark.slow
 def test_an_invoiced_customer_reserves_on_its_invoice(service: Service) -> None:
     owed = "SELECT sum(balance_minor) FROM accounts WHERE kind = 'receivable'"
     before = service.sql(owed)[0][0] or 0
@@ -109,6 +110,7 @@ def test_what_cannot_be_paid_is_not_reserved(service: Service) -> None:
         on_desk(service, lambda desk: desk.services.visiting.see(token))
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     "again", ["zoe@acme.example", "ZOE@Acme.example", "zoe+2@acme.example", "Zoe+a+b@ACME.EXAMPLE"]
 )
@@ -121,6 +123,7 @@ def test_a_mailbox_gets_one_gift_and_finds_it_again(service: Service, again: str
     assert taken(service, token) == [("zoe@acme.example", 1)]
 
 
+@pytest.mark.slow
 def test_a_code_can_be_sent_twice_and_gives_one_gift(service: Service) -> None:
     token = reserve(service)
     ask(service, token, "zoe@acme.example")
@@ -169,6 +172,7 @@ def test_only_its_domains_and_its_list_are_mailed(service: Service) -> None:
     assert take(service, listed, "ann@list.example", code_of(service, "Ann+x@list.example")).outcome is Outcome.GIVEN
 
 
+@pytest.mark.slow
 def test_a_mailbox_is_mailed_a_few_codes_an_hour_and_only_the_last_counts(service: Service) -> None:
     token = reserve(service)
     sent = set()
@@ -187,6 +191,7 @@ def test_a_mailbox_is_mailed_a_few_codes_an_hour_and_only_the_last_counts(servic
     assert take(service, token, "zoe@acme.example", code_of(service, "zoe@acme.example")).outcome is Outcome.GIVEN
 
 
+@pytest.mark.slow
 def test_a_code_is_good_for_a_quarter_of_an_hour(service: Service) -> None:
     token = reserve(service)
     ask(service, token, "zoe@acme.example", "yan@acme.example")

@@ -76,6 +76,7 @@ def test_an_anchor_holds_as_long_as_chains_only_grow(run: Run, database: str, an
     assert not heads & {one["mac"] for one in told["entries"]}, "an anchor gives no way to go on from it"
 
 
+@pytest.mark.slow
 def test_a_chain_that_was_rolled_back_is_found(run: Run, database: str, anchored: Path) -> None:
     script(database, OLD_STATE)
     assert run("top-up", "gbp", "7").exit_code == 0
@@ -87,6 +88,7 @@ def test_a_chain_that_was_rolled_back_is_found(run: Run, database: str, anchored
     assert missed(run, later) == ["acme/gbp entry 5", "acme/deposits GBP production entry 6", "acme event 3"]
 
 
+@pytest.mark.slow
 def test_chains_that_were_made_anew_are_found(run: Run, database: str, anchored: Path) -> None:
     """With the database and a command of ours: the forger had everything."""
     script(database, UNCHAIN)
@@ -98,6 +100,7 @@ def test_chains_that_were_made_anew_are_found(run: Run, database: str, anchored:
     assert {"acme/gbp entry 3", "acme event 2"} <= set(missed(run, anchored))
 
 
+@pytest.mark.slow
 def test_an_account_that_was_emptied_and_looks_new_is_found(run: Run, database: str, anchored: Path) -> None:
     script(database, "DELETE FROM entries; UPDATE accounts SET balance_minor = 0, chain_head = DEFAULT")
     assert run("verify").exit_code == 0

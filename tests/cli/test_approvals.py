@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
 from tests.cli.conftest import Run, assert_refused, sql
 
 RULE = """
@@ -20,6 +21,7 @@ REQUEST = """
 """
 
 
+@pytest.mark.slow
 def test_rules_and_requests_are_listed_and_a_rule_is_ended(run: Run, database: str, loaded: dict[str, Any]) -> None:
     assert json.loads(run("approvals", "rules", "acme", "--json").stdout) == []
     assert run("users", "invite", "cem@acme.example", "--customer", "acme").exit_code == 0

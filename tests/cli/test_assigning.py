@@ -44,6 +44,7 @@ def test_accounts_are_assigned_and_taken_away(run: Run, database: str, closed: i
     ]
 
 
+@pytest.mark.slow
 def test_who_belongs_to_the_customer_no_longer_has_none(run: Run, database: str, closed: int) -> None:
     assert run("accounts", "assign", "acme/shared", "--user", "cem@acme.example").exit_code == 0
     listed = json.loads(run("accounts", "list", "--customer", "acme", "--json").stdout)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
 from tests.cli.conftest import Run, assert_refused, sql
 
 
@@ -15,6 +16,7 @@ def told(run: Run, *arguments: str) -> list[dict[str, Any]]:
     return listed
 
 
+@pytest.mark.slow
 def test_commands_say_what_they_did(run: Run, loaded: dict[str, Any]) -> None:
     made = run(
         "keys",

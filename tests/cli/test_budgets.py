@@ -53,6 +53,7 @@ def test_one_is_set_listed_changed_and_ended(run: Run, database: str, loaded: di
     assert [row["act"] for row in acts] == ["budget.created", "budget.created", "budget.changed", "budget.ended"]
 
 
+@pytest.mark.slow
 def test_people_together_share_one(run: Run, database: str, loaded: dict[str, Any]) -> None:
     for name in ("ada", "cem"):
         assert run("users", "invite", f"{name}@acme.example", "--customer", "acme").exit_code == 0

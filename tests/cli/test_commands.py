@@ -115,6 +115,7 @@ def test_a_malformed_setting_stops_every_command(
     assert not (tmp_path / "largesse-data").exists()
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("arguments", [("verify",), ("serve",)], ids=" ".join)
 def test_an_external_database_wants_a_master_key(
     database: str, monkeypatch: pytest.MonkeyPatch, arguments: Sequence[str]

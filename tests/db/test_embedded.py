@@ -117,6 +117,7 @@ def test_processes_share_one_server_and_the_last_stops_it(data_dir: Path, hold: 
     assert postmaster.read(data_dir / "postgres") is None  # a clean stop
 
 
+@pytest.mark.slow
 def test_a_server_left_by_a_killed_process_is_used_and_stopped(data_dir: Path, hold: Callable[[], Holder]) -> None:
     first = hold()
     query(first.answer(), "CREATE TABLE kept ()")
@@ -131,6 +132,7 @@ def test_a_server_left_by_a_killed_process_is_used_and_stopped(data_dir: Path, h
     assert server_pid(data_dir) is None
 
 
+@pytest.mark.slow
 def test_a_killed_server_is_started_again_once_for_all_who_ask(data_dir: Path, hold: Callable[[], Holder]) -> None:
     holders = [hold(), hold()]
     url, _ = [holder.answer() for holder in holders]
@@ -163,6 +165,7 @@ def test_a_start_may_be_killed_at_any_moment(data_dir: Path, hold: Callable[[], 
     assert server_pid(data_dir) is None
 
 
+@pytest.mark.slow
 def test_a_dead_server_whose_process_id_is_taken_is_replaced(data_dir: Path) -> None:
     with EmbeddedServer(data_dir):
         pid = server_pid(data_dir)
@@ -180,6 +183,7 @@ def test_a_dead_server_whose_process_id_is_taken_is_replaced(data_dir: Path) -> 
         other.kill()
 
 
+@pytest.mark.slow
 def test_a_forked_copy_does_not_stop_its_parents_server(data_dir: Path, hold: Callable[[], Holder]) -> None:
     holder = hold()
     holder.answer()
@@ -188,6 +192,7 @@ def test_a_forked_copy_does_not_stop_its_parents_server(data_dir: Path, hold: Ca
     assert server_pid(data_dir) is None
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", ["with blanks, 100 % and a comma", "long" * 30])
 def test_any_path_will_do(tmp_path: Path, name: str) -> None:
     data_dir = tmp_path / name
@@ -254,6 +259,7 @@ def test_faults_are_one_line(tmp_path: Path) -> None:
         EmbeddedServer(data_dir).acquire()
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can drop to another user")
 @pytest.mark.parametrize("closed", [False, True])
 def test_root_runs_the_server_as_nobody_with_no_more_than_it_needs(

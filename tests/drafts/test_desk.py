@@ -78,6 +78,7 @@ async def test_twenty_at_once_are_one_order(house: House, said: dict[str, Any]) 
     assert [row[0] for row in await house.sql("SELECT reference FROM orders")] == [draft.id]
 
 
+@pytest.mark.slow
 async def test_twenty_under_other_references_are_one_order_too(house: House) -> None:
     """Each says another reference of its own between reading the draft and sending it: the draft is the same."""
     caller = await house.caller()
@@ -232,6 +233,7 @@ async def test_a_price_is_told_line_by_line(house: House) -> None:
     assert (lines.value_minor, lines.postage_minor, lines.vat_minor) == (1000, 0, 0)
 
 
+@pytest.mark.slow
 async def test_collections_templates_and_invoices_are_sent_too(house: House) -> None:
     caller = await house.caller()
     treats, welcome = house.ids["collections"]["treats"], house.ids["templates"]["welcome"]

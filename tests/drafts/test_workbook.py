@@ -72,6 +72,7 @@ async def test_a_formula_is_what_it_was_last_worked_out_to_be() -> None:
     assert (await read(data)).rows[0].cells == ["a@example.com"]
 
 
+@pytest.mark.slow
 async def test_the_limits_are_those_of_other_files() -> None:
     assert len((await read(workbook([["a@example.com"]] * (MAX_ROWS + 1)))).rows) == MAX_ROWS + 1
     assert await refusal(workbook([["a@example.com"]] * (MAX_ROWS + 2))) == "rows"
@@ -107,6 +108,7 @@ def with_part(data: bytes, name: str, content: bytes) -> bytes:
     return file.getvalue()
 
 
+@pytest.mark.slow
 async def test_a_bomb_does_not_go_off() -> None:
     """A hundred megabytes in a hundred kilobytes; and a sheet of one cell in the last corner, which would be 17 thousand million cells."""
     book = workbook([["a@example.com"]])

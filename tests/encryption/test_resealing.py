@@ -197,6 +197,7 @@ def test_everything_comes_under_the_newest_key_beside_orders_and_the_old_one_can
 OLD_NAME = BEFORE.key_ids[0].hex()
 
 
+@pytest.mark.slow
 def test_whoever_is_killed_goes_on_where_it_was(place: Place) -> None:
     put_lines(place, 3_000, OLD)
     place.sql("UPDATE master_keys SET sealing_at = NULL")  # a minute is over
@@ -219,6 +220,7 @@ def test_whoever_is_killed_goes_on_where_it_was(place: Place) -> None:
     place.verify(AFTER)
 
 
+@pytest.mark.slow
 def test_what_no_key_opens_is_told_and_left(place: Place) -> None:
     put_lines(place, 5, OLD)
     place.sql("UPDATE lines SET sealed = sealed || '\\x00' WHERE number = 2")
@@ -251,6 +253,7 @@ def test_what_is_locked_waits_for_another_round(place: Place) -> None:
     assert asyncio.run(run()).rows["lines"] == 5
 
 
+@pytest.mark.slow
 def test_what_is_left_of_a_key_outlives_the_next_one_too(place: Place) -> None:
     third = b"\x44" * 32
     put_lines(place, 3, OLD)
@@ -312,6 +315,7 @@ def test_every_sealed_column_is_among_those_that_are_sealed_anew(place: Place) -
     assert {tuple(row) for row in rows} == sealed | not_sealed | keys_themselves
 
 
+@pytest.mark.slow
 def test_the_rate_beside_orders(place: Place) -> None:
     """Long: RESEAL_LINES=1000000. Prints how many lines a second it sealed anew, and what orders took meanwhile."""
     put_lines(place, LINES, OLD)

@@ -81,6 +81,7 @@ cli.main(prog_name="largesse")
 """
 
 
+@pytest.mark.slow
 def test_a_database_that_goes_away_while_a_process_starts_is_a_line_and_no_trace(
     start_installation: Any, database_url: str
 ) -> None:
@@ -106,6 +107,7 @@ def test_so_it_is_with_several_processes_and_none_is_started_again(start_install
     assert log.splitlines()[-1].startswith("Error: a serving process could not start")
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("at_commit", "status"), [("before", 503), ("after", 200)])
 async def test_a_commit_without_an_answer_is_looked_up(
     proxy: Proxy, start_installation: Any, at_commit: str, status: int
@@ -138,6 +140,7 @@ async def test_a_commit_without_an_answer_is_looked_up(
     assert await asyncio.to_thread(service.terminate) == 0
 
 
+@pytest.mark.slow
 async def test_a_commit_that_the_server_is_still_at_is_waited_for(
     proxy: Proxy, beside: asyncpg.Connection, start_installation: Any
 ) -> None:

@@ -32,6 +32,7 @@ def test_openapi_python_client(document: Path, environ: Mapping[str, str], tmp_p
     hold(run_python("order_openapi_python_client.py", tmp_path, environ))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("from_npm")
 def test_hey_api(document: Path, environ: Mapping[str, str], tmp_path: Path, from_npm: Path) -> None:
     run([from_npm / "openapi-ts", "--input", document, "--output", "client", "--no-log-file"], tmp_path)
@@ -55,6 +56,7 @@ def test_openapi_generator_for_typescript(
     hold(run_typescript("order_typescript_fetch.ts", tmp_path, environ))
 
 
+@pytest.mark.slow
 def test_redoclys_rules(document: Path, events_document: Path, tmp_path: Path, from_npm: Path) -> None:
     options = ["--extends", "recommended", "--format", "json"]
     printed = run([from_npm / "redocly", "lint", document, events_document, *options], tmp_path)
@@ -62,6 +64,7 @@ def test_redoclys_rules(document: Path, events_document: Path, tmp_path: Path, f
     assert found["problems"] == []
 
 
+@pytest.mark.slow
 def test_spectrals_rules(document: Path, events_document: Path, tmp_path: Path, from_npm: Path) -> None:
     ruleset = tmp_path / "rules.yaml"
     ruleset.write_text('extends: ["spectral:oas"]')

@@ -26,12 +26,14 @@ def state_of(staging: Service) -> Any:
     return read
 
 
+@pytest.mark.slow
 def test_a_mail_bounces(working: None, send: Any, until: Any, state_of: Any) -> None:
     for email in ("bounce@test.invalid", "Bounce+7@TEST.invalid"):
         reference = send(email)["reference"]
         assert until(lambda reference=reference: state_of(reference)[0] == "bounced")
 
 
+@pytest.mark.slow
 def test_a_mail_comes_late(staging: Service, working: None, send: Any, until: Any, state_of: Any) -> None:
     reference, client = send("late@test.invalid")["reference"], staging.client("hr-test")
     until(lambda: staging.sql("SELECT FROM messages WHERE email = 'late@test.invalid' AND attempts = 1"))
@@ -40,6 +42,7 @@ def test_a_mail_comes_late(staging: Service, working: None, send: Any, until: An
     assert until(lambda: state_of(reference)[0] in {"sent", "captured"})
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("gift", [("gift", "coffee", 5), ("collection", "treats", 25)])
 def test_a_recipient_claims(
     staging: Service,
@@ -58,11 +61,13 @@ def test_a_recipient_claims(
     assert staging.sql("SELECT FROM captured_mail WHERE claims") == []
 
 
+@pytest.mark.slow
 def test_a_gift_waits_for_a_voucher(working: None, send: Any, until: Any, state_of: Any) -> None:
     reference = send("no-stock@test.invalid")["reference"]
     assert until(lambda: state_of(reference)[1] == "chosen")
 
 
+@pytest.mark.slow
 def test_a_recipient_never_claims(staging: Service, working: None, send: Any, until: Any, state_of: Any) -> None:
     reference = send("never@test.invalid")["reference"]
     until(lambda: state_of(reference)[0] in {"sent", "captured"})

@@ -50,6 +50,7 @@ def subscribe(staging: Service, receiver: Receiver) -> Iterator[Callable[..., st
         client.delete(f"/webhooks/{one}").raise_for_status()
 
 
+@pytest.mark.slow
 def test_a_schedule_weeks_ahead_is_reached_at_once(
     staging: Service, working: None, receiver: Receiver, send: Any, advance: Any, until: Any, subscribe: Any
 ) -> None:
@@ -79,6 +80,7 @@ def test_a_schedule_weeks_ahead_is_reached_at_once(
     assert claimed.json()["state"] == "fulfilled"
 
 
+@pytest.mark.slow
 def test_the_twelfth_attempt_of_a_webhook_is_reached_at_once(
     staging: Service, working: None, receiver: Receiver, advance: Any, until: Any, subscribe: Any
 ) -> None:
@@ -101,6 +103,7 @@ def test_the_twelfth_attempt_of_a_webhook_is_reached_at_once(
     assert delivery()["nextAttemptAt"] is None
 
 
+@pytest.mark.slow
 def test_a_claimed_gift_expires_at_once(
     staging: Service, working: None, receiver: Receiver, send: Any, advance: Any, until: Any, subscribe: Any
 ) -> None:
@@ -136,6 +139,7 @@ def test_a_claim_by_date_is_reached_at_once(
     assert after["balance_minor"] - before["balance_minor"] == 500
 
 
+@pytest.mark.slow
 def test_each_reminder_is_reached_at_once_by_day_and_by_night(
     staging: Service, working: None, send: Any, advance: Any, until: Any
 ) -> None:
@@ -163,6 +167,7 @@ def test_each_reminder_is_reached_at_once_by_day_and_by_night(
         assert time.monotonic() - began_s < WITHIN_S
 
 
+@pytest.mark.slow
 def test_nothing_of_production_and_of_another_customer_moves(
     service: Service, staging: Service, advance: Any, send: Any
 ) -> None:

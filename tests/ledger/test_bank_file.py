@@ -72,6 +72,7 @@ def test_what_is_no_such_file_is_refused(tmp_path: Path, text: str, said: str) -
         read(tmp_path, text)
 
 
+@pytest.mark.slow
 def test_files_have_limits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     head = "Amount,Currency\n"
     assert len(read(tmp_path, head + "1,GBP" + "," * 198 + "\n")) == 1, "200 columns"

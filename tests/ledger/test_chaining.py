@@ -63,6 +63,7 @@ async def opens(database: Database, key: bytes = KEY) -> None:
         await open_chains(connection, Vault((key,)), keep=True)
 
 
+@pytest.mark.slow
 async def test_credits_at_once_stand_in_one_chain(database: Database) -> None:
     await asyncio.gather(*(credit(database, amount) for amount in range(1, 13)))
     assert await findings(database) == {}
@@ -100,6 +101,7 @@ async def test_a_last_entry_that_was_removed_is_missed_for_good(database: Databa
     ]
 
 
+@pytest.mark.slow
 async def test_entries_of_before_there_were_chains_are_held_by_an_opening(database: Database) -> None:
     for amount in (1, 2, 3):
         await credit(database, amount)
@@ -116,6 +118,7 @@ async def test_entries_of_before_there_were_chains_are_held_by_an_opening(databa
     assert await chain_up(database, KEY) is None
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("has_new_entries", [False, True])
 async def test_marks_of_before_go_on_under_a_key_that_covers_what_accounts_are(
     database: Database, has_new_entries: bool
@@ -187,6 +190,7 @@ async def test_a_ledger_that_bears_any_mark_is_not_begun_anew(database: Database
         await opens(database)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("forgery", "named"),
     [
@@ -212,6 +216,7 @@ async def test_what_an_opening_holds_cannot_be_changed(database: Database, forge
     assert await findings(database) == {"entries-are-chained": (named,)}
 
 
+@pytest.mark.slow
 async def test_chains_go_on_under_a_new_master_key(database: Database) -> None:
     await forge(database, UNCHAINED)
     assert await chain_up(database, KEY) == 4

@@ -81,6 +81,7 @@ async def test_a_reference_credits_an_account_once(database: Database) -> None:
     assert await entries(database, 1) == [(100, 100), (100, 200)]
 
 
+@pytest.mark.slow
 async def test_top_ups_at_once_lose_nothing_and_repeat_nothing(database: Database) -> None:
     await asyncio.gather(*(credit(database, 1, 1 + n, f"r{n}") for n in range(20) for _ in range(3)))
     assert await database.fetchval(OPERATOR, "SELECT balance_minor FROM accounts WHERE id = 1") == 210

@@ -120,6 +120,7 @@ async def test_transfers_that_race_never_take_more_than_there_is(database: Datab
     assert await held(database) == [100_00 - sum(moved), sum(moved)]
 
 
+@pytest.mark.slow
 async def test_transfers_to_and_fro_at_once_do_not_wait_in_a_circle(database: Database) -> None:
     await move(database, 50_00)
     await asyncio.wait_for(

@@ -230,6 +230,7 @@ async def test_mail_arrives_in_a_mailbox_with_names_links_and_no_markup_of_the_c
             assert page.status_code == 200
 
 
+@pytest.mark.slow
 async def test_a_relay_that_does_not_know_us_bounces_nobody(service: Service, exim: Exim) -> None:
     """Exim gives no enhanced status codes: `550 relay not permitted`, beside others whose mail it takes."""
     recipients = [{"email": f"guest{number}@elsewhere.example"} for number in range(5)]

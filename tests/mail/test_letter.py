@@ -348,6 +348,7 @@ def test_international_addresses() -> None:
     assert (address.display_name, address.addr_spec) == ("Zoë Müller, MBE", "sam@xn--bcher-kva.example")
 
 
+@pytest.mark.slow
 @given(st.text(max_size=300), st.text(max_size=300))
 def test_any_content_survives(text: str, html: str) -> None:
     def sane(content: str) -> str:

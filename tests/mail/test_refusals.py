@@ -107,6 +107,7 @@ class Strict(PostOffice):
         return await super().handle_DATA(server, session, envelope)
 
 
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize(
     ("stage", "answer"),
     [

@@ -138,6 +138,7 @@ async def largesse(office: Office, url: str, *arguments: str) -> tuple[int | Non
     return process.returncode, said.decode()
 
 
+@pytest.mark.slow
 async def test_the_command_says_how_many(office: Office, database_url: str) -> None:
     await bounce(office, {SAM: "550 5.1.1 unknown", KIM: "552 5.2.2 full"})
     command = ["mail", "requeue", "--since"]

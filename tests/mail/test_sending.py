@@ -132,6 +132,7 @@ async def test_a_retry_is_the_same_message(office: Office) -> None:
     assert first["Message-ID"] == second["Message-ID"]
 
 
+@pytest.mark.slow
 async def test_three_days_are_enough(office: Office) -> None:
     office.server.says[SAM] = "450 later"
     await office.order([(SAM, "Sam", 1)])
@@ -195,6 +196,7 @@ async def test_staging_mail_is_captured_and_sealed(office: Office) -> None:
     assert code.code_text.encode() not in row["sealed"]
 
 
+@pytest.mark.slow
 async def test_mailers_that_race_send_each_message_once(office: Office) -> None:
     await office.order([(f"guest{n}@example.com", None, 1) for n in range(400)])
     second = Mailer(

@@ -192,6 +192,7 @@ def test_money_is_neither_made_nor_lost_and_no_balance_falls_below_zero(batch: l
     assert charged == sum(p.amount_minor for p in decided.entries if p.amount_minor > 0)
 
 
+@pytest.mark.slow
 @given(st.lists(orders, max_size=30))
 def test_every_order_is_placed_or_refused_and_no_reference_twice(batch: list[Order]) -> None:
     decided = decide(batch, make_context(a="HOLDER"))
@@ -203,6 +204,7 @@ def test_every_order_is_placed_or_refused_and_no_reference_twice(batch: list[Ord
     assert (1, "production", "a") not in taken
 
 
+@pytest.mark.slow
 @given(st.lists(orders, max_size=20))
 def test_a_refused_order_changes_nothing_for_its_neighbours(batch: list[Order]) -> None:
     context = make_context(a="HOLDER")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import pytest
 from tests.privacy.conftest import Run
 from tests.web.api.conftest import Service
 
@@ -17,6 +18,7 @@ def broken(run: Run) -> list[str]:
     return [one for finding in findings for one in finding["ids"]]
 
 
+@pytest.mark.slow
 def test_what_was_erased_is_no_finding_and_what_was_diverted_is(service: Service, run: Run) -> None:
     recipients = [{"email": SAM, "name": "Sam"}, {"email": "x@acme.example"}]
     for _ in range(2):

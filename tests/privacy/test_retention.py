@@ -180,6 +180,7 @@ def place_ended(service: Service, count: int) -> list[str]:
     return references
 
 
+@pytest.mark.slow
 def test_workers_at_once_erase_each_order_once(service: Service, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(retention, "_ORDERS_AT_ONCE", 4)
     references = place_ended(service, 21)
@@ -207,6 +208,7 @@ def test_workers_at_once_erase_each_order_once(service: Service, run: Run, monke
     assert run("verify").exit_code == 0, run("verify").output
 
 
+@pytest.mark.slow
 def test_a_worker_that_is_set_to_erases_beside_its_other_work(service: Service) -> None:
     (reference,) = place_ended(service, 1)
     service.sql("UPDATE clock SET ahead_by = $1", timedelta(days=DAYS, minutes=1))

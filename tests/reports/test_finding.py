@@ -101,6 +101,7 @@ def random_filter(random_: random.Random) -> OrderFilter:
     )
 
 
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize("seed", range(60))
 async def test_what_is_found_is_what_a_plain_query_finds(connection: asyncpg.Connection, seed: int) -> None:
     filter_ = random_filter(random.Random(seed))
@@ -171,6 +172,7 @@ async def test_few_orders_are_known_and_of_many_the_words(connection: asyncpg.Co
     assert short.orders == frozenset()
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(
     "by", ["currency", "source", "gift", "account", "service_account", "placed_by", "state", "day", "month"]
 )
@@ -218,6 +220,7 @@ async def test_what_is_told_apart_is_all_there_is_together(connection: asyncpg.C
     assert together(added) == await add_up(connection, quarter)
 
 
+@pytest.mark.slow
 async def test_sums_are_read_by_their_days_and_not_once_for_each_group(database_url: str) -> None:
     connection = await asyncpg.connect(database_url)
     await generate(connection, 10)

@@ -126,6 +126,7 @@ def test_claims_and_cancellations_follow(service: Any, follow: Follow, findings:
     assert findings() == []
 
 
+@pytest.mark.slow
 def test_a_cancelled_order_and_a_scheduled_one_are_told_apart(
     service: Any, follow: Follow, pooled: Pooled[Any], findings: Findings
 ) -> None:
@@ -183,6 +184,7 @@ def test_the_age_of_a_claim_counts_from_when_the_gift_was_sent(service: Any, fol
     assert sum(told["claim_counts"]) == 5
 
 
+@pytest.mark.slow
 def test_several_workers_at_once_count_each_order_once(service: Any, pooled: Pooled[Any], findings: Findings) -> None:
     for _ in range(30):
         service.send("gift", "coffee", value=5, source="crowd")
@@ -201,6 +203,7 @@ def test_several_workers_at_once_count_each_order_once(service: Any, pooled: Poo
     assert findings() == []
 
 
+@pytest.mark.slow
 def test_what_was_broken_off_is_as_if_it_had_not_begun(
     service: Any, pooled: Pooled[Any], follow: Follow, findings: Findings
 ) -> None:
@@ -272,6 +275,7 @@ def test_mail_that_was_refused_is_told_until_it_is_sent_again(
     assert (told["state"], told["bounced"]) == ("waiting", 0)
 
 
+@pytest.mark.slow
 def test_a_recipient_is_forgotten_and_others_of_the_order_are_not(
     service: Any, pooled: Pooled[Any], follow: Follow, findings: Findings
 ) -> None:
@@ -300,6 +304,7 @@ def test_a_recipient_is_forgotten_and_others_of_the_order_are_not(
     assert findings() == []
 
 
+@pytest.mark.slow
 def test_all_of_it_is_made_anew_beside_orders(
     service: Any, pooled: Pooled[Any], follow: Follow, findings: Findings
 ) -> None:

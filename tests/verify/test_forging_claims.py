@@ -167,6 +167,7 @@ async def test_an_order_that_the_owner_changes_is_found_and_stays_so(
     assert "entries-are-chained" in await findings(database)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("role", [Role.APP, Role.WORKER, Role.READ, Role.OPERATOR])
 async def test_no_role_rewinds_a_line_or_changes_a_mark(database: Database, database_url: str, role: Role) -> None:
     for forgery in REFUSED:
@@ -181,6 +182,7 @@ async def test_no_role_rewinds_a_line_or_changes_a_mark(database: Database, data
         assert await findings(database) == set()
 
 
+@pytest.mark.slow
 async def test_what_became_of_lines_before_the_upgrade_is_marked_as_it_is_found(database: Database) -> None:
     unmarked = f"{EMPTY}; {RESET}; DELETE FROM audit_events WHERE customer_id = 0; DELETE FROM audit_heads WHERE customer_id = 0"
     await forge(database, f"{unmarked}; {CHANGED}")
@@ -191,6 +193,7 @@ async def test_what_became_of_lines_before_the_upgrade_is_marked_as_it_is_found(
     assert [tuple(row) for row in await database.fetch(OPERATOR, marks)] == [(1, 1, "claimed"), (2, 2, "claimed")]
 
 
+@pytest.mark.slow
 async def test_an_anchor_finds_marks_that_were_made_anew(database: Database) -> None:
     async with database.connection(OPERATOR) as connection:
         anchor = await make_anchor(connection)
@@ -202,6 +205,7 @@ async def test_an_anchor_finds_marks_that_were_made_anew(database: Database) -> 
     assert ("anchor-holds", ("line events mark 2",)) in [(one.check, one.ids) for one in report.findings]
 
 
+@pytest.mark.slow
 async def test_nothing_is_marked_twice(database: Database) -> None:
     before = await database.fetch(OPERATOR, "SELECT * FROM line_event_marks, line_event_head")
     await forge(database, CHANGED)

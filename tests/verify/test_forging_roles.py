@@ -93,6 +93,7 @@ async def attack(url: str, role: Role, forgery: str) -> None:
         await connection.close()
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("role", FOUND)
 async def test_what_a_role_forges_is_refused_or_found_and_never_taken_over(
     database: Database, database_url: str, role: Role
@@ -113,6 +114,7 @@ async def test_what_a_role_forges_is_refused_or_found_and_never_taken_over(
         assert await findings(database) == found
 
 
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize("name", ["money", "reset", "money and reset", "environment", "currency", "kind", "entry"])
 @pytest.mark.parametrize("is_early", [False, True], ids=["new", "upgraded"])
 async def test_what_the_owner_forges_is_found_and_never_taken_over(

@@ -228,6 +228,7 @@ async def test_a_hanging_receiver_delays_nobody_and_has_at_most_4_in_flight(worl
     assert set(await world.states()) == {"delivered"}
 
 
+@pytest.mark.slow
 async def test_names_that_hang_delay_no_other_customer(
     world: World, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:

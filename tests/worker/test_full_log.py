@@ -91,6 +91,7 @@ async def test_serving_on_a_full_log_answers_and_ends(works: Works) -> None:
     assert await end(process) == 0
 
 
+@pytest.mark.slow
 async def test_a_log_is_written_again_when_it_can_be(works: Works) -> None:
     """A limit on the size of files stands in for the disk: a write beyond it fails as on a full one."""
     log = works.folder / "worker.log"

@@ -26,6 +26,7 @@ _TOLD = """
 """
 
 
+@pytest.mark.slow
 async def test_orders_are_told_and_none_twice_when_workers_are_killed(works: Works) -> None:
     first = await works.start_worker()
     await works.place(300)

@@ -54,6 +54,7 @@ async def proxy(works: Works) -> AsyncIterator[Proxy]:
     await proxy.cut()
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 async def test_a_database_that_is_away_for_a_while_makes_no_copies(works: Works, proxy: Proxy) -> None:
     """What was sent is written down when it is back: nobody else could have taken it for abandoned."""
@@ -73,6 +74,7 @@ async def test_a_database_that_is_away_for_a_while_makes_no_copies(works: Works,
     assert metrics.OUTCOMES_WAITING.labels("mail")._value.get() == 0
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 async def test_a_worker_cut_off_from_the_database_sends_one_message_a_connection_that_others_send_too(
     works: Works, proxy: Proxy

@@ -26,6 +26,7 @@ def raw_body(service, **members: object) -> str:
     return json.dumps(service.body("gift", "coffee", value=5, **members))[1:-1]
 
 
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize("path", ["/send/gift", "/send/collection", "/send/template", "/webhooks"])
 @pytest.mark.parametrize(
     "raw",

@@ -6,6 +6,7 @@ import asyncio
 
 import asyncpg
 import httpx
+import pytest
 from tests.distributed import SOMEBODY_WAITS
 
 WORLD = """
@@ -28,6 +29,7 @@ products:
 """
 
 
+@pytest.mark.slow
 async def test_cancellations_that_wait_leave_connections_to_others(service) -> None:
     """Twenty of them wait for one account, twice as many as the process has connections."""
     body = service.body("gift", "coffee", account=None, value=5)

@@ -185,6 +185,7 @@ def test_a_large_order_counts_too_and_environments_count_apart(
     problem(staging.send("gift", "shop", key="hr-test", account="test-gbp", value=1), 403, "daily-limit")
 
 
+@pytest.mark.slow
 def test_a_day_holds_for_many_at_once_in_two_processes_and_from_two_accounts(
     service: Service, start_service: Callable[..., Service], limit: Callable[..., None]
 ) -> None:

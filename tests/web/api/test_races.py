@@ -154,6 +154,7 @@ async def refused_references_still_work(service, answers: list[Answer]) -> bool:
     return Counter(answer.status for answer in again) == {200: ORDERS - COVERED}
 
 
+@pytest.mark.slow
 async def test_references_ten_times_each_over_three_endpoints(service) -> None:
     """The bodies differ in endpoint, currency and account, so that nothing but the reference holds them together."""
     references = ORDERS // 5

@@ -100,6 +100,7 @@ def test_a_required_member_left_out(service, problem, member: str) -> None:
     assert f"`{member}` is required" in problem(service.client("hr").post("/webhooks", json=body), 400)
 
 
+@pytest.mark.slow
 def test_a_customer_holds_at_most_a_hundred(service, problem) -> None:
     client = service.client("initech")
     made = [subscribe(service, "initech") for _ in range(100)]
@@ -130,6 +131,7 @@ def test_samples_are_limited_for_each_subscription(service, problem) -> None:
     assert len(client.get(f"/webhooks/{one}/deliveries").json()) == 10
 
 
+@pytest.mark.slow
 def test_redeliveries_are_limited_for_each_customer(service, problem) -> None:
     client = service.client("crm")
     subscription = subscribe(service, "crm").json()["id"]

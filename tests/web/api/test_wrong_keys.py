@@ -95,6 +95,7 @@ def test_every_kind_of_wrong_key_counts(ask, service, wrong: str) -> None:
     assert {ask(secret, address).status_code for _ in range(3)} == {429}
 
 
+@pytest.mark.slow
 def test_right_keys_pass_from_the_same_address(ask, service, run_on_database) -> None:
     assert ask(service.keys["hr"], "198.51.100.30").status_code == 200
     _, unseen = a_key(service, run_on_database, "unseen")
@@ -104,6 +105,7 @@ def test_right_keys_pass_from_the_same_address(ask, service, run_on_database) ->
     assert ask("nonsense", "198.51.100.30").status_code == 429
 
 
+@pytest.mark.slow
 def test_a_right_key_passes_amid_the_guesses(ask, service, run_on_database) -> None:
     _, unseen = a_key(service, run_on_database, "unseen-amid")
     use_up(ask, "198.51.100.31")
@@ -116,6 +118,7 @@ def test_a_right_key_passes_amid_the_guesses(ask, service, run_on_database) -> N
     assert statuses == {429}
 
 
+@pytest.mark.slow
 def test_a_deleted_key_is_no_guess(ask, service, run_on_database) -> None:
     """Whoever still sends a key that was right hears each time that it is no more, and leaves the others of the address alone."""
     key_id, secret = a_key(service, run_on_database, "deleted-amid")
@@ -126,6 +129,7 @@ def test_a_deleted_key_is_no_guess(ask, service, run_on_database) -> None:
     assert ask(secret, "198.51.100.32").status_code == 401
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("one", "other", "same"),
     [

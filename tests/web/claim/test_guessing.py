@@ -4,6 +4,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
+import pytest
 from tests.web.claim.conftest import PATHS, Codes, lookup_of, wrong
 
 
@@ -54,6 +55,7 @@ def test_four_wrong_pins_do_not_pause(recipient: Any, codes: Codes) -> None:
     assert recipient.claim(code).status_code == 303
 
 
+@pytest.mark.slow
 def test_an_address_that_guesses_waits_and_others_do_not(
     recipient: Any, codes: Codes, move_clock: Callable[[timedelta], None]
 ) -> None:

@@ -83,6 +83,7 @@ def test_of_fifty_guesses_at_once_five_are_evaluated(
     assert flood([(path_of(code), {"pin": code["pin"]})]) == [403]
 
 
+@pytest.mark.slow
 def test_numbers_for_three_in_five_go_to_the_first_and_each_once(
     service: Any, codes: Codes, flood: Callable[..., list[int]], on_pool: Callable[..., Any], tmp_path: Path
 ) -> None:
@@ -121,6 +122,7 @@ def test_numbers_for_three_in_five_go_to_the_first_and_each_once(
     assert service.sql("SELECT count(*) FROM vouchers WHERE product_id = $1 AND order_id IS NULL", product)[0][0] == 20
 
 
+@pytest.mark.slow
 def test_an_import_that_races_with_claims_leaves_nobody_waiting(
     service: Any, codes: Codes, run_on_database: Callable[..., Any], tmp_path: Path
 ) -> None:

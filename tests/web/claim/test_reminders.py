@@ -133,6 +133,7 @@ def test_missed_reminders_become_one(service: Any, follow_up_all: Any, mailed: M
     assert mailed() == []
 
 
+@pytest.mark.slow
 def test_there_is_one_before_the_claim_by_date_and_none_after(
     service: Any, follow_up_all: Any, mailed: Mailed, verified: Any
 ) -> None:
@@ -152,6 +153,7 @@ def test_there_is_one_before_the_claim_by_date_and_none_after(
     assert verified() == []
 
 
+@pytest.mark.slow
 def test_nobody_is_reminded_after_a_claim_a_cancellation_a_bounce_or_no_more(
     service: Any, recipient: Any, follow_up_all: Any, mailed: Mailed, verified: Any
 ) -> None:
@@ -178,6 +180,7 @@ def test_nobody_is_reminded_after_a_claim_a_cancellation_a_bounce_or_no_more(
     assert verified() == []
 
 
+@pytest.mark.slow
 def test_a_claim_and_a_cancellation_take_back_a_reminder_that_has_not_left(
     service: Any, recipient: Any, follow_up_all: Any, mailed: Mailed, verified: Any
 ) -> None:

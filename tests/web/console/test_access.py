@@ -193,6 +193,7 @@ def test_an_export_is_kept_in_the_audit_log_for_nobody_who_is_gone(service: Serv
     assert all_that_counts(service) == before
 
 
+@pytest.mark.slow
 def test_two_administrators_who_demote_each_other_at_once_do_not_wait_for_each_other(service: Service) -> None:
     browsers = [signed_in(service, email) for email in (ADA, "eve@acme.example")]
     ids = [service.sql("SELECT id FROM users WHERE email = $1", one)[0][0] for one in (ADA, "eve@acme.example")]

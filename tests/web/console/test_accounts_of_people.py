@@ -112,6 +112,7 @@ def test_what_is_not_the_customers_is_not_assigned(service: Service, sign_in: Si
     assert service.sql("SELECT * FROM account_users") == before
 
 
+@pytest.mark.slow
 def test_a_member_filters_by_what_they_have_sent_themselves(service: Service, sign_in: SignIn) -> None:
     ada, cem = sign_in("ada@acme.example"), sign_in(CEM)
     for browser, account in ((ada, "small"), (cem, "gbp")):

@@ -63,6 +63,7 @@ def test_a_send_waits_is_approved_and_is_sent_as_its_persons(service: Service, s
     assert findings(service) == []
 
 
+@pytest.mark.slow
 def test_what_needs_no_approval_is_sent_at_once(service: Service, sign_in: SignIn) -> None:
     ada, cem = sign_in("ada@acme.example"), sign_in("cem@acme.example")
     set_rule(ada, above="20")
@@ -108,6 +109,7 @@ def test_an_administrator_does_not_approve_their_own(service: Service, sign_in: 
     assert len(orders_of(service, reference)) == 1
 
 
+@pytest.mark.slow
 def test_two_approve_and_nobody_counts_twice(service: Service, sign_in: SignIn) -> None:
     ada, bea, cem = (sign_in(f"{name}@acme.example") for name in ("ada", "bea", "cem"))
     set_rule(ada, needed="2")
@@ -121,6 +123,7 @@ def test_two_approve_and_nobody_counts_twice(service: Service, sign_in: SignIn) 
     assert findings(service) == []
 
 
+@pytest.mark.slow
 def test_an_approval_of_somebody_who_left_counts_no_more(service: Service, sign_in: SignIn) -> None:
     ada, bea, cem = (sign_in(f"{name}@acme.example") for name in ("ada", "bea", "cem"))
     set_rule(ada, needed="2")
@@ -137,6 +140,7 @@ def test_an_approval_of_somebody_who_left_counts_no_more(service: Service, sign_
     assert orders_of(service, reference) == []
 
 
+@pytest.mark.slow
 def test_named_people_approve_and_administrators_do_not(service: Service, sign_in: SignIn) -> None:
     ada, cem, fin = (sign_in(f"{name}@acme.example") for name in ("ada", "cem", "fin"))
     set_rule(ada, approver=[str(user_id(service, "fin"))])
@@ -150,6 +154,7 @@ def test_named_people_approve_and_administrators_do_not(service: Service, sign_i
     assert len(orders_of(service, reference)) == 1
 
 
+@pytest.mark.slow
 def test_it_is_answered_once_however_often_pressed_and_raced(service: Service, sign_in: SignIn) -> None:
     ada, bea, cem = (sign_in(f"{name}@acme.example") for name in ("ada", "bea", "cem"))
     set_rule(ada)
@@ -174,6 +179,7 @@ def test_it_is_answered_once_however_often_pressed_and_raced(service: Service, s
     assert findings(service) == []
 
 
+@pytest.mark.slow
 def test_approve_races_decline_and_withdrawal(service: Service, sign_in: SignIn) -> None:
     """Whichever is first holds: sent, or not sent, never both."""
     ada, bea, cem = (sign_in(f"{name}@acme.example") for name in ("ada", "bea", "cem"))

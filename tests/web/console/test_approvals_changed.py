@@ -53,6 +53,7 @@ def test_a_changed_draft_asks_again(service: Service, sign_in: SignIn) -> None:
     assert findings(service) == []
 
 
+@pytest.mark.slow
 def test_a_draft_that_is_changed_after_approval_is_not_sent_under_it(service: Service, sign_in: SignIn) -> None:
     """The account is empty when it is approved; then the person makes more of it."""
     ada, cem = sign_in("ada@acme.example"), sign_in("cem@acme.example")
@@ -88,6 +89,7 @@ def test_a_draft_that_is_changed_after_approval_is_not_sent_under_it(service: Se
     assert findings(service) == []
 
 
+@pytest.mark.slow
 def test_what_is_approved_and_could_not_be_sent_is_sent_by_its_person(service: Service, sign_in: SignIn) -> None:
     ada, cem = sign_in("ada@acme.example"), sign_in("cem@acme.example")
     set_rule(ada)
@@ -105,6 +107,7 @@ def test_what_is_approved_and_could_not_be_sent_is_sent_by_its_person(service: S
     assert findings(service) == []
 
 
+@pytest.mark.slow
 def test_a_price_that_changed_meanwhile_asks_again(service: Service, sign_in: SignIn) -> None:
     ada, cem = sign_in("ada@acme.example"), sign_in("cem@acme.example")
     set_rule(ada)
@@ -124,6 +127,7 @@ def test_a_price_that_changed_meanwhile_asks_again(service: Service, sign_in: Si
         service.sql("UPDATE products SET cost_minor = cost_minor - 100 WHERE key = 'hamper'")
 
 
+@pytest.mark.slow
 def test_a_person_who_may_not_send_any_more_sends_nothing(service: Service, sign_in: SignIn) -> None:
     ada = sign_in("ada@acme.example")
     set_rule(ada)
@@ -158,6 +162,7 @@ def test_nobody_decides_after_it_expired(service: Service, sign_in: SignIn) -> N
     assert "This send needs approval" in cem.text
 
 
+@pytest.mark.slow
 def test_beyond_a_budget_others_may_approve(service: Service, sign_in: SignIn) -> None:
     service.sql("UPDATE clock SET ahead_by = '2050-05-10 12:00Z' - now()")
     ada, cem = sign_in("ada@acme.example"), sign_in("cem@acme.example")
@@ -178,6 +183,7 @@ def test_beyond_a_budget_others_may_approve(service: Service, sign_in: SignIn) -
     assert findings(service) == []
 
 
+@pytest.mark.slow
 def test_rules_hold_for_accounts_gifts_and_roles(service: Service, sign_in: SignIn) -> None:
     ada, cem = sign_in("ada@acme.example"), sign_in("cem@acme.example")
     set_rule(ada, name="Small", above="", account=[str(service.ids["funding_accounts"]["small"])])
@@ -240,6 +246,7 @@ def test_where_nobody_else_may_approve_it_is_said(service: Service, sign_in: Sig
     assert "Not enough people may approve it" in refused.text
 
 
+@pytest.mark.slow
 def test_a_decline_says_why(service: Service, sign_in: SignIn) -> None:
     ada, cem = sign_in("ada@acme.example"), sign_in("cem@acme.example")
     set_rule(ada)

@@ -238,6 +238,7 @@ def test_pictures_at_their_limits_are_taken(service: Service, ada: Browser, cont
     assert "/pictures/" not in ada.get("/app/branding").text
 
 
+@pytest.mark.slow
 def test_old_pictures_go_and_used_ones_stay(service: Service, ada: Browser) -> None:
     wrapping(ada, picture=png(shade=255))
     [used] = service.sql("SELECT picture FROM own_wrappings")[0]
@@ -249,6 +250,7 @@ def test_old_pictures_go_and_used_ones_stay(service: Service, ada: Browser) -> N
     assert MOST_PICTURES <= len(names) <= MOST_PICTURES + 1
 
 
+@pytest.mark.slow
 def test_own_wrappings_are_chosen_drawn_and_named_by_their_key(service: Service, ada: Browser) -> None:
     assert wrapping(ada, "Acme <autumn>", picture=png()).status_code == 303
     assert wrapping(ada, "Winter").status_code == 303  # `winter` is everybody's
@@ -288,6 +290,7 @@ def test_a_wrong_wrapping_is_refused(ada: Browser, field: str, typed: str, said:
     assert "<script>" not in answer.text.replace("<script src=", "")
 
 
+@pytest.mark.slow
 def test_there_are_few_wrappings(ada: Browser) -> None:
     for number in range(MOST_WRAPPINGS):
         assert wrapping(ada, f"Number {number}").status_code == 303

@@ -66,6 +66,7 @@ def test_a_member_sees_what_is_left_and_is_held_to_it(service: Service, sign_in:
     assert "Your budgets" not in ada.text, "it is not about her"
 
 
+@pytest.mark.slow
 def test_what_becomes_too_much_meanwhile_is_refused_and_said(service: Service, sign_in: SignIn) -> None:
     ada, cem = sign_in("ada@acme.example"), sign_in("cem@acme.example")
     first, second = ready(cem, service), ready(cem, service)
@@ -90,6 +91,7 @@ def test_the_most_for_a_gift_is_said(service: Service, sign_in: SignIn) -> None:
     assert "The budget Thanks allows at most £9.99 for a gift." in cem.text
 
 
+@pytest.mark.slow
 def test_each_role_sees_its_own(service: Service, sign_in: SignIn) -> None:
     ada = sign_in("ada@acme.example")
     create(ada, name="Members", of="role-member")

@@ -72,6 +72,7 @@ def claim_by(service: Service, reference: str) -> datetime | None:
     return rows[0][0] if rows else None
 
 
+@pytest.mark.slow
 def test_a_send_has_a_date_and_the_review_says_what_happens(ada: Browser, service: Service) -> None:
     path = ready(ada, service)
     deliver(ada, service, path, claim_by=str(day(20)))
@@ -181,6 +182,7 @@ def test_people_give_more_time_and_never_less(ada: Browser, cem: Browser, servic
     assert act[0] == "order.claim_by_moved"
 
 
+@pytest.mark.slow
 def test_after_the_date_the_page_says_what_came_back(ada: Browser, service: Service) -> None:
     reference, seen = ordered(ada, service, days=2)
     page = f"/app/orders/{reference}"
