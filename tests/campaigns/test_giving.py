@@ -225,6 +225,7 @@ def test_wrong_codes_pause_a_mailbox_as_wrong_pins_pause_a_code(service: Service
     assert take(service, token, "zoe@acme.example", code).outcome is Outcome.HAD
 
 
+@pytest.mark.slow
 def test_a_network_that_guesses_waits_and_others_do_not(service: Service) -> None:
     token = reserve(service)
     ask(service, token, "zoe@acme.example")

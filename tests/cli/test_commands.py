@@ -124,6 +124,7 @@ def test_an_external_database_wants_a_master_key(
     assert "LARGESSE_MASTER_KEY must be set" in _process(*arguments)
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(
     "arguments",
     [("serve",), ("serve", "--processes", "2"), ("worker",), ("verify",), ("shipments", "export")],

@@ -89,6 +89,7 @@ async def test_processes_that_start_together_spend_no_id_without_a_row(database:
     assert await ids_spent(database) == await database.fetchval(OPERATOR, "SELECT count(*) FROM accounts") == 15
 
 
+@pytest.mark.slow
 async def test_ten_thousand_restarts_spend_no_id(database: Database) -> None:
     async with started(database) as cache:
         await cache.find(KEYS[0])

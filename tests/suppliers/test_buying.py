@@ -31,6 +31,7 @@ async def forgotten(service: Any) -> None:
         )
 
 
+@pytest.mark.sampled(7)
 @ONE
 async def test_a_line_gets_its_voucher_and_it_is_bought_once(
     service: Any, opened: Opened, behaviour: str, attempts: int
@@ -87,6 +88,7 @@ async def test_stock_first_buys_nothing_while_there_is_stock_and_buys_after(serv
             assert len(server.orders) == 2
 
 
+@pytest.mark.slow
 async def test_a_late_answer_is_recorded_and_cancelled(service: Any, opened: Opened) -> None:
     server = SupplierServer({"late": 1}, prefix="LATE")
     other = SupplierServer({"well": 1}, prefix="OTHER")

@@ -58,6 +58,7 @@ def follow(service: Service, link: str, password: str) -> Browser:
     return browser
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("way", ["invitation", "reset"])
 def test_a_mailed_link_gives_an_address_back_to_its_owner(service: Service, way: str) -> None:
     email = f"{way}@nobody-yet.example"

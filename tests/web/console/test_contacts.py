@@ -221,6 +221,7 @@ def begin(service: Service, browser: Browser, rows: str) -> str:
     return path.removesuffix("/recipients")
 
 
+@pytest.mark.slow
 def test_a_message_has_placeholders(service: Service, ada: Browser) -> None:
     ada.get("/app/contacts/fields")
     ada.post("/app/contacts/fields", name="Cost centre")

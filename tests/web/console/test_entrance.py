@@ -181,6 +181,7 @@ def test_an_invitation_is_taken_up_once(service: Service) -> None:
     assert enter(Browser(service), "bob@acme.example", "another password") == 403
 
 
+@pytest.mark.slow
 def test_an_invitation_to_another_customer_gives_nobody_ones_password(service: Service, ada: str) -> None:
     """Whoever invites an address must not become its owner elsewhere."""
     service.sql(

@@ -152,6 +152,7 @@ def test_pages_are_built_alike(walk: Walk) -> None:
             assert link.startswith(("/app", "#", "?", "/pictures/", "/docs")) or not link, f"{path} leads to {link}"
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("wrong", ["", "0" * 40])
 def test_no_form_is_taken_without_a_token_of_ours(
     service: Service, sign_in: Callable[[str], Browser], wrong: str

@@ -93,6 +93,7 @@ def confirm(service: Service, reference: str, amount_minor: int | None = None) -
     asyncio.run(work())
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("role", ["admin", "finance", "viewer"])
 def test_accounts_show_what_they_hold_and_who_may_use_them(sign_in: People, role: str) -> None:
     browser = sign_in(f"{role}@acme.example")
@@ -300,6 +301,7 @@ def test_a_form_sent_many_times_at_once_asks_once(sign_in: People, service: Serv
     assert service.sql("SELECT count(*) FROM top_ups")[0][0] == before + 1
 
 
+@pytest.mark.slow
 def test_too_many_that_wait_are_refused_and_said(sign_in: People, service: Service) -> None:
     browser = sign_in("gil@globex.example")
     theirs = service.sql("SELECT id FROM accounts WHERE name = 'Globex float'")[0]["id"]
@@ -315,6 +317,7 @@ def told_of_waiting(browser: Browser) -> int:
     return int((re.findall(r"(\d+) top-ups? waits? for (?:its|their) transfer", browser.text) or ["0"])[0])
 
 
+@pytest.mark.slow
 def test_home_tells_of_top_ups_that_wait(service: Service, sign_in: People) -> None:
     people = {role: sign_in(f"{role}@acme.example") for role in ("member", "finance", "viewer")}
     before = {role: told_of_waiting(browser) for role, browser in people.items()}

@@ -131,6 +131,7 @@ def test_the_mail_to_all_pauses_for_a_day(ada: Browser, service: Service, order:
         assert press(said) == edition
 
 
+@pytest.mark.slow
 def test_an_address_is_corrected_and_the_mail_goes_there(ada: Browser, service: Service, order: str) -> None:
     sent_mail(service, order, "bounced", "recipient")
     work(service)
@@ -188,6 +189,7 @@ def test_an_address_is_corrected_on_the_page_that_it_stands_on(ada: Browser, ser
     put_away(service, sent["reference"])
 
 
+@pytest.mark.slow
 def test_what_was_claimed_or_is_leaving_is_not_corrected(ada: Browser, service: Service, order: str) -> None:
     service.sql(
         "INSERT INTO line_states (customer_id, order_id, number, state, claimed_at) "
@@ -293,6 +295,7 @@ def test_markup_in_texts_is_text(ada: Browser, service: Service, filled: dict[st
     put_away(service, reference)
 
 
+@pytest.mark.slow
 def test_many_recipients_come_in_pages_and_are_searched(ada: Browser, service: Service, filled: dict[str, str]) -> None:
     recipients = [{"email": f"r{n}@acme.example", "name": f"Zoë {n}"} for n in range(120)]
     reference = send(service, recipients=recipients)

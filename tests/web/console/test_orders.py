@@ -38,6 +38,7 @@ def test_the_headline_is_who_gets_the_gift(ada: Browser, service: Service, fille
         put_away(service, reference)
 
 
+@pytest.mark.slow
 def test_states_are_neutral_unless_somebody_must_act(ada: Browser, service: Service, filled: dict[str, str]) -> None:
     reference = send(service)
     work(service)
@@ -199,6 +200,7 @@ def test_who_only_looks_gets_no_file_and_may_do_nothing(service: Service, filled
             assert browser.post(f"/app/orders/{filled['sent']}/{act}").status_code == 403
 
 
+@pytest.mark.slow
 def test_pages_show_what_was_just_done_before_the_read_models_follow(ada: Browser, service: Service) -> None:
     reference = send(service)
     ada.get(f"/app/orders/{reference}")
@@ -228,6 +230,7 @@ def test_files_have_the_words_of_the_pages(ada: Browser, service: Service, fille
     ada.headers["Accept-Language"] = "en"
 
 
+@pytest.mark.slow
 def test_no_link_that_a_member_sees_leads_nowhere(cem: Browser, service: Service, filled: dict[str, str]) -> None:
     """Cem may use the account that orders of others were paid from."""
     waiting, seen = ["/app"], set[str]()
@@ -288,6 +291,7 @@ def test_a_view_that_cannot_be_saved_says_why(
     assert "state=" not in query or f'value="{name}"' in ada.page.text
 
 
+@pytest.mark.slow
 def test_a_person_has_so_many_views(ada: Browser, service: Service, filled: dict[str, str]) -> None:
     for number in range(MOST_VIEWS + 1):
         ada.get("/app/orders?state=waiting")
