@@ -1,7 +1,7 @@
 """Passwords: argon2id (RFC 9106), computed beside the event loop, a few at a time.
 
-Whether an address is known, or has a password, shows neither in the answer nor in the time it takes: without one to compare with, a
-password that nobody has is.
+Neither the answer nor the time it takes shows whether an address is known or has a password: without a stored hash, the password is
+compared with a hash that no password has.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ SHORTEST = 10
 LONGEST = 200
 _AT_ONCE = 2  # of 19 MiB and some 30 ms each
 _MOST_WAITING = 100
-# The least that OWASP recommends: more would let who only guesses use the machine up.
+# The least that OWASP recommends: more would let somebody who only guesses exhaust the machine.
 _PASSES = 2
 _MEMORY_KIB = 19 * 1024
 # What is tried first (frequent ones of published lists that are long enough), and what people make of our name.
@@ -61,44 +61,44 @@ class Passwords:
         """Returns the hash of a password to store."""
         return await self._beside(password, None)
 
-    async def is_right(self, kept: str | None, password: str) -> bool:
-        """Returns whether `kept` is the hash of that password. Without a hash it takes as long, and returns False."""
-        return bool(await self._beside(password[: LONGEST + 1], kept or self._nobodys)) and kept is not None
+    async def is_right(self, stored: str | None, password: str) -> bool:
+        """Returns whether `stored` is the hash of that password. Without a hash it takes as long, and returns False."""
+        return bool(await self._beside(password[: LONGEST + 1], stored or self._nobodys)) and stored is not None
 
-    def is_outdated(self, kept: str) -> bool:
-        """Whether it was made with weaker parameters than are used now."""
-        return self._hasher.check_needs_rehash(kept)
+    def is_outdated(self, stored: str) -> bool:
+        """Returns whether a hash was made with weaker parameters than are used now."""
+        return self._hasher.check_needs_rehash(stored)
 
-    async def _beside(self, password: str, kept: str | None) -> str:
-        """Returns the hash of a password. With `kept`, returns `kept` if it matches, otherwise None. Raises Unavailable."""
+    async def _beside(self, password: str, stored: str | None) -> str:
+        """Returns the hash of a password. With `stored`, returns `stored` if it matches, otherwise an empty text. Raises Unavailable."""
         if self._waiting >= _MOST_WAITING:
             raise Unavailable("Too many people sign in just now.", retry_after_s=2)
         self._waiting += 1
         try:
             async with self._turns:
-                return await asyncio.to_thread(self._compute, password, kept)
+                return await asyncio.to_thread(self._compute, password, stored)
         finally:
             self._waiting -= 1
 
-    def _compute(self, password: str, kept: str | None) -> str:
-        if kept is None:
+    def _compute(self, password: str, stored: str | None) -> str:
+        if stored is None:
             return self._hasher.hash(password)
         try:
-            self._hasher.verify(kept, password)
+            self._hasher.verify(stored, password)
         except (VerificationError, InvalidHashError):
             return ""
-        return kept
+        return stored
 
 
 def _of_nobody(hasher: PasswordHasher) -> str:
-    """What no password comes to: to compare one with it takes as long as with any other, and to make it takes no time."""
+    """Returns a hash that no password has. Comparing with it takes as long as with any other, and making it takes no time."""
     salt, digest = (base64.b64encode(bytes(size)).decode().rstrip("=") for size in (hasher.salt_len, hasher.hash_len))
     costs = f"m={hasher.memory_cost},t={hasher.time_cost},p={hasher.parallelism}"
     return f"$argon2id$v=19${costs}${salt}${digest}"
 
 
 def weakness(password: str, email: str) -> str | None:
-    """Why a password may not be chosen: `short`, `long` or `common`; None when it may (NIST SP 800-63B, 3.1.1.2)."""
+    """Returns why a password may not be chosen: `short`, `long`, `common`, or None if it may (NIST SP 800-63B, 3.1.1.2)."""
     if len(password) < SHORTEST:
         return "short"
     if len(password) > LONGEST:

@@ -140,15 +140,15 @@ CUSTOMERS_WAITING = """
 _FIELDS = {field.encode_name: field.name for field in msgspec.structs.fields(OrderRecord)}
 
 
-async def rewrite_event(connection: Connection, order: tuple[int, int], told: Mapping[str, str | None]) -> None:
-    """Gives members of an order's `order.created` other values. Reads all events.
+async def rewrite_event(connection: Connection, order: tuple[int, int], changed: Mapping[str, str | None]) -> None:
+    """Changes members of an order's `order.created` event.
 
-    `told` has the values by the names of the fields of OrderRecord.
+    `changed` has the new values by the names of the fields of OrderRecord. The order's other events stay as they are.
     """
     rows = await connection.fetch(_BODIES, *order, ORDER_CREATED.name)
     for row in rows:
         body = msgspec.json.decode(row["body"])
-        rewritten = {member: told.get(_FIELDS.get(member, ""), value) for member, value in body.items()}
+        rewritten = {member: changed.get(_FIELDS.get(member, ""), value) for member, value in body.items()}
         await connection.execute(_REWRITE, order[0], row["id"], msgspec.json.encode(rewritten))
 
 

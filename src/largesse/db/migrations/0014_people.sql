@@ -18,8 +18,8 @@ ALTER TABLE users
     ADD COLUMN person_id integer REFERENCES people;
 CREATE UNIQUE INDEX users_person ON users (person_id, customer_id) WHERE person_id IS NOT NULL;
 
--- Links that may be used once: only the SHA-256 of the secret in one is here. `invitation` makes a user somebody's, `sign_in` lets a
--- user in without a password, `reset` lets a person choose a new password. Used ones stay for a while, to be told apart from unknown.
+-- Links that can be used once. Only the SHA-256 of a link's secret is stored. `invitation` gives a user to a person, `sign_in` signs a
+-- user in without a password, `reset` lets a person choose a new password. Used links stay for a while, so that a page can say so.
 CREATE TABLE sign_in_links (
     hash       bytea PRIMARY KEY CHECK (length(hash) = 32),
     kind       text NOT NULL CHECK (kind IN ('invitation', 'sign_in', 'reset')),
@@ -64,7 +64,7 @@ CREATE TABLE form_posts (
 );
 CREATE INDEX form_posts_posted ON form_posts (posted_at);
 
--- How often somebody may still try a password, a code or an address, by a keyed hash of whom it is about. `is_refused` tells of the
+-- How often a password, a code or an address may still be tried, by a keyed hash of the person or address. `is_refused` is about the
 -- last try alone.
 CREATE TABLE sign_in_allowances (
     key        bigint PRIMARY KEY,

@@ -1,13 +1,13 @@
--- The keys of chains: what makes a mark that only a process with the master key can make. Each is drawn at random and kept here,
--- sealed, so that a master key that is replaced leaves every chain as it is. `number` begins each mark made with it.
+-- The keys of chains. Only a process with the master key can make a mark with one. Each is random and stored encrypted, so that
+-- replacing the master key leaves every chain as it is. Each mark begins with the `number` of its key.
 CREATE TABLE chain_keys (
     number  smallint PRIMARY KEY CHECK (number BETWEEN 1 AND 255),
     sealed  bytea NOT NULL,
     made_at timestamptz NOT NULL
 );
 
--- The audit log: who did what to what, written in the transaction of the act and never changed. `customer_id` is whose it was, 0
--- the installation's own. No foreign keys: it outlives what it tells of.
+-- The audit log: who did what to what, written in the transaction of the act and never changed. `customer_id` is 0 for the
+-- installation's own entries. No foreign keys: an entry outlives the rows that it names.
 --   actor      a `person` (`actor_id` is of `users`), a `key` (of `api_keys`), a `command` or the `worker`; `actor_name` for people
 --   act        what was done, as largesse.audit.acts lists it; `subject` what to
 --   before, after  what of it changed, as the JSON text that the mark was made of; never a secret

@@ -1,5 +1,5 @@
--- Read models: what people list, search and add up, kept by the worker from the orders and what became of their lines. Nothing
--- here is written when an order is placed, and all of it can be made anew.
+-- Read models: what people list, search and add up. The worker derives them from orders and the states of their lines. Placing an order
+-- writes nothing here, and everything can be rebuilt.
 
 -- Orders that have changed since the read models last looked at them: placed, claimed, cancelled, their mail refused. Whoever looks
 -- removes the row in the transaction in which the read models follow. `texts`: its names and texts have changed as well.
@@ -39,7 +39,7 @@ CREATE TABLE report_groups (
 --   claimed    every code was claimed, or cancelled
 --   cancelled  every code was cancelled
 -- `claimed` and `cancelled` are codes, the arrays how many of them on which days (UTC); `ages` how many were claimed within an hour of
--- having been sent, within a day, a week, 30 days, and later. What of it is in `report_sums` is told by this row alone.
+-- having been sent, within a day, a week, 30 days, and later. Only this row says which part of it is in `report_sums`.
 CREATE TABLE report_orders (
     customer_id   integer NOT NULL,
     order_id      integer NOT NULL,

@@ -1,4 +1,4 @@
--- Retention: when an order's recipients were erased, for they had been kept as long as they are to be.
+-- Retention: when an order's recipients were erased because their retention time was over.
 ALTER TABLE orders ADD COLUMN erased_at timestamptz;
 -- Since when nothing more will happen to any code of an order; null while something may, and once its recipients were erased.
 ALTER TABLE report_orders ADD COLUMN erasable_since timestamptz;

@@ -1,4 +1,4 @@
--- Which people may use a funding account that is not open to all: those whose role has them use some alone, as members.
+-- Which people may use a funding account that is not open to all. It matters for roles that use assigned accounts only, such as members.
 CREATE TABLE account_users (
     customer_id integer NOT NULL,
     account_id  integer NOT NULL,

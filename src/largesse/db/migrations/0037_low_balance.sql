@@ -1,5 +1,5 @@
--- Accounts whose people get a mail when they fall below an amount, once: `is_low` says that they are below it, and were told so
--- or knew it when they set it.
+-- Accounts whose people get one mail when the balance falls below an amount. `is_low`: the balance is below it, and the mail was sent or
+-- the person saw the balance when they set the amount.
 CREATE TABLE account_watches (
     customer_id integer NOT NULL,
     account_id  integer NOT NULL,

@@ -1,6 +1,6 @@
--- What the serving process looks up before it knows for whom it acts. Row-level security shows it no customer's row then
--- (docs/decisions/0037-look-ups.md): each function here gives what one look-up needs, by what only its owner can have told, and nothing
--- else. They run as the owner of the schema. PL/pgSQL, as it keeps plans where functions in SQL are planned at each call before PostgreSQL 18.
+-- Look-ups of the serving process before it knows the customer. Row-level security then shows it no customer's row
+-- (docs/decisions/0037-look-ups.md). Each function here takes something that only its owner knows, and returns what one look-up needs and
+-- nothing else. They run as the owner of the schema. PL/pgSQL, as it keeps plans where functions in SQL are planned at each call before PostgreSQL 18.
 
 -- Whose API keys have these hashes, in one environment.
 CREATE FUNCTION callers(hashes bytea[], wanted_environment text)

@@ -2,7 +2,7 @@
 -- (docs/decisions/0062-catalogue-by-changes.md).
 
 -- What each version of the catalogue changed: products, and collections that all customers may send. A version without a row changed too much
--- to say, or everything: who comes from below it reads the whole catalogue. The last thousand versions are here.
+-- to list, or everything: a process with an older version reads the whole catalogue. The last thousand versions are here.
 CREATE TABLE catalogue_changes (
     version        bigint PRIMARY KEY,
     product_ids    integer[] NOT NULL,

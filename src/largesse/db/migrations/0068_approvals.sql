@@ -70,8 +70,8 @@ CREATE TABLE approval_decisions (
     FOREIGN KEY (customer_id, environment, request_id) REFERENCES approval_requests ON DELETE CASCADE
 );
 
--- `approval_asked` tells somebody who may approve a send that it waits, `approval_ended` its person what became of it. What each holds
--- is read as the mail is sent.
+-- `approval_asked` tells an approver that a send waits, `approval_ended` tells its sender how it ended. The texts are read when the mail
+-- is sent.
 ALTER TABLE people_mails
     ADD COLUMN request_id text COLLATE "C",
     DROP CONSTRAINT people_mails_kind_check,

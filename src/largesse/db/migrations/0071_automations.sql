@@ -4,7 +4,7 @@
 --   years            of an anniversary, which; none: every year
 --   zone             of contacts without a country
 --   leap_day         29 February in other years: the day before, 28 February, or the day after, 1 March
---   weekend          a day at a weekend: kept, the Friday before, or the Monday after
+--   weekend          a day at a weekend: the same day, the Friday before, or the Monday after
 --   cap              how many gifts in a month; null: any number
 --   asks_approval    somebody else approves it before it sends anything
 --   ahead            in staging: how far the test clock is ahead
@@ -47,7 +47,7 @@ CREATE INDEX automations_to_plan ON automations (plan_at) WHERE ended_at IS NULL
 --   waiting   it is due at `due_at`; `look_at` is when somebody looks at it next
 --   placing   its order is being placed, and counts towards the cap; after `look_at` it is tried again
 --   placed    there is an order, of the reference `order_reference`
---   skipped   a person, a pause, the cap or a change of the contact kept it from being sent, as `reason` says
+--   skipped   a person, a pause, the cap or a change of the contact prevented it; `reason` says which
 --   failed    it could not be placed within three days; `reason` says why
 --   missed    nobody looked at it within three days
 -- `on_day` is the contact's day, `send_on` the day on which the gift leaves.

@@ -16,7 +16,7 @@ ALTER TABLE products ADD COLUMN suppliers text[] NOT NULL DEFAULT '{stock}'
 --   returned    it was late, and the supplier has cancelled it
 --   kept        it was late and could not be cancelled: its voucher is in the stock
 -- The first four are open: a line has one such row at most. `lost` and `cancelled` are looked at a few times more, for a late answer.
--- `failures` counts calls in a row that told nothing, and in `lost` and `cancelled` how often it was looked at again.
+-- `failures` counts calls in a row without a clear answer, and in `lost` and `cancelled` how often it was looked at again.
 CREATE SEQUENCE supplier_orders_id_seq;
 CREATE TABLE supplier_orders (
     customer_id       integer NOT NULL,

@@ -32,7 +32,7 @@ CREATE TABLE brand_pictures (
 );
 CREATE INDEX brand_pictures_by_name ON brand_pictures (name);
 
--- A picture by its name, for whoever has it: the pages and mails that show it are not signed in.
+-- A picture by its name. Anybody with the name may see it, because the pages and mails that show it are not signed in.
 CREATE FUNCTION brand_picture(of_name text) RETURNS bytea
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = public, pg_temp AS $$
 BEGIN

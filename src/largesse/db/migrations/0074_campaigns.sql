@@ -76,7 +76,7 @@ ALTER TABLE messages
 
 ALTER TABLE erasures ADD COLUMN campaigns integer NOT NULL DEFAULT 0;
 
--- The campaign of a link: whoever has the link may see it.
+-- The campaign of a link. Anybody with the link may see it.
 CREATE FUNCTION campaign_of_token(wanted text, wanted_environment text) RETURNS TABLE (customer_id integer, id integer)
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = public, pg_temp AS $$
 #variable_conflict use_column

@@ -206,7 +206,7 @@ def collection_shape(collection: Collection) -> CollectionShape:
 
 
 class CatalogueInJson:
-    """Serializes the catalogue as JSON (`largesse.catalogue.Telling`)."""
+    """Serializes the catalogue as JSON."""
 
     def __init__(self, public_url: str) -> None:
         self._public_url = public_url
