@@ -215,6 +215,7 @@ def test_migrate_says_where_it_arrived_and_may_be_repeated(run: Run, database: s
     assert first.stdout.startswith("The database's schema is at revision 0")
 
 
+@pytest.mark.slow
 def test_migrate_does_what_it_can_and_asks_an_administrator_for_the_rest(
     run: Run, database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -105,6 +105,7 @@ async def test_a_late_answer_is_recorded_and_cancelled(service: Any, opened: Ope
             assert (await verified(database, vault)).findings == []
 
 
+@pytest.mark.slow
 async def test_a_late_answer_that_cannot_be_cancelled_fills_the_stock(service: Any, opened: Opened) -> None:
     server = SupplierServer({"late": 1}, prefix="KEPT", can_cancel=False)
     other = SupplierServer({"well": 1}, prefix="OTHER2")
@@ -124,6 +125,7 @@ async def test_a_late_answer_that_cannot_be_cancelled_fills_the_stock(service: A
             assert (await verified(database, vault)).findings == []
 
 
+@pytest.mark.slow
 async def test_a_supplier_that_cannot_be_reached_is_not_asked_and_the_next_one_is(service: Any, opened: Opened) -> None:
     away = SupplierServer(url="http://127.0.0.1:9")
     other = SupplierServer({"well": 1}, prefix="OTHER3")

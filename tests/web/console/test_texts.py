@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import cache
 from itertools import combinations
 from pathlib import Path
 
@@ -26,6 +27,7 @@ NAME_OF_A_FIELD = re.compile(r"[a-z_]+")
 Text = str | tuple[str, ...]
 
 
+@cache
 def texts() -> set[Text]:
     of_rooms = extract_from_dir(str(HERE), method_map=METHODS, options_map=OPTIONS, keywords=KEYWORDS)
     messages = [message for _, _, message, _, _ in of_rooms]
