@@ -128,7 +128,7 @@ async def chain_ledger(settings: Settings) -> int:
 
 
 async def _is_new(connection: Connection) -> bool:
-    """Whether nothing is there yet that could bear a mark, so that the first process to start makes the key."""
+    """Returns whether nothing is there yet that could bear a mark, so that the first process to start makes the key."""
     return not (await connection.fetchval(_HAS_MARKS) or await unchained(connection))
 
 

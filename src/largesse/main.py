@@ -319,7 +319,7 @@ async def open_worker(settings: Settings, *, captures: bool = False) -> AsyncIte
 
 
 async def _retaining(settings: Settings, database: Database, vault: Vault) -> list[Loop]:
-    """The loop that erases recipients after the retention period; None without one."""
+    """Returns the loop that erases recipients after the retention period; None without one."""
     if not settings.retention_days:
         return []
     from largesse.privacy import retention

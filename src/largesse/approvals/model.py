@@ -52,7 +52,7 @@ class ApprovalRule(msgspec.Struct, frozen=True, kw_only=True):
     expires_days: int = 7
 
     def is_about(self, send: SendFacts) -> bool:
-        """Whether a send falls under it: it meets every condition."""
+        """Returns whether a send falls under it: it meets every condition."""
         return (
             (self.customer_id, self.environment) == (send.customer_id, send.environment)
             and self.role in (None, send.role)
@@ -67,11 +67,11 @@ class ApprovalRule(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def may_approve(self, user_id: int, role: str) -> bool:
-        """Whether somebody is among its approvers. `may_decide` leaves out their own sends."""
+        """Returns whether somebody is among its approvers. `may_decide` leaves out their own sends."""
         return user_id in self.approver_ids if self.approver_ids else role == ADMIN
 
     def is_met(self, approvals: Mapping[int, str], requester_id: int) -> bool:
-        """Whether enough have approved, given by their user id with the role that they have now."""
+        """Returns whether enough have approved, given by their user id with the role that they have now."""
         given = sum(one != requester_id and self.may_approve(one, role) for one, role in approvals.items())
         return given >= self.needed
 
@@ -84,7 +84,7 @@ class Grant(msgspec.Struct, frozen=True):
     rule_ids: frozenset[int]
 
     def covers(self, rules: Iterable[ApprovalRule], digest: bytes | None, total_minor: int) -> bool:
-        """Whether an order under those rules is what was approved."""
+        """Returns whether an order under those rules is what was approved."""
         is_same = digest == self.digest and total_minor == self.total_minor
         return is_same and {rule.id for rule in rules} <= self.rule_ids
 
@@ -132,15 +132,15 @@ def rules_of(send: SendFacts, rules: Iterable[ApprovalRule]) -> list[ApprovalRul
 
 
 def may_decide(rules: Iterable[ApprovalRule], user_id: int, role: str, requester_id: int) -> bool:
-    """Whether somebody may approve or decline a send under those rules."""
+    """Returns whether somebody may approve or decline a send under those rules."""
     return user_id != requester_id and any(rule.may_approve(user_id, role) for rule in rules)
 
 
 def is_approved(rules: Collection[ApprovalRule], approvals: Mapping[int, str], requester_id: int) -> bool:
-    """Whether every rule is met by these approvals."""
+    """Returns whether every rule is met by these approvals."""
     return all(rule.is_met(approvals, requester_id) for rule in rules)
 
 
 def can_be_met(rules: Iterable[ApprovalRule], people: Mapping[int, str], requester_id: int) -> bool:
-    """Whether there are people enough, given by their user id with their role, to meet every rule."""
+    """Returns whether there are people enough, given by their user id with their role, to meet every rule."""
     return all(rule.is_met(people, requester_id) for rule in rules)

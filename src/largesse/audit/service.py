@@ -47,22 +47,22 @@ class Who(msgspec.Struct, frozen=True):
 
 
 def by_person(user_id: int, name: str, address: str | None, request_id: str | None) -> Who:
-    """A person, who is known by their e-mail address."""
+    """Returns a person, who is known by their e-mail address."""
     return Who("person", user_id, name, address, request_id)
 
 
 def by_key(key_id: int, name: str, address: str | None, request_id: str | None) -> Who:
-    """An API key, known by the name of its service account."""
+    """Returns an API key, known by the name of its service account."""
     return Who("key", key_id, name, address, request_id)
 
 
 def by_staff(staff_id: int, email: str, address: str | None, request_id: str | None) -> Who:
-    """A member of staff, who is known by their e-mail address."""
+    """Returns a member of staff, who is known by their e-mail address."""
     return Who("staff", staff_id, email, address, request_id)
 
 
 def by_command(command: str) -> Who:
-    """An operator at a shell: the command, and the machine's name for the user who ran it."""
+    """Returns an operator at a shell: the command, and the machine's name for the user who ran it."""
     try:
         user = getpass.getuser()
     except (KeyError, OSError):  # a user without a name
@@ -71,7 +71,7 @@ def by_command(command: str) -> Who:
 
 
 def by_worker(job: str) -> Who:
-    """A worker, which does by itself what it was set to do."""
+    """Returns a worker, which does by itself what it was set to do."""
     return Who("worker", None, job)
 
 
@@ -120,12 +120,12 @@ class Acting(msgspec.Struct, frozen=True):
 
 
 def event_content(customer_id: int, at_us: int, *told: Any) -> bytes:
-    """What the mark of an event is made of: all its columns but the id, its time in microseconds of the epoch."""
+    """Returns what the mark of an event is made of: all its columns but the id, its time in microseconds of the epoch."""
     return content(customer_id, at_us, *told)
 
 
 async def _lock_head(connection: Connection, customer_id: int) -> Row:
-    """Where the customer's log ends, locked until the transaction ends, and the transaction's time."""
+    """Returns where the customer's log ends, locked until the transaction ends, and the transaction's time."""
     row = await connection.fetchrow(store.LOCK_HEAD, customer_id)
     if row is None:  # its first act
         await connection.execute(store.NEW_HEAD, customer_id, START)
@@ -216,7 +216,7 @@ async def newest_of_all(
 async def list_events(
     connection: Connection, *, customer_id: int | None = None, since: datetime | None = None
 ) -> AsyncIterator[list[AuditEvent]]:
-    """The events from `since` on, of one customer or of all and the installation, some thousand at a time.
+    """Yields the events from `since` on, of one customer or of all and the installation, some thousand at a time.
 
     `connection` must not be in a transaction, which would stay open between the pages.
     """

@@ -101,7 +101,7 @@ class Days:
 
 
 def has_day(rule: AutomationRule, contact: Days, day: date) -> bool:
-    """Whether `day` is a day of the contact for the rule. `store.PLAN` says the same in SQL."""
+    """Returns whether `day` is a day of the contact for the rule. `store.PLAN` says the same in SQL."""
     if not contact.is_active or (rule.group_id is not None and contact.joined_on is None):
         return False
     if rule.occasion == BIRTHDAY:

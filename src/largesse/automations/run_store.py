@@ -77,5 +77,5 @@ async def set_run(
 
 
 async def is_of_automation(connection: Connection, customer_id: int, reference: str) -> bool:
-    """Whether an order was placed by an automation."""
+    """Returns whether an order was placed by an automation."""
     return bool(await connection.fetchval(_HOLDER, customer_id, reference))

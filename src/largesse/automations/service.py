@@ -82,7 +82,7 @@ def country_zones() -> Sequence[tuple[str, str]]:
 
 
 def is_zone(name: str) -> bool:
-    """Whether this machine knows a time zone of that name."""
+    """Returns whether this machine knows a time zone of that name."""
     try:
         ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):

@@ -241,7 +241,7 @@ async def count_automations(connection: Connection, customer_id: int, environmen
 async def is_named(
     connection: Connection, customer_id: int, environment: str, name: str, automation_id: int | None
 ) -> bool:
-    """Whether another automation has the name."""
+    """Returns whether another automation has the name."""
     named: bool = await connection.fetchval(_NAMED, customer_id, environment, name, automation_id)
     return named
 

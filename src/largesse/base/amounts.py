@@ -139,7 +139,7 @@ def _digits(number: str) -> str:
 
 @cache
 def _currency_signs(currency: str) -> frozenset[str]:
-    """The code of a currency, and how each language that we speak writes it."""
+    """Returns the code of a currency, and how each language that we speak writes it."""
     locales = {one for language in LANGUAGES.values() for one in (language.locale, language.tag)}
     return frozenset({currency.casefold(), *(get_currency_symbol(currency, one).casefold() for one in locales)})
 
@@ -168,10 +168,10 @@ def _decided(read: Readings, shown: str, currency: str, language: Language) -> D
 
 
 def _decimals(amount: Decimal) -> int:
-    """How many decimals were typed."""
+    """Returns how many decimals were typed."""
     return -int(amount.as_tuple().exponent)
 
 
 def _is_exact(amount: Decimal, currency: str) -> bool:
-    """Whether a currency has such an amount."""
+    """Returns whether a currency has such an amount."""
     return amount == amount.quantize(Decimal(1).scaleb(-exponent(currency)))

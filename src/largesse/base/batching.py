@@ -68,7 +68,7 @@ class Batcher(Generic[Item, Outcome]):
         self._tasks = [asyncio.create_task(self._work()) for _ in range(tasks)]
 
     async def submit(self, item: Item) -> Outcome:
-        """The outcome of `item`. Raises Unavailable when too many wait already or the batcher has closed."""
+        """Returns the outcome of `item`. Raises Unavailable when too many wait already or the batcher has closed."""
         if self._closing:
             raise Unavailable("The service is stopping.")
         room = self._max_waiting - self._room_taken
@@ -93,7 +93,7 @@ class Batcher(Generic[Item, Outcome]):
         await asyncio.gather(*self._tasks)
 
     def _room_of(self, waiting: deque[_Waiting[Item, Outcome]]) -> int:
-        """How much of the room the items of a group take."""
+        """Returns how much of the room the items of a group take."""
         return sum(self._weigh(item) for item, _ in waiting) if self._room_by_weight else len(waiting)
 
     def _wake(self) -> None:
@@ -127,7 +127,7 @@ class Batcher(Generic[Item, Outcome]):
                 await idle
 
     def _take(self) -> tuple[list[_Waiting[Item, Outcome]], set[Hashable]]:
-        """The next batch and the groups it is of; what stays waiting of those goes last the next time."""
+        """Returns the next batch and the groups it is of; what stays waiting of those goes last the next time."""
         batch: list[_Waiting[Item, Outcome]] = []
         groups: set[Hashable] = set()
         weight = 0

@@ -44,7 +44,7 @@ class DatabaseAddress:
 
 
 def for_programs(url: str, role: str) -> str:
-    """An address for PostgreSQL's own programs, psql and pg_dump, whose session acts as `role`.
+    """Returns an address for PostgreSQL's own programs, psql and pg_dump, whose session acts as `role`.
 
     Through PgBouncer it acts as the login: there a session cannot set a role. Raises ValueError as `parse` does.
     """
@@ -59,7 +59,7 @@ def for_programs(url: str, role: str) -> str:
 
 
 def address_at(address: str, host: str, port: int) -> str:
-    """The address of the same database on another server, for the same login."""
+    """Returns the address of the same database on another server, for the same login."""
     parts = urlsplit(address)
     user, at, _ = parts.netloc.rpartition("@")
     named = f"[{host}]" if ":" in host else host
@@ -72,7 +72,7 @@ class _NumberAsHost(ValueError):
 
 
 def _hosts_before_path(parts: SplitResult, query: _Query) -> list[str]:
-    """The addresses by the hosts between `//` and the path; none where none is named there."""
+    """Returns the addresses by the hosts between `//` and the path; none where none is named there."""
     user, at, hosts = parts.netloc.rpartition("@")
     if not hosts:
         return []
@@ -88,7 +88,7 @@ def _hosts_before_path(parts: SplitResult, query: _Query) -> list[str]:
 
 
 def _hosts_in_query(parts: SplitResult, query: _Query) -> list[str]:
-    """The addresses by the parameters `host` and `port`, where a path of a socket can stand; else the address itself."""
+    """Returns the addresses by the parameters `host` and `port`, where a path of a socket can stand; else the address itself."""
     named = dict(query)
     if not named.get("host"):
         return [_join(parts, query)]

@@ -59,7 +59,7 @@ def _decoder(wanted: type[Any]) -> msgspec.json.Decoder[Any]:
 
 
 def decode_body(raw: bytes, wanted: type[Decoded], ignored: list[str] | None = None) -> Decoded:
-    """The body `raw` as `wanted`, without coercion: `"10"` and `true` are no numbers.
+    """Returns the body `raw` as `wanted`, without coercion: `"10"` and `true` are no numbers.
 
     Members that it does not have are ignored, and their names added to `ignored`: as `recipients[].emial`, once, for those within a
     list, and `...` for those that were not looked for in a large body.
@@ -88,12 +88,12 @@ def decode_body(raw: bytes, wanted: type[Decoded], ignored: list[str] | None = N
 
 
 def unknown_parameters(query: Mapping[str, str], wanted: type[msgspec.Struct]) -> list[str]:
-    """The names in a query that `wanted` does not have."""
+    """Returns the names in a query that `wanted` does not have."""
     return [name for name in query if name not in wanted.__struct_encode_fields__]
 
 
 def _unknown_members(raw: bytes, wanted: type[Any], message: str) -> list[str]:
-    """The names in a body that `wanted` does not have; `message` is what msgspec said of the first thing wrong with it."""
+    """Returns the names in a body that `wanted` does not have; `message` is what msgspec said of the first thing wrong with it."""
     if len(raw) > _LOOKED_THROUGH_BYTES:
         path, rule = _read_message(message)
         unknown = _UNKNOWN.match(rule)
@@ -133,7 +133,7 @@ def _strict(wanted: type[Any]) -> type[Any]:
 
 
 def _strictly(annotation: Any) -> Any:
-    """The type of a list of objects with these strict; it may be annotated and optional."""
+    """Returns the type of a list of objects with these strict; it may be annotated and optional."""
     inner = get_args(annotation)
     if isinstance(annotation, type) and issubclass(annotation, msgspec.Struct):
         return _strict(annotation)
@@ -157,7 +157,7 @@ def decode_query(query: Mapping[str, str], wanted: type[Decoded]) -> Decoded:
 
 
 def decode_part(raw: bytes, decoder: msgspec.json.Decoder[Decoded], path: str) -> Decoded:
-    """A part of a body that is still encoded (msgspec.Raw), as `decoder` reads it; `path` is where it stood.
+    """Returns a part of a body that is still encoded (msgspec.Raw), as `decoder` reads it; `path` is where it stood.
 
     Raises InvalidRequest naming the member.
     """
@@ -170,19 +170,19 @@ def decode_part(raw: bytes, decoder: msgspec.json.Decoder[Decoded], path: str) -
 
 
 def refused(member: str, rule: str) -> InvalidRequest:
-    """The refusal of a member that breaks a rule. One within a list is in `errors` too, as several of a list may be wrong."""
+    """Returns the refusal of a member that breaks a rule. One within a list is in `errors` too, as several of a list may be wrong."""
     detail = f"`{member}` {rule}."
     return InvalidRequest(detail, errors=[FieldError(_pointer(member), detail)] if "[" in member else ())
 
 
 def explain(message: str) -> str:
-    """A sentence for people from msgspec's message; the member is named as the caller wrote it."""
+    """Returns a sentence for people from msgspec's message; the member is named as the caller wrote it."""
     member, rule = _read_message(message)
     return f"`{member}` {rule}." if member else f"The body {rule}."
 
 
 def _read_message(message: str) -> tuple[str, str]:
-    """The member that msgspec's message is about, empty for the whole body, and the rule it breaks."""
+    """Returns the member that msgspec's message is about, empty for the whole body, and the rule it breaks."""
     match = _PATH.search(message)
     path = match["path"].lstrip(".").replace("[...]", "[]") if match else ""
     text = message[: match.start()] if match else message
@@ -216,7 +216,7 @@ def _unreadable(error: Exception) -> Unreadable:
 
 
 def _read_members(raw: bytes) -> dict[str, Any]:
-    """The members of the body, whatever their types; none where a number is out of range. Raises Unreadable."""
+    """Returns the members of the body, whatever their types; none where a number is out of range. Raises Unreadable."""
     if not raw.lstrip(b" \t\r\n").startswith(b"{"):
         raise Unreadable("The body must be a JSON object.") from None
     try:
@@ -229,7 +229,7 @@ def _read_members(raw: bytes) -> dict[str, Any]:
 
 
 def _wrong_item(members: dict[str, Any], wanted: type[Any]) -> WrongItem | None:
-    """The refusal of the first wrong item of a list of objects, whose index msgspec does not tell."""
+    """Returns the refusal of the first wrong item of a list of objects, whose index msgspec does not tell."""
     for field in msgspec.structs.fields(wanted):
         items = members.get(field.encode_name)
         item_type = _item_struct(field.type)
@@ -245,18 +245,18 @@ def _wrong_item(members: dict[str, Any], wanted: type[Any]) -> WrongItem | None:
 
 
 def _within(path: str, message: str) -> tuple[str, str]:
-    """The member that msgspec's message is about, within `path`, and the rule it breaks."""
+    """Returns the member that msgspec's message is about, within `path`, and the rule it breaks."""
     inner, rule = _read_message(message)
     return f"{path}.{inner}" if inner else path, rule
 
 
 def _pointer(member: str) -> str:
-    """The JSON pointer (RFC 6901, as a fragment) of a member written as `recipients[1].email`."""
+    """Returns the JSON pointer (RFC 6901, as a fragment) of a member written as `recipients[1].email`."""
     return "#/" + member.replace("[", "/").replace("]", "").replace(".", "/")
 
 
 def _item_struct(annotation: Any) -> type[msgspec.Struct] | None:
-    """The Struct that a (possibly optional) list field holds, or None."""
+    """Returns the Struct that a (possibly optional) list field holds, or None."""
     info = msgspec.inspect.type_info(annotation)
     options = info.types if isinstance(info, msgspec.inspect.UnionType) else (info,)
     for option in options:

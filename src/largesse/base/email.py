@@ -30,7 +30,7 @@ class EmailError(ValueError):
 
 
 def normalise_email(text: str) -> str:
-    """The address with its domain in lower case and its characters normalised (NFC). Raises EmailError.
+    """Returns the address with its domain in lower case and its characters normalised (NFC). Raises EmailError.
 
     Addresses under `.test` are accepted: they reach nobody, which is what trying things out wants.
     """
@@ -61,7 +61,7 @@ def _judge(text: str) -> ValidatedEmail:
 
 @lru_cache(maxsize=_DOMAINS)
 def _judge_domain(domain: str) -> tuple[str, int | None]:
-    """The domain normalised, and the bytes of its longest form; or what is wrong with it, and None.
+    """Returns the domain normalised, and the bytes of its longest form; or what is wrong with it, and None.
 
     Kept, since reading one that is not of ASCII takes the library milliseconds, and many recipients share theirs.
     """
@@ -73,7 +73,7 @@ def _judge_domain(domain: str) -> tuple[str, int | None]:
 
 
 def email_key(email: str) -> str:
-    """What two spellings of one address share: letter case is ignored.
+    """Returns what two spellings of one address share: letter case is ignored.
 
     Not `casefold`, which also makes one of `straße` and `strasse`: those may be two people.
     """
@@ -84,12 +84,12 @@ ERASED_DOMAIN = "erased.invalid"
 
 
 def erased_email(number: int) -> str:
-    """What stands for an address that was erased: recipients of an order stay as many as they were. Nobody can be given it."""
+    """Returns what stands for an address that was erased: recipients of an order stay as many as they were. Nobody can be given it."""
     return f"erased-{number}@{ERASED_DOMAIN}"
 
 
 def is_erased(email: str) -> bool:
-    """Whether an address was erased, and this stands for it."""
+    """Returns whether an address was erased, and this stands for it."""
     return email.endswith(f"@{ERASED_DOMAIN}")
 
 

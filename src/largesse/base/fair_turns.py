@@ -37,7 +37,7 @@ class FairTurns(Generic[Key]):
         self._waiting_count = 0
 
     def turn(self, key: Key) -> Turn[Key]:
-        """A turn, for an `async with` block that begins once there is one. Raises Unavailable when too many wait already."""
+        """Returns a turn, for an `async with` block that begins once there is one. Raises Unavailable when too many wait already."""
         return Turn(self, key)
 
     def begins(self, key: Key) -> bool:
@@ -75,7 +75,7 @@ class FairTurns(Generic[Key]):
             self._let_in()
 
     def _may(self, key: Key) -> bool:
-        """Whether there may be one more of the key."""
+        """Returns whether there may be one more of the key."""
         return self._busy[key] < self._each or self._is_alone()
 
     def _is_alone(self) -> bool:

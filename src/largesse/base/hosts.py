@@ -21,7 +21,7 @@ NOT_OURS = (
 
 
 def by_name(url: str) -> str:
-    """An address with the name of this machine for its number, as browsers keep cookies and passkeys apart by it."""
+    """Returns an address with the name of this machine for its number, as browsers keep cookies and passkeys apart by it."""
     return url.replace("//127.0.0.1:", "//localhost:", 1)
 
 
@@ -32,7 +32,7 @@ def own_hosts(*, listens_on: str = "", urls: Iterable[str] = ()) -> frozenset[st
 
 
 def is_own_host(hosts: Collection[str], given: Sequence[str], connected_to: str = "") -> bool:
-    """Whether the one Host header `given` names a host of ours, on whatever port.
+    """Returns whether the one Host header `given` names a host of ours, on whatever port.
 
     `connected_to` is the address of our end of the connection, which is ours too: no name can lead a browser to send it.
     """
@@ -41,13 +41,13 @@ def is_own_host(hosts: Collection[str], given: Sequence[str], connected_to: str 
 
 
 def _host_of(header: str) -> str:
-    """The host of a Host header, without its port; empty when it cannot be read."""
+    """Returns the host of a Host header, without its port; empty when it cannot be read."""
     found = _HOST.fullmatch(header.strip())
     return _normal(found[1]) if found else ""
 
 
 def _normal(host: str) -> str:
-    """A host written the one way: lower case, addresses in their short form."""
+    """Returns a host written the one way: lower case, addresses in their short form."""
     try:
         address = ipaddress.ip_address(host.strip("[]").partition("%")[0])
     except ValueError:

@@ -29,7 +29,7 @@ class AmountError(ValueError):
 
 @cache
 def exponent(currency: str) -> int:
-    """How many decimals `currency` (ISO 4217) has: 2 for GBP, 0 for JPY, 3 for KWD."""
+    """Returns how many decimals `currency` (ISO 4217) has: 2 for GBP, 0 for JPY, 3 for KWD."""
     return get_currency_precision(currency)
 
 
@@ -39,7 +39,7 @@ def _scale(currency: str) -> int:
 
 
 def to_minor(amount: float | Decimal, currency: str) -> int:
-    """The minor units of `amount` major units of `currency`.
+    """Returns the minor units of `amount` major units of `currency`.
 
     Raises AmountError when it is not finite, is finer than the minor unit, or exceeds MAX_AMOUNT.
     """
@@ -70,17 +70,17 @@ def _read_minor(amount: float | Decimal, currency: str) -> int:
 
 
 def to_number(minor: int, currency: str) -> float:
-    """The JSON number (double, major units) of `minor` units of `currency`."""
+    """Returns the JSON number (double, major units) of `minor` units of `currency`."""
     return minor / _scale(currency)
 
 
 def to_decimal(minor: int, currency: str) -> Decimal:
-    """The exact amount in major units, with all the decimals that `currency` has: `10.00`, `500`."""
+    """Returns the exact amount in major units, with all the decimals that `currency` has: `10.00`, `500`."""
     return Decimal(minor).scaleb(-exponent(currency))
 
 
 def canonical(minor: int, currency: str) -> str:
-    """The canonical text of an amount: two decimals, and more only where the amount has more: `10.00`, `1.125`."""
+    """Returns the canonical text of an amount: two decimals, and more only where the amount has more: `10.00`, `1.125`."""
     places = exponent(currency)
     while places > 2 and minor % 10 == 0:
         minor //= 10
@@ -90,13 +90,13 @@ def canonical(minor: int, currency: str) -> str:
 
 @cache
 def prefix(currency: str) -> str:
-    """The display prefix of `currency`: `£`, `€`, `¥`, `CHF`."""
+    """Returns the display prefix of `currency`: `£`, `€`, `¥`, `CHF`."""
     return str(get_currency_symbol(currency, locale="en"))
 
 
 @lru_cache(maxsize=10_000)
 def written(minor: int, currency: str, locale: Locale | str) -> str:
-    """An amount as the readers of a locale write it: `£10.00`, `10,00 €` with a no-break space."""
+    """Returns an amount as the readers of a locale write it: `£10.00`, `10,00 €` with a no-break space."""
     text = format_currency(Decimal(minor) / _scale(currency), currency, locale=locale)
     # The CLDR sets a symbol of letters apart from the digits, Babel does not.
     return _LETTER_THEN_DIGIT.sub("\N{NO-BREAK SPACE}", text, count=1)
@@ -104,5 +104,5 @@ def written(minor: int, currency: str, locale: Locale | str) -> str:
 
 @lru_cache(maxsize=10_000)
 def label(minor: int, currency: str) -> str:
-    """An amount with its prefix for people: `£10.00`, `¥500`, `CHF 10.00`."""
+    """Returns an amount with its prefix for people: `£10.00`, `¥500`, `CHF 10.00`."""
     return written(minor, currency, "en").replace("\N{NO-BREAK SPACE}", " ")

@@ -74,7 +74,7 @@ class Settings:
         return f"Settings({', '.join(shown)})"
 
     def public_url_of(self, environment: str) -> str:
-        """The address of an environment: what its claim links begin with."""
+        """Returns the address of an environment: what its claim links begin with."""
         return self.public_url if environment == self.environment else self.other_public_url
 
 
@@ -93,7 +93,7 @@ def load_settings(environ: Mapping[str, str] = os.environ) -> Settings:
 
 
 def setting_names() -> frozenset[str]:
-    """The names of all variables that are read."""
+    """Returns the names of all variables that are read."""
     reader = _Reader({})
     _read(reader)
     return frozenset(reader.names)
@@ -169,7 +169,7 @@ class _Reader:
         return value
 
     def days(self, name: str, *, lowest: int, highest: int) -> int:
-        """A number of days, or 0, which is the default."""
+        """Returns a number of days, or 0, which is the default."""
         text = self.text(name, "0")
         days = int(text) if text.isascii() and text.isdigit() and len(text) < 10 else -1
         if days and not lowest <= days <= highest:
@@ -228,7 +228,7 @@ class _Reader:
 
 
 def _split(url: str) -> SplitResult | None:
-    """The parts of an address with a host and, if any, a possible port; None for any other text."""
+    """Returns the parts of an address with a host and, if any, a possible port; None for any other text."""
     try:
         parts = urlsplit(url)
         proper = parts.hostname and parts.port != 0
@@ -238,7 +238,7 @@ def _split(url: str) -> SplitResult | None:
 
 
 def decode_master_key(text: str, name: str) -> bytes:
-    """The 32 bytes of a master key written in base64 or hexadecimal; `name` is said in the OperatorError."""
+    """Returns the 32 bytes of a master key written in base64 or hexadecimal; `name` is said in the OperatorError."""
     try:
         key = (
             bytes.fromhex(text)

@@ -30,7 +30,7 @@ _IS_BIDIRECTIONAL = re.compile(f"[{_BIDIRECTIONAL}]")
 
 
 def unfit(text: str, *, line_breaks: bool = False) -> str | None:
-    """What `text` holds that no text for people may, in words that follow "must hold no"; None when it is fit.
+    """Returns what `text` holds that no text for people may, in words that follow "must hold no"; None when it is fit.
 
     `line_breaks` are for a message alone.
     """
@@ -38,7 +38,7 @@ def unfit(text: str, *, line_breaks: bool = False) -> str | None:
 
 
 def unfit_key(text: str) -> str | None:
-    """The same of what a caller names a thing of its own by: control characters alone are refused."""
+    """Returns the same of what a caller names a thing of its own by: control characters alone are refused."""
     return _named(_IN_A_KEY.search(text))
 
 
@@ -68,7 +68,7 @@ _NOT_IN_A_KEY = re.compile(r"[^a-z0-9]+")
 
 
 def free_key(name: str, taken: Collection[str], nameless: str) -> str:
-    """The name in small letters, digits and hyphens, numbered where that is taken; `nameless` for one that has none of them."""
+    """Returns the name in small letters, digits and hyphens, numbered where that is taken; `nameless` for one that has none of them."""
     plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
     wanted = _NOT_IN_A_KEY.sub("-", plain).strip("-")[:_LONGEST] or nameless
     key, number = wanted, 1
@@ -85,17 +85,17 @@ _MARK = "\ufeff"
 
 
 def plain_text(text: str) -> str:
-    """A text that no spreadsheet computes: with an apostrophe before what would begin a formula."""
+    """Returns a text that no spreadsheet computes: with an apostrophe before what would begin a formula."""
     return f"'{text}" if text.startswith(_FORMULA) else text
 
 
 def without_apostrophe(text: str) -> str:
-    """What `plain_text` was given, of a cell that came back."""
+    """Returns what `plain_text` was given, of a cell that came back."""
     return text[1:] if text.startswith("'") and text[1:].startswith(_FORMULA) else text
 
 
 def csv_file(rows: Iterable[Iterable[str]]) -> bytes:
-    """A CSV file of texts, none of which a spreadsheet computes."""
+    """Returns a CSV file of texts, none of which a spreadsheet computes."""
     written = io.StringIO(newline="")
     written.write(_MARK)
     csv.writer(written).writerows(map(plain_text, row) for row in rows)

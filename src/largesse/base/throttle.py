@@ -30,11 +30,11 @@ class Rate:
     refill_s: float
 
     def left_after(self, left: float, passed_s: float) -> float:
-        """What is left of the allowance, of which `left` was, `passed_s` seconds ago."""
+        """Returns what is left of the allowance, of which `left` was, `passed_s` seconds ago."""
         return min(self.most, left + max(0.0, passed_s) * self.most / self.refill_s)
 
     def wait_s(self, left: float) -> float:
-        """How long until one may be taken when `left` is left; 0 when it is now."""
+        """Returns how long until one may be taken when `left` is left; 0 when it is now."""
         return max(0.0, 1 - left) * self.refill_s / self.most
 
 
@@ -77,7 +77,7 @@ class Throttle(Generic[Key]):
         return int(left), self._rate.wait_s(left - int(left))
 
     def wait_s(self, key: Key) -> float:
-        """What `take` would return; takes nothing."""
+        """Returns what `take` would return; takes nothing."""
         if not self._left:
             return 0.0
         return self._rate.wait_s(self._left_of(key, self._now_s()))
@@ -109,7 +109,7 @@ class Waits(Generic[Key]):
             del self._until_s[next(iter(self._until_s))]
 
     def left_s(self, key: Key) -> float:
-        """How long that one has to wait still; 0 when it need not."""
+        """Returns how long that one has to wait still; 0 when it need not."""
         until_s = self._until_s.get(key)
         if until_s is None:
             return 0.0
@@ -141,7 +141,7 @@ class Pacer:
 
 @lru_cache(1_000)
 def network_of(host: str) -> bytes:
-    """What counts as one network address: an IPv4 address, or the /64 of an IPv6 one; any other text as it is."""
+    """Returns what counts as one network address: an IPv4 address, or the /64 of an IPv6 one; any other text as it is."""
     try:
         address = ipaddress.ip_address(host.split("%", 1)[0])
     except ValueError:

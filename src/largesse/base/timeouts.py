@@ -38,7 +38,7 @@ class Timeouts:
         self._looking = asyncio.create_task(self._look())
 
     def wait(self) -> Wait:
-        """A wait, for one `with` block after another: each raises TimedOut when all have lasted too long together."""
+        """Returns a wait, for one `with` block after another: each raises TimedOut when all have lasted too long together."""
         return Wait(self._loop, self._since, self._given_up)
 
     @contextlib.contextmanager

@@ -44,5 +44,5 @@ def daytime_from(at: datetime, country: str) -> datetime:
 
 
 def is_daytime(at: datetime, country: str) -> bool:
-    """Whether it is between nine and six o'clock everywhere in a country."""
+    """Returns whether it is between nine and six o'clock everywhere in a country."""
     return all(_MORNING <= at.astimezone(zone).hour < _EVENING for zone in zones_of(country))

@@ -233,7 +233,7 @@ def _text(part: str, typed: str, most: int, *, line_breaks: bool = False) -> str
 
 
 def _described(brand: Brand) -> dict[str, str]:
-    """What the audit log says of a brand."""
+    """Returns what the audit log says of a brand."""
     parts = ("colour", "logo", "sender_name", "reply_to", "subject", "footer")
     return {part: value for part in parts if (value := getattr(brand, part))}
 

@@ -71,11 +71,11 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True):
         return None if self.limit_minor is None else max(0, self.limit_minor - self.spent_minor)
 
     def key(self, at: datetime) -> PeriodKey:
-        """The sum that an order of that time is added to."""
+        """Returns the sum that an order of that time is added to."""
         return self.customer_id, self.id, period_start(self.period, at)
 
     def limits(self, spender: Spender) -> bool:
-        """Whether an order counts towards it."""
+        """Returns whether an order counts towards it."""
         if self.scope != spender.scope:
             return False
         match self.kind:
@@ -91,7 +91,7 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True):
                 return spender.account_id == self.subject_id
 
     def is_of(self, user_id: int, role: str, account_ids: Collection[int] = ()) -> bool:
-        """Whether it may limit what a person sends who draws from those accounts."""
+        """Returns whether it may limit what a person sends who draws from those accounts."""
         spender = Spender(*self.scope, user_id=user_id, role=role)
         return self.limits(spender) or (self.kind == "account" and self.subject_id in account_ids)
 

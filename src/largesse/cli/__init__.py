@@ -54,7 +54,7 @@ class _Main(Commands):
         return sorted(self._places)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - as click calls it
-        """The command of that name; None: there is none."""
+        """Returns the command of that name; None: there is none."""
         if cmd_name not in self._places:
             return None
         file, _, name = self._places[cmd_name].partition(":")

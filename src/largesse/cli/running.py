@@ -29,7 +29,7 @@ HELP = "From when on: 2026-11-20 or 2026-11-20T08:30, in UTC unless it says othe
 
 
 def read_since(text: str) -> datetime:
-    """The instant that --since gives. Raises OperatorError for one that is none, or lies in the future."""
+    """Returns the instant that --since gives. Raises OperatorError for one that is none, or lies in the future."""
     try:
         since = datetime.fromisoformat(text.strip())
         since = since.replace(tzinfo=UTC) if since.tzinfo is None else since.astimezone(UTC)
@@ -41,7 +41,7 @@ def read_since(text: str) -> datetime:
 
 
 def read_name(text: str, most: int, *, argument: str = "NAME") -> str:
-    """A name of at most so many characters, without blanks around it. Raises OperatorError, naming the argument."""
+    """Returns a name of at most so many characters, without blanks around it. Raises OperatorError, naming the argument."""
     name = text.strip()
     if not 0 < len(name) <= most:
         raise OperatorError(f"{argument} must have 1 to {most} characters")
@@ -51,7 +51,7 @@ def read_name(text: str, most: int, *, argument: str = "NAME") -> str:
 
 
 def private_file(path: Path) -> TextIO:
-    """The file at `path`, for its owner's eyes."""
+    """Returns the file at `path`, for its owner's eyes."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     return os.fdopen(descriptor, "w", encoding="utf-8", newline="")
 

@@ -159,7 +159,7 @@ def serve(
 
 
 def _listening(host: str, port: int, *, shared: bool) -> Listening:
-    """Where to listen. Raises OperatorError if that is not possible."""
+    """Returns where to listen. Raises OperatorError if that is not possible."""
     from largesse.connections.listening import Listening, bound_socket, inherited_socket, require_free
 
     inherited = inherited_socket(os.environ)
@@ -174,7 +174,7 @@ def _listening(host: str, port: int, *, shared: bool) -> Listening:
 
 
 def _address_of(inherited: socket.socket, host: str, port: int) -> tuple[str, int]:
-    """Where a socket that was handed over listens. Raises OperatorError where the command names another address."""
+    """Returns where a socket that was handed over listens. Raises OperatorError where the command names another address."""
     listens: tuple[str, int] = inherited.getsockname()[:2]
     context = click.get_current_context()
     for name, said, there in (("host", host, listens[0]), ("port", port, listens[1])):

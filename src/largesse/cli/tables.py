@@ -34,7 +34,7 @@ def customer_option(only: str) -> Callable[[_Command], _Command]:
 
 
 def in_major_units(record: Any, *amounts: str) -> dict[str, Any]:
-    """A record by column, with these of its amounts in major units of its currency: `total` from `total_minor`."""
+    """Returns a record by column, with these of its amounts in major units of its currency: `total` from `total_minor`."""
     major = {name: to_decimal(getattr(record, f"{name}_minor"), record.currency) for name in amounts}
     return {**asdict(record), **major}
 

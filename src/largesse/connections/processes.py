@@ -97,7 +97,7 @@ def _watch(children: list[_Child], start: Callable[[], _Child], on_start: Callab
 
 
 def _ended(child: _Child) -> bool:
-    """Whether what can be read of it is only that it has closed its end."""
+    """Returns whether what can be read of it is only that it has closed its end."""
     try:
         child.started.recv()
     except EOFError:

@@ -146,7 +146,7 @@ class Connection(HttpToolsProtocol):
         self._manager.await_head(self)
 
     def _is_answered(self) -> bool:
-        """Whether every request whose head was read has been answered."""
+        """Returns whether every request whose head was read has been answered."""
         return bool(getattr(self.cycle, "response_complete", True))  # None before the first request
 
     def _write(self, problem: Problem) -> None:

@@ -220,7 +220,7 @@ class QuickConnection(Connection):
         return True
 
     def _is_free(self) -> bool:
-        """Whether the next byte is the first of a request, and its answer may be written as soon as it is there."""
+        """Returns whether the next byte is the first of a request, and its answer may be written as soon as it is there."""
         is_ending = self._is_broken or self._manager.is_draining or self.transport.is_closing()
         return self.said_nothing and self._is_answered() and not is_ending and not self.flow.write_paused
 

@@ -54,7 +54,7 @@ class ContactColumns(msgspec.Struct, frozen=True):
     fields: Mapping[str, int] = {}
 
     def fits(self, sheet: Sheet) -> bool:
-        """Whether a sheet has all those columns, and the address is one of them."""
+        """Returns whether a sheet has all those columns, and the address is one of them."""
         used = [*self.base.used, *self.parts.values(), *self.fields.values()]
         return self.base.email is not None and fits(self.base, sheet) and all(0 <= at < sheet.width for at in used)
 

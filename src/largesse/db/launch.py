@@ -77,7 +77,7 @@ def _permitted() -> int:
 
 
 def _reachable(cluster: Path, program: Path) -> bool:
-    """Whether the program can be run and finds its libraries, its shared files and the cluster."""
+    """Returns whether the program can be run and finds its libraries, its shared files and the cluster."""
     installation = program.parent.parent
     folders = [cluster, program.parent, installation / "lib", installation / "share"]
     try:
@@ -91,7 +91,7 @@ def _reachable(cluster: Path, program: Path) -> bool:
 
 
 def _blocked_folder(path: Path) -> Path | None:
-    """The first folder on the way to `path` that cannot be entered."""
+    """Returns the first folder on the way to `path` that cannot be entered."""
     for parent in reversed(path.parents):
         if not os.access(parent, os.X_OK):
             return parent

@@ -26,7 +26,7 @@ TRUSTING = f"# Made by Largesse, for as long as passwords are being made.\nlocal
 
 
 def read_passwords(data_dir: Path) -> Mapping[str, str] | None:
-    """The passwords by role; None where they have to be made."""
+    """Returns the passwords by role; None where they have to be made."""
     try:
         passwords: dict[str, str] = json.loads((data_dir / _FILE).read_text("ascii"))
     except (FileNotFoundError, ValueError):
@@ -51,7 +51,7 @@ def keep_passwords(data_dir: Path, passwords: Mapping[str, str]) -> None:
 
 
 def password_sql(passwords: Mapping[str, str]) -> str:
-    """What makes the roles and gives them their passwords."""
+    """Returns what makes the roles and gives them their passwords."""
     # So many random bits cannot be guessed: deriving a key from them thousands of times would only cost at each login.
     statements = ["SET scram_iterations = 1"]
     for name, password in passwords.items():

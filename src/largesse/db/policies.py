@@ -38,7 +38,7 @@ def _own(column: str = "customer_id") -> str:
 
 
 def _read_once(expression: str) -> str:
-    """The same, with each setting read once a statement and not for each row that is written: a batch names a hundred customers."""
+    """Returns the same, with each setting read once a statement and not for each row that is written: a batch names a hundred customers."""
     return expression.replace(_CUSTOMERS, _CUSTOMERS_ONCE).replace(_ENVIRONMENTS, _ENVIRONMENTS_ONCE)
 
 
@@ -157,7 +157,7 @@ TABLES: Mapping[str, Rows] = {
 
 
 def policies_on(table: str, *, is_distributed: bool = False) -> tuple[Policy, ...]:
-    """The policies of a table, none for a table of nobody. A database that is distributed over nodes takes no sub-select in one."""
+    """Returns the policies of a table, none for a table of nobody. A database that is distributed over nodes takes no sub-select in one."""
     if table not in TABLES:
         return ()
     rows = TABLES[table]

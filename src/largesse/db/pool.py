@@ -196,17 +196,17 @@ class Database:
         return [task.result() for task in tasks]
 
     async def fetch(self, scope: Scope, query: str, *arguments: Any) -> list[Row]:
-        """The rows of one statement."""
+        """Returns the rows of one statement."""
         async with self.connection(scope) as connection:
             return await connection.fetch(query, *arguments)
 
     async def fetchrow(self, scope: Scope, query: str, *arguments: Any) -> Row | None:
-        """The first row of one statement, or None."""
+        """Returns the first row of one statement, or None."""
         async with self.connection(scope) as connection:
             return await connection.fetchrow(query, *arguments)
 
     async def fetchval(self, scope: Scope, query: str, *arguments: Any) -> Any:
-        """The first column of the first row of one statement, or None."""
+        """Returns the first column of the first row of one statement, or None."""
         async with self.connection(scope) as connection:
             return await connection.fetchval(query, *arguments)
 
@@ -262,7 +262,7 @@ def scope_of(connection: Connection) -> Scope:
 
 
 def is_distributed(connection: Connection) -> bool:
-    """Whether customers are distributed over nodes, so that a statement should be about one customer."""
+    """Returns whether customers are distributed over nodes, so that a statement should be about one customer."""
     return bool(
         getattr(connection, "is_distributed", False)
     )  # of a plain one of the driver's, which tests have, nothing is known

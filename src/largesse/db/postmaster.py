@@ -53,7 +53,7 @@ class Postmaster:
 
 
 def read(cluster: Path) -> Postmaster | None:
-    """The postmaster that last said it owns the cluster, alive or not; None after a clean stop."""
+    """Returns the postmaster that last said it owns the cluster, alive or not; None after a clean stop."""
     try:
         lines = (cluster / "postmaster.pid").read_text().splitlines()
         return Postmaster(
@@ -66,7 +66,7 @@ def read(cluster: Path) -> Postmaster | None:
 
 
 def is_alive(postmaster: Postmaster, cluster: Path) -> bool:
-    """Whether the process is there and is this cluster's server, not another that was given the same id.
+    """Returns whether the process is there and is this cluster's server, not another that was given the same id.
 
     A process that died and was not yet reaped has no command line left, and counts as dead.
     """
@@ -101,7 +101,7 @@ def disown(cluster: Path, postmaster: Postmaster) -> None:
 
 
 def exists(pid: int) -> bool:
-    """Whether any process has this id."""
+    """Returns whether any process has this id."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -123,7 +123,7 @@ def ask(socket_dir: str) -> Readiness:
 
 
 def asks_for_password(socket_dir: str) -> bool | None:
-    """Whether the server wants a password of its superuser; None where it says nothing of the kind."""
+    """Returns whether the server wants a password of its superuser; None where it says nothing of the kind."""
     try:
         first, kind = _knock(socket_dir)
     except OSError:
@@ -132,7 +132,7 @@ def asks_for_password(socket_dir: str) -> bool | None:
 
 
 def _knock(socket_dir: str) -> tuple[bytes, int | None]:
-    """The first message that a new session gets, by its kind, and what authentication that one wants (0: none)."""
+    """Returns the first message that a new session gets, by its kind, and what authentication that one wants (0: none)."""
     parameters = b"user\0largesse\0database\0postgres\0\0"
     startup = struct.pack("!II", 8 + len(parameters), 3 << 16) + parameters
     with socket.socket(socket.AF_UNIX) as connection:

@@ -28,7 +28,7 @@ class Writes:
     operator: str = ""
 
     def of(self, role: Role) -> tuple[str, ...]:
-        """The privileges of a role; `UPDATE(x)` is one on the column `x` alone."""
+        """Returns the privileges of a role; `UPDATE(x)` is one on the column `x` alone."""
         said = {
             Role.APP: self.app,
             Role.WORKER: self.worker,
@@ -314,7 +314,7 @@ class Right:
 
 
 def rights_on(kind: str, name: str) -> Iterator[Right]:
-    """What all roles may do with an object, which may be one that nothing is said of."""
+    """Yields what all roles may do with an object, which may be one that nothing is said of."""
     if kind == "TABLE":
         for role in ACTING:
             for privilege in (*_reads(name, role), *TABLES.get(name, Writes()).of(role)):

@@ -69,7 +69,7 @@ async def act_as(connection: asyncpg.Connection[asyncpg.Record], role: Role) -> 
 
 
 async def can_act_as(connection: asyncpg.Connection[asyncpg.Record], role: Role) -> bool:
-    """Whether the role exists, and the login is another role that may act as it."""
+    """Returns whether the role exists, and the login is another role that may act as it."""
     able: bool = await connection.fetchval(
         compose(
             "SELECT EXISTS (SELECT FROM pg_roles WHERE rolname = '{role}' AND rolname <> session_user AND {may_act})",

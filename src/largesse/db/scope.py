@@ -42,7 +42,7 @@ class Scope:
             raise ValueError("an environment is a word")
 
     def includes(self, other: Scope) -> bool:
-        """Whether this scope has all customers of another scope."""
+        """Returns whether this scope has all customers of another scope."""
         return bool(other.customers) and other.customers <= self.customers
 
     @property
@@ -64,10 +64,10 @@ OPERATOR = Scope(Actor.OPERATOR)
 
 
 def for_customer(customer_id: int, environment: str) -> Scope:
-    """The scope of one customer."""
+    """Returns the scope of one customer."""
     return Scope(Actor.CUSTOMERS, frozenset(((customer_id, environment),)))
 
 
 def for_customers(customers: Iterable[tuple[int, str]]) -> Scope:
-    """The scope of some customers, each an id and an environment. Raises ValueError for none."""
+    """Returns the scope of some customers, each an id and an environment. Raises ValueError for none."""
     return Scope(Actor.CUSTOMERS, frozenset(customers))

@@ -244,7 +244,7 @@ class Dialer:
         }
 
     async def dial(self, *_: Any, **more: Any) -> Session:
-        """A new session. Raises what the driver does when no host takes it."""
+        """Returns a new session. Raises what the driver does when no host takes it."""
         session = await self._reach(more)
         if self.role is not None:
             try:
@@ -258,7 +258,7 @@ class Dialer:
         return session
 
     def at(self, host: str, port: int) -> Dialer:
-        """What opens the same sessions on another server."""
+        """Returns what opens the same sessions on another server."""
         other = copy.copy(self)
         other.hosts = (address_at(self.hosts[0], host, port),)
         return other

@@ -184,7 +184,7 @@ class ShardGroupRunner:
         return done
 
     async def _nodes(self) -> Mapping[int, Sequence[Sequence[int]]]:
-        """The customers of each node, by shard group."""
+        """Returns the customers of each node, by shard group."""
         if clock.passed_s() >= self._known_until_s:
             nodes: dict[int, list[Sequence[int]]] = defaultdict(list)
             async with self._database.connection(WORKER) as connection:

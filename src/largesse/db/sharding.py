@@ -88,7 +88,7 @@ _HAS_MARK = "SELECT EXISTS (SELECT FROM distribution)"
 
 
 def at_node(column: str, customer: str) -> Fragment:
-    """The part of a condition that has a statement be for the node of one customer; nothing where `customer` is empty.
+    """Returns the part of a condition that has a statement be for the node of one customer; nothing where `customer` is empty.
 
     `column` is of a table that is distributed, `customer` a placeholder. It says again what the condition says row by row, so that it is
     known before any row is read.
@@ -112,7 +112,7 @@ def within(column: str, customers: str, given: Sequence[int] | None) -> Fragment
 
 
 def arguments(given: Sequence[int] | None) -> tuple[Sequence[int], ...]:
-    """What the placeholder of `within` stands for: nothing where there is none."""
+    """Returns what the placeholder of `within` stands for: nothing where there is none."""
     return () if given is None else (given,)
 
 
@@ -139,13 +139,13 @@ _NO_EXTENSION = (
 
 
 async def is_distributed(session: Session) -> bool:
-    """Whether the tables of the database are distributed over nodes."""
+    """Returns whether the tables of the database are distributed over nodes."""
     has_extension: bool = await session.fetchval(_IS_DISTRIBUTED)
     return has_extension
 
 
 def is_of_lost_node(error: asyncpg.PostgresError) -> bool:
-    """Whether one of LOST_NODE is that a node was lost."""
+    """Returns whether one of LOST_NODE is that a node was lost."""
     return _LOST_NODE_WORDS.search(str(error)) is not None
 
 
@@ -222,7 +222,7 @@ async def distribute(session: Session) -> list[str]:
 
 
 async def customers_of_code(session: Session, lookups: Sequence[int]) -> set[int]:
-    """The customers that have lines found by those numbers, where customers are distributed: all nodes are asked, each apart.
+    """Returns the customers that have lines found by those numbers, where customers are distributed: all nodes are asked, each apart.
 
     Raises what the driver does for a connection that broke, which means that the database is away, where none is found and a node does not answer.
     """

@@ -87,7 +87,7 @@ async def fetch_together(connection: Connection, *parts: Part) -> list[Row]:
 
 @lru_cache(maxsize=64)
 def _one_statement(parts: tuple[tuple[str, int], ...]) -> str:
-    """The parts as one statement, their placeholders counted through."""
+    """Returns the parts as one statement, their placeholders counted through."""
     counted, passed = [], 0
     for sql, arguments in parts:
         counted.append(_count_from(passed, sql))

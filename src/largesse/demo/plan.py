@@ -63,7 +63,7 @@ BOT, CRM = "hr-bot", "sales-crm"
 
 
 def sendings() -> list[Sending]:
-    """All orders, in the order of their time."""
+    """Returns all orders, in the order of their time."""
     chance = Random("largesse demo")  # noqa: S311 - no secret
     people = _colleagues(chance)
     orders = [
@@ -84,7 +84,7 @@ def _colleagues(chance: Random) -> list[Guest]:
 
 
 def _birthdays(chance: Random, people: Sequence[Guest]) -> Iterator[Sending]:
-    """Every other day by the personnel system."""
+    """Yields every other day by the personnel system."""
     at = 0
     for day in range(0, DAYS, 2):
         count = chance.randint(1, 3)

@@ -124,7 +124,7 @@ async def _operator(settings: Settings) -> AsyncIterator[Connection]:
 
 
 async def _sign_in_link(connection: Connection) -> str:
-    """The secret of a link that lets the demo's administrator in, once; the one of the last start holds no longer."""
+    """Returns the secret of a link that lets the demo's administrator in, once; the one of the last start holds no longer."""
     customer_id = await find_customer(connection, CUSTOMER)
     administrators = (one for one in await list_members(connection, customer_id) if one.role == "admin")
     async with connection.transaction():
@@ -132,7 +132,7 @@ async def _sign_in_link(connection: Connection) -> str:
 
 
 async def _demo_key(connection: Connection, data_dir: Path, environment: str) -> str:
-    """The secret of the demo's API key: the one of the last start, or a new one in place of it where that is lost.
+    """Returns the secret of the demo's API key: the one of the last start, or a new one in place of it where that is lost.
 
     It stands in the data directory, readable by its owner alone: beside a demo's world it guards nothing else.
     """
@@ -226,7 +226,7 @@ def webhook_routes() -> list[BaseRoute]:
 
 
 def _curl(public_url: str, secret: str, body: dict[str, Any]) -> str:
-    """A command that places the order `body`, as a person would type it."""
+    """Returns a command that places the order `body`, as a person would type it."""
     parts = [
         f"curl {public_url}/send/gift",
         f"-H {shlex.quote(f'Authorization: Bearer {secret}')}",

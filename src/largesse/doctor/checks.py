@@ -33,17 +33,17 @@ class CheckResult:
 
 
 def ok(setting: str, text: str) -> CheckResult:
-    """A result for a setting that is fine."""
+    """Returns a result for a setting that is fine."""
     return CheckResult(Level.OK, setting, text)
 
 
 def warning(setting: str, text: str) -> CheckResult:
-    """A result that works and that the operator should think about."""
+    """Returns a result that works and that the operator should think about."""
     return CheckResult(Level.WARNING, setting, text)
 
 
 def error(setting: str, text: str) -> CheckResult:
-    """A result with which the service cannot work as intended."""
+    """Returns a result with which the service cannot work as intended."""
     return CheckResult(Level.ERROR, setting, text)
 
 
@@ -59,7 +59,7 @@ class Report:
         return all(finding.level is not Level.ERROR for finding in self.findings)
 
     def to_json(self) -> dict[str, Any]:
-        """The report as JSON; `ok` is true when nothing is wrong that cannot work."""
+        """Returns the report as JSON; `ok` is true when nothing is wrong that cannot work."""
         return {
             "ok": self.can_work,
             "findings": [{"level": f.level, "setting": f.setting, "text": f.text} for f in self.findings],

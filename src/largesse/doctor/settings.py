@@ -22,7 +22,7 @@ _ALIKE = 0.6  # from here on a name may be a slip of another
 
 
 def read_settings(environ: Mapping[str, str]) -> tuple[Settings, list[CheckResult]]:
-    """The settings as far as they can be read, with defaults in the place of malformed ones, and which those are."""
+    """Returns the settings as far as they can be read, with defaults in the place of malformed ones, and which those are."""
     left = dict(environ)
     findings: list[CheckResult] = []
     while True:
@@ -45,7 +45,7 @@ def unknown_settings(environ: Mapping[str, str]) -> list[CheckResult]:
 
 
 def doubtful_settings(settings: Settings) -> list[CheckResult]:
-    """What is well formed and yet hardly meant, for production: staging may stand on anybody's own machine."""
+    """Returns what is well formed and yet hardly meant, for production: staging may stand on anybody's own machine."""
     return [
         *_about_public_url(settings.public_url_of("production")),
         *_about_mail_from(settings.mail_from),
@@ -80,7 +80,7 @@ def _about_mail_from(mail_from: str) -> Iterator[CheckResult]:
 
 
 def doubtful_mail_server(url: str | None) -> Iterator[CheckResult]:
-    """What is doubtful about LARGESSE_SMTP_URL."""
+    """Yields what is doubtful about LARGESSE_SMTP_URL."""
     name = "LARGESSE_SMTP_URL"
     if url is None:
         yield warning(name, "No mail server is set: production's mail is held until one is.")
@@ -104,7 +104,7 @@ def _about_webhooks(settings: Settings) -> Iterator[CheckResult]:
 
 
 def is_local(host: str) -> bool:
-    """Whether a host is the machine itself, by name or address."""
+    """Returns whether a host is the machine itself, by name or address."""
     name = host.rstrip(".").lower()
     if name == "localhost" or name.endswith((".localhost", ".localdomain")):
         return True
@@ -116,7 +116,7 @@ def is_local(host: str) -> bool:
 
 
 def is_private(host: str) -> bool:
-    """Whether a host can be seen from the outside, as far as its name or address alone tells."""
+    """Returns whether a host can be seen from the outside, as far as its name or address alone tells."""
     name = host.rstrip(".").lower()
     try:
         return not ipaddress.ip_address(name).is_global

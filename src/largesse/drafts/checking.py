@@ -88,12 +88,12 @@ class Checked(msgspec.Struct, frozen=True):
         return self.code_count > MAX_CODES
 
     def can_be_sent(self, *, leaves_out: bool = False) -> bool:
-        """Whether there is somebody, and nothing is wrong, or the rows to fix are left out."""
+        """Returns whether there is somebody, and nothing is wrong, or the rows to fix are left out."""
         return bool(self.recipients) and (leaves_out or not self.bad) and not self.has_too_many
 
 
 def check_rows(sheet: Sheet, columns: Columns) -> Steps[Checked]:
-    """All rows but the heading, checked, one a step: an address at a domain not of ASCII takes milliseconds."""
+    """Returns all rows but the heading, checked, one a step: an address at a domain not of ASCII takes milliseconds."""
     rows: list[CheckedRow] = []
     recipients: list[OrderRecipient] = []
     seen: dict[str, int] = {}
@@ -135,7 +135,7 @@ def _check(
 
 
 def _all_problems(listed: Sequence[Mailbox], cell: str, quantity: str, more: Sequence[RowProblem]) -> list[RowProblem]:
-    """All that is wrong with a row, in the order of its columns."""
+    """Returns all that is wrong with a row, in the order of its columns."""
     problems: list[RowProblem] = []
     for own, address in listed:
         problems += _problems(address, own, is_listed=len(listed) > 1 and address != cell)
@@ -148,7 +148,7 @@ def _all_problems(listed: Sequence[Mailbox], cell: str, quantity: str, more: Seq
 
 
 def _problems(email: str, name: str, *, is_listed: bool) -> Iterator[RowProblem]:
-    """What keeps a recipient out of an order, by the order's own rules."""
+    """Yields what keeps a recipient out of an order, by the order's own rules."""
     if not email:
         yield RowProblem("email", "email_missing")
     elif len(email) > MAX_EMAIL:

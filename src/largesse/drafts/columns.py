@@ -44,7 +44,7 @@ class Columns(msgspec.Struct, frozen=True):
 
 
 def guess_columns(sheet: Sheet) -> Columns:
-    """What the headings say, and where there are none, what the cells look like. A quantity is never guessed from its cells."""
+    """Returns what the headings say, and where there are none, what the cells look like. A quantity is never guessed from its cells."""
     first = sheet.rows[0].cells
     headings = [plain_heading(cell) for cell in first]
     known = _by_heading(headings)
@@ -66,7 +66,7 @@ def as_labelled(sheet: Sheet, columns: Columns) -> Columns:
 
 
 def is_quantity(text: str) -> bool:
-    """Whether a cell says how many codes; one that is blank says one."""
+    """Returns whether a cell says how many codes; one that is blank says one."""
     if not text:
         return True
     is_number = text.isascii() and text.isdigit() and len(text) <= len(str(MAX_QUANTITY))
@@ -74,14 +74,14 @@ def is_quantity(text: str) -> bool:
 
 
 def heading_key(sheet: Sheet, columns: Columns) -> bytes | None:
-    """What sheets with the same headings share, by which a choice is remembered; None without headings."""
+    """Returns what sheets with the same headings share, by which a choice is remembered; None without headings."""
     if not columns.has_heading:
         return None
     return hashlib.sha256("\n".join(map(plain_heading, sheet.rows[0].cells)).encode()).digest()
 
 
 def fits(columns: Columns, sheet: Sheet) -> bool:
-    """Whether a sheet has all those columns, each for one thing."""
+    """Returns whether a sheet has all those columns, each for one thing."""
     used = columns.used
     return (
         len(set(used)) == len(used) and len(columns.names) <= _MOST_NAMES and all(0 <= at < sheet.width for at in used)
@@ -100,7 +100,7 @@ def _by_heading(headings: list[str]) -> Columns:
 
 
 def _addresses_at(sheet: Sheet, *, has_heading: bool) -> int | None:
-    """The column with the most cells that may be addresses."""
+    """Returns the column with the most cells that may be addresses."""
     counts = [0] * sheet.width
     for row in sheet.rows[int(has_heading) : _SAMPLED_ROWS]:
         for at, cell in enumerate(row.cells):
@@ -110,7 +110,7 @@ def _addresses_at(sheet: Sheet, *, has_heading: bool) -> int | None:
 
 
 def _name_at(sheet: Sheet, email: int | None, known: Columns) -> tuple[int, ...]:
-    """The first other column of words, where the headings do not say; none where all have headings that say something else."""
+    """Returns the first other column of words, where the headings do not say; none where all have headings that say something else."""
     if known.email is not None or email is None:
         return ()
     rows = sheet.rows[:_SAMPLED_ROWS]

@@ -24,7 +24,7 @@ Mailbox = tuple[str, str]  # name and address
 
 
 def is_bare(text: str) -> bool:
-    """Whether a text is one address and nothing else."""
+    """Returns whether a text is one address and nothing else."""
     return bool(_BARE.fullmatch(text))
 
 
@@ -74,7 +74,7 @@ def one_mailbox_a_line(text: str) -> Steps[str]:
 
 
 def _list_in(line: str) -> list[Mailbox] | None:
-    """The mailboxes of a line that cannot be a row of a table: several, or one with a name or in brackets."""
+    """Returns the mailboxes of a line that cannot be a row of a table: several, or one with a name or in brackets."""
     addresses = line.count("@")
     separators = sum(map(line.count, ",;\t"))
     signs = sum(map(line.count, '<"'))
@@ -93,7 +93,7 @@ def _csv(members: list[Mailbox]) -> str:
 
 
 def _split(text: str, separators: str) -> list[str]:
-    """The parts between separators that are not quoted, without blanks around them and without those that are blank."""
+    """Returns the parts between separators that are not quoted, without blanks around them and without those that are blank."""
     groups = groupby(_TOKENS.findall(text), key=lambda token: token in separators)
     parts = ("".join(tokens).strip() for is_between, tokens in groups if not is_between)
     return [part for part in parts if part]

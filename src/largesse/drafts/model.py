@@ -86,7 +86,7 @@ class DraftContent(msgspec.Struct, frozen=True, omit_defaults=True):
         return None
 
     def chosen(self, choice: Choice) -> DraftContent:
-        """The same with another gift. What was said of it and of who gets it stays."""
+        """Returns the same with another gift. What was said of it and of who gets it stays."""
         nothing = msgspec.structs.replace(
             self, product_id=None, collection_id=None, template_id=None, country=None, value=None
         )
@@ -152,7 +152,7 @@ class PriceLines(msgspec.Struct, frozen=True):
 
 
 def price_lines(quote: Quote, product: Product | None, country: str) -> PriceLines:
-    """The lines of a quote; `product` is the one sent, None for a collection.
+    """Returns the lines of a quote; `product` is the one sent, None for a collection.
 
     VAT is what is left of the price: it is rounded together with value and postage, so that the lines add up.
     """

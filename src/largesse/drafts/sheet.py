@@ -62,12 +62,12 @@ class Sheet(msgspec.Struct, frozen=True):
         return max((len(row.cells) for row in self.rows), default=0)
 
     def without(self, numbers: Collection[int]) -> Sheet:
-        """The sheet without the rows of those numbers."""
+        """Returns the sheet without the rows of those numbers."""
         return Sheet([row for row in self.rows if row.number not in numbers])
 
 
 def lines_of(text: str) -> Iterator[str]:
-    """The lines of a text, each with its line feed."""
+    """Yields the lines of a text, each with its line feed."""
     at = 0
     while at < len(text):
         end = text.find("\n", at) + 1 or len(text)

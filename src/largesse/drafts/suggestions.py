@@ -61,7 +61,7 @@ def suggested(email: str, domains: Sequence[str] = ()) -> str | None:
 
 
 def _split_off(text: str, domains: Sequence[str]) -> str:
-    """An address whose @ was left out: before a domain of the list, or with a dot in its place."""
+    """Returns an address whose @ was left out: before a domain of the list, or with a dot in its place."""
     for domain in domains:
         if text.lower().endswith(domain) and len(text) > len(domain):
             return f"{text[: -len(domain)].rstrip('.')}@{domain}"

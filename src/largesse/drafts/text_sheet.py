@@ -63,7 +63,7 @@ class _Rows:
         return True
 
     def next(self) -> list[str] | None:
-        """The cells of the next row; None after the last. Raises SheetRefused and csv.Error."""
+        """Returns the cells of the next row; None after the last. Raises SheetRefused and csv.Error."""
         self.number += 1
         self._separators = self._characters = 0
         return next(self._reader, None)
@@ -91,7 +91,7 @@ def _separator_of(text: str) -> Steps[tuple[str, str]]:
 
 
 def _fit(text: str, separator: str) -> Steps[tuple[int, int]]:
-    """How many of the first rows are of one width, more than one cell, when they are separated so; and that width."""
+    """Returns how many of the first rows are of one width, more than one cell, when they are separated so; and that width."""
     rows = _Rows(text, separator, strict=False)
     widths: Counter[int] = Counter()
     try:

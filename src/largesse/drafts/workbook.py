@@ -42,7 +42,7 @@ _DECODER = msgspec.json.Decoder(_Answer)
 
 
 def is_workbook(data: bytes) -> bool:
-    """Whether a file begins as workbooks do, of a kind that is read or not."""
+    """Returns whether a file begins as workbooks do, of a kind that is read or not."""
     return data.startswith((ZIP, OLD_WORKBOOK))
 
 
@@ -78,7 +78,7 @@ class Workbooks:
 
 
 async def _made(read: _Sheet) -> Sheet:
-    """The sheet of what the program has read. Raises SheetRefused."""
+    """Returns the sheet of what the program has read. Raises SheetRefused."""
     if read.refused is not None:
         raise SheetRefused(read.refused, limit=MAX_ROWS if read.refused == "rows" else read.limit)
     maker = SheetMaker()
@@ -90,7 +90,7 @@ async def _made(read: _Sheet) -> Sheet:
 
 
 async def _ask(data: bytes) -> _Answer:
-    """What the program says of a file; that it is broken where the program could not say."""
+    """Returns what the program says of a file; that it is broken where the program could not say."""
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-I",

@@ -68,7 +68,7 @@ def _check(data: bytes) -> None:
 
 
 def _sheets(data: bytes, most_rows: int, most_characters: int) -> Iterator[dict[str, Any]]:
-    """The sheets that are shown, but for blank ones; the characters are those of all."""
+    """Yields the sheets that are shown, but for blank ones; the characters are those of all."""
     workbook = CalamineWorkbook.from_filelike(io.BytesIO(data))
     shown = [
         sheet.name
@@ -88,7 +88,7 @@ def _sheets(data: bytes, most_rows: int, most_characters: int) -> Iterator[dict[
 
 
 def _rows(sheet: CalamineSheet, most_rows: int, most_characters: int) -> Iterator[tuple[int, list[str]]]:
-    """The rows of a sheet, but for blank ones."""
+    """Yields the rows of a sheet, but for blank ones."""
     rows = characters = 0
     for number, values in enumerate(sheet.iter_rows(), 1):
         cells = [_text(value) for value in values[:_MAX_COLUMNS]]
@@ -106,7 +106,7 @@ def _rows(sheet: CalamineSheet, most_rows: int, most_characters: int) -> Iterato
 
 
 def _text(value: Any) -> str:
-    """A cell as a spreadsheet shows it in its plainest format."""
+    """Returns a cell as a spreadsheet shows it in its plainest format."""
     if isinstance(value, str):
         return value.strip()
     if isinstance(value, float) and value.is_integer() and abs(value) < 10**15:

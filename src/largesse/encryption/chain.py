@@ -72,7 +72,7 @@ class Chain:
         return mac[0] <= self._early
 
     def add(self, head: bytes, row: bytes, number: int = 0) -> tuple[bytes, bytes]:
-        """The mark of a row of this content that is added where the chain ends in `head`, and the head from then on.
+        """Returns the mark of a row of this content that is added where the chain ends in `head`, and the head from then on.
 
         Under the key of that number, if one is given, instead of the newest. Raises KeyError where there is none.
         """
@@ -101,7 +101,7 @@ class Chain:
         return made.finalize()[:_BYTES]
 
     def fits(self, head: bytes, row: bytes, mac: bytes) -> bool:
-        """Whether `mac` is the mark of a row of this content behind `head`."""
+        """Returns whether `mac` is the mark of a row of this content behind `head`."""
         keys = self._keys.get(mac[0]) if mac else None
         if keys is None:
             return False

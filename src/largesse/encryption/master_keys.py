@@ -89,12 +89,12 @@ async def prove_master_key(connection: Connection, vault: Vault, *, keep: bool) 
 
 
 async def is_sealed(connection: Connection) -> bool:
-    """Whether anything in the database was sealed by some master key."""
+    """Returns whether anything in the database was sealed by some master key."""
     return bool(await list_master_keys(connection)) or await _sealed_last(connection) is not None
 
 
 async def list_master_keys(connection: Connection) -> list[KeyRecord]:
-    """Every key that was ever in the list of a process, those that came first first."""
+    """Returns every key that was ever in the list of a process, those that came first first."""
     rows = await connection.fetch(_LIST)
     return [KeyRecord(**row) for row in rows]
 
@@ -164,7 +164,7 @@ async def _keep(connection: Connection, vault: Vault) -> None:
 
 
 async def _sealed_last(connection: Connection) -> bytes | None:
-    """What was sealed last: it tells the key of a database that was sealed before there was a proof."""
+    """Returns what was sealed last: it tells the key of a database that was sealed before there was a proof."""
     sealed: bytes | None = await connection.fetchval(_LAST_SEALED)
     return sealed
 
@@ -189,7 +189,7 @@ IDLE = timedelta(seconds=60)
 
 
 async def sealing_elsewhere(connection: Connection, vault: Vault, idle: timedelta = IDLE) -> list[KeyRecord]:
-    """The keys beside the newest that a process sealed under within `idle`."""
+    """Returns the keys beside the newest that a process sealed under within `idle`."""
     now = await read_now(connection)
     return [
         key

@@ -64,17 +64,17 @@ class _Keys:
 
     @classmethod
     def of_codes(cls, master_key: bytes) -> _Keys:
-        """The keys of the codes, which are the oldest: their names are those from before there were compartments."""
+        """Returns the keys of the codes, which are the oldest: their names are those from before there were compartments."""
         return cls(master_key, b"fingerprint", b"sealing", b"code-lookup")
 
     @classmethod
     def of(cls, purpose: str, master_key: bytes) -> _Keys:
-        """The keys of every other purpose."""
+        """Returns the keys of every other purpose."""
         names = (f"{purpose}/{use}".encode("ascii") for use in ("key-id", "sealing", "lookup"))
         return cls(master_key, *names)
 
     def lookups(self, messages: Iterable[bytes]) -> list[int]:
-        """The number that each message is found by: 64 bits of its HMAC, signed."""
+        """Returns the number that each message is found by: 64 bits of its HMAC, signed."""
         copy = self._lookup.copy
         numbers = []
         for message in messages:
@@ -109,7 +109,7 @@ class Compartment:
         ]
 
     def open(self, sealed: bytes, context: bytes) -> bytes:
-        """What `seal` sealed. Raises DecryptionFailed."""
+        """Returns what `seal` sealed. Raises DecryptionFailed."""
         keys = self._ring.get(sealed[:KEY_ID_BYTES])
         if keys is None:
             raise DecryptionFailed("sealed for another purpose, or under a master key that is not in the ring")
@@ -125,31 +125,31 @@ class Compartment:
         return self._newest.id
 
     def knows(self, sealed: bytes) -> bool:
-        """Whether `sealed` was sealed by a key of the ring, as far as its id tells."""
+        """Returns whether `sealed` was sealed by a key of the ring, as far as its id tells."""
         return sealed[:KEY_ID_BYTES] in self._ring
 
     def is_newest(self, sealed: bytes) -> bool:
-        """Whether `sealed` was sealed by the key that seals now."""
+        """Returns whether `sealed` was sealed by the key that seals now."""
         return sealed[:KEY_ID_BYTES] == self._newest.id
 
     def lookup(self, message: bytes) -> int:
-        """The number a new message is found by: 64 bits of its HMAC-SHA256, signed."""
+        """Returns the number a new message is found by: 64 bits of its HMAC-SHA256, signed."""
         return self._newest.lookups([message])[0]
 
     def lookup_all(self, messages: Iterable[bytes]) -> list[int]:
-        """The number that each new message is found by."""
+        """Returns the number that each new message is found by."""
         return self._newest.lookups(messages)
 
     def lookups(self, message: bytes) -> list[int]:
-        """The numbers a message may be found by, one for each key of the ring, the newest first."""
+        """Returns the numbers a message may be found by, one for each key of the ring, the newest first."""
         return [keys.lookups([message])[0] for keys in self._ring.values()]
 
     def name(self, message: bytes) -> str:
-        """A look-up as 16 hexadecimal digits: the name of something that gives nothing of it away."""
+        """Returns a look-up as 16 hexadecimal digits: the name of something that gives nothing of it away."""
         return _in_hex(self.lookup(message))
 
     def is_name(self, name: str, message: bytes) -> bool:
-        """Whether `name` is what some key of the ring names `message`, compared in constant time."""
+        """Returns whether `name` is what some key of the ring names `message`, compared in constant time."""
         given = name.encode(errors="replace")  # a caller wrote it
         return any(hmac.compare_digest(_in_hex(n).encode(), given) for n in self.lookups(message))
 
@@ -199,7 +199,7 @@ class Vault:
         self._newest_id = codes[0].id
 
     def knows(self, sealed: bytes) -> bool:
-        """Whether `sealed` was sealed by one of the master keys for any purpose, as far as its key's id tells."""
+        """Returns whether `sealed` was sealed by one of the master keys for any purpose, as far as its key's id tells."""
         return any(part.knows(sealed) for part in vars(self).values() if isinstance(part, Compartment))
 
     @property
@@ -217,11 +217,11 @@ class Vault:
         return self._proofs[key_id].seal(text, context)
 
     def rest_of(self, key_id: bytes) -> bytes:
-        """What is still needed of the master key of that id, one of `key_ids`, once nothing is sealed under it; sealed."""
+        """Returns what is still needed of the master key of that id, one of `key_ids`, once nothing is sealed under it; sealed."""
         return self.rests.seal(_encode_rest(self._rests[key_id]), _REST_CONTEXT + key_id)
 
     def reseal_rest(self, key_id: bytes, sealed: bytes) -> bytes:
-        """What `rest_of` gave under an older key, sealed under the newest. Raises DecryptionFailed."""
+        """Returns what `rest_of` gave under an older key, sealed under the newest. Raises DecryptionFailed."""
         context = _REST_CONTEXT + key_id
         return self.rests.seal(self.rests.open(sealed, context), context)
 
@@ -231,11 +231,11 @@ class Vault:
         self._tokens.setdefault(rest.links_id, AESSIV(rest.links))
 
     def token(self, code: bytes, customer_id: int | None = None) -> str:
-        """The claim token of a code of 10 bytes: 40 characters fit for a URL, 48 with the customer's id."""
+        """Returns the claim token of a code of 10 bytes: 40 characters fit for a URL, 48 with the customer's id."""
         return self.token_all([code], customer_id)[0]
 
     def token_all(self, codes: Iterable[bytes], customer_id: int | None = None) -> list[str]:
-        """The claim token of each code, of one customer where one is given."""
+        """Returns the claim token of each code, of one customer where one is given."""
         key_id, encrypt = self._newest_id, self._tokens[self._newest_id].encrypt
         whose = b"" if customer_id is None else customer_id.to_bytes(_CUSTOMER_BYTES, "big")
         return [
@@ -244,7 +244,7 @@ class Vault:
         ]
 
     def code_of_token(self, token: str) -> tuple[bytes, int | None]:
-        """The code that `token` made the token of, and the customer that it said. Raises DecryptionFailed for every other text."""
+        """Returns the code that `token` made the token of, and the customer that it said. Raises DecryptionFailed for every other text."""
         try:
             sealed = base64.b64decode(token.encode("ascii"), altchars=b"-_", validate=True)
             opened = self._tokens[sealed[:KEY_ID_BYTES]].decrypt(sealed[KEY_ID_BYTES:], None)
@@ -254,11 +254,11 @@ class Vault:
         return code, int.from_bytes(whose, "big") if whose else None
 
     def sign_quote(self, quote: bytes) -> bytes:
-        """What shows that `quote` is ours: the key's id and the HMAC-SHA256, SIGNATURE_BYTES in all."""
+        """Returns what shows that `quote` is ours: the key's id and the HMAC-SHA256, SIGNATURE_BYTES in all."""
         return self._newest_id + hmac.digest(self._quotes[self._newest_id], quote, "sha256")
 
     def has_signed_quote(self, quote: bytes, signature: bytes) -> bool:
-        """Whether `sign_quote` made this signature of this quote, under any master key of the ring."""
+        """Returns whether `sign_quote` made this signature of this quote, under any master key of the ring."""
         key = self._quotes.get(signature[:KEY_ID_BYTES])
         if key is None:
             return False
@@ -266,7 +266,7 @@ class Vault:
 
 
 def load_vault(settings: Settings) -> Vault:
-    """The vault of an installation.
+    """Returns the vault of an installation.
 
     With an embedded database the master key is generated into the data directory once; with an external one
     it must be set, since every process of the installation needs the same. Raises OperatorError.
@@ -279,17 +279,17 @@ def load_vault(settings: Settings) -> Vault:
 
 
 def master_key_file(settings: Settings) -> Path:
-    """Where the generated master key is, or will be."""
+    """Returns where the generated master key is, or will be."""
     return settings.data_dir / "master-key"
 
 
 def is_key_to_be_generated(settings: Settings) -> bool:
-    """Whether there is no master key yet, and loading the vault would make one."""
+    """Returns whether there is no master key yet, and loading the vault would make one."""
     return not settings.master_keys and settings.database_url is None and not master_key_file(settings).exists()
 
 
 def _keys_of_file(path: Path) -> tuple[bytes, ...]:
-    """The keys in the file at `path`, one a line, the newest first; made with one key on first use."""
+    """Returns the keys in the file at `path`, one a line, the newest first; made with one key on first use."""
     if not path.exists():
         _generate_master_key(path)
     keys = tuple(

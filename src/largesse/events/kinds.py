@@ -60,11 +60,11 @@ class EventType(Generic[Payload]):
         return self.payload.__name__
 
     def body(self, payload: Payload) -> bytes:
-        """A payload as receivers get it, and as the signature covers it: JSON."""
+        """Returns a payload as receivers get it, and as the signature covers it: JSON."""
         return _encode(payload)
 
     def sample_body(self, sampled: Sampled) -> bytes:
-        """The body of a sample."""
+        """Returns the body of a sample."""
         return self.body(self.sample(sampled))
 
 
@@ -96,7 +96,7 @@ class OrderRecord(msgspec.Struct, rename="camel"):
 
 
 def _sample(sampled: Sampled) -> OrderRecord:
-    """An order record that is no order's: its id is 0."""
+    """Returns an order record that is no order's: its id is 0."""
     return OrderRecord(
         id=0,
         event=_ORDER_CREATED_NAME,

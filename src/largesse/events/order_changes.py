@@ -54,7 +54,7 @@ class Change(NamedTuple):
 
 
 def changed_cte(orders: Fragment) -> Fragment:
-    """The part of a statement that says that orders have changed.
+    """Returns the part of a statement that says that orders have changed.
 
     `orders` is a query of constants for their `customer_id` and `order_id`.
     """
@@ -69,7 +69,7 @@ def changed_cte(orders: Fragment) -> Fragment:
 
 
 def changed(customer_id: int, order_id: int) -> Part:
-    """The part of what is done to an order that says that it has changed."""
+    """Returns the part of what is done to an order that says that it has changed."""
     return Part(_CHANGED, customer_id, order_id)
 
 
@@ -81,7 +81,7 @@ async def record_changes(connection: Connection, orders: Iterable[tuple[int, int
 
 
 async def read_changes(connection: Connection, limit: int, customers: Customers = None) -> list[Change]:
-    """The newest changes that nobody has taken in, at most `limit`: what just happened does not wait behind a backlog."""
+    """Returns the newest changes that nobody has taken in, at most `limit`: what just happened does not wait behind a backlog."""
     rows = await connection.fetch(_NEWEST.of(customers), limit, *arguments(customers))
     return [Change(*row) for row in rows]
 
@@ -92,7 +92,7 @@ async def remove_changes(connection: Connection, changes: Sequence[Change]) -> N
 
 
 async def count_changes(connection: Connection, *, up_to: int) -> int:
-    """How many changes up to that id nobody has taken in."""
+    """Returns how many changes up to that id nobody has taken in."""
     count: int = await connection.fetchval(_COUNT, up_to)
     return count
 

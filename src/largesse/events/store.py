@@ -31,7 +31,7 @@ EventColumns = tuple[int, int, int, str, str, bytes, datetime]
 
 
 def new_events(source: Fragment, *, order_id: Fragment, event: Fragment, body: Fragment, at: Fragment) -> Fragment:
-    """SQL that records an event for each row of `source`, which has `customer_id` and `environment`: a statement, or part of one.
+    """Returns SQL that records an event for each row of `source`, which has `customer_id` and `environment`: a statement, or part of one.
 
     `order_id`, `event` (a name), `body` (its JSON as text) and `at` are expressions over such a row.
     """
@@ -55,7 +55,7 @@ async def insert_events(connection: Connection, events: Sequence[EventColumns]) 
 
 
 def new_line_events(source: Fragment) -> Fragment:
-    """SQL that records an event about a line for each row of `source`: a statement, or part of one.
+    """Returns SQL that records an event about a line for each row of `source`: a statement, or part of one.
 
     `source` is a query for `customer_id`, `order_id`, `line_number`, `reference` and `environment` of the order, `recipient`, `event` (a name
     of `events.gifts`), `occurrence`, which tells this event of the line apart from all others, and `at`. The body is a `GiftEvent`.
@@ -101,7 +101,7 @@ async def begin_fan_out(connection: Connection, customers: Sequence[int] | None 
 
 
 def waiting_events(limit: Fragment, of: Fragment = NOTHING) -> Fragment:
-    """SQL that takes the first `limit` events nobody has fanned out, after `begin_fan_out`.
+    """Returns SQL that takes the first `limit` events nobody has fanned out, after `begin_fan_out`.
 
     `of` is one condition more (`within`).
     """
@@ -116,7 +116,7 @@ def waiting_events(limit: Fragment, of: Fragment = NOTHING) -> Fragment:
 
 
 def marked_events(waiting: Fragment, of: Fragment = NOTHING) -> Fragment:
-    """SQL that marks events as fanned out, and gives them their positions: `waiting`, by `customer_id`, `id` and `position`.
+    """Returns SQL that marks events as fanned out, and gives them their positions: `waiting`, by `customer_id`, `id` and `position`.
 
     A statement, or part of one.
     """

@@ -164,7 +164,7 @@ class Leases:
         self._certain_until: dict[Lease, float] = {}
 
     def now(self) -> float:
-        """The instant that `hold` wants: read it before the leases are asked for."""
+        """Returns the instant that `hold` wants: read it before the leases are asked for."""
         return self._clock()
 
     def hold(self, leases: Iterable[Lease], asked_at: float) -> None:

@@ -98,7 +98,7 @@ _NEW_JOBS = Fragment("INSERT INTO mail_jobs (customer_id, order_id, environment,
 
 
 def new_mail_jobs(orders: Fragment, at: Fragment) -> Fragment:
-    """SQL that makes the mail job of each of `orders` that is emailed: a statement, or part of one.
+    """Returns SQL that makes the mail job of each of `orders` that is emailed: a statement, or part of one.
 
     `orders` have `id`, `customer_id`, `environment`, `delivery_mode` and `scheduled_for`; `at` is a placeholder.
     """

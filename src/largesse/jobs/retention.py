@@ -28,7 +28,7 @@ class Old:
     also: str | None = None
 
     def statement(self, shard_group: Customers = None) -> Fragment:
-        """The statement that removes up to $2 rows older than $1 days, of the shard group $3 where one is given."""
+        """Returns the statement that removes up to $2 rows older than $1 days, of the shard group $3 where one is given."""
         # What a node is to work out from its clock must not be part of a sum there.
         long_ago = LONG_AGO if shard_group is None else Fragment("$1::timestamptz")
         old = compose(
@@ -125,7 +125,7 @@ async def measure(connection: Connection, queues: Iterable[Waiting]) -> None:
 
 
 async def count(connection: Connection, waiting: Waiting) -> int:
-    """How many rows wait: exactly, as long as they are fewer than 10,000; else about."""
+    """Returns how many rows wait: exactly, as long as they are fewer than 10,000; else about."""
     number: int = await connection.fetchval(waiting.counting, _COUNTED)
     return number
 

@@ -76,7 +76,7 @@ class Failures:
     paused_until: datetime = LONG_AGO
 
     def is_paused(self, now: datetime) -> bool:
-        """Whether no PIN is checked now, right or wrong."""
+        """Returns whether no PIN is checked now, right or wrong."""
         return now < self.paused_until
 
     def with_one_more(self, now: datetime) -> Failures:

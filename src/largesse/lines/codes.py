@@ -220,5 +220,5 @@ def asked_code(vault: Vault, customer_id: int, ask_id: int) -> str:
 
 
 def is_asked_code(vault: Vault, customer_id: int, ask_id: int, typed: str) -> bool:
-    """Whether `typed` are these digits, compared in constant time."""
+    """Returns whether `typed` are these digits, compared in constant time."""
     return hmac.compare_digest(asked_code(vault, customer_id, ask_id).encode(), typed.encode())

@@ -111,7 +111,7 @@ class Line:
         return self.recipient_email is not None and not is_erased(self.recipient_email)
 
     def is_sent(self, now: datetime) -> bool:
-        """Whether its code may be known yet: a scheduled line is not sent before its time."""
+        """Returns whether its code may be known yet: a scheduled line is not sent before its time."""
         return self.scheduled_for is None or self.scheduled_for <= now
 
 

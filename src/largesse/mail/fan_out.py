@@ -45,12 +45,12 @@ async def _fan_out(connection: Connection, limit: int, shard_group: Customers) -
 
 
 def _columns(jobs: Sequence[Row]) -> tuple[list[int], list[int]]:
-    """The customers and the orders of jobs."""
+    """Returns the customers and the orders of jobs."""
     return [job["customer_id"] for job in jobs], [job["order_id"] for job in jobs]
 
 
 def _within(jobs: Sequence[Row], codes: int) -> list[Row]:
-    """The first of `jobs` that together have at most `codes` codes; one at least."""
+    """Returns the first of `jobs` that together have at most `codes` codes; one at least."""
     taken: list[Row] = []
     for job in jobs:
         codes -= job["codes_and_scheduled"][0]

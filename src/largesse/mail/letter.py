@@ -88,18 +88,18 @@ class Letter:
         return _subject_and_sender(self, "")[0]
 
     def picture_address(self, name: str | None) -> str:
-        """The address of a picture of the brand; empty without one."""
+        """Returns the address of a picture of the brand; empty without one."""
         return self.pictures + picture_path(name) if name else ""
 
 
 def message_id(letter: Letter, domain: str) -> str:
-    """The Message-ID: the same however often the letter is tried, another for each resend."""
+    """Returns the Message-ID: the same however often the letter is tried, another for each resend."""
     what = f"{letter.reference}/{letter.email}/{letter.kind}/{letter.edition}".encode()
     return f"<{hashlib.sha256(what).hexdigest()[:32]}@{domain}>"
 
 
 def write(letter: Letter, mail_from: str, *, at: float) -> bytes:
-    """The whole message, from the configured sender. `at` is its date, in seconds since 1970."""
+    """Returns the whole message, from the configured sender. `at` is its date, in seconds since 1970."""
     house, email = _house_of(letter, mail_from)
     subject, sender = _subject_and_sender(letter, house or email.rpartition("@")[2])
     headers = _headers(letter, subject, sender or house, email)
@@ -118,7 +118,7 @@ class Shown:
 
 
 def show(letter: Letter, mail_from: str) -> Shown:
-    """What the message of a letter shows, without making one."""
+    """Returns what the message of a letter shows, without making one."""
     house, email = _house_of(letter, mail_from)
     subject, sender = _subject_and_sender(letter, house or email.rpartition("@")[2])
     return Shown(sender or house or email, subject, _render(letter, _words(letter, subject), "html"))
@@ -132,7 +132,7 @@ def _render(letter: Letter, words: dict[str, Any], ending: str) -> str:
 
 
 def to_dial(email: str) -> str:
-    """An e-mail address as SMTP takes it: an international domain becomes its `xn--` form, the local part stays."""
+    """Returns an e-mail address as SMTP takes it: an international domain becomes its `xn--` form, the local part stays."""
     local, _, domain = email.rpartition("@")
     if domain.isascii():
         return email
@@ -140,7 +140,7 @@ def to_dial(email: str) -> str:
 
 
 def _words(letter: Letter, subject: str) -> dict[str, Any]:
-    """What every template may name."""
+    """Returns what every template may name."""
     told = letter.value_minor
     steps, until = what_to_do(letter.language, letter.comes_as, letter.expiry_days)
     shown = theme(letter.wrapping_key, letter.brand)
@@ -181,13 +181,13 @@ _house = lru_cache(maxsize=8)(parseaddr)
 
 
 def _house_of(letter: Letter, mail_from: str) -> tuple[str, str]:
-    """The name and address that the mail is from: the brand's name, at the configured address."""
+    """Returns the name and address that the mail is from: the brand's name, at the configured address."""
     house, email = _house(mail_from)
     return _line(letter.brand.sender_name) or house, email
 
 
 def _subject_and_sender(letter: Letter, house: str) -> tuple[str, str]:
-    """The subject, and who it is from: the sender by way of the house; empty where nobody is named."""
+    """Returns the subject, and who it is from: the sender by way of the house; empty where nobody is named."""
     is_one = len(letter.codes) <= 1
     subject, sender = _kept_subject_and_sender(letter.language, letter.kind, _line(letter.sender), house, is_one)
     if letter.kind == GIFT:
@@ -225,7 +225,7 @@ def _headers(letter: Letter, subject: str, sender: str, email: str) -> dict[str,
 
 
 def _line(text: str | None) -> str:
-    """A name on one line, which turns no direction but its own: an order may be older than the rule that it holds to."""
+    """Returns a name on one line, which turns no direction but its own: an order may be older than the rule that it holds to."""
     return mime.one_line(cleaned(text, " ")) if text else ""
 
 

@@ -59,7 +59,7 @@ async def end_claiming(connection: Connection, mail: ClaimingMail) -> None:
 
 
 def sealing_context(message_id: int) -> bytes:
-    """What a captured message is sealed with."""
+    """Returns what a captured message is sealed with."""
     return b"captured-mail/%d" % message_id
 
 
@@ -89,7 +89,7 @@ async def capture(
 async def list_captured(
     connection: Connection, environment: str, *, before: int | None = None, limit: int = 100
 ) -> list[CapturedMail]:
-    """The newest captured messages of an environment, newest first; `before` is the id the last page ended with."""
+    """Returns the newest captured messages of an environment, newest first; `before` is the id the last page ended with."""
     rows = await connection.fetch(store.CAPTURED_PAGE, environment, before, limit)
     return [CapturedMail(**row) for row in rows]
 

@@ -65,7 +65,7 @@ class MessageLeases:
             await self._leases.renew(connection)
 
     async def is_ours(self, message: Message) -> bool:
-        """Whether the message's lease certainly holds; the database is asked when the clock leaves it in doubt."""
+        """Returns whether the message's lease certainly holds; the database is asked when the clock leaves it in doubt."""
         if not self._leases.certain_s(message.lease):
             await self.renew()
         return self._leases.certain_s(message.lease) > 0

@@ -75,7 +75,7 @@ async def take(
 
 
 async def _read_orders(connection: Connection, taken: Sequence[Row]) -> tuple[dict[int, Row], set[int]]:
-    """What the orders of messages say, by the message's id, with the codes of its lines; and the customers whose node is away."""
+    """Returns what the orders of messages say, by the message's id, with the codes of its lines; and the customers whose node is away."""
 
     async def read(shard_group: Customers) -> list[Row]:
         return await connection.fetch(
@@ -93,7 +93,7 @@ async def _read_orders(connection: Connection, taken: Sequence[Row]) -> tuple[di
 
 
 async def _read_names(connection: Connection, taken: Sequence[Row], orders: Mapping[int, Row]) -> dict[int, Row]:
-    """What the gifts of messages are called and how they come, by the message's id."""
+    """Returns what the gifts of messages are called and how they come, by the message's id."""
     rows = await connection.fetch(
         store.NAMES_OF_MESSAGES,
         [row["id"] for row in taken],
@@ -108,12 +108,12 @@ async def _read_names(connection: Connection, taken: Sequence[Row], orders: Mapp
 
 
 def _ask_of(row: Row) -> int | None:
-    """The number of what a visitor asked, of a mail with a code for it."""
+    """Returns the number of what a visitor asked, of a mail with a code for it."""
     return -row["line_numbers"][0] if row["kind"] == CAMPAIGN_CODE else None
 
 
 async def still_stands(connection: Connection, message: Message) -> bool:
-    """Whether a message may go out as it was read: leased by nobody else, and no code in it voided, since."""
+    """Returns whether a message may go out as it was read: leased by nobody else, and no code in it voided, since."""
     stands: bool | None = await connection.fetchval(
         store.STILL_STANDS, message.lease.customer_id, message.lease.key, message.lease.fence, message.line_numbers
     )

@@ -27,7 +27,7 @@ def one_line(text: str) -> str:
 
 
 def encode_text(text: str) -> str:
-    """The value of an unstructured header such as Subject; encoded-words where it is not plain ASCII."""
+    """Returns the value of an unstructured header such as Subject; encoded-words where it is not plain ASCII."""
     text = one_line(text)
     if text.isascii() and len(text) <= _PLAIN_LINE and "=?" not in text:
         return text
@@ -48,7 +48,7 @@ def encode_mailbox(name: str, email: str) -> str:
 
 
 def build(headers: Mapping[str, str], text: str, html: str, *, at: float) -> bytes:
-    """The message: its headers (values already encoded), and the same content as text and as HTML."""
+    """Returns the message: its headers (values already encoded), and the same content as text and as HTML."""
     lines = [
         *(f"{name}: {value}" for name, value in headers.items()),
         f"Date: {_date(int(at))}",
@@ -63,7 +63,7 @@ def build(headers: Mapping[str, str], text: str, html: str, *, at: float) -> byt
 
 @lru_cache(maxsize=2)
 def _date(at_s: int) -> str:
-    """The value of Date, cached since a worker writes many messages a second."""
+    """Returns the value of Date, cached since a worker writes many messages a second."""
     return formatdate(at_s, usegmt=True).replace("GMT", "+0000")
 
 

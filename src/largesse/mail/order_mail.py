@@ -35,7 +35,7 @@ class RecipientDelivery(msgspec.Struct, kw_only=True):
 async def list_order_deliveries(
     connection: Connection, principal: Principal, reference: str, *, offset: int = 0, limit: int = 100
 ) -> list[RecipientDelivery]:
-    """The recipients of an order in the order they were given, each with the state of its mail.
+    """Returns the recipients of an order in the order they were given, each with the state of its mail.
 
     An order that is not due yet has no messages: its recipients come from its lines. A code batch has an entry for
     each code. Raises NotFound for an order of another customer or environment.
@@ -63,7 +63,7 @@ _Lines = Sequence[tuple[str | None, str | None, LineRecord]]
 
 
 def _not_fanned_out(lines: _Lines, due_at: datetime, state: str) -> list[RecipientDelivery]:
-    """The recipients of an order whose mail job still waits, separated as the fan-out will."""
+    """Returns the recipients of an order whose mail job still waits, separated as the fan-out will."""
     recipients: dict[str, RecipientDelivery] = {}
     for email, name, line in lines:
         if email is None:
@@ -76,7 +76,7 @@ def _not_fanned_out(lines: _Lines, due_at: datetime, state: str) -> list[Recipie
 
 
 def _with_lines(recipients: list[RecipientDelivery], lines: _Lines) -> list[RecipientDelivery]:
-    """The recipients, each with the state of their codes."""
+    """Returns the recipients, each with the state of their codes."""
     by_recipient: dict[str, list[LineRecord]] = defaultdict(list)
     for email, _, line in lines:
         by_recipient[email_key(email or "")].append(line)
@@ -86,7 +86,7 @@ def _with_lines(recipients: list[RecipientDelivery], lines: _Lines) -> list[Reci
 
 
 def _handed_over(line: LineRecord, at: datetime) -> RecipientDelivery:
-    """A code of a batch: the caller has it, and no mail goes anywhere."""
+    """Returns a code of a batch: the caller has it, and no mail goes anywhere."""
     handed = _recipient(None, None, at, "manual")
     handed.code_count = 1
     handed.lines = [line]

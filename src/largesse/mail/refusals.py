@@ -36,7 +36,7 @@ class Rule:
     is_plain: bool = False  # only where there is no enhanced code
 
     def fits(self, stage: str, code: int, status: str, text: str) -> bool:
-        """Whether an answer is of this rule: the stage it came at, its reply code, its enhanced status (may be empty), its text."""
+        """Returns whether an answer is of this rule: the stage it came at, its reply code, its enhanced status (may be empty), its text."""
         return (
             (not self.stages or stage in self.stages)
             and status.startswith(self.status)
@@ -87,7 +87,7 @@ _STATUS = re.compile(r"^(5\.\d{1,3}\.\d{1,3})\b|\(#(5\.\d{1,3}\.\d{1,3})\)", re.
 
 
 def rule_of(handover: Handover) -> Rule:
-    """The row of the table for a permanent refusal."""
+    """Returns the row of the table for a permanent refusal."""
     assert handover.code is not None
     found = _STATUS.search(handover.text)
     status = (found[1] or found[2]) if found else ""

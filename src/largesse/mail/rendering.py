@@ -56,7 +56,7 @@ def theme(key: str, brand: Brand = NO_BRAND) -> Theme:
 
 
 def button_theme(shown: Theme, brand: Brand) -> Theme:
-    """The same with the colours of buttons: the brand's where it has one."""
+    """Returns the same with the colours of buttons: the brand's where it has one."""
     return replace(shown, ribbon=brand.colours.fill, ink=brand.colours.ink) if brand.colours else shown
 
 
@@ -69,13 +69,13 @@ _FIRST_STRONG_ISOLATE, _POP_ISOLATE = "\N{FIRST STRONG ISOLATE}", "\N{POP DIRECT
 
 
 def render(template: str, language: Language, values: Mapping[str, Any]) -> str:
-    """What the template says in that language."""
+    """Returns what the template says in that language."""
     return _template(language.tag, template).render(values, language=language)
 
 
 @lru_cache(maxsize=1_000)
 def what_to_do(language: Language, comes_as: str, days: int | None) -> tuple[tuple[str, ...], str]:
-    """The steps to a gift that comes as a voucher, a parcel or a choice, and until when: nothing where no time is set."""
+    """Returns the steps to a gift that comes as a voucher, a parcel or a choice, and until when: nothing where no time is set."""
     said = render("steps.txt", language, {"comes_as": comes_as, "days": days})
     lines = tuple(said.splitlines())
     return (lines[:-1], lines[-1]) if days else (lines, "")
@@ -83,7 +83,7 @@ def what_to_do(language: Language, comes_as: str, days: int | None) -> tuple[tup
 
 @jinja2.pass_eval_context
 def apart(context: EvalContext, text: str) -> str:
-    """A name in a sentence of ours, set apart so that either keeps its own direction of writing (UAX 9).
+    """Returns a name in a sentence of ours, set apart so that either keeps its own direction of writing (UAX 9).
 
     In plain text that takes characters which some clients show as boxes: they are there only where a name is written
     from right to left.

@@ -45,7 +45,7 @@ class RequeueFilter:
 
 
 async def count_given_up(actor: Actor, wanted: RequeueFilter) -> int:
-    """How many messages `requeue` would send again."""
+    """Returns how many messages `requeue` would send again."""
     found = 0
     after = _START
     async with actor.transaction() as transaction:

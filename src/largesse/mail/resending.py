@@ -156,20 +156,20 @@ _OrderKey = tuple[int, int]
 
 
 async def _of_unclaimed(connection: Connection, order: _OrderKey) -> tuple[object, ...]:
-    """The values of the unclaimed in the store."""
+    """Returns the values of the unclaimed in the store."""
     cancelled, claimed = await _moved_lines(connection, order)
     return (*order, f"%@{ERASED_DOMAIN}", cancelled, claimed, RESENT_TO_ALL_AFTER_H)
 
 
 async def _moved_lines(connection: Connection, order: _OrderKey) -> tuple[list[int], list[int]]:
-    """The numbers of the order's lines that were cancelled, and of those that were claimed."""
+    """Returns the numbers of the order's lines that were cancelled, and of those that were claimed."""
     rows = await connection.fetch(resending_store.LINE_STATES, *order)
     cancelled = {row["number"] for row in rows if row["state"] == State.CANCELLED}
     return list(cancelled), [row["number"] for row in rows if row["number"] not in cancelled]
 
 
 async def _own_message(connection: Connection, order: _OrderKey, email: str) -> Row:
-    """The order's own message to that address, locked: that makes resends of one recipient wait for each other."""
+    """Returns the order's own message to that address, locked: that makes resends of one recipient wait for each other."""
     rows = await connection.fetch(resending_store.FIRST_MESSAGES, *order)
     asked = email_key(email.strip())
     first = next((row for row in rows if email_key(row["email"]) == asked), None)

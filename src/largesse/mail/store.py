@@ -235,7 +235,7 @@ COUNT_BY_STATE = """
 
 
 def _record(beside: Fragment) -> Fragment:
-    """SQL that writes outcomes; `beside` is a part of the statement that reads what is `written`."""
+    """Returns SQL that writes outcomes; `beside` is a part of the statement that reads what is `written`."""
     return compose(
         """
         WITH written AS (

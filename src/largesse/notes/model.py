@@ -69,6 +69,6 @@ def read_note(typed: str) -> str:
 
 
 def has_link(text: str) -> bool:
-    """Whether a mail program may make a link of something in the text."""
+    """Returns whether a mail program may make a link of something in the text."""
     plain = unicodedata.normalize("NFKC", text.translate(_STOPS)).translate(_STOPS).casefold()
     return _LINK.search(plain) is not None

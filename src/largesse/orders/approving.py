@@ -30,7 +30,7 @@ class RunningAutomation(NamedTuple):
     approver_role: str | None  # None for who is no longer a member
 
     def meets(self, rules: Sequence[ApprovalRule]) -> bool:
-        """Whether its approval is enough for each of these rules."""
+        """Returns whether its approval is enough for each of these rules."""
         approver, role = self.approved_by, self.approver_role
         return (
             approver is not None

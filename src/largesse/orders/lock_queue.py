@@ -87,7 +87,7 @@ class LockQueue:
         self._tasks = [asyncio.create_task(self._work()) for _ in range(_TASKS)]
 
     def holds(self, account_ids: AccountIds) -> bool:
-        """Whether orders of these accounts wait here. Later ones join them."""
+        """Returns whether orders of these accounts wait here. Later ones join them."""
         return account_ids in self._queues
 
     async def submit(self, order: Order) -> Placed:

@@ -108,7 +108,7 @@ class SendResponse(msgspec.Struct, kw_only=True, rename="camel"):
 
 
 def is_of_campaign(row: Row) -> bool:
-    """Whether the codes of a row of `orders` are the gifts of a campaign."""
+    """Returns whether the codes of a row of `orders` are the gifts of a campaign."""
     return row["source"] == "campaign" and row["user_id"] is not None
 
 

@@ -34,7 +34,7 @@ Values = Mapping[str, str]
 
 
 def has_placeholders(message: str | None) -> bool:
-    """Whether a message has any."""
+    """Returns whether a message has any."""
     return message is not None and "{" in message and _PLACEHOLDER.search(message) is not None
 
 

@@ -166,7 +166,7 @@ async def find_free(connection: Connection, orders: Sequence[Order]) -> set[int]
 
 
 def _at_once(connection: Connection, orders: Sequence[Order]) -> list[Sequence[Order]]:
-    """The orders that one statement may be about: all, or, where customers are distributed over nodes, those of each customer."""
+    """Returns the orders that one statement may be about: all, or, where customers are distributed over nodes, those of each customer."""
     if not is_distributed(connection):
         return [orders]
     by_customer: dict[int, list[Order]] = {}
@@ -176,7 +176,7 @@ def _at_once(connection: Connection, orders: Sequence[Order]) -> list[Sequence[O
 
 
 def _pin(connection: Connection, batch: Sequence[Order]) -> tuple[int, ...]:
-    """The argument that a statement for one node has more: the customer, whose orders alone a batch then is of."""
+    """Returns the argument that a statement for one node has more: the customer, whose orders alone a batch then is of."""
     if not is_distributed(connection):
         return ()
     (customer_id,) = {order.principal.customer_id for order in batch}

@@ -41,7 +41,7 @@ class LedgerAccount(msgspec.Struct, array_like=True, gc=False):
     has_budgets: bool = False  # of a sales account: whether budgets limit the orders that change it
 
     def is_open_to(self, order: Order, person: PersonStatus | None) -> bool:
-        """Whether it is a funding account of the order's customer and environment that the caller may use."""
+        """Returns whether it is a funding account of the order's customer and environment that the caller may use."""
         principal = order.principal
         return (
             self.kind == "funding"

@@ -174,7 +174,7 @@ _NOT_ERASED = Fragment(
 
 
 def _due(condition: Fragment) -> Fragment:
-    """SQL for the first $2 orders at their end for $1 days."""
+    """Returns SQL for the first $2 orders at their end for $1 days."""
     return compose(
         """
         SELECT customer_id, order_id, codes FROM report_orders r

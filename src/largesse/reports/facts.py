@@ -29,7 +29,7 @@ class Facts:
 async def read_code_counts(
     connection: Connection, keys: Sequence[OrderKey], shard_group: Customers = None
 ) -> dict[OrderKey, int]:
-    """How many codes each of the orders has."""
+    """Returns how many codes each of the orders has."""
     rows = await connection.fetch(_COUNTS.of(shard_group), *_columns(keys), *arguments(shard_group))
     return {(row["customer_id"], row["id"]): row["code_count"] for row in rows}
 
@@ -56,7 +56,7 @@ async def read_facts(connection: Connection, keys: Sequence[OrderKey], shard_gro
 async def read_recipients(
     connection: Connection, keys: Sequence[OrderKey], shard_group: Customers = None
 ) -> dict[int, list[tuple[str | None, str | None]]]:
-    """The addresses and names on the lines of orders, by the order's id."""
+    """Returns the addresses and names on the lines of orders, by the order's id."""
     recipients: dict[int, list[tuple[str | None, str | None]]] = defaultdict(list)
     for row in await connection.fetch(_RECIPIENTS.of(shard_group), *_columns(keys), *arguments(shard_group)):
         recipients[row["order_id"]].append((row["recipient_email"], row["recipient_name"]))

@@ -37,12 +37,12 @@ class Found:
     sums: dict[str, Sums] = field(default_factory=dict)
 
     def first(self, limit: int) -> Found:
-        """What a search would have found that looks for at most so many."""
+        """Returns what a search would have found that looks for at most so many."""
         return Found(self.places[:limit], self.places[limit - 1]) if len(self.places) > limit else self
 
 
 async def place_of(connection: Connection, wanted: OrderFilter, order_id: int) -> Place | None:
-    """Where an order stands in lists; None for one that the customer does not have in this environment."""
+    """Returns where an order stands in lists; None for one that the customer does not have in this environment."""
     created_at = await connection.fetchval(_PLACE, wanted.customer_id, wanted.environment, order_id)
     return Place(created_at, order_id) if created_at else None
 
@@ -165,7 +165,7 @@ class _Reach:
         self.arguments = (self._far, *self._near)
 
     def sort(self, places: Iterable[Place]) -> list[Place]:
-        """Those of `places` that are within the bounds, in the order of the list."""
+        """Returns those of `places` that are within the bounds, in the order of the list."""
         if self._newer:
             return sorted(place for place in places if self._near < place and place.created_at < self._far)
         within = (place for place in places if place < self._near and place.created_at >= self._far)
@@ -272,7 +272,7 @@ async def _search(
 async def _narrow(
     connection: Connection, wanted: OrderFilter, candidates: Sequence[Place], terms: Sequence[Term]
 ) -> tuple[Sequence[Place], list[Term]]:
-    """Those of `candidates` that may have a word of each of the terms, and the terms that each of them is still to be asked for.
+    """Returns those of `candidates` that may have a word of each of the terms, and the terms that each of them is still to be asked for.
 
     A term of many words costs a look for each of them. Where few orders of that time have any, these are read instead.
     """
@@ -308,7 +308,7 @@ _HAS_WORD = """
 async def _passing(
     connection: Connection, wanted: OrderFilter, candidates: Sequence[Place], terms: Sequence[Term], limit: int
 ) -> list[_Passing]:
-    """The first `limit` of `candidates` that pass the filter and have a word of each of the terms."""
+    """Returns the first `limit` of `candidates` that pass the filter and have a word of each of the terms."""
     said = wanted.group.said
     # OFFSET has each candidate looked up by itself: the planner would go through all orders of a word or a group, of which it expects few.
     found_by = [compose(_HAS_WORD, at=at) for at, _ in enumerate(terms, 6 + len(said))]

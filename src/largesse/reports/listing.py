@@ -139,7 +139,7 @@ async def search_page(
 
 
 async def search_sums(connection: Connection, wanted: OrderFilter) -> tuple[list[Added], bool]:
-    """The sums of what a filter that searches finds, by currency, and whether these are all: of many, the newest are added up."""
+    """Returns the sums of what a filter that searches finds, by currency, and whether these are all: of many, the newest are added up."""
     newest = await find_orders(connection, wanted, LOOKED_AT)
     return _sums(newest), newest.goes_on is None
 
@@ -160,7 +160,7 @@ async def _page(
 
 
 async def read_listed(connection: Connection, customer_id: int, places: Sequence[Place]) -> list[ListedOrder]:
-    """The orders of a customer that stand at these places, in their order."""
+    """Returns the orders of a customer that stand at these places, in their order."""
     rows = await connection.fetch(_LISTED, customer_id, [place.order_id for place in places])
     by_id = {row["order_id"]: row for row in rows}
     orders = [_listed(by_id[place.order_id]) for place in places if place.order_id in by_id]
@@ -171,7 +171,7 @@ async def read_listed(connection: Connection, customer_id: int, places: Sequence
 
 
 async def list_selected(connection: Connection, wanted: OrderFilter, references: Sequence[str]) -> list[ListedOrder]:
-    """The orders of these references that pass the filter's customer, environment and person, the newest first."""
+    """Returns the orders of these references that pass the filter's customer, environment and person, the newest first."""
     rows = await connection.fetch(
         _SELECTED, wanted.customer_id, wanted.environment, list(references), wanted.group.user_id
     )
@@ -217,7 +217,7 @@ _LISTED = """
 async def _as_they_stand(
     connection: Connection, customer_id: int, orders: list[ListedOrder], new: set[int]
 ) -> list[ListedOrder]:
-    """The orders as they stand now, where the read models are behind, so that a person sees their own change at once.
+    """Returns the orders as they stand now, where the read models are behind, so that a person sees their own change at once.
 
     The read models do not have those that are `new`.
     """
@@ -264,7 +264,7 @@ class Choices:
 async def read_choices(
     connection: Connection, customer_id: int, environment: str, *, user_id: int | None = None
 ) -> Choices:
-    """What a customer's orders in an environment can be filtered by, or those that a user has placed."""
+    """Returns what a customer's orders in an environment can be filtered by, or those that a user has placed."""
     rows = await connection.fetch(_CHOICES, customer_id, environment, MAX_CHOICES, user_id)
     named: dict[str, list[tuple[str, str]]] = defaultdict(list)
     for row in rows:

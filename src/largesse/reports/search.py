@@ -44,13 +44,13 @@ _PARTS = re.compile(r"[^\W_]+")
 
 
 def words_of(text: str | None) -> set[str]:
-    """The words of a text, plain; single characters are none."""
+    """Returns the words of a text, plain; single characters are none."""
     found = _PARTS.findall(folded(text)) if text else ()
     return {word[:MAX_WORD] for word in found if len(word) >= _SHORTEST}
 
 
 def whole(text: str) -> str:
-    """An address or a reference as it is found when it is asked for whole, or by how it begins."""
+    """Returns an address or a reference as it is found when it is asked for whole, or by how it begins."""
     return email_key(text.strip())
 
 
@@ -65,7 +65,7 @@ def words_of_recipient(email: str | None, name: str | None) -> Iterator[str]:
 def words_of_order(
     reference: str | None, texts: Iterable[str | None], recipients: Iterable[tuple[str | None, str | None]]
 ) -> set[str]:
-    """All words an order is found by: the caller's reference, texts, and recipients, each an address and a name."""
+    """Returns all words an order is found by: the caller's reference, texts, and recipients, each an address and a name."""
     words = {whole(reference), *words_of(reference)} if reference else set()
     for text in texts:
         words |= words_of(text)
@@ -99,7 +99,7 @@ class Term(NamedTuple):
 
 
 async def read_terms(connection: Connection, wanted: OrderFilter) -> list[Term]:
-    """The terms of a filter's search; all of them must be found in an order."""
+    """Returns the terms of a filter's search; all of them must be found in an order."""
     terms = []
     for typed in wanted.search.split()[:MAX_TERMS]:
         term = await _read_term(connection, wanted, typed, {whole(typed), folded(typed)[:MAX_WORD]})
@@ -134,7 +134,7 @@ _FEW = """
 
 
 async def _of_reference(connection: Connection, wanted: OrderFilter, reference: str) -> set[Place]:
-    """The order of that reference, which is found by the whole of it."""
+    """Returns the order of that reference, which is found by the whole of it."""
     if not is_reference(reference):
         return set()
     rows = await connection.fetch(_OF_REFERENCE, reference, wanted.customer_id, wanted.environment)
@@ -142,7 +142,7 @@ async def _of_reference(connection: Connection, wanted: OrderFilter, reference: 
 
 
 async def _common(connection: Connection, wanted: OrderFilter, typed: str, beginnings: Sequence[str]) -> Term:
-    """A term of many orders. Its words are read one after the other from their index, however many orders have each."""
+    """Returns a term of many orders. Its words are read one after the other from their index, however many orders have each."""
     found: set[str] = set()
     is_cut = False
     for beginning in beginnings:
@@ -171,7 +171,7 @@ async def read_candidates(
     arguments: Sequence[object],
     limit: int,
 ) -> list[Place]:
-    """The first so many orders that have one of a common term's words, within bounds and in an order of `finding`."""
+    """Returns the first so many orders that have one of a common term's words, within bounds and in an order of `finding`."""
     # Each word's orders come from the index in the order of the list, and are merged: none is read that is not wanted.
     of_words = [compose(_OF_WORD, at=at, bounds=bounds, order=order) for at, _ in enumerate(term.words, 7)]
     rows = await connection.fetch(
@@ -192,7 +192,7 @@ async def read_candidates(
 async def read_orders_among(
     connection: Connection, wanted: OrderFilter, term: Term, candidates: Sequence[Place]
 ) -> frozenset[Place] | None:
-    """Which orders of the time of `candidates` have one of a common term's words; None where those are more than LOOKED_AT."""
+    """Returns which orders of the time of `candidates` have one of a common term's words; None where those are more than LOOKED_AT."""
     ends = candidates[0], candidates[-1]
     rows = await connection.fetch(
         _ORDERS_AMONG,

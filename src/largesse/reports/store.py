@@ -126,7 +126,7 @@ _ADD_TO_SUMS = compose(
 
 
 async def group_ids(connection: Connection, groups: Iterable[Group]) -> dict[Group, int]:
-    """The id of each of the groups, which are added where they are new."""
+    """Returns the id of each of the groups, which are added where they are new."""
     wanted = sorted(set(groups), key=msgspec.structs.astuple)
     found = await _find_groups(connection, wanted)
     new = [group for group in wanted if group not in found]

@@ -114,13 +114,13 @@ class Moves:
 
 
 def ended_at(codes: int, moves: Moves) -> datetime | None:
-    """When the last of so many codes came to its end: nothing more will happen to any. None while something may."""
+    """Returns when the last of so many codes came to its end: nothing more will happen to any. None while something may."""
     ended = moves.fulfilled + moves.expired + sum(moves.cancellations.values())
     return moves.last_at if ended == codes else None
 
 
 def state_of(*, codes: int, claimed: int, cancelled: int, is_scheduled: bool, bounced: int) -> OrderState:
-    """The state of an order of so many codes, of which so many were claimed and cancelled."""
+    """Returns the state of an order of so many codes, of which so many were claimed and cancelled."""
     if cancelled == codes:
         return OrderState.CANCELLED
     if claimed + cancelled == codes:
@@ -131,7 +131,7 @@ def state_of(*, codes: int, claimed: int, cancelled: int, is_scheduled: bool, bo
 
 
 def add_changes(changed: Iterable[tuple[OrderSummary | None, OrderSummary | None]]) -> dict[SumsKey, Sums]:
-    """What to add to the sums where orders stood one way and stand another; None for one that was not, or is no more."""
+    """Returns what to add to the sums where orders stood one way and stand another; None for one that was not, or is no more."""
     changes: dict[SumsKey, Sums] = defaultdict(Sums)
     for before, after in changed:
         if before == after:
@@ -147,7 +147,7 @@ def add_changes(changed: Iterable[tuple[OrderSummary | None, OrderSummary | None
 
 
 def _by_day(standing: OrderSummary) -> dict[date, Sums]:
-    """What an order adds to the sums, by the day in UTC."""
+    """Returns what an order adds to the sums, by the day in UTC."""
     days: dict[date, Sums] = defaultdict(Sums)
     placed = days[standing.created_at.date()]
     placed.orders, placed.codes, placed.spent_minor = 1, standing.codes, standing.spent_minor

@@ -119,7 +119,7 @@ async def _forget_words(
 
 
 async def _within(connection: Connection, changes: Sequence[Change], shard_group: Customers) -> list[Change]:
-    """The first of `changes` whose orders together have no more codes than one transaction takes; one at least."""
+    """Returns the first of `changes` whose orders together have no more codes than one transaction takes; one at least."""
     keys = list(dict.fromkeys((change.customer_id, change.order_id) for change in changes))
     codes = await read_code_counts(connection, keys, shard_group) if keys else {}
     left = _CODES_AT_ONCE

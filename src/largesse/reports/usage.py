@@ -64,7 +64,7 @@ async def earlier_gifts(
     collection_id: int | None,
     now: datetime,
 ) -> dict[str, datetime]:
-    """When each of these addresses last had that gift, of those who had it lately; only in orders that the principal may see.
+    """Returns when each of these addresses last had that gift, of those who had it lately; only in orders that the principal may see.
 
     The addresses come as they were given. What the worker has not taken in yet, within seconds, is not known.
     """

@@ -66,7 +66,7 @@ class RequestLog:
         self._writer = asyncio.create_task(self._write_for_ever())
 
     def takes(self, customer_id: int, status: int) -> bool:
-        """Whether there is room for a request of that customer, which is to be noted then. Counts it otherwise."""
+        """Returns whether there is room for a request of that customer, which is to be noted then. Counts it otherwise."""
         share = self._room * _SHARE
         most = share if status < _REFUSED else self._room
         if len(self._noted) >= most or self._of_customer[customer_id] >= share:

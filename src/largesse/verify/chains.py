@@ -73,7 +73,7 @@ class _Seen:
             del self._missing[of, id_]
 
     def missing(self, kind: str) -> Iterable[str]:
-        """What was not seen so."""
+        """Returns what was not seen so."""
         return (f"{one.name} {kind} {one.id}" for one in self._missing.values())
 
 
@@ -152,7 +152,7 @@ class _Walk:
         self._miss(seen.missing("mark"))
 
     async def _customer(self, customer_id: int) -> str:
-        """A customer's name in results."""
+        """Returns a customer's name in results."""
         if customer_id not in self._names:
             query = _CUSTOMER_KEY
             key = await self._connection.fetchval(query, customer_id)
@@ -165,7 +165,7 @@ class _Walk:
             self.broken[ANCHORED].add(one)
 
     async def _chunks(self, query: str) -> AsyncIterator[Sequence[Row]]:
-        """The rows of a query, read through a cursor on the server."""
+        """Yields the rows of a query, read through a cursor on the server."""
         cursor = await self._connection.cursor(query, timeout=self._timeout_s)
         while rows := await cursor.fetch(_ROWS_AT_ONCE, timeout=self._timeout_s):
             yield rows

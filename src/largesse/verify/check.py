@@ -100,7 +100,7 @@ class Tally:
             self._ids.append(id_)
 
     def finding(self) -> Finding:
-        """What there is to say of it, where there is any."""
+        """Returns what there is to say of it, where there is any."""
         return Finding(self._check, self._rule, self.count, tuple(self._ids))
 
 
@@ -113,7 +113,7 @@ class Report:
     findings: Sequence[Finding]
 
     def to_json(self) -> dict[str, Any]:
-        """The report as JSON; `ok` is true when nothing disagrees."""
+        """Returns the report as JSON; `ok` is true when nothing disagrees."""
         return {
             "ok": not self.findings,
             "checks": list(self.checks),

@@ -236,7 +236,7 @@ async def check_codes(connection: Connection, vault: Vault, progress: Progress, 
 
 
 async def _chunks(connection: Connection, timeout_s: float) -> AsyncIterator[Sequence[Row]]:
-    """All lines with the reference of their order, read through a cursor on the server."""
+    """Yields all lines with the reference of their order, read through a cursor on the server."""
     cursor = await connection.cursor(_CODES, timeout=timeout_s)
     while rows := await cursor.fetch(_LINES_AT_ONCE, timeout=timeout_s):
         yield rows

@@ -36,7 +36,7 @@ async def fan_out(connection: Connection, limit: int, customers: Customers = Non
 
 
 async def _fan_out_from_node(connection: Connection, limit: int, shard_group: Customers) -> tuple[int, int]:
-    """The same where events lie on nodes, and what follows from them does not: taken there, delivered here, and marked there."""
+    """Returns the same where events lie on nodes, and what follows from them does not: taken there, delivered here, and marked there."""
     await commit_as_one(connection)
     taken = await connection.fetch(queue_store.TAKE_EVENTS.of(shard_group), limit, *arguments(shard_group))
     if not taken:

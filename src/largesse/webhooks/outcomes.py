@@ -49,7 +49,7 @@ class Verdict:
 
 
 def judge(result: AttemptResult, *, attempt: int, attempts_left: int, now: datetime) -> Verdict:
-    """What becomes of a delivery after an attempt. `attempt` counts from 1 in this round; `attempts_left` includes this one."""
+    """Returns what becomes of a delivery after an attempt. `attempt` counts from 1 in this round; `attempts_left` includes this one."""
     status = result.status
     if status is not None and 200 <= status < 300:
         return Verdict("delivered")
@@ -66,7 +66,7 @@ def judge(result: AttemptResult, *, attempt: int, attempts_left: int, now: datet
 
 
 def read_retry_after(text: str | None, now: datetime) -> float:
-    """The seconds a Retry-After header asks to wait (RFC 9110, 10.2.3: seconds or a date); 0 when it says nothing."""
+    """Returns the seconds a Retry-After header asks to wait (RFC 9110, 10.2.3: seconds or a date); 0 when it says nothing."""
     if text is None:
         return 0.0
     text = text.strip()
@@ -116,7 +116,7 @@ async def record(connection: Connection, attempted: Sequence[Attempted], leaving
 
 
 def _columns(leases: Sequence[Lease]) -> tuple[list[int], list[UUID]]:
-    """The customers and the subscriptions whose queues are leased, each once."""
+    """Returns the customers and the subscriptions whose queues are leased, each once."""
     customers = {lease.key: lease.customer_id for lease in leases}
     return list(customers.values()), list(customers)
 

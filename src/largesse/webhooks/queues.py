@@ -98,7 +98,7 @@ async def take_queues(
 
 
 async def _read_events(connection: Connection, due: Sequence[Row]) -> tuple[dict[int, tuple[int, bytes]], set[int]]:
-    """The orders and the bodies of the events that are to be delivered, and the customers whose node is away."""
+    """Returns the orders and the bodies of the events that are to be delivered, and the customers whose node is away."""
     told = [row for row in due if row["event_id"] is not None]
 
     async def read(shard_group: Customers) -> list[Row]:

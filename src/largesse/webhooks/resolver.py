@@ -58,7 +58,7 @@ class Resolver:
         await self._questions.close()
 
     async def look_up(self, host: str, customer_id: int) -> list[Address]:
-        """The addresses of a host name, in the order to try them. Raises UnresolvedError when it has none in LONGEST_S."""
+        """Returns the addresses of a host name, in the order to try them. Raises UnresolvedError when it has none in LONGEST_S."""
         found = self._found.get(host)
         if found is not None and found[0] > clock.passed_s():
             return found[1]
@@ -94,7 +94,7 @@ class Resolver:
         return asked
 
     async def _question(self, host: str) -> pycares.AddrInfoResult:
-        """Its answer. Raises TimeoutError when there is none in LONGEST_S, however long c-ares would go on."""
+        """Returns its answer. Raises TimeoutError when there is none in LONGEST_S, however long c-ares would go on."""
         async with asyncio.timeout(LONGEST_S):
             return await self._questions.getaddrinfo(host, type=socket.SOCK_STREAM)
 

@@ -23,7 +23,7 @@ _SECRET_BYTES = 33
 
 
 def new_secret() -> str:
-    """A signing secret as Standard Webhooks writes it: `whsec_` and the base64 of random bytes."""
+    """Returns a signing secret as Standard Webhooks writes it: `whsec_` and the base64 of random bytes."""
     return _PREFIX + base64.b64encode(secrets.token_bytes(_SECRET_BYTES)).decode("ascii")
 
 
@@ -33,7 +33,7 @@ def signature(secret: bytes, body: bytes) -> str:
 
 
 def standard_key(secret: bytes) -> bytes:
-    """What a secret's base64 stands for: the key of the standard signature.
+    """Returns what a secret's base64 stands for: the key of the standard signature.
 
     The first secrets were written in the URL-safe alphabet and without padding.
     """

@@ -377,7 +377,7 @@ async def _with_attempts(connection: Connection, principal: Principal, deliverie
 
 
 async def _orders_of(connection: Connection, principal: Principal, event_ids: set[int]) -> dict[int, int | None]:
-    """The orders that events are about, without those of events that were pruned.
+    """Returns the orders that events are about, without those of events that were pruned.
 
     Read separately: events may be on the customer's node, and deliveries are not, nor does every engine survive their outer join.
     """
@@ -388,5 +388,5 @@ async def _orders_of(connection: Connection, principal: Principal, event_ids: se
 
 
 def _shown(answer: bytes | None) -> str:
-    """The answer as text; what is none becomes replacement characters."""
+    """Returns the answer as text; what is none becomes replacement characters."""
     return (answer or b"").decode(_KEPT_AS_TEXT, errors="replace").replace("\0", "\N{REPLACEMENT CHARACTER}")

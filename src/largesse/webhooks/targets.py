@@ -87,7 +87,7 @@ SPECIAL_IPV6 = tuple(IPv6Network(block) for block in _SPECIAL_IPV6)
 
 
 def is_public(address: Address) -> bool:
-    """Whether `address` is plain global unicast, so that dialling it reaches the internet and nothing inside."""
+    """Returns whether `address` is plain global unicast, so that dialling it reaches the internet and nothing inside."""
     if isinstance(address, IPv4Address):
         return not any(address in block for block in SPECIAL_IPV4)
     if address.scope_id is not None or address not in _GLOBAL_UNICAST_IPV6:
@@ -96,7 +96,7 @@ def is_public(address: Address) -> bool:
 
 
 def is_inside(address: Address, networks: tuple[Network, ...]) -> bool:
-    """Whether `address` is inside one of `networks`. An address with a zone is inside none."""
+    """Returns whether `address` is inside one of `networks`. An address with a zone is inside none."""
     if isinstance(address, IPv6Address) and address.scope_id is not None:
         return False
     return any(address in network for network in networks)
@@ -136,7 +136,7 @@ class Target:
 
 
 def parse_target(url: str, allowed_networks: tuple[Network, ...]) -> Target:
-    """The target `url` names. Raises InvalidRequest naming `target_url` and the rule it breaks.
+    """Returns the target `url` names. Raises InvalidRequest naming `target_url` and the rule it breaks.
 
     Plain http, local names and addresses that are not public pass only when `allowed_networks` could hold them.
     """
@@ -170,7 +170,7 @@ async def check_target(
 
 
 def permits(target: Target, address: Address, allowed_networks: tuple[Network, ...]) -> bool:
-    """Whether `address` may be dialled for `target`."""
+    """Returns whether `address` may be dialled for `target`."""
     if is_inside(address, allowed_networks):
         return True
     return not target.only_allowed and is_public(address)
@@ -199,7 +199,7 @@ def _parse(url: str) -> Target:
 
 
 def _read_host(text: str) -> tuple[str, Address | None]:
-    """The host as it will be dialled, and the address it is, if it is one."""
+    """Returns the host as it will be dialled, and the address it is, if it is one."""
     if text.startswith("["):
         return _read_ipv6(text[1:-1])
     if "%" in text:
@@ -231,7 +231,7 @@ def _read_ipv6(text: str) -> tuple[str, Address]:
 
 
 def _to_ascii(text: str) -> str:
-    """The host in lower-case ASCII (UTS 46, as browsers read it): full-width digits become digits, IDNs become xn--."""
+    """Returns the host in lower-case ASCII (UTS 46, as browsers read it): full-width digits become digits, IDNs become xn--."""
     if text.isascii():
         return text.lower()
     try:

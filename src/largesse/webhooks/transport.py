@@ -135,7 +135,7 @@ class HttpTransport:
         return response
 
     async def _connect(self, target: Target, customer_id: int) -> Channel:
-        """A connection to an address that is permitted, and to no other."""
+        """Returns a connection to an address that is permitted, and to no other."""
         addresses: Sequence[Address] = (
             [target.address] if target.address is not None else await self._look_up(target.host, customer_id)
         )
@@ -191,7 +191,7 @@ class HttpTransport:
 
 @lru_cache(maxsize=4096)
 def _read_target(method: str, url: str, allowed_networks: tuple[Network, ...]) -> tuple[Target, str]:
-    """The target and the head of every request to it."""
+    """Returns the target and the head of every request to it."""
     target = parse_target(url, allowed_networks)
     host = f"[{target.host}]" if ":" in target.host else target.host
     if target.port != {"https": 443, "http": 80}[target.scheme]:
@@ -200,7 +200,7 @@ def _read_target(method: str, url: str, allowed_networks: tuple[Network, ...]) -
 
 
 def name_of(failure: Exception) -> str:
-    """A failure as callers and metrics know it. Its text is not shown: it may tell of the network inside."""
+    """Returns a failure as callers and metrics know it. Its text is not shown: it may tell of the network inside."""
     if isinstance(failure, ForbiddenAddressError):
         return "forbidden_address"
     if isinstance(failure, TimeoutError):

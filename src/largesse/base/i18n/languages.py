@@ -31,7 +31,7 @@ class Language:
         return str(self.locale.text_direction)
 
     def amount(self, minor: int, currency: str) -> str:
-        """An amount of minor units for its readers: `£10.00`, `10,00 €`."""
+        """Returns an amount of minor units for its readers: `£10.00`, `10,00 €`."""
         return written(minor, currency, self.locale)
 
     def typed(self, minor: int, currency: str) -> str:
@@ -40,23 +40,23 @@ class Language:
         return str(format_decimal(to_decimal(minor, currency), f"0.{'0' * places}" if places else "0", self.locale))
 
     def day(self, at: datetime | date) -> str:
-        """A date for its readers: `20 November 2026`."""
+        """Returns a date for its readers: `20 November 2026`."""
         return format_date(at, format="long", locale=self.locale)
 
     def short_day(self, at: datetime | date, *, with_year: bool = True) -> str:
-        """A date where there is little room: `20 Nov 2026`, `20 Nov`."""
+        """Returns a date where there is little room: `20 Nov 2026`, `20 Nov`."""
         return str(format_skeleton("yMMMd" if with_year else "MMMd", at, locale=self.locale))
 
     def number(self, count: int) -> str:
-        """A whole number for its readers: `1,204`, `1.204`."""
+        """Returns a whole number for its readers: `1,204`, `1.204`."""
         return str(format_decimal(count, locale=self.locale))
 
     def percent(self, share: float) -> str:
-        """A share for its readers, in whole per cent: `82%`, `82 %`."""
+        """Returns a share for its readers, in whole per cent: `82%`, `82 %`."""
         return str(format_percent(share, locale=self.locale))
 
     def country(self, code: str) -> str:
-        """The name of a country in this language; the code itself (ISO 3166-1 alpha-2) where it has none."""
+        """Returns the name of a country in this language; the code itself (ISO 3166-1 alpha-2) where it has none."""
         return str(self.locale.territories.get(code, code))
 
 
@@ -73,7 +73,7 @@ DEFAULT = LANGUAGES["en"]
 
 
 def chosen_language(asked: str | None, remembered: str | None, accepted: str) -> Language | None:
-    """The language asked for by the switch, else the remembered one, else the best of `Accept-Language`.
+    """Returns the language asked for by the switch, else the remembered one, else the best of `Accept-Language`.
 
     None where somebody wants none that we speak: then their gift's country is the better guess.
     """
@@ -81,18 +81,18 @@ def chosen_language(asked: str | None, remembered: str | None, accepted: str) ->
 
 
 def language_of(chosen: str | None, country: str) -> Language:
-    """The language of a recipient: the one they chose, if any, else the language of the country their gift is for."""
+    """Returns the language of a recipient: the one they chose, if any, else the language of the country their gift is for."""
     return LANGUAGES.get(chosen or "") or language_of_country(country)
 
 
 @cache
 def language_of_country(country: str) -> Language:
-    """The first of the country's official languages (the CLDR's, ISO 3166-1 alpha-2) that we speak."""
+    """Returns the first of the country's official languages (the CLDR's, ISO 3166-1 alpha-2) that we speak."""
     return _first_spoken(get_official_languages(country, de_facto=True)) or DEFAULT
 
 
 def _first_spoken(tags: Iterable[str | None]) -> Language | None:
-    """The first of these languages that we speak."""
+    """Returns the first of these languages that we speak."""
     for tag in tags:
         language = LANGUAGES.get((tag or "").lower().split("-", 1)[0])
         if language is not None:
@@ -101,7 +101,7 @@ def _first_spoken(tags: Iterable[str | None]) -> Language | None:
 
 
 def _by_preference(accepted: str) -> list[str]:
-    """The tags of an Accept-Language header (RFC 9110, section 12.5.4), most wanted first."""
+    """Returns the tags of an Accept-Language header (RFC 9110, section 12.5.4), most wanted first."""
     weighted = []
     for part in accepted.split(",")[:_MOST_WANTED]:
         tag, _, parameter = part.partition(";")

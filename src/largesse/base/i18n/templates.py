@@ -85,7 +85,7 @@ def _counting(texts: gettext.NullTranslations, language: Language) -> Callable[.
 
 @cache
 def translations(tag: str, catalogues: Path | tuple[Path, ...] = CATALOGUES) -> gettext.NullTranslations:
-    """The texts of a language, read from its catalogue; English is what templates and code say."""
+    """Returns the texts of a language, read from its catalogue; English is what templates and code say."""
     folders = (catalogues,) if isinstance(catalogues, Path) else catalogues
     paths = [
         path

@@ -56,7 +56,7 @@ class PeopleMailer:
         await self._transport.close()
 
     async def _take(self, connection: Connection) -> PeopleMail | None:
-        """The one that has been due for longest, put off to its next attempt, with a link of its own."""
+        """Returns the one that has been due for longest, put off to its next attempt, with a link of its own."""
         row = await connection.fetchrow(store.TAKE_PEOPLE_MAILS)
         if row is None:
             return None
@@ -111,7 +111,7 @@ class PeopleMailer:
         return f"{self._public_url}/app/link/{secret}"
 
     async def _send(self, mail: PeopleMail) -> str:
-        """What came of it: `sent`, `refused` for good, or `again`."""
+        """Returns what came of it: `sent`, `refused` for good, or `again`."""
         written = mail.content or write(mail, self._mail_from, clock.now())
         try:
             handover = await self._transport.hand_over(self._sender, to_dial(mail.email), written, _always)

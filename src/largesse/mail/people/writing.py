@@ -69,7 +69,7 @@ class ThankYou:
 async def read_thank_you(
     connection: Connection, vault: Vault, customer_id: int, order_id: int, user_id: int, mail_id: int
 ) -> ThankYou | None:
-    """What the mail to a user says of the notes of an order; None if none is left. Call it inside a transaction."""
+    """Returns what the mail to a user says of the notes of an order; None if none is left. Call it inside a transaction."""
     await commit_as_one(connection)
     rows = await take_for_mail(connection, customer_id, order_id, user_id, mail_id)
     if not rows:
@@ -78,7 +78,7 @@ async def read_thank_you(
 
 
 async def read_approval(connection: Connection, user_id: int, kind: str, request_id: str) -> AskedApproval | None:
-    """What the mail to a user says of a request; None if it or the person is gone, or no decision is needed any more."""
+    """Returns what the mail to a user says of a request; None if it or the person is gone, or no decision is needed any more."""
     row = await read_for_mail(connection, user_id, request_id)
     if row is None or (row["state"] == "waiting") != (kind == "approval_asked"):
         return None
@@ -96,7 +96,7 @@ async def queue_low_balances(connection: Connection, customers: Customers = None
 
 
 async def read_low_balance(connection: Connection, user_id: int, account_id: int) -> LowBalance | None:
-    """What the mail to a user says of an account; None where none is due any longer, or it has risen since."""
+    """Returns what the mail to a user says of an account; None where none is due any longer, or it has risen since."""
     row = await connection.fetchrow(store.LOW_BALANCE, user_id, account_id, list(NOTIFIED_ROLES))
     return None if row is None else LowBalance(**row)
 

@@ -27,7 +27,7 @@ class Session:
         return form_key(vault, self.cookie)
 
     def sent(self, vault: Vault, form: Mapping[str, str]) -> bool:
-        """Whether a posted form is of this session."""
+        """Returns whether a posted form is of this session."""
         return is_form_of(vault, self.cookie, form.get("key", ""))
 
 

@@ -26,7 +26,7 @@ _COLUMNS = ("month", "owed before", "charged", "paid", "owed then", "currency")
 
 
 async def show(context: RequestContext) -> Response:
-    """The last two years."""
+    """Returns the last two years."""
     person = context.person
     owed = []
     async with context.database.snapshot(person.scope) as connection:
@@ -43,7 +43,7 @@ async def show(context: RequestContext) -> Response:
 
 
 async def download(context: RequestContext) -> Response:
-    """All months, as a file."""
+    """Returns all months, as a file."""
     person = context.person
     rows: list[Sequence[object]] = []
     async with context.database.snapshot(person.scope) as connection:

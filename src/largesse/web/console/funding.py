@@ -44,12 +44,12 @@ _COLUMNS = ("date", "kind", "order", "reference", "amount", "balance", "currency
 
 
 def sees_own_of(context: RequestContext) -> int | None:
-    """The user whose accounts alone are seen, which they may use; None where the person sees all."""
+    """Returns the user whose accounts alone are seen, which they may use; None where the person sees all."""
     return context.person.user_id if context.person.reach(Right.SEE_FUNDS) is Reach.OWN else None
 
 
 async def show(context: RequestContext) -> Response:
-    """The accounts as cards, and the top-ups that wait."""
+    """Returns the accounts as cards, and the top-ups that wait."""
     person = context.person
     since, _ = month_of(clock.now())
     async with context.database.connection(person.scope) as connection:
@@ -82,7 +82,7 @@ async def show(context: RequestContext) -> Response:
 
 
 async def show_statement(context: RequestContext) -> Response:
-    """A month of an account, some entries at a time, oldest first. Raises NotFound."""
+    """Returns a month of an account, some entries at a time, oldest first. Raises NotFound."""
     since, until = _month(context)
     after = context.parameters.number("after")
     account, statement, entries = await _read(context, since, until, after, _AT_ONCE)
@@ -108,7 +108,7 @@ async def show_statement(context: RequestContext) -> Response:
 
 
 async def print_statement(context: RequestContext) -> Response:
-    """A month of an account as a sheet to print. Raises NotFound."""
+    """Returns a month of an account as a sheet to print. Raises NotFound."""
     since, until = _month(context)
     account, statement, entries = await _read(context, since, until, None, _PRINTED)
 
@@ -129,7 +129,7 @@ async def print_statement(context: RequestContext) -> Response:
 
 
 async def verify(context: RequestContext) -> Response:
-    """An account's marks made again, as many as may be at once, and where its chain ends. Raises NotFound."""
+    """Returns an account's marks made again, as many as may be at once, and where its chain ends. Raises NotFound."""
     person = context.person
     async with context.database.snapshot(person.scope) as connection:
         account = await _account(context, connection)
@@ -147,7 +147,7 @@ async def verify(context: RequestContext) -> Response:
 async def _read(
     context: RequestContext, since: datetime, until: datetime, after: int | None, most: int
 ) -> tuple[SeenAccount, Statement, list[StatementEntry]]:
-    """A month of the account in the address, with at most `most` of its entries, and one more where there are more."""
+    """Returns a month of the account in the address, with at most `most` of its entries, and one more where there are more."""
     async with context.database.snapshot(context.person.scope) as connection:
         account = await _account(context, connection)
         statement = await read_statement(connection, context.person.customer_id, account.id, since, until)
@@ -160,7 +160,7 @@ def _month_name(context: RequestContext) -> Callable[[datetime], str]:
 
 
 async def statement_csv(context: RequestContext) -> Response:
-    """The same month whole, as a file. Raises NotFound."""
+    """Returns the same month whole, as a file. Raises NotFound."""
     since, until = _month(context)
     async with context.database.connection(context.person.scope) as connection:
         account = await _account(context, connection)
@@ -199,6 +199,6 @@ async def _account(context: RequestContext, connection: Connection) -> SeenAccou
 
 
 def _month(context: RequestContext) -> tuple[datetime, datetime]:
-    """The month that the address names, in UTC; this one where it names none that there was."""
+    """Returns the month that the address names, in UTC; this one where it names none that there was."""
     named = context.parameters.day("month")
     return month_of(datetime(named.year, named.month, 1, tzinfo=UTC) if named else clock.now())

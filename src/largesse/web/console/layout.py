@@ -187,7 +187,7 @@ def _address(address: str) -> Markup:
 
 
 def _is_within(path: str, page: str, root: str) -> bool:
-    """Whether an address belongs to a page of the menu. All addresses are below `root`."""
+    """Returns whether an address belongs to a page of the menu. All addresses are below `root`."""
     return path == page or (page != root and path.startswith(f"{page}/"))
 
 

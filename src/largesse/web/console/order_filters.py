@@ -110,7 +110,7 @@ def _period(context: RequestContext) -> Chip:
 
 
 def is_filtered(context: RequestContext) -> bool:
-    """Whether the page's address leaves orders out."""
+    """Returns whether the page's address leaves orders out."""
     return any(context.query(name) for name in FILTERS if name != "sort")
 
 

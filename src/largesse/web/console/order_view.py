@@ -85,5 +85,5 @@ async def find_own(context: RequestContext, connection: Connection) -> Row:
 
 
 def may_act(context: RequestContext, order: Row) -> bool:
-    """Whether the person may change the order."""
+    """Returns whether the person may change the order."""
     return context.person.may(Right.SEND) and is_own(context.principal, order["service_account_id"], order["user_id"])

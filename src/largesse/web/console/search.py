@@ -199,7 +199,7 @@ def _day(context: RequestContext, at: datetime) -> str:
 
 
 def _fits(words: str, *texts: str | None) -> bool:
-    """Whether each of the words begins a word of the texts, without regard to letter case and accents. No words fit everything."""
+    """Returns whether each of the words begins a word of the texts, without regard to letter case and accents. No words fit everything."""
     stored = {word for one in texts for word in words_of(one)}
     typed = _WORD.findall(folded(words))
     return all(any(one.startswith(word) for one in stored) for word in typed) if typed else not words

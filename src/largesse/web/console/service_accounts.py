@@ -59,7 +59,7 @@ async def assign_to(context: RequestContext, holder: Holder, holder_id: int) -> 
 
 
 def _amount(context: RequestContext, name: str, currency: str) -> int | None:
-    """An amount in minor units; None where nothing was typed. What is wrong with it is noted in the form."""
+    """Returns an amount in minor units; None where nothing was typed. What is wrong with it is noted in the form."""
     return typed_amount(context, name, currency) if context.form[name].strip() else None
 
 
@@ -67,12 +67,12 @@ _MOST_NAME = 100
 
 
 async def show(context: RequestContext) -> Response:
-    """The service accounts, and the form that makes one."""
+    """Returns the service accounts, and the form that makes one."""
     return await _shown(context)
 
 
 async def download(context: RequestContext) -> Response:
-    """The same service accounts as a file, with a line for each currency in which one is limited."""
+    """Returns the same service accounts as a file, with a line for each currency in which one is limited."""
     accounts, orders = await _listed(context)
     columns = ("name", "key", "active", "API keys", "orders this month", "currency", "largest order", "in a day")
     rows = [
@@ -98,7 +98,7 @@ async def create(context: RequestContext) -> Response:
 
 
 async def one(context: RequestContext) -> Response:
-    """A service account: its keys, what it may order, the accounts it may use, its orders this month. Raises NotFound."""
+    """Returns a service account: its keys, what it may order, the accounts it may use, its orders this month. Raises NotFound."""
     return await one_shown(context)
 
 
@@ -130,7 +130,7 @@ async def _find_account(connection: Connection, context: RequestContext) -> Serv
 
 
 async def one_shown(context: RequestContext, *, status: int = 200) -> Response:
-    """The page of the service account of the address. Raises NotFound."""
+    """Returns the page of the service account of the address. Raises NotFound."""
     person = context.person
     async with context.database.connection(person.scope) as connection:
         account = await _find_account(connection, context)
@@ -170,7 +170,7 @@ async def _shown(context: RequestContext, *, status: int = 200) -> Response:
 
 
 async def _listed(context: RequestContext) -> tuple[list[ServiceAccount], dict[int, int]]:
-    """The service accounts, and how many orders each has placed this month."""
+    """Returns the service accounts, and how many orders each has placed this month."""
     person = context.person
     async with context.database.connection(person.scope) as connection:
         accounts = await list_service_accounts(connection, person.customer_id, person.environment)
@@ -187,7 +187,7 @@ def _limited(currency: str, limit: Limit) -> tuple[object, ...]:
 
 
 async def _this_month(context: RequestContext, connection: Connection, account_id: int | None = None) -> list[Added]:
-    """What the orders of this month add up to, of each service account or of one."""
+    """Returns what the orders of this month add up to, of each service account or of one."""
     since, _ = month_of(clock.now())
     wanted = OrderFilter(
         customer_id=context.person.customer_id,
@@ -199,7 +199,7 @@ async def _this_month(context: RequestContext, connection: Connection, account_i
 
 
 async def _sold_in(context: RequestContext) -> set[str]:
-    """The currencies that anything can be ordered in."""
+    """Returns the currencies that anything can be ordered in."""
     customer_id, caller = context.person.customer_id, await person_as_caller(context)
     snapshot = await context.services.catalogue.at(caller.catalogue_version)
     return {

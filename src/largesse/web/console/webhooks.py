@@ -74,7 +74,7 @@ VERIFYING = (
 
 
 async def show(context: RequestContext) -> Response:
-    """The subscriptions with their health, and the form that makes one."""
+    """Returns the subscriptions with their health, and the form that makes one."""
     return await _shown(context)
 
 
@@ -126,7 +126,7 @@ async def one(context: RequestContext) -> Response:
 
 
 async def download(context: RequestContext) -> Response:
-    """All deliveries of a subscription as a file, newest first, each with its last attempt. Raises NotFound."""
+    """Returns all deliveries of a subscription as a file, newest first, each with its last attempt. Raises NotFound."""
     subscription = await _subscription(context)
     return await context.csv(f"webhook-deliveries-{subscription.id}.csv", _COLUMNS, _rows(context, subscription))
 

@@ -32,7 +32,7 @@ def browser_zone(request: Request) -> str:
 
 
 def is_zone_unknown(request: Request, session: SignedIn | None) -> bool:
-    """Whether neither the person nor the browser named a time zone, so that the person is asked."""
+    """Returns whether neither the person nor the browser named a time zone, so that the person is asked."""
     return session is not None and not session.zone and not browser_zone(request)
 
 

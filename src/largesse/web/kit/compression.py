@@ -24,7 +24,7 @@ _MEMBER = re.compile(r"\s*([\w*-]+)\s*(?:;\s*q\s*=\s*([01](?:\.\d{0,3})?)\s*)?")
 
 
 def takes_gzip(accept_encoding: str) -> bool:
-    """Whether a client with this header accepts gzip (RFC 9110, section 12.5.3)."""
+    """Returns whether a client with this header accepts gzip (RFC 9110, section 12.5.3)."""
     weights: dict[str, float] = {}
     for member in accept_encoding.split(","):
         if found := _MEMBER.fullmatch(member):

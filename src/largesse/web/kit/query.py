@@ -108,7 +108,7 @@ class Query:
         return found if isinstance(found, date) else None
 
     def is_wrong(self, name: str) -> bool:
-        """Whether a parameter was sent and is not valid."""
+        """Returns whether a parameter was sent and is not valid."""
         return bool(self._texts.get(name)) and self._read.get(name) is None
 
 

@@ -44,7 +44,7 @@ def form_key(vault: Vault, cookie: str) -> str:
 
 
 def is_form_of(vault: Vault, cookie: str, key: str) -> bool:
-    """Whether that key belongs to a page of the session."""
+    """Returns whether that key belongs to a page of the session."""
     return vault.forms.is_name(key, _form(cookie))
 
 

@@ -174,12 +174,12 @@ def product_shape(product: Product, country: str, public_url: str) -> ProductSha
 
 
 def product_in_full(product: Serialized, said: Details) -> bytes:
-    """A ProductInFullShape in JSON, from a serialized product."""
+    """Returns a ProductInFullShape in JSON, from a serialized product."""
     return product[:-1] + b"," + _encode(_Texts(said.description, said.how_to_redeem, said.terms))[1:]
 
 
 def collection_shape(collection: Collection) -> CollectionShape:
-    """What callers see of a collection, its amounts in major units: a curated one has choices, a custom one a value."""
+    """Returns what callers see of a collection, its amounts in major units: a curated one has choices, a custom one a value."""
     currency = collection.currency
     if collection.value_minor is not None:
         points: tuple[int, ...] = ()
@@ -212,15 +212,15 @@ class CatalogueInJson:
         self._public_url = public_url
 
     def product(self, product: Product, country: str) -> Serialized:
-        """A ProductShape."""
+        """Returns a ProductShape."""
         return _encode(product_shape(product, country, self._public_url))
 
     def collection(self, collection: Collection) -> Serialized:
-        """A CollectionShape."""
+        """Returns a CollectionShape."""
         return _encode(collection_shape(collection))
 
     def listed(self, told: Sequence[Serialized]) -> Serialized:
-        """An array of what has been encoded already."""
+        """Returns an array of what has been encoded already."""
         return b"[" + b",".join(told) + b"]"
 
 

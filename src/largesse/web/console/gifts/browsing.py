@@ -22,14 +22,14 @@ CARDS = 60
 
 
 def page_number(context: RequestContext) -> int:
-    """The page of cards that was asked for, from 1."""
+    """Returns the page of cards that was asked for, from 1."""
     return context.parameters.number("page") or 1
 
 
 async def products_found(
     context: RequestContext, snapshot: Snapshot, customer_id: int, *, first: Sequence[int] = ()
 ) -> Sequence[Product]:
-    """The products that fit what was searched for, those of the ids in `first` before the others; whatever is no filter is none."""
+    """Returns the products that fit what was searched for, those of the ids in `first` before the others; whatever is no filter is none."""
     catalogue, country = context.services.catalogue, country_asked(context, snapshot, customer_id)
     await catalogue.prepare(snapshot, customer_id, country)
     currency, keyword = context.query("currency").upper() or None, context.query("q").strip() or None
@@ -65,7 +65,7 @@ def _most(context: RequestContext, currencies: list[str]) -> Decimal | None:
 
 
 def search_values(context: RequestContext, snapshot: Snapshot, customer_id: int) -> dict[str, Any]:
-    """What the search form shows."""
+    """Returns what the search form shows."""
     country = country_asked(context, snapshot, customer_id)
     return {
         "country": country,
@@ -76,7 +76,7 @@ def search_values(context: RequestContext, snapshot: Snapshot, customer_id: int)
 
 
 def country_asked(context: RequestContext, snapshot: Snapshot, customer_id: int) -> str:
-    """The country searched in: the one given, else the usual one, else the first there is."""
+    """Returns the country searched in: the one given, else the usual one, else the first there is."""
     countries = snapshot.countries(customer_id)
     given = context.query("country").upper()
     if given in countries:
@@ -85,35 +85,35 @@ def country_asked(context: RequestContext, snapshot: Snapshot, customer_id: int)
 
 
 def currencies_in(snapshot: Snapshot, customer_id: int, country: str) -> list[str]:
-    """The currencies that something is sold in, in a country."""
+    """Returns the currencies that something is sold in, in a country."""
     return sorted(snapshot.currencies(customer_id, country))
 
 
 def rights(context: RequestContext) -> dict[str, bool]:
-    """Which buttons a page about a gift has."""
+    """Returns which buttons a page about a gift has."""
     return {"may_send": context.person.may(Right.SEND), "may_keep": context.person.may(Right.TEMPLATES)}
 
 
 def for_template(context: RequestContext) -> str:
-    """Which template a gift is looked for: its id, or `new`; empty where none is."""
+    """Returns which template a gift is looked for: its id, or `new`; empty where none is."""
     given = context.query("template")
     is_one = given == "new" or Whole().read(given) is not None
     return given if is_one and context.person.may(Right.TEMPLATES) else ""
 
 
 def delivered(product: Product, country: str) -> int:
-    """What a physical gift costs delivered, in minor units."""
+    """Returns what a physical gift costs delivered, in minor units."""
     return gift_price(product, country, None).unit_cost_minor
 
 
 def products_of(snapshot: Snapshot, collection: GiftCollection, customer_id: int) -> list[Product]:
-    """What of a collection is sold where it is for, in its order."""
+    """Returns what of a collection is sold where it is for, in its order."""
     found = (snapshot.product(one, collection.country, customer_id) for one in collection.product_ids)
     return [one for one in found if one is not None and one.currency == collection.currency]
 
 
 def pictured(snapshot: Snapshot, collections: Iterable[GiftCollection], customer_id: int) -> dict[int, list[str]]:
-    """The pictures that stand for each collection, by id: those of its first products that have one; four, two or one."""
+    """Returns the pictures that stand for each collection, by id: those of its first products that have one; four, two or one."""
     found = {}
     for collection in collections:
         products = products_of(snapshot, collection, customer_id)

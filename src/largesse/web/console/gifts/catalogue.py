@@ -22,7 +22,7 @@ from largesse.web.console.send.opening import person_as_caller
 
 
 async def show(context: RequestContext) -> Response:
-    """What there is in a country, as cards, by the filters of the address."""
+    """Returns what there is in a country, as cards, by the filters of the address."""
     caller = await person_as_caller(context)
     snapshot = await context.services.catalogue.of(caller)
     customer_id = caller.principal.customer_id

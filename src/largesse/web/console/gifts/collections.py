@@ -46,7 +46,7 @@ from largesse.web.kit.security import OF_FORMS_WITH_FRAMES
 
 
 async def show(context: RequestContext) -> Response:
-    """All collections there are, one's own first."""
+    """Returns all collections there are, one's own first."""
     caller, snapshot = await opened(context)
     customer_id = caller.principal.customer_id
     found = snapshot.collections(customer_id)
@@ -80,7 +80,7 @@ async def one(context: RequestContext) -> Response:
 
 
 async def claim(context: RequestContext) -> Response:
-    """The page on which recipients choose, as a document of its own. Raises NotFound."""
+    """Returns the page on which recipients choose, as a document of its own. Raises NotFound."""
     caller, snapshot = await opened(context)
     collection = the_collection(context, caller, snapshot)
     customer_id, value_minor = caller.principal.customer_id, _value(context, collection)
@@ -125,7 +125,7 @@ async def opened(context: RequestContext) -> tuple[Caller, Snapshot]:
 
 
 def the_collection(context: RequestContext, caller: Caller, snapshot: Snapshot) -> Collection:
-    """The collection of the path. Raises NotFound for one that they may not see."""
+    """Returns the collection of the path. Raises NotFound for one that they may not see."""
     found = snapshot.collection(context.number("collection"), caller.principal.customer_id)
     if found is None:
         raise NotFound("There is no such collection.")
@@ -133,7 +133,7 @@ def the_collection(context: RequestContext, caller: Caller, snapshot: Snapshot) 
 
 
 def own_collection(context: RequestContext, caller: Caller, snapshot: Snapshot) -> Collection:
-    """The collection of the path, one of the customer's own. Raises NotFound."""
+    """Returns the collection of the path, one of the customer's own. Raises NotFound."""
     found = the_collection(context, caller, snapshot)
     if found.customer_id is None:
         raise NotFound("There is no such collection of your own.")
@@ -141,14 +141,14 @@ def own_collection(context: RequestContext, caller: Caller, snapshot: Snapshot) 
 
 
 def _values(collection: Collection) -> tuple[int, ...]:
-    """The values it can be looked at for, in minor units."""
+    """Returns the values it can be looked at for, in minor units."""
     if collection.value_minor is not None:
         return (collection.value_minor,)
     return collection.value_points_minor
 
 
 def _value(context: RequestContext, collection: Collection) -> int:
-    """The value that was asked for, among those that it is usually sent at; else the least of them."""
+    """Returns the value that was asked for, among those that it is usually sent at; else the least of them."""
     offered = {canonical(minor, collection.currency): minor for minor in _values(collection)}
     return offered.get(context.query("value")) or next(iter(offered.values()), 0)
 
@@ -173,7 +173,7 @@ class _Terms(msgspec.Struct, frozen=True):
 
 
 async def ask(context: RequestContext) -> Response:
-    """The form of a new collection; where the address names one, like that one."""
+    """Returns the form of a new collection; where the address names one, like that one."""
     _, snapshot = await opened(context)
     customer_id = context.person.customer_id
     if like := snapshot.collection(id_of(context.query("copy")) or 0, customer_id):
@@ -207,7 +207,7 @@ async def create(context: RequestContext) -> Response:
 
 
 async def edit(context: RequestContext) -> Response:
-    """The form of a collection of one's own. Raises NotFound."""
+    """Returns the form of a collection of one's own. Raises NotFound."""
     caller, snapshot = await opened(context)
     collection = own_collection(context, caller, snapshot)
     if "name" in context.form_of_address:  # looked for more gifts
@@ -241,7 +241,7 @@ def _terms_of(collection: Collection) -> _Terms:
 
 
 def _terms(context: RequestContext, snapshot: Snapshot) -> _Terms:
-    """What was typed of country, currency and value; what is wrong with the value is noted in the form."""
+    """Returns what was typed of country, currency and value; what is wrong with the value is noted in the form."""
     customer_id, form = context.person.customer_id, context.form
     countries = snapshot.countries(customer_id)
     country = (
@@ -257,7 +257,7 @@ def _terms(context: RequestContext, snapshot: Snapshot) -> _Terms:
 
 
 def _usual_currency(snapshot: Snapshot, customer_id: int, country: str) -> str:
-    """The currency that most is sold in, in a country."""
+    """Returns the currency that most is sold in, in a country."""
     sold = snapshot.currencies(customer_id, country)
     return max(sorted(sold), key=sold.__getitem__, default="")
 
@@ -265,7 +265,7 @@ def _usual_currency(snapshot: Snapshot, customer_id: int, country: str) -> str:
 def _fitting(
     found: Iterable[Product], known_ids: Container[int], fits: Callable[[Product], bool]
 ) -> Steps[list[Product]]:
-    """Those that fit, without the known ones."""
+    """Returns those that fit, without the known ones."""
     others = []
     for product in found:
         if product.id not in known_ids and fits(product):
@@ -275,7 +275,7 @@ def _fitting(
 
 
 def _ticked(context: RequestContext) -> list[int]:
-    """The products that were ticked, each once, in their order."""
+    """Returns the products that were ticked, each once, in their order."""
     found = (id_of(given) for given in context.form.all("product"))
     return list(dict.fromkeys(number for number in found if number))
 
@@ -288,7 +288,7 @@ def _fits(context: RequestContext, terms: _Terms) -> Callable[[Product], bool]:
 
 
 def _chosen(context: RequestContext, snapshot: Snapshot, terms: _Terms, ticked: Sequence[int]) -> list[int]:
-    """Those of the ticked products that can be had; what is wrong is noted in the form."""
+    """Returns those of the ticked products that can be had; what is wrong is noted in the form."""
     customer_id, form, fits = context.person.customer_id, context.form, _fits(context, terms)
     chosen = []
     for product_id in ticked[: MOST_PRODUCTS + 1]:

@@ -50,7 +50,7 @@ class Picked(msgspec.Struct, frozen=True):
 async def read_picked(
     context: RequestContext, caller: Caller, snapshot: Snapshot, given: Callable[[str], str]
 ) -> Picked:
-    """The gift that `given` names by product (and country), collection or template. Raises NotFound."""
+    """Returns the gift that `given` names by product (and country), collection or template. Raises NotFound."""
     customer_id = caller.principal.customer_id
     country = given("country").upper() or DEFAULT_COUNTRY
     picked = None
@@ -70,7 +70,7 @@ async def read_picked(
 
 
 async def priced(context: RequestContext, caller: Caller, picked: Picked) -> tuple[Choice, Gift | None]:
-    """What was chosen with the amount that was typed, and its price; what is wrong with the amount is noted in the form."""
+    """Returns what was chosen with the amount that was typed, and its price; what is wrong with the amount is noted in the form."""
     choice = _choice(context, picked)
     if context.form.errors:
         return choice, None
@@ -84,7 +84,7 @@ async def priced(context: RequestContext, caller: Caller, picked: Picked) -> tup
 
 
 def amount_values(context: RequestContext, picked: Picked) -> dict[str, Any]:
-    """What the field for the amount shows: amounts to choose from, or between which."""
+    """Returns what the field for the amount shows: amounts to choose from, or between which."""
     product, collection = picked.product, picked.collection
     offered: tuple[int, ...] = ()
     if product is not None:
@@ -106,7 +106,7 @@ def amount_values(context: RequestContext, picked: Picked) -> dict[str, Any]:
 
 
 def id_of(given: str) -> int | None:
-    """The id that a field or parameter holds; None where it holds none."""
+    """Returns the id that a field or parameter holds; None where it holds none."""
     return Whole().read(given)
 
 

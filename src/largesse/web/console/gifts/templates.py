@@ -41,7 +41,7 @@ _SHOWN = 50
 
 
 async def show(context: RequestContext) -> Response:
-    """The templates, newest first."""
+    """Returns the templates, newest first."""
     caller = await person_as_caller(context)
     principal, page = caller.principal, page_number(context)
     snapshot = await context.services.catalogue.of(caller)
@@ -73,7 +73,7 @@ async def remove(context: RequestContext) -> Response:
 
 
 async def read_own(context: RequestContext) -> Template:
-    """The customer's template of the path. Raises NotFound."""
+    """Returns the customer's template of the path. Raises NotFound."""
     caller = await person_as_caller(context)
     given = {"template": str(context.number("template"))}
     snapshot = await context.services.catalogue.of(caller)
@@ -83,7 +83,7 @@ async def read_own(context: RequestContext) -> Template:
 
 
 def called(template: Template) -> str:
-    """Its name, or the name of its gift."""
+    """Returns its name, or the name of its gift."""
     return template.name or template.gift_name
 
 
@@ -103,7 +103,7 @@ class _Typed:
 
 
 async def ask(context: RequestContext) -> Response:
-    """The form of a new template, of the gift that the address names, or like the template that it names."""
+    """Returns the form of a new template, of the gift that the address names, or like the template that it names."""
     caller, snapshot = await _opened(context)
     like = None
     given: Callable[[str], str] = context.query
@@ -132,7 +132,7 @@ async def create(context: RequestContext) -> Response:
 
 
 async def edit(context: RequestContext) -> Response:
-    """The form of a template, with another gift where the address names one. Raises NotFound."""
+    """Returns the form of a template, with another gift where the address names one. Raises NotFound."""
     template = await read_own(context)
     caller, snapshot = await _opened(context)
     if context.query("product") or context.query("collection"):
@@ -159,7 +159,7 @@ async def _opened(context: RequestContext) -> tuple[Caller, Snapshot]:
 
 
 def _gift_of(template: Template) -> Callable[[str], str]:
-    """What names the gift of a template, as an address would."""
+    """Returns what names the gift of a template, as an address would."""
     named: Mapping[str, object] = {
         "product": template.product_id,
         "collection": template.collection_id,
@@ -171,7 +171,7 @@ def _gift_of(template: Template) -> Callable[[str], str]:
 async def _read_gift(
     context: RequestContext, caller: Caller, snapshot: Snapshot, given: Callable[[str], str]
 ) -> Picked | None:
-    """The product or collection that is named; None for one that is gone, or none."""
+    """Returns the product or collection that is named; None for one that is gone, or none."""
     try:
         return await read_picked(context, caller, snapshot, lambda name: given(name) if name in _GIFT else "")
     except NotFound:
@@ -179,12 +179,12 @@ async def _read_gift(
 
 
 def _looks(context: RequestContext) -> bool:
-    """Whether what is typed is to be shown and not saved; the field holds the language."""
+    """Returns whether what is typed is to be shown and not saved; the field holds the language."""
     return bool(context.form["look"])
 
 
 async def _typed(context: RequestContext, caller: Caller, snapshot: Snapshot, before: Template | None) -> _Typed:
-    """What the form says, with what is wrong noted in it. Raises NotFound for a gift that is none."""
+    """Returns what the form says, with what is wrong noted in it. Raises NotFound for a gift that is none."""
     form = context.form
     picked = await _read_gift(context, caller, snapshot, form.__getitem__)
     if picked is None:
@@ -233,7 +233,7 @@ def _days(context: RequestContext) -> int | None:
 
 
 async def _said(context: RequestContext, template: Template) -> Chosen | None:
-    """What the template sends; None where it cannot be sent any more."""
+    """Returns what the template sends; None where it cannot be sent any more."""
     caller, snapshot = await _opened(context)
     content = DraftContent().chosen(TemplateChoice(template.id))
     return await chosen(context, Open(caller, Draft("", content, caller.now), snapshot))
@@ -247,7 +247,7 @@ async def _show(
     template: Template | None = None,
     like: Template | None = None,
 ) -> Response:
-    """The form, with what it looks like: as it was saved, and once it was posted as it is typed."""
+    """Returns the form, with what it looks like: as it was saved, and once it was posted as it is typed."""
     start = None if context.request.method == "POST" else template or like
     language = _shown_in(context, said)
     shown = await held(context, said, language) if said else None
@@ -277,13 +277,13 @@ async def _show(
 
 
 def _shown_in(context: RequestContext, said: Chosen | None) -> Language:
-    """The language asked for, else the language of the gift's country, which is the mail's."""
+    """Returns the language asked for, else the language of the gift's country, which is the mail's."""
     of_mail = language_of_country(said.gift.country) if said else context.language
     return LANGUAGES.get(context.form["look"]) or of_mail
 
 
 def _value(context: RequestContext, start: Template | None, picked: Picked | None) -> str:
-    """The amount that the field begins with: the template's, where the gift has the same currency."""
+    """Returns the amount that the field begins with: the template's, where the gift has the same currency."""
     if start is None or picked is None or picked.currency != start.currency:
         return ""
     return context.language.typed(start.value_minor, start.currency)

@@ -33,7 +33,7 @@ _UNFIT = text("This has characters that are not allowed. Type it again.")
 
 
 async def show(context: RequestContext) -> Response:
-    """The form."""
+    """Returns the form."""
     return await _show(context, await open_draft(context))
 
 
@@ -139,7 +139,7 @@ def local_day(context: RequestContext, at: datetime | None) -> str:
 
 
 def _local(context: RequestContext, at: datetime | None) -> str:
-    """An instant as the field has it, in the person's zone."""
+    """Returns an instant as the field has it, in the person's zone."""
     return at.astimezone(context.zone).strftime(_LOCAL) if at else ""
 
 

@@ -84,7 +84,7 @@ def check_wrapping(context: RequestContext, offered: Sequence[OfferedWrapping]) 
 
 
 async def write(context: RequestContext) -> Response:
-    """The form, with what it will look like so far."""
+    """Returns the form, with what it will look like so far."""
     return await _show(context, await open_draft(context))
 
 
@@ -106,13 +106,13 @@ async def take(context: RequestContext) -> Response:
 
 
 async def mail(context: RequestContext) -> Response:
-    """The mail, as a document of its own."""
+    """Returns the mail, as a document of its own."""
     opened = await open_draft(context)
     return await mail_document(context, *await _to_first(context, opened))
 
 
 async def claim(context: RequestContext) -> Response:
-    """The claim page, as a document of its own."""
+    """Returns the claim page, as a document of its own."""
     opened = await open_draft(context)
     return await claim_document(context, *await _to_first(context, opened))
 

@@ -39,12 +39,12 @@ class Held:
 
 
 def language_of(context: RequestContext, said: Chosen) -> Language:
-    """The language asked for, else the language of the gift's country, which is the mail's."""
+    """Returns the language asked for, else the language of the gift's country, which is the mail's."""
     return LANGUAGES.get(context.query("lang")) or language_of_country(said.gift.country)
 
 
 async def mail_document(context: RequestContext, said: Chosen | None, name: str | None) -> Response:
-    """The mail to a recipient of that name; nothing where nothing was chosen."""
+    """Returns the mail to a recipient of that name; nothing where nothing was chosen."""
     html = ""
     if said is not None:
         html = (await letter_shown(context, said, language_of(context, said), name)).html
@@ -55,7 +55,7 @@ async def mail_document(context: RequestContext, said: Chosen | None, name: str 
 
 
 async def claim_document(context: RequestContext, said: Chosen | None, name: str | None) -> Response:
-    """The page that the claim link leads to; nothing where nothing was chosen."""
+    """Returns the page that the claim link leads to; nothing where nothing was chosen."""
     if said is None:
         return page("", of_claim(""))
     brand = await brand_of(context)
@@ -64,20 +64,20 @@ async def claim_document(context: RequestContext, said: Chosen | None, name: str
 
 
 def of_claim(styles: str) -> Mapping[str, str]:
-    """The headers of a claim page in a frame, with the sheet of its brand."""
+    """Returns the headers of a claim page in a frame, with the sheet of its brand."""
     return page_headers(
         content_policy(style_src=f"'self' {named_style(styles)}".strip(), img_src="'self'", frame_ancestors="'self'")
     )
 
 
 async def brand_of(context: RequestContext) -> Brand:
-    """The brand of the person's customer."""
+    """Returns the brand of the person's customer."""
     async with context.database.connection(context.person.scope) as connection:
         return await read_brand(connection, context.person.customer_id)
 
 
 async def held(context: RequestContext, said: Chosen, language: Language) -> Held:
-    """The mail and the claim page of what is said, to somebody without a name."""
+    """Returns the mail and the claim page of what is said, to somebody without a name."""
     shown = await letter_shown(context, said, language, None)
     mail, styles = with_named_styles(shown.html)
     brand = await brand_of(context)
@@ -86,12 +86,12 @@ async def held(context: RequestContext, said: Chosen, language: Language) -> Hel
 
 
 async def letter_shown(context: RequestContext, said: Chosen, language: Language, name: str | None) -> Shown:
-    """What the mail shows."""
+    """Returns what the mail shows."""
     return show(await letter_of(context, said, language, name), context.services.settings.mail_from)
 
 
 async def letter_of(context: RequestContext, said: Chosen, language: Language, name: str | None) -> Letter:
-    """The mail to a recipient of that name. Its code is none."""
+    """Returns the mail to a recipient of that name. Its code is none."""
     gift, options, product = said.gift, said.options, said.product
     is_parcel = product is not None and not product.is_digital
     details = NOTHING_SAID
@@ -125,7 +125,7 @@ async def letter_of(context: RequestContext, said: Chosen, language: Language, n
 
 
 def _address(context: RequestContext, picture: str) -> str:
-    """Where a picture is on the host that the page was asked of, by whichever of our names."""
+    """Returns where a picture is on the host that the page was asked of, by whichever of our names."""
     return public_path(context.services.settings.public_url) + picture_path(picture)
 
 

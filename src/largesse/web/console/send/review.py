@@ -63,7 +63,7 @@ _NO_LONGER = text("It cannot be sent yet. Nothing was charged.")
 
 
 async def show(context: RequestContext) -> Response:
-    """The review; for a draft that was sent, the order."""
+    """Returns the review; for a draft that was sent, the order."""
     try:
         opened = await open_draft(context, of_campaign=True)
     except NotFound:
@@ -165,7 +165,7 @@ def _approval(opened: Open, quote: Quote | None, request: ApprovalRequest | None
 async def _price(
     context: RequestContext, opened: Open, checked: Checked
 ) -> tuple[Quote | None, PriceLines | None, list[tuple[str, str]]]:
-    """The quote and its lines, or all that keeps the draft from being sent: the step to mend it in, and what to do there."""
+    """Returns the quote and its lines, or all that keeps the draft from being sent: the step to mend it in, and what to do there."""
     to_mend: dict[str, str] = {}
     if opened.content.choice is None:
         to_mend["gift"] = context.say(_MEND["product_id"][1])
@@ -202,6 +202,6 @@ def _beyond(context: RequestContext, refusal: BudgetExceeded) -> str:
 
 
 def _as_errors(problem: Problem) -> Sequence[FieldError]:
-    """What a problem is about that names no member."""
+    """Returns what a problem is about that names no member."""
     field = "external_reference" if isinstance(problem, ReferenceUsed) else "account_id"
     return (FieldError(f"#/{field}", problem.detail),)

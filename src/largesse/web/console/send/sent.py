@@ -39,7 +39,7 @@ _LATE = text("The codes are an hour old: read them again on the page of the orde
 
 
 async def show(context: RequestContext) -> Response:
-    """The order that was placed, and what happens next. Raises NotFound for one that is not theirs."""
+    """Returns the order that was placed, and what happens next. Raises NotFound for one that is not theirs."""
     caller = await person_as_caller(context)
     order = await _order(context, caller)
     if is_of_campaign(order):
@@ -92,7 +92,7 @@ async def _shown(context: RequestContext, caller: Caller, order: Row, *, status:
 
 
 async def codes(context: RequestContext) -> Response:
-    """The codes as a sheet to print. Each reading is recorded."""
+    """Returns the codes as a sheet to print. Each reading is recorded."""
     caller = await person_as_caller(context)
     receipt = await _codes(context, caller)
     if receipt is None:
@@ -101,7 +101,7 @@ async def codes(context: RequestContext) -> Response:
 
 
 async def codes_file(context: RequestContext) -> Response:
-    """The codes as a file for spreadsheets. Each reading is recorded."""
+    """Returns the codes as a file for spreadsheets. Each reading is recorded."""
     caller = await person_as_caller(context)
     receipt = await _codes(context, caller)
     if receipt is None:
@@ -134,7 +134,7 @@ async def again(context: RequestContext) -> Response:
 
 
 async def _order(context: RequestContext, caller: Caller) -> Row:
-    """The person's own order of the path. Raises NotFound for any other."""
+    """Returns the person's own order of the path. Raises NotFound for any other."""
     async with context.database.connection(caller.principal.scope) as connection:
         order = await find_order(connection, caller.principal, context.request.path_params["draft"])
     if order["user_id"] != caller.principal.user_id:
@@ -143,7 +143,7 @@ async def _order(context: RequestContext, caller: Caller) -> Row:
 
 
 async def _codes(context: RequestContext, caller: Caller) -> SendResponse | None:
-    """The codes of the order of the path; None when it is too late for that here."""
+    """Returns the codes of the order of the path; None when it is too late for that here."""
     order = await _order(context, caller)
     if not _is_fresh(caller, order):
         return None

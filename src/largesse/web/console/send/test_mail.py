@@ -19,7 +19,7 @@ _OFTEN = text("Too many attempts. Wait a minute and try again.")
 
 
 def may_try(context: RequestContext) -> bool:
-    """Whether a test reaches anything: a mail server, or the captured mailbox."""
+    """Returns whether a test reaches anything: a mail server, or the captured mailbox."""
     return context.services.settings.smtp_url is not None or _is_captured(context)
 
 
