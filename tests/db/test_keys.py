@@ -12,7 +12,9 @@ REFERENCE = {"api_keys", "collections", "service_accounts", "templates", "users"
 # Found before the customer is known, or nobody's: as long as it is free, or since it was all customers'.
 OTHERWISE = {
     "campaigns_token_key",  # of a link
+    "customer_views_pkey",  # found by the session of a member of staff
     "erasures_pkey",
+    "privacy_requests_pkey",
     "line_event_marks_pkey",  # one chain for all
     "lines_code_lookup",
     "top_ups_reference",

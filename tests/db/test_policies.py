@@ -14,6 +14,7 @@ from largesse.db import migrate, sharding
 from largesse.db.grants import policies_missing
 from largesse.db.policies import TABLES
 from largesse.db.pool import Database
+from largesse.db.rights import OF_STAFF
 from largesse.db.rights import TABLES as ALL_TABLES
 from largesse.db.roles import Role
 from largesse.db.scope import LOOKUP, OPERATOR, Scope, for_customer, for_customers
@@ -163,7 +164,7 @@ async def test_several_customers_of_a_batch_have_what_any_of_them_has(app: Datab
 async def test_who_acts_across_customers_has_all_rows(filled: str, role: Role) -> None:
     connection = await asyncpg.connect(filled)
     await connection.execute(f"SET ROLE {role}")
-    for table in TABLES:
+    for table in TABLES.keys() - (OF_STAFF if role is Role.READ else ()):
         assert await connection.fetchval(f"SELECT count(DISTINCT {key_of(table)}) FROM {table}") == 2
     await connection.close()
 

@@ -89,7 +89,7 @@ def _said(receipt: Receipt) -> str:
         f"Erasure {receipt.number} of {receipt.at:%Y-%m-%d %H:%M:%S} UTC. Orders: {receipt.orders:,}. Codes: {receipt.lines:,}. "
         f"Messages: {receipt.messages:,}, of which not sent any more: {receipt.cancelled:,}. Captured copies: {receipt.captured:,}. "
         f"Addresses of parcels: {receipt.parcels:,}. Texts: {receipt.texts:,}. Drafts: {receipt.drafts:,}. "
-        f"Contacts: {receipt.contacts:,}. Lists of campaigns: {receipt.campaigns:,}."
+        f"Contacts: {receipt.contacts:,}. Lists of campaigns: {receipt.campaigns:,}. Notes of staff: {receipt.customer_notes:,}."
     )
 
 

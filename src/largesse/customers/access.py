@@ -177,10 +177,12 @@ def require_admission(principal: Principal, *, inactive_too: bool = False) -> No
 def is_own(principal: Principal, service_account_id: int | None, user_id: int | None) -> bool:
     """Whether an order that a service account, or a person, has placed is the principal's to decide over.
 
-    Of people, an administrator decides over all.
+    Of people, an administrator decides over all, and so does a member of staff.
     """
+    if principal.role == ADMIN:
+        return True
     if principal.user_id is not None:
-        return principal.role == ADMIN or user_id == principal.user_id
+        return user_id == principal.user_id
     return service_account_id == principal.service_account_id
 
 

@@ -32,3 +32,8 @@ FIND_USER = """
     LEFT JOIN collection_versions o ON o.customer_id = c.id
     WHERE u.id = $1 AND u.customer_id = $2 AND u.is_active
 """
+FIND_VIEWER = """
+    SELECT v.version, clock_now(), coalesce(o.version, 0), c.follow_up
+    FROM customers c CROSS JOIN catalogue_version v LEFT JOIN collection_versions o ON o.customer_id = c.id
+    WHERE c.id = $1
+"""

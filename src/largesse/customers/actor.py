@@ -10,14 +10,14 @@ A room's operations take an `Actor`, so that a right, a transaction and an audit
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
 from largesse.audit.service import INSTALLATION, Acting
 from largesse.base.fair_turns import FairTurns
 from largesse.customers.access import AccessChanged, hold_key, writing
-from largesse.customers.principal import Principal
+from largesse.customers.principal import Principal, staff_principal
 from largesse.customers.roles import RIGHTS, Right
 from largesse.customers.sessions import Person
 from largesse.db.pool import Connection, Database
@@ -39,6 +39,10 @@ class Transaction:
         """Returns the same transaction, whose audit entries belong to a customer: the customer of the row an operator named by its id."""
         return replace(self, actor=self.actor.on_behalf_of(customer_id, environment))
 
+    def of_installation(self) -> Transaction:
+        """Returns the same transaction, whose audit entries belong to the installation, which no customer reads."""
+        return replace(self, actor=replace(self.actor, customer_id=INSTALLATION, environment=None, reason=None))
+
     @property
     def entries(self) -> Chain:
         """The chain that ledger entries are marked with."""
@@ -49,6 +53,8 @@ class Transaction:
     ) -> None:
         """Adds an entry to the audit log. Call it last: it locks the end of the customer's log."""
         actor = self.actor
+        if actor.reason is not None:
+            after = {**(after or {}), "reason": actor.reason}
         await actor.acting.record(
             self.connection,
             act,
@@ -75,11 +81,14 @@ class Actor:
     person: Person | None = None
     caller: Principal | None = None
     staff: StaffMember | None = None
+    reason: str | None = None  # why a member of staff acts: each audit entry says it
 
     @property
     def principal(self) -> Principal:
         """The person or the API key, for rules and reads. Only in operations that no command calls."""
-        assert self.caller is not None, "a command calls no operation of people and keys"
+        if self.caller is None and self.environment is not None:
+            return staff_principal(self.customer_id, self.environment)
+        assert self.caller is not None, "it acts on behalf of a customer in an environment"
         return self.caller
 
     @property
@@ -92,9 +101,13 @@ class Actor:
         """The person's role. None for an API key and a command."""
         return None if self.person is None else self.person.role
 
-    def on_behalf_of(self, customer_id: int, environment: str | None = None) -> Actor:
-        """Returns the same actor, whose audit entries belong to a customer. For commands and members of staff."""
-        return replace(self, customer_id=customer_id, environment=environment)
+    def on_behalf_of(self, customer_id: int, environment: str | None = None, reason: str | None = None) -> Actor:
+        """Returns the same actor, whose audit entries belong to a customer, and say the reason. For commands and members of staff."""
+        return replace(self, customer_id=customer_id, environment=environment, reason=reason or self.reason)
+
+    def within(self, transaction: Transaction) -> Actor:
+        """Returns the same actor, whose operations are part of an open transaction of theirs."""
+        return replace(self, begin=lambda _: nullcontext(transaction.connection))
 
     @asynccontextmanager
     async def transaction(

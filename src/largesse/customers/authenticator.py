@@ -310,3 +310,11 @@ async def person_calls(
         session_id=session_id,
     )
     return Caller(principal, row[6], row[7], address, row[8], None, row[9])
+
+
+async def viewer_calls(connection: Connection, principal: Principal) -> Caller:
+    """Returns a member of staff who sees the pages of the principal's customer as a caller. Raises Unauthorized for an unknown customer."""
+    row = await connection.fetchrow(access_store.FIND_VIEWER, principal.customer_id)
+    if row is None:
+        raise Unauthorized("There is no such customer.")
+    return Caller(principal, row[0], row[1], None, row[2], None, row[3])

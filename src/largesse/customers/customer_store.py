@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -20,6 +21,20 @@ _LIST = """
            created_at
     FROM customers c ORDER BY key
 """
+_ONE = """
+    SELECT id, key, name, plan, funding,
+           (SELECT count(*) FROM service_accounts s WHERE s.customer_id = c.id) AS service_accounts,
+           (SELECT count(*) FROM api_keys k WHERE k.customer_id = c.id) AS api_keys,
+           created_at
+    FROM customers c WHERE id = $1
+"""
+_NEWEST = "SELECT id, key, name, plan, funding, created_at FROM customers WHERE id < $1 ORDER BY id DESC LIMIT $2"
+# $3 is made by `search_customers`.
+_SEARCH = """
+    SELECT id, key, name, plan, funding, created_at FROM customers
+    WHERE to_tsvector('simple', name || ' ' || key) @@ to_tsquery('simple', $3) AND id < $1 ORDER BY id DESC LIMIT $2
+"""
+_KEYS_AMONG = "SELECT key FROM customers WHERE key = ANY($1::text[])"
 _FIND = "SELECT id FROM customers WHERE key = $1"
 _ADD = (
     "INSERT INTO customers (key, name, plan, funding) VALUES ($1, $2, $3, $4) ON CONFLICT (key) DO NOTHING RETURNING id"
@@ -50,6 +65,10 @@ _SET_LIMITS = "UPDATE service_accounts SET limits = $3 WHERE customer_id = $1 AN
 _CURRENCIES = "SELECT code FROM currencies ORDER BY code"
 _CURRENCIES_HELD = "SELECT DISTINCT currency FROM accounts WHERE customer_id = $1"
 _IS_CURRENCY = "SELECT EXISTS (SELECT FROM currencies WHERE code = $1)"
+_HIGHEST = 2**31 - 1
+_WORD = re.compile(r"[^\W_]+")
+_MOST_NUMBERED = 1_000
+_MOST_WORDS = 8  # of a search; further ones are not looked at
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +103,44 @@ async def list_customers(connection: Connection) -> list[Customer]:
     """Returns all customers, by key."""
     rows = await connection.fetch(_LIST)
     return [Customer(**row) for row in rows]
+
+
+@dataclass(frozen=True, slots=True)
+class ListedCustomer:
+    """A customer in a list."""
+
+    id: int
+    key: str
+    name: str
+    plan: str
+    funding: str
+    created_at: datetime
+
+
+async def search_customers(
+    connection: Connection, search: str, *, before: int = _HIGHEST, limit: int = 50
+) -> list[ListedCustomer]:
+    """Returns the newest customers below an id of which name and key have words that begin as those of a search do; all for none."""
+    words = _WORD.findall(search.lower())[:_MOST_WORDS]
+    if not words and search.strip():
+        return []
+    query = (_SEARCH, " & ".join(f"'{word}':*" for word in words)) if words else (_NEWEST,)
+    rows = await connection.fetch(query[0], before, limit, *query[1:])
+    return [ListedCustomer(**row) for row in rows]
+
+
+async def read_customer(connection: Connection, customer_id: int) -> Customer:
+    """Returns a customer. Raises NotFound."""
+    row = await connection.fetchrow(_ONE, customer_id)
+    if row is None:
+        raise NotFound("There is no such customer.")
+    return Customer(**row)
+
+
+async def numbered_keys(connection: Connection, key: str) -> set[str]:
+    """Returns which of a key, and the key with a number up to _MOST_NUMBERED, customers have."""
+    keys = [key, *(f"{key}-{number}" for number in range(2, _MOST_NUMBERED + 1))]
+    return {row["key"] for row in await connection.fetch(_KEYS_AMONG, keys)}
 
 
 async def find_customer(connection: Connection, key: str) -> int:

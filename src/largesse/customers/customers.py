@@ -11,6 +11,7 @@ from largesse.customers import customer_store as store
 from largesse.customers.actor import Actor
 from largesse.customers.customer_store import Customer
 from largesse.customers.roles import Right
+from largesse.staff.model import StaffRight
 
 PLANS = ("starter", "pro", "enterprise")
 MOST_CUSTOMER_NAME = 200
@@ -19,10 +20,10 @@ MOST_CUSTOMER_KEY = 100
 
 async def create_customer(actor: Actor, name: str, *, plan: str, funding: str, key: str | None) -> tuple[int, str]:
     """Creates a customer; returns its id and its key, which is derived from the name unless given. Raises OperatorError for a key in use."""
-    async with actor.transaction() as transaction:
+    async with actor.transaction(StaffRight.CUSTOMERS) as transaction:
         connection = transaction.connection
         if key is None:
-            key = free_key(name, {one.key for one in await store.list_customers(connection)}, "customer")
+            key = free_key(name, await store.numbered_keys(connection, free_key(name, (), "customer")), "customer")
         terms = {"key": key, "name": name, "plan": plan, "funding": funding}
         customer_id = await store.add_customer(connection, **terms)
         if customer_id is None:
@@ -35,10 +36,10 @@ async def change_customer(
     actor: Actor, *, name: str | None = None, plan: str | None = None, funding: str | None = None
 ) -> Customer:
     """Changes what is given of the actor's customer, and returns the customer as it is now."""
-    async with actor.transaction() as transaction:
+    async with actor.transaction(StaffRight.CUSTOMERS) as transaction:
         connection = transaction.connection
         await store.lock_customer(connection, actor.customer_id)
-        (old,) = [one for one in await store.list_customers(connection) if one.id == actor.customer_id]
+        old = await store.read_customer(connection, actor.customer_id)
         new = replace(old, name=name or old.name, plan=plan or old.plan, funding=funding or old.funding)
         if old != new:
             await store.update_customer(connection, new)

@@ -5,19 +5,21 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
+from largesse.base.email import email_key
 from largesse.base.errors import InvalidRequest, NotFound
 from largesse.customers import member_store as store
-from largesse.customers.actor import Actor
+from largesse.customers.actor import Actor, Transaction
 from largesse.customers.customer_store import lock_customer
 from largesse.customers.member_store import Member
-from largesse.customers.people import find_person
+from largesse.customers.people import find_person_id
 from largesse.customers.principal import ADMIN
 from largesse.customers.roles import Right
 from largesse.customers.second_step import asks_second_step, forget_second_step
 from largesse.customers.sessions import end_sessions_of_user
 from largesse.customers.sign_in_links import end_links, new_link
 from largesse.db.pool import Connection
-from largesse.jobs.outbox import mail_invitation, mail_second_step
+from largesse.jobs.outbox import mail_invitation, mail_reset, mail_second_step
+from largesse.staff.model import StaffRight
 
 MOST_PEOPLE = 500
 
@@ -56,7 +58,7 @@ async def invite(actor: Actor, email: str, *, name: str | None, role: str | None
     A member who was invited or removed before is invited again. Without a `role` they keep theirs, and a new member gets the role
     member. With `mails` the invitation is also mailed. Raises AlreadyThere, and InvalidRequest above the maximum.
     """
-    async with actor.transaction(Right.SETTINGS, changes_access=True) as transaction:
+    async with actor.transaction(Right.SETTINGS, StaffRight.CUSTOMERS, changes_access=True) as transaction:
         connection = transaction.connection
         place = await store.read_place(connection, actor.customer_id, email)
         if place["is_there"]:
@@ -73,7 +75,7 @@ async def invite(actor: Actor, email: str, *, name: str | None, role: str | None
 
 async def invite_again(actor: Actor, user_id: int, *, mails: bool) -> Invitation:
     """Replaces the link of somebody who was invited. Raises NotFound, and AlreadyThere once they have signed in."""
-    async with actor.transaction(Right.SETTINGS, changes_access=True) as transaction:
+    async with actor.transaction(Right.SETTINGS, StaffRight.CUSTOMERS, changes_access=True) as transaction:
         member = await _lock_member(transaction.connection, actor, user_id)
         if member.has_signed_in:
             raise AlreadyThere(member.email)
@@ -84,7 +86,7 @@ async def invite_again(actor: Actor, user_id: int, *, mails: bool) -> Invitation
 
 async def set_role(actor: Actor, user_id: int, role: str) -> Member:
     """Gives a member a role, from their next request on; returns the member as they were. Raises NotFound, LastAdministrator."""
-    async with actor.transaction(Right.SETTINGS, changes_access=True) as transaction:
+    async with actor.transaction(Right.SETTINGS, StaffRight.CUSTOMERS, changes_access=True) as transaction:
         member = await _lock_member(transaction.connection, actor, user_id)
         if role != ADMIN:
             await _require_other_admin(transaction.connection, actor, member)
@@ -101,7 +103,7 @@ async def remove(
 
     `take_accounts` removes their funding accounts, by customer and user id. Raises NotFound, LastAdministrator.
     """
-    async with actor.transaction(Right.SETTINGS, changes_access=True) as transaction:
+    async with actor.transaction(Right.SETTINGS, StaffRight.CUSTOMERS, changes_access=True) as transaction:
         connection = transaction.connection
         member = await _lock_member(connection, actor, user_id)
         await _require_other_admin(connection, actor, member)
@@ -114,22 +116,35 @@ async def remove(
 
 
 async def reset(actor: Actor, email: str, *, second_step: bool, mails: bool) -> str:
-    """Returns the secret of a link by which a person chooses a new password. For commands.
+    """Returns the secret of a link by which a person chooses a new password. For commands and members of staff.
 
     With `second_step` it removes their second step, and with `mails` tells them by mail. Raises NotFound for who has never signed in.
     """
-    async with actor.transaction() as transaction:
-        connection = transaction.connection
-        known = await find_person(connection, email)
-        if known is None:
-            raise NotFound(f"Nobody signs in as {email}.")
-        if second_step:
-            if mails and await asks_second_step(connection, known.id):
-                await mail_second_step(connection, known.id, "forgotten")
-            await forget_second_step(connection, known.id)
-        secret = await new_link(connection, "reset", person_id=known.id)
+    async with actor.transaction(StaffRight.CUSTOMERS) as transaction:
+        person_id = await _find_and_forget(transaction, email, second_step=second_step, mails=mails)
+        secret = await new_link(transaction.connection, "reset", person_id=person_id)
         await transaction.record("person.reset", email, after={"keeps_second_step": not second_step})
     return secret
+
+
+async def reset_by_mail(actor: Actor, email: str, *, second_step: bool) -> None:
+    """Mails a person a link by which they choose a new password, as `reset` makes one."""
+    async with actor.transaction(StaffRight.CUSTOMERS) as transaction:
+        await _find_and_forget(transaction, email, second_step=second_step, mails=True)
+        await mail_reset(transaction.connection, email_key(email))
+        await transaction.record("person.reset", email, after={"keeps_second_step": not second_step})
+
+
+async def _find_and_forget(transaction: Transaction, email: str, *, second_step: bool, mails: bool) -> int:
+    connection = transaction.connection
+    person_id = await find_person_id(connection, email)
+    if person_id is None:
+        raise NotFound(f"Nobody signs in as {email}.")
+    if second_step:
+        if mails and await asks_second_step(connection, person_id):
+            await mail_second_step(connection, person_id, "forgotten")
+        await forget_second_step(connection, person_id)
+    return person_id
 
 
 async def _new_invitation(connection: Connection, user_id: int, *, mails: bool) -> str:

@@ -15,6 +15,7 @@ _FIND = """
            p.confirmed_at IS NOT NULL AS is_confirmed
     FROM people p WHERE p.email_key = $1
 """
+_FIND_ID = "SELECT id FROM people WHERE email_key = $1"
 _ADD = """
     INSERT INTO people (email, email_key) VALUES ($1, $2)
     ON CONFLICT (email_key) DO UPDATE SET email_key = excluded.email_key RETURNING id
@@ -37,6 +38,12 @@ async def find_person(connection: Connection, email: str) -> PersonRecord | None
     """Who signs in by that address, letter case ignored; None where nobody does."""
     row = await connection.fetchrow(_FIND, email_key(email), credentials_key(connection))
     return None if row is None else PersonRecord(**row)
+
+
+async def find_person_id(connection: Connection, email: str) -> int | None:
+    """Returns the id of who signs in by that address, letter case ignored; None where nobody does."""
+    person_id: int | None = await connection.fetchval(_FIND_ID, email_key(email))
+    return person_id
 
 
 async def add_person(connection: Connection, email: str) -> int:

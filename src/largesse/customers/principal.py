@@ -53,3 +53,19 @@ class Principal:
     def scope(self) -> Scope:
         """For whom its transactions act."""
         return for_customer(self.customer_id, self.environment)
+
+
+def staff_principal(customer_id: int, environment: str) -> Principal:
+    """Returns what a member of staff is, or a command, who acts on behalf of a customer: an administrator who is nobody of the customer's."""
+    return Principal(
+        key_id=None,
+        environment=environment,
+        customer_id=customer_id,
+        customer_name="",
+        plan="",
+        funding="",
+        service_account_id=None,
+        service_account_name="",
+        service_account_active=True,
+        role=ADMIN,
+    )

@@ -10,6 +10,7 @@ from largesse.customers import customer_store as store
 from largesse.customers.actor import Actor
 from largesse.customers.restrictions import Limit, read_limits
 from largesse.customers.roles import Right
+from largesse.staff.model import StaffRight
 
 MOST_SERVICE_ACCOUNTS = 200
 
@@ -29,7 +30,7 @@ async def named_service_account(actor: Actor, customer: str, key: str) -> store.
 
 async def create_service_account(actor: Actor, name: str) -> tuple[int, str]:
     """Creates a service account; returns its id and its key, which is derived from the name. Raises TooManyServiceAccounts."""
-    async with actor.transaction(Right.SETTINGS) as transaction:
+    async with actor.transaction(Right.SETTINGS, StaffRight.CUSTOMERS) as transaction:
         # Locked, so that two who create one at the same time neither exceed the maximum nor take the same key.
         await store.lock_customer(transaction.connection, actor.customer_id)
         accounts = await store.list_service_accounts(transaction.connection, actor.customer_id)
@@ -44,7 +45,7 @@ async def create_service_account(actor: Actor, name: str) -> tuple[int, str]:
 
 async def switch_service_account(actor: Actor, account_id: int, *, active: bool) -> str:
     """Switches a service account on or off, from its next request on; returns its name. Raises NotFound."""
-    async with actor.transaction(Right.SETTINGS) as transaction:
+    async with actor.transaction(Right.SETTINGS, StaffRight.CUSTOMERS) as transaction:
         row = await store.lock_service_account(transaction.connection, actor.customer_id, account_id)
         name: str = row["name"]
         if row["active"] is not active:
@@ -67,7 +68,7 @@ async def limit_service_account(
     None lifts a limit; one that is not given stays. Raises OperatorError for an unknown currency, NotFound for an account that is
     not the customer's.
     """
-    async with actor.transaction(Right.SETTINGS) as transaction:
+    async with actor.transaction(Right.SETTINGS, StaffRight.CUSTOMERS) as transaction:
         connection = transaction.connection
         await store.require_currency(connection, currency)
         row = await store.lock_service_account(connection, actor.customer_id, account_id)

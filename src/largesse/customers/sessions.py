@@ -94,6 +94,11 @@ class Person:
             session_id=self.session_id,
         )
 
+    @property
+    def is_of_staff(self) -> bool:
+        """Whether it stands for a member of staff, who sees the pages and is nobody of the customer's."""
+        return self.user_id == 0
+
     def reach(self, right: Right) -> Reach | None:
         """How far that right of the person goes; None: not at all."""
         return RIGHTS[right].get(self.role)

@@ -50,6 +50,7 @@ TABLES: Mapping[str, Writes] = {
     "accounts": Writes(
         app="INSERT, UPDATE(balance_minor), UPDATE(chain_head), UPDATE(name), UPDATE(closed_at), UPDATE(has_budgets)",
         worker="UPDATE(balance_minor), UPDATE(chain_head)",
+        office="INSERT, UPDATE(balance_minor), UPDATE(chain_head)",
         operator="INSERT, UPDATE(balance_minor), UPDATE(chain_head), UPDATE(name), UPDATE(closed_at), UPDATE(has_budgets), UPDATE(is_master), "
         "UPDATE(open_to_all), UPDATE(mac)",
     ),
@@ -72,21 +73,30 @@ TABLES: Mapping[str, Writes] = {
     "brands": Writes(app="INSERT, UPDATE"),
     # A worker refunds; what counts towards which budget never changes.
     "budget_orders": Writes(
-        app="INSERT, UPDATE(refunded_minor)", worker="UPDATE(refunded_minor)", operator="INSERT, UPDATE(refunded_minor)"
+        app="INSERT, UPDATE(refunded_minor)",
+        worker="UPDATE(refunded_minor)",
+        office="UPDATE(refunded_minor)",
+        operator="INSERT, UPDATE(refunded_minor)",
     ),
     "budget_people": Writes(app="INSERT, DELETE", operator="INSERT, DELETE"),
     "budget_periods": Writes(
-        app="INSERT, UPDATE(spent_minor)", worker="UPDATE(spent_minor)", operator="INSERT, UPDATE(spent_minor)"
+        app="INSERT, UPDATE(spent_minor)",
+        worker="UPDATE(spent_minor)",
+        office="UPDATE(spent_minor)",
+        operator="INSERT, UPDATE(spent_minor)",
     ),
     "budgets": Writes(
         app="INSERT, UPDATE(name), UPDATE(limit_minor), UPDATE(per_gift_minor), UPDATE(ended_at)",
         operator="INSERT, UPDATE(name), UPDATE(limit_minor), UPDATE(per_gift_minor), UPDATE(ended_at)",
     ),
     # Serving processes take what visitors ask and give gifts; a worker decides who is mailed, and ends campaigns.
-    "campaign_asks": Writes(app="INSERT, UPDATE(state)", worker="UPDATE(state), DELETE", operator="DELETE"),
+    "campaign_asks": Writes(
+        app="INSERT, UPDATE(state)", worker="UPDATE(state), DELETE", office="DELETE", operator="DELETE"
+    ),
     "campaign_people": Writes(
         app="INSERT, UPDATE(number), UPDATE(taken_at), DELETE",
         worker="UPDATE(mailbox), DELETE",
+        office="UPDATE(mailbox), DELETE",
         operator="UPDATE(mailbox), DELETE",
     ),
     "campaigns": Writes(
@@ -94,7 +104,9 @@ TABLES: Mapping[str, Writes] = {
         worker="UPDATE(ended_at), UPDATE(due_at), UPDATE(closes_at), UPDATE(opens_at)",
         operator="UPDATE(closes_at), UPDATE(due_at), UPDATE(paused_at)",
     ),
-    "captured_mail": Writes(app="INSERT", worker="INSERT, UPDATE(claims), DELETE", operator="UPDATE(sealed), DELETE"),
+    "captured_mail": Writes(
+        app="INSERT", worker="INSERT, UPDATE(claims), DELETE", office="DELETE", operator="UPDATE(sealed), DELETE"
+    ),
     # Written by a trigger, which removes old rows.
     "catalogue_changes": Writes(worker="INSERT, DELETE", office="INSERT, DELETE", operator="INSERT, DELETE"),
     # A worker publishes those that are scheduled.
@@ -116,27 +128,33 @@ TABLES: Mapping[str, Writes] = {
     ),
     "contact_fields": Writes(app="INSERT, UPDATE, DELETE"),
     "contact_groups": Writes(app="INSERT, UPDATE, DELETE", operator="INSERT"),
-    "contact_members": Writes(app="INSERT, DELETE", operator="INSERT, DELETE"),
-    "contacts": Writes(app="INSERT, UPDATE, DELETE", worker="DELETE", operator="INSERT, UPDATE, DELETE"),
+    "contact_members": Writes(app="INSERT, DELETE", office="DELETE", operator="INSERT, DELETE"),
+    "contacts": Writes(
+        app="INSERT, UPDATE, DELETE", worker="DELETE", office="UPDATE, DELETE", operator="INSERT, UPDATE, DELETE"
+    ),
     "credential_openings": Writes(),  # written by `open_credentials` alone
     "currencies": Writes(),
+    "customer_notes": Writes(office="INSERT, DELETE", operator="INSERT, DELETE"),
+    "customer_views": Writes(worker="DELETE", office="INSERT, UPDATE(ends_at)", operator="INSERT, UPDATE"),
     "customers": Writes(
         app="UPDATE(created_at), UPDATE(requires_second_step), UPDATE(confirm_above), UPDATE(follow_up), UPDATE(takes_notes)",
+        office="INSERT, UPDATE(name), UPDATE(plan), UPDATE(funding)",
         operator="INSERT, UPDATE",
     ),
     "daily_spending": Writes(app="INSERT, UPDATE"),
-    "deliveries": Writes(app="INSERT, UPDATE", worker="INSERT, UPDATE, DELETE"),
-    "delivery_attempts": Writes(worker="INSERT, DELETE", operator="UPDATE(answer)"),
+    "deliveries": Writes(app="INSERT, UPDATE", worker="INSERT, UPDATE, DELETE", office="UPDATE"),
+    "delivery_attempts": Writes(worker="INSERT, DELETE", office="UPDATE(answer)", operator="UPDATE(answer)"),
     "distribution": Writes(app="UPDATE(since)", worker="UPDATE(since)", operator="UPDATE(since)"),
     "draft_columns": Writes(app="INSERT, UPDATE", worker="DELETE"),
     "draft_rows": Writes(app="INSERT, DELETE"),
-    "drafts": Writes(app="INSERT, UPDATE, DELETE", worker="DELETE", operator="DELETE"),
+    "drafts": Writes(app="INSERT, UPDATE, DELETE", worker="DELETE", office="DELETE", operator="DELETE"),
     # The worker refunds what nobody has claimed by the claim-by date.
-    "entries": Writes(app="INSERT", worker="INSERT", operator="INSERT"),
-    "erasures": Writes(worker="INSERT", operator="INSERT"),
+    "entries": Writes(app="INSERT", worker="INSERT", office="INSERT", operator="INSERT"),
+    "erasures": Writes(worker="INSERT", office="INSERT", operator="INSERT"),
     "events": Writes(
         app="INSERT",
         worker="INSERT, UPDATE(fanned_out_at), UPDATE(position), UPDATE(body), DELETE",
+        office="INSERT, UPDATE(body)",
         operator="INSERT, UPDATE(body)",
     ),
     "follow_ups": Writes(
@@ -147,62 +165,83 @@ TABLES: Mapping[str, Writes] = {
     # Marks are made by the worker alone.
     "line_event_head": Writes(worker="UPDATE"),
     "line_event_marks": Writes(worker="INSERT"),
-    "line_events": Writes(app="INSERT", worker="INSERT", operator="INSERT"),
-    "line_messages": Writes(app="INSERT", worker="UPDATE(message)", operator="UPDATE(message)"),
-    "line_states": Writes(app="INSERT, UPDATE", worker="INSERT, UPDATE", operator="INSERT, UPDATE"),
+    "line_events": Writes(app="INSERT", worker="INSERT", office="INSERT", operator="INSERT"),
+    "line_messages": Writes(
+        app="INSERT", worker="UPDATE(message)", office="UPDATE(message)", operator="UPDATE(message)"
+    ),
+    "line_states": Writes(
+        app="INSERT, UPDATE", worker="INSERT, UPDATE", office="INSERT, UPDATE", operator="INSERT, UPDATE"
+    ),
     "lines": Writes(
         app="INSERT, UPDATE(recipient_name), UPDATE(recipient_email), UPDATE(was_email)",
         worker="UPDATE(recipient_email), UPDATE(recipient_name), UPDATE(was_email)",
+        office="UPDATE(recipient_email), UPDATE(recipient_name), UPDATE(was_email)",
         operator="UPDATE(sealed), UPDATE(code_lookup), UPDATE(recipient_email), UPDATE(recipient_name), UPDATE(was_email)",
     ),
-    "mail_jobs": Writes(app="INSERT, UPDATE", worker="UPDATE", operator="UPDATE"),
-    "mail_requeues": Writes(worker="UPDATE(reason)", operator="INSERT, UPDATE"),
+    "mail_jobs": Writes(app="INSERT, UPDATE", worker="UPDATE", office="UPDATE", operator="UPDATE"),
+    "mail_requeues": Writes(worker="UPDATE(reason)", office="INSERT, UPDATE", operator="INSERT, UPDATE"),
     "master_keys": Writes(operator="INSERT, UPDATE"),
-    "messages": Writes(app="INSERT, UPDATE", worker="INSERT, UPDATE", operator="INSERT, UPDATE"),
+    "messages": Writes(
+        app="INSERT, UPDATE", worker="INSERT, UPDATE", office="INSERT, UPDATE", operator="INSERT, UPDATE"
+    ),
     "noted_anchors": Writes(operator="INSERT, UPDATE"),
-    "order_acts": Writes(app="INSERT"),
-    "order_changes": Writes(app="INSERT", worker="INSERT, UPDATE, DELETE", operator="INSERT, UPDATE, DELETE"),
+    "order_acts": Writes(app="INSERT", office="INSERT"),
+    "order_changes": Writes(
+        app="INSERT", worker="INSERT, UPDATE, DELETE", office="INSERT", operator="INSERT, UPDATE, DELETE"
+    ),
     # Texts alone, out of which an operator erases an address (`largesse privacy erase`), and the worker after the retention period; and
     # when a scheduled order leaves, as long as it has not.
     "orders": Writes(
         app="INSERT, UPDATE(scheduled_for), UPDATE(placed_digest), UPDATE(mac)",
         worker="UPDATE(message), UPDATE(from_name), UPDATE(external_reference), UPDATE(erased_at), UPDATE(placed_digest), UPDATE(mac)",
+        office="UPDATE(message), UPDATE(from_name), UPDATE(external_reference), UPDATE(placed_digest), UPDATE(mac)",
         operator="UPDATE(message), UPDATE(from_name), UPDATE(external_reference), UPDATE(placed_digest), UPDATE(mac)",
     ),
     "own_wrappings": Writes(app="INSERT, DELETE"),
-    "passkeys": Writes(app="INSERT, UPDATE, DELETE", operator="DELETE"),
-    "people": Writes(app="INSERT, UPDATE", operator="INSERT, UPDATE"),
-    "people_mails": Writes(app="INSERT", worker="INSERT, UPDATE, DELETE", operator="INSERT"),
+    "passkeys": Writes(app="INSERT, UPDATE, DELETE", office="DELETE", operator="DELETE"),
+    "people": Writes(app="INSERT, UPDATE", office="UPDATE(totp)", operator="INSERT, UPDATE"),
+    "people_mails": Writes(app="INSERT", worker="INSERT, UPDATE, DELETE", office="INSERT", operator="INSERT"),
     "pictures": Writes(office="INSERT", operator="INSERT"),
     "pin_failures": Writes(app="INSERT, UPDATE, DELETE", worker="DELETE", operator="UPDATE"),
+    "privacy_requests": Writes(office="INSERT, UPDATE", operator="INSERT, UPDATE"),
     "products": Writes(worker="UPDATE", office="INSERT, UPDATE, DELETE", operator="INSERT, UPDATE, DELETE"),
-    "recovery_codes": Writes(app="INSERT, UPDATE, DELETE", operator="DELETE"),
+    "recovery_codes": Writes(app="INSERT, UPDATE, DELETE", office="DELETE", operator="DELETE"),
     "reminder_stops": Writes(app="INSERT"),
     "report_groups": _READ_MODEL,
     "report_orders": _READ_MODEL,
     "report_sums": _READ_MODEL,
-    "report_words": Writes(app="DELETE", worker=_READ_MODEL.worker, operator=_READ_MODEL.operator),
+    "report_words": Writes(app="DELETE", worker=_READ_MODEL.worker, office="DELETE", operator=_READ_MODEL.operator),
     "saved_views": Writes(app="INSERT, UPDATE, DELETE"),
-    "service_accounts": Writes(app="INSERT, UPDATE", operator="INSERT, UPDATE"),
+    "service_accounts": Writes(
+        app="INSERT, UPDATE", office="INSERT, UPDATE(active), UPDATE(limits)", operator="INSERT, UPDATE"
+    ),
     "sessions": Writes(app="INSERT, UPDATE", worker="DELETE", operator="UPDATE"),
-    "shipments": Writes(app="INSERT", worker="UPDATE(sealed_address)", operator="UPDATE"),
+    "shipments": Writes(
+        app="INSERT", worker="UPDATE(sealed_address)", office="UPDATE(sealed_address)", operator="UPDATE"
+    ),
     "sign_in_allowances": Writes(app="INSERT, UPDATE, DELETE", worker="DELETE"),
-    "sign_in_links": Writes(app="INSERT, UPDATE", worker="INSERT, DELETE", operator="INSERT, UPDATE"),
+    "sign_in_links": Writes(
+        app="INSERT, UPDATE", worker="INSERT, DELETE", office="INSERT, UPDATE(used_at)", operator="INSERT, UPDATE"
+    ),
     "staff": Writes(office="INSERT, UPDATE", operator="INSERT, UPDATE"),
     "staff_form_posts": Writes(worker="DELETE", office="INSERT, UPDATE, DELETE"),
     "staff_links": Writes(worker="DELETE", office="INSERT, UPDATE", operator="INSERT, UPDATE"),
     "staff_passkeys": Writes(office="INSERT, UPDATE, DELETE", operator="DELETE"),
     "staff_recovery_codes": Writes(office="INSERT, UPDATE, DELETE", operator="DELETE"),
     "staff_sessions": Writes(worker="DELETE", office="INSERT, UPDATE", operator="UPDATE"),
-    "subscription_queues": Writes(app="INSERT, UPDATE", worker="INSERT, UPDATE"),
+    "subscription_queues": Writes(app="INSERT, UPDATE", worker="INSERT, UPDATE", office="INSERT, UPDATE"),
     "supplier_costs": Writes(worker="INSERT, UPDATE"),
     "supplier_orders": Writes(app="INSERT", worker="INSERT, UPDATE"),
     "templates": Writes(app="INSERT, UPDATE", operator="INSERT, UPDATE"),
     # A worker says which mail has a note.
-    "thank_you_notes": Writes(app="INSERT", worker="UPDATE(mail_id), DELETE", operator="UPDATE(sealed), DELETE"),
+    "thank_you_notes": Writes(
+        app="INSERT", worker="UPDATE(mail_id), DELETE", office="DELETE", operator="UPDATE(sealed), DELETE"
+    ),
     "top_ups": Writes(app="INSERT, UPDATE", worker="UPDATE", operator="INSERT, UPDATE"),
     "transfers": Writes(app="INSERT"),
-    "users": Writes(app="INSERT, UPDATE", operator="INSERT, UPDATE"),
+    "users": Writes(
+        app="INSERT, UPDATE", office="INSERT, UPDATE(name), UPDATE(role), UPDATE(is_active)", operator="INSERT, UPDATE"
+    ),
     "voucher_waits": Writes(
         app="INSERT, UPDATE(since), DELETE",
         worker="INSERT, UPDATE(since), DELETE",
@@ -212,6 +251,7 @@ TABLES: Mapping[str, Writes] = {
     "webhook_subscriptions": Writes(
         app="INSERT, UPDATE(created_at), UPDATE(sealed_secret), UPDATE(previous_secret), UPDATE(previous_until), DELETE",
         worker="UPDATE(created_at), UPDATE(previous_secret), UPDATE(previous_until), DELETE",
+        office="UPDATE(created_at)",
         operator="UPDATE(sealed_secret), UPDATE(previous_secret), UPDATE(previous_until)",
     ),
 }
@@ -266,8 +306,9 @@ FUNCTIONS: Mapping[str, tuple[Role, ...]] = {
     "has_marks": ACTING,
     "is_ledger_chained": ACTING,
     "last_sealed": ACTING,
+    "lines_by_lookup": (Role.OFFICE, Role.OPERATOR),
     "lines_of_code": (Role.APP,),
-    "memberships": (Role.APP, Role.OPERATOR),
+    "memberships": (Role.APP, Role.OFFICE, Role.OPERATOR),
     "note_keys_seen": (Role.APP,),
     "open_credentials": (Role.APP, Role.WORKER, Role.OFFICE, Role.OPERATOR),
     "password_of": (Role.APP, Role.OPERATOR),

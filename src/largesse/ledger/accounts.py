@@ -29,6 +29,7 @@ from largesse.ledger.store import (
     list_assignable,
     lock_account,
 )
+from largesse.staff.model import StaffRight
 
 MOST_ACCOUNTS = 200  # funding accounts of a customer, including closed ones
 LONGEST_NAME = 100
@@ -68,7 +69,7 @@ async def create_account(actor: Actor, *, currency: str, name: str) -> tuple[int
     that has MOST_ACCOUNTS.
     """
     customer_id, environment = actor.customer_id, actor.environment
-    async with actor.transaction(Right.SETTINGS) as transaction:
+    async with actor.transaction(Right.SETTINGS, StaffRight.CUSTOMERS) as transaction:
         connection = transaction.connection
         # Locked, so that two at once neither pass the limit nor take the same key.
         funding = await connection.fetchval(_LOCK_CUSTOMER, customer_id)
@@ -89,7 +90,7 @@ async def create_account(actor: Actor, *, currency: str, name: str) -> tuple[int
 
 async def rename_account(actor: Actor, account_id: int, name: str) -> None:
     """Renames an account; its key stays. Raises NotFound, and AccountRefused for a name that is taken."""
-    async with actor.transaction(Right.SETTINGS) as transaction:
+    async with actor.transaction(Right.SETTINGS, StaffRight.CUSTOMERS) as transaction:
         before = (await _lock(transaction, account_id))["name"]
         if before == name:
             return
@@ -105,7 +106,7 @@ async def close_account(actor: Actor, account_id: int) -> None:
 
     Raises NotFound, and AccountRefused for the master account, one that holds money, and one with a waiting top-up.
     """
-    async with actor.transaction(Right.SETTINGS) as transaction:
+    async with actor.transaction(Right.SETTINGS, StaffRight.CUSTOMERS) as transaction:
         account = await _lock(transaction, account_id)
         if account["closed_at"] is not None:
             return
@@ -122,7 +123,7 @@ async def close_account(actor: Actor, account_id: int) -> None:
 
 async def open_account(actor: Actor, account_id: int) -> None:
     """Opens a closed account; an open one stays as it is. Raises NotFound, and AccountRefused for a name that is taken."""
-    async with actor.transaction(Right.SETTINGS) as transaction:
+    async with actor.transaction(Right.SETTINGS, StaffRight.CUSTOMERS) as transaction:
         account = await _lock(transaction, account_id)
         if account["closed_at"] is None:
             return
@@ -136,7 +137,7 @@ async def assign_accounts(actor: Actor, holder: Holder, holder_id: int, account_
 
     Raises NotFound for an account, or a holder, that is not the customer's.
     """
-    async with actor.transaction(Right.SETTINGS) as transaction:
+    async with actor.transaction(Right.SETTINGS, StaffRight.CUSTOMERS) as transaction:
         subject, accounts = await _lock_holder(transaction, holder, holder_id)
         if not set(account_ids) <= {account.id for account in accounts}:
             raise NotFound("There is no such funding account.")
@@ -145,7 +146,7 @@ async def assign_accounts(actor: Actor, holder: Holder, holder_id: int, account_
 
 async def assign_account(actor: Actor, holder: Holder, holder_id: int, account_id: int, *, may_use: bool) -> None:
     """Gives a holder one account, or takes it away. Raises InvalidRequest for an account that is closed or open to all, and NotFound."""
-    async with actor.transaction(Right.SETTINGS) as transaction:
+    async with actor.transaction(Right.SETTINGS, StaffRight.CUSTOMERS) as transaction:
         subject, accounts = await _lock_holder(transaction, holder, holder_id)
         account = next((one for one in accounts if one.id == account_id), None)
         if account is None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from largesse.customers.actor import Actor
+from largesse.db.fragments import Fragment
 from largesse.db.pool import Connection, Row
 from largesse.db.shard_groups import list_shard_groups
 from largesse.db.sharding import arguments
@@ -17,6 +18,7 @@ from largesse.events.order_changes import record_changes
 from largesse.jobs.notifier import notify
 from largesse.mail import resending_store
 from largesse.mail.messages import RANK_GAP_S, RANKED_TOGETHER
+from largesse.staff.model import StaffRight
 
 REASON = "no mail server is set"
 
@@ -36,47 +38,70 @@ async def release(connection: Connection) -> int:
 _START = datetime(1970, 1, 1, tzinfo=UTC), 0
 
 
+STATES = ("bounced", "exhausted", "held")
+MOST_REQUEUED = 10_000  # by a member of staff, at once
+
+
 @dataclass(frozen=True, slots=True)
 class RequeueFilter:
-    """Which mail to send again: what was given up or held since then, for a reason with these words in any case."""
+    """Which mail to send again: what was given up or held since then, for a reason with these words in any case, of all customers or one."""
 
     since: datetime
     reason: str | None = None
+    customer_id: int | None = None
+    states: Sequence[str] = STATES
+
+    @property
+    def audited(self) -> dict[str, object]:
+        """Returns the filter as the audit log keeps it."""
+        also = {"customer": self.customer_id, "states": None if self.states == STATES else self.states}
+        return {"since": self.since, "reason": self.reason} | {name: one for name, one in also.items() if one}
+
+    async def fetch(
+        self, connection: Connection, statements: tuple[Fragment, Fragment], past: tuple[datetime, int], limit: int
+    ) -> list[Row]:
+        """Returns the next rows of a statement of `resending_store`, past an instant and an id."""
+        values = (list(self.states), self.reason, self.since, *past, limit)
+        if self.customer_id is None:
+            return await connection.fetch(statements[0], *values)
+        return await connection.fetch(statements[1], *values, self.customer_id)
 
 
-async def count_given_up(actor: Actor, wanted: RequeueFilter) -> int:
+async def count_given_up(actor: Actor, wanted: RequeueFilter, *, most: int | None = None) -> int:
     """Returns how many messages `requeue` would send again."""
     found = 0
     after = _START
-    async with actor.transaction() as transaction:
-        while rows := await transaction.connection.fetch(
-            resending_store.CANDIDATES, wanted.since, *after, wanted.reason, _BITE
-        ):
+    async with actor.transaction(StaffRight.SEE_DELIVERIES) as transaction:
+        while rows := await wanted.fetch(transaction.connection, resending_store.CANDIDATES, after, _bite(most, found)):
             found += len(await _standing(transaction.connection, rows))
             after = rows[-1]["given_up_at"], rows[-1]["id"]
     return found
 
 
-async def requeue(actor: Actor, wanted: RequeueFilter) -> int:
-    """Makes messages due again, with three more days and without codes that were cancelled since; returns how many.
+async def requeue(actor: Actor, wanted: RequeueFilter, *, most: int | None = None) -> int:
+    """Makes messages due again, at most so many, with three more days and without codes that were cancelled since; returns how many.
 
     The request is stored in `mail_requeues` with that number. It is done in bites; broken off, it may be repeated.
     """
     made = 0
     after = _START
-    async with actor.transaction() as transaction:
+    async with actor.transaction(StaffRight.DELIVERIES) as transaction:
         run_id = await transaction.connection.fetchval(resending_store.NEW_REQUEUE, wanted.since, wanted.reason)
-        await transaction.record("mail.requeued", "mail", after={"since": wanted.since, "reason": wanted.reason})
+        await transaction.record("mail.requeued", "mail", after=wanted.audited)
     while True:
-        async with actor.transaction() as transaction:
+        async with actor.transaction(StaffRight.DELIVERIES) as transaction:
             connection = transaction.connection
-            rows = await connection.fetch(resending_store.CANDIDATES, wanted.since, *after, wanted.reason, _BITE)
+            rows = await wanted.fetch(connection, resending_store.CANDIDATES, after, _bite(most, made))
             if not rows:
                 return made
             after = rows[-1]["given_up_at"], rows[-1]["id"]
             made += await _make_due(connection, rows, rank=made)
             await connection.execute(resending_store.NOTE_REQUEUED, run_id, made)
             await notify(connection)
+
+
+def _bite(most: int | None, done: int) -> int:
+    return _BITE if most is None else max(min(_BITE, most - done), 0)
 
 
 async def _make_due(connection: Connection, rows: Sequence[Row], *, rank: int) -> int:

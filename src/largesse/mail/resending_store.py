@@ -40,21 +40,54 @@ CANCELLED_LINES = """
 """
 # What was asked for again since then was sent instead: only the last edition of an order's mail counts. A notification is of
 # one line, whose number is its edition.
-CANDIDATES = compose(
+_GIVEN_UP = compose(
     """
-    SELECT customer_id, id, order_id, line_numbers, coalesce(finished_at, due_at) AS given_up_at FROM messages
-    WHERE state IN ('bounced', 'exhausted', 'held') AND kind NOT LIKE 'reminder%' AND kind <> 'campaign_code'
-      AND coalesce(finished_at, due_at) >= $1 AND (coalesce(finished_at, due_at), id) > ($2, $3)
-      AND ($4::text IS NULL OR position(lower($4) IN lower(reason)) > 0)
+    state = ANY({states}) AND state IN ('bounced', 'exhausted', 'held') AND kind NOT LIKE 'reminder%' AND kind <> 'campaign_code'
+      AND ({reason} IS NULL OR position(lower({reason}) IN lower(reason)) > 0)
       AND email NOT LIKE '%@{erased_domain}'
       AND NOT (kind = 'gift' AND EXISTS (
         SELECT FROM messages AS later
         WHERE later.customer_id = messages.customer_id AND later.order_id = messages.order_id AND later.email = messages.email AND later.kind = 'gift'
           AND later.edition > messages.edition))
-    ORDER BY coalesce(finished_at, due_at), id LIMIT $5
 """,
+    states=Fragment("$1::text[]"),
+    reason=Fragment("$2::text"),
     erased_domain=identifier(ERASED_DOMAIN),
 )
+
+
+def _given_up(columns: Fragment, more: Fragment) -> tuple[Fragment, Fragment]:
+    """Returns SQL for mail that was given up or is held, of any customer, and of customer $7."""
+    of_all, of_one = (
+        compose(
+            """
+            SELECT {columns} FROM messages
+            WHERE {given_up} AND coalesce(finished_at, due_at) >= $3 AND {more} LIMIT $6
+        """,
+            columns=columns,
+            given_up=_GIVEN_UP,
+            more=compose("{whose} {more}", whose=whose, more=more),
+        )
+        for whose in (Fragment(""), Fragment("customer_id = $7 AND"))
+    )
+    return of_all, of_one
+
+
+CANDIDATES = _given_up(
+    Fragment("customer_id, id, order_id, line_numbers, coalesce(finished_at, due_at) AS given_up_at"),
+    Fragment("(coalesce(finished_at, due_at), id) > ($4, $5) ORDER BY coalesce(finished_at, due_at), id"),
+)
+NEWEST_GIVEN_UP = _given_up(
+    Fragment(
+        "customer_id, id, order_id, environment, line_numbers, email, name, kind, state, reason, fault, coalesce(finished_at, due_at) AS given_up_at"
+    ),
+    Fragment("(coalesce(finished_at, due_at), id) < ($4, $5) ORDER BY coalesce(finished_at, due_at) DESC, id DESC"),
+)
+ORDERS_OF = """
+    SELECT o.customer_id, o.id, c.name AS customer, o.reference
+    FROM unnest($1::int[], $2::int[]) AS wanted (customer_id, id) JOIN orders o ON o.customer_id = wanted.customer_id AND o.id = wanted.id
+    JOIN customers c ON c.id = o.customer_id
+"""
 NEW_REQUEUE = """
     INSERT INTO mail_requeues (at, since, reason, messages) SELECT clock_now(), $1, $2, 0 RETURNING id
 """

@@ -11,11 +11,12 @@ from largesse.jobs.outbox import mail_test
 from largesse.mail import correcting, resending
 from largesse.mail.mailbox import capture
 from largesse.mail.order_mail import RecipientDelivery
+from largesse.staff.model import StaffRight
 
 
 async def resend_mail(actor: Actor, reference: str, email: str) -> RecipientDelivery:
     """Sends the mail of the recipient at `email` once more. Raises as `resending.resend` does."""
-    async with actor.transaction(Right.SEND) as transaction:
+    async with actor.transaction(Right.SEND, StaffRight.DELIVERIES) as transaction:
         address = actor.acting.who.address
         recipient = await resending.resend(transaction.connection, actor.principal, reference, email, address=address)
         # `order_acts` has the message: the audit log keeps no recipient's address.
@@ -47,7 +48,7 @@ async def resend_chosen(actor: Actor, reference: str, numbers: Sequence[int]) ->
 
 async def correct_address(actor: Actor, reference: str, email: str, corrected: str) -> None:
     """Corrects the address of the recipient at `email`, and sends the mail there. Raises as `correcting.correct_address` does."""
-    async with actor.transaction(Right.SEND) as transaction:
+    async with actor.transaction(Right.SEND, StaffRight.DELIVERIES) as transaction:
         address = actor.acting.who.address
         await correcting.correct_address(
             transaction.connection, transaction.entries, actor.principal, reference, email, corrected, address=address

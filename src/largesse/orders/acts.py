@@ -24,6 +24,7 @@ from largesse.orders.history import NewAct, record_act, record_reading
 from largesse.orders.lookup import find_order, find_own_order
 from largesse.orders.order import SendResponse, is_of_campaign, new_receipt, order_row
 from largesse.orders.voiding import void_lines
+from largesse.staff.model import StaffRight
 
 _OPEN_LINES = """
     SELECT l.number FROM lines l JOIN orders o ON o.customer_id = l.customer_id AND o.id = l.order_id
@@ -79,7 +80,7 @@ async def cancel_recipient(actor: Actor, reference: str, number: int) -> Cancell
 
     Raises as `cancel_order` does, and NotFound for a number that no line of the order has.
     """
-    async with actor.transaction(Right.SEND) as transaction:
+    async with actor.transaction(Right.SEND, StaffRight.DELIVERIES) as transaction:
         done = await void_unclaimed(
             transaction.connection,
             actor.principal,

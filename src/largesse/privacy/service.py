@@ -15,6 +15,7 @@ from largesse.campaigns.ask_store import count_asks, forget_asks
 from largesse.campaigns.store import erase_people, find_people, forget_people
 from largesse.contacts.store import count_contacts_with, drop_contacts_with
 from largesse.customers.actor import Actor
+from largesse.customers.customer_notes import erase_notes_mentioning, notes_mentioning
 from largesse.db.pool import Connection, Row, commit_as_one
 from largesse.drafts.store import count_drafts_with, drop_drafts_with
 from largesse.encryption.vault import Vault
@@ -32,23 +33,26 @@ from largesse.mail.tasks import (
 from largesse.notes.store import erase_notes
 from largesse.orders.erasing import Texts, erase_mentions, find_orders_mentioning
 from largesse.orders.marks import changing_orders
-from largesse.privacy import store
+from largesse.privacy import requests_store, store
 from largesse.privacy.store import Json, OrderKey, Receipt
 from largesse.reports.updates import forget_recipient, forget_texts
+from largesse.staff.model import StaffRight
 from largesse.webhooks.tasks import erase_from_answers
 
 
 class Occurrences(msgspec.Struct, frozen=True):
-    """Where an address occurs: lines by order, orders whose texts contain it, and the numbers of drafts, contacts and campaigns that do."""
+    """Where an address occurs: lines by order, orders whose texts contain it, and the numbers of what else does."""
 
     lines: Mapping[OrderKey, Sequence[int]]
     mentions: Sequence[OrderKey]
     drafts: int
     contacts: int
     campaigns: int
+    customer_notes: int  # that staff wrote
 
     def __bool__(self) -> bool:
-        return bool(self.lines or self.mentions or self.drafts or self.contacts or self.campaigns)
+        others = self.drafts + self.contacts + self.campaigns + self.customer_notes
+        return bool(self.lines or self.mentions or others)
 
 
 async def _find(connection: Connection, vault: Vault, email: str, customer_id: int | None = None) -> Occurrences:
@@ -70,7 +74,8 @@ async def _find(connection: Connection, vault: Vault, email: str, customer_id: i
     contacts = await count_contacts_with(connection, email, customer_id)
     campaigns = await find_people(connection, email, customer_id)
     asked = await count_asks(connection, email, customer_id) + await count_codes_to(connection, email, customer_id)
-    return Occurrences(lines, mentions, drafts, contacts, len(campaigns) or min(asked, 1))
+    noted = len(await notes_mentioning(connection, email, customer_id))
+    return Occurrences(lines, mentions, drafts, contacts, len(campaigns) or min(asked, 1), noted)
 
 
 class ErasedOrder(msgspec.Struct, frozen=True):
@@ -100,7 +105,7 @@ async def forget_written(connection: Connection, customer_id: int, texts: Texts)
 
 async def export(actor: Actor, vault: Vault, email: str, customer_id: int | None = None) -> Json:
     """Returns everything stored about an address, with one customer or all. Raises NotFound where there is nothing."""
-    async with actor.transaction() as transaction:
+    async with actor.transaction(StaffRight.PRIVACY) as transaction:
         connection = transaction.connection
         found = await _find(connection, vault, email, customer_id)
         orders = [
@@ -110,6 +115,7 @@ async def export(actor: Actor, vault: Vault, email: str, customer_id: int | None
         contacts = await store.read_contacts(connection, vault, email, customer_id)
         campaigns = [_taken_part(row) for row in await find_people(connection, email, customer_id)]
         members = await store.read_members(connection, email)
+        customer_notes = await notes_mentioning(connection, email, customer_id)
         # The log must not say whose data it is.
         await transaction.record("privacy.exported", "a recipient's data", after={"orders": len(found.lines)})
     if not found and not members:
@@ -121,6 +127,7 @@ async def export(actor: Actor, vault: Vault, email: str, customer_id: int | None
         "contacts": contacts,
         "campaigns": campaigns,
         "people": members,
+        "customer_notes": customer_notes,
     }
 
 
@@ -129,29 +136,31 @@ def _taken_part(row: Row) -> Json:
     return {name: row[name] for name in ("customer", "environment", "name", "taken_at")}
 
 
-async def erase(actor: Actor, vault: Vault, email: str, customer_id: int | None = None) -> Receipt:
+async def erase(
+    actor: Actor, vault: Vault, email: str, customer_id: int | None = None, *, request_id: int | None = None
+) -> Receipt:
     """Erases an address with one customer or all, an order at a time, and returns the receipt. Raises NotFound where there is nothing.
 
-    After an interruption it may be repeated: what is erased is not found again.
+    It finishes the request `request_id`. After an interruption it may be repeated: what is erased is not found again.
     """
-    async with actor.transaction() as transaction:
+    async with actor.transaction(StaffRight.PRIVACY) as transaction:
         found = await _find(transaction.connection, vault, email, customer_id)
     if not found:
         raise NotFound("nothing is held about that address as a recipient's")
     orders = []
     for order, numbers in found.lines.items():
-        async with actor.transaction() as transaction:
+        async with actor.transaction(StaffRight.PRIVACY) as transaction:
             await commit_as_one(transaction.connection)
             async with changing_orders(transaction.connection, transaction.entries, order[0], [order[1]], waits=True):
                 orders.append(await erase_lines(transaction.connection, order, numbers))
     for order in found.mentions:
-        async with actor.transaction() as transaction:
+        async with actor.transaction(StaffRight.PRIVACY) as transaction:
             await commit_as_one(transaction.connection)
             async with changing_orders(transaction.connection, transaction.entries, order[0], [order[1]], waits=True):
                 texts = await erase_mentions(transaction.connection, order, email)
             if texts is not None:
                 await forget_written(transaction.connection, order[0], texts)
-    async with actor.transaction() as transaction:
+    async with actor.transaction(StaffRight.PRIVACY) as transaction:
         await commit_as_one(transaction.connection)
         await erase_from_lifecycle(transaction.connection, email, customer_id)
         await erase_from_messages(transaction.connection, email, customer_id)
@@ -165,9 +174,14 @@ async def erase(actor: Actor, vault: Vault, email: str, customer_id: int | None 
             drafts=await drop_drafts_with(transaction.connection, email, customer_id),
             contacts=await drop_contacts_with(transaction.connection, email, customer_id),
             campaigns=await _forget_visitor(transaction.connection, email, customer_id),
+            customer_notes=await erase_notes_mentioning(transaction.connection, email, customer_id),
         )
         receipt = await store.add_receipt(transaction.connection, counts, customer_id=customer_id)
+        if request_id is not None:
+            await requests_store.finish_request(transaction.connection, request_id, "done", receipt.number)
         after = {"orders": receipt.orders, "lines": receipt.lines}
+        if request_id is not None:
+            after["request"] = request_id
         await transaction.record("privacy.erased", f"erasure {receipt.number}", after=after)
     return receipt
 
@@ -180,7 +194,14 @@ async def _forget_visitor(connection: Connection, email: str, customer_id: int |
 
 
 def count_erased(
-    orders: Sequence[ErasedOrder], *, count: int, texts: int, drafts: int = 0, contacts: int = 0, campaigns: int = 0
+    orders: Sequence[ErasedOrder],
+    *,
+    count: int,
+    texts: int,
+    drafts: int = 0,
+    contacts: int = 0,
+    campaigns: int = 0,
+    customer_notes: int = 0,
 ) -> dict[str, int]:
     """Returns the counts of a receipt, over `count` orders."""
     return {
@@ -194,4 +215,5 @@ def count_erased(
         "drafts": drafts,
         "contacts": contacts,
         "campaigns": campaigns,
+        "customer_notes": customer_notes,
     }

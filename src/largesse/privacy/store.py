@@ -59,8 +59,8 @@ _MEMBERS = """
 _MEMBER = ("customer", "email", "name", "role", "is_active", "created_at", "last_login_at")
 _ADD_RECEIPT = """
     INSERT INTO erasures (at, customer_id, orders, lines, messages, cancelled, captured, parcels, texts, drafts,
-        contacts, campaigns, retention_days)
-    VALUES (clock_now(), $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) RETURNING id, at
+        contacts, campaigns, customer_notes, retention_days)
+    VALUES (clock_now(), $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13) RETURNING id, at
 """
 
 OrderKey = tuple[int, int]  # customer and id
@@ -156,6 +156,7 @@ class Receipt(msgspec.Struct, frozen=True):
     drafts: int  # deleted
     contacts: int  # deleted, or without a field that contained the address
     campaigns: int  # lists of campaigns without the address
+    customer_notes: int = 0  # of staff about customers, deleted
 
 
 async def add_receipt(

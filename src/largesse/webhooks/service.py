@@ -11,6 +11,7 @@ from largesse.base.throttle import Rate, Throttle
 from largesse.customers.actor import Actor, Transaction
 from largesse.customers.roles import Right
 from largesse.encryption.vault import Vault
+from largesse.staff.model import StaffRight
 from largesse.webhooks import secret_store, store
 from largesse.webhooks.secret_store import RotatedSecret
 from largesse.webhooks.store import CreatedSubscription, DeliveryRecord
@@ -108,7 +109,7 @@ async def redeliver(
 async def redeliver_failed(actor: Actor, throttle: DeliveryThrottle, subscription_id: UUID) -> int:
     """Makes the newest deliveries that failed for good due now, at most MOST_REDELIVERED; returns how many. Raises NotFound, TooManyRequests."""
     throttle.count_redelivery(actor.customer_id)
-    async with actor.transaction(Right.SETTINGS) as transaction:
+    async with actor.transaction(Right.SETTINGS, StaffRight.DELIVERIES) as transaction:
         count = await store.redeliver_failed(transaction.connection, actor.principal, subscription_id)
         if count:
             await _record_redelivered(transaction, subscription_id, count)
@@ -116,6 +117,6 @@ async def redeliver_failed(actor: Actor, throttle: DeliveryThrottle, subscriptio
 
 
 async def _record_redelivered(transaction: Transaction, subscription_id: UUID, count: int) -> None:
-    if transaction.actor.person is not None:  # a key's redeliveries are part of its work, as its orders are
+    if transaction.actor.principal.key_id is None:  # a key's redeliveries are part of its work, as its orders are
         after = {"deliveries": count}
         await transaction.record("webhook.redelivered", f"subscription {subscription_id}", after=after)

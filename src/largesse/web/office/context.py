@@ -10,6 +10,7 @@ from largesse.staff.model import StaffMember
 from largesse.staff.sessions import StaffSession, staff_actor
 from largesse.staff.sign_in import StaffSigningIn
 from largesse.web.console.context import PageContext
+from largesse.web.console.layout import Layout
 from largesse.web.kit.services import Office
 
 
@@ -44,6 +45,11 @@ class OfficeContext(PageContext):
     def security(self) -> SecurityService:
         """Changes how members of staff sign in."""
         return self.office.security
+
+    @property
+    def layout(self) -> Layout:
+        """The layout of its pages."""
+        return self._layout
 
     @property
     def place(self) -> str:

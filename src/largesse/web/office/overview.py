@@ -13,6 +13,8 @@ from largesse.db.scope import OFFICE
 from largesse.db.statements import plan_by_index
 from largesse.jobs import retention
 from largesse.jobs.housekeeping import ROOMS
+from largesse.privacy.requests import SOON_DAYS
+from largesse.privacy.requests_store import count_due
 from largesse.staff.overview import MOST_COUNTED, Days, read_days, read_server, read_sessions, read_waiting
 from largesse.web.console.figures import Figure, change_of
 from largesse.web.office.context import OfficeContext
@@ -114,12 +116,17 @@ async def _items(context: OfficeContext, connection: Connection) -> list[Item]:
     vouchers = ngettext("%(count)s gift waits for stock", "%(count)s gifts wait for stock", waiting.vouchers)
     held = ngettext("%(count)s mail is held", "%(count)s mails are held", waiting.held)
     failing = ngettext("%(count)s webhook fails", "%(count)s webhooks fail", waiting.failing)
+    due = await count_due(connection, soon_days=SOON_DAYS)
+    late = ngettext("%(count)s privacy request is late", "%(count)s privacy requests are late", due.overdue)
+    soon = ngettext("%(count)s privacy request is due soon", "%(count)s privacy requests are due soon", due.soon)
     found = (
         (waiting.top_ups, "waiting", "landmark", top_ups, "/office/money/top-ups"),
         (waiting.parcels, "waiting", "truck", parcels, "/office/parcels"),
         (waiting.vouchers, "bad", "ticket", vouchers, "/office/stock"),
         (waiting.held, "bad", "mail", held, "/office/deliveries"),
-        (waiting.failing, "bad", "webhook", failing, "/office/deliveries"),
+        (waiting.failing, "bad", "webhook", failing, "/office/deliveries/webhooks"),
+        (due.overdue, "bad", "shield-check", late, "/office/privacy"),
+        (due.soon, "waiting", "shield-check", soon, "/office/privacy"),
     )
     return [
         Item(

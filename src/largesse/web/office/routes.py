@@ -15,7 +15,23 @@ from largesse.web.console import passkeys, security, step_up
 from largesse.web.console import sign_in as console_sign_in
 from largesse.web.console.page_routes import Access, PageRoute
 from largesse.web.kit.body import BodyLimits
-from largesse.web.office import audit_log, catalogue, catalogue_files, overview, settings, sign_in, staff
+from largesse.web.office import (
+    audit_log,
+    catalogue,
+    catalogue_files,
+    customer_people,
+    customer_services,
+    customers,
+    deliveries,
+    find,
+    gifts,
+    overview,
+    privacy,
+    see_as,
+    settings,
+    sign_in,
+    staff,
+)
 from largesse.web.office.layout import Group
 
 _page = partial(PageRoute, "GET")
@@ -111,11 +127,86 @@ STAFF = (
     _step_up(f"{_MEMBER}/deactivate", staff.take_away, StaffRight.STAFF),
 )
 
+_CUSTOMERS, _OF_CUSTOMER = "/office/customers", "/office/customers/{customer:int}"
+_SEE_CUSTOMERS, _CHANGE_CUSTOMERS = StaffRight.SEE_CUSTOMERS, StaffRight.CUSTOMERS
+_PEOPLE, _SERVICES, _GIFT = text("People"), text("Service accounts"), text("Gift")
+
+CUSTOMERS = (
+    _page(_CUSTOMERS, customers.show, _SEE_CUSTOMERS, text("Customers"), Group.CUSTOMERS, "building-2"),
+    _page(f"{_CUSTOMERS}/new", customers.ask, _CHANGE_CUSTOMERS, text("Open a customer")),
+    _step_up(_CUSTOMERS, customers.create, _CHANGE_CUSTOMERS, text("Open a customer")),
+    _page(_OF_CUSTOMER, customers.one, _SEE_CUSTOMERS, text("Customer")),
+    _step_up(f"{_OF_CUSTOMER}/terms", customers.change, _CHANGE_CUSTOMERS, text("Customer")),
+    _step_up(f"{_OF_CUSTOMER}/accounts", customers.add_account, _CHANGE_CUSTOMERS, text("Customer")),
+    _form(f"{_OF_CUSTOMER}/notes", customers.note, _CHANGE_CUSTOMERS, text("Customer")),
+    _form(f"{_OF_CUSTOMER}/notes/{{note:int}}/erase", customers.unnote, _CHANGE_CUSTOMERS),
+    _page(f"{_OF_CUSTOMER}/people", customer_people.show, _SEE_CUSTOMERS, _PEOPLE),
+    _step_up(f"{_OF_CUSTOMER}/people", customer_people.send_invitation, _CHANGE_CUSTOMERS, _PEOPLE),
+    _step_up(f"{_OF_CUSTOMER}/people/{{user:int}}/invitation", customer_people.send_again, _CHANGE_CUSTOMERS, _PEOPLE),
+    _step_up(f"{_OF_CUSTOMER}/people/{{user:int}}/role", customer_people.give_role, _CHANGE_CUSTOMERS),
+    _page(
+        f"{_OF_CUSTOMER}/people/{{user:int}}/reset", customer_people.ask_reset, _CHANGE_CUSTOMERS, text("New password")
+    ),
+    _step_up(f"{_OF_CUSTOMER}/people/{{user:int}}/reset", customer_people.make_reset, _CHANGE_CUSTOMERS, _PEOPLE),
+    _page(f"{_OF_CUSTOMER}/service-accounts", customer_services.show, _SEE_CUSTOMERS, _SERVICES),
+    _step_up(f"{_OF_CUSTOMER}/service-accounts", customer_services.create, _CHANGE_CUSTOMERS, _SERVICES),
+    _step_up(f"{_OF_CUSTOMER}/service-accounts/limit", customer_services.limit, _CHANGE_CUSTOMERS, _SERVICES),
+    _step_up(f"{_OF_CUSTOMER}/service-accounts/{{account:int}}/active", customer_services.switch, _CHANGE_CUSTOMERS),
+    _page(f"{_OF_CUSTOMER}/see-as", see_as.ask, StaffRight.SEE_AS, text("See as")),
+    _form(f"{_OF_CUSTOMER}/see-as", see_as.begin, StaffRight.SEE_AS, text("See as")),
+    _form("/office/see-as/end", see_as.end, StaffRight.SEE_AS),
+    _page("/office/as/{rest:path}", see_as.show, StaffRight.SEE_AS, text("See as")),
+)
+
+_OF_ORDER = "/office/gifts/{customer:int}/{environment}/{reference}"
+_OF_GIFT = f"{_OF_ORDER}/{{number:int}}"
+
+FIND = (
+    _page("/office/find", find.ask, StaffRight.FIND, text("Find a gift"), Group.CUSTOMERS, "search"),
+    _form("/office/find", find.search, StaffRight.FIND, text("Find a gift")),
+    _page(_OF_ORDER, gifts.order, StaffRight.FIND, text("Order")),
+    _page(_OF_GIFT, gifts.show, StaffRight.FIND, _GIFT),
+    _form(f"{_OF_GIFT}/correct", gifts.correct, StaffRight.DELIVERIES, _GIFT),
+    _form(f"{_OF_GIFT}/resend", gifts.resend, StaffRight.DELIVERIES, _GIFT),
+    _step_up(f"{_OF_GIFT}/cancel", gifts.cancel, StaffRight.DELIVERIES, _GIFT),
+)
+
+_DELIVERIES = text("Deliveries")
+
+DELIVERIES = (
+    _page("/office/deliveries", deliveries.show, StaffRight.SEE_DELIVERIES, _DELIVERIES, Group.CUSTOMERS, "send"),
+    _page("/office/deliveries/requeue", deliveries.ask, StaffRight.DELIVERIES, text("Send again")),
+    _step_up("/office/deliveries/requeue", deliveries.send_again, StaffRight.DELIVERIES, text("Send again")),
+    _page("/office/deliveries/webhooks", deliveries.webhooks, StaffRight.SEE_DELIVERIES, text("Failing webhooks")),
+    _form(
+        "/office/deliveries/webhooks/{customer:int}/{environment}/{subscription}",
+        deliveries.deliver_again,
+        StaffRight.DELIVERIES,
+    ),
+)
+
+_OF_REQUEST = "/office/privacy/{request:int}"
+
+PRIVACY = (
+    _page("/office/privacy", privacy.show, StaffRight.SEE_PRIVACY, text("Privacy"), Group.CUSTOMERS, "shield-check"),
+    _form("/office/privacy", privacy.take_in, StaffRight.PRIVACY, text("Privacy")),
+    _page(_OF_REQUEST, privacy.one, StaffRight.SEE_PRIVACY, text("Privacy request")),
+    _step_up(f"{_OF_REQUEST}/export", privacy.download, StaffRight.PRIVACY, text("Privacy request")),
+    _page(f"{_OF_REQUEST}/erase", privacy.ask_erasing, StaffRight.PRIVACY, text("Erase")),
+    _step_up(f"{_OF_REQUEST}/erase", privacy.erase, StaffRight.PRIVACY, text("Privacy request")),
+    _form(f"{_OF_REQUEST}/done", privacy.close, StaffRight.PRIVACY, text("Privacy request")),
+)
+
 ROUTES = (
     *ENTRANCE,
     *SECURITY,
     # Today
     _page("/office", overview.show, StaffRight.OVERVIEW, text("Overview"), Group.TODAY, "house"),
+    # Customers and gifts
+    *CUSTOMERS,
+    *FIND,
+    *DELIVERIES,
+    *PRIVACY,
     # Catalogue and stock
     *CATALOGUE,
     # Settings

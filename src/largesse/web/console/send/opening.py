@@ -11,7 +11,7 @@ from largesse.base.errors import InvalidRequest, NotFound
 from largesse.base.i18n.templates import text
 from largesse.catalogue.model import Collection, Product
 from largesse.catalogue.snapshot import Snapshot
-from largesse.customers.authenticator import Caller, person_calls
+from largesse.customers.authenticator import Caller, person_calls, viewer_calls
 from largesse.drafts.model import Draft, DraftContent
 from largesse.drafts.store import read_draft
 from largesse.orders.options import Options
@@ -66,6 +66,8 @@ async def person_as_caller(context: RequestContext) -> Caller:
     """Returns the person as the caller of an order. Raises Unauthorized if they were just removed."""
     person = context.person
     async with context.database.connection(person.scope) as connection:
+        if person.is_of_staff:
+            return await viewer_calls(connection, person.principal)
         return await person_calls(
             connection,
             user_id=person.user_id,

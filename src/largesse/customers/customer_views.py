@@ -1,0 +1,117 @@
+"""Views of the web application as a customer sees it, by members of staff: for a reason that the customer can read, and for 30 minutes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from largesse.base.errors import InvalidRequest, NotFound
+from largesse.base.text import unfit
+from largesse.customers.actor import Actor
+from largesse.customers.sessions import Person, Session
+from largesse.db.pool import Connection
+from largesse.staff.model import StaffRight
+
+LASTS = timedelta(minutes=30)
+SHORTEST_REASON, LONGEST_REASON = 10, 200
+
+_END = "UPDATE customer_views SET ends_at = clock_now() WHERE session_id = $1 AND ends_at > clock_now()"
+_BEGIN = """
+    INSERT INTO customer_views (session_id, customer_id, environment, reason, began_at, ends_at)
+    SELECT $1, $2, $3, $4, at, at + $5::interval FROM (SELECT clock_now() AS at) AS clock RETURNING ends_at
+"""
+_FIND = """
+    SELECT v.customer_id, c.name AS customer, c.plan, c.funding, v.environment, v.ends_at
+    FROM customer_views v JOIN customers c ON c.id = v.customer_id
+    WHERE v.session_id = $1 AND v.ends_at > clock_now() ORDER BY v.id DESC LIMIT 1
+"""
+_IS_CUSTOMER = "SELECT EXISTS (SELECT FROM customers WHERE id = $1)"
+
+
+def read_reason(typed: str) -> str:
+    """Returns the reason for something that a customer can read in their audit log. Raises InvalidRequest beyond its limits."""
+    reason = " ".join(typed.split())
+    if not SHORTEST_REASON <= len(reason) <= LONGEST_REASON:
+        raise InvalidRequest(f"A reason has {SHORTEST_REASON} to {LONGEST_REASON} characters.")
+    if (held := unfit(reason)) is not None:
+        raise InvalidRequest(f"A reason must hold no {held}.")
+    return reason
+
+
+@dataclass(frozen=True, slots=True)
+class CustomerView:
+    """An open view: whose pages, of which environment, and until when."""
+
+    customer_id: int
+    customer: str
+    plan: str
+    funding: str
+    environment: str
+    ends_at: datetime
+
+    def session(self, email: str, language: str | None, zone: str | None) -> Session:
+        """Returns what stands for the session of a person who sees everything that a viewer does, and may change nothing.
+
+        No id of it is one of a person's, so that it has no orders, views or accounts of its own.
+        """
+        person = Person(
+            session_id=0,
+            person_id=0,
+            user_id=0,
+            email=email,
+            name=email,
+            role="viewer",
+            customer_id=self.customer_id,
+            customer_name=self.customer,
+            plan=self.plan,
+            funding=self.funding,
+            environment=self.environment,
+            is_proved=False,
+        )
+        return Session(
+            id=0,
+            person_id=0,
+            email=email,
+            environment=self.environment,
+            language=language,
+            zone=zone,
+            notice=None,
+            memberships=1,
+            has_password=False,
+            has_app=False,
+            has_passkey=False,
+            awaits_second_step=False,
+            requires_second_step=False,
+            lacks_second_step=False,
+            person=person,
+        )
+
+
+async def begin_view(actor: Actor, session_id: int, reason: str) -> datetime:
+    """Begins a view of the actor's customer and environment in a session of the back office; returns when it ends.
+
+    It ends a view that the session has open. Raises InvalidRequest for a reason beyond its limits, and NotFound for an unknown customer.
+    """
+    reason = read_reason(reason)
+    async with actor.transaction(StaffRight.SEE_AS) as transaction:
+        connection = transaction.connection
+        if not await connection.fetchval(_IS_CUSTOMER, actor.customer_id):
+            raise NotFound("There is no such customer.")
+        await connection.execute(_END, session_id)
+        values = (session_id, actor.customer_id, actor.environment, reason, LASTS)
+        ends_at: datetime = await connection.fetchval(_BEGIN, *values)
+        after = {"reason": reason, "until": ends_at}
+        await transaction.record("customer.seen_as", f"customer {actor.customer_id}", after=after)
+    return ends_at
+
+
+async def end_view(actor: Actor, session_id: int) -> None:
+    """Ends the view that a session has open; does nothing where there is none."""
+    async with actor.transaction(StaffRight.SEE_AS) as transaction:
+        await transaction.connection.execute(_END, session_id)
+
+
+async def find_view(connection: Connection, session_id: int) -> CustomerView | None:
+    """Returns the view that a session has open; None where there is none, or it has ended."""
+    row = await connection.fetchrow(_FIND, session_id)
+    return None if row is None else CustomerView(**row)

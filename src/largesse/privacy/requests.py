@@ -1,0 +1,109 @@
+"""Requests about personal data: taken in with their deadline, and done by an export or an erasure.
+
+The law gives a month (GDPR, article 12 (3)). The address is encrypted until the request is done, and erased then.
+"""
+
+from __future__ import annotations
+
+from datetime import date
+from enum import StrEnum
+
+from largesse.base.email import masked
+from largesse.base.errors import InvalidRequest, NotFound, StateConflict
+from largesse.customers.actor import Actor
+from largesse.customers.customer_store import read_customer
+from largesse.encryption.vault import Vault
+from largesse.privacy import requests_store as store
+from largesse.privacy.requests_store import PrivacyRequest
+from largesse.privacy.service import erase, export
+from largesse.privacy.store import Json, Receipt
+from largesse.staff.model import StaffRight
+
+MOST_OPEN = 1_000
+EARLIEST_DAYS = 90  # a request is taken in so many days after it was received, at most
+SOON_DAYS = 7
+
+
+class Kind(StrEnum):
+    """What somebody asks for."""
+
+    EXPORT = "export"
+    ERASE = "erase"
+
+
+class Outcome(StrEnum):
+    """How a request ended without an erasure."""
+
+    DONE = "done"
+    NOTHING = "nothing"  # nothing is stored about the address
+    DECLINED = "declined"
+
+
+def request_context(request_id: int) -> bytes:
+    """Returns what the address of a request is encrypted for."""
+    return b"privacy-request/" + str(request_id).encode()
+
+
+def open_email(vault: Vault, request: PrivacyRequest) -> str:
+    """Returns the address of an open request. Raises StateConflict once it is done."""
+    if request.sealed_email is None:
+        raise StateConflict("The request is done, and its address was erased.")
+    return vault.emails.open(request.sealed_email, request_context(request.id)).decode()
+
+
+def shown_email(vault: Vault, request: PrivacyRequest) -> str | None:
+    """Returns the masked address of an open request; None once it is done."""
+    return None if request.sealed_email is None else masked(open_email(vault, request))
+
+
+async def receive(
+    actor: Actor, vault: Vault, kind: Kind, email: str, received_on: date, customer_id: int | None = None
+) -> int:
+    """Takes in a request about an address in its normal form, with one customer or all; returns its id.
+
+    Raises InvalidRequest for a day in the future or too long ago, and for one request too many, and NotFound for an unknown customer.
+    """
+    async with actor.transaction(StaffRight.PRIVACY) as transaction:
+        connection = transaction.connection
+        today = await store.read_today(connection)
+        if not 0 <= (today - received_on).days <= EARLIEST_DAYS:
+            raise InvalidRequest(f"The day must be today, or one of the last {EARLIEST_DAYS}.")
+        if await store.count_open(connection) >= MOST_OPEN:
+            raise InvalidRequest(f"At most {MOST_OPEN} requests are open: finish some first.")
+        if customer_id is not None:
+            await read_customer(connection, customer_id)
+        request_id = await store.next_id(connection)
+        sealed = vault.emails.seal(email.encode(), request_context(request_id))
+        await store.add_request(connection, request_id, kind, customer_id, sealed, received_on)
+        after = {"kind": kind, "received_on": received_on}
+        await transaction.record("privacy_request.received", f"privacy request {request_id}", after=after)
+    return request_id
+
+
+async def export_for(actor: Actor, vault: Vault, request: PrivacyRequest) -> Json:
+    """Returns everything stored about the address of an open request. Raises NotFound where there is nothing, and StateConflict once it is done."""
+    return await export(actor, vault, open_email(vault, request), request.customer_id)
+
+
+async def erase_for(actor: Actor, vault: Vault, request: PrivacyRequest) -> Receipt:
+    """Erases the address of an open request everywhere, finishes the request, and returns the receipt.
+
+    Raises NotFound where nothing is stored, StateConflict once it is done, and InvalidRequest for a request that asks for an export.
+    """
+    if request.kind != Kind.ERASE:
+        raise InvalidRequest("The request asks for an export.")
+    return await erase(actor, vault, open_email(vault, request), request.customer_id, request_id=request.id)
+
+
+async def finish(actor: Actor, request_id: int, outcome: Outcome) -> None:
+    """Marks an open request as done without an erasure, and erases its address. Raises NotFound, and StateConflict once it is done."""
+    async with actor.transaction(StaffRight.PRIVACY) as transaction:
+        connection = transaction.connection
+        found = await store.find_request(connection, request_id)
+        if found is None:
+            raise NotFound("There is no such request.")
+        if found.kind == Kind.ERASE and outcome is Outcome.DONE:
+            raise InvalidRequest("A request to erase is done by erasing.")
+        if not await store.finish_request(connection, request_id, outcome):
+            raise StateConflict("The request is done already.")
+        await transaction.record("privacy_request.done", f"privacy request {request_id}", after={"outcome": outcome})

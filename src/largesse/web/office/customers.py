@@ -1,0 +1,234 @@
+"""Customers in the back office: the list, one with its terms, accounts and notes, and opening one with its first administrator."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, TypeVar
+
+import msgspec
+from starlette.responses import Response
+
+from largesse.base.errors import InvalidRequest
+from largesse.base.i18n.templates import text
+from largesse.base.settings import ENVIRONMENTS
+from largesse.customers.actor import Actor
+from largesse.customers.customer_notes import LONGEST_NOTE, add_note, erase_note, list_notes
+from largesse.customers.customer_store import list_currencies, read_customer, search_customers
+from largesse.customers.customers import MOST_CUSTOMER_NAME, PLANS, change_customer
+from largesse.customers.members import Invitation
+from largesse.db.scope import OFFICE
+from largesse.ledger.accounts import LONGEST_NAME, AccountRefused, Why, create_account
+from largesse.ledger.opening import open_customer
+from largesse.ledger.payment_sources import SOURCES
+from largesse.ledger.store import list_accounts
+from largesse.staff.model import StaffRight
+from largesse.web.console.form import Choice, Choices, Email, Text
+from largesse.web.kit.query import INT32
+from largesse.web.office.context import OfficeContext
+
+_PAGE = 50
+_Value = TypeVar("_Value", bound=str)
+PLAN_NAMES = {"starter": text("Starter"), "pro": text("Pro"), "enterprise": text("Enterprise")}
+FUNDING_NAMES = {"balance": text("From a balance"), "invoiced": text("By invoice")}
+ENVIRONMENT_NAMES = {"production": text("Live"), "staging": text("Test mode")}
+_REFUSALS = {
+    Why.TOO_MANY: text("The customer has reached its limit of accounts. Close one, or use another."),
+    Why.NAME_TAKEN: text("Another account has this name."),
+    Why.NO_CURRENCY: text("Choose one of the options."),
+    Why.INVOICED: text("An invoiced customer has no accounts."),
+}
+
+
+class TermsForm(msgspec.Struct):
+    """What a customer is called, may do, and pays by."""
+
+    name: Annotated[str, Text(MOST_CUSTOMER_NAME)]
+    plan: Annotated[str, Choice(PLANS)]
+    funding: Annotated[str, Choice(tuple(SOURCES))]
+
+
+class NewCustomerForm(TermsForm):
+    """A customer with its accounts and its first administrator."""
+
+    currency: Annotated[str, Text(3)]
+    environment: Annotated[list[str], Choices(ENVIRONMENTS)]
+    email: Annotated[str, Email()]
+
+
+def acting_for(context: OfficeContext, environment: str | None = None, reason: str | None = None) -> Actor:
+    """Returns the member of staff as the actor of an operation on the customer of the address."""
+    return context.actor.on_behalf_of(context.number("customer"), environment, reason)
+
+
+def page(context: OfficeContext, template: str, *, status: int = 200, **values: object) -> Response:
+    """Returns a page about customers, which knows what the member of staff may do."""
+    may = context.person.may
+    allowed = {"may_change": may(StaffRight.CUSTOMERS), "may_see_as": may(StaffRight.SEE_AS)}
+    return context.page(template, status=status, **allowed, **values)
+
+
+def named(context: OfficeContext, names: Mapping[_Value, str]) -> list[tuple[str, str]]:
+    """Returns choices of a form: values and names in the language of the page."""
+    return [(str(value), context.say(name)) for value, name in names.items()]
+
+
+async def show(context: OfficeContext) -> Response:
+    """Shows the customers, newest first, or those that a search finds."""
+    before = context.parameters.number("before")
+    async with context.database.connection(OFFICE) as connection:
+        found = await search_customers(
+            connection, context.query("q"), before=min(before or INT32, INT32), limit=_PAGE + 1
+        )
+    customers = found[:_PAGE]
+    return page(
+        context,
+        "customers.html",
+        customers=customers,
+        query=context.query,
+        plans=PLAN_NAMES,
+        fundings=FUNDING_NAMES,
+        older=context.here(before=customers[-1].id) if len(found) > _PAGE else None,
+        newest=context.here(before=None) if before is not None else None,
+    )
+
+
+async def ask(context: OfficeContext) -> Response:
+    """Shows the form that opens a customer."""
+    return await _asked(context)
+
+
+async def create(context: OfficeContext) -> Response:
+    """Opens a customer with its accounts, and invites its first administrator."""
+    form = context.form.read(NewCustomerForm)
+    if context.form.errors:
+        return await _asked(context, status=422)
+    try:
+        customer_id, invitation = await open_customer(
+            context.actor,
+            form.name,
+            plan=form.plan,
+            funding=form.funding,
+            currency=form.currency,
+            environments=form.environment,
+            email=form.email,
+            mails=can_mail(context),
+        )
+    except AccountRefused as refused:
+        context.form.error("currency", context.say(_REFUSALS[refused.why]))
+        return await _asked(context, status=422)
+    return invited(context, customer_id, invitation, context.say("%(name)s was opened.", name=form.name))
+
+
+async def one(context: OfficeContext) -> Response:
+    """Shows a customer: terms, accounts and notes. Raises NotFound."""
+    return await one_shown(context)
+
+
+async def change(context: OfficeContext) -> Response:
+    """Changes name, plan and funding of a customer. Raises NotFound."""
+    form = context.form.read(TermsForm)
+    if context.form.errors:
+        return await one_shown(context, status=422)
+    await change_customer(acting_for(context), name=form.name, plan=form.plan, funding=form.funding)
+    return context.see(_here(context), context.say("%(name)s was changed.", name=form.name))
+
+
+async def add_account(context: OfficeContext) -> Response:
+    """Adds a funding account to a customer. Raises NotFound."""
+    form = context.form
+    name, environment = form.text("account", LONGEST_NAME), form.choice("environment", ENVIRONMENTS)
+    currency = form.text("currency", 3)
+    if form.errors:
+        return await one_shown(context, status=422)
+    try:
+        await create_account(acting_for(context, environment), currency=currency, name=name)
+    except AccountRefused as refused:
+        field = "account" if refused.why is Why.NAME_TAKEN else "currency"
+        form.error(field, context.say(_REFUSALS[refused.why]))
+        return await one_shown(context, status=422)
+    return context.see(_here(context), context.say("The account %(name)s was created.", name=name))
+
+
+async def note(context: OfficeContext) -> Response:
+    """Adds a note. Raises NotFound."""
+    form = context.form
+    written = form.text("note", LONGEST_NOTE, lines=True)
+    if form.errors:
+        return await one_shown(context, status=422)
+    try:
+        await add_note(acting_for(context), written)
+    except InvalidRequest:
+        form.error("note", context.say("This customer has reached its limit of notes. Erase one first."))
+        return await one_shown(context, status=422)
+    return context.see(f"{_here(context)}#notes", context.say("The note was saved."))
+
+
+async def unnote(context: OfficeContext) -> Response:
+    """Erases a note. Raises NotFound."""
+    await erase_note(acting_for(context), context.number("note"))
+    return context.see(f"{_here(context)}#notes", context.say("The note was erased."))
+
+
+async def one_shown(context: OfficeContext, *, status: int = 200) -> Response:
+    """Returns the page of the customer of the address. Raises NotFound."""
+    async with context.database.connection(OFFICE) as connection:
+        customer = await read_customer(connection, context.number("customer"))
+        accounts = await list_accounts(connection, customer.key)
+        notes = await list_notes(connection, customer.id)
+        currencies = await list_currencies(connection, customer.id)
+    return page(
+        context,
+        "customer.html",
+        status=status,
+        customer=customer,
+        accounts=accounts,
+        notes=notes,
+        longest_note=LONGEST_NOTE,
+        **_choices(context, currencies),
+    )
+
+
+async def _asked(context: OfficeContext, *, status: int = 200) -> Response:
+    async with context.database.connection(OFFICE) as connection:
+        currencies = await list_currencies(connection, 0)
+    return page(
+        context,
+        "new_customer.html",
+        status=status,
+        can_mail=can_mail(context),
+        chosen=context.form.all("environment") or ENVIRONMENTS,
+        **_choices(context, currencies),
+    )
+
+
+def _choices(context: OfficeContext, currencies: Sequence[str]) -> dict[str, object]:
+    return {
+        "plans": named(context, PLAN_NAMES),
+        "fundings": named(context, FUNDING_NAMES),
+        "environments": named(context, ENVIRONMENT_NAMES),
+        "currencies": [(one, one) for one in currencies],
+    }
+
+
+def can_mail(context: OfficeContext) -> bool:
+    """Whether invitations are mailed. Else their links are shown once."""
+    return context.services.settings.smtp_url is not None
+
+
+def invited(context: OfficeContext, customer_id: int, made: Invitation, done: str = "") -> Response:
+    """Shows the link to hand on, unless it was mailed."""
+    people = f"/office/customers/{customer_id}/people"
+    if can_mail(context):
+        said = context.say("%(email)s gets a mail with a link.", email=made.email)
+        return context.see(people, f"{done} {said}".strip())
+    return context.page(
+        "handed_link.html",
+        email=made.email,
+        address=context.link(f"/app/link/{made.secret}"),
+        back=people,
+        is_reset=False,
+    )
+
+
+def _here(context: OfficeContext) -> str:
+    return f"/office/customers/{context.number('customer')}"

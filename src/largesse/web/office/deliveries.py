@@ -1,0 +1,155 @@
+"""Deliveries that need somebody, in the back office: mail that bounced, was given up or is held, and webhooks that fail."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+from starlette.responses import Response
+
+from largesse.base import clock
+from largesse.base.errors import NotFound, TooManyRequests
+from largesse.base.i18n.templates import text
+from largesse.base.settings import ENVIRONMENTS
+from largesse.customers.customer_store import read_customer
+from largesse.db.scope import OFFICE
+from largesse.mail.given_up import NEWEST, list_given_up
+from largesse.mail.requeue import MOST_REQUEUED, STATES, RequeueFilter, count_given_up, requeue
+from largesse.staff.model import StaffRight
+from largesse.web.kit.query import INT64
+from largesse.web.office.context import OfficeContext
+from largesse.web.office.customers import ENVIRONMENT_NAMES, named
+from largesse.webhooks.failing import FIRST, list_failing
+from largesse.webhooks.service import redeliver_failed
+
+_PAGE = 50
+_AGES = {
+    "1": text("The last day"),
+    "7": text("The last 7 days"),
+    "30": text("The last 30 days"),
+    "365": text("The last year"),
+}
+_DEFAULT_AGE = "30"
+STATE_NAMES = {
+    "bounced": ("bad", text("Bounced")),
+    "exhausted": ("bad", text("Given up")),
+    "held": ("waiting", text("Held")),
+}
+_FILTERS = ("from", "state", "q", "period")
+_WHOLE = timedelta(microseconds=1)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+async def show(context: OfficeContext) -> Response:
+    """Shows the mail that bounced, was given up or is held, the newest first."""
+    wanted = _filter(context)
+    async with context.database.connection(OFFICE) as connection:
+        customer = None if wanted.customer_id is None else await read_customer(connection, wanted.customer_id)
+        found = await list_given_up(connection, wanted, past=_past(context), limit=_PAGE + 1)
+    messages = found[:_PAGE]
+    last = messages[-1] if len(found) > _PAGE else None
+    return context.page(
+        "deliveries.html",
+        messages=messages,
+        customer=customer,
+        query=context.query,
+        state_names=STATE_NAMES,
+        states=[(state, context.say(STATE_NAMES[state][1])) for state in STATES],
+        ages=named(context, _AGES),
+        age=_age(context),
+        older=last and context.here(before=last.id, after=(last.given_up_at - _EPOCH) // _WHOLE),
+        newest=context.here(before=None, after=None) if context.query("before") else None,
+        ask_path=context.here(before=None, after=None).replace("/deliveries", "/deliveries/requeue", 1),
+        may_requeue=context.person.may(StaffRight.DELIVERIES),
+    )
+
+
+async def ask(context: OfficeContext) -> Response:
+    """Asks whether to send again what passes the filter, with how many that is."""
+    wanted = _filter(context)
+    async with context.database.connection(OFFICE) as connection:
+        customer = None if wanted.customer_id is None else await read_customer(connection, wanted.customer_id)
+    count = await count_given_up(context.actor, wanted, most=MOST_REQUEUED)
+    return context.page(
+        "requeue.html",
+        count=count,
+        most=MOST_REQUEUED,
+        customer=customer,
+        reason=wanted.reason,
+        states=[context.say(STATE_NAMES[state][1]) for state in wanted.states],
+        age=context.say(_AGES[_age(context)]),
+        filters=[(name, context.query(name)) for name in _FILTERS if context.query(name)],
+        back=context.here().replace("/deliveries/requeue", "/deliveries", 1),
+    )
+
+
+async def send_again(context: OfficeContext) -> Response:
+    """Sends again what passes the filter, at most MOST_REQUEUED messages."""
+    wanted = _filter(context)
+    made = await requeue(context.actor, wanted, most=MOST_REQUEUED)
+    said = context.ngettext("%(count)s mail leaves again.", "%(count)s mails leave again.", made)
+    return context.see("/office/deliveries", said)
+
+
+async def webhooks(context: OfficeContext) -> Response:
+    """Shows the webhooks that fail, of all customers or one."""
+    customer_id = context.parameters.number("from")
+    async with context.database.connection(OFFICE) as connection:
+        customer = None if customer_id is None else await read_customer(connection, customer_id)
+        past = FIRST if context.query("before") == "" else _past_webhook(context)
+        found = await list_failing(connection, customer_id, past=past, limit=_PAGE + 1)
+    failing = found[:_PAGE]
+    last = failing[-1] if len(found) > _PAGE else None
+    return context.page(
+        "failing_webhooks.html",
+        failing=failing,
+        customer=customer,
+        environments=dict(named(context, ENVIRONMENT_NAMES)),
+        older=last and context.here(before=last.customer_id, request=str(last.id)),
+        may_requeue=context.person.may(StaffRight.DELIVERIES),
+    )
+
+
+async def deliver_again(context: OfficeContext) -> Response:
+    """Delivers again what failed for good of a webhook. Raises NotFound."""
+    environment = context.request.path_params["environment"]
+    if environment not in ENVIRONMENTS:
+        raise NotFound("There is no such environment.")
+    actor = context.actor.on_behalf_of(context.number("customer"), environment)
+    here = f"/office/deliveries/webhooks?from={actor.customer_id}"
+    try:
+        count = await redeliver_failed(actor, context.services.delivery_throttle, context.uuid("subscription"))
+    except TooManyRequests:
+        return context.see(here, context.say("Too many deliveries were asked for again. Try again in a minute."))
+    said = context.ngettext("%(count)s event is delivered again.", "%(count)s events are delivered again.", count)
+    return context.see(here, said)
+
+
+def _filter(context: OfficeContext) -> RequeueFilter:
+    """Returns the filter in the page's address."""
+    state = context.query("state")
+    return RequeueFilter(
+        clock.now() - timedelta(days=int(_age(context))),
+        context.query("q").strip() or None,
+        context.parameters.number("from"),
+        (state,) if state in STATES else STATES,
+    )
+
+
+def _age(context: OfficeContext) -> str:
+    age = context.query("period")
+    return age if age in _AGES else _DEFAULT_AGE
+
+
+def _past(context: OfficeContext) -> tuple[datetime, int]:
+    before, at_us = context.parameters.number("before"), context.parameters.number("after")
+    if before is None or at_us is None or at_us > INT64 // 1_000:
+        return NEWEST
+    return _EPOCH + at_us * _WHOLE, before
+
+
+def _past_webhook(context: OfficeContext) -> tuple[int, UUID]:
+    try:
+        return min(context.parameters.number("before") or 0, 2**31 - 1), UUID(context.query("request"))
+    except ValueError:
+        return FIRST

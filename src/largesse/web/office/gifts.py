@@ -1,0 +1,238 @@
+"""A gift in the back office: its way from the order to the voucher, and what support may do about it, each with a reason.
+
+No code, PIN, link or voucher number is read here.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import NamedTuple
+
+from starlette.responses import Response
+
+from largesse.base.errors import InvalidRequest, NotFound, TooManyRequests
+from largesse.base.i18n.templates import text
+from largesse.base.settings import ENVIRONMENTS
+from largesse.customers.actor import Actor
+from largesse.customers.customer_views import LONGEST_REASON, SHORTEST_REASON, read_reason
+from largesse.customers.principal import Principal, staff_principal
+from largesse.db.pool import Connection, Row
+from largesse.db.scope import OFFICE
+from largesse.fulfilment.shipments import Shipped, read_shipment
+from largesse.lines.states import LineKey
+from largesse.mail.recipients import Recipient, add_times, read_recipients
+from largesse.mail.service import correct_address, resend_mail
+from largesse.orders.acts import cancel_recipient
+from largesse.orders.lookup import find_order
+from largesse.reports.looking import record_look
+from largesse.staff.model import StaffRight
+from largesse.web.office.context import OfficeContext
+from largesse.web.office.customers import ENVIRONMENT_NAMES, acting_for
+
+_PAGE = 50
+STATES = {
+    "cancelled": ("still", text("Cancelled")),
+    "expired": ("still", text("Expired")),
+    "claimed": ("good", text("Claimed")),
+    "bounced": ("bad", text("Mail bounced")),
+    "failed": ("bad", text("Mail given up")),
+    "held": ("waiting", text("Mail held")),
+    "scheduled": ("waiting", text("Scheduled")),
+    "sending": ("waiting", text("Mail is leaving")),
+    "partly": ("good", text("Partly claimed")),
+    "opened": ("good", text("Opened")),
+    "mailed": ("good", text("Mailed")),
+    "issued": ("still", text("Handed over")),
+}
+_STEPS = {
+    "opened": text("Opened"),
+    "claimed": text("Claimed"),
+    "chosen": text("Gift chosen"),
+    "fulfilled": text("Fulfilled"),
+    "expired": text("Expired"),
+    "cancelled": text("Cancelled"),
+}
+
+
+class Step(NamedTuple):
+    """A step of a gift's way, and when it was taken."""
+
+    said: str
+    at: datetime
+
+
+class Gift(NamedTuple):
+    """A recipient's gift with its order and its parcel."""
+
+    order: Row
+    recipient: Recipient
+    shipment: Shipped | None
+
+
+async def order(context: OfficeContext) -> Response:
+    """Shows the recipients of an order. The look is recorded. Raises NotFound."""
+    page = max(context.parameters.number("page") or 1, 1)
+    async with context.database.connection(OFFICE) as connection:
+        found = await find_order(connection, _principal(context), _reference(context))
+        recipients = await read_recipients(connection, found)
+    await record_look(_actor(context), found["reference"], None)
+    return context.page(
+        "gift_order.html",
+        order=found,
+        recipients=recipients[(page - 1) * _PAGE : page * _PAGE],
+        states=STATES,
+        here_is=_order_path(context),
+        environment=context.say(ENVIRONMENT_NAMES[_environment(context)]),
+        older=context.here(page=page + 1) if len(recipients) > page * _PAGE else None,
+        newer=context.here(page=page - 1) if page > 1 else None,
+    )
+
+
+async def show(context: OfficeContext) -> Response:
+    """Shows a gift and its way. The look is recorded. Raises NotFound."""
+    return await _shown(context)
+
+
+async def correct(context: OfficeContext) -> Response:
+    """Corrects the recipient's address, and sends the mail there. Raises NotFound."""
+    form = context.form
+    corrected = form.email("corrected")
+    if (actor := _with_reason(context)) is None or form.errors:
+        return await _shown(context, status=422)
+    gift = await _gift(context)
+    try:
+        await correct_address(actor, gift.order["reference"], gift.recipient.email or "", corrected)
+    except (InvalidRequest, TooManyRequests) as problem:
+        form.error("corrected", _refusal(context, problem))
+        return await _shown(context, status=422)
+    return context.see(_here(context), context.say("The address is corrected, and the mail goes there."))
+
+
+async def resend(context: OfficeContext) -> Response:
+    """Sends the recipient's mail again. Raises NotFound."""
+    if (actor := _with_reason(context, "resend_reason")) is None:
+        return await _shown(context, status=422)
+    gift = await _gift(context)
+    try:
+        await resend_mail(actor, gift.order["reference"], gift.recipient.email or "")
+    except (InvalidRequest, TooManyRequests) as problem:
+        context.form.error("resend_reason", _refusal(context, problem))
+        return await _shown(context, status=422)
+    return context.see(_here(context), context.say("The mail leaves again."))
+
+
+async def cancel(context: OfficeContext) -> Response:
+    """Cancels what the recipient has not claimed, and refunds it. Raises NotFound."""
+    if (actor := _with_reason(context, "cancel_reason")) is None:
+        return await _shown(context, status=422)
+    done = await cancel_recipient(actor, _reference(context), context.number("number"))
+    said = context.say("Nothing was cancelled: the gift was claimed, or cancelled before.")
+    if done.voided_count:
+        refunded = context.language.amount(done.returned_minor, done.currency)
+        said = context.say("The gift is cancelled. Refunded: %(amount)s.", amount=refunded)
+    return context.see(_here(context), said)
+
+
+async def _shown(context: OfficeContext, *, status: int = 200) -> Response:
+    gift = await _gift(context)
+    recipient = gift.recipient
+    await record_look(_actor(context), gift.order["reference"], recipient.number)
+    may_act = context.person.may(StaffRight.DELIVERIES)
+    is_open = bool(recipient.open_codes) and not recipient.is_erased
+    has_mail = recipient.mail is not None and recipient.email is not None
+    return context.page(
+        "gift.html",
+        status=status,
+        order=gift.order,
+        recipient=recipient,
+        state=STATES[recipient.state],
+        steps=_steps(context, gift),
+        shipment=gift.shipment,
+        can_correct=may_act and is_open and has_mail and not recipient.claimed,
+        can_resend=may_act and is_open and has_mail and recipient.has_left,
+        can_cancel=may_act and bool(recipient.open_codes),
+        environment=context.say(ENVIRONMENT_NAMES[_environment(context)]),
+        here_is=_here(context),
+        order_path=_order_path(context),
+        least=SHORTEST_REASON,
+        most=LONGEST_REASON,
+    )
+
+
+def _steps(context: OfficeContext, gift: Gift) -> list[Step]:
+    """Returns what happened to a gift, oldest first."""
+    steps = [Step(context.say("Ordered"), gift.order["created_at"])]
+    if gift.recipient.sent_at is not None:
+        steps.append(Step(context.say("Mailed"), gift.recipient.sent_at))
+    steps += [
+        Step(context.say(said), gift.recipient.times[event])
+        for event, said in _STEPS.items()
+        if event in gift.recipient.times
+    ]
+    if gift.shipment is not None and gift.shipment.shipped_at is not None:
+        steps.append(Step(context.say("Parcel shipped"), gift.shipment.shipped_at))
+    return sorted(steps, key=lambda step: step.at)
+
+
+async def _gift(context: OfficeContext) -> Gift:
+    """Returns the gift of the address. Raises NotFound."""
+    async with context.database.connection(OFFICE) as connection:
+        return await _read_gift(connection, _principal(context), _reference(context), context.number("number"))
+
+
+async def _read_gift(connection: Connection, principal: Principal, reference: str, number: int) -> Gift:
+    found = await find_order(connection, principal, reference)
+    recipient = next((one for one in await read_recipients(connection, found) if number in one.numbers), None)
+    if recipient is None:
+        raise NotFound("The order has no such line.")
+    await add_times(connection, found, [recipient])
+    shipment = await read_shipment(connection, LineKey(principal.customer_id, found["id"], number))
+    return Gift(found, recipient, shipment)
+
+
+def _with_reason(context: OfficeContext, field: str = "reason") -> Actor | None:
+    """Returns the member of staff with the reason in the form; None, with the error noted, where it is beyond its limits."""
+    try:
+        return acting_for(context, _environment(context), read_reason(context.form[field]))
+    except InvalidRequest:
+        said = context.say(
+            "Give a reason of %(least)s to %(most)s characters.", least=SHORTEST_REASON, most=LONGEST_REASON
+        )
+        context.form.error(field, said)
+        return None
+
+
+def _refusal(context: OfficeContext, problem: InvalidRequest | TooManyRequests) -> str:
+    if isinstance(problem, TooManyRequests):
+        return context.say("This recipient's mail was sent again too often. Try again tomorrow.")
+    return context.say(
+        "This cannot be done now: the gift was claimed or cancelled, somebody else has that address, or the mail is just leaving."
+    )
+
+
+def _actor(context: OfficeContext) -> Actor:
+    return acting_for(context, _environment(context))
+
+
+def _principal(context: OfficeContext) -> Principal:
+    return staff_principal(context.number("customer"), _environment(context))
+
+
+def _environment(context: OfficeContext) -> str:
+    environment: str = context.request.path_params["environment"]
+    if environment not in ENVIRONMENTS:
+        raise NotFound("There is no such environment.")
+    return environment
+
+
+def _reference(context: OfficeContext) -> str:
+    reference: str = context.request.path_params["reference"]
+    return reference
+
+
+def _order_path(context: OfficeContext) -> str:
+    return f"/office/gifts/{context.number('customer')}/{_environment(context)}/{_reference(context)}"
+
+
+def _here(context: OfficeContext) -> str:
+    return f"{_order_path(context)}/{context.number('number')}"

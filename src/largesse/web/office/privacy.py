@@ -1,0 +1,199 @@
+"""Requests about personal data in the back office: what is due, taking one in, and doing it by an export or an erasure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import date
+from typing import Annotated
+
+import msgspec
+from starlette.responses import Response, StreamingResponse
+
+from largesse.base.errors import InvalidRequest, NotFound, OperatorError, StateConflict
+from largesse.base.i18n.templates import text
+from largesse.customers.customer_store import find_customer
+from largesse.db.scope import OFFICE
+from largesse.privacy import requests_store as store
+from largesse.privacy.requests import (
+    EARLIEST_DAYS,
+    MOST_OPEN,
+    SOON_DAYS,
+    Kind,
+    Outcome,
+    erase_for,
+    export_for,
+    finish,
+    receive,
+    shown_email,
+)
+from largesse.privacy.requests_store import PrivacyRequest
+from largesse.staff.model import StaffRight
+from largesse.web.console.form import Choice, Email, Text
+from largesse.web.kit.query import INT32
+from largesse.web.kit.security import OF_FORMS
+from largesse.web.office.context import OfficeContext
+from largesse.web.office.customers import named
+
+_PAGE = 50
+_KINDS = {Kind.EXPORT: text("A copy of their data"), Kind.ERASE: text("Erasure")}
+_OUTCOMES = {Outcome.DONE: text("Done"), Outcome.NOTHING: text("Nothing is stored"), Outcome.DECLINED: text("Declined")}
+
+
+class RequestForm(msgspec.Struct):
+    """What somebody asks for."""
+
+    kind: Annotated[str, Choice(tuple(Kind))]
+    email: Annotated[str, Email()]
+    received: Annotated[str, Text(10)]
+    customer: Annotated[str, Text(100, required=False)]
+
+
+async def show(context: OfficeContext) -> Response:
+    """Shows the open requests, the one that is due first first, and what was done."""
+    return await _shown(context)
+
+
+async def take_in(context: OfficeContext) -> Response:
+    """Takes a request in."""
+    form = context.form.read(RequestForm)
+    received_on = _day(context, form.received)
+    customer_id = await _customer(context, form.customer)
+    if context.form.errors or received_on is None:
+        return await _shown(context, status=422)
+    try:
+        request_id = await receive(
+            context.actor, context.services.vault, Kind(form.kind), form.email, received_on, customer_id
+        )
+    except InvalidRequest:
+        said = context.say("Choose today, or one of the last %(days)s days.", days=EARLIEST_DAYS)
+        context.form.error("received", said)
+        return await _shown(context, status=422)
+    return context.see(f"/office/privacy/{request_id}", context.say("The request was taken in."))
+
+
+async def one(context: OfficeContext) -> Response:
+    """Shows a request with what can be done, or its receipt. Raises NotFound."""
+    return await _one_shown(context)
+
+
+async def download(context: OfficeContext) -> Response:
+    """Sends everything stored about the address as a file that is not stored. Raises NotFound, NotProved."""
+    request = await _request(context)
+    try:
+        exported = await export_for(context.actor, context.services.vault, request)
+    except StateConflict:
+        return context.see(_here(context), context.say("The request is done already."))
+    except NotFound:
+        return context.see(_here(context), context.say("Nothing is stored about this address."))
+    written = json.dumps(exported, indent=2, ensure_ascii=False, default=str).encode()
+    attached = {"Content-Disposition": f'attachment; filename="privacy-request-{request.id}.json"'}
+    return StreamingResponse(_chunks(written), media_type="application/json", headers={**OF_FORMS, **attached})
+
+
+async def ask_erasing(context: OfficeContext) -> Response:
+    """Asks whether to erase the address of a request. Raises NotFound."""
+    return await _one_shown(context, "erase_person.html")
+
+
+async def erase(context: OfficeContext) -> Response:
+    """Erases the address of a request everywhere, and shows the receipt. Raises NotFound."""
+    request = await _request(context)
+    try:
+        await erase_for(context.actor, context.services.vault, request)
+    except StateConflict:
+        return context.see(_here(context), context.say("The request is done already."))
+    except NotFound:
+        return context.see(_here(context), context.say("Nothing is stored about this address."))
+    return context.see(_here(context), context.say("The data was erased."))
+
+
+async def close(context: OfficeContext) -> Response:
+    """Marks a request as done without an erasure. Raises NotFound."""
+    outcome = context.form.choice("outcome", tuple(Outcome))
+    if context.form.errors:
+        return await _one_shown(context, status=422)
+    try:
+        await finish(context.actor, context.number("request"), Outcome(outcome))
+    except InvalidRequest:
+        context.form.error("outcome", context.say("A request to erase is done by erasing."))
+        return await _one_shown(context, status=422)
+    except StateConflict:
+        return context.see(_here(context), context.say("The request is done already."))
+    return context.see("/office/privacy", context.say("The request is done, and its address was erased."))
+
+
+async def _request(context: OfficeContext) -> PrivacyRequest:
+    async with context.database.connection(OFFICE) as connection:
+        found = await store.find_request(connection, context.number("request"))
+    if found is None:
+        raise NotFound("There is no such request.")
+    return found
+
+
+async def _shown(context: OfficeContext, *, status: int = 200) -> Response:
+    before = context.parameters.number("before")
+    async with context.database.connection(OFFICE) as connection:
+        due = await store.list_open(connection, limit=MOST_OPEN)
+        done = await store.list_done(connection, before=min(before or INT32, INT32), limit=_PAGE + 1)
+        today = await store.read_today(connection)
+    return context.page(
+        "privacy.html",
+        status=status,
+        due=[(one, shown_email(context.services.vault, one)) for one in due],
+        done=done[:_PAGE],
+        today=today,
+        soon_days=SOON_DAYS,
+        kinds=named(context, _KINDS),
+        outcomes={**{str(one): said for one, said in _OUTCOMES.items()}},
+        older=context.here(before=done[_PAGE - 1].id) if len(done) > _PAGE else None,
+        newest=context.here(before=None) if before is not None else None,
+        may_act=context.person.may(StaffRight.PRIVACY),
+    )
+
+
+async def _one_shown(context: OfficeContext, template: str = "privacy_request.html", *, status: int = 200) -> Response:
+    request = await _request(context)
+    async with context.database.connection(OFFICE) as connection:
+        receipt = None if request.erasure_id is None else await store.find_receipt(connection, request.erasure_id)
+    outcomes = [one for one in Outcome if request.kind == Kind.EXPORT or one is not Outcome.DONE]
+    return context.page(
+        template,
+        status=status,
+        request=request,
+        kind=context.say(_KINDS[Kind(request.kind)]),
+        email=shown_email(context.services.vault, request),
+        receipt=receipt,
+        soon_days=SOON_DAYS,
+        outcome=request.outcome and context.say(_OUTCOMES[Outcome(request.outcome)]),
+        outcomes=[(str(one), context.say(_OUTCOMES[one])) for one in outcomes],
+        may_act=context.person.may(StaffRight.PRIVACY) and request.done_at is None,
+    )
+
+
+def _day(context: OfficeContext, typed: str) -> date | None:
+    try:
+        return date.fromisoformat(typed)
+    except ValueError:
+        context.form.error("received", context.say("Choose a day."))
+        return None
+
+
+async def _customer(context: OfficeContext, key: str) -> int | None:
+    """Returns the id of the customer that the form names; None for all, or where there is none of that key, which is noted."""
+    if not key:
+        return None
+    try:
+        async with context.database.connection(OFFICE) as connection:
+            return await find_customer(connection, key)
+    except OperatorError:
+        context.form.error("customer", context.say("There is no customer of that key."))
+        return None
+
+
+def _chunks(written: bytes) -> Iterator[bytes]:
+    yield from (written[at : at + 65_536] for at in range(0, len(written), 65_536))
+
+
+def _here(context: OfficeContext) -> str:
+    return f"/office/privacy/{context.number('request')}"

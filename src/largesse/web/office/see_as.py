@@ -1,0 +1,215 @@
+"""Seeing the web application as a customer does: the same handlers and templates, for a viewer who is nobody and may change nothing.
+
+Four walls: below `/office/as` there are only reading addresses, only those of `SEEN`, of which none shows codes, keys, secrets or files;
+the person is a viewer; the database refuses writes; and nothing that acts is at hand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, NoReturn
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Match, Route
+
+from largesse.base.errors import InvalidRequest, NotFound
+from largesse.base.settings import ENVIRONMENTS
+from largesse.customers.actor import Actor
+from largesse.customers.customer_store import read_customer
+from largesse.customers.customer_views import (
+    LASTS,
+    LONGEST_REASON,
+    SHORTEST_REASON,
+    CustomerView,
+    begin_view,
+    end_view,
+    find_view,
+)
+from largesse.db.pool import Database, ReadOnly
+from largesse.db.scope import OFFICE
+from largesse.web.console.context import PageContext, RequestContext
+from largesse.web.console.layout import Layout
+from largesse.web.console.page_routes import PageRoute
+from largesse.web.console.routes import ROUTES
+from largesse.web.kit.sessions import one_time_token
+from largesse.web.office.context import OfficeContext
+from largesse.web.office.customers import ENVIRONMENT_NAMES, acting_for, named, page
+
+ROOT = "/office/as"
+# The addresses of the web application that may be seen. What is not here is not there.
+SEEN = frozenset(
+    (
+        "/app",
+        "/app/search",
+        "/app/orders",
+        "/app/orders/{reference}",
+        "/app/approvals",
+        "/app/approvals/{send}",
+        "/app/collections",
+        "/app/collections/{collection:int}",
+        "/app/collections/{collection:int}/claim",
+        "/app/catalogue",
+        "/app/catalogue/{product:int}",
+        "/app/funding",
+        "/app/funding/{account:int}",
+        "/app/funding/{account:int}/print",
+        "/app/funding/owed",
+        "/app/funding/top-ups",
+        "/app/funding/top-ups/{reference}",
+        "/app/budgets",
+        "/app/reports",
+    )
+)
+_VIEWER = "viewer"
+_SHOWN: tuple[tuple[Route, PageRoute], ...] = tuple(
+    (Route(route.path, route.handler), route)
+    for route in ROUTES
+    if route.method == "GET" and route.path in SEEN and _VIEWER in route.roles and route.is_of_customer
+)
+
+
+class SeenContext(RequestContext):
+    """What a handler of the web application gets in a view: reading, and nothing to act with."""
+
+    @property
+    def database(self) -> Database:
+        """The pool, for reading."""
+        return ReadOnly(self.services.database)
+
+    @property
+    def actor(self) -> Actor:
+        """The viewer, for rules that ask what they see. Each transaction of theirs is refused."""
+        return replace(super().actor, begin=_refused)
+
+    @property
+    def address(self) -> str:
+        """The path and parameters of the request."""
+        return self.request.url.path
+
+    def require_proof(self) -> None:
+        """Raises NotFound: nobody can confirm in a view who they are."""
+        _refuse()
+
+    async def csv(self, *_: Any, **__: Any) -> Response:
+        """Raises NotFound: no files in a view."""
+        _refuse()
+
+    def here(self, **changes: str | int | None) -> str:
+        """Returns the address of this page with those parameters changed."""
+        return super().here(**changes).replace(ROOT, "", 1)
+
+
+def _refused(_: bool) -> NoReturn:
+    _refuse()
+
+
+def _refuse() -> NoReturn:
+    raise NotFound("A view of a customer's pages only reads.")
+
+
+class _SeenLayout(Layout):
+    """The layout of the web application, with its addresses below ROOT and a banner."""
+
+    def __init__(self, base: Layout, view: CustomerView, token: str) -> None:
+        self.base = base.base + ROOT
+        self.docs_url = base.docs_url
+        self.is_secure = base.is_secure
+        self.routes = [route for _, route in _SHOWN]
+        self._assets_of = base
+        self._view = view
+        self._token = token  # of the one form: it ends the view
+
+    def page(self, context: PageContext, template: str, values: Mapping[str, Any], *, status: int = 200) -> Response:
+        """Returns the page of a template, with the banner."""
+        person = context.session.person if context.session else None
+        path = context.request.url.path.removeprefix(ROOT)
+        shown = {
+            **values,
+            "path": path,
+            "menu": self._menu(context.language, person, path),
+            "token": lambda: "",
+            "asset": self._assets_of._asset,  # noqa: SLF001 - of the same class
+            "seen_as": self._view,
+            "seen_end": f"{self._assets_of.base}/office/see-as/end",
+            "seen_token": self._token,
+            "notice": None,
+        }
+        return super().page(context, template, shown, status=status)
+
+
+async def ask(context: OfficeContext) -> Response:
+    """Asks for a reason to see the pages of a customer. Raises NotFound."""
+    return await _asked(context)
+
+
+async def begin(context: OfficeContext) -> Response:
+    """Begins a view, and shows the customer's first page. Raises NotFound."""
+    form = context.form
+    environment = form.choice("environment", ENVIRONMENTS)
+    if form.errors:
+        return await _asked(context, status=422)
+    try:
+        await begin_view(acting_for(context, environment), context.person.session_id, form["reason"])
+    except InvalidRequest:
+        said = context.say(
+            "Give a reason of %(least)s to %(most)s characters.", least=SHORTEST_REASON, most=LONGEST_REASON
+        )
+        form.error("reason", said)
+        return await _asked(context, status=422)
+    return context.see(f"{ROOT}/app")
+
+
+async def end(context: OfficeContext) -> Response:
+    """Ends the view that is open."""
+    async with context.database.connection(OFFICE) as connection:
+        view = await find_view(connection, context.person.session_id)
+    await end_view(context.actor, context.person.session_id)
+    return context.see(
+        f"/office/customers/{view.customer_id}" if view else "/office/customers", context.say("The view has ended.")
+    )
+
+
+async def show(context: OfficeContext) -> Response:
+    """Shows a page of the web application as the customer of the open view sees it. Raises NotFound."""
+    request = context.request
+    async with context.database.connection(OFFICE) as connection:
+        view = await find_view(connection, context.person.session_id)
+    if view is None:
+        said = context.say("The view has ended: it lasts %(minutes)s minutes.", minutes=LASTS.seconds // 60)
+        return context.see("/office/customers", said)
+    route, path_params = _route_of(request)
+    seen = Request({**request.scope, "path_params": path_params}, request.receive)
+    staff = context.session
+    assert staff is not None, "the guard requires a session"
+    session = view.session(context.person.email, staff.language, staff.zone or str(context.zone))
+    token = one_time_token(context.services.vault, context.token_of, context.place)
+    layout = _SeenLayout(context.layout, view, token)
+    answered = SeenContext(seen, context.services, layout, route, session=session, language=context.language)
+    return await route.handler(answered)
+
+
+def _route_of(request: Request) -> tuple[PageRoute, dict[str, Any]]:
+    """Returns the route of the web application that the address names, with its parameters. Raises NotFound."""
+    path = request.url.path.removeprefix(ROOT)
+    for matcher, route in _SHOWN:
+        found, scope = matcher.matches({"type": "http", "method": "GET", "path": path, "root_path": ""})
+        if found is Match.FULL:
+            return route, scope["path_params"]
+    raise NotFound("There is nothing of a customer's to see at this address.")
+
+
+async def _asked(context: OfficeContext, *, status: int = 200) -> Response:
+    async with context.database.connection(OFFICE) as connection:
+        customer = await read_customer(connection, context.number("customer"))
+    return page(
+        context,
+        "see_as.html",
+        status=status,
+        customer=customer,
+        environments=named(context, ENVIRONMENT_NAMES),
+        least=SHORTEST_REASON,
+        most=LONGEST_REASON,
+        minutes=LASTS.seconds // 60,
+    )

@@ -1,0 +1,169 @@
+"""Requests about personal data: their deadline, and that an address is gone once a request is done."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import date, timedelta
+from typing import Any
+
+import pytest
+from tests.background import run_in_thread
+from tests.chained import actor_on
+from tests.privacy.conftest import ALEX, SAM, Service
+
+from largesse.base.errors import InvalidRequest, NotFound, StateConflict
+from largesse.customers.actor import Actor
+from largesse.customers.customer_notes import add_note
+from largesse.db.pool import Database
+from largesse.db.scope import OPERATOR
+from largesse.encryption.vault import Vault
+from largesse.privacy import requests_store as store
+from largesse.privacy.requests import (
+    EARLIEST_DAYS,
+    MOST_OPEN,
+    SOON_DAYS,
+    Kind,
+    Outcome,
+    erase_for,
+    export_for,
+    finish,
+    open_email,
+    receive,
+    shown_email,
+)
+from largesse.privacy.requests_store import PrivacyRequest
+
+Work = Callable[[Database, Vault, Actor], Any]
+
+
+def act(service: Service, work: Work) -> Any:
+    """What the coroutine function `work` makes of the database, the vault and an operator."""
+
+    async def run() -> Any:
+        database = await Database.connect(service.database_url)
+        vault = Vault(service.settings.master_keys)
+        try:
+            return await work(database, vault, await actor_on(database, vault))
+        finally:
+            await database.close()
+
+    return run_in_thread(run())
+
+
+async def today(database: Database) -> date:
+    async with database.connection(OPERATOR) as connection:
+        return await store.read_today(connection)
+
+
+async def find(database: Database, request_id: int) -> PrivacyRequest:
+    async with database.connection(OPERATOR) as connection:
+        found = await store.find_request(connection, request_id)
+    assert found is not None
+    return found
+
+
+def test_a_request_is_due_30_days_after_it_was_received(service: Service) -> None:
+    async def work(database: Database, vault: Vault, actor: Actor) -> None:
+        await database.execute(OPERATOR, "DELETE FROM privacy_requests")
+        now = await today(database)
+        for day in (now + timedelta(days=1), now - timedelta(days=EARLIEST_DAYS + 1)):
+            with pytest.raises(InvalidRequest, match="last 90"):
+                await receive(actor, vault, Kind.EXPORT, SAM, day)
+        with pytest.raises(NotFound):
+            await receive(actor, vault, Kind.EXPORT, SAM, now, 999_999)
+        ages = (0, 30 - SOON_DAYS - 1, 30 - SOON_DAYS, 30, 31, EARLIEST_DAYS)
+        ids = [await receive(actor, vault, Kind.EXPORT, SAM, now - timedelta(days=age)) for age in ages]
+        async with database.connection(OPERATOR) as connection:
+            counts = await store.count_due(connection, soon_days=SOON_DAYS)
+            listed = await store.list_open(connection, limit=50)
+        assert (counts.open, counts.overdue, counts.soon) == (6, 2, 2)
+        assert [one.id for one in listed] == ids[::-1]
+        assert [one.days_left for one in listed] == [30 - age for age in ages[::-1]]
+        assert {one.due_on - one.received_on for one in listed} == {timedelta(days=30)}
+        assert shown_email(vault, listed[0]) == "S•••@example.com"
+        stored = await database.fetch(OPERATOR, "SELECT sealed_email FROM privacy_requests")
+        assert all(SAM.encode() not in row["sealed_email"] for row in stored)
+
+    act(service, work)
+
+
+def test_so_many_requests_are_open_at_most(service: Service) -> None:
+    async def work(database: Database, vault: Vault, actor: Actor) -> None:
+        await database.execute(OPERATOR, "DELETE FROM privacy_requests")
+        now = await today(database)
+        await database.execute(
+            OPERATOR,
+            """
+            INSERT INTO privacy_requests (kind, sealed_email, received_on, due_on)
+            SELECT 'erase', 'x', $1, $1::date + 30 FROM generate_series(2, $2)
+            """,
+            now,
+            MOST_OPEN,
+        )
+        await receive(actor, vault, Kind.EXPORT, SAM, now)
+        with pytest.raises(InvalidRequest, match="At most 1000"):
+            await receive(actor, vault, Kind.EXPORT, SAM, now)
+        await database.execute(OPERATOR, "DELETE FROM privacy_requests")
+
+    act(service, work)
+
+
+def test_an_erasure_finishes_the_request_and_erases_its_address(service: Service, filled: dict[str, str]) -> None:
+    async def work(database: Database, vault: Vault, actor: Actor) -> None:
+        now, acme = await today(database), service.ids["customers"]["acme"]
+        await add_note(actor.on_behalf_of(acme), f"Call {SAM.upper()} back")
+        await add_note(actor.on_behalf_of(acme), f"Call {ALEX} back")
+        export_id = await receive(actor, vault, Kind.EXPORT, SAM, now, acme)
+        erase_id = await receive(actor, vault, Kind.ERASE, SAM, now)
+        wanted = await find(database, export_id)
+        exported = await export_for(actor, vault, wanted)
+        assert {one["customer"] for one in exported["orders"]} == {"acme"}
+        assert [one["note"] for one in exported["customer_notes"]] == [f"Call {SAM.upper()} back"]
+        with pytest.raises(InvalidRequest, match="export"):
+            await erase_for(actor, vault, wanted)
+        with pytest.raises(InvalidRequest, match="by erasing"):
+            await finish(actor, erase_id, Outcome.DONE)
+        receipt = await erase_for(actor, vault, await find(database, erase_id))
+        assert receipt.orders
+        assert receipt.customer_notes == 1
+        done = await find(database, erase_id)
+        assert (done.outcome, done.erasure_id, done.sealed_email) == ("done", receipt.number, None)
+        assert shown_email(vault, done) is None
+        async with database.connection(OPERATOR) as connection:
+            found = await store.find_receipt(connection, receipt.number)
+            assert found is not None
+            assert found["customer_notes"] == 1
+        for refused in (erase_for(actor, vault, done), finish(actor, erase_id, Outcome.DECLINED)):
+            with pytest.raises(StateConflict):
+                await refused
+        with pytest.raises(NotFound):
+            await export_for(actor, vault, wanted)
+        await finish(actor, export_id, Outcome.DONE)
+        with pytest.raises(StateConflict):
+            open_email(vault, await find(database, export_id))
+        with pytest.raises(NotFound):
+            await finish(actor, 999_999, Outcome.DONE)
+        events = await database.fetch(
+            OPERATOR, "SELECT act, before::text, after::text FROM audit_events WHERE act LIKE 'privacy%'"
+        )
+        assert {row["act"] for row in events} >= {"privacy_request.received", "privacy_request.done", "privacy.erased"}
+        assert not any(SAM.lower() in str(tuple(row)).lower() for row in events)
+
+    act(service, work)
+
+
+def test_what_is_encrypted_moves_to_the_newest_key(service: Service) -> None:
+    """Opened for its own request alone."""
+
+    async def work(database: Database, vault: Vault, actor: Actor) -> None:
+        now = await today(database)
+        ids = [await receive(actor, vault, Kind.EXPORT, one, now) for one in (SAM, ALEX)]
+        first, second = [await find(database, one) for one in ids]
+        assert [open_email(vault, one) for one in (first, second)] == [SAM, ALEX]
+        swap = "UPDATE privacy_requests SET sealed_email = $2 WHERE id = $1"
+        await database.execute(OPERATOR, swap, first.id, second.sealed_email)
+        with pytest.raises(Exception, match="belong elsewhere"):
+            open_email(vault, await find(database, first.id))
+        await database.execute(OPERATOR, "DELETE FROM privacy_requests")
+
+    act(service, work)

@@ -1,0 +1,104 @@
+"""Finding gifts of all customers: each way finds what it should, of whichever customer, and nothing that begins alike."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from tests.reports.conftest import Pooled
+
+from largesse.db.pool import Connection, Database
+from largesse.db.scope import OPERATOR
+from largesse.encryption.vault import Vault
+from largesse.lines.codes import draw_codes, open_code
+from largesse.reports.across import (
+    MOST_FOUND,
+    FoundOrder,
+    find_by_address,
+    find_by_code,
+    find_by_reference,
+    find_by_tracking_number,
+)
+
+SAM, ALEX = "Sam.Across@example.com", "alex.across@example.com"
+
+
+@pytest.fixture
+def placed(service: Any, follow: Callable[[], None]) -> dict[str, str]:
+    """Orders of two customers to Sam, second on the first one's list; their references."""
+    recipients = [{"email": ALEX, "name": "Alex"}, {"email": SAM, "name": "Sam"}]
+    gift = {"value": 5, "externalReference": f"T-{service.sql('SELECT count(*) FROM orders')[0][0]}"}
+    acme = service.send("gift", "coffee", recipients=recipients, **gift)
+    globex = service.send("gift", "coffee", key="globex", account="globex-gbp", recipients=recipients[1:], **gift)
+    follow()
+    return {"acme": acme.json()["reference"], "globex": globex.json()["reference"], "own": gift["externalReference"]}
+
+
+def found(pooled: Pooled[Any], look: Callable[[Connection], Any]) -> dict[str, FoundOrder]:
+    async def work(database: Database) -> list[FoundOrder]:
+        async with database.connection(OPERATOR) as connection:
+            return await look(connection)  # type: ignore[no-any-return]
+
+    orders = pooled(work)
+    by_reference = {one.reference: one for one in orders}
+    assert len(orders) == len(by_reference)
+    return by_reference
+
+
+def test_an_order_is_found_by_its_reference_and_by_its_customers(placed: dict[str, str], pooled: Pooled[Any]) -> None:
+    (one,) = found(pooled, lambda c: find_by_reference(c, placed["acme"].lower())).values()
+    assert (one.customer, one.reference, one.number, one.code_count) == ("Acme Ltd", placed["acme"], None, 2)
+    own = found(pooled, lambda c: find_by_reference(c, placed["own"]))
+    assert set(own) == {placed["acme"], placed["globex"]}
+    assert found(pooled, lambda c: find_by_reference(c, placed["acme"][:-1])) == {}
+
+
+def test_gifts_are_found_by_the_address_in_any_case(placed: dict[str, str], pooled: Pooled[Any]) -> None:
+    by_address = found(pooled, lambda c: find_by_address(c, f" {SAM.upper()} "))
+    assert by_address[placed["acme"]].number == 2
+    assert by_address[placed["globex"]].number == 1
+    assert placed["globex"] not in found(pooled, lambda c: find_by_address(c, ALEX))
+    for other in (SAM[:-1], SAM.partition("@")[0], "%", ""):
+        assert found(pooled, lambda c, other=other: find_by_address(c, other)).keys().isdisjoint(placed.values())
+
+
+def test_a_gift_is_found_by_its_code_and_by_no_other(service: Any, placed: dict[str, str], pooled: Pooled[Any]) -> None:
+    vault = Vault(service.settings.master_keys)
+    rows = service.sql(
+        "SELECT l.number, l.sealed FROM lines l JOIN orders o ON o.id = l.order_id WHERE o.reference = $1 ORDER BY 1",
+        placed["acme"],
+    )
+    for number, sealed in rows:
+        code = open_code(vault, sealed, placed["acme"], number).code
+        (one,) = found(pooled, lambda c, code=code: find_by_code(c, vault, code)).values()
+        assert (one.reference, one.number) == (placed["acme"], number)
+    (other,) = draw_codes(1)
+    assert found(pooled, lambda c: find_by_code(c, vault, other.code)) == {}
+
+
+def test_a_parcel_is_found_by_its_tracking_number(service: Any, placed: dict[str, str], pooled: Pooled[Any]) -> None:
+    service.sql(
+        """
+        INSERT INTO shipments (customer_id, order_id, number, environment, product_id, country, sealed_address, requested_at, exported_at, shipped_at, carrier, tracking_number)
+        SELECT customer_id, id, 2, environment, product_id, country, 'x', now(), now(), now(), 'Post', 'TRACK' || id FROM orders WHERE reference = $1
+        """,
+        placed["acme"],
+    )
+    order_id = service.sql("SELECT id FROM orders WHERE reference = $1", placed["acme"])[0][0]
+    (one,) = found(pooled, lambda c: find_by_tracking_number(c, f"TRACK{order_id}")).values()
+    assert (one.reference, one.number) == (placed["acme"], 2)
+    assert found(pooled, lambda c: find_by_tracking_number(c, "TRACK")) == {}
+
+
+def test_so_many_are_found_at_most_and_the_newest_first(service: Any, pooled: Pooled[Any], follow: Any) -> None:
+    for at in range(MOST_FOUND + 1):
+        sent = service.send("gift", "coffee", value=5, recipients=[{"email": "many@example.com", "name": f"Many {at}"}])
+        assert sent.status_code == 200, sent.text
+    follow()
+    orders = list(found(pooled, lambda c: find_by_address(c, "many@example.com")).values())
+    assert len(orders) == MOST_FOUND
+    times = [one.created_at for one in orders]
+    assert times == sorted(times, reverse=True)
+    newest = service.sql("SELECT max(created_at) FROM orders")[0][0]
+    assert times[0] == newest

@@ -1,0 +1,202 @@
+"""Customers in the back office: opened, changed, noted, with their people and service accounts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from tests.web.api.conftest import Service
+from tests.web.console.conftest import Browser
+
+SignIn = Callable[[str], Browser]
+
+
+def number_of(service: Service, customer: str) -> int:
+    return int(service.ids["customers"][customer])
+
+
+def acts(service: Service, customer_id: int) -> list[Any]:
+    return service.sql(
+        "SELECT actor, actor_name, act, after::text FROM audit_events WHERE customer_id = $1 ORDER BY id", customer_id
+    )
+
+
+def test_customers_are_listed_and_searched(service: Service, sign_in: SignIn) -> None:
+    browser = sign_in("auditor")
+    assert browser.get("/office/customers").status_code == 200
+    assert "Acme Ltd" in browser.text
+    assert "Open a customer" not in browser.text
+    browser.get("/office/customers?q=glob")
+    assert "Globex" in browser.text
+    assert "Acme Ltd" not in browser.text
+    browser.get("/office/customers?q=nobody")
+    assert "No customer is found by these words." in browser.text
+
+
+def test_a_customer_is_opened_with_its_first_administrator_who_signs_in(service: Service, sign_in: SignIn) -> None:
+    browser = sign_in("support")
+    browser.get("/office/customers/new")
+    form = {
+        "name": "Hooli",
+        "plan": "pro",
+        "funding": "balance",
+        "currency": "GBP",
+        "environment": ["production", "staging"],
+        "email": "bill@hooli.example",
+    }
+    for wrong in (
+        {"name": ""},
+        {"name": "a" * 201},
+        {"plan": "gold"},
+        {"funding": "cash"},
+        {"currency": "XXX"},
+        {"environment": "moon"},
+        {"email": "bill"},
+    ):
+        refused = browser.post("/office/customers", **{**form, **wrong})
+        assert refused.status_code == 422, wrong
+        assert "Hooli" in refused.text or "name" in wrong
+    browser.get("/office/customers/new")
+    done = browser.post("/office/customers", **form)
+    assert done.status_code == 200
+    (link,) = re.findall(r'data-copy="[^"]*(/app/link/[^"]+)"', done.text)
+    (customer,) = service.sql("SELECT id, plan, funding FROM customers WHERE key = 'hooli'")
+    assert tuple(customer)[1:] == ("pro", "balance")
+    told = acts(service, customer["id"])
+    assert [row["act"] for row in told] == ["customer.created", "account.created", "account.created", "person.invited"]
+    assert {(row["actor"], row["actor_name"]) for row in told} == {("staff", "support@largesse.example")}
+    bill = Browser(service)
+    bill.get(link)
+    assert bill.post(link, password="a long password of Bill's").headers["location"] == "/app"
+    bill.get("/app/people")
+    assert "bill@hooli.example" in bill.text
+
+
+def test_terms_change_and_the_customer_reads_who_did_it(service: Service, sign_in: SignIn) -> None:
+    customer_id = number_of(service, "globex")
+    browser, here = sign_in("support"), f"/office/customers/{customer_id}"
+    browser.get(here)
+    terms = {"name": "Globex plc", "plan": "enterprise", "funding": "balance"}
+    assert browser.post(f"{here}/terms", **{**terms, "plan": "gold"}).status_code == 422
+    browser.get(here)
+    assert browser.post(f"{here}/terms", **terms).status_code == 303
+    browser.get(here)
+    assert "Globex plc" in browser.text
+    (last,) = acts(service, customer_id)[-1:]
+    assert (last["actor"], last["act"]) == ("staff", "customer.changed")
+    browser.post(f"{here}/terms", **{**terms, "name": "Globex", "plan": "pro"})
+
+
+def test_accounts_are_added(service: Service, sign_in: SignIn) -> None:
+    browser, here = sign_in("owner"), f"/office/customers/{number_of(service, 'acme')}"
+    browser.get(here)
+    account = {"account": "Second office", "environment": "production", "currency": "GBP"}
+    for wrong in ({"account": "a" * 101}, {"account": ""}, {"environment": "x"}, {"currency": "XXX"}):
+        assert browser.post(f"{here}/accounts", **{**account, **wrong}).status_code == 422
+        browser.get(here)
+    assert browser.post(f"{here}/accounts", **account).status_code == 303
+    browser.get(here)
+    assert "Second office" in browser.text
+    taken = browser.post(f"{here}/accounts", **account)
+    assert taken.status_code == 422
+    assert "Another account has this name." in taken.text
+
+
+def test_notes_are_written_and_erased(service: Service, sign_in: SignIn) -> None:
+    customer_id = number_of(service, "acme")
+    browser, here = sign_in("support"), f"/office/customers/{customer_id}"
+    browser.get(here)
+    before = len(acts(service, customer_id))
+    for wrong in ("", "a" * 2_001):
+        assert browser.post(f"{here}/notes", note=wrong).status_code == 422
+    browser.get(here)
+    assert browser.post(f"{here}/notes", note="Call them <b>on</b> Monday").status_code == 303
+    browser.get(here)
+    assert "Call them <b>on</b> Monday" in browser.text
+    (note,) = re.findall(r"/notes/([0-9]+)/erase", browser.page.text if browser.page else "")
+    assert browser.post(f"{here}/notes/{note}/erase").status_code == 303
+    assert "Monday" not in browser.get(here).text
+    assert browser.post(f"{here}/notes/{note}/erase").status_code == 404
+    assert len(acts(service, customer_id)) == before  # the customer is not told of notes
+
+
+def test_people_are_invited_given_roles_and_let_choose_a_new_password(service: Service, sign_in: SignIn) -> None:
+    browser, here = sign_in("support"), f"/office/customers/{number_of(service, 'acme')}/people"
+    browser.get(here)
+    form = {"email": "newcomer@acme.example", "name": "Nia", "role": "viewer"}
+    for wrong in ({"email": "nia"}, {"name": "a" * 101}, {"role": "owner"}):
+        assert browser.post(here, **{**form, **wrong}).status_code == 422
+    browser.get(here)
+    invited = browser.post(here, **form)
+    (link,) = re.findall(r'data-copy="[^"]*(/app/link/[^"]+)"', invited.text)
+    browser.get(here)
+    (user,) = service.sql("SELECT id FROM users WHERE email = $1", form["email"])[0]
+    again = browser.post(f"{here}/{user}/invitation")
+    (second,) = re.findall(r'data-copy="[^"]*(/app/link/[^"]+)"', again.text)
+    assert Browser(service).get(link).status_code != 200
+    nia = Browser(service)
+    nia.get(second)
+    assert nia.post(second, password="a long password of Nia's").headers["location"] == "/app"
+    browser.get(here)
+    assert browser.post(f"{here}/{user}/role", role="finance").status_code == 303
+    assert service.sql("SELECT role FROM users WHERE id = $1", user)[0][0] == "finance"
+    browser.get(f"{here}/{user}/reset")
+    reset = browser.post(f"{here}/{user}/reset", second_step="yes")
+    (third,) = re.findall(r'data-copy="[^"]*(/app/link/[^"]+)"', reset.text)
+    nia = Browser(service)
+    assert nia.get(third).status_code == 200
+    globex = number_of(service, "globex")
+    browser.get(here)
+    for path in (f"/office/customers/{globex}/people/{user}/reset", f"/office/customers/{globex}/people/{user}/role"):
+        assert browser.post(path, role="admin").status_code == 404
+
+
+def test_service_accounts_are_created_limited_and_switched_off(service: Service, sign_in: SignIn) -> None:
+    browser, here = sign_in("support"), f"/office/customers/{number_of(service, 'acme')}/service-accounts"
+    browser.get(here)
+    for wrong in ("", "a" * 101):
+        assert browser.post(here, name=wrong).status_code == 422
+    browser.get(here)
+    assert browser.post(here, name="Intranet").status_code == 303
+    (account,) = service.sql("SELECT id FROM service_accounts WHERE name = 'Intranet'")[0]
+    browser.get(here)
+    limits = {"account": str(account), "currency": "GBP", "largest_order": "50", "daily": ""}
+    for wrong in ({"currency": "XXX"}, {"largest_order": "-1"}, {"largest_order": "much"}):
+        assert browser.post(f"{here}/limit", **{**limits, **wrong}).status_code == 422, wrong
+    browser.get(here)
+    assert browser.post(f"{here}/limit", **limits).status_code == 303
+    assert "£50.00 an order" in browser.get(here).text
+    assert browser.post(f"{here}/{account}/active", active="no").status_code == 303
+    assert not service.sql("SELECT active FROM service_accounts WHERE id = $1", account)[0][0]
+    globex = number_of(service, "globex")
+    browser.get(here)
+    assert (
+        browser.post(f"/office/customers/{globex}/service-accounts/{account}/active", active="yes").status_code == 404
+    )
+
+
+@pytest.mark.parametrize("role", ["catalogue", "finance", "auditor"])
+def test_who_only_sees_customers_changes_nothing(service: Service, sign_in: SignIn, role: str) -> None:
+    browser, here = sign_in(role), f"/office/customers/{number_of(service, 'acme')}"
+    for path in (here, f"{here}/people", f"{here}/service-accounts"):
+        page = browser.get(path)
+        assert page.status_code == 200
+        assert f'action="{here}' not in page.text
+    browser.get("/office/security")
+    before = len(service.sql("SELECT FROM audit_events"))
+    for path in (
+        "/office/customers",
+        f"{here}/terms",
+        f"{here}/accounts",
+        f"{here}/notes",
+        f"{here}/people",
+        f"{here}/people/1/reset",
+        f"{here}/service-accounts",
+        f"{here}/service-accounts/limit",
+        f"{here}/see-as",
+    ):
+        assert browser.post(path, name="x", note="x", reason="a reason to see").status_code == 403, path
+    assert len(service.sql("SELECT FROM audit_events")) == before
+    assert sign_in("warehouse").get(here).status_code == 403

@@ -1,0 +1,211 @@
+"""Finding a gift in the back office and what support does about it: each look and each act is told, with a reason, and no secret is shown."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from tests.background import run_in_thread
+from tests.reports.conftest import take_all
+from tests.web.api.conftest import Service
+from tests.web.console.conftest import Browser
+
+from largesse.base.throttle import Rate, Throttle
+from largesse.db.pool import Database
+from largesse.encryption.vault import Vault
+from largesse.lines.codes import draw_codes, format_code, open_code
+from largesse.web.office import find
+
+SignIn = Callable[[str], Browser]
+SAM, ALEX = "sam.office@example.com", "alex.office@example.com"
+REASON = "Ticket 4712: she asked by telephone"
+
+
+def follow(service: Service) -> None:
+    async def work() -> None:
+        database = await Database.connect(service.database_url)
+        await take_all(database)
+        await database.close()
+
+    run_in_thread(work())
+
+
+@pytest.fixture
+def gift(service: Service) -> str:
+    """The path of the gift of Sam, whose mail has bounced."""
+    recipients = [{"email": ALEX, "name": "Alex"}, {"email": SAM, "name": "Sam"}]
+    reference = service.send("gift", "coffee", value=5, recipients=recipients).json()["reference"]
+    service.sql(
+        """
+        WITH job AS (
+            UPDATE mail_jobs j SET fanned_out_at = now() FROM orders o WHERE o.id = j.order_id AND o.reference = $1
+            RETURNING j.customer_id, j.order_id, j.environment)
+        INSERT INTO messages (customer_id, order_id, environment, email, name, line_numbers, state, attempts, due_at, rank_at, created_at, finished_at, reason, fault)
+        SELECT customer_id, order_id, environment, l.recipient_email, l.recipient_name, ARRAY[l.number], 'bounced', 1, now(), now(), now(), now(),
+               '550 5.1.1 <' || l.recipient_email || '> unknown', 'recipient'
+        FROM job JOIN lines l USING (customer_id, order_id)
+        """,
+        reference,
+    )
+    follow(service)
+    return f"/office/gifts/{service.ids['customers']['acme']}/production/{reference}/2"
+
+
+def reference_of(gift: str) -> str:
+    return gift.split("/")[-2]
+
+
+def code_of(service: Service, gift: str) -> str:
+    sealed = service.sql(
+        "SELECT sealed FROM lines l JOIN orders o ON o.id = l.order_id WHERE o.reference = $1 AND l.number = 2",
+        reference_of(gift),
+    )[0][0]
+    return format_code(open_code(Vault(service.settings.master_keys), sealed, reference_of(gift), 2).code)
+
+
+def told(service: Service, customer_id: int) -> list[Any]:
+    return service.sql(
+        "SELECT actor, act, subject, after->>'reason' AS reason, after::text FROM audit_events WHERE customer_id = $1 ORDER BY id",
+        customer_id,
+    )
+
+
+def search(browser: Browser, by: str, sought: str) -> Any:
+    browser.get("/office/find")
+    return browser.post("/office/find", by=by, sought=sought)
+
+
+def test_a_gift_is_found_in_each_way_and_the_search_is_told(service: Service, sign_in: SignIn, gift: str) -> None:
+    browser, code = sign_in("support"), code_of(service, gift)
+    order = gift.rpartition("/")[0]
+    service.sql(
+        """
+        INSERT INTO shipments (customer_id, order_id, number, environment, product_id, country, sealed_address, requested_at, exported_at, shipped_at, carrier, tracking_number)
+        SELECT customer_id, id, 2, environment, product_id, country, 'x', now(), now(), now(), 'Post', 'TR-4711' FROM orders WHERE reference = $1
+        """,
+        reference_of(gift),
+    )
+    for by, sought, path in (
+        ("address", SAM.upper(), gift),
+        ("reference", reference_of(gift).lower(), order),
+        ("code", code.lower(), gift),
+        ("tracking", " TR-4711 ", gift),
+    ):
+        page = search(browser, by, sought)
+        assert page.status_code == 200
+        assert f'href="{path}"' in page.text, by
+        assert code not in page.text
+        assert code.lower() not in page.text
+        last = told(service, 0)[-1]
+        assert (last["actor"], last["act"]) == ("staff", "gift.searched")
+        assert sought.strip().lower() not in str(tuple(last)).lower()
+    (other,) = draw_codes(1)
+    assert "Nothing is found" in search(browser, "code", format_code(other.code)).text
+
+
+@pytest.mark.parametrize(
+    ("by", "sought", "status"),
+    [
+        ("address", "", 422),
+        ("address", "a" * 254, 200),
+        ("address", "a" * 255, 422),
+        ("moon", "x", 422),
+        ("code", "no code", 422),
+        ("tracking", "\u202ex", 422),
+    ],
+)
+def test_a_search_has_limits(sign_in: SignIn, by: str, sought: str, status: int) -> None:
+    assert search(sign_in("support"), by, sought).status_code == status
+
+
+def test_searches_are_throttled(sign_in: SignIn, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(find, "_searches", Throttle(Rate(2, 3600.0)))
+    browser = sign_in("auditor")
+    for _ in range(2):
+        assert search(browser, "reference", "nothing").status_code == 200
+    refused = search(browser, "reference", "nothing")
+    assert refused.status_code == 429
+    assert "Too many searches" in refused.text
+    assert 'value="nothing"' in refused.text
+    assert search(sign_in("owner"), "reference", "nothing").status_code == 200
+
+
+def test_each_look_is_told_to_the_customer_and_shows_no_secret(service: Service, sign_in: SignIn, gift: str) -> None:
+    acme = service.ids["customers"]["acme"]
+    browser = sign_in("auditor")
+    page = browser.get(gift)
+    assert page.status_code == 200
+    for said in ("Sam", SAM, "Mail bounced", "550 5.1.1"):
+        assert said in browser.text.replace("\u200b", ""), said
+    code = code_of(service, gift)
+    assert code not in page.text
+    assert code.replace("-", "") not in page.text
+    assert "/gift/" not in page.text
+    for log in (acme, 0):
+        last = told(service, log)[-1]
+        assert (last["actor"], last["act"], last["subject"]) == ("staff", "gift.viewed", f"order {reference_of(gift)}")
+        assert SAM not in str(tuple(last))
+    assert "What may be done" not in browser.text
+    for act in ("correct", "resend", "cancel"):
+        assert browser.post(f"{gift}/{act}", token="x").status_code in {401, 403}
+    assert sign_in("warehouse").get(gift).status_code == 403
+    for wrong in (gift.replace("production", "staging"), gift.replace("production", "moon"), gift[:-1] + "3"):
+        assert browser.get(wrong).status_code == 404
+    globex = service.ids["customers"]["globex"]
+    assert browser.get(gift.replace(f"/{acme}/", f"/{globex}/")).status_code == 404
+
+
+def test_an_address_is_corrected_and_the_mail_sent_there(service: Service, sign_in: SignIn, gift: str) -> None:
+    browser = sign_in("support")
+    browser.get(gift)
+    form = {"corrected": "samantha.office@example.com", "reason": REASON}
+    for wrong in ({"corrected": "sam"}, {"corrected": ALEX}, {"reason": "a" * 9}, {"reason": "a" * 201}):
+        refused = browser.post(f"{gift}/correct", **{**form, **wrong})
+        assert refused.status_code == 422, wrong
+        browser.get(gift)
+    assert browser.post(f"{gift}/correct", **form).status_code == 303
+    rows = service.sql(
+        "SELECT email, state, edition FROM messages m JOIN orders o ON o.id = m.order_id WHERE o.reference = $1 AND line_numbers = '{2}' ORDER BY edition",
+        reference_of(gift),
+    )
+    assert [tuple(row) for row in rows] == [(form["corrected"], "bounced", 0), (form["corrected"], "pending", 1)]
+    acts = [row for row in told(service, service.ids["customers"]["acme"]) if row["act"] == "order.readdressed"]
+    assert (acts[-1]["actor"], acts[-1]["reason"]) == ("staff", REASON)
+    assert "example.com" not in acts[-1]["after"]
+
+
+def test_a_mail_is_sent_again(service: Service, sign_in: SignIn, gift: str) -> None:
+    browser = sign_in("support")
+    browser.get(gift)
+    assert browser.post(f"{gift}/resend", resend_reason="short").status_code == 422
+    browser.get(gift)
+    assert browser.post(f"{gift}/resend", resend_reason=REASON).status_code == 303
+    assert browser.get(gift).status_code == 200
+    assert "Mail is leaving" in browser.text
+    acts = [row for row in told(service, service.ids["customers"]["acme"]) if row["act"] == "order.resent"]
+    assert (acts[-1]["actor"], acts[-1]["reason"]) == ("staff", REASON)
+
+
+def test_an_unclaimed_gift_is_cancelled_and_refunded(service: Service, sign_in: SignIn, gift: str) -> None:
+    browser = sign_in("owner")
+    browser.get(gift)
+    assert browser.post(f"{gift}/cancel", cancel_reason="").status_code == 422
+    browser.get(gift)
+    done = browser.post(f"{gift}/cancel", cancel_reason=REASON)
+    assert done.status_code == 303
+    browser.get(gift)
+    assert "Cancelled" in browser.text
+    assert re.search(r"Refunded: £[0-9.]+", browser.text)
+    acts = [row for row in told(service, service.ids["customers"]["acme"]) if row["act"] == "order.cancelled"]
+    assert (acts[-1]["actor"], acts[-1]["reason"]) == ("staff", REASON)
+    history = service.sql(
+        "SELECT a.act, a.user_id, a.service_account_id FROM order_acts a JOIN orders o ON o.id = a.order_id WHERE o.reference = $1",
+        reference_of(gift),
+    )
+    assert [tuple(row) for row in history] == [("cancel", None, None)]
+    browser.post(f"{gift}/cancel", cancel_reason=REASON)
+    assert len(
+        [row for row in told(service, service.ids["customers"]["acme"]) if row["act"] == "order.cancelled"]
+    ) == len(acts)

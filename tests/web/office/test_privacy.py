@@ -1,0 +1,138 @@
+"""Requests about personal data in the back office: taken in, done by a file or an erasure, with a receipt."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from tests.web.api.conftest import Service
+from tests.web.console.conftest import Browser
+
+SignIn = Callable[[str], Browser]
+SAM = "sam.private@example.com"
+HERE = "/office/privacy"
+
+
+def day(days_ago: int = 0) -> str:
+    return (datetime.now(UTC).date() - timedelta(days=days_ago)).isoformat()
+
+
+def take_in(browser: Browser, kind: str, **more: str) -> str:
+    browser.get(HERE)
+    done = browser.post(HERE, **{"kind": kind, "email": SAM, "received": day(), "customer": "", **more})
+    assert done.status_code == 303, done.text
+    return str(done.headers["location"])
+
+
+@pytest.fixture
+def sent(service: Service) -> str:
+    sent = service.send("gift", "coffee", value=5, recipients=[{"email": SAM, "name": "Sam Private"}])
+    return str(sent.json()["reference"])
+
+
+def test_a_request_is_taken_in_with_its_deadline(sign_in: SignIn, service: Service) -> None:
+    service.sql("DELETE FROM privacy_requests")
+    browser = sign_in("support")
+    browser.get(HERE)
+    form = {"kind": "export", "email": SAM, "received": day(), "customer": ""}
+    for wrong in (
+        {"kind": "forget"},
+        {"email": "sam"},
+        {"received": ""},
+        {"received": "tomorrow"},
+        {"received": day(-1)},
+        {"received": day(91)},
+        {"customer": "nobody"},
+        {"customer": "a" * 101},
+    ):
+        refused = browser.post(HERE, **{**form, **wrong})
+        assert refused.status_code == 422, wrong
+        assert "email" in wrong or SAM in refused.text
+    assert not service.sql("SELECT FROM privacy_requests")
+    take_in(browser, "export", customer="acme")
+    take_in(browser, "erase", received=day(31))
+    take_in(browser, "erase", received=day(24))
+    browser.get("/office")
+    assert "1 privacy request is late" in browser.text
+    assert "1 privacy request is due soon" in browser.text
+    browser.get(HERE)
+    assert "1 day late" in browser.text
+    assert "30 days left" in browser.text
+    assert "s•••@example.com" in browser.text
+    assert SAM not in browser.text
+
+
+def test_a_copy_is_downloaded_and_the_request_finished(sign_in: SignIn, service: Service, sent: str) -> None:
+    browser = sign_in("support")
+    here = take_in(browser, "export")
+    browser.get(here)
+    copy = browser.post(f"{here}/export")
+    assert copy.status_code == 200
+    assert "attachment" in copy.headers["content-disposition"]
+    assert sent in {order["reference"] for order in json.loads(copy.text)["orders"]}
+    assert (
+        service.sql(
+            "SELECT count(*) FROM staff_form_posts WHERE answer IS NOT NULL AND position('Private' IN encode(answer, 'escape')) > 0"
+        )[0][0]
+        == 0
+    )
+    browser.get(here)
+    assert browser.post(f"{here}/done", outcome="maybe").status_code == 422
+    browser.get(here)
+    assert browser.post(f"{here}/done", outcome="done").status_code == 303
+    browser.get(here)
+    assert "Done" in browser.text
+    assert "@example.com" not in browser.text
+    assert (
+        service.sql(
+            "SELECT FROM privacy_requests WHERE sealed_email IS NOT NULL AND kind = 'export' AND customer_id IS NULL"
+        )
+        == []
+    )
+    assert (
+        service.sql("SELECT actor FROM audit_events WHERE act = 'privacy.exported' ORDER BY id DESC LIMIT 1")[0][0]
+        == "staff"
+    )
+
+
+def test_an_erasure_leaves_a_receipt_and_no_address(sign_in: SignIn, service: Service, sent: str) -> None:
+    browser = sign_in("owner")
+    here = take_in(browser, "erase")
+    browser.get(here)
+    assert browser.post(f"{here}/done", outcome="done").status_code == 422
+    browser.get(f"{here}/erase")
+    done = browser.post(f"{here}/erase")
+    assert done.status_code == 303, done.text
+    browser.get(here)
+    assert "Receipt of erasure" in browser.text
+    assert not service.sql("SELECT FROM lines WHERE recipient_email = $1", SAM)
+    assert (
+        service.sql(
+            "SELECT count(*) FROM lines l JOIN orders o ON o.id = l.order_id WHERE o.reference = $1 AND l.recipient_name IS NULL",
+            sent,
+        )[0][0]
+        == 1
+    )
+    assert browser.post(f"{here}/erase").headers["location"] == here
+    nothing = take_in(browser, "erase")
+    browser.get(f"{nothing}/erase")
+    browser.post(f"{nothing}/erase")
+    browser.get(nothing)
+    assert "Nothing is stored about this address." in browser.text
+    assert browser.post(f"{nothing}/done", outcome="nothing").status_code == 303
+
+
+def test_only_support_and_owners_do_requests(sign_in: SignIn) -> None:
+    here = take_in(sign_in("support"), "erase")
+    auditor = sign_in("auditor")
+    page = auditor.get(here)
+    assert page.status_code == 200
+    assert "What may be done" not in page.text
+    auditor.get("/office/security")
+    for path in (HERE, f"{here}/export", f"{here}/erase", f"{here}/done"):
+        assert auditor.post(path).status_code == 403
+    for role in ("finance", "warehouse", "catalogue"):
+        assert sign_in(role).get(HERE).status_code == 403
+    assert auditor.get(f"{HERE}/999999").status_code == 404
