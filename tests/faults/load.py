@@ -14,6 +14,7 @@ import aiohttp
 from tests.faults.installation import BALANCE, PATIENCE_S, Installation, Service
 
 CLIENTS = 16
+_ENDS_S = 120.0  # until clients have settled what they began, on a machine that is busy with something else
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,7 @@ class Load:
                 yield
                 self.stopping = True
                 await self.serve_from(self.url)
-                await asyncio.wait_for(asyncio.gather(*tasks), PATIENCE_S + hang_up_s)
+                await asyncio.wait_for(asyncio.gather(*tasks), _ENDS_S + hang_up_s)
             finally:
                 for task in tasks:
                     task.cancel()

@@ -150,8 +150,10 @@ async def test_every_event_is_recorded_once_and_delivered(
         moved = Counter(row for row in await _rows(proxies[0].target_url, _MOVES) if row[2] in EVENTS)
         sent = {tuple(line): 1 for line in await _rows(proxies[0].target_url, _MAILED)}
         _check_recorded(recorded, moved, sent)
+        streamed = Counter[str]()
         for key in ("acme-prod", "globex-prod"):
-            await _check_stream(installation, slots[0].url or "", key)
+            streamed += await _check_stream(installation, slots[0].url or "", key)
+        assert streamed == Counter(one["event"] for one in recorded)
         with capsys.disabled():
             sys.stdout.write(
                 f"\nevents, seed {seed}, {SECONDS:.0f} s: {len(recorded):,} events recorded, {len(listener.got):,} deliveries, "
@@ -208,14 +210,14 @@ def _check_recorded(recorded: list[dict[str, Any]], moved: Counter[Any], mailed:
     assert len(set(ids)) == len(ids)
 
 
-async def _check_stream(installation: Any, url: str, key: str) -> None:
-    """The stream has the moves of a line in the order in which they happened.
+async def _check_stream(installation: Any, url: str, key: str) -> Counter[str]:
+    """The stream has the moves of a line in the order in which they happened. Returns how many there are of each event.
 
     A mail may be on its way while its gift is cancelled: either may come first.
     """
     headers = {"Authorization": f"Bearer {installation.world['api_keys'][key]}"}
     lines: dict[tuple[str, int], list[tuple[datetime, str]]] = {}
-    after = "start"
+    after, found = "start", Counter[str]()
     async with aiohttp.ClientSession(headers=headers) as session:
         while True:
             async with session.get(f"{url}/events", params={"after": after, "limit": 200}) as response:
@@ -224,11 +226,12 @@ async def _check_stream(installation: Any, url: str, key: str) -> None:
             if not page:
                 break
             after = page[-1]["cursor"]
+            found.update(event["event"] for event in page)
             for event in page:
                 if "number" in event["data"] and event["event"] not in OF_MAIL:
                     line = event["data"]["reference"], event["data"]["number"]
                     lines.setdefault(line, []).append(
                         (datetime.fromisoformat(event["data"]["occurredAt"]), event["event"])
                     )
-    assert lines
     assert [one for one in lines.values() if one != sorted(one, key=itemgetter(0))] == []
+    return found
