@@ -78,6 +78,11 @@ class Checked(msgspec.Struct, frozen=True):
         return tuple(row for row in self.rows if row.same_as is not None and not row.problems)
 
     @property
+    def recipient_count(self) -> int:
+        """The recipients of an order of the rows that are fine: an address in several rows is one."""
+        return len({email_key(recipient.email) for recipient in self.recipients})
+
+    @property
     def code_count(self) -> int:
         """The codes that the rows that are fine ask for."""
         return sum(recipient.quantity for recipient in self.recipients)

@@ -228,11 +228,11 @@ def test_a_send_has_reminders_and_the_page_of_the_order_says_so(ada: Browser, se
     path = ready(ada, service)
     deliver(ada, service, path, reminder_days="3, 10")
     ada.get(f"{path}/review")
-    assert "After 3, 10 days" in ada.text
+    assert "Days after sending: 3, 10" in ada.text
     reference = place(ada, path)
     assert reminders(service, reference) == [3, 10]
     ada.get(f"/app/orders/{reference}")
-    assert "After 3, 10 days" in ada.text
+    assert "Days after sending: 3, 10" in ada.text
 
 
 @pytest.mark.parametrize("typed", ["soon", "0", "366", "10, 3", "3, 3", "1, 2, 3, 4", "1.5", "-2"])

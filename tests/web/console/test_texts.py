@@ -24,6 +24,12 @@ KEYWORDS = {"say": None, "text": None, "gettext": None, "ngettext": (1, 2)}
 # Not said by us: the names of fields, which forms read by a method called `text`, too.
 NAME_OF_A_FIELD = re.compile(r"[a-z_]+")
 
+# Numbers that are the same on every page, and greater than one; any other number before a noun needs `ngettext`.
+FIXED = {"most", "least", "limit", "days", "hours", "longest", "shortest", "side", "found"}
+COUNTED = re.compile(
+    r"%\((\w+)\)s (?:\w+ )?(?:accounts|addresses|attempts|characters|codes|contacts|days|gifts|keys|mails|orders|people|recipients|rows|sends)\b"
+)
+
 Text = str | tuple[str, ...]
 
 
@@ -109,3 +115,11 @@ def test_no_language_has_the_sentences_of_another() -> None:
             sentences[tag] = {form for form in forms if len(re.findall(r"[^\W\d_]{2,}", PLACEHOLDER.sub("", form))) > 2}
     for one, other in combinations(sentences, 2):
         assert not sentences[one] & sentences[other], (one, other)
+
+
+def test_no_plural_is_made_by_hand() -> None:
+    def counted(text: Text) -> set[str]:
+        return set(COUNTED.findall(text)) - FIXED - {"who"} if isinstance(text, str) else set()
+
+    assert counted("%(count)s new gifts"), "what the pattern is to find"
+    assert not [text for text in texts() if counted(text) or (isinstance(text, str) and "(s)" in text)]

@@ -227,7 +227,7 @@ def _note(context: RequestContext, refusal: InvalidRequest | NotFound, currency:
             context.form.error("name", context.say("Your company has as many budgets as it can. End one first."))
         case NotFound():
             context.form.error(
-                "of", context.say("Choose one that is there, and an account in the currency of the budget.")
+                "of", context.say("Choose one from the list, and an account in the currency of the budget.")
             )
         case _:
             context.form.error("name", context.say(_NOT_OFFERED))

@@ -35,7 +35,7 @@ async def send_again(context: RequestContext) -> Response:
         await resend_mail(context.actor, reference_of(context), recipient.email or "")
     except (InvalidRequest, TooManyRequests) as problem:
         return back(context, refusal(context, problem), number=recipient.number)
-    said = context.say("The mail to %(to)s leaves again.", to=recipient.email)
+    said = context.say("The mail to %(to)s is sent again.", to=recipient.email)
     return back(context, said, number=recipient.number)
 
 
