@@ -23,6 +23,7 @@ from largesse.templates.service import MAX_NAME, TooManyTemplates, create_templa
 from largesse.templates.store import TemplateContent
 from largesse.web.console.code_sheet import code_sheet
 from largesse.web.console.context import RequestContext
+from largesse.web.console.send.message import offered_wrappings
 from largesse.web.console.send.opening import person_as_caller
 from largesse.web.console.send.preview import brand_of
 
@@ -82,6 +83,7 @@ async def _shown(context: RequestContext, caller: Caller, order: Row, *, status:
         may_keep=context.person.may(Right.TEMPLATES),
         most_name=MAX_NAME,
         order=order,
+        present=next((one.drawn for one in await offered_wrappings(context) if one.key == order["wrapping_key"]), None),
         account_name=next((one.name for one in accounts if one.id == order["account_id"]), None),
         now=caller.now,
         sent=sum(counts.get(state, 0) for state in ("sent", "captured")),
