@@ -22,6 +22,8 @@ from largesse.customers.actor import command_actor
 from largesse.db.pool import Database
 from largesse.db.scope import OPERATOR
 from largesse.encryption.vault import Vault
+from largesse.suppliers.model import Offer
+from largesse.suppliers.service import import_offers
 
 COFFEE = {"name": "Coffee", "active": "yes", "countries": "GB", "denominations": "5"}
 HAMPER = {"name": "Hamper", "active": "yes", "cost": "30", "postage": "GB 4.95", "vat_percent": "GB 20%"}
@@ -276,3 +278,25 @@ async def test_the_number_of_rows_is_bounded(connection: asyncpg.Connection) -> 
     csv.writer(written).writerows(rows[-1:])
     read = await read_sheet(connection, written.getvalue().encode())
     assert [one.fault.said for one in read.faults] == [sheet.TOO_MANY_ROWS]
+
+
+async def test_a_suppliers_offers_become_drafts_once(
+    connection: asyncpg.Connection, database: Database, vault: Vault
+) -> None:
+    actor = command_actor(database, await acting_on(database, vault))
+    offers = [
+        Offer("a/1", "Tango card", "gbp", ("GB",), ("5", "10.00")),
+        Offer("b", "No amounts", "GBP", ("GB",), ()),
+        Offer("c", "No currency", "XXX", ("GB",), ("5",)),
+        Offer("d", "No country", "GBP", ("Atlantis",), ("5",)),
+    ]
+
+    first = await import_offers(actor, connection, "tango", offers)
+    second = await import_offers(actor, connection, "tango", offers)
+
+    assert (first.saved, first.known, second.saved, second.known) == (1, 0, 0, 1)
+    assert [one.split(":")[0] for one in first.refused] == ["b", "c", "d"]
+    row = await connection.fetchrow("SELECT key, active FROM products")
+    assert tuple(row) == ("tango-a-1", False)
+    assert await publish_many(actor, ["tango-a-1"]) == 1
+    assert await connection.fetchval("SELECT suppliers FROM products") == ["tango"]

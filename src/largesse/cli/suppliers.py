@@ -12,19 +12,21 @@ from largesse.base import clock
 from largesse.base.errors import OperatorError
 from largesse.base.money import to_decimal
 from largesse.base.settings import load_settings
-from largesse.cli.running import Commands, command, current_database
+from largesse.cli.running import Commands, acting_operator, command, current_database
 from largesse.cli.tables import format_options, show
+from largesse.customers.actor import command_actor
 from largesse.db.pool import Row
 from largesse.db.scope import OPERATOR
 from largesse.suppliers.description import read_descriptions
 from largesse.suppliers.model import State
-from largesse.suppliers.service import as_seed, find_description, list_costs, opened, try_out
+from largesse.suppliers.service import as_seed, find_description, import_offers, list_costs, opened, try_out
 from largesse.suppliers.store import list_naming, list_newest
 
 _ORDERS = (
     "id", "supplier", "supplier_order", "order", "line", "product", "value", "attempt", "state", "reason", "failures", "created_at",
     "cost", "cost_currency",
 )  # fmt: skip
+_MOST_REFUSED = 50  # shown
 _COSTS = ("supplier", "product", "bought", "kept", "value", "value_currency", "cost", "cost_currency", "margin")
 
 
@@ -86,6 +88,22 @@ async def suppliers_catalogue(name: str) -> None:
     async with opened(find_description(load_settings(), name)) as supplier:
         offers = await supplier.supplier.catalogue()
     click.echo(as_seed(name, offers), nl=False)
+
+
+@suppliers.command("import")
+@click.argument("name")
+@command
+async def suppliers_import(name: str) -> None:
+    """Save what the supplier NAME sells as drafts of products. Products that exist stay as they are."""
+    async with opened(find_description(load_settings(), name)) as supplier:
+        offers = await supplier.supplier.catalogue()
+    async with acting_operator() as (database, acting), database.connection(OPERATOR) as connection:
+        imported = await import_offers(command_actor(database, acting), connection, name, offers)
+    for one in imported.refused[:_MOST_REFUSED]:
+        click.echo(f"Left out: {one}", err=True)
+    if len(imported.refused) > _MOST_REFUSED:
+        click.echo(f"… and {len(imported.refused) - _MOST_REFUSED} more mistakes", err=True)
+    click.echo(f"{imported.saved} drafts saved, {imported.known} products known already.")
 
 
 @suppliers.command("orders")

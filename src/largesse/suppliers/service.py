@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from datetime import date, timedelta
 
 import yaml
 
 from largesse.base.errors import OperatorError
 from largesse.base.settings import Settings
+from largesse.catalogue.content import Fault, Faulty, ProductContent
+from largesse.catalogue.draft_store import read_products
+from largesse.catalogue.editing import MOST_AT_ONCE, import_drafts
+from largesse.catalogue.list_store import list_currencies
+from largesse.catalogue.sheet import BAD_KEY, UNKNOWN_CURRENCY
+from largesse.catalogue.typed import Names, read_product
+from largesse.customers.actor import Actor
 from largesse.db.pool import Connection, Row
 from largesse.suppliers import store
 from largesse.suppliers.description import Description, OpenSupplier, open_supplier, read_descriptions
@@ -64,7 +72,7 @@ def as_seed(supplier: str, offers: Sequence[Offer]) -> str:
     """Returns the offers as the products of a seed file, not active, so that a person decides what is sold."""
     products = [
         {
-            "key": f"{supplier}-{offer.sku}".replace("/", "-")[:100],
+            "key": _key(supplier, offer),
             "name": offer.name,
             "digital": True,
             "currency": offer.currency,
@@ -91,3 +99,48 @@ async def list_costs(connection: Connection, since: date, until: date) -> list[R
     """Returns what was bought from `since` to `until`, both included, by supplier, product and currency of the cost."""
     rows: list[Row] = await connection.fetch(store.COSTS, since, until + timedelta(days=1))
     return rows
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedOffers:
+    """What became of a supplier's offers: how many are drafts now, how many products there were already, and what is wrong with others."""
+
+    saved: int
+    known: int
+    refused: Sequence[str]
+
+
+async def import_offers(actor: Actor, connection: Connection, supplier: str, offers: Sequence[Offer]) -> ImportedOffers:
+    """Saves offers as drafts of products that nobody can send yet, 1,000 in a transaction. Products that exist stay as they are."""
+    currencies = frozenset(await list_currencies(connection))
+    contents: dict[str, ProductContent] = {}
+    refused = []
+    for offer in offers:
+        try:
+            contents[_key(supplier, offer)] = _content_of(supplier, offer, currencies)
+        except Faulty as faulty:
+            refused += [f"{offer.sku}: {fault.field}: {fault.english}" for fault in faulty.faults]
+    known = await read_products(connection, list(contents))
+    new = [(key, content) for key, content in contents.items() if key not in known]
+    for start in range(0, len(new), MOST_AT_ONCE):
+        await import_drafts(actor, dict(new[start : start + MOST_AT_ONCE]), {}, f"catalogue of {supplier}")
+    return ImportedOffers(len(new), len(known), refused)
+
+
+def _content_of(supplier: str, offer: Offer, currencies: Collection[str]) -> ProductContent:
+    if offer.currency.upper() not in currencies:
+        raise Faulty([Fault("currency", UNKNOWN_CURRENCY, {"what": offer.currency[:40]})])
+    if _key(supplier, offer).strip(" ,;") != _key(supplier, offer) or not _key(supplier, offer).isprintable():
+        raise Faulty([Fault("key", BAD_KEY)])
+    typed = {
+        "name": offer.name,
+        "active": "yes",
+        "countries": ", ".join(offer.countries),
+        "denominations": ", ".join(offer.amounts),
+        "suppliers": supplier,
+    }
+    return read_product(typed, Names({}), is_digital=True, currency=offer.currency.upper())
+
+
+def _key(supplier: str, offer: Offer) -> str:
+    return f"{supplier}-{offer.sku}".replace("/", "-").replace(",", "-").replace(";", "-")[:100]

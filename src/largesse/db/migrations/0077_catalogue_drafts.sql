@@ -37,3 +37,5 @@ CREATE INDEX products_words ON products USING gin (to_tsvector('simple', key || 
 CREATE INDEX collections_of_product ON collections USING gin (product_ids) WHERE active;
 CREATE INDEX templates_of_product ON templates (product_id) WHERE removed_at IS NULL AND product_id IS NOT NULL;
 CREATE INDEX templates_of_collection ON templates (collection_id) WHERE removed_at IS NULL AND collection_id IS NOT NULL;
+CREATE INDEX products_inactive ON products (key) WHERE NOT active;
+CREATE INDEX products_of_file ON products (key) WHERE managed = 'file';

@@ -20,6 +20,16 @@ from largesse.web.office.context import OfficeContext
 _INSTALLATION = "installation"  # in the place of a customer's key
 # What is done to the whole installation.
 OF_OFFICE: Mapping[str, str] = {
+    "catalogue.created": text("%(who)s created the %(what)s as a draft"),
+    "catalogue.draft_discarded": text("%(who)s discarded the draft of the %(what)s"),
+    "catalogue.draft_saved": text("%(who)s saved a draft of the %(what)s"),
+    "catalogue.imported": text("%(who)s imported drafts of products from the %(what)s"),
+    "catalogue.published": text("%(who)s published the %(what)s"),
+    "catalogue.published_many": text("%(who)s published %(what)s"),
+    "catalogue.released": text("%(who)s released the %(what)s from the seed file"),
+    "catalogue.scheduled": text("%(who)s scheduled the draft of the %(what)s"),
+    "catalogue.undone": text("%(who)s undid the last publication of the %(what)s"),
+    "catalogue.unscheduled": text("%(who)s took back the schedule of the %(what)s"),
     "claims.chained": text("%(who)s began to mark what becomes of codes"),
     "ledger.chained": text("%(who)s marked the entries of the ledger"),
     "reports.rebuilt": text("%(who)s rebuilt the reports"),
