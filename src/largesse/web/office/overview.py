@@ -10,6 +10,7 @@ from largesse import __version__
 from largesse.base.i18n.templates import text
 from largesse.db.pool import Connection
 from largesse.db.scope import OFFICE
+from largesse.db.session import REQUESTS
 from largesse.db.statements import plan_by_index
 from largesse.jobs import retention
 from largesse.jobs.housekeeping import ROOMS
@@ -148,21 +149,14 @@ def _open(context: OfficeContext, path: str) -> str:
 
 
 async def _processes(context: OfficeContext, connection: Connection) -> list[Check]:
-    """Returns whether processes that serve and deliver have sessions at the database."""
-    sessions = dict(await read_sessions(connection))
-    mail = context.services.settings.smtp_url is not None or context.services.captures
-    checks = [
-        _check(
-            context,
-            name,
-            bool(count := sum(one for process, one in sessions.items() if word in process)),
-            context.ngettext("%(count)s connection to the database", "%(count)s connections to the database", count),
-            bad=context.say("None"),
-        )
-        for name, word in ((context.say("Serving processes"), "serv"), (context.say("Workers"), "work"))
-    ]
-    said = context.say("A mail server is set") if mail else context.say("No mail server is set: mail is held")
-    return [*checks, _check(context, context.say("Mail"), mail, said, bad=context.say("Held"))]
+    """Returns how many sessions processes have at the database, and whether mail leaves. A worker that is away shows in the queues."""
+    count = dict(await read_sessions(connection)).get(REQUESTS.name, 0)
+    has_server, captures = context.services.settings.smtp_url is not None, context.services.captures
+    more = context.ngettext("%(count)s connection to the database", "%(count)s connections to the database", count)
+    processes = _check(context, context.say("Processes"), bool(count), more, bad=context.say("None"))
+    said = context.say("A mail server is set") if has_server else context.say("No mail server is set: mail is held")
+    said = context.say("Mail is captured, and leaves nowhere") if captures else said
+    return [processes, _check(context, context.say("Mail"), has_server or captures, said, bad=context.say("Held"))]
 
 
 async def _queues(context: OfficeContext, connection: Connection) -> list[Check]:
