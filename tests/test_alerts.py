@@ -125,6 +125,11 @@ CASES = {
         {f'largesse_stock_waiting{{{WORKER},product="coffee",value="10",currency="GBP"}}': "1x20"},
         {f'largesse_stock_waiting{{{WORKER},product="coffee",value="10",currency="GBP"}}': "0x20"},
     ),
+    "LargesseStockLow": Case(
+        11,
+        {f'largesse_stock_low{{{WORKER},product="coffee",value="10",currency="GBP"}}': "0x20"},
+        {f'largesse_stock_low{{{WORKER},product="coffee",value="10",currency="GBP"}}': "4x3 _x20"},
+    ),
     "LargesseSupplierStuck": Case(
         11,
         {f'largesse_supplier_orders_stuck{{{WORKER},supplier="acme"}}': "1x20"},

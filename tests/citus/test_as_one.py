@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from tests.chained import CHAIN, acting_on
+from tests.chained import CHAIN, acting_on, actor_on
 from tests.citus.conftest import Asked, Overheard, nodes_of, place, principal_of, recipients
 from tests.orders.builder import VAULT
 
@@ -75,11 +75,11 @@ async def test_a_claim_and_the_parcel_that_leaves(spread: Overheard, operator: O
     _, gifts = recipients(spread)
     async with as_one(spread):
         await gifts.deliver_to(line, ADDRESS, "mia@example.com", "de")
-    acting = await acting_on(operator, VAULT)
+    actor = await actor_on(operator, VAULT)
     parcels = tmp_path / "parcels.csv"
     parcels.write_text("shipment,carrier\n1,Post\n")
     async with as_one(operator):
-        assert await import_shipments(operator, VAULT, "production", parcels, acting=acting) == (1, 0)
+        assert await import_shipments(actor, VAULT, "production", parcels) == (1, 0)
 
 
 async def test_a_claim_and_the_number_that_it_waited_for(
@@ -90,11 +90,11 @@ async def test_a_claim_and_the_number_that_it_waited_for(
     await gifts.tell(line, "mia@example.com", None)
     numbers = tmp_path / "numbers.csv"
     numbers.write_text("NUMBER-1\n")
-    acting = await acting_on(operator, VAULT)
+    actor = await actor_on(operator, VAULT)
     async with operator.connection(OPERATOR) as connection:
         stocked = await find_inventory_product(connection, "coffee")
     async with as_one(operator):
-        imported = await import_vouchers(operator, VAULT, stocked, numbers, acting=acting)
+        imported = await import_vouchers(actor, VAULT, stocked, numbers)
     assert imported.served == 1
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from prometheus_client import REGISTRY
-from tests.chained import acting_on
+from tests.chained import actor_on
 
 from largesse.base.errors import OperatorError
 from largesse.db.pool import Database
@@ -60,8 +60,8 @@ async def bring(
     database: Database, product: str, path: Path, text: str, value: str | None = None, vault: Vault = VAULT
 ) -> Imported:
     write(path, text)
-    acting = await acting_on(database, VAULT)
-    return await import_vouchers(database, vault, await stocked(database, product), path, acting=acting, value=value)
+    actor = await actor_on(database, VAULT)
+    return await import_vouchers(actor, vault, await stocked(database, product), path, value=value)
 
 
 @pytest.mark.parametrize(
@@ -143,10 +143,8 @@ async def test_two_imports_of_one_file_at_once_take_each_number_once(database: D
     path = tmp_path / "f.csv"
     write(path, "".join(f"N{number}\n" for number in range(3_000)))
     one = await stocked(database, "one")
-    acting = await acting_on(database, VAULT)
-    first, second = await asyncio.gather(
-        *(import_vouchers(database, VAULT, one, path, acting=acting) for _ in range(2))
-    )
+    actor = await actor_on(database, VAULT)
+    first, second = await asyncio.gather(*(import_vouchers(actor, VAULT, one, path) for _ in range(2)))
     assert first.added + second.added == 3_000
     assert first.duplicates + second.duplicates == 3_000
 
@@ -156,11 +154,10 @@ async def test_progress_tells_how_many_of_how_many(database: Database, tmp_path:
     write(path, "".join(f"N{number}\n" for number in range(2_500)))
     heard: list[tuple[int, int]] = []
     await import_vouchers(
-        database,
+        await actor_on(database, VAULT),
         VAULT,
         await stocked(database, "one"),
         path,
-        acting=await acting_on(database, VAULT),
         on_progress=lambda done, total: heard.append((done, total)),
     )
     assert heard == [(1_000, 2_500), (2_000, 2_500), (2_500, 2_500)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tests.verify.budget_corruptions import BUDGET_CORRUPTIONS
 from tests.verify.claim_corruptions import CLAIM_CORRUPTIONS
+from tests.verify.correction_corruptions import CORRECTION_CORRUPTIONS
 from tests.verify.corruption import ACCENTED, BATCH, COLLECTION, DEPOSITS, DIGITAL, FLOAT, INVOICED, PHYSICAL, SALES
 from tests.verify.corruption import corruption as _c
 from tests.verify.supplier_corruptions import SUPPLIER_CORRUPTIONS
@@ -339,4 +340,10 @@ ORDER_CORRUPTIONS = (
 )
 
 
-CORRUPTIONS = (*ORDER_CORRUPTIONS, *CLAIM_CORRUPTIONS, *BUDGET_CORRUPTIONS, *SUPPLIER_CORRUPTIONS)
+CORRUPTIONS = (
+    *ORDER_CORRUPTIONS,
+    *CLAIM_CORRUPTIONS,
+    *BUDGET_CORRUPTIONS,
+    *SUPPLIER_CORRUPTIONS,
+    *CORRECTION_CORRUPTIONS,
+)

@@ -1,6 +1,7 @@
 """Every error Largesse raises on purpose. None knows how it is shown: a page, a response and a command may show the same.
 
     OperatorError              an operator's mistake: one line, then a non-zero exit
+    ├── FileRefused         a file that cannot be taken
     └── MayNotAct           the login may not act as the role that this needs
     Problem                 what keeps a caller from getting what it asked for
     ├── InvalidRequest      what it asked for breaks a rule
@@ -40,6 +41,15 @@ class OperatorError(Exception):
 
 class MayNotAct(OperatorError):
     """The login at the database may not act as the role that this needs."""
+
+
+class FileRefused(OperatorError):
+    """A file that cannot be taken. `code` says why and `values` where, for pages, which say it in their language."""
+
+    def __init__(self, code: str, detail: str, **values: str | int) -> None:
+        super().__init__(detail)
+        self.code = code
+        self.values = values
 
 
 class FieldError(msgspec.Struct, frozen=True):

@@ -15,6 +15,7 @@ import click
 from largesse.base.money import label, to_number
 from largesse.base.settings import ENVIRONMENTS, load_settings
 from largesse.cli.running import Commands, acting_operator, command, current_database, private_file, progress
+from largesse.customers.actor import command_actor
 from largesse.db.scope import OPERATOR
 from largesse.installation import open_vault
 
@@ -44,11 +45,10 @@ async def stock_import(product: str, file: Path, value: str | None) -> None:
             stocked = await find_inventory_product(connection, product)
         with progress("numbers") as on_progress:
             imported = await import_vouchers(
-                database,
+                command_actor(database, acting),
                 await open_vault(database, load_settings()),
                 stocked,
                 file,
-                acting=acting,
                 value=value,
                 on_progress=on_progress,
             )
@@ -114,11 +114,10 @@ async def shipments_export(output: Path | None, again: bool, environment: str | 
         with contextlib.ExitStack() as stack:
             file = stack.enter_context(private_file(output)) if output is not None else sys.stdout
             count = await export_shipments(
-                database,
+                command_actor(database, acting),
                 await open_vault(database, settings),
                 environment or settings.environment,
                 file,
-                acting=acting,
                 again=again,
             )
     click.echo(f"Parcels to send: {count:,}.", err=True)
@@ -139,6 +138,9 @@ async def shipments_import(file: Path, environment: str | None) -> None:
     settings = load_settings()
     async with acting_operator() as (database, acting):
         shipped, before = await import_shipments(
-            database, await open_vault(database, settings), environment or settings.environment, file, acting=acting
+            command_actor(database, acting),
+            await open_vault(database, settings),
+            environment or settings.environment,
+            file,
         )
     click.echo(f"Parcels shipped: {shipped:,}; shipped before: {before:,}.")

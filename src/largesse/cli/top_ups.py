@@ -17,7 +17,7 @@ from largesse.cli.running import Commands, acting_operator, command, current_dat
 from largesse.cli.tables import customer_option, format_options, in_major_units, listing, show
 from largesse.customers.actor import command_actor
 from largesse.db.scope import OPERATOR
-from largesse.ledger.bank_file import Columns, read_bank_file
+from largesse.ledger.bank_file import MAX_BYTES, Columns, read_bank_file
 from largesse.ledger.payments import Match, match_payments
 from largesse.ledger.top_ups import confirm_top_up
 from largesse.ledger.top_ups_store import find_by_references, list_all_top_ups
@@ -110,7 +110,8 @@ async def top_ups_import(
     one of our references and could not be matched.
     """
     columns = Columns(amount_column, currency_column, currency.upper() if currency else None)
-    lines = read_bank_file(file, columns)
+    with file.open("rb") as opened:
+        lines = read_bank_file(file.name, opened.read(MAX_BYTES + 1), columns)
     outcomes: Counter[str] = Counter()
     is_doubtful = False
     async with operator_actor() as actor:
@@ -130,7 +131,7 @@ async def top_ups_import(
 
 def _match_row(match: Match) -> dict[str, Any]:
     reference = None if match.reference is None else spelled_reference(match.reference)
-    return {**asdict(match), "reference": reference}
+    return {**asdict(match), "reference": reference, "why": None if match.why is None else str(match.why)}
 
 
 def _parsed(reference: str) -> str:

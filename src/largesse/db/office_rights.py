@@ -78,6 +78,7 @@ SHOWN_TO_OFFICE: Mapping[str, tuple[str, ...]] = {
         "number",
         "handed_at",
         "customer_id",
+        "use_by",
     ),
     "webhook_subscriptions": (
         "id",

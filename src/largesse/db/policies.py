@@ -112,6 +112,7 @@ TABLES: Mapping[str, Rows] = {
     "contact_groups": _OF_ENVIRONMENT,
     "contact_members": _OF_ENVIRONMENT,
     "contacts": _OF_ENVIRONMENT,
+    "corrections": _OF_ENVIRONMENT,
     "customer_notes": _OF_CUSTOMER,
     "customer_views": _OF_CUSTOMER,
     "customers": Rows(_own("id")),

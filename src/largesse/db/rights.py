@@ -69,6 +69,8 @@ TABLES: Mapping[str, Writes] = {
     "automations": Writes(
         app="INSERT, UPDATE", worker="UPDATE(planned_through), UPDATE(plan_at)", operator="UPDATE(paused_at)"
     ),
+    "bank_files": Writes(office="INSERT"),
+    "bank_lines": Writes(office="INSERT, UPDATE(dismissed_by), UPDATE(dismissed_at)"),
     "brand_pictures": Writes(app="INSERT, UPDATE(created_at), DELETE"),
     "brands": Writes(app="INSERT, UPDATE"),
     # A worker refunds; what counts towards which budget never changes.
@@ -132,6 +134,7 @@ TABLES: Mapping[str, Writes] = {
     "contacts": Writes(
         app="INSERT, UPDATE, DELETE", worker="DELETE", office="UPDATE, DELETE", operator="INSERT, UPDATE, DELETE"
     ),
+    "corrections": Writes(office="INSERT, UPDATE(state), UPDATE(decided_by), UPDATE(decided_at), UPDATE(transfer_id)"),
     "credential_openings": Writes(),  # written by `open_credentials` alone
     "currencies": Writes(),
     "customer_notes": Writes(office="INSERT, DELETE", operator="INSERT, DELETE"),
@@ -216,9 +219,7 @@ TABLES: Mapping[str, Writes] = {
         app="INSERT, UPDATE", office="INSERT, UPDATE(active), UPDATE(limits)", operator="INSERT, UPDATE"
     ),
     "sessions": Writes(app="INSERT, UPDATE", worker="DELETE", operator="UPDATE"),
-    "shipments": Writes(
-        app="INSERT", worker="UPDATE(sealed_address)", office="UPDATE(sealed_address)", operator="UPDATE"
-    ),
+    "shipments": Writes(app="INSERT", worker="UPDATE(sealed_address)", office="UPDATE", operator="UPDATE"),
     "sign_in_allowances": Writes(app="INSERT, UPDATE, DELETE", worker="DELETE"),
     "sign_in_links": Writes(
         app="INSERT, UPDATE", worker="INSERT, DELETE", office="INSERT, UPDATE(used_at)", operator="INSERT, UPDATE"
@@ -229,6 +230,7 @@ TABLES: Mapping[str, Writes] = {
     "staff_passkeys": Writes(office="INSERT, UPDATE, DELETE", operator="DELETE"),
     "staff_recovery_codes": Writes(office="INSERT, UPDATE, DELETE", operator="DELETE"),
     "staff_sessions": Writes(worker="DELETE", office="INSERT, UPDATE", operator="UPDATE"),
+    "stock_warnings": Writes(office="INSERT, UPDATE, DELETE"),
     "subscription_queues": Writes(app="INSERT, UPDATE", worker="INSERT, UPDATE", office="INSERT, UPDATE"),
     "supplier_costs": Writes(worker="INSERT, UPDATE"),
     "supplier_orders": Writes(app="INSERT", worker="INSERT, UPDATE"),
@@ -237,7 +239,7 @@ TABLES: Mapping[str, Writes] = {
     "thank_you_notes": Writes(
         app="INSERT", worker="UPDATE(mail_id), DELETE", office="DELETE", operator="UPDATE(sealed), DELETE"
     ),
-    "top_ups": Writes(app="INSERT, UPDATE", worker="UPDATE", operator="INSERT, UPDATE"),
+    "top_ups": Writes(app="INSERT, UPDATE", worker="UPDATE", office="UPDATE", operator="INSERT, UPDATE"),
     "transfers": Writes(app="INSERT"),
     "users": Writes(
         app="INSERT, UPDATE", office="INSERT, UPDATE(name), UPDATE(role), UPDATE(is_active)", operator="INSERT, UPDATE"
@@ -247,7 +249,7 @@ TABLES: Mapping[str, Writes] = {
         worker="INSERT, UPDATE(since), DELETE",
         operator="INSERT, UPDATE(since), DELETE",
     ),
-    "vouchers": Writes(app="INSERT, UPDATE", worker="INSERT, UPDATE", operator="INSERT, UPDATE"),
+    "vouchers": Writes(app="INSERT, UPDATE", worker="INSERT, UPDATE", office="INSERT", operator="INSERT, UPDATE"),
     "webhook_subscriptions": Writes(
         app="INSERT, UPDATE(created_at), UPDATE(sealed_secret), UPDATE(previous_secret), UPDATE(previous_until), DELETE",
         worker="UPDATE(created_at), UPDATE(previous_secret), UPDATE(previous_until), DELETE",
@@ -322,6 +324,7 @@ FUNCTIONS: Mapping[str, tuple[Role, ...]] = {
     # Those of triggers.
     "catalogue_changed": (),
     "close_credentials": (),
+    "guard_corrections": (),
     "guard_credentials": (),
     "refuse_backwards": (),
     "refuse_change": (),

@@ -219,9 +219,9 @@ class Office:
 
     async def _ship(self) -> None:
         """Sends the parcels that wait."""
-        acting = self._people.operator("largesse shipments import").acting
+        operator = self._people.operator("largesse shipments import")
         waiting = io.StringIO()
-        if not await export_shipments(self._operators, self._services.vault, ENVIRONMENT, waiting, acting=acting):
+        if not await export_shipments(operator, self._services.vault, ENVIRONMENT, waiting):
             return
         waiting.seek(0)
         parcels = [row["shipment"] for row in csv.DictReader(waiting)]
@@ -229,7 +229,7 @@ class Office:
             file = Path(folder) / "parcels.csv"
             lines = [f"{parcel},Royal Mail,RM{int(parcel):09}GB" for parcel in parcels]
             file.write_text("\n".join(["shipment,carrier,tracking_number", *lines]), encoding="utf-8")
-            await import_shipments(self._operators, self._services.vault, ENVIRONMENT, file, acting=acting)
+            await import_shipments(operator, self._services.vault, ENVIRONMENT, file)
 
     async def _break(self) -> None:
         """From now on a receiver is down."""

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 
 from largesse.catalogue.model import Product
 from largesse.db.pool import Connection, Database, Row, commit_as_one, scope_of
-from largesse.db.scope import WORKER, Scope
+from largesse.db.scope import WORKER
 from largesse.db.statements import read_now
 from largesse.encryption.vault import Vault
 from largesse.fulfilment import store
 from largesse.fulfilment.notifications import VOUCHER_READY, write_notification
 from largesse.fulfilment.providers import Provider, VoucherRequest
-from largesse.fulfilment.vouchers import Voucher, seal_voucher
+from largesse.fulfilment.vouchers import NO_DATE, Voucher, seal_voucher
 from largesse.lines.states import LineKey, State, record_move
 from largesse.lines.store import Line, read_progress
 
 # Lines served in one transaction: short enough that nobody waits for their locks.
 _SERVED_AT_ONCE = 50
+
+Begin = Callable[[], AbstractAsyncContextManager[Connection]]
 
 
 async def settle_product(
@@ -67,7 +71,9 @@ async def add_bought(
     sealed = seal_voucher(vault, voucher, product_id)
     if await connection.fetch(store.KNOWN, sealed.lookups):
         return None
-    added = await connection.fetch(store.ADD_VOUCHERS, product_id, [value_minor], [sealed.lookups[0]], [sealed.sealed])
+    added = await connection.fetch(
+        store.ADD_VOUCHERS, product_id, [value_minor], [sealed.lookups[0]], [sealed.sealed], [voucher.use_by or NO_DATE]
+    )
     return added[0]["id"] if added else None
 
 
@@ -80,14 +86,16 @@ async def hand_over(connection: Connection, vault: Vault, line: LineKey, voucher
     await write_notification(connection, vault, line, VOUCHER_READY, at)
 
 
-async def allocate_waiting(database: Database, scope: Scope, vault: Vault, product_id: int, value_minor: int) -> int:
-    """Allocates what the inventory has to the lines in `scope` that wait for it, oldest first, each in turn; returns how many it served.
+async def allocate_waiting(begin: Begin, vault: Vault, product_id: int, value_minor: int) -> int:
+    """Allocates what the inventory has to the lines that wait for it, oldest first, each in turn; returns how many it served.
+
+    `begin` begins a transaction, and lines in its scope are served.
 
     Whoever is served this way gets a mail. Any number may run at once: one works, the others then find nothing.
     """
     served = 0
     while True:
-        async with database.transaction(scope) as connection:
+        async with begin() as connection:
             pairs = await _pair(connection, product_id, value_minor)
             await commit_as_one(connection)
             for wait, voucher_id in pairs:
@@ -101,7 +109,7 @@ async def allocate_all_waiting(database: Database, vault: Vault) -> int:
     """`allocate_waiting` for everything that waits and for which there are numbers; returns how many lines were served."""
     async with database.connection(WORKER) as connection:
         rows = await connection.fetch(store.STOCKED_WAITS)
-    return sum([await allocate_waiting(database, WORKER, vault, *row) for row in rows])
+    return sum([await allocate_waiting(lambda: database.transaction(WORKER), vault, *row) for row in rows])
 
 
 async def _pair(connection: Connection, product_id: int, value_minor: int) -> list[tuple[Row, int]]:

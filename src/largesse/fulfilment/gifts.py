@@ -106,7 +106,9 @@ class ClaimedGifts:
 
     async def serve(self, line: Line, product_id: int) -> None:
         """Hands what stock has come meanwhile to the customer's lines that wait for it; after the commit of the claim that has to wait."""
-        await allocate_waiting(self._database, line.scope, self._vault, product_id, line.value_minor)
+        await allocate_waiting(
+            lambda: self._database.transaction(line.scope), self._vault, product_id, line.value_minor
+        )
 
     async def read(self, key: LineKey) -> ClaimedGift | None:
         """The claimed gift of a line; None when there is none in this environment."""

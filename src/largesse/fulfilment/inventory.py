@@ -6,42 +6,57 @@ The voucher inventory: importing numbers, and what is left of it.
 from __future__ import annotations
 
 import csv
+import io
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
 from itertools import islice
 from pathlib import Path
+from typing import TextIO
 
-from largesse.audit.service import Acting
+from largesse.base import clock
 from largesse.base.amounts import UnreadableAmount, read_amount
-from largesse.base.errors import OperatorError
+from largesse.base.errors import FileRefused, OperatorError
 from largesse.base.money import label
-from largesse.db.pool import Connection, Database, Row
-from largesse.db.scope import OPERATOR
+from largesse.customers.actor import Actor
+from largesse.db.pool import Connection
 from largesse.encryption.vault import Vault
 from largesse.fulfilment import store
 from largesse.fulfilment.allocation import allocate_waiting
-from largesse.fulfilment.vouchers import Voucher, seal_voucher
+from largesse.fulfilment.vouchers import NO_DATE, SealedVoucher, Voucher, seal_voucher
+from largesse.staff.model import StaffRight
 
 _LONGEST_FIELD = 500
 _DELIMITERS = ",;\t"
 
 
+@dataclass(frozen=True, slots=True, repr=False)
+class Upload:
+    """A file that a page was sent, which is read as one on disk is."""
+
+    name: str
+    content: bytes
+
+    def open(self, *, encoding: str, newline: str) -> TextIO:
+        """Opens it as text."""
+        return io.TextIOWrapper(io.BytesIO(self.content), encoding=encoding, newline=newline)
+
+
 def read_rows(
-    path: Path, required: Sequence[str], optional: Sequence[str] = (), *, alone: str | None = None
+    path: Path | Upload, required: Sequence[str], optional: Sequence[str] = (), *, alone: str | None = None
 ) -> Iterator[tuple[int, dict[str, str]]]:
     """Each row with its line number, fields trimmed, by the names of the heading line.
 
     A file of one column may lack the heading when `alone` names that column. Comma, semicolon and tab all separate.
-    Raises OperatorError naming the line.
+    Raises FileRefused naming the line.
     """
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             yield from _read(file, required, optional, alone)
     except UnicodeDecodeError:
-        raise OperatorError(f"{path.name} is not a text in UTF-8") from None
+        raise FileRefused("no_text", f"{path.name} is not a text in UTF-8") from None
     except csv.Error as error:
-        raise OperatorError(f"{path.name} is no CSV file: {error}") from None
+        raise FileRefused("no_csv", f"{path.name} is no CSV file: {error}") from None
 
 
 def _read(
@@ -57,22 +72,24 @@ def _read(
         file = _again(first, file)
     missing = [name for name in required if name not in names]
     if missing:
-        raise OperatorError(
-            f"line 1: the heading lacks {', '.join(missing)}; it may have {', '.join([*required, *optional])}"
-        )
+        lacks, may_have = ", ".join(missing), ", ".join([*required, *optional])
+        said = f"line 1: the heading lacks {lacks}; it may have {may_have}"
+        raise FileRefused("no_heading", said, lacks=lacks, may_have=may_have)
     reader = csv.reader(file, delimiter=delimiter, strict=True)
     for fields in reader:
         at = reader.line_num + skipped
         if not any(field.strip() for field in fields):
             continue
         if len(fields) > len(names):
-            raise OperatorError(f"line {at}: there are {len(fields)} fields, the heading has {len(names)}")
+            said = f"line {at}: there are {len(fields)} fields, the heading has {len(names)}"
+            raise FileRefused("too_wide", said, line=at, most=len(names))
         row = {name: field.strip() for name, field in zip(names, fields, strict=False) if name in known}
         if any(len(field) > _LONGEST_FIELD for field in row.values()):
-            raise OperatorError(f"line {at}: a field has more than {_LONGEST_FIELD} characters")
+            said = f"line {at}: a field has more than {_LONGEST_FIELD} characters"
+            raise FileRefused("too_long", said, line=at, most=_LONGEST_FIELD)
         for name in required:
             if not row.get(name):
-                raise OperatorError(f"line {at}: {name} is empty")
+                raise FileRefused("empty", f"line {at}: {name} is empty", line=at, column=name)
         yield at, row
 
 
@@ -83,6 +100,8 @@ def _again(first: str, rest: Iterator[str]) -> Iterator[str]:
 
 
 _IMPORTED_AT_ONCE = 1_000
+_MOST_REFUSED = 1_000  # that are named by line
+_MOST_SEEN = 100_000  # numbers of a file, so that one that comes twice is named so
 _LONGEST_NUMBER = 100
 
 
@@ -98,12 +117,24 @@ class InventoryProduct:
 
 
 @dataclass(frozen=True, slots=True)
+class RefusedNumber:
+    """A number that was there already, by its line of the file: `why` is stock, sold, or twice in the file."""
+
+    line: int
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
 class Imported:
-    """What an import came to: numbers added, numbers that were there already, and waiting lines served from it."""
+    """What an import came to: numbers added, numbers that were there already, and waiting lines served from it.
+
+    `refused` are the first thousand of those that were there.
+    """
 
     added: int
     duplicates: int
     served: int
+    refused: tuple[RefusedNumber, ...] = field(default=(), compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,39 +170,46 @@ async def find_inventory_product(connection: Connection, product: str) -> Invent
 
 
 async def import_vouchers(
-    database: Database,
+    actor: Actor,
     vault: Vault,
     stocked: InventoryProduct,
-    path: Path,
+    path: Path | Upload,
     *,
-    acting: Acting,
     value: str | None = None,
+    most: int | None = None,
     on_progress: Callable[[int, int], None] = lambda _done, _total: None,
 ) -> Imported:
-    """Adds the numbers of a CSV file to the inventory, sealed, and serves lines that wait for them, oldest first.
+    """Adds the numbers of a CSV file to the inventory, encrypted. A command also serves lines that wait for them, oldest first; else a worker does.
 
     Columns: `number`; `value` in major units, or `value` of the call for all; `pin` and `use_by` where the shop has
-    them. The whole file is read before anything is written: a row that cannot be taken raises OperatorError with its
-    line, and nothing was imported. A number already in the inventory is passed over and counted, so that a file may be
-    imported again. `acting` keeps each transaction that added some; `on_progress` hears how many of how many rows are done.
+    them. The whole file is read before anything is written: a row that cannot be taken raises FileRefused with its
+    line, and nothing was imported, as for more than `most` rows. A number already in the inventory is passed over and counted, so that a
+    file may be imported again. Each transaction that added some is in the audit log; `on_progress` hears how many of how many rows are done.
     """
-    total = sum(1 for _ in _inventory_read(stocked, path, value))
-    added = duplicates = 0
+    total = 0
+    for item in _inventory_read(stocked, path, value):
+        total += 1
+        if most is not None and total > most:
+            raise FileRefused("too_many_lines", f"line {item.line}: a file has at most {most:,} numbers", most=most)
+    added, done = 0, 0
+    refused: list[RefusedNumber] = []
     values: set[int] = set()
+    seen: set[int] = set()
     items = _inventory_read(stocked, path, value)
     while batch := list(islice(items, _IMPORTED_AT_ONCE)):
-        async with database.transaction(OPERATOR) as connection:
-            new = await _add(connection, vault, stocked, batch)
+        async with actor.transaction(StaffRight.STOCK) as transaction:
+            new, known = await _add(transaction.connection, vault, stocked, batch, seen)
             if new:
-                await acting.record(connection, "stock.imported", f"gift {stocked.key}"[:200], after={"added": new})
-        added += new
-        duplicates += len(batch) - new
+                await transaction.record("stock.imported", f"gift {stocked.key}"[:200], after={"added": new})
+        added, done = added + new, done + len(batch)
+        refused += known[: _MOST_REFUSED - len(refused)]
         values.update(item.value_minor for item in batch)
-        on_progress(added + duplicates, total)
-    served = sum(
-        [await allocate_waiting(database, OPERATOR, vault, stocked.id, value_minor) for value_minor in sorted(values)]
-    )
-    return Imported(added, duplicates, served)
+        on_progress(done, total)
+    served = 0
+    if actor.staff is None:
+        for value_minor in sorted(values):
+            served += await allocate_waiting(lambda: actor.begin(False), vault, stocked.id, value_minor)
+    return Imported(added, done - added, served, tuple(refused))
 
 
 async def list_inventory(connection: Connection) -> list[InventoryLevel]:
@@ -180,53 +218,76 @@ async def list_inventory(connection: Connection) -> list[InventoryLevel]:
     return [InventoryLevel(*row) for row in rows]
 
 
-async def _add(connection: Connection, vault: Vault, stocked: InventoryProduct, items: Sequence[_Item]) -> int:
-    """Writes those of `items` that are new; returns how many."""
+async def _add(
+    connection: Connection, vault: Vault, stocked: InventoryProduct, items: Sequence[_Item], seen: set[int]
+) -> tuple[int, list[RefusedNumber]]:
+    """Writes those of `items` that are new; returns how many, and the others. `seen` are numbers of the file before, by look-up."""
     sealed = [seal_voucher(vault, item.voucher, stocked.id) for item in items]
     known = await _known(connection, [lookup for one in sealed for lookup in one.lookups])
-    new = [(item, one) for item, one in zip(items, sealed, strict=True) if not known.intersection(one.lookups)]
-    # Two of one file, or of two imports at once, meet in the unique index.
-    rows: list[Row] = await connection.fetch(
+    new: list[tuple[_Item, SealedVoucher]] = []
+    refused: list[RefusedNumber] = []
+    for item, one in zip(items, sealed, strict=True):
+        sold = [known[lookup] for lookup in one.lookups if lookup in known]
+        if one.lookups[0] in seen:
+            refused.append(RefusedNumber(item.line, "twice"))
+        elif sold:
+            refused.append(RefusedNumber(item.line, "sold" if any(sold) else "stock"))
+        else:
+            new.append((item, one))
+        seen.add(one.lookups[0])
+    if len(seen) > _MOST_SEEN:
+        seen.clear()
+    rows = await connection.fetch(
         store.ADD_VOUCHERS,
         stocked.id,
         [item.value_minor for item, _ in new],
         [one.lookups[0] for _, one in new],
         [one.sealed for _, one in new],
+        [item.voucher.use_by or NO_DATE for item, _ in new],
     )
-    return len(rows)
+    # Those of two imports at once meet in the unique index.
+    written = {row["lookup"] for row in rows}
+    refused += [RefusedNumber(item.line, "stock") for item, one in new if one.lookups[0] not in written]
+    return len(rows), sorted(refused, key=lambda one: one.line)
 
 
-async def _known(connection: Connection, lookups: Sequence[int]) -> set[int]:
+async def _known(connection: Connection, lookups: Sequence[int]) -> dict[int, bool]:
+    """Returns which numbers are in the inventory, and whether each was handed out."""
     rows = await connection.fetch(store.KNOWN, lookups)
-    return {row["lookup"] for row in rows}
+    return {row["lookup"]: row["is_sold"] for row in rows}
 
 
-def _inventory_read(stocked: InventoryProduct, path: Path, value: str | None) -> Iterator[_Item]:
+def _inventory_read(stocked: InventoryProduct, path: Path | Upload, value: str | None) -> Iterator[_Item]:
     implied = _implied(stocked, value)
     for line, row in read_rows(path, ["number"], ["value", "pin", "use_by"], alone="number"):
         number = row["number"]
         if len(number) > _LONGEST_NUMBER or not number.isprintable():
-            raise OperatorError(f"line {line}: a number has at most {_LONGEST_NUMBER} printable characters")
-        value_minor = _amount(stocked, row["value"], f"line {line}: value") if row.get("value") else implied
+            said = f"line {line}: a number has at most {_LONGEST_NUMBER} printable characters"
+            raise FileRefused("number", said, line=line, most=_LONGEST_NUMBER)
+        value_minor = _amount(stocked, row["value"], line) if row.get("value") else implied
         if value_minor is None:
-            raise OperatorError(f"line {line}: say what it is worth, in a column `value` or with --value")
+            said = f"line {line}: say what it is worth, in a column `value` or with --value"
+            raise FileRefused("no_value", said, line=line)
         yield _Item(line, value_minor, Voucher(number, row.get("pin") or None, _use_by(row.get("use_by"), line)))
 
 
 def _implied(stocked: InventoryProduct, value: str | None) -> int | None:
     if value is not None:
-        return _amount(stocked, value, "--value")
+        return _amount(stocked, value, None)
     return stocked.amounts_minor[0] if len(stocked.amounts_minor) == 1 else None
 
 
-def _amount(stocked: InventoryProduct, text: str, what: str) -> int:
+def _amount(stocked: InventoryProduct, text: str, line: int | None) -> int:
+    """Returns what a line, or with None the whole file, says that numbers are worth. Raises FileRefused."""
+    what, values = ("--value", {}) if line is None else (f"line {line}: value", {"line": line})
     try:
         value_minor = read_amount(text, stocked.currency)
     except UnreadableAmount as error:
-        raise OperatorError(f"{what}: {error}") from None
+        raise FileRefused("value", f"{what}: {error}", **values) from None
     if stocked.amounts_minor and value_minor not in stocked.amounts_minor:
         amounts = ", ".join(label(amount, stocked.currency) for amount in stocked.amounts_minor)
-        raise OperatorError(f"{what} must be one that {stocked.key} is sent at: {amounts}")
+        said = f"{what} must be one that {stocked.key} is sent at: {amounts}"
+        raise FileRefused("other_value", said, amounts=amounts, **values)
     return value_minor
 
 
@@ -234,6 +295,9 @@ def _use_by(text: str | None, line: int) -> date | None:
     if not text:
         return None
     try:
-        return date.fromisoformat(text)
+        day = date.fromisoformat(text)
     except ValueError:
-        raise OperatorError(f"line {line}: use_by must be a date such as 2030-12-31") from None
+        raise FileRefused("use_by", f"line {line}: use_by must be a date such as 2030-12-31", line=line) from None
+    if day < clock.now().date():
+        raise FileRefused("over", f"line {line}: use_by is over, so nobody could use the number", line=line)
+    return day

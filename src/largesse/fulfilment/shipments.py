@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -11,17 +11,18 @@ from typing import TextIO
 
 import msgspec
 
-from largesse.audit.service import Acting
-from largesse.base.errors import OperatorError
-from largesse.db.pool import Connection, Database, Row, commit_as_one
-from largesse.db.scope import OPERATOR
+from largesse.audit.service import INSTALLATION
+from largesse.base.errors import FileRefused
+from largesse.customers.actor import Actor
+from largesse.db.pool import Connection, Row, commit_as_one
 from largesse.db.statements import read_now
 from largesse.encryption.vault import Vault
 from largesse.fulfilment import store
-from largesse.fulfilment.inventory import read_rows
+from largesse.fulfilment.inventory import Upload, read_rows
 from largesse.fulfilment.notifications import SHIPPED, write_notification
 from largesse.lines.states import LineKey, State, record_move
 from largesse.lines.store import Line
+from largesse.staff.model import StaffRight
 
 ADDRESS_FIELDS = (
     "name",
@@ -34,7 +35,7 @@ ADDRESS_FIELDS = (
     "country_area",
     "country_code",
 )
-_COLUMNS = ("shipment", "order", "line", "product", "product_name", *ADDRESS_FIELDS, "requested_at")
+COLUMNS = ("shipment", "order", "line", "product", "product_name", *ADDRESS_FIELDS, "requested_at")
 _EXPORTED_AT_ONCE = 500
 _LONGEST = 100
 # What a spreadsheet would take for a formula.
@@ -52,6 +53,42 @@ class Shipped:
     shipped_at: datetime | None
     carrier: str | None
     tracking_number: str | None
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class PackedParcel:
+    """A parcel to pack, with where it goes."""
+
+    id: int
+    order_reference: str
+    line: int
+    product: str
+    product_name: str
+    address: dict[str, str]
+    requested_at: datetime
+
+    @property
+    def cells(self) -> tuple[object, ...]:
+        """The columns of an export."""
+        return (
+            self.id,
+            self.order_reference,
+            self.line,
+            self.product,
+            self.product_name,
+            *(self.address.get(name, "") for name in ADDRESS_FIELDS),
+            self.requested_at.isoformat(timespec="seconds"),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """What was said of a parcel that was handed to a carrier, in a line of a file or form."""
+
+    shipment: str
+    carrier: str
+    tracking_number: str | None
+    line: int
 
 
 async def request_shipment(
@@ -86,34 +123,51 @@ def reseal_address(vault: Vault, sealed: bytes, line: LineKey) -> bytes:
     return vault.addresses.seal(vault.addresses.open(sealed, _context(line)), _context(line))
 
 
-async def export_shipments(
-    database: Database, vault: Vault, environment: str, file: TextIO, *, acting: Acting, again: bool = False
-) -> int:
+async def export_shipments(actor: Actor, vault: Vault, environment: str, file: TextIO, *, again: bool = False) -> int:
     """Writes the parcels to send to `file` as CSV; returns how many. Each is exported once, unless `again`.
 
-    With `again`, all that have not been shipped are written. `acting` keeps how many were, a transaction at a time.
+    With `again`, all that are not on their way are written. The audit log keeps how many were, a transaction at a time.
     """
     writer = csv.writer(file)
-    writer.writerow(_COLUMNS)
+    writer.writerow(COLUMNS)
     count, last_id = 0, 0
     while True:
-        async with database.transaction(OPERATOR) as connection:
-            rows = await connection.fetch(store.SHIPMENTS_TO_EXPORT, environment, last_id, again, _EXPORTED_AT_ONCE)
-            references = await _references(connection, rows)
-            writer.writerows(map(_harmless, _fields(vault, row, references)) for row in rows)
-            file.flush()
-            await connection.execute(
-                store.MARK_EXPORTED, [row["customer_id"] for row in rows], [row["id"] for row in rows]
-            )
-            if rows:
-                told = {"parcels": len(rows)}
-                await acting.record(
-                    connection, "shipments.exported", "parcels to send", environment=environment, after=told
-                )
-        count += len(rows)
-        if len(rows) < _EXPORTED_AT_ONCE:
+        packed = await pack_parcels(actor, vault, environment, after=last_id, again=again)
+        writer.writerows(map(_harmless, one.cells) for one in packed)
+        file.flush()
+        count += len(packed)
+        if len(packed) < _EXPORTED_AT_ONCE:
             return count
-        last_id = rows[-1]["id"]
+        last_id = packed[-1].id
+
+
+async def pack_parcels(
+    actor: Actor,
+    vault: Vault,
+    environment: str,
+    *,
+    after: int = 0,
+    again: bool = False,
+    ids: Sequence[int] | None = None,
+) -> list[PackedParcel]:
+    """Returns the first 500 parcels to pack after the one of that id, with their addresses.
+
+    Those that were handed out before are left out, unless `again`. With `ids` only those.
+    """
+    async with actor.transaction(StaffRight.PARCELS) as transaction:
+        connection = transaction.connection
+        rows = await connection.fetch(
+            store.SHIPMENTS_TO_EXPORT, environment, after, again, _EXPORTED_AT_ONCE, None if ids is None else list(ids)
+        )
+        references = await _references(connection, rows)
+        packed = [_packed(vault, row, references) for row in rows]
+        await connection.execute(store.MARK_EXPORTED, [row["customer_id"] for row in rows], [row["id"] for row in rows])
+        if rows:
+            packed_now = {"parcels": len(rows)}
+            await transaction.on_behalf_of(INSTALLATION, environment).record(
+                "shipments.exported", "parcels to send", after=packed_now
+            )
+    return packed
 
 
 async def _references(connection: Connection, parcels: Sequence[Row]) -> dict[tuple[int, int], str]:
@@ -124,66 +178,79 @@ async def _references(connection: Connection, parcels: Sequence[Row]) -> dict[tu
     return {(row["customer_id"], row["id"]): row["reference"] for row in rows}
 
 
-def _fields(vault: Vault, row: Row, references: Mapping[tuple[int, int], str]) -> list[object]:
-    """The columns of a parcel."""
+def _packed(vault: Vault, row: Row, references: Mapping[tuple[int, int], str]) -> PackedParcel:
     line = LineKey(row["customer_id"], row["order_id"], row["number"])
     address = _decode(vault.addresses.open(row["sealed_address"], _context(line)))
-    return [
-        row["id"],
-        references[line.customer_id, line.order_id],
-        line.number,
-        row["key"],
-        row["name"],
-        *(address.get(name, "") for name in ADDRESS_FIELDS),
-        row["requested_at"].isoformat(timespec="seconds"),
-    ]
+    reference = references[line.customer_id, line.order_id]
+    return PackedParcel(row["id"], reference, line.number, row["key"], row["name"], address, row["requested_at"])
 
 
 async def import_shipments(
-    database: Database, vault: Vault, environment: str, path: Path, *, acting: Acting
+    actor: Actor, vault: Vault, environment: str, path: Path | Upload, *, most: int | None = None
 ) -> tuple[int, int]:
     """Marks the parcels of a CSV file (`shipment`, `carrier`, `tracking_number`) as shipped, and mails their recipients.
 
-    Returns how many were, and how many had been before. The whole file is one transaction: OperatorError names the
-    line that cannot be taken, and nothing was changed.
+    Returns how many were, and how many had been before. The whole file is one transaction: FileRefused names the
+    line that cannot be taken, and nothing was changed, as for more than `most` lines.
+    """
+    rows = (
+        Sent(row["shipment"], row["carrier"], row.get("tracking_number") or None, line)
+        for line, row in read_rows(path, ["shipment", "carrier"], ["tracking_number"])
+    )
+    return await send_parcels(actor, vault, environment, f"file {path.name}"[:200], rows, most=most)
+
+
+async def send_parcels(
+    actor: Actor, vault: Vault, environment: str, source: str, parcels: Iterable[Sent], *, most: int | None = None
+) -> tuple[int, int]:
+    """Marks parcels as shipped, all or none, and mails their recipients; `source` is where they were said to be.
+
+    Returns how many were, and how many had been before. Raises FileRefused, which names the line.
     """
     shipped = before = 0
-    async with database.transaction(OPERATOR) as connection:
+    async with actor.transaction(StaffRight.PARCELS) as transaction:
+        connection = transaction.connection
         await commit_as_one(connection)
-        for line, row in read_rows(path, ["shipment", "carrier"], ["tracking_number"]):
-            if len(row["carrier"]) > _LONGEST or len(row.get("tracking_number", "")) > _LONGEST:
-                raise OperatorError(f"line {line}: carrier and tracking_number have at most {_LONGEST} characters")
-            key = await _find(connection, environment, row["shipment"], line)
-            if key is None:
+        for parcel in parcels:
+            if shipped + before == most:
+                raise FileRefused(
+                    "too_many_lines", f"line {parcel.line}: a file has at most {most:,} parcels", most=most
+                )
+            if len(parcel.carrier) > _LONGEST or len(parcel.tracking_number or "") > _LONGEST:
+                said = f"line {parcel.line}: carrier and tracking_number have at most {_LONGEST} characters"
+                raise FileRefused("too_long", said, line=parcel.line, most=_LONGEST)
+            found = await _find(connection, environment, parcel)
+            if found is None:
                 before += 1
                 continue
-            await _ship(connection, vault, key, row["carrier"], row.get("tracking_number") or None)
+            await _ship(connection, vault, *found, parcel)
             shipped += 1
-        told = {"shipped": shipped, "shipped_before": before}
-        await acting.record(
-            connection, "shipments.imported", f"file {path.name}"[:200], environment=environment, after=told
-        )
+        counts = {"shipped": shipped, "shipped_before": before}
+        await transaction.on_behalf_of(INSTALLATION, environment).record("shipments.imported", source, after=counts)
     return shipped, before
 
 
-async def _find(connection: Connection, environment: str, shipment: str, line: int) -> LineKey | None:
-    """The line of a parcel, its lock taken; None when it has been shipped before. Raises OperatorError."""
+async def _find(connection: Connection, environment: str, parcel: Sent) -> tuple[LineKey, bool] | None:
+    """Returns the line of a parcel, its lock taken, and whether it is sent again; None when it is on its way. Raises FileRefused."""
+    at, shipment = parcel.line, parcel.shipment
     if not shipment.isascii() or not shipment.isdigit() or len(shipment) > 18:
-        raise OperatorError(f"line {line}: shipment {shipment!r} is no number of a shipment")
+        raise FileRefused("no_parcel", f"line {at}: shipment {shipment!r} is no number of a shipment", line=at)
     row = await connection.fetchrow(store.LINE_OF_SHIPMENT, int(shipment), environment)
     if row is None:
-        raise OperatorError(f"line {line}: there is no shipment {shipment} in {environment}")
+        raise FileRefused("no_parcel", f"line {at}: there is no shipment {shipment} in {environment}", line=at)
     key = LineKey(*row)
     await connection.execute(store.LOCK_LINE, *key)
-    is_shipped = await connection.fetchval(store.IS_SHIPPED, key.customer_id, int(shipment))
-    return None if is_shipped else key
+    was = await connection.fetchrow(store.WAS_SHIPPED, key.customer_id, int(shipment))
+    assert was is not None, "parcels are never deleted"
+    return None if was["was_shipped"] and not was["is_again"] else (key, was["is_again"])
 
 
-async def _ship(connection: Connection, vault: Vault, key: LineKey, carrier: str, tracking_number: str | None) -> None:
+async def _ship(connection: Connection, vault: Vault, key: LineKey, is_again: bool, parcel: Sent) -> None:
     at = await read_now(connection)
-    await connection.execute(store.MARK_SHIPPED, *key, at, carrier, tracking_number)
-    await record_move(connection, key, State.FULFILLED, at)
-    await write_notification(connection, vault, key, SHIPPED, at)
+    await connection.execute(store.MARK_SHIPPED, *key, at, parcel.carrier, parcel.tracking_number)
+    if not is_again:
+        await record_move(connection, key, State.FULFILLED, at)
+        await write_notification(connection, vault, key, SHIPPED, at)
 
 
 def _harmless(value: object) -> str:

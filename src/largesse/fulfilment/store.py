@@ -11,17 +11,20 @@ WAIT = """
 STOCKED_WAITS = """
     SELECT product_id, value_minor FROM (SELECT DISTINCT product_id, value_minor FROM voucher_waits) AS wanted
     WHERE EXISTS (SELECT FROM vouchers v WHERE v.product_id = wanted.product_id
-                  AND v.value_minor = wanted.value_minor AND v.order_id IS NULL)
+                  AND v.value_minor = wanted.value_minor AND v.order_id IS NULL
+                  AND v.use_by >= (SELECT (clock_now() AT TIME ZONE 'UTC')::date))
 """
 CAN_SERVE = """
     SELECT EXISTS (SELECT FROM voucher_waits WHERE product_id = $1 AND value_minor = $2)
-       AND EXISTS (SELECT FROM vouchers WHERE product_id = $1 AND value_minor = $2 AND order_id IS NULL)
+       AND EXISTS (SELECT FROM vouchers WHERE product_id = $1 AND value_minor = $2 AND order_id IS NULL
+                   AND use_by >= (SELECT (clock_now() AT TIME ZONE 'UTC')::date))
 """
 LOCK_PRODUCT = "SELECT pg_advisory_xact_lock(hashtextextended('serve_waiting', $1))"
 WAITING_LINES = "SELECT * FROM waiting_lines($1, $2, $3)"
 LOCK_FREE = """
     SELECT id FROM vouchers WHERE product_id = $1 AND value_minor = $2 AND order_id IS NULL
-    ORDER BY id LIMIT $3 FOR UPDATE
+        AND use_by >= (SELECT (clock_now() AT TIME ZONE 'UTC')::date)
+    ORDER BY use_by, id LIMIT $3 FOR UPDATE
 """
 LOCK_LINE = "SELECT FROM lines WHERE customer_id = $1 AND order_id = $2 AND number = $3 FOR UPDATE"
 HAND_OUT = "UPDATE vouchers SET customer_id = $2, order_id = $3, number = $4, handed_at = $5 WHERE id = $1"
@@ -44,7 +47,8 @@ PRODUCT = """
 """
 LEVELS = """
     WITH levels AS (
-        SELECT product_id, value_minor, count(*) FILTER (WHERE order_id IS NULL) AS free,
+        SELECT product_id, value_minor,
+               count(*) FILTER (WHERE order_id IS NULL AND use_by >= (SELECT (clock_now() AT TIME ZONE 'UTC')::date)) AS free,
                count(*) FILTER (WHERE order_id IS NOT NULL) AS handed_out
         FROM vouchers WHERE NOT is_test GROUP BY product_id, value_minor),
     waits AS (SELECT product_id, value_minor, count(*) AS waiting FROM voucher_waits GROUP BY product_id, value_minor)
@@ -53,13 +57,14 @@ LEVELS = """
     ORDER BY waiting DESC NULLS LAST, p.key, value_minor
 """
 ADD_VOUCHERS = """
-    INSERT INTO vouchers (product_id, value_minor, lookup, sealed, added_at)
-    SELECT $1, value_minor, lookup, sealed, clock_now()
-    FROM unnest($2::bigint[], $3::bigint[], $4::bytea[]) WITH ORDINALITY AS new (value_minor, lookup, sealed, place)
+    INSERT INTO vouchers (product_id, value_minor, lookup, sealed, use_by, added_at)
+    SELECT $1, value_minor, lookup, sealed, use_by, clock_now()
+    FROM unnest($2::bigint[], $3::bigint[], $4::bytea[], $5::date[])
+        WITH ORDINALITY AS new (value_minor, lookup, sealed, use_by, place)
     ORDER BY place
-    ON CONFLICT (lookup) DO NOTHING RETURNING id
+    ON CONFLICT (lookup) DO NOTHING RETURNING id, lookup
 """
-KNOWN = "SELECT lookup FROM vouchers WHERE lookup = ANY($1::bigint[])"
+KNOWN = "SELECT lookup, order_id IS NOT NULL AS is_sold FROM vouchers WHERE lookup = ANY($1::bigint[])"
 
 # Who is notified.
 ADDRESSEE = """
@@ -74,8 +79,8 @@ ALLOCATE = """
     UPDATE vouchers SET customer_id = $3, order_id = $4, number = $5, handed_at = $6
     WHERE id = (
         SELECT id FROM vouchers WHERE product_id = $1 AND value_minor = $2 AND order_id IS NULL
-        AND NOT EXISTS (SELECT FROM waiting_lines($1, $2, 1))
-        ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED)
+        AND use_by >= (SELECT (clock_now() AT TIME ZONE 'UTC')::date) AND NOT EXISTS (SELECT FROM waiting_lines($1, $2, 1))
+        ORDER BY use_by, id LIMIT 1 FOR UPDATE SKIP LOCKED)
     RETURNING id
 """
 INSERT_TEST_VOUCHER = """
@@ -99,8 +104,8 @@ SEALED_ADDRESS = "SELECT sealed_address FROM shipments WHERE customer_id = $1 AN
 SHIPMENTS_TO_EXPORT = """
     SELECT s.id, s.customer_id, s.order_id, s.number, p.key, p.name, s.sealed_address, s.requested_at
     FROM shipments s JOIN products p ON p.id = s.product_id
-    WHERE s.environment = $1 AND s.shipped_at IS NULL AND s.sealed_address IS NOT NULL
-      AND s.id > $2 AND ($3 OR s.exported_at IS NULL)
+    WHERE s.environment = $1 AND (s.shipped_at IS NULL OR s.again_at IS NOT NULL) AND s.sealed_address IS NOT NULL
+      AND s.id > $2 AND ($3 OR s.exported_at IS NULL) AND ($5::bigint[] IS NULL OR s.id = ANY($5))
     ORDER BY s.id LIMIT $4 FOR UPDATE OF s
 """
 MARK_EXPORTED = """
@@ -113,9 +118,12 @@ REFERENCES = """
     FROM unnest($1::int[], $2::int[]) AS wanted (customer_id, id) JOIN orders USING (customer_id, id)
 """
 LINE_OF_SHIPMENT = "SELECT customer_id, order_id, number FROM shipments WHERE id = $1 AND environment = $2"
-IS_SHIPPED = "SELECT shipped_at IS NOT NULL FROM shipments WHERE customer_id = $1 AND id = $2"
+WAS_SHIPPED = """
+    SELECT shipped_at IS NOT NULL AS was_shipped, again_at IS NOT NULL AS is_again, sealed_address IS NULL AS is_erased
+    FROM shipments WHERE customer_id = $1 AND id = $2
+"""
 MARK_SHIPPED = """
-    UPDATE shipments SET shipped_at = $4, carrier = $5, tracking_number = $6
+    UPDATE shipments SET shipped_at = $4, carrier = $5, tracking_number = $6, again_at = NULL
     WHERE customer_id = $1 AND order_id = $2 AND number = $3
 """
 
@@ -187,7 +195,8 @@ CUSTOMERS_LATE = """
 """
 
 INVENTORY = """
-    WITH free AS (SELECT product_id, value_minor, count(*) AS free FROM vouchers WHERE order_id IS NULL GROUP BY 1, 2),
+    WITH free AS (SELECT product_id, value_minor, count(*) AS free FROM vouchers
+                  WHERE order_id IS NULL AND use_by >= (SELECT (clock_now() AT TIME ZONE 'UTC')::date) GROUP BY 1, 2),
     waits AS (SELECT product_id, value_minor, count(*) AS waiting FROM voucher_waits GROUP BY 1, 2)
     SELECT p.key, value_minor, p.currency, coalesce(free, 0) AS free, coalesce(waiting, 0) AS waiting
     FROM free FULL JOIN waits USING (product_id, value_minor) JOIN products p ON p.id = product_id

@@ -23,6 +23,7 @@ from largesse.fulfilment import store
 from largesse.fulfilment.allocation import allocate_all_waiting
 from largesse.fulfilment.notifications import open_email, seal_email
 from largesse.fulfilment.shipments import reseal_address
+from largesse.fulfilment.stock import list_low_stock
 from largesse.fulfilment.vouchers import open_voucher, seal_voucher
 from largesse.jobs.registry import PeriodicTask, RoomTasks, WorkerContext
 from largesse.lines.states import LineKey, State, record_move
@@ -51,8 +52,14 @@ STOCK_FREE = Gauge("largesse_stock_free", "Voucher numbers that can be handed ou
 STOCK_WAITING = Gauge(
     "largesse_stock_waiting", "Claimed gifts that wait for a voucher number.", ["product", "value", "currency"]
 )
+STOCK_LOW = Gauge(
+    "largesse_stock_low",
+    "Voucher numbers left of gifts of which fewer are left than their warning says.",
+    ["product", "value", "currency"],
+)
 
 _EXPIRED_AT_ONCE = 500
+_MOST_LOW = 1_000
 
 
 async def expire_late(connection: Connection, customers: Customers = None) -> bool:
@@ -97,6 +104,10 @@ async def measure_inventory(connection: Connection) -> None:
         labels = (row["key"], canonical(row["value_minor"], row["currency"]), row["currency"])
         STOCK_FREE.labels(*labels).set(row["free"])
         STOCK_WAITING.labels(*labels).set(row["waiting"])
+    STOCK_LOW.clear()
+    for one in await list_low_stock(connection, _MOST_LOW):
+        value = "any" if one.value_minor is None else canonical(one.value_minor, one.currency)
+        STOCK_LOW.labels(one.product, value, one.currency).set(one.free)
 
 
 def _renew_email(vault: Vault, row: Row) -> tuple[bytes]:

@@ -12,6 +12,8 @@ from largesse.encryption.vault import Vault
 from largesse.fulfilment import store
 from largesse.lines.states import LineKey
 
+NO_DATE = date.max  # in the database: infinity
+
 
 class Voucher(msgspec.Struct, frozen=True, omit_defaults=True):
     """What a shop needs to know. `use_by` is the shop's own date, beside whatever the order says."""

@@ -13,10 +13,10 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from pathlib import Path
 
 from largesse.base.amounts import ANY_CURRENCY, number_in, readings
-from largesse.base.errors import OperatorError
+from largesse.base.errors import FileRefused
+from largesse.ledger.transfer_references import transfer_references_in
 
 MAX_BYTES = 20 * 1024 * 1024
 MAX_LINES = 100_000
@@ -30,12 +30,15 @@ _CURRENCIES = ("currency", "währung", "waehrung", "devise", "ccy")
 
 @dataclass(frozen=True, slots=True)
 class BankLine:
-    """A line of the file, by its number; `mark` tells it from every other, and is the same when it comes again."""
+    """A line of the file, by its number; `mark` tells it from every other, and is the same when it comes again.
+
+    `named` are the references in any of its columns.
+    """
 
     line: int
     amount: str
     currency: str
-    text: str
+    named: tuple[str, ...]
     mark: bytes
 
 
@@ -48,24 +51,25 @@ class Columns:
     all_in: str | None = None  # ISO 4217
 
 
-def read_bank_file(path: Path, columns: Columns) -> list[BankLine]:
-    """The lines of the file, without those that are blank. Raises OperatorError, naming what of the file is not as it must be."""
-    rows = _rows(_text(path), path.name)
-    at, amount, currency = _heading(rows, columns, path.name)
+def read_bank_file(name: str, content: bytes, columns: Columns, *, most: int | None = None) -> list[BankLine]:
+    """Returns the lines of a file, without those that are blank. Raises FileRefused, naming what of the file is not as it must be."""
+    most = MAX_LINES if most is None else most
+    rows = _rows(_text(name, content), name)
+    at, amount, currency = _heading(rows, columns, name)
     found: list[BankLine] = []
     seen: Counter[tuple[str, ...]] = Counter()
     for line, cells in rows[at + 1 :]:
         if not any(cells):
             continue
-        if len(found) == MAX_LINES:
-            raise OperatorError(f"{path.name} has more than {MAX_LINES:,} lines")
+        if len(found) == most:
+            raise FileRefused("too_many_lines", f"{name} has more than {most:,} lines", most=most)
         seen[cells] += 1
         found.append(
             BankLine(
                 line,
                 _cell(cells, amount),
                 columns.all_in or _cell(cells, currency).upper(),
-                "\n".join(cells),
+                tuple(transfer_references_in("\n".join(cells))),
                 _mark(cells, seen[cells]),
             )
         )
@@ -97,11 +101,10 @@ def _mark(cells: Sequence[str], time: int) -> bytes:
     return hashlib.sha256("\x1f".join((*cells, str(time))).encode()).digest()
 
 
-def _text(path: Path) -> str:
-    with path.open("rb") as file:
-        content = file.read(MAX_BYTES + 1)
+def _text(name: str, content: bytes) -> str:
     if len(content) > MAX_BYTES:
-        raise OperatorError(f"{path.name} has more than {MAX_BYTES // 1024 // 1024} MB")
+        megabytes = MAX_BYTES // 1024 // 1024
+        raise FileRefused("too_large", f"{name} has more than {megabytes} MB", most=megabytes)
     for encoding in _ENCODINGS:
         try:
             text = content.decode(encoding)
@@ -109,7 +112,7 @@ def _text(path: Path) -> str:
             continue
         if "\0" not in text:
             return text
-    raise OperatorError(f"{path.name} is no text")
+    raise FileRefused("no_text", f"{name} is no text")
 
 
 def _rows(text: str, name: str) -> list[tuple[int, tuple[str, ...]]]:
@@ -120,9 +123,12 @@ def _rows(text: str, name: str) -> list[tuple[int, tuple[str, ...]]]:
     try:
         rows = [(reader.line_num, tuple(cell.strip() for cell in cells)) for cells in reader]
     except csv.Error as error:
-        raise OperatorError(f"{name} is no CSV file: line {reader.line_num}: {error}") from None
+        said = f"{name} is no CSV file: line {reader.line_num}: {error}"
+        raise FileRefused("no_csv", said, line=reader.line_num) from None
     if wide := next((line for line, cells in rows if len(cells) > _MAX_COLUMNS), None):
-        raise OperatorError(f"{name}: line {wide} has more than {_MAX_COLUMNS} columns")
+        raise FileRefused(
+            "too_wide", f"{name}: line {wide} has more than {_MAX_COLUMNS} columns", line=wide, most=_MAX_COLUMNS
+        )
     return rows
 
 
@@ -134,9 +140,10 @@ def _heading(rows: Sequence[tuple[int, Sequence[str]]], columns: Columns, name: 
         currency = -1 if columns.all_in else _place(names, columns.currency, _CURRENCIES)
         if amount is not None and currency is not None:
             return at, amount, currency
-    raise OperatorError(
+    raise FileRefused(
+        "no_heading",
         f"{name}: no line is a heading with an amount and a currency: name the columns with --amount-column and "
-        "--currency-column, or the one currency with --currency"
+        "--currency-column, or the one currency with --currency",
     )
 
 

@@ -7,7 +7,8 @@ operator to decide.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from largesse.base.errors import OperatorError
 from largesse.base.money import AmountError, label, to_minor
@@ -15,9 +16,22 @@ from largesse.customers.actor import Actor
 from largesse.ledger.bank_file import BankLine, read_decimal
 from largesse.ledger.top_ups import confirm_top_up
 from largesse.ledger.top_ups_store import TopUp, find_by_references
-from largesse.ledger.transfer_references import spelled_reference, transfer_references_in
+from largesse.ledger.transfer_references import spelled_reference
+from largesse.staff.model import StaffRight
 
 _AT_ONCE = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Why:
+    """Why a line confirms no top-up: in English for commands, and `code` with its `values` for pages."""
+
+    code: str
+    said: str
+    values: dict[str, Any] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return self.said
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +44,8 @@ class Match:
     amount: str  # as the bank writes it
     currency: str
     account: str | None
-    why: str | None
+    why: Why | None
+    amount_minor: int | None = None  # what came, where it is an amount in the top-up's currency
 
 
 async def match_payments(
@@ -43,13 +58,12 @@ async def match_payments(
     taken: dict[str, bytes] = {}  # by earlier lines of this file, which a dry run does not write
     for at in range(0, len(lines), _AT_ONCE):
         some = lines[at : at + _AT_ONCE]
-        named = {line.line: transfer_references_in(line.text) for line in some}
-        async with actor.transaction() as transaction:
-            references = sorted({one for all_ in named.values() for one in all_})
+        async with actor.transaction(StaffRight.SEE_MONEY if dry_run else StaffRight.MONEY) as transaction:
+            references = sorted({one for line in some for one in line.named})
             found = await find_by_references(transaction.connection, references)
         matches = []
         for line in some:
-            match, top_up = _match(line, named[line.line], found, taken, decimal)
+            match, top_up = _match(line, found, taken, decimal)
             if top_up is not None:
                 taken[top_up.reference] = line.mark
                 if not dry_run:
@@ -59,56 +73,62 @@ async def match_payments(
 
 
 def _match(
-    line: BankLine,
-    references: Sequence[str],
-    found: dict[str, tuple[TopUp, bytes | None]],
-    taken: dict[str, bytes],
-    decimal: str | None,
+    line: BankLine, found: dict[str, tuple[TopUp, bytes | None]], taken: dict[str, bytes], decimal: str | None
 ) -> tuple[Match, TopUp | None]:
     """Returns the outcome of a line, and the top-up that it confirms, if any."""
 
-    def match(outcome: str, why: str | None, top_up: TopUp | None = None) -> Match:
+    def match(outcome: str, why: Why | None, top_up: TopUp | None = None, amount_minor: int | None = None) -> Match:
         reference = None if top_up is None else top_up.reference
         account = None if top_up is None else f"{top_up.customer}: {top_up.account}"
-        return Match(line.line, outcome, reference, line.amount, line.currency, account, why)
+        return Match(line.line, outcome, reference, line.amount, line.currency, account, why, amount_minor)
 
-    ours = [one for one in references if one in found]
-    if not references:
-        return match("unmatched", "it names no reference"), None
+    ours = [one for one in line.named if one in found]
+    if not line.named:
+        return match("unmatched", Why("no_reference", "it names no reference")), None
     if not ours:
-        return match("unmatched", f"there is no top-up {spelled_reference(references[0])}"), None
+        spelled = spelled_reference(line.named[0])
+        return match("unmatched", Why("unknown", f"there is no top-up {spelled}", {"reference": spelled})), None
     if len(ours) > 1:
-        return match("unmatched", f"it names several: {', '.join(map(spelled_reference, ours))}"), None
+        all_ = ", ".join(map(spelled_reference, ours))
+        return match("unmatched", Why("several", f"it names several: {all_}", {"references": all_})), None
     top_up, mark = found[ours[0]]
     mark = taken.get(top_up.reference, mark)
     if mark == line.mark:
         return match("known", None, top_up), None
-    if (why := _hindrance(line, top_up, decimal, is_taken=mark is not None)) is not None:
-        return match("unmatched", why, top_up), None
-    return match("confirmed", None, top_up), top_up
+    amount_minor, why = _amount(line, top_up, decimal)
+    why = why or _hindrance(amount_minor, top_up, is_taken=mark is not None)
+    if why is not None:
+        return match("unmatched", why, top_up, amount_minor or None), None
+    return match("confirmed", None, top_up, amount_minor), top_up
 
 
-def _hindrance(line: BankLine, top_up: TopUp, decimal: str | None, *, is_taken: bool) -> str | None:
-    """Returns why a line does not confirm the top-up that it names; None if it does."""
+def _amount(line: BankLine, top_up: TopUp, decimal: str | None) -> tuple[int, Why | None]:
+    """Returns what came, in minor units of the top-up's currency; 0, and why, where that is not known."""
     if line.currency != top_up.currency:
-        return f"it is in {line.currency or 'no currency'}, the account in {top_up.currency}"
+        said = f"it is in {line.currency or 'no currency'}, the account in {top_up.currency}"
+        return 0, Why("other_currency", said, {"found": line.currency, "currency": top_up.currency})
     try:
         amount_minor = to_minor(read_decimal(line.amount, decimal, top_up.currency), top_up.currency)
     except AmountError as error:
-        return f"the amount {error}"
+        return 0, Why("no_amount", f"the amount {error}")
     except ValueError as error:
-        return str(error)
-    if amount_minor <= 0:
-        return "it is no payment in"
+        return 0, Why("no_amount", str(error))
+    return (amount_minor, None) if amount_minor > 0 else (0, Why("no_payment", "it is no payment in"))
+
+
+def _hindrance(amount_minor: int, top_up: TopUp, *, is_taken: bool) -> Why | None:
+    """Returns why an amount that came does not confirm the top-up that it is for; None if it does."""
     if is_taken or top_up.state == "confirmed":
-        return "the top-up is confirmed already: it may have been paid twice"
+        return Why("confirmed", "the top-up is confirmed already: it may have been paid twice")
     if top_up.state == "cancelled":
-        return "the top-up was cancelled"
+        return Why("cancelled", "the top-up was cancelled")
     if top_up.state == "expired":
-        return f"the top-up expired on {top_up.expires_at:%Y-%m-%d}: `top-ups confirm` takes it all the same"
+        said = f"the top-up expired on {top_up.expires_at:%Y-%m-%d}: `top-ups confirm` takes it all the same"
+        return Why("expired", said, {"at": top_up.expires_at})
     if amount_minor != top_up.amount_minor:
-        asked = label(top_up.amount_minor, top_up.currency)
-        return f"{label(amount_minor, top_up.currency)} came where {asked} was asked for"
+        came, asked = label(amount_minor, top_up.currency), label(top_up.amount_minor, top_up.currency)
+        values = {"came_minor": amount_minor, "asked_minor": top_up.amount_minor, "currency": top_up.currency}
+        return Why("other_amount", f"{came} came where {asked} was asked for", values)
     return None
 
 
@@ -117,5 +137,5 @@ async def _confirm(actor: Actor, line: BankLine, match: Match, top_up: TopUp) ->
     try:
         await confirm_top_up(actor, top_up.reference, top_up.amount_minor, bank_line=line.mark)
     except OperatorError as error:
-        return replace(match, outcome="unmatched", why=str(error))
+        return replace(match, outcome="unmatched", why=Why("ended", str(error)))
     return match

@@ -17,6 +17,7 @@ from largesse.db.pool import Connection
 from largesse.ledger.own_accounts import find_own_accounts, own_accounts
 from largesse.ledger.posting import Credit, pay_in
 from largesse.ledger.statements import month_of, read_places
+from largesse.staff.model import StaffRight
 
 MOST_MONTHS = 120
 _MOST_PAYMENTS = 10_000
@@ -151,7 +152,7 @@ async def settle(actor: Actor, *, currency: str, amount_minor: int, reference: s
         if amount_minor > (owed := max(0, -balance_minor)):
             raise OperatorError(f"the amount must be at most what is owed, {label(owed, currency)}")
 
-    async with actor.transaction() as transaction:
+    async with actor.transaction(StaffRight.MONEY) as transaction:
         connection = transaction.connection
         customer = await connection.fetchval(_CUSTOMER_KEY, customer_id)
         if "receivable" not in await find_own_accounts(connection, customer_id, environment, currency):

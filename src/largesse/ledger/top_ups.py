@@ -26,6 +26,7 @@ from largesse.ledger.top_ups_store import (
     find_top_up,
 )
 from largesse.ledger.transfer_references import new_transfer_reference, spelled_reference
+from largesse.staff.model import StaffRight
 
 WAITS_FOR = timedelta(days=30)
 MAX_WAITING = 20  # of a customer in an environment
@@ -77,7 +78,7 @@ async def confirm_top_up(
     Repeating it with the same amount changes nothing. `bank_line` identifies the line of a bank's file that confirms it. Raises
     OperatorError for an unknown top-up, a cancelled one, and one that was confirmed with another amount.
     """
-    async with actor.transaction() as begun:
+    async with actor.transaction(StaffRight.MONEY) as begun:
         connection = begun.connection
         row = await connection.fetchrow(LOCK, reference)
         if row is None:
@@ -97,7 +98,9 @@ async def credit_account(actor: Actor, account: Row, amount_minor: int, referenc
 
     Raises OperatorError as `posting.top_up` does.
     """
-    async with actor.on_behalf_of(account["customer_id"], account["environment"]).transaction() as transaction:
+    async with actor.on_behalf_of(account["customer_id"], account["environment"]).transaction(
+        StaffRight.MONEY
+    ) as transaction:
         credit = await posting.top_up(
             transaction.connection, transaction.entries, account["id"], amount_minor, reference
         )

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from largesse.base.errors import NotFound
+from largesse.db.fragments import Fragment, compose
 from largesse.db.pool import Connection, Row
 
 _MAX_LISTED = 1_000
 
-_SELECT = """
+_SELECT = Fragment("""
     SELECT t.reference, c.key AS customer, t.customer_id, t.environment, t.account_id, a.name AS account, a.currency,
            t.amount_minor, t.credited_minor,
            CASE WHEN t.state = 'waiting' AND t.expires_at <= clock_now() THEN 'expired' ELSE t.state END AS state,
@@ -20,7 +21,7 @@ _SELECT = """
     JOIN customers c ON c.id = t.customer_id
     JOIN accounts a ON a.customer_id = t.customer_id AND a.id = t.account_id
     LEFT JOIN users u ON u.id = t.requested_by
-"""
+""")
 _BY_REFERENCE = _SELECT + "WHERE t.customer_id = $1 AND t.environment = $2 AND t.reference = $3"
 _BY_REFERENCES = _SELECT + "WHERE t.reference = ANY($1::text[])"
 _OF_CUSTOMER = (
@@ -36,6 +37,14 @@ _OF_ALL = (
     WHERE ($1::text IS NULL OR c.key = $1) AND ($2 OR t.state = 'waiting')
     ORDER BY t.requested_at, t.reference
 """
+)
+_WAITING = compose(
+    """
+    {select} WHERE t.state = 'waiting' AND ($1 = '' OR c.key = $1 OR t.reference = $2)
+      AND ($3::text IS NULL OR (t.requested_at, t.reference) > (SELECT requested_at, reference FROM top_ups WHERE reference = $3))
+    ORDER BY t.requested_at, t.reference LIMIT $4
+""",
+    select=_SELECT,
 )
 
 
@@ -78,6 +87,11 @@ async def list_top_ups(
 async def list_all_top_ups(connection: Connection, *, customer: str | None = None, ended: bool = False) -> list[TopUp]:
     """Returns top-ups of every customer, or of one, oldest first: those that wait or have expired, and with `ended` all."""
     return [_top_up(row) for row in await connection.fetch(_OF_ALL, customer, ended)]
+
+
+async def list_by(connection: Connection, customer: str, reference: str, after: str | None, most: int) -> list[TopUp]:
+    """Returns top-ups that wait or have expired, of a customer or of that reference, or all; oldest first, after one of them."""
+    return [_top_up(row) for row in await connection.fetch(_WAITING, customer, reference, after, most)]
 
 
 async def find_by_references(

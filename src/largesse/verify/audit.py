@@ -19,6 +19,7 @@ from largesse.verify.chains import RULES as CHAIN_RULES
 from largesse.verify.check import Check, Finding, Progress, Report
 from largesse.verify.claims import CLAIMS, check_codes
 from largesse.verify.claims import RULES as CODE_RULES
+from largesse.verify.corrections import CORRECTIONS
 from largesse.verify.ledger import LEDGER
 from largesse.verify.orders import ORDERS
 from largesse.verify.references import REFERENCES
@@ -30,6 +31,7 @@ from largesse.verify.suppliers import SUPPLIERS
 # A new area adds its own tuple of checks here.
 CHECKS: tuple[Check, ...] = (
     *LEDGER,
+    *CORRECTIONS,
     *ORDERS,
     *REFERENCES,
     *CLAIMS,

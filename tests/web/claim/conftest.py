@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import httpx
 import pytest
-from tests.chained import acting_on
+from tests.chained import actor_on
 from tests.web.api.conftest import problem, run_on_database, service, staging, start_service
 
 from largesse.db.pool import Database
@@ -149,9 +149,7 @@ def stock(on_pool: Callable[[Work], Any], tmp_path: Path) -> Callable[..., Any]:
         async def work(database: Database, vault: Vault) -> Any:
             async with database.connection(OPERATOR) as connection:
                 stocked = await find_inventory_product(connection, product)
-            return await import_vouchers(
-                database, vault, stocked, file, acting=await acting_on(database, vault), value=value
-            )
+            return await import_vouchers(await actor_on(database, vault), vault, stocked, file, value=value)
 
         return on_pool(work)
 

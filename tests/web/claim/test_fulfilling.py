@@ -10,7 +10,7 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.chained import acting_on
+from tests.chained import actor_on
 from tests.web.claim.conftest import Work
 
 from largesse.db.pool import Database
@@ -209,7 +209,7 @@ def test_an_address_is_asked_for_checked_sealed_exported_and_shipped(
 
     async def export(database: Database, vault: Vault) -> str:
         file = io.StringIO()
-        await export_shipments(database, vault, "production", file, acting=await acting_on(database, vault))
+        await export_shipments(await actor_on(database, vault), vault, "production", file)
         return file.getvalue()
 
     [row] = list(csv.DictReader(io.StringIO(on_pool(export))))
@@ -225,7 +225,7 @@ def test_an_address_is_asked_for_checked_sealed_exported_and_shipped(
     file.write_text(f"shipment,carrier,tracking_number\n{row['shipment']},Royal Post,AB123\n")
 
     async def ship(database: Database, vault: Vault) -> tuple[int, int]:
-        return await import_shipments(database, vault, "production", file, acting=await acting_on(database, vault))
+        return await import_shipments(await actor_on(database, vault), vault, "production", file)
 
     assert on_pool(ship) == (1, 0)
     assert on_pool(ship) == (0, 1)
@@ -249,7 +249,7 @@ def test_a_recipient_is_written_to_in_the_language_they_went_on_in(
     file.write_text(f"shipment,carrier,tracking_number\n{row['id']},DHL,AB124\n")
 
     async def ship_and_write(database: Database, vault: Vault) -> Letter:
-        await import_shipments(database, vault, "production", file, acting=await acting_on(database, vault))
+        await import_shipments(await actor_on(database, vault), vault, "production", file)
         async with database.transaction(OPERATOR) as connection:
             taken = await take(connection, 1000, vault, lambda _: "https://gifts.example.com")
         [letter] = [one.letter for one in taken if one.letter.email == "uwe@example.com"]
@@ -292,7 +292,7 @@ def test_an_address_that_would_be_a_formula_is_harmless(
 
     async def export(database: Database, vault: Vault) -> str:
         file = io.StringIO()
-        await export_shipments(database, vault, "production", file, acting=await acting_on(database, vault), again=True)
+        await export_shipments(await actor_on(database, vault), vault, "production", file, again=True)
         return file.getvalue()
 
     names = [row["name"] for row in csv.DictReader(io.StringIO(on_pool(export)))]

@@ -10,7 +10,7 @@ from typing import Any
 
 import aiohttp
 import pytest
-from tests.chained import acting_on
+from tests.chained import actor_on
 
 from largesse.db.pool import Database
 from largesse.db.scope import OPERATOR
@@ -97,7 +97,7 @@ def test_numbers_for_three_in_five_go_to_the_first_and_each_once(
         async def work(database: Database, vault: Vault) -> Any:
             async with database.connection(OPERATOR) as connection:
                 stocked = await find_inventory_product(connection, "cinema")
-            return await import_vouchers(database, vault, stocked, file, acting=await acting_on(database, vault))
+            return await import_vouchers(await actor_on(database, vault), vault, stocked, file)
 
         return on_pool(work)
 
@@ -147,9 +147,7 @@ def test_an_import_that_races_with_claims_leaves_nobody_waiting(
 
             claims = [asyncio.create_task(claim(at)) for at in range(200)]
             await asyncio.wait(claims, return_when=asyncio.FIRST_COMPLETED)
-            imported = await import_vouchers(
-                database, vault, stocked, file, acting=await acting_on(database, vault), value="3"
-            )
+            imported = await import_vouchers(await actor_on(database, vault), vault, stocked, file, value="3")
             statuses = await asyncio.gather(*claims)
         await database.close()
         return imported, Counter(statuses)

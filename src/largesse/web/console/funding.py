@@ -39,6 +39,7 @@ KINDS = {
     "top_up": text("Top-up"),
     "transfer": text("Transfer"),
     "settlement": text("Payment"),
+    "correction": text("Correction"),
 }
 _COLUMNS = ("date", "kind", "order", "reference", "amount", "balance", "currency", "counterpart")
 

@@ -67,7 +67,7 @@ DELIVERIES = {
     "cancelled": ("still", text("Cancelled")),
 }
 _SHOWN = {"wrapping_key", "from_name", "message"}  # options that the page has in words of its own, or not at all
-ENTRIES = {"order": text("Order"), "refund": text("Refund")}
+ENTRIES = {"order": text("Order"), "refund": text("Refund"), "correction": text("Correction")}
 LOCAL = "%Y-%m-%dT%H:%M"  # as browsers post `datetime-local`
 _COLUMNS = (
     *("number", "name", "email", "codes", "claimed", "cancelled", "state", "mailed at (UTC)", "mail server's answer"),

@@ -12,8 +12,10 @@ from largesse.db.pool import Connection
 from largesse.db.scope import OFFICE
 from largesse.db.session import REQUESTS
 from largesse.db.statements import plan_by_index
+from largesse.fulfilment.stock import list_low_stock
 from largesse.jobs import retention
 from largesse.jobs.housekeeping import ROOMS
+from largesse.ledger.corrections_store import count_waiting
 from largesse.privacy.requests import SOON_DAYS
 from largesse.privacy.requests_store import count_due
 from largesse.staff.overview import MOST_COUNTED, Days, read_days, read_server, read_sessions, read_waiting
@@ -120,8 +122,15 @@ async def _items(context: OfficeContext, connection: Connection) -> list[Item]:
     due = await count_due(connection, soon_days=SOON_DAYS)
     late = ngettext("%(count)s privacy request is late", "%(count)s privacy requests are late", due.overdue)
     soon = ngettext("%(count)s privacy request is due soon", "%(count)s privacy requests are due soon", due.soon)
+    low, to_approve = len(await list_low_stock(connection, MOST_COUNTED)), await count_waiting(connection)
+    running_out = ngettext("%(count)s stock runs out", "%(count)s stocks run out", low)
+    corrections = ngettext(
+        "%(count)s correction waits for a second person", "%(count)s corrections wait for a second person", to_approve
+    )
     found = (
-        (waiting.top_ups, "waiting", "landmark", top_ups, "/office/money/top-ups"),
+        (waiting.top_ups, "waiting", "landmark", top_ups, "/office/money"),
+        (to_approve, "waiting", "scale", corrections, "/office/money/corrections"),
+        (low, "waiting", "ticket", running_out, "/office/stock"),
         (waiting.parcels, "waiting", "truck", parcels, "/office/parcels"),
         (waiting.vouchers, "bad", "ticket", vouchers, "/office/stock"),
         (waiting.held, "bad", "mail", held, "/office/deliveries"),

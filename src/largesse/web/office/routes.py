@@ -17,20 +17,26 @@ from largesse.web.console.page_routes import Access, PageRoute
 from largesse.web.kit.body import BodyLimits
 from largesse.web.office import (
     audit_log,
+    bank_files,
     catalogue,
     catalogue_files,
+    corrections,
     customer_people,
     customer_services,
     customers,
     deliveries,
     find,
     gifts,
+    money,
     overview,
+    parcels,
     privacy,
     see_as,
     settings,
     sign_in,
     staff,
+    statements,
+    stock,
 )
 from largesse.web.office.layout import Group
 
@@ -197,6 +203,65 @@ PRIVACY = (
     _form(f"{_OF_REQUEST}/done", privacy.close, StaffRight.PRIVACY, text("Privacy request")),
 )
 
+# Reads a little more than the limit, so that the page says beside the form what is too large.
+_OF_FILES = BodyLimits(2 * stock.MOST_BYTES, whole_s=60.0, pause_s=15.0)
+_STOCK_GIFT, _PARCELS, _PARCEL = text("Stock of a gift"), text("Parcels"), text("Parcel")
+_OF_STOCKED, _OF_PARCEL = f"{stock.HERE}/{{product:int}}", f"{parcels.HERE}/{{parcel:int}}"
+_upload_form = partial(_form, limits=_OF_FILES, takes_files=True)
+
+GOODS = (
+    _page(stock.HERE, stock.show, StaffRight.SEE_STOCK, text("Stock"), Group.GOODS, "ticket"),
+    _page(_OF_STOCKED, stock.one, StaffRight.SEE_STOCK, _STOCK_GIFT),
+    _upload_form(f"{_OF_STOCKED}/numbers", stock.add, StaffRight.STOCK, _STOCK_GIFT),
+    _form(f"{_OF_STOCKED}/warning", stock.warn, StaffRight.STOCK, _STOCK_GIFT),
+    _page(parcels.HERE, parcels.show, StaffRight.SEE_PARCELS, _PARCELS, Group.GOODS, "package"),
+    _form(f"{parcels.HERE}/pack", parcels.pack, StaffRight.PARCELS, _PARCELS, most_fields=parcels.MOST_FIELDS),
+    _page(f"{parcels.HERE}/send", parcels.ask_numbers, StaffRight.PARCELS, text("Tracking numbers")),
+    _form(
+        f"{parcels.HERE}/send",
+        parcels.send,
+        StaffRight.PARCELS,
+        text("Tracking numbers"),
+        most_fields=parcels.MOST_FIELDS,
+    ),
+    _upload_form(f"{parcels.HERE}/import", parcels.import_file, StaffRight.PARCELS, text("Tracking numbers")),
+    _page(_OF_PARCEL, parcels.one, StaffRight.SEE_PARCELS, _PARCEL),
+    _form(f"{_OF_PARCEL}/send", parcels.send_one, StaffRight.PARCELS, _PARCEL),
+    _form(f"{_OF_PARCEL}/returned", parcels.came_back, StaffRight.PARCELS, _PARCEL),
+    _form(f"{_OF_PARCEL}/again", parcels.send_again, StaffRight.PARCELS),
+)
+
+_TOP_UP, _BANK_FILES, _BANK_FILE = text("Top-up"), text("Bank files"), text("Bank file")
+_DUE, _CORRECT, _CORRECTION = text("Amounts due"), text("Propose a correction"), text("Correction")
+_OF_FILE, _OF_DUE = f"{bank_files.HERE}/{{file:int}}", f"{money.DUE}/{{account:int}}"
+_OF_ACCOUNT, _OF_CORRECTION = f"{statements.HERE}/{{account:int}}", f"{corrections.HERE}/{{correction:int}}"
+
+MONEY = (
+    _page(money.HERE, money.show, StaffRight.SEE_MONEY, text("Money"), Group.MONEY, "wallet"),
+    _page(f"{money.HERE}/top-ups/{{reference}}", money.top_up, StaffRight.SEE_MONEY, _TOP_UP),
+    _step_up(f"{money.HERE}/top-ups/{{reference}}", money.confirm, StaffRight.MONEY, _TOP_UP),
+    _page(bank_files.HERE, bank_files.show, StaffRight.SEE_MONEY, _BANK_FILES),
+    _upload_form(bank_files.HERE, bank_files.read, StaffRight.MONEY, _BANK_FILES),
+    _page(_OF_FILE, bank_files.one, StaffRight.SEE_MONEY, _BANK_FILE),
+    _step_up(f"{_OF_FILE}/confirm", bank_files.confirm, StaffRight.MONEY),
+    _step_up(f"{_OF_FILE}/lines/{{line:int}}/credit", bank_files.credit, StaffRight.MONEY),
+    _form(f"{_OF_FILE}/lines/{{line:int}}/dismiss", bank_files.dismiss, StaffRight.MONEY),
+    _page(money.DUE, money.due, StaffRight.SEE_MONEY, _DUE),
+    _page(_OF_DUE, money.due_one, StaffRight.SEE_MONEY, _DUE),
+    _step_up(_OF_DUE, money.pay, StaffRight.MONEY, _DUE),
+    _page(statements.HERE, statements.show, StaffRight.SEE_MONEY, text("Accounts")),
+    _page(_OF_ACCOUNT, statements.one, StaffRight.SEE_MONEY, text("Statement")),
+    _page(f"{_OF_ACCOUNT}/statement.csv", statements.download, StaffRight.SEE_MONEY, text("Statement")),
+    _page(f"{_OF_ACCOUNT}/correct", corrections.ask, StaffRight.MONEY, _CORRECT),
+    _step_up(f"{_OF_ACCOUNT}/correct", corrections.propose, StaffRight.MONEY, _CORRECT),
+    _page(corrections.HERE, corrections.show, StaffRight.SEE_MONEY, text("Corrections")),
+    _page(_OF_CORRECTION, corrections.one, StaffRight.SEE_MONEY, _CORRECTION),
+    _step_up(f"{_OF_CORRECTION}/approve", corrections.approve, StaffRight.MONEY, _CORRECTION),
+    _step_up(f"{_OF_CORRECTION}/decline", corrections.decline, StaffRight.MONEY, _CORRECTION),
+    _form(f"{_OF_CORRECTION}/withdraw", corrections.withdraw, StaffRight.MONEY, _CORRECTION),
+    _page(f"{money.HERE}/margins", money.margins, StaffRight.SEE_MONEY, text("Margins")),
+)
+
 ROUTES = (
     *ENTRANCE,
     *SECURITY,
@@ -209,6 +274,9 @@ ROUTES = (
     *PRIVACY,
     # Catalogue and stock
     *CATALOGUE,
+    *GOODS,
+    # Money
+    *MONEY,
     # Settings
     *STAFF,
     _page("/office/audit", audit_log.show, StaffRight.AUDIT, text("Audit log"), Group.SETUP, "scroll-text"),

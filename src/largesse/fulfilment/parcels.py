@@ -1,0 +1,167 @@
+"""Parcels for the people who pack them: what waits, what was sent, and what came back.
+
+A list names no recipient. Addresses are handed out by `pack_parcels`, which the audit log keeps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from largesse.base.errors import NotFound, StateConflict
+from largesse.customers.actor import Actor, Transaction
+from largesse.db.pool import Connection, Row
+from largesse.fulfilment import parcels_store as store
+from largesse.fulfilment.store import REFERENCES
+from largesse.staff.model import StaffRight
+
+RETURN_REASONS = ("address", "absent", "refused", "damaged", "other")
+MOST_NUMBER = 2**63 - 1
+
+
+class ParcelState(StrEnum):
+    """Where a parcel is."""
+
+    WAITING = "waiting"  # to be packed and sent
+    SENT = "sent"
+    BACK = "back"
+
+
+@dataclass(frozen=True, slots=True)
+class Parcel:
+    """A parcel without its address."""
+
+    id: int
+    customer_id: int
+    order_id: int
+    line: int
+    order_reference: str
+    product: str
+    product_name: str
+    country: str
+    requested_at: datetime
+    exported_at: datetime | None  # when its address was handed out
+    shipped_at: datetime | None
+    carrier: str | None
+    tracking_number: str | None
+    returned_at: datetime | None  # when it came back last
+    return_reason: str | None
+    again_at: datetime | None  # since when it waits to be sent again
+    is_erased: bool  # its address is gone
+
+    @property
+    def state(self) -> ParcelState:
+        """Where it is."""
+        if self.shipped_at is None or self.again_at is not None:
+            return ParcelState.WAITING
+        is_back = self.returned_at is not None and self.returned_at >= self.shipped_at
+        return ParcelState.BACK if is_back else ParcelState.SENT
+
+
+@dataclass(frozen=True, slots=True)
+class ToPick:
+    """How many parcels of a gift wait."""
+
+    product: str
+    name: str
+    parcels: int
+
+
+class AddressErased(StateConflict):
+    """The address of the parcel was erased, so it cannot be sent."""
+
+    def __init__(self) -> None:
+        super().__init__("The parcel's address was erased: it cannot be sent again.")
+
+
+class NotOnItsWay(StateConflict):
+    """The parcel was not sent, or is back already."""
+
+    def __init__(self) -> None:
+        super().__init__("The parcel is not on its way.")
+
+
+class NotBack(StateConflict):
+    """The parcel did not come back, or waits to be sent again already."""
+
+    def __init__(self) -> None:
+        super().__init__("The parcel did not come back.")
+
+
+async def list_parcels(
+    connection: Connection, environment: str, state: ParcelState, beyond: int | None, most: int
+) -> list[Parcel]:
+    """Returns parcels beyond the one of that id: those that wait oldest first, others newest first."""
+    return await _parcels(connection, await connection.fetch(store.LISTED[state], environment, beyond, most))
+
+
+async def find_parcel(connection: Connection, environment: str, parcel_id: int) -> Parcel:
+    """Returns a parcel. Raises NotFound."""
+    row = await connection.fetchrow(store.PARCEL, parcel_id, environment)
+    if row is None:
+        raise NotFound("There is no parcel of that number.")
+    return (await _parcels(connection, [row]))[0]
+
+
+async def find_tracked(connection: Connection, environment: str, tracking_number: str) -> list[Parcel]:
+    """Returns the newest parcels with a tracking number."""
+    return await _parcels(connection, await connection.fetch(store.TRACKED, tracking_number, environment))
+
+
+async def list_to_pick(connection: Connection, environment: str) -> list[ToPick]:
+    """Returns how many parcels of each gift wait, most first."""
+    return [ToPick(*row) for row in await connection.fetch(store.TO_PICK, environment)]
+
+
+async def count_parcels(connection: Connection, environment: str) -> dict[ParcelState, int]:
+    """Returns how many parcels wait and how many are back, at most 1,000 of each."""
+    row = await connection.fetchrow(store.COUNTS, environment)
+    assert row is not None, "an aggregate has a row"
+    return {ParcelState.WAITING: row["waiting"], ParcelState.BACK: row["back"]}
+
+
+async def note_return(actor: Actor, environment: str, parcel_id: int, reason: str) -> Parcel:
+    """Notes that a parcel came back. Raises NotFound, and NotOnItsWay."""
+    assert reason in RETURN_REASONS, "forms offer no other"
+    async with actor.transaction(StaffRight.PARCELS) as transaction:
+        parcel = await _lock(transaction, environment, parcel_id)
+        if parcel.state is not ParcelState.SENT:
+            raise NotOnItsWay
+        return await _change(transaction, environment, parcel, "parcel.returned", store.NOTE_RETURN, reason)
+
+
+async def send_again(actor: Actor, environment: str, parcel_id: int) -> Parcel:
+    """Lets a parcel that came back wait to be packed and sent again. Raises NotFound, NotBack and AddressErased."""
+    async with actor.transaction(StaffRight.PARCELS) as transaction:
+        parcel = await _lock(transaction, environment, parcel_id)
+        if parcel.state is not ParcelState.BACK:
+            raise NotBack
+        if parcel.is_erased:
+            raise AddressErased
+        return await _change(transaction, environment, parcel, "parcel.again", store.SEND_AGAIN)
+
+
+async def _lock(transaction: Transaction, environment: str, parcel_id: int) -> Parcel:
+    await transaction.connection.fetch(store.LOCK, parcel_id, environment)
+    return await find_parcel(transaction.connection, environment, parcel_id)
+
+
+async def _change(
+    transaction: Transaction, environment: str, parcel: Parcel, act: str, statement: str, *values: str
+) -> Parcel:
+    connection = transaction.connection
+    await connection.execute(statement, parcel.customer_id, parcel.id, *values)
+    changed = await find_parcel(connection, environment, parcel.id)
+    after = {"order": parcel.order_reference, "line": parcel.line, "reason": changed.return_reason}
+    await transaction.on_behalf_of(parcel.customer_id, environment).record(act, f"parcel {parcel.id}", after=after)
+    return changed
+
+
+async def _parcels(connection: Connection, rows: Sequence[Row]) -> list[Parcel]:
+    """Returns parcels with the references of their orders, asked for apart, as orders may lie on nodes, where parcels do not."""
+    keys = [row["customer_id"] for row in rows], [row["order_id"] for row in rows]
+    found = await connection.fetch(REFERENCES, *keys) if rows else []
+    references = {(row["customer_id"], row["id"]): row["reference"] for row in found}
+    return [Parcel(**row, order_reference=references.get((row["customer_id"], row["order_id"]), "")) for row in rows]

@@ -1,0 +1,152 @@
+"""The stock for the people who look after it: levels, warnings, and which order took which number. No number is ever shown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import groupby
+
+from largesse.base.errors import InvalidRequest, NotFound
+from largesse.customers.actor import Actor
+from largesse.db.pool import Connection, Row
+from largesse.fulfilment import stock_store as store
+from largesse.fulfilment.store import REFERENCES
+from largesse.staff.model import StaffRight
+
+EXPIRES_SOON_DAYS = 30
+TAKEN_DAYS = 30
+MOST_BELOW = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class StockLevel:
+    """What is left at one value of a product; None: of all values, where it takes any amount of a range."""
+
+    value_minor: int | None
+    free: int
+    expiring: int  # of the free ones, that expire within EXPIRES_SOON_DAYS
+    expired: int  # not handed out in time
+    waiting: int  # recipients who wait
+
+
+@dataclass(frozen=True, slots=True)
+class StockedProduct:
+    """A digital gift with its levels. `below`: somebody is warned of fewer numbers than that; None: nobody."""
+
+    id: int
+    key: str
+    name: str
+    currency: str
+    active: bool
+    below: int | None
+    levels: tuple[StockLevel, ...]
+
+    def is_low(self, level: StockLevel) -> bool:
+        """Whether fewer numbers are left than the warning says."""
+        return self.below is not None and level.free < self.below
+
+
+@dataclass(frozen=True, slots=True)
+class TakenNumber:
+    """A number that a line of an order has; `id` is its place in the list."""
+
+    id: int
+    value_minor: int
+    customer: str
+    order_reference: str
+    line: int
+    handed_at: datetime
+    added_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class LowStock:
+    """A product of which fewer numbers are left, at a value, than its warning says."""
+
+    product: str
+    name: str
+    currency: str
+    value_minor: int | None
+    free: int
+    below: int
+
+
+async def list_stock(connection: Connection, words: str, after: int | None, most: int) -> list[StockedProduct]:
+    """Returns digital products by key, after the one of that id; with `words` only those with them in key or name."""
+    rows = await connection.fetch(store.STOCKED, None, words.lower(), after, most, EXPIRES_SOON_DAYS)
+    return [_stocked(list(of_one)) for _, of_one in groupby(rows, key=lambda row: row["id"])]
+
+
+async def find_stocked(connection: Connection, product_id: int) -> StockedProduct:
+    """Returns a digital product with its levels. Raises NotFound."""
+    rows = await connection.fetch(store.STOCKED, product_id, "", None, 1, EXPIRES_SOON_DAYS)
+    if not rows:
+        raise NotFound("There is no such digital gift.")
+    return _stocked(rows)
+
+
+def _stocked(rows: Sequence[Row]) -> StockedProduct:
+    """Returns a product of its rows, one for each level."""
+    first = rows[0]
+    names = ("value_minor", "free", "expiring", "expired", "waiting")
+    return StockedProduct(
+        first["id"],
+        first["key"],
+        first["name"],
+        first["currency"],
+        first["active"],
+        first["below"],
+        tuple(StockLevel(*(row[name] for name in names)) for row in rows),
+    )
+
+
+async def count_taken(connection: Connection, product_id: int) -> int:
+    """Returns how many numbers of a product were handed out in the last TAKEN_DAYS, at most 100,000."""
+    count: int = await connection.fetchval(store.COUNT_TAKEN, product_id, TAKEN_DAYS)
+    return count
+
+
+async def list_taken(connection: Connection, product_id: int, before: int | None, most: int) -> list[TakenNumber]:
+    """Returns which lines got numbers of a product, newest first, before one of them."""
+    rows = await connection.fetch(store.TAKEN, product_id, before, most)
+    keys = [row["customer_id"] for row in rows], [row["order_id"] for row in rows]
+    found = await connection.fetch(REFERENCES, *keys) if rows else []
+    references = {(row["customer_id"], row["id"]): row["reference"] for row in found}
+    return [
+        TakenNumber(
+            row["id"],
+            row["value_minor"],
+            row["customer"],
+            references.get((row["customer_id"], row["order_id"]), ""),
+            row["number"],
+            row["handed_at"],
+            row["added_at"],
+        )
+        for row in rows
+    ]
+
+
+async def list_low_stock(connection: Connection, most: int) -> list[LowStock]:
+    """Returns where fewer numbers are left than a warning says, the emptiest first."""
+    return [LowStock(*row) for row in await connection.fetch(store.LOW, most)]
+
+
+async def warn_below(actor: Actor, product_id: int, below: int | None) -> None:
+    """Sets below how many numbers somebody is warned; None ends the warning.
+
+    Raises NotFound, and InvalidRequest for a level outside 1 to MOST_BELOW.
+    """
+    if below is not None and not 1 <= below <= MOST_BELOW:
+        raise InvalidRequest(f"A warning is at 1 to {MOST_BELOW:,} numbers.")
+    async with actor.transaction(StaffRight.STOCK) as transaction:
+        connection = transaction.connection
+        product = await find_stocked(connection, product_id)
+        if below == product.below:
+            return
+        if below is None:
+            await connection.execute(store.END_WARNING, product_id)
+        else:
+            await connection.execute(store.SET_WARNING, product_id, below)
+        before, after = {"below": product.below}, {"below": below}
+        await transaction.record("stock.warned", f"gift {product.key}"[:200], before=before, after=after)

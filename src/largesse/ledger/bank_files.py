@@ -1,0 +1,203 @@
+"""Files of banks that members of staff read on a page: each line with its outcome, which the database says anew each time.
+
+Stored of a line is what finds the top-up that it pays for: its amount, its currency and the references that it names, not who paid.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from largesse.base.errors import NotFound, StateConflict
+from largesse.customers.actor import Actor
+from largesse.db.pool import Connection, Row
+from largesse.ledger.bank_file import BankLine, Columns, read_bank_file
+from largesse.ledger.payments import Match, match_payments
+from largesse.ledger.top_ups import confirm_top_up
+from largesse.ledger.top_ups_store import TopUp
+from largesse.staff.model import StaffRight
+
+MOST_LINES = 500
+MOST_BYTES = 1024 * 1024
+_LONGEST_NAME = 200
+# Lines that need no decision, and lines by which a top-up may be credited all the same, with what came.
+_IGNORED = frozenset({"no_reference", "no_payment"})
+_CREDITABLE = frozenset({"other_amount", "expired"})
+
+_INSERT_FILE = """
+    INSERT INTO bank_files (digest, name, decimals, read_by, read_at) VALUES ($1, $2, $3, $4, clock_now())
+    ON CONFLICT (digest) DO NOTHING RETURNING id
+"""
+_INSERT_LINE = "INSERT INTO bank_lines (file_id, line, mark, amount, currency, named) VALUES ($1, $2, $3, $4, $5, $6)"
+_ID_OF = "SELECT id FROM bank_files WHERE digest = $1"
+_SELECT_FILE = "SELECT id, name, decimals, read_by, read_at FROM bank_files WHERE id = $1"
+_NEWEST = "SELECT id, name, decimals, read_by, read_at FROM bank_files ORDER BY id DESC LIMIT $1"
+_LINES = """
+    SELECT line, amount, currency, named, mark, EXISTS (
+        SELECT FROM bank_lines o WHERE o.mark = bank_lines.mark AND o.dismissed_at IS NOT NULL) AS is_dismissed
+    FROM bank_lines WHERE file_id = $1 ORDER BY line
+"""
+_DISMISSED = """
+    UPDATE bank_lines SET dismissed_at = clock_now(), dismissed_by = $3
+    WHERE file_id = $1 AND line = $2 AND dismissed_at IS NULL
+"""
+
+
+class LineState(StrEnum):
+    """What is to be done about a line."""
+
+    DECIDE = "decide"
+    MATCHED = "matched"  # it confirms a top-up once somebody says so
+    DONE = "done"  # it confirmed one
+    DISMISSED = "dismissed"
+    IGNORED = "ignored"
+
+
+class NothingToDecide(StateConflict):
+    """The line was decided meanwhile, or is none that can be decided so."""
+
+    def __init__(self) -> None:
+        super().__init__("There is nothing to decide about this line.")
+
+
+@dataclass(frozen=True, slots=True)
+class BankFile:
+    """A file that was read."""
+
+    id: int
+    name: str
+    decimals: str | None
+    read_by: int | None
+    read_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewedLine:
+    """A line with its outcome as things stand."""
+
+    state: LineState
+    match: Match
+
+    @property
+    def is_creditable(self) -> bool:
+        """Whether its top-up can be credited with what came."""
+        why = self.match.why
+        return self.state is LineState.DECIDE and why is not None and why.code in _CREDITABLE
+
+
+@dataclass(frozen=True, slots=True)
+class Confirmed:
+    """How many top-ups the lines of a file confirmed, and how many lines did not that would have."""
+
+    confirmed: int
+    refused: int
+
+
+async def read_file(
+    actor: Actor, name: str, content: bytes, columns: Columns, decimals: str | None
+) -> tuple[int, bool]:
+    """Reads a bank's file; returns its id, and whether it is new. One that was read before stays as it is. Raises FileRefused.
+
+    Nothing is confirmed.
+    """
+    lines = read_bank_file(name[:_LONGEST_NAME], content, columns, most=MOST_LINES)
+    options = repr((columns.amount, columns.currency, columns.all_in, decimals)).encode()
+    digest = hashlib.sha256(hashlib.sha256(content).digest() + options).digest()
+    async with actor.transaction(StaffRight.MONEY) as transaction:
+        connection = transaction.connection
+        by = None if actor.staff is None else actor.staff.person_id
+        file_id: int | None = await connection.fetchval(_INSERT_FILE, digest, name[:_LONGEST_NAME], decimals, by)
+        if file_id is None:
+            known: int = await connection.fetchval(_ID_OF, digest)
+            return known, False
+        rows = [(file_id, one.line, one.mark, one.amount, one.currency, list(one.named)) for one in lines]
+        await connection.executemany(_INSERT_LINE, rows)
+        await transaction.record("bank_file.read", f"bank file {file_id}", after={"lines": len(lines)})
+    return file_id, True
+
+
+async def list_files(connection: Connection, most: int) -> list[BankFile]:
+    """Returns the files that were read last."""
+    return [BankFile(**row) for row in await connection.fetch(_NEWEST, most)]
+
+
+async def find_file(connection: Connection, file_id: int) -> BankFile:
+    """Returns a file. Raises NotFound."""
+    row = await connection.fetchrow(_SELECT_FILE, file_id)
+    if row is None:
+        raise NotFound("There is no bank file of that number.")
+    return BankFile(**row)
+
+
+async def review_file(actor: Actor, file_id: int) -> tuple[BankFile, list[ReviewedLine]]:
+    """Returns a file with each line and its outcome. Writes nothing. Raises NotFound."""
+    async with actor.transaction(StaffRight.SEE_MONEY) as transaction:
+        file, rows = await _read(transaction.connection, file_id)
+    reviewed = []
+    async for matches in match_payments(actor, _lines(rows), decimal=file.decimals, dry_run=True):
+        reviewed += matches
+    return file, [ReviewedLine(_state(row, match), match) for row, match in zip(rows, reviewed, strict=True)]
+
+
+async def confirm_file(actor: Actor, file_id: int) -> Confirmed:
+    """Confirms the top-ups that the lines of a file match. Repeating it changes nothing. Raises NotFound."""
+    _, reviewed = await review_file(actor, file_id)
+    wanted = {one.match.line for one in reviewed if one.state is LineState.MATCHED}
+    async with actor.transaction(StaffRight.MONEY) as transaction:
+        file, rows = await _read(transaction.connection, file_id)
+    lines = [line for line in _lines(rows) if line.line in wanted]
+    confirmed = 0
+    async for matches in match_payments(actor, lines, decimal=file.decimals):
+        confirmed += sum(match.outcome == "confirmed" for match in matches)
+    return Confirmed(confirmed, len(lines) - confirmed)
+
+
+async def credit_line(actor: Actor, file_id: int, line: int) -> TopUp:
+    """Confirms the top-up that a line names with what came: another amount, or after its time. Raises NotFound and NothingToDecide."""
+    one, mark = await _to_decide(actor, file_id, line)
+    if not one.is_creditable or one.match.reference is None or one.match.amount_minor is None:
+        raise NothingToDecide
+    return await confirm_top_up(actor, one.match.reference, one.match.amount_minor, bank_line=mark)
+
+
+async def dismiss_line(actor: Actor, file_id: int, line: int) -> None:
+    """Decides that a line confirms nothing, in this and in later files. Raises NotFound and NothingToDecide."""
+    await _to_decide(actor, file_id, line)
+    async with actor.transaction(StaffRight.MONEY) as transaction:
+        by = None if actor.staff is None else actor.staff.person_id
+        if await transaction.connection.execute(_DISMISSED, file_id, line, by) != "UPDATE 1":
+            raise NothingToDecide
+        await transaction.record("bank_line.dismissed", f"bank file {file_id}, line {line}")
+
+
+async def _to_decide(actor: Actor, file_id: int, line: int) -> tuple[ReviewedLine, bytes]:
+    _, reviewed = await review_file(actor, file_id)
+    found = next((one for one in reviewed if one.match.line == line), None)
+    if found is None:
+        raise NotFound("The file has no such line.")
+    if found.state is not LineState.DECIDE:
+        raise NothingToDecide
+    async with actor.transaction(StaffRight.SEE_MONEY) as transaction:
+        _, rows = await _read(transaction.connection, file_id)
+    return found, next(row["mark"] for row in rows if row["line"] == line)
+
+
+async def _read(connection: Connection, file_id: int) -> tuple[BankFile, Sequence[Row]]:
+    return await find_file(connection, file_id), await connection.fetch(_LINES, file_id)
+
+
+def _lines(rows: Sequence[Row]) -> list[BankLine]:
+    return [BankLine(row["line"], row["amount"], row["currency"], tuple(row["named"]), row["mark"]) for row in rows]
+
+
+def _state(row: Row, match: Match) -> LineState:
+    if match.outcome == "known":
+        return LineState.DONE
+    if row["is_dismissed"]:
+        return LineState.DISMISSED
+    if match.outcome == "confirmed":
+        return LineState.MATCHED
+    return LineState.IGNORED if match.why is not None and match.why.code in _IGNORED else LineState.DECIDE

@@ -1,0 +1,271 @@
+"""Corrections of what an account holds: one member of staff proposes one, and another approves it, which posts it.
+
+Nobody decides about their own. A decision is made under the lock of the correction, so that it is posted once however often and by however many
+it is pressed. docs/decisions/0083-corrections-by-two-people.md says what is posted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+from largesse.base.errors import InsufficientBalance, InvalidRequest, NotFound
+from largesse.base.money import MAX_AMOUNT, label, to_minor
+from largesse.customers.actor import Actor, Transaction
+from largesse.db.pool import Connection, Row
+from largesse.db.statements import read_now
+from largesse.ledger import corrections_store as store
+from largesse.ledger.corrections_store import CorrectableAccount, Correction, find_correctable, find_correction
+from largesse.ledger.own_accounts import own_accounts
+from largesse.ledger.posting import NEXT_TRANSFER_ID, Entry, lock_accounts, post
+from largesse.staff.model import StaffRight
+
+WAITS_FOR = timedelta(days=14)
+MAX_WAITING = 500
+LONGEST_REASON = 500
+KINDS = ("credit", "debit", "refund")
+
+
+class OwnCorrection(InvalidRequest):
+    """The member of staff would decide about what they proposed."""
+
+    def __init__(self) -> None:
+        super().__init__("Nobody approves or declines their own correction.")
+
+
+class CorrectionEnded(InvalidRequest):
+    """The correction does not wait any more: it was decided, withdrawn, or nobody decided in time. `state` says which."""
+
+    def __init__(self, state: str) -> None:
+        super().__init__(f"The correction is {state}.")
+        self.state = state
+
+
+class MoreThanOrder(InvalidRequest):
+    """A refund of more than is left of what its order cost; `left_minor` is that."""
+
+    def __init__(self, left_minor: int, currency: str) -> None:
+        super().__init__(f"At most {label(left_minor, currency)} of the order can be refunded.")
+        self.left_minor = left_minor
+
+
+class PaidElsewhere(InvalidRequest):
+    """The order to refund was paid from another account."""
+
+    def __init__(self) -> None:
+        super().__init__("The order was paid from another account.")
+
+
+class NoSuchOrder(NotFound):
+    """The customer has no order of the reference."""
+
+    def __init__(self) -> None:
+        super().__init__("The customer has no order of that reference.")
+
+
+class AccountClosed(InvalidRequest):
+    """The account is closed, and takes no money."""
+
+    def __init__(self) -> None:
+        super().__init__("The account is closed: open it again first.")
+
+
+class TooManyWaiting(InvalidRequest):
+    """As many corrections wait as may."""
+
+    def __init__(self) -> None:
+        super().__init__(f"{MAX_WAITING} corrections wait already, and no more may.")
+
+
+@dataclass(frozen=True, slots=True)
+class NewCorrection:
+    """A correction to propose. A refund names the order."""
+
+    account_id: int
+    kind: str
+    amount_minor: int
+    reason: str
+    order_reference: str | None = None
+
+
+async def propose_correction(actor: Actor, new: NewCorrection) -> Correction:
+    """Proposes a correction; nothing is posted.
+
+    Raises NotFound for an account, NoSuchOrder, PaidElsewhere, MoreThanOrder, AccountClosed, TooManyWaiting, and InvalidRequest for an amount that
+    is not positive or too large, a reason that is missing or too long, and a refund without an order.
+    """
+    async with actor.transaction(StaffRight.MONEY) as begun:
+        connection = begun.connection
+        account = await find_correctable(connection, new.account_id)
+        _require_sound(new, account)
+        # One at a time of a customer, so that two refunds do not give back more than an order cost.
+        await connection.fetch(store.LOCK_CUSTOMER, account.customer_id)
+        if await store.count_waiting(connection) >= MAX_WAITING:
+            raise TooManyWaiting
+        if new.order_reference is not None:
+            await _require_refundable(connection, account, new.order_reference, new.amount_minor)
+        correction_id: int = await connection.fetchval(
+            store.INSERT,
+            account.customer_id,
+            account.environment,
+            new.account_id,
+            new.kind,
+            new.amount_minor,
+            new.order_reference,
+            new.reason,
+            _member(actor),
+            WAITS_FOR,
+        )
+        correction = await find_correction(connection, correction_id)
+        transaction = begun.on_behalf_of(account.customer_id, account.environment)
+        await _record(transaction, "correction.proposed", correction)
+    return correction
+
+
+async def approve_correction(actor: Actor, correction_id: int) -> Correction:
+    """Posts a correction that another member of staff proposed.
+
+    Raises NotFound, OwnCorrection, CorrectionEnded, InsufficientBalance for a debit of more than the account holds, AccountClosed, and MoreThanOrder where
+    codes of the order were cancelled since.
+    """
+    async with actor.transaction(StaffRight.MONEY) as begun:
+        correction = await _lock(begun.connection, correction_id)
+        if correction.proposed_by == _member(actor):
+            raise OwnCorrection
+        _require_waiting(correction)
+        transaction = begun.on_behalf_of(correction.customer_id, correction.environment)
+        transfer_id = await _post(transaction, correction)
+        return await _decide(transaction, correction, "approved", transfer_id)
+
+
+async def decline_correction(actor: Actor, correction_id: int) -> Correction:
+    """Declines a correction that another member of staff proposed. Raises NotFound, OwnCorrection and CorrectionEnded."""
+    async with actor.transaction(StaffRight.MONEY) as begun:
+        correction = await _lock(begun.connection, correction_id)
+        if correction.proposed_by == _member(actor):
+            raise OwnCorrection
+        _require_waiting(correction)
+        return await _decide(begun.on_behalf_of(correction.customer_id, correction.environment), correction, "declined")
+
+
+async def withdraw_correction(actor: Actor, correction_id: int) -> Correction:
+    """Withdraws a correction of the member's own. Raises NotFound, also for another's, and CorrectionEnded."""
+    async with actor.transaction(StaffRight.MONEY) as begun:
+        correction = await _lock(begun.connection, correction_id)
+        if correction.proposed_by != _member(actor):
+            raise NotFound("There is no correction of yours of that number.")
+        _require_waiting(correction)
+        return await _decide(
+            begun.on_behalf_of(correction.customer_id, correction.environment), correction, "withdrawn"
+        )
+
+
+def _member(actor: Actor) -> int:
+    """Returns the id of the member of staff. A command is nobody in particular, and corrects nothing."""
+    if actor.staff is None:
+        raise InvalidRequest("Two members of staff correct money, on pages.")
+    member: int = actor.staff.person_id
+    return member
+
+
+def _require_sound(new: NewCorrection, account: CorrectableAccount) -> None:
+    if new.kind not in KINDS or (new.kind == "refund") != (new.order_reference is not None):
+        raise InvalidRequest("A correction is a credit, a debit, or the refund of an order.")
+    if not 0 < new.amount_minor <= to_minor(MAX_AMOUNT, account.currency):
+        raise InvalidRequest("The amount must be greater than zero, and no larger than the largest amount.")
+    if not 0 < len(new.reason) <= LONGEST_REASON:
+        raise InvalidRequest(f"The reason must have 1 to {LONGEST_REASON} characters.")
+    if account.is_closed and new.kind != "debit":
+        raise AccountClosed
+
+
+async def _require_refundable(
+    connection: Connection, account: CorrectableAccount, reference: str, amount_minor: int, correction_id: int = 0
+) -> Row:
+    """Returns the order of a refund. Raises NoSuchOrder, PaidElsewhere and MoreThanOrder."""
+    order: Row | None = await connection.fetchrow(store.ORDER, account.customer_id, reference)
+    if order is None or order["environment"] != account.environment:
+        raise NoSuchOrder
+    own_kind = "receivable" if order["account_id"] is None else "funding"
+    if (
+        account.kind != own_kind
+        or order["currency"] != account.currency
+        or order["account_id"] not in {None, account.account_id}
+    ):
+        raise PaidElsewhere
+    given_back = await connection.fetchval(store.GIVEN_BACK, account.customer_id, reference, correction_id)
+    if amount_minor > (left_minor := max(0, order["rest_minor"] - given_back)):
+        raise MoreThanOrder(left_minor, account.currency)
+    return order
+
+
+async def _lock(connection: Connection, correction_id: int) -> Correction:
+    await connection.fetch(store.LOCK, correction_id)
+    return await find_correction(connection, correction_id)
+
+
+def _require_waiting(correction: Correction) -> None:
+    if correction.state != "waiting":
+        raise CorrectionEnded(correction.state)
+
+
+async def _post(transaction: Transaction, correction: Correction) -> int:
+    """Posts a correction as a transfer between its account and the customer's deposits, or sales for a refund; returns its id."""
+    connection, customer_id = transaction.connection, correction.customer_id
+    own = await own_accounts(connection, customer_id, correction.environment, correction.currency)
+    other_id = own["sales" if correction.kind == "refund" else "deposits"]
+    locked = await lock_accounts(connection, customer_id, [correction.account_id, other_id])
+    account, order = await find_correctable(connection, correction.account_id), None
+    if account.is_closed and correction.kind != "debit":
+        raise AccountClosed
+    if correction.order_reference is not None:
+        order = await _require_refundable(
+            connection, account, correction.order_reference, correction.amount_minor, correction.id
+        )
+    after_minor = account.balance_minor + correction.change_minor
+    if account.kind == "funding" and after_minor < 0:
+        raise InsufficientBalance(f"The account holds {label(account.balance_minor, account.currency)} only.")
+    transfer_id: int = await connection.fetchval(NEXT_TRANSFER_ID)
+    entries = [
+        Entry(
+            customer_id,
+            account_id,
+            transfer_id,
+            "correction",
+            None if order is None else order["id"],
+            change,
+            locked[account_id].balance_minor + change,
+            order_reference=correction.order_reference,
+        )
+        for account_id, change in (
+            (correction.account_id, correction.change_minor),
+            (other_id, -correction.change_minor),
+        )
+    ]
+    await post(connection, transaction.entries, locked, entries, await read_now(connection))
+    return transfer_id
+
+
+async def _decide(
+    transaction: Transaction, correction: Correction, state: str, transfer_id: int | None = None
+) -> Correction:
+    connection, actor = transaction.connection, transaction.actor
+    await connection.execute(store.DECIDE, correction.customer_id, correction.id, state, _member(actor), transfer_id)
+    decided = await find_correction(connection, correction.id)
+    await _record(transaction, f"correction.{state}", decided)
+    return decided
+
+
+async def _record(transaction: Transaction, act: str, correction: Correction) -> None:
+    after = {
+        "kind": correction.kind,
+        "amount_minor": correction.amount_minor,
+        "currency": correction.currency,
+        "account_id": correction.account_id,
+        "order": correction.order_reference,
+        "reason": correction.reason,
+        "transfer": correction.transfer_id,
+    }
+    await transaction.record(
+        act, f"correction {correction.id}", after={k: v for k, v in after.items() if v is not None}
+    )

@@ -1,0 +1,169 @@
+"""A bank's file: uploaded, each line with what it confirms or why it does not, confirmed, and the rest decided line by line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Annotated, Any
+
+import msgspec
+from starlette.responses import Response
+
+from largesse.base.errors import FileRefused, OperatorError
+from largesse.base.i18n.templates import text
+from largesse.db.scope import OFFICE
+from largesse.ledger.bank_file import Columns
+from largesse.ledger.bank_files import (
+    MOST_BYTES,
+    MOST_LINES,
+    LineState,
+    NothingToDecide,
+    confirm_file,
+    credit_line,
+    dismiss_line,
+    list_files,
+    read_file,
+    review_file,
+)
+from largesse.ledger.payments import Why
+from largesse.ledger.transfer_references import spelled_reference
+from largesse.staff.model import StaffRight
+from largesse.web.console.form import Choice, Text
+from largesse.web.office.context import OfficeContext
+from largesse.web.office.files import refused, uploaded
+
+HERE = "/office/money/bank-files"
+_SHOWN = 50
+_NO_HEADING = text(
+    "No line is a heading with an amount and a currency. Name the columns below, or the one currency of the file; or the file is of another bank's format."
+)
+_WHY: Mapping[str, str] = {
+    "no_reference": text("It names no reference of ours."),
+    "no_payment": text("It is not a payment in."),
+    "unknown": text("There is no top-up %(reference)s."),
+    "several": text("It names several top-ups: %(references)s."),
+    "other_currency": text("It is in another currency than the account: %(currency)s."),
+    "no_amount": text("Its amount cannot be read. Say which sign stands before decimals."),
+    "confirmed": text("The top-up is confirmed already. It may have been paid twice."),
+    "cancelled": text("The top-up was cancelled."),
+    "expired": text("The top-up expired on %(at)s."),
+    "other_amount": text("%(came)s came where %(asked)s was requested."),
+    "ended": text("The top-up was decided meanwhile, or its account is closed."),
+}
+_STATES: Mapping[LineState, tuple[str, str]] = {
+    LineState.DECIDE: ("bad", text("To decide")),
+    LineState.MATCHED: ("waiting", text("Matched")),
+    LineState.DONE: ("good", text("Credited")),
+    LineState.DISMISSED: ("still", text("Dismissed")),
+    LineState.IGNORED: ("still", text("Ignored")),
+}
+
+
+async def show(context: OfficeContext) -> Response:
+    """Lists the files that were read last, and shows the form for another."""
+    return await _list(context)
+
+
+async def _list(context: OfficeContext, status: int = 200) -> Response:
+    async with context.database.connection(OFFICE) as connection:
+        files = await list_files(connection, _SHOWN)
+    return context.page(
+        "bank_files.html", status=status, files=files, most=MOST_LINES, may_change=context.person.may(StaffRight.MONEY)
+    )
+
+
+class FileForm(msgspec.Struct):
+    """How a file is to be read, as far as it is said."""
+
+    amount_column: Annotated[str, Text(100, required=False)]
+    currency_column: Annotated[str, Text(100, required=False)]
+    currency: Annotated[str, Text(3, required=False)]
+    decimals: Annotated[str, Choice(("", ".", ","))]
+
+
+async def read(context: OfficeContext) -> Response:
+    """Reads a file, and shows it."""
+    form, content = context.form.read(FileForm), uploaded(context, MOST_BYTES)
+    if content is None or context.form.errors:
+        return await _list(context, 422)
+    columns = Columns(form.amount_column or None, form.currency_column or None, form.currency.upper() or None)
+    name = context.file_names.get("file", "") or "file"
+    try:
+        file_id, is_new = await read_file(context.actor, name, content, columns, form.decimals or None)
+    except FileRefused as refusal:
+        is_heading = refusal.code == "no_heading"
+        context.form.error("file", context.say(_NO_HEADING) if is_heading else refused(context, refusal))
+        return await _list(context, 422)
+    said = None if is_new else context.say("This file was read before. Nothing has changed.")
+    return context.see(f"{HERE}/{file_id}", said)
+
+
+async def one(context: OfficeContext) -> Response:
+    """Shows a file with each line, first what is to be decided. Raises NotFound."""
+    file, lines = await review_file(context.actor, context.number("file"))
+    order = list(LineState)
+    lines.sort(key=lambda one: (order.index(one.state), one.match.line))
+    counts = {state: sum(one.state is state for one in lines) for state in LineState}
+    page = context.parameters.number("page") or 0
+    return context.page(
+        "bank_file.html",
+        file=file,
+        counts=[(context.say(_STATES[state][1]), count) for state, count in counts.items() if count],
+        matched=counts[LineState.MATCHED],
+        lines=[
+            (
+                one,
+                _STATES[one.state][0],
+                context.say(_STATES[one.state][1]),
+                "" if one.match.why is None else _why(context, one.match.why),
+                spelled_reference(one.match.reference) if one.match.reference else "",
+            )
+            for one in lines[page * _SHOWN : (page + 1) * _SHOWN]
+        ],
+        more=page + 1 if len(lines) > (page + 1) * _SHOWN else None,
+        fewer=page - 1 if page else None,
+        may_change=context.person.may(StaffRight.MONEY),
+    )
+
+
+async def confirm(context: OfficeContext) -> Response:
+    """Confirms the top-ups that the lines of a file match. Raises NotFound."""
+    file_id = context.number("file")
+    with context.services.timeouts.suspended():  # each line is a transaction
+        done = await confirm_file(context.actor, file_id)
+    said = context.ngettext("%(count)s top-up credited.", "%(count)s top-ups credited.", done.confirmed)
+    return context.see(f"{HERE}/{file_id}", said)
+
+
+async def credit(context: OfficeContext) -> Response:
+    """Credits the top-up of a line with what came. Raises NotFound."""
+    file_id = context.number("file")
+    try:
+        done = await credit_line(context.actor, file_id, context.number("line"))
+    except (NothingToDecide, OperatorError):
+        return context.see(f"{HERE}/{file_id}", context.say("There is nothing to decide about this line any more."))
+    assert done.credited_minor is not None, "it is confirmed"
+    amount = context.language.amount(done.credited_minor, done.currency)
+    said = context.say("%(amount)s credited to %(account)s.", amount=amount, account=done.account)
+    return context.see(f"{HERE}/{file_id}", said)
+
+
+async def dismiss(context: OfficeContext) -> Response:
+    """Decides that a line confirms nothing. Raises NotFound."""
+    file_id = context.number("file")
+    try:
+        await dismiss_line(context.actor, file_id, context.number("line"))
+    except NothingToDecide:
+        return context.see(f"{HERE}/{file_id}", context.say("There is nothing to decide about this line any more."))
+    return context.see(f"{HERE}/{file_id}", context.say("Line dismissed."))
+
+
+def _why(context: OfficeContext, why: Why) -> str:
+    values: dict[str, Any] = {
+        name: context.language.short_day(value, with_year=True) if isinstance(value, datetime) else value
+        for name, value in why.values.items()
+    }
+    if "came_minor" in values:
+        for name in ("came", "asked"):
+            values[name] = context.language.amount(values[f"{name}_minor"], values["currency"])
+    return context.say(_WHY[why.code], **values)

@@ -1,0 +1,203 @@
+"""Corrections by two people: proposed on the page of an account, and approved or declined by somebody else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import msgspec
+from starlette.responses import Response
+
+from largesse.base.errors import InsufficientBalance
+from largesse.base.i18n.templates import text
+from largesse.db.pool import Connection
+from largesse.db.scope import OFFICE
+from largesse.ledger.corrections import (
+    KINDS,
+    LONGEST_REASON,
+    MAX_WAITING,
+    AccountClosed,
+    CorrectionEnded,
+    MoreThanOrder,
+    NewCorrection,
+    NoSuchOrder,
+    OwnCorrection,
+    PaidElsewhere,
+    TooManyWaiting,
+    approve_correction,
+    decline_correction,
+    propose_correction,
+    withdraw_correction,
+)
+from largesse.ledger.corrections_store import find_correctable, find_correction, list_corrections, list_waiting
+from largesse.staff.model import StaffRight
+from largesse.staff.service import list_staff
+from largesse.web.console.context import typed_amount
+from largesse.web.console.form import Choice, Text
+from largesse.web.office.context import OfficeContext
+
+HERE = "/office/money/corrections"
+_SHOWN = 50
+KIND_NAMES: Mapping[str, str] = {
+    "credit": text("Credit: money that came is missing"),
+    "debit": text("Debit: money was credited that did not come"),
+    "refund": text("Refund: what an order cost is given back"),
+}
+SHORT_KINDS: Mapping[str, str] = {"credit": text("Credit"), "debit": text("Debit"), "refund": text("Refund")}
+STATES: Mapping[str, tuple[str, str]] = {
+    "waiting": ("waiting", text("Waits for a second person")),
+    "approved": ("good", text("Approved")),
+    "declined": ("bad", text("Declined")),
+    "withdrawn": ("still", text("Withdrawn")),
+    "expired": ("still", text("Expired")),
+}
+_DONE: Mapping[str, str] = {
+    "approved": text("Approved and posted."),
+    "declined": text("Declined. Nothing was posted."),
+    "withdrawn": text("Withdrawn."),
+}
+_CLOSED = text("The account is closed. Open it again first.")
+
+
+async def show(context: OfficeContext) -> Response:
+    """Lists what waits for a second person, and the newest corrections."""
+    async with context.database.connection(OFFICE) as connection:
+        waiting = await list_waiting(connection, _SHOWN)
+        corrections = await list_corrections(connection, context.parameters.number("before"), _SHOWN + 1)
+        names = await _names(connection)
+    more = corrections[_SHOWN - 1].id if len(corrections) > _SHOWN else None
+    return context.page(
+        "corrections.html", waiting=waiting, corrections=corrections[:_SHOWN], more=more, **_words(context, names)
+    )
+
+
+async def ask(context: OfficeContext) -> Response:
+    """Shows the form for a correction of an account. Raises NotFound."""
+    return await _ask(context)
+
+
+async def _ask(context: OfficeContext, status: int = 200) -> Response:
+    async with context.database.connection(OFFICE) as connection:
+        account = await find_correctable(connection, context.number("account"))
+    return context.page(
+        "correction_form.html",
+        status=status,
+        account=account,
+        kinds=[(one, context.say(KIND_NAMES[one])) for one in KINDS],
+        longest=LONGEST_REASON,
+    )
+
+
+class CorrectionForm(msgspec.Struct):
+    """A correction as it is typed."""
+
+    kind: Annotated[str, Choice(KINDS)]
+    amount: Annotated[str, Text(40)]
+    order: Annotated[str, Text(40, required=False)]
+    reason: Annotated[str, Text(LONGEST_REASON, lines=True)]
+
+
+async def propose(context: OfficeContext) -> Response:
+    """Proposes a correction. Raises NotFound."""
+    form, account_id = context.form.read(CorrectionForm), context.number("account")
+    async with context.database.connection(OFFICE) as connection:
+        account = await find_correctable(connection, account_id)
+    amount_minor = 0 if "amount" in context.form.errors else typed_amount(context, "amount", account.currency)
+    if form.kind == "refund" and not form.order:
+        context.form.error("order", context.say("Type the reference of the order that is refunded."))
+    if form.kind != "refund" and form.order:
+        context.form.error("order", context.say("Only a refund names an order."))
+    if context.form.errors:
+        return await _ask(context, 422)
+    new = NewCorrection(account_id, form.kind, amount_minor, form.reason, form.order or None)
+    try:
+        proposed = await propose_correction(context.actor, new)
+    except NoSuchOrder:
+        context.form.error("order", context.say("The company has no order of that reference."))
+    except PaidElsewhere:
+        context.form.error("order", context.say("This order was paid from another account. Correct that one."))
+    except MoreThanOrder as refusal:
+        left = context.language.amount(refusal.left_minor, account.currency)
+        context.form.error("amount", context.say("At most %(left)s of the order can be refunded.", left=left))
+    except AccountClosed:
+        context.form.error("kind", context.say(_CLOSED))
+    except TooManyWaiting:
+        most = context.language.number(MAX_WAITING)
+        context.form.error("kind", context.say("%(most)s corrections wait already. Decide some first.", most=most))
+    else:
+        said = context.say("Proposed. Somebody else has to approve it within 14 days.")
+        return context.see(f"{HERE}/{proposed.id}", said)
+    return await _ask(context, 422)
+
+
+async def one(context: OfficeContext) -> Response:
+    """Shows a correction. Raises NotFound."""
+    return await _one(context)
+
+
+async def _one(context: OfficeContext, wrong: str = "", status: int = 200) -> Response:
+    async with context.database.connection(OFFICE) as connection:
+        correction = await find_correction(connection, context.number("correction"))
+        account = await find_correctable(connection, correction.account_id)
+        names = await _names(connection)
+    may_change = context.person.may(StaffRight.MONEY) and correction.state == "waiting"
+    is_own = correction.proposed_by == context.person.person_id
+    return context.page(
+        "correction.html",
+        status=status,
+        correction=correction,
+        account=account,
+        wrong=wrong,
+        may_decide=may_change and not is_own,
+        may_withdraw=may_change and is_own,
+        **_words(context, names),
+    )
+
+
+async def approve(context: OfficeContext) -> Response:
+    """Approves a correction of somebody else's, which posts it. Raises NotFound."""
+    return await _decide(context, "approved")
+
+
+async def decline(context: OfficeContext) -> Response:
+    """Declines a correction of somebody else's. Raises NotFound."""
+    return await _decide(context, "declined")
+
+
+async def withdraw(context: OfficeContext) -> Response:
+    """Takes one's own correction back. Raises NotFound."""
+    return await _decide(context, "withdrawn")
+
+
+_OPERATIONS = {"approved": approve_correction, "declined": decline_correction, "withdrawn": withdraw_correction}
+
+
+async def _decide(context: OfficeContext, state: str) -> Response:
+    correction_id = context.number("correction")
+    try:
+        await _OPERATIONS[state](context.actor, correction_id)
+    except OwnCorrection:
+        wrong = context.say("You proposed this correction. Somebody else has to decide.")
+    except CorrectionEnded:
+        wrong = context.say("This correction was decided or expired meanwhile.")
+    except InsufficientBalance:
+        wrong = context.say("The account does not hold that much. Nothing was posted.")
+    except AccountClosed:
+        wrong = context.say(_CLOSED)
+    except MoreThanOrder:
+        wrong = context.say("Less of the order is left to refund by now. Decline it, and propose another amount.")
+    else:
+        return context.see(f"{HERE}/{correction_id}", context.say(_DONE[state]))
+    return await _one(context, wrong, 409)
+
+
+async def _names(connection: Connection) -> dict[int, str]:
+    return {one.id: one.name for one in await list_staff(connection)}
+
+
+def _words(context: OfficeContext, names: Mapping[int, str]) -> dict[str, Any]:
+    return {
+        "names": names,
+        "kinds": {kind: context.say(word) for kind, word in SHORT_KINDS.items()},
+        "states": {state: (kind, context.say(word)) for state, (kind, word) in STATES.items()},
+    }

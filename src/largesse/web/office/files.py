@@ -1,0 +1,55 @@
+"""What is wrong with a file that was uploaded, in the words of pages. A number or a name that stands in it is never repeated."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from largesse.base.errors import FileRefused
+from largesse.base.i18n.templates import text
+from largesse.web.office.context import OfficeContext
+
+CHOOSE_FILE = text("Choose a file.")
+_TOO_LARGE = text("The file is larger than %(most)s MB.")
+_REFUSED: Mapping[str, str] = MappingProxyType(
+    {
+        "empty": text("Line %(line)s has nothing in the column %(column)s."),
+        "no_csv": text("This is not a CSV file."),
+        "no_heading": text("The first line must be a heading. These columns are missing: %(lacks)s."),
+        "no_parcel": text("Line %(line)s names no parcel."),
+        "no_text": text("This is not a text file. Save it as CSV in UTF-8."),
+        "no_value": text(
+            "Line %(line)s does not say what the number is worth. Add a column “value”, or choose an amount."
+        ),
+        "number": text("Line %(line)s: a number has at most %(most)s characters, all of them printable."),
+        "other_value": text("Line %(line)s has an amount at which this gift is not sold."),
+        "over": text("Line %(line)s has a last day that is over."),
+        "too_large": _TOO_LARGE,
+        "too_long": text("Line %(line)s has a text of more than %(most)s characters."),
+        "too_many_lines": text("The file has more than %(most)s lines. Split it."),
+        "too_wide": text("Line %(line)s has more columns than the heading, or more than %(most)s."),
+        "use_by": text("Line %(line)s: write the last day as 2030-12-31."),
+        "value": text("Line %(line)s has an amount that cannot be read."),
+    }
+)
+
+
+def refused(context: OfficeContext, refusal: FileRefused) -> str:
+    """Returns why a file was refused."""
+    numbers = {
+        name: context.language.number(value) if isinstance(value, int) else value
+        for name, value in refusal.values.items()
+    }
+    return context.say(_REFUSED[refusal.code], **numbers)
+
+
+def uploaded(context: OfficeContext, most_bytes: int) -> bytes | None:
+    """Returns the file of the form; None, with the error noted, where there is none or it is too large."""
+    content = context.files.get("file", b"")
+    if not content:
+        context.form.error("file", context.say(CHOOSE_FILE))
+    elif len(content) > most_bytes:
+        context.form.error("file", context.say(_TOO_LARGE, most=most_bytes // 1024 // 1024))
+    else:
+        return content
+    return None

@@ -1,0 +1,189 @@
+"""Money of customers: top-ups that wait for their transfer, amounts due, and margins."""
+
+from __future__ import annotations
+
+from datetime import date, timedelta
+from typing import Annotated
+
+import msgspec
+from starlette.responses import Response
+
+from largesse.base import clock
+from largesse.base.errors import NotFound, OperatorError
+from largesse.db.pool import Row
+from largesse.db.scope import OFFICE
+from largesse.ledger.corrections_store import CorrectableAccount, count_waiting, find_correctable
+from largesse.ledger.money_store import list_owed, list_waiting_top_ups
+from largesse.ledger.receivables import AmountDue, list_payments, settle
+from largesse.ledger.top_ups import confirm_top_up
+from largesse.ledger.top_ups_store import TopUp, find_by_references
+from largesse.ledger.transfer_references import TransferReferenceError, parse_transfer_reference, spelled_reference
+from largesse.staff.model import StaffRight
+from largesse.suppliers.service import list_costs
+from largesse.web.console.context import typed_amount
+from largesse.web.console.form import Text
+from largesse.web.office.context import OfficeContext
+
+HERE = "/office/money"
+DUE = f"{HERE}/due"
+_SHOWN = 50
+_LONGEST_REFERENCE = 100
+_MARGIN_DAYS = 30
+
+
+async def show(context: OfficeContext) -> Response:
+    """Lists the top-ups that wait for their transfer, oldest first."""
+    async with context.database.connection(OFFICE) as connection:
+        top_ups = await list_waiting_top_ups(
+            connection, context.query("q"), context.parameters.number("after"), _SHOWN + 1
+        )
+        to_approve = await count_waiting(connection)
+    return context.page(
+        "money.html",
+        query=context.query,
+        top_ups=[(one, spelled_reference(one.reference)) for one in top_ups[:_SHOWN]],
+        more=int(top_ups[_SHOWN - 1].reference[2:]) if len(top_ups) > _SHOWN else None,
+        to_approve=to_approve,
+    )
+
+
+async def top_up(context: OfficeContext) -> Response:
+    """Shows a top-up. Raises NotFound."""
+    return await _top_up_page(context, await _find(context))
+
+
+class ConfirmForm(msgspec.Struct):
+    """The amount that came."""
+
+    amount: Annotated[str, Text(40)]
+
+
+async def confirm(context: OfficeContext) -> Response:
+    """Credits the account of a top-up with what came. Raises NotFound."""
+    found = await _find(context)
+    context.form.read(ConfirmForm)
+    amount_minor = 0 if context.form.errors else typed_amount(context, "amount", found.currency)
+    if context.form.errors:
+        return await _top_up_page(context, found, 422)
+    try:
+        done = await confirm_top_up(context.actor, found.reference, amount_minor)
+    except OperatorError:
+        # It was cancelled, or confirmed with another amount: the page says which.
+        context.form.error("amount", context.say("The top-up was decided meanwhile, or its account is closed."))
+        return await _top_up_page(context, await _find(context), 422)
+    assert done.credited_minor is not None, "it is confirmed"
+    amount = context.language.amount(done.credited_minor, done.currency)
+    return context.see(HERE, context.say("%(amount)s credited to %(account)s.", amount=amount, account=done.account))
+
+
+async def _find(context: OfficeContext) -> TopUp:
+    try:
+        reference = parse_transfer_reference(context.request.path_params["reference"])
+    except TransferReferenceError:
+        raise NotFound("There is no such top-up.") from None
+    async with context.database.connection(OFFICE) as connection:
+        found = await find_by_references(connection, [reference])
+    if reference not in found:
+        raise NotFound("There is no such top-up.")
+    return found[reference][0]
+
+
+async def _top_up_page(context: OfficeContext, found: TopUp, status: int = 200) -> Response:
+    return context.page(
+        "money_top_up.html",
+        status=status,
+        top_up=found,
+        spelled=spelled_reference(found.reference),
+        typed=context.language.typed(found.amount_minor, found.currency),
+        may_change=context.person.may(StaffRight.MONEY) and found.state in {"waiting", "expired"},
+    )
+
+
+async def due(context: OfficeContext) -> Response:
+    """Lists what invoiced customers owe."""
+    async with context.database.connection(OFFICE) as connection:
+        owed = await list_owed(connection, context.parameters.number("after"), _SHOWN + 1)
+    more = owed[_SHOWN - 1].account_id if len(owed) > _SHOWN else None
+    return context.page("money_due.html", owed=owed[:_SHOWN], more=more)
+
+
+async def due_one(context: OfficeContext) -> Response:
+    """Shows what a customer owes, and its payments. Raises NotFound."""
+    return await _due_page(context, await _receivable(context))
+
+
+class PaymentForm(msgspec.Struct):
+    """A payment that came."""
+
+    amount: Annotated[str, Text(40)]
+    reference: Annotated[str, Text(_LONGEST_REFERENCE)]
+
+
+async def pay(context: OfficeContext) -> Response:
+    """Records a payment of an invoiced customer. Raises NotFound."""
+    account = await _receivable(context)
+    form = context.form.read(PaymentForm)
+    amount_minor = 0 if "amount" in context.form.errors else typed_amount(context, "amount", account.currency)
+    owed_minor = max(0, -account.balance_minor)
+    if amount_minor > owed_minor:
+        owed = context.language.amount(owed_minor, account.currency)
+        context.form.error("amount", context.say("At most %(owed)s is due.", owed=owed))
+    if context.form.errors:
+        return await _due_page(context, account, 422)
+    actor = context.actor.on_behalf_of(account.customer_id, account.environment)
+    try:
+        credit = await settle(actor, currency=account.currency, amount_minor=amount_minor, reference=form.reference)
+    except OperatorError:
+        said = context.say("A payment with this reference has another amount, or less is due by now.")
+        context.form.error("reference", said)
+        return await _due_page(context, await _receivable(context), 422)
+    said = context.say("Payment recorded.") if credit.is_new else context.say("This payment was recorded before.")
+    return context.see(f"{DUE}/{account.account_id}", said)
+
+
+async def _receivable(context: OfficeContext) -> CorrectableAccount:
+    async with context.database.connection(OFFICE) as connection:
+        account = await find_correctable(connection, context.number("account"))
+    if account.kind != "receivable":
+        raise NotFound("There is no such amount due.")
+    return account
+
+
+async def _due_page(context: OfficeContext, account: CorrectableAccount, status: int = 200) -> Response:
+    owed = AmountDue(account.account_id, account.currency, -account.balance_minor)
+    async with context.database.connection(OFFICE) as connection:
+        payments = await list_payments(connection, account.customer_id, owed)
+    return context.page(
+        "money_due_one.html",
+        status=status,
+        account=account,
+        owed=owed,
+        payments=payments[:_SHOWN],
+        may_change=context.person.may(StaffRight.MONEY),
+    )
+
+
+async def margins(context: OfficeContext) -> Response:
+    """Shows what gifts that were bought from suppliers cost, and the margin, by supplier and gift."""
+    today = clock.now().date()
+    until = context.parameters.day("until") or today
+    since = context.parameters.day("since") or until - timedelta(days=_MARGIN_DAYS)
+    for name in ("since", "until"):
+        if context.parameters.is_wrong(name):
+            context.form.error(name, context.say("This is not a date."))
+    rows = await _costs(context, since, until) if since <= until else []
+    return context.page("money_margins.html", rows=rows, since=since, until=until)
+
+
+async def _costs(context: OfficeContext, since: date, until: date) -> list[tuple[Row, int | None, str]]:
+    """Returns the costs, with the margin in minor units, where value and cost are of one currency, and in percent."""
+    async with context.database.connection(OFFICE) as connection:
+        rows = await list_costs(connection, since, until)
+    found: list[tuple[Row, int | None, str]] = []
+    for row in rows:
+        margin, percent = None, ""
+        if row["currency"] == row["value_currency"]:
+            margin = row["value_minor"] - row["cost_minor"]
+            percent = f"{100 * margin / row['value_minor']:.1f} %" if row["value_minor"] else ""
+        found.append((row, margin, percent))
+    return found

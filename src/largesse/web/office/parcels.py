@@ -1,0 +1,271 @@
+"""Parcels: what to pack, packing slips and labels, tracking numbers, and what came back. Lists name no recipient."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated
+
+import msgspec
+from starlette.responses import Response
+
+from largesse.base.errors import FileRefused
+from largesse.base.i18n.templates import text
+from largesse.db.scope import OFFICE
+from largesse.fulfilment.inventory import Upload
+from largesse.fulfilment.parcels import (
+    RETURN_REASONS,
+    AddressErased,
+    NotBack,
+    NotOnItsWay,
+    Parcel,
+    ParcelState,
+    count_parcels,
+    find_parcel,
+    find_tracked,
+    list_parcels,
+    list_to_pick,
+    note_return,
+)
+from largesse.fulfilment.parcels import send_again as operation_send_again
+from largesse.fulfilment.shipments import COLUMNS, Sent, import_shipments, pack_parcels, send_parcels
+from largesse.staff.model import StaffRight
+from largesse.web.console.form import Choice, Text
+from largesse.web.kit.query import INT64
+from largesse.web.office.context import OfficeContext
+from largesse.web.office.files import refused, uploaded
+
+HERE = "/office/parcels"
+MOST_BYTES = 1024 * 1024
+MOST_SENT = 1_000  # parcels of a file
+SHOWN = 50
+MOST_FIELDS = 2 * SHOWN + 10
+_LONGEST = 100
+REASONS: Mapping[str, str] = {
+    "address": text("The address is wrong or unknown"),
+    "absent": text("Nobody took it in or collected it"),
+    "refused": text("The recipient refused it"),
+    "damaged": text("It was damaged"),
+    "other": text("Another reason"),
+}
+STATES: Mapping[ParcelState, tuple[str, str]] = {
+    ParcelState.WAITING: ("waiting", text("To send")),
+    ParcelState.SENT: ("good", text("Sent")),
+    ParcelState.BACK: ("bad", text("Came back")),
+}
+_CHOOSE = text("Choose at least one parcel.")
+_TYPE_NUMBER = text("Type the tracking number of at least one parcel, or tick “sent without a number”.")
+
+
+async def show(context: OfficeContext) -> Response:
+    """Lists the parcels to send, that were sent, or that came back; or those with a tracking number."""
+    return await _list(context)
+
+
+async def _list(context: OfficeContext, status: int = 200) -> Response:
+    environment, asked = context.services.settings.environment, context.query("state")
+    state = ParcelState(asked) if asked in set(ParcelState) else ParcelState.WAITING
+    words = context.query("q").strip()
+    async with context.database.connection(OFFICE) as connection:
+        beyond = context.parameters.number("after")
+        found = (
+            await find_tracked(connection, environment, words)
+            if words
+            else await list_parcels(connection, environment, state, beyond, SHOWN + 1)
+        )
+        to_pick = await list_to_pick(connection, environment) if state is ParcelState.WAITING and not words else []
+        counts = await count_parcels(connection, environment)
+    return context.page(
+        "parcels.html",
+        query=context.query,
+        status=status,
+        parcels=found[:SHOWN],
+        more=found[SHOWN - 1].id if len(found) > SHOWN else None,
+        state=state,
+        is_search=bool(words),
+        to_pick=to_pick,
+        counts=counts,
+        tabs=[(one, context.say(STATES[one][1])) for one in ParcelState],
+        states={one: (kind, context.say(word)) for one, (kind, word) in STATES.items()},
+        reasons={one: context.say(word) for one, word in REASONS.items()},
+        may_change=context.person.may(StaffRight.PARCELS),
+    )
+
+
+class PackForm(msgspec.Struct):
+    """What is made of the parcels that were chosen."""
+
+    to: Annotated[str, Choice(("slips", "labels", "csv"))]
+
+
+async def pack(context: OfficeContext) -> Response:
+    """Shows packing slips or labels of parcels that wait, or sends a file of their labels."""
+    form, chosen = context.form.read(PackForm), context.form.numbers("parcel")[:SHOWN]
+    if not chosen or context.form.errors:
+        context.form.error("parcel", context.say(_CHOOSE))
+        return await _list(context, 422)
+    environment = context.services.settings.environment
+    packed = await pack_parcels(context.actor, context.services.vault, environment, again=True, ids=chosen)
+    if form.to == "csv":
+        return await context.csv("parcels.csv", COLUMNS, [one.cells for one in packed])
+    names = ("name", "company_name", "street_address", "city", "postal_code", "country_area")
+    return context.page(
+        "parcels_print.html",
+        is_labels=form.to == "labels",
+        packed=[
+            (one, [line for name in names for line in one.address.get(name, "").splitlines() if line]) for one in packed
+        ],
+        chosen=chosen,
+    )
+
+
+async def ask_numbers(context: OfficeContext) -> Response:
+    """Shows the form for the tracking numbers of parcels that were packed."""
+    return await _numbers(context)
+
+
+async def _numbers(context: OfficeContext, status: int = 200) -> Response:
+    environment = context.services.settings.environment
+    async with context.database.connection(OFFICE) as connection:
+        parcels = await list_parcels(
+            connection, environment, ParcelState.WAITING, context.parameters.number("after"), SHOWN + 1
+        )
+    more = parcels[SHOWN - 1].id if len(parcels) > SHOWN else None
+    return context.page("parcels_send.html", status=status, parcels=parcels[:SHOWN], more=more, most=MOST_SENT)
+
+
+class CarrierForm(msgspec.Struct):
+    """Who carries the parcels."""
+
+    carrier: Annotated[str, Text(_LONGEST)]
+
+
+async def send(context: OfficeContext) -> Response:
+    """Records parcels as sent: those for which a tracking number was typed, or that were ticked as sent without one."""
+    carrier = context.form.read(CarrierForm).carrier
+    sent: list[Sent] = []
+    for name, _ in context.form.fields:
+        parcel = name.removeprefix("tracking_")
+        if parcel != name and parcel.isdigit():
+            number = context.form.text(name, _LONGEST, required=False)
+            if number or context.form[f"sent_{parcel}"] == "yes":
+                sent.append(Sent(parcel, carrier, number or None, len(sent) + 1))
+    if not sent:
+        context.form.error("carrier", context.say(_TYPE_NUMBER))
+    if context.form.errors:
+        return await _numbers(context, 422)
+    return await _send(context, sent)
+
+
+async def _send(context: OfficeContext, sent: list[Sent]) -> Response:
+    try:
+        done, before = await send_parcels(
+            context.actor, context.services.vault, context.services.settings.environment, "parcels on a page", sent
+        )
+    except FileRefused as refusal:
+        context.form.error("carrier", refused(context, refusal))
+        return await _numbers(context, 422)
+    return context.see(f"{HERE}?state=sent", _said(context, done, before))
+
+
+async def import_file(context: OfficeContext) -> Response:
+    """Records the parcels of a carrier's file as sent."""
+    content = uploaded(context, MOST_BYTES)
+    if content is None:
+        return await _numbers(context, 422)
+    environment, file = context.services.settings.environment, Upload("file", content)
+    try:
+        done, before = await import_shipments(context.actor, context.services.vault, environment, file, most=MOST_SENT)
+    except FileRefused as refusal:
+        context.form.error("file", refused(context, refusal))
+        return await _numbers(context, 422)
+    return context.see(f"{HERE}?state=sent", _said(context, done, before))
+
+
+def _said(context: OfficeContext, done: int, before: int) -> str:
+    said = context.ngettext("%(count)s parcel sent.", "%(count)s parcels sent.", done)
+    if before:
+        more = context.ngettext("%(count)s was sent before.", "%(count)s were sent before.", before)
+        said = f"{said} {more}"
+    return said
+
+
+async def one(context: OfficeContext) -> Response:
+    """Shows a parcel. Raises NotFound."""
+    return await _one(context)
+
+
+async def _one(context: OfficeContext, status: int = 200) -> Response:
+    async with context.database.connection(OFFICE) as connection:
+        parcel = await find_parcel(connection, context.services.settings.environment, _id(context))
+    kind, word = STATES[parcel.state]
+    return context.page(
+        "parcel.html",
+        status=status,
+        parcel=parcel,
+        kind=kind,
+        word=context.say(word),
+        reasons=[(one, context.say(REASONS[one])) for one in RETURN_REASONS],
+        may_change=context.person.may(StaffRight.PARCELS),
+    )
+
+
+class SentForm(msgspec.Struct):
+    """Who carries a parcel, and its number there."""
+
+    carrier: Annotated[str, Text(_LONGEST)]
+    tracking_number: Annotated[str, Text(_LONGEST, required=False)]
+
+
+async def send_one(context: OfficeContext) -> Response:
+    """Records a parcel as sent. Raises NotFound."""
+    form = context.form.read(SentForm)
+    if context.form.errors:
+        return await _one(context, 422)
+    parcel = await _read(context)
+    sent = Sent(str(parcel.id), form.carrier, form.tracking_number or None, 1)
+    done, before = await send_parcels(
+        context.actor, context.services.vault, context.services.settings.environment, f"parcel {parcel.id}", [sent]
+    )
+    return context.see(f"{HERE}/{parcel.id}", _said(context, done, before))
+
+
+class ReturnForm(msgspec.Struct):
+    """Why a parcel came back."""
+
+    reason: Annotated[str, Choice(RETURN_REASONS)]
+
+
+async def came_back(context: OfficeContext) -> Response:
+    """Records that a parcel came back. Raises NotFound."""
+    form = context.form.read(ReturnForm)
+    if not context.form.errors:
+        try:
+            parcel = await note_return(context.actor, context.services.settings.environment, _id(context), form.reason)
+        except NotOnItsWay:
+            context.form.error("reason", context.say("This parcel is not on its way."))
+        else:
+            return context.see(f"{HERE}/{parcel.id}", context.say("Return recorded."))
+    return await _one(context, 422)
+
+
+async def send_again(context: OfficeContext) -> Response:
+    """Lets a parcel that came back wait to be sent again. Raises NotFound."""
+    parcel_id = _id(context)
+    try:
+        await operation_send_again(context.actor, context.services.settings.environment, parcel_id)
+    except AddressErased:
+        said = context.say("The address was erased, so the parcel cannot be sent again.")
+    except NotBack:
+        said = context.say("This parcel did not come back, or waits to be sent already.")
+    else:
+        said = context.say("The parcel is among those to send.")
+    return context.see(f"{HERE}/{parcel_id}", said)
+
+
+async def _read(context: OfficeContext) -> Parcel:
+    async with context.database.connection(OFFICE) as connection:
+        return await find_parcel(connection, context.services.settings.environment, _id(context))
+
+
+def _id(context: OfficeContext) -> int:
+    return context.number("parcel", highest=INT64)

@@ -1,0 +1,119 @@
+"""The stock of voucher numbers: levels, warnings, import, and which order took which. No number is shown."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+from starlette.responses import Response
+
+from largesse.base.errors import FileRefused
+from largesse.base.i18n.templates import text
+from largesse.db.scope import OFFICE
+from largesse.fulfilment.inventory import Imported, Upload, find_inventory_product, import_vouchers
+from largesse.fulfilment.stock import (
+    EXPIRES_SOON_DAYS,
+    MOST_BELOW,
+    TAKEN_DAYS,
+    count_taken,
+    find_stocked,
+    list_low_stock,
+    list_stock,
+    list_taken,
+    warn_below,
+)
+from largesse.staff.model import StaffRight
+from largesse.web.console.form import Text
+from largesse.web.office.context import OfficeContext
+from largesse.web.office.files import refused, uploaded
+
+HERE = "/office/stock"
+MOST_BYTES = 2 * 1024 * 1024
+MOST_NUMBERS = 20_000
+_SHOWN = 50
+_WHY = {
+    "stock": text("in stock already"),
+    "sold": text("given to a recipient already"),
+    "twice": text("twice in the file"),
+}
+_NO_LEVEL = text("Type a whole number from 1 to %(most)s, or nothing for no warning.")
+
+
+async def show(context: OfficeContext) -> Response:
+    """Lists digital gifts with what is left of each."""
+    async with context.database.connection(OFFICE) as connection:
+        products = await list_stock(connection, context.query("q"), context.parameters.number("after"), _SHOWN + 1)
+        low = await list_low_stock(connection, _SHOWN)
+    more = products[_SHOWN - 1].id if len(products) > _SHOWN else None
+    return context.page(
+        "stock.html", query=context.query, products=products[:_SHOWN], more=more, low=low, days=EXPIRES_SOON_DAYS
+    )
+
+
+async def one(context: OfficeContext) -> Response:
+    """Shows the stock of a gift. Raises NotFound."""
+    return await _page(context)
+
+
+async def add(context: OfficeContext) -> Response:
+    """Adds the numbers of a file. Raises NotFound."""
+    content, value = uploaded(context, MOST_BYTES), context.form["value"].strip()
+    if content is None:
+        return await _page(context, status=422)
+    async with context.database.connection(OFFICE) as connection:
+        key = (await find_stocked(connection, context.number("product"))).key
+        product = await find_inventory_product(connection, key)
+    file = Upload("file", content)
+    try:
+        with context.services.timeouts.suspended():  # each thousand is a transaction
+            imported = await import_vouchers(
+                context.actor, context.services.vault, product, file, value=value or None, most=MOST_NUMBERS
+            )
+    except FileRefused as refusal:
+        context.form.error("file", refused(context, refusal))
+        return await _page(context, status=422)
+    if imported.duplicates:
+        return await _page(context, imported=imported)
+    said = context.ngettext("%(count)s number added.", "%(count)s numbers added.", imported.added)
+    return context.see(f"{HERE}/{product.id}", said)
+
+
+class WarningForm(msgspec.Struct):
+    """Below how many numbers somebody is warned."""
+
+    below: Annotated[str, Text(9, required=False)]
+
+
+async def warn(context: OfficeContext) -> Response:
+    """Sets or ends the warning of a gift. Raises NotFound."""
+    form = context.form.read(WarningForm)
+    below = context.form.number("below", MOST_BELOW)
+    if form.below and not below:
+        context.form.error("below", context.say(_NO_LEVEL, most=context.language.number(MOST_BELOW)))
+    if context.form.errors:
+        return await _page(context, status=422)
+    product_id = context.number("product")
+    await warn_below(context.actor, product_id, below)
+    return context.see(f"{HERE}/{product_id}", context.say("Warning saved."))
+
+
+async def _page(context: OfficeContext, *, status: int = 200, imported: Imported | None = None) -> Response:
+    product_id = context.number("product")
+    async with context.database.connection(OFFICE) as connection:
+        product = await find_stocked(connection, product_id)
+        in_days = await count_taken(connection, product_id)
+        taken = await list_taken(connection, product_id, context.parameters.number("before"), _SHOWN + 1)
+    return context.page(
+        "stock_product.html",
+        status=status,
+        product=product,
+        days=EXPIRES_SOON_DAYS,
+        in_days=in_days,
+        taken_days=TAKEN_DAYS,
+        taken=taken[:_SHOWN],
+        more=taken[_SHOWN - 1].id if len(taken) > _SHOWN else None,
+        imported=imported,
+        why={name: context.say(said) for name, said in _WHY.items()},
+        may_change=context.person.may(StaffRight.STOCK),
+        most_numbers=MOST_NUMBERS,
+    )

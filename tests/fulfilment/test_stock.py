@@ -1,0 +1,206 @@
+"""The stock as who looks after it sees it: levels, days that are over, warnings, and who has which number."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from prometheus_client import REGISTRY
+from tests.chained import actor_on
+
+from largesse.base.errors import FileRefused, InvalidRequest, NotFound
+from largesse.db.pool import Database
+from largesse.db.scope import OPERATOR
+from largesse.encryption.vault import Vault
+from largesse.fulfilment import store
+from largesse.fulfilment.inventory import Imported, Upload, find_inventory_product, import_vouchers
+from largesse.fulfilment.stock import (
+    MOST_BELOW,
+    StockedProduct,
+    StockLevel,
+    count_taken,
+    find_stocked,
+    list_low_stock,
+    list_stock,
+    list_taken,
+    warn_below,
+)
+from largesse.fulfilment.tasks import measure_inventory
+
+VAULT = Vault((b"k" * 32,))
+ONE, MANY, RANGE, BOX = 1, 2, 3, 4
+TODAY = datetime.now(UTC).date()
+
+
+@pytest.fixture
+async def database(database_url: str) -> AsyncIterator[Database]:
+    database = await Database.connect(database_url, max_connections=8)
+    await database.execute(
+        OPERATOR,
+        """
+        INSERT INTO products (key, name, is_digital, currency, countries, denominations_minor, min_amount_minor, max_amount_minor)
+        VALUES ('one', 'One', true, 'GBP', '{GB}', '{1000}', NULL, NULL), ('many', 'Many Things', true, 'GBP', '{GB}', '{500,1000}', NULL, NULL),
+               ('range', 'Range', true, 'JPY', '{JP}', '{}', 500, 3000)
+        """,
+    )
+    await database.execute(
+        OPERATOR,
+        "INSERT INTO products (key, name, is_digital, currency, cost_minor) VALUES ('box', 'Box', false, 'GBP', 1)",
+    )
+    yield database
+    await database.close()
+
+
+async def bring(database: Database, product: str, text: str, most: int | None = None) -> Imported:
+    async with database.connection(OPERATOR) as connection:
+        stocked = await find_inventory_product(connection, product)
+    file = Upload("numbers.csv", text.encode())
+    return await import_vouchers(await actor_on(database, VAULT), VAULT, stocked, file, most=most)
+
+
+async def seen(database: Database, words: str = "", after: int | None = None, most: int = 50) -> list[StockedProduct]:
+    async with database.connection(OPERATOR) as connection:
+        return await list_stock(connection, words, after, most)
+
+
+async def take(database: Database, product_id: int, value_minor: int, number: int) -> int | None:
+    """Hands a number to a line of an order that is not there."""
+    async with database.transaction(OPERATOR) as connection:
+        await connection.execute("SET LOCAL session_replication_role = replica")
+        taken: int | None = await connection.fetchval(
+            store.ALLOCATE, product_id, value_minor, 1, 1, number, datetime.now(UTC)
+        )
+        return taken
+
+
+def days(ahead: int) -> str:
+    return (TODAY + timedelta(days=ahead)).isoformat()
+
+
+async def test_levels_say_what_is_left_and_what_expires(database: Database) -> None:
+    text = f"number,use_by\nA,{days(0)}\nB,{days(29)}\nC,{days(30)}\nD,\n"
+    assert (await bring(database, "one", text)).added == 4
+    await bring(database, "range", "number,value\nX,500\nY,900\n")
+    await database.execute(
+        OPERATOR, "UPDATE vouchers SET use_by = $1 WHERE use_by = $2", TODAY - timedelta(days=1), TODAY
+    )
+    many, one, range_ = await seen(database)
+    assert [level.value_minor for level in many.levels] == [500, 1000], "also those without a number"
+    assert one.levels == (StockLevel(1000, 3, 1, 1, 0),)
+    assert range_.levels == (StockLevel(None, 2, 0, 0, 0),)
+    assert [one.key for one in await seen(database, "THING")] == ["many"]
+    assert [one.key for one in await seen(database, after=MANY, most=1)] == ["one"]
+    async with database.connection(OPERATOR) as connection:
+        with pytest.raises(NotFound):
+            await find_stocked(connection, BOX)
+
+
+async def test_the_number_whose_day_comes_first_goes_first_and_none_whose_day_is_over(database: Database) -> None:
+    await bring(database, "one", f"number,use_by\nA,\nB,{days(9)}\nC,{days(3)}\nD,{days(5)}\n")
+    await database.execute(
+        OPERATOR,
+        "UPDATE vouchers SET use_by = $1 WHERE use_by = $2",
+        TODAY - timedelta(days=1),
+        TODAY + timedelta(days=5),
+    )
+    assert [await take(database, ONE, 1000, number) for number in (1, 2, 3, 4)] == [3, 2, 1, None]
+    async with database.connection(OPERATOR) as connection:
+        taken = await connection.fetchval("SELECT count(*) FROM vouchers WHERE order_id IS NOT NULL")
+        assert await count_taken(connection, ONE) == taken == 3
+
+
+async def test_which_line_took_which_is_listed_without_the_number(database: Database) -> None:
+    await database.execute(
+        OPERATOR, "INSERT INTO customers (key, name, plan, funding) VALUES ('acme', 'Acme', 'pro', 'balance')"
+    )
+    await bring(database, "one", "SECRET-1\nSECRET-2\nSECRET-3\n")
+    for number in (1, 2, 3):
+        await take(database, ONE, 1000, number)
+    async with database.connection(OPERATOR) as connection:
+        first, second = await list_taken(connection, ONE, None, 2)
+        [third] = await list_taken(connection, ONE, second.id, 2)
+        assert await list_taken(connection, MANY, None, 2) == []
+    assert (first.line, second.line, third.line, first.customer) == (3, 2, 1, "acme")
+    assert "SECRET" not in repr((first, second, third))
+
+
+async def test_numbers_that_were_there_are_named_by_line_and_why(
+    database: Database, caplog: pytest.LogCaptureFixture
+) -> None:
+    await bring(database, "one", "OLD\nSOLD\n")
+    await take(database, ONE, 1000, 1)
+    sold = await database.fetchval(OPERATOR, "SELECT order_id IS NOT NULL FROM vouchers WHERE id = 1")
+    assert sold
+    imported = await bring(database, "one", "number\nNEW\nOLD\n\nNEW\nSOLD\n")
+    assert (imported.added, imported.duplicates) == (1, 3)
+    assert [(one.line, one.why) for one in imported.refused] == [(3, "sold"), (5, "twice"), (6, "stock")]
+    assert "OLD" not in caplog.text + repr(imported)
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        (f"number,use_by\nSECRET,{days(-1)}\n", "over"),
+        ("number,use_by\nSECRET,soon\n", "use_by"),
+        ("number,value\nSECRET,7\n", "other_value"),
+        ("number,value\nSECRET,lots\n", "value"),
+        ("SECRET,SECRET\n", "no_heading"),
+        ("number\n" + "S" * 101 + "\n", "number"),
+        ("number\n" + "S" * 501 + "\n", "too_long"),
+        ("number\nSECRET,SECRET\n", "too_wide"),
+        ("number,pin\n,1\n", "empty"),
+        ("A\nB\nC\n", "too_many_lines"),
+    ],
+)
+async def test_a_file_is_refused_whole_with_a_line_and_without_a_number(
+    database: Database, text: str, code: str
+) -> None:
+    with pytest.raises(FileRefused) as refused:
+        await bring(database, "one", text, most=2)
+    assert refused.value.code == code
+    assert "SECRET" not in str(refused.value) + str(refused.value.values)
+    assert await database.fetchval(OPERATOR, "SELECT count(*) FROM vouchers") == 0
+
+
+async def test_as_many_numbers_as_there_may_be(database: Database) -> None:
+    assert (await bring(database, "one", "A\n" + "S" * 100 + "\n", most=2)).added == 2
+
+
+async def test_a_file_that_is_no_text(database: Database) -> None:
+    async with database.connection(OPERATOR) as connection:
+        stocked = await find_inventory_product(connection, "one")
+    with pytest.raises(FileRefused, match="UTF-8"):
+        await import_vouchers(await actor_on(database, VAULT), VAULT, stocked, Upload("f.csv", b"\xff\xfe\x00"))
+
+
+async def test_a_warning_is_given_below_its_level(database: Database) -> None:
+    actor = await actor_on(database, VAULT)
+    await bring(database, "many", "number,value\nA,5\nB,5\nC,10\n")
+    await warn_below(actor, MANY, 2)
+    await warn_below(actor, RANGE, 1)
+    async with database.connection(OPERATOR) as connection:
+        low = [(one.product, one.value_minor, one.free, one.below) for one in await list_low_stock(connection, 10)]
+        assert low == [("range", None, 0, 1), ("many", 1000, 1, 2)]
+        await measure_inventory(connection)
+        many = await find_stocked(connection, MANY)
+        assert [many.is_low(level) for level in many.levels] == [False, True]
+    labels = {"product": "many", "value": "10.00", "currency": "GBP"}
+    assert REGISTRY.get_sample_value("largesse_stock_low", labels) == 1
+    assert REGISTRY.get_sample_value("largesse_stock_low", {**labels, "value": "5.00"}) is None
+    await warn_below(actor, MANY, None)
+    await warn_below(actor, MANY, None)
+    await warn_below(actor, RANGE, MOST_BELOW)
+    acts = await database.fetch(
+        OPERATOR, "SELECT before, after FROM audit_events WHERE act = 'stock.warned' ORDER BY id"
+    )
+    assert [tuple(row) for row in acts][2:] == [('{"below":2}', '{"below":null}'), ('{"below":1}', '{"below":100000}')]
+    async with database.connection(OPERATOR) as connection:
+        await measure_inventory(connection)
+    assert REGISTRY.get_sample_value("largesse_stock_low", labels) is None
+
+
+@pytest.mark.parametrize("below", [0, -1, MOST_BELOW + 1])
+async def test_a_warning_has_limits(database: Database, below: int) -> None:
+    with pytest.raises(InvalidRequest):
+        await warn_below(await actor_on(database, VAULT), MANY, below)

@@ -1,0 +1,308 @@
+"""Corrections by two people: who may decide, what is posted, and that it is posted once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from typing import Any
+
+import asyncpg
+import pytest
+from msgspec.structs import replace as replace_struct
+from tests.chained import actor_on, chain_of
+
+from largesse.base.errors import InsufficientBalance, InvalidRequest, NotFound
+from largesse.customers.actor import Actor
+from largesse.db.pool import Database
+from largesse.db.scope import OPERATOR
+from largesse.encryption.vault import Vault
+from largesse.ledger.corrections import (
+    LONGEST_REASON,
+    AccountClosed,
+    CorrectionEnded,
+    NewCorrection,
+    NoSuchOrder,
+    OwnCorrection,
+    approve_correction,
+    decline_correction,
+    propose_correction,
+    withdraw_correction,
+)
+from largesse.ledger.corrections_store import Correction, find_correction, list_corrections, list_waiting
+from largesse.ledger.receivables import list_amounts_due
+from largesse.ledger.statements import read_statement, statement_page
+from largesse.seed.load import load_seed
+from largesse.seed.reading import parse_seed
+from largesse.staff.model import StaffMember
+from largesse.verify.corrections import CORRECTIONS
+from largesse.verify.ledger import LEDGER
+
+WORLD = b"""
+customers:
+  - key: acme
+    name: Acme Ltd
+    plan: pro
+    funding: balance
+    funding_accounts:
+      - {key: gbp, name: Float, master: true, currency: GBP, balance: 100}
+      - {key: jpy, name: Yen, currency: JPY}
+"""
+KEY = b"k" * 32
+VAULT = Vault((KEY,))
+ACME, FLOAT, YEN = 1, 1, 2
+FAY, MAX, ZOE = 11, 12, 13
+LARGEST = 1_000_000_000_00
+
+
+@pytest.fixture
+async def database(database_url: str) -> AsyncIterator[Database]:
+    database = await Database.connect(database_url, max_connections=10)
+    try:
+        async with database.connection(OPERATOR) as connection:
+            await load_seed(connection, await chain_of(connection, KEY), parse_seed(WORLD, "world.yaml"))
+        yield database
+    finally:
+        await database.close()
+
+
+async def member(database: Database, id_: int) -> Actor:
+    return await staff_on(database, VAULT, id_)
+
+
+async def propose(
+    database: Database,
+    kind: str = "credit",
+    amount_minor: int = 10_00,
+    *,
+    by: int = FAY,
+    account: int = FLOAT,
+    **more: Any,
+) -> Correction:
+    new = NewCorrection(account, kind, amount_minor, **{"reason": "The bank named another reference.", **more})
+    return await propose_correction(await member(database, by), new)
+
+
+async def balances(database: Database) -> dict[str, int]:
+    rows = await database.fetch(
+        OPERATOR,
+        "SELECT coalesce(key, kind) AS name, balance_minor FROM accounts WHERE balance_minor <> 0 AND currency = 'GBP'",
+    )
+    return {row["name"]: row["balance_minor"] for row in rows}
+
+
+async def broken(database: Database) -> list[str]:
+    async with database.connection(OPERATOR) as connection:
+        return [check.name for check in (*LEDGER, *CORRECTIONS) if await connection.fetch(check.sql)]
+
+
+async def test_one_proposes_another_approves_and_it_is_posted_once(database: Database) -> None:
+    proposed = await propose(database)
+    assert (proposed.state, proposed.proposed_by, proposed.account, proposed.currency) == (
+        "waiting",
+        FAY,
+        "Float",
+        "GBP",
+    )
+    assert (await balances(database))["gbp"] == 100_00, "nothing is posted before somebody else approves"
+    done = await approve_correction(await member(database, MAX), proposed.id)
+    assert (done.state, done.decided_by) == ("approved", MAX)
+    assert await balances(database) == {"gbp": 110_00, "deposits": -110_00}
+    for again in (approve_correction, decline_correction):
+        with pytest.raises(CorrectionEnded, match="approved"):
+            await again(await member(database, ZOE), proposed.id)
+    async with database.connection(OPERATOR) as connection:
+        statement = await read_statement(connection, ACME, FLOAT)
+        last = (await statement_page(connection, statement, None, 10))[-1]
+        assert (last.kind, last.amount_minor, last.balance_minor) == ("correction", 10_00, 110_00)
+        assert await list_waiting(connection, 10) == []
+        assert await list_corrections(connection, None, 10) == [done]
+    acts = await database.fetch(
+        OPERATOR,
+        "SELECT customer_id, act, actor, actor_id FROM audit_events WHERE subject = 'correction 1' ORDER BY id",
+    )
+    assert [tuple(row) for row in acts] == [
+        (ACME, "correction.proposed", "staff", FAY),
+        (ACME, "correction.approved", "staff", MAX),
+    ]
+    assert await broken(database) == []
+
+
+async def test_a_debit_takes_back_what_did_not_come_and_never_more_than_there_is(database: Database) -> None:
+    await approve_correction(await member(database, MAX), (await propose(database, "debit", 100_00)).id)
+    assert await balances(database) == {}
+    too_much = await propose(database, "debit", 1)
+    with pytest.raises(InsufficientBalance):
+        await approve_correction(await member(database, MAX), too_much.id)
+    async with database.connection(OPERATOR) as connection:
+        assert (await find_correction(connection, too_much.id)).state == "waiting", (
+            "it can be approved once there is money"
+        )
+    assert await broken(database) == []
+
+
+async def test_nobody_decides_about_their_own(database: Database) -> None:
+    own = await propose(database)
+    for decide in (approve_correction, decline_correction):
+        with pytest.raises(OwnCorrection):
+            await decide(await member(database, FAY), own.id)
+    with pytest.raises(NotFound):
+        await withdraw_correction(await member(database, MAX), own.id)
+    assert (await withdraw_correction(await member(database, FAY), own.id)).state == "withdrawn"
+    with pytest.raises(CorrectionEnded, match="withdrawn"):
+        await approve_correction(await member(database, MAX), own.id)
+    assert (await balances(database))["gbp"] == 100_00
+
+
+async def test_a_command_corrects_nothing_as_nobody_knows_who_it_is(database: Database) -> None:
+    operator = await actor_on(database, VAULT)
+    with pytest.raises(InvalidRequest):
+        await propose_correction(operator, NewCorrection(FLOAT, "credit", 1, "x"))
+    with pytest.raises(InvalidRequest):
+        await approve_correction(operator, (await propose(database)).id)
+
+
+async def test_of_many_decisions_at_once_one_counts(database: Database) -> None:
+    proposed = await propose(database)
+    deciding = [
+        (approve_correction if at % 3 else decline_correction)(
+            await member(database, MAX if at % 2 else ZOE), proposed.id
+        )
+        for at in range(1, 9)
+    ]
+    outcomes = await asyncio.gather(*deciding, return_exceptions=True)
+    done = [one for one in outcomes if isinstance(one, Correction)]
+    assert len(done) == 1
+    assert all(isinstance(one, CorrectionEnded) for one in outcomes if one is not done[0])
+    expected = 110_00 if done[0].state == "approved" else 100_00
+    assert (await balances(database))["gbp"] == expected
+    assert await broken(database) == []
+
+
+async def test_many_corrections_at_once_leave_one_chain(database: Database) -> None:
+    proposed = [await propose(database, "credit" if at % 2 else "debit", 1_00) for at in range(8)]
+    await asyncio.gather(*[approve_correction(await member(database, MAX), one.id) for one in proposed])
+    assert (await balances(database))["gbp"] == 100_00
+    assert await broken(database) == []
+
+
+@pytest.mark.parametrize(("days", "state"), [(13, "approved"), (14, None)])
+async def test_it_can_be_approved_for_14_days(database: Database, days: int, state: str | None) -> None:
+    proposed = await propose(database)
+    await database.execute(
+        OPERATOR,
+        "UPDATE corrections SET expires_at = expires_at - $1 * interval '1 day' - interval '1 second'",
+        float(days),
+    )
+    if state is not None:
+        assert (await approve_correction(await member(database, MAX), proposed.id)).state == state
+        return
+    async with database.connection(OPERATOR) as connection:
+        assert (await find_correction(connection, proposed.id)).state == "expired"
+        assert await list_waiting(connection, 10) == []
+    with pytest.raises(CorrectionEnded, match="expired"):
+        await approve_correction(await member(database, MAX), proposed.id)
+    with pytest.raises(CorrectionEnded, match="expired"):
+        await withdraw_correction(await member(database, FAY), proposed.id)
+
+
+@pytest.mark.parametrize("reason", ["x", "x" * LONGEST_REASON])
+@pytest.mark.parametrize("amount_minor", [1, LARGEST])
+async def test_limits_that_hold(database: Database, reason: str, amount_minor: int) -> None:
+    assert (await propose(database, amount_minor=amount_minor, reason=reason)).state == "waiting"
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"reason": ""},
+        {"reason": "x" * (LONGEST_REASON + 1)},
+        {"amount_minor": 0},
+        {"amount_minor": -1},
+        {"amount_minor": LARGEST + 1},
+        {"kind": "gift"},
+        {"kind": "refund"},
+        {"kind": "credit", "order_reference": "o-1"},
+    ],
+)
+async def test_limits_that_do_not(database: Database, wrong: dict[str, Any]) -> None:
+    with pytest.raises(InvalidRequest):
+        await propose(database, **wrong)
+    assert await database.fetchval(OPERATOR, "SELECT count(*) FROM corrections") == 0
+
+
+async def test_accounts_and_orders_that_are_not_there(database: Database) -> None:
+    with pytest.raises(NotFound):
+        await propose(database, account=999)
+    deposits = await database.fetchval(OPERATOR, "SELECT id FROM accounts WHERE kind = 'deposits' LIMIT 1")
+    with pytest.raises(NotFound):
+        await propose(database, account=deposits)
+    with pytest.raises(NoSuchOrder):
+        await propose(database, "refund", order_reference="none")
+    with pytest.raises(NotFound):
+        await approve_correction(await member(database, MAX), 999)
+
+
+async def test_a_closed_account_gets_nothing(database: Database) -> None:
+    proposed = await propose(database, account=YEN)
+    await database.execute(OPERATOR, "UPDATE accounts SET closed_at = now() WHERE id = $1", YEN)
+    with pytest.raises(AccountClosed):
+        await propose(database, account=YEN)
+    with pytest.raises(AccountClosed):
+        await approve_correction(await member(database, MAX), proposed.id)
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        "UPDATE corrections SET amount_minor = 1",
+        "UPDATE corrections SET proposed_by = 99",
+        "UPDATE corrections SET account_id = 2",
+        "UPDATE corrections SET state = 'approved', decided_by = proposed_by, decided_at = now(), transfer_id = 1",
+    ],
+)
+async def test_the_database_refuses_to_change_what_was_proposed(database: Database, forged: str) -> None:
+    await propose(database)
+    with pytest.raises((asyncpg.InsufficientPrivilegeError, asyncpg.CheckViolationError)):
+        await database.execute(OPERATOR, forged)
+
+
+async def test_what_was_decided_stays_and_verify_finds_what_nobody_proposed(database: Database) -> None:
+    proposed = await propose(database)
+    await approve_correction(await member(database, MAX), proposed.id)
+    with pytest.raises(asyncpg.InsufficientPrivilegeError):
+        await database.execute(OPERATOR, "UPDATE corrections SET state = 'declined', transfer_id = NULL")
+    await database.execute(
+        OPERATOR,
+        """
+        INSERT INTO corrections (customer_id, environment, account_id, kind, amount_minor, reason, state, proposed_by, proposed_at, expires_at,
+                                 decided_by, decided_at, transfer_id)
+        SELECT customer_id, environment, account_id, kind, amount_minor, reason, state, proposed_by, proposed_at, expires_at,
+               decided_by, decided_at, transfer_id FROM corrections
+        """,
+    )
+    assert await broken(database) == ["corrections-are-by-two"]
+
+
+async def test_a_receivable_is_corrected_without_a_payment(database: Database) -> None:
+    await database.execute(
+        OPERATOR,
+        "INSERT INTO accounts (customer_id, environment, kind, currency) VALUES (1, 'production', 'receivable', 'GBP') ON CONFLICT DO NOTHING",
+    )
+    receivable = await database.fetchval(
+        OPERATOR, "SELECT id FROM accounts WHERE kind = 'receivable' AND currency = 'GBP'"
+    )
+    proposed = await propose(database, "debit", 5_00, account=receivable)
+    await approve_correction(await member(database, MAX), proposed.id)
+    async with database.connection(OPERATOR) as connection:
+        [owed] = await list_amounts_due(connection, ACME, "production")
+    assert owed.owed_minor == 5_00
+    assert await broken(database) == []
+
+
+async def staff_on(database: Database, vault: Vault, id_: int) -> Actor:
+    actor = await actor_on(database, vault)
+    acting = replace_struct(actor.acting, who=replace_struct(actor.acting.who, kind="staff", id=id_))
+    return replace(
+        actor, acting=acting, staff=StaffMember(1, id_, f"{id_}@largesse.example", "Fay", "finance", is_proved=True)
+    )

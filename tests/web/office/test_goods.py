@@ -1,0 +1,171 @@
+"""Stock and parcels in the back office."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from tests.web.api.conftest import Service
+from tests.web.claim.conftest import Recipient, form_of
+from tests.web.console.conftest import Browser
+from tests.web.office.conftest import staff_in
+
+ADDRESS = {"name": "Sam Doe", "street_address": "1 High Street", "city": "Leeds", "postal_code": "LS1 4DY"}
+
+
+@pytest.fixture
+def wade(service: Service) -> Browser:
+    """In the warehouse."""
+    return staff_in(service, "warehouse", "wade@largesse.example")
+
+
+def wait_to_be_sent(service: Service, count: int) -> list[int]:
+    """The numbers of parcels whose recipients gave an address."""
+    before = service.sql("SELECT coalesce(max(id), 0) AS id FROM shipments")[0]["id"]
+    recipient = Recipient(service)
+    for code in service.send("gift", "hamper", codeQuantity=count).json()["codes"]:
+        path = recipient.gift(code)
+        key = form_of(recipient.get(path))["key"]
+        assert recipient.post(f"{path}/address", key=key, email="sam@example.com", **ADDRESS).status_code == 303
+    return [row["id"] for row in service.sql("SELECT id FROM shipments WHERE id > $1 ORDER BY id", before)]
+
+
+def test_numbers_are_imported_once_and_never_shown(
+    service: Service, wade: Browser, capfd: pytest.CaptureFixture[str]
+) -> None:
+    here = f"/office/stock/{service.ids['products']['cinema']}"
+    wade.get("/office/stock?q=cinema")
+    assert here in wade.links
+    wade.get(here)
+    added = wade.upload(f"{here}/numbers", b"number,use_by\nSECRET-1,\nSECRET-2,2099-12-31\n")
+    assert added.status_code == 303, added.text
+    wade.get(here)
+    assert "2 numbers added." in wade.text
+    wade.page = wade.upload(f"{here}/numbers", b"SECRET-1\nSECRET-3\nSECRET-3\n")
+    assert "1 number added" in wade.text
+    assert "Line 1: in stock already" in wade.text
+    assert "Line 3: twice in the file" in wade.text
+    wade.get(here)
+    refused = wade.upload(f"{here}/numbers", b"number,value\nSECRET-4,SECRET-5\n")
+    assert refused.status_code == 422
+    assert "Line 2 has an amount that cannot be read." in refused.text
+    for answer in (wade.get(here), wade.get("/office/stock"), refused):
+        assert "SECRET" not in answer.text
+    wade.get(here)
+    assert wade.post(f"{here}/warning", below="4").status_code == 303
+    wade.get("/office/stock")
+    assert "3 left, warning below 4" in wade.text
+    wade.get(here)
+    assert wade.post(f"{here}/warning", below="100001").status_code == 422
+    wade.get(here)
+    assert wade.post(f"{here}/warning", below="").status_code == 303
+    told = capfd.readouterr()
+    assert "SECRET" not in told.out + told.err
+    assert "SECRET" not in str(service.sql("SELECT before, after, subject FROM audit_events"))
+
+
+def test_which_order_took_a_number_is_shown(service: Service, wade: Browser) -> None:
+    here = f"/office/stock/{service.ids['products']['coffee']}"
+    wade.get(here)
+    assert wade.upload(f"{here}/numbers", b"CODE-A\n", value="5").status_code == 303
+    sent = service.send("gift", "coffee", value=5, codeQuantity=1).json()
+    recipient = Recipient(service)
+    recipient.gift(sent["codes"][0])
+    service.sql(
+        """
+        UPDATE vouchers SET customer_id = o.customer_id, order_id = o.id, number = 1, handed_at = now()
+        FROM orders o WHERE o.reference = $1 AND vouchers.order_id IS NULL AND vouchers.product_id = $2 RETURNING 1
+        """,
+        sent["reference"],
+        service.ids["products"]["coffee"],
+    )
+    wade.get(here)
+    assert sent["reference"] in wade.text
+    assert "CODE-A" not in wade.page.text if wade.page else False
+
+
+def test_twenty_parcels_are_packed_and_sent(service: Service, wade: Browser) -> None:
+    parcels = wait_to_be_sent(service, 20)
+    wade.get("/office/parcels")
+    assert "20 \N{MULTIPLICATION SIGN} Autumn hamper" in wade.text
+    assert "Sam Doe" not in wade.text, "a list names no recipient"
+    chosen = re.findall(r'name="parcel" value="(\d+)" checked', wade.page.text if wade.page else "")
+    assert [int(one) for one in chosen] == parcels
+    slips = wade.post("/office/parcels/pack", parcel=chosen, to="slips")
+    assert slips.status_code == 200
+    assert slips.text.count("1 High Street") == 20
+    wade.get("/office/parcels")
+    labels = wade.post("/office/parcels/pack", parcel=chosen[:2], to="csv")
+    assert labels.headers["content-type"].startswith("text/csv")
+    assert labels.text.count("Sam Doe") == 2
+    wade.get("/office/parcels")
+    assert wade.post("/office/parcels/pack", to="slips").status_code == 422
+    wade.get("/office/parcels/send")
+    numbers = {f"tracking_{one}": f"RM{one}" if one < parcels[18] else "" for one in parcels}
+    missing = wade.post("/office/parcels/send", carrier="", **numbers)
+    assert missing.status_code == 422
+    assert f'value="RM{parcels[0]}"' in missing.text, "nothing that was typed is lost"
+    wade.get("/office/parcels/send")
+    sent = wade.post("/office/parcels/send", carrier="Royal Mail", **numbers, **{f"sent_{parcels[18]}": "yes"})
+    assert sent.headers["location"] == "/office/parcels?state=sent"
+    wade.get("/office/parcels?state=sent")
+    assert "19 parcels sent." in wade.text
+    wade.get("/office/parcels/send")
+    file = f"shipment,carrier,tracking_number\n{parcels[19]},Post,X1\n{parcels[0]},Post,X2\n".encode()
+    assert wade.upload("/office/parcels/import", file).status_code == 303
+    wade.get("/office/parcels?state=sent")
+    assert "1 parcel sent. 1 was sent before." in wade.text
+    shipped = service.sql(
+        "SELECT count(*) AS n FROM shipments WHERE shipped_at IS NOT NULL AND id = ANY($1::bigint[])", parcels
+    )
+    assert shipped[0]["n"] == 20
+    assert service.sql("SELECT count(*) AS n FROM messages WHERE kind = 'shipped'")[0]["n"] == 20
+    wade.get(f"/office/parcels?q=RM{parcels[3]}")
+    assert f"/office/parcels/{parcels[3]}" in wade.links
+
+
+def test_a_parcel_comes_back_and_is_sent_again(service: Service, wade: Browser) -> None:
+    [parcel] = wait_to_be_sent(service, 1)
+    here = f"/office/parcels/{parcel}"
+    wade.get(here)
+    early = wade.post(f"{here}/returned", reason="refused")
+    assert early.status_code == 422
+    wade.get(here)
+    assert wade.post(f"{here}/send", carrier="DHL", tracking_number="D1").status_code == 303
+    wade.get(here)
+    assert wade.post(f"{here}/returned", reason="nonsense").status_code == 422
+    wade.get(here)
+    for _ in range(2):
+        assert wade.post(f"{here}/returned", reason="address").status_code == 303
+    wade.get(here)
+    assert "The address is wrong or unknown" in wade.text
+    assert here in wade.get("/office/parcels?state=back").text
+    wade.get(here)
+    assert wade.post(f"{here}/again").status_code == 303
+    assert here in wade.get("/office/parcels").text
+    wade.get(here)
+    assert wade.post(f"{here}/send", carrier="DHL", tracking_number="D2").status_code == 303
+    [row] = service.sql("SELECT tracking_number, again_at, return_reason FROM shipments WHERE id = $1", parcel)
+    assert tuple(row) == ("D2", None, "address")
+    assert (
+        len(service.sql("SELECT 1 FROM line_events WHERE event = 'fulfilled' AND at > now() - interval '1 hour'")) >= 1
+    )
+    acts = service.sql(
+        "SELECT act, customer_id FROM audit_events WHERE subject = $1 AND act LIKE 'parcel.%' ORDER BY id",
+        f"parcel {parcel}",
+    )
+    assert [row["act"] for row in acts] == ["parcel.returned", "parcel.again"]
+    assert all(row["customer_id"] for row in acts), "the customer reads it in its audit log"
+
+
+@pytest.mark.parametrize(
+    ("role", "stock", "parcels"), [("finance", 403, 403), ("support", 403, 200), ("catalogue", 200, 403)]
+)
+def test_others_see_what_is_theirs_and_change_nothing(service: Service, role: str, stock: int, parcels: int) -> None:
+    browser = staff_in(service, role)
+    assert browser.get("/office/stock").status_code == stock
+    assert browser.get("/office/parcels").status_code == parcels
+    browser.get("/office/security")
+    assert browser.post("/office/parcels/pack", parcel=["1"], to="slips").status_code == 403
+    browser.get("/office/security")
+    assert browser.post("/office/parcels/1/returned", reason="refused").status_code == 403

@@ -1,0 +1,268 @@
+"""Money in the back office: a bank's file, payments of invoiced customers, statements, and corrections by two people."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from tests.web.api.conftest import Service
+from tests.web.console.conftest import Browser
+from tests.web.office.conftest import staff_in
+
+from largesse.ledger.transfer_references import new_transfer_reference, spelled_reference
+from largesse.verify.corrections import CORRECTIONS
+from largesse.verify.ledger import LEDGER
+
+FILES = "/office/money/bank-files"
+
+
+@pytest.fixture
+def fay(service: Service) -> Browser:
+    """In finance."""
+    return staff_in(service, "finance", "fay@largesse.example")
+
+
+@pytest.fixture
+def max_(service: Service) -> Browser:
+    """In finance, too."""
+    return staff_in(service, "finance", "max@largesse.example")
+
+
+def account(service: Service, key: str = "gbp") -> int:
+    return int(service.ids["funding_accounts"][key])
+
+
+def balance(service: Service, key: str = "gbp") -> int:
+    return int(service.sql("SELECT balance_minor FROM accounts WHERE id = $1", account(service, key))[0][0])
+
+
+def wait_for(service: Service, count: int, amount_minor: int = 100_00) -> list[str]:
+    """Top-ups of an account that wait for their transfer."""
+    references = [new_transfer_reference() for _ in range(count)]
+    service.sql(
+        """
+        INSERT INTO top_ups (customer_id, environment, account_id, reference, amount_minor, requested_at, expires_at)
+        SELECT a.customer_id, a.environment, a.id, new, $2, now(), now() + interval '30 days' FROM accounts a, unnest($3::text[]) AS new
+        WHERE a.id = $1 RETURNING 1
+        """,
+        account(service),
+        amount_minor,
+        references,
+    )
+    return references
+
+
+def bank_file(rows: list[tuple[str, str, str]]) -> bytes:
+    return "\n".join(["Date,What,Amount,Currency", *(f"2026-11-20,{a},{b},{c}" for a, b, c in rows)]).encode()
+
+
+def forty(references: list[str]) -> bytes:
+    """40 lines: 36 that fit, another amount, another currency, a reference of nobody, and one without any."""
+    rows = [(spelled_reference(one), "100.00", "GBP") for one in references[:36]]
+    rows += [
+        (references[36], "99.00", "GBP"),
+        (references[37], "100.00", "EUR"),
+        (new_transfer_reference(), "5.00", "GBP"),
+    ]
+    return bank_file([*rows, ("Rent", "-10.00", "GBP")])
+
+
+def test_a_file_of_40_lines_is_matched_confirmed_and_the_rest_decided(service: Service, fay: Browser) -> None:
+    references, before = wait_for(service, 38), balance(service)
+    content = forty(references)
+    fay.get(FILES)
+    assert "Bank files" in fay.text
+    read = fay.upload(FILES, content, file_name="november.csv", decimals="")
+    assert read.status_code == 303, read.text
+    here = read.headers["location"]
+    fay.get(here)
+    assert "To decide: 3" in fay.text
+    assert "Matched: 36" in fay.text
+    assert "Ignored: 1" in fay.text
+    for said in (
+        "£99.00 came where £100.00 was requested.",
+        "It is in another currency",
+        "There is no top-up RF",
+        "names no reference",
+    ):
+        assert said in fay.text
+    assert balance(service) == before, "nothing is credited before somebody says so"
+    assert fay.post(f"{here}/confirm").status_code == 303
+    assert balance(service) == before + 36 * 100_00
+    fay.get(here)
+    assert "36 top-ups credited." in fay.text
+    assert "Credited: 36" in fay.text
+    line = re.findall(r"/lines/(\d+)/credit", fay.page.text if fay.page else "")
+    assert line == ["38"], "only another amount can be credited"
+    assert fay.post(f"{here}/lines/38/credit").status_code == 303
+    assert balance(service) == before + 36 * 100_00 + 99_00
+    fay.get(here)
+    for dismissed in (39, 40):
+        assert fay.post(f"{here}/lines/{dismissed}/dismiss").status_code == 303
+        fay.get(here)
+    assert "To decide" not in fay.text
+    # The file again, under another name, and once more with one line more: nothing is credited twice.
+    again = fay.upload(FILES, content, file_name="again.csv", decimals="")
+    assert again.headers["location"] == here
+    fay.get(here)
+    assert "read before" in fay.text
+    more = fay.upload(FILES, content + b"\n2026-11-21,Fee,-1.00,GBP\n", decimals="")
+    fay.get(more.headers["location"])
+    assert "Credited: 37" in fay.text
+    assert "Dismissed: 2" in fay.text
+    assert fay.post(f"{more.headers['location']}/confirm").status_code == 303
+    assert balance(service) == before + 36 * 100_00 + 99_00
+    acts = service.sql(
+        "SELECT DISTINCT actor FROM audit_events WHERE act IN ('top_up.confirmed', 'bank_file.read', 'bank_line.dismissed')"
+    )
+    assert [row["actor"] for row in acts] == ["staff"]
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"", "Choose a file."),
+        (b"Datum;Text\n1;2\n", "another bank"),
+        (b"\x00\x01", "not a text file"),
+        (bank_file([("x", "1.00", "GBP")] * 501), "more than 500 lines"),
+        (b"x" * (1024 * 1024 + 1), "larger than 1 MB"),
+    ],
+)
+def test_a_file_that_is_none_is_refused_and_says_why(fay: Browser, content: bytes, said: str) -> None:
+    fay.get(FILES)
+    fay.page = fay.upload(FILES, content, decimals="", amount_column="Amount")
+    assert fay.page.status_code == 422
+    assert said in fay.text
+    assert 'value="Amount"' in fay.page.text, "nothing that was typed is lost"
+
+
+def test_a_top_up_is_credited_by_hand_once(service: Service, fay: Browser) -> None:
+    [reference], before = wait_for(service, 1), balance(service)
+    here = f"/office/money/top-ups/{reference}"
+    assert reference in fay.get("/office/money?q=" + reference).text
+    fay.get(here)
+    assert fay.post(here, amount="nonsense").status_code == 422
+    fay.get(here)
+    for _ in range(2):  # clicked twice
+        assert fay.post(here, amount="90").status_code == 303
+    assert balance(service) == before + 90_00
+    fay.get(here)
+    assert "£90.00" in fay.text
+    assert "Credit the account" not in fay.text
+
+
+def test_two_people_correct_what_an_account_holds(service: Service, fay: Browser, max_: Browser) -> None:
+    before, here = balance(service), f"/office/money/accounts/{account(service)}"
+    fay.get(here)
+    assert "Propose a correction" in fay.text
+    fay.get(f"{here}/correct")
+    wrong = fay.post(f"{here}/correct", kind="credit", amount="0", order="x", reason="")
+    assert wrong.status_code == 422
+    assert "Only a refund names an order." in wrong.text
+    fay.get(f"{here}/correct")
+    proposed = fay.post(
+        f"{here}/correct", kind="credit", amount="12.50", order="", reason="The bank named another company."
+    )
+    assert proposed.status_code == 303
+    one = proposed.headers["location"]
+    fay.get(one)
+    assert "Approve and post" not in fay.text, "nobody approves their own"
+    forged = fay.post(f"{one}/approve")
+    assert forged.status_code == 409
+    assert "Somebody else has to decide" in forged.text
+    assert balance(service) == before
+    assert "1 correction waits" in max_.get("/office/money").text
+    max_.get(one)
+    assert "The bank named another company." in max_.text
+    for _ in range(2):
+        assert max_.post(f"{one}/approve").status_code == 303
+    assert balance(service) == before + 12_50
+    max_.get(one)
+    assert "Approved" in max_.text
+    assert max_.post(f"{one}/decline", token=max_.get(here).text and max_.token).status_code in {409, 422}
+    assert balance(service) == before + 12_50
+    fay.get(here)
+    assert "Correction" in fay.text
+    assert "12.50" in fay.get(f"{here}/statement.csv").text
+
+
+def test_a_refund_is_corrected_by_two_and_never_more_than_the_order_cost(
+    service: Service, fay: Browser, max_: Browser
+) -> None:
+    order = service.send("gift", "coffee", value=10, codeQuantity=2).json()["reference"]
+    before, here = balance(service), f"/office/money/accounts/{account(service)}/correct"
+
+    def propose(amount: str, reference: str = order, at: str = here) -> tuple[int, str]:
+        fay.get(at)
+        answer = fay.post(at, kind="refund", amount=amount, order=reference, reason="It came broken.")
+        return answer.status_code, answer.headers.get("location", answer.text)
+
+    assert "At most £20.00 of the order" in propose("20.01")[1]
+    assert "no order of that reference" in propose("1", "0WBQK7M2PXR4D9VA1C3E")[1]
+    other = f"/office/money/accounts/{account(service, 'team')}/correct"
+    assert "paid from another account" in propose("1", at=other)[1]
+    status, one = propose("15.00")
+    assert status == 303
+    assert "At most £5.00" in propose("5.01")[1], "what waits counts"
+    max_.get(one)
+    assert max_.post(f"{one}/approve").status_code == 303
+    assert balance(service) == before + 15_00
+    statement = fay.get(f"/office/money/accounts/{account(service)}").text
+    assert order in statement
+    assert [check.name for check in (*LEDGER, *CORRECTIONS) if service.sql(check.sql)] == []
+
+
+def test_payments_of_invoiced_customers(service: Service, fay: Browser) -> None:
+    assert service.send("gift", "coffee", key="initech", account=None, value=10, codeQuantity=3).status_code == 200
+    listed = fay.get("/office/money/due")
+    [here] = re.findall(r'href="(/office/money/due/\d+)"', listed.text)
+    fay.get(here)
+    assert "£30.00" in fay.text
+    refused = fay.post(here, amount="30.01", reference="INV-1")
+    assert "At most £30.00 is due." in refused.text
+    fay.get(here)
+    assert fay.post(here, amount="10", reference="INV-1").status_code == 303
+    fay.get(here)
+    assert "£20.00" in fay.text
+    assert fay.post(here, amount="10", reference="INV-1").status_code == 303
+    fay.get(here)
+    assert "recorded before" in fay.text
+    assert "£20.00" in fay.text
+    other = fay.post(here, amount="11", reference="INV-1")
+    assert other.status_code == 422
+    assert "has another amount" in other.text
+
+
+def test_money_needs_a_fresh_proof(service: Service, fay: Browser) -> None:
+    [reference], before = wait_for(service, 1), balance(service)
+    here = f"/office/money/top-ups/{reference}"
+    fay.get(here)
+    service.sql("UPDATE staff_sessions SET proved_at = now() - interval '1 day' RETURNING 1")
+    asked = fay.post(here, amount="100")
+    assert "Confirm" in asked.text
+    assert balance(service) == before
+
+
+def test_margins_are_shown(service: Service, fay: Browser) -> None:
+    service.sql(
+        """
+        INSERT INTO supplier_costs (supplier, product_id, currency, day, bought, kept, value_minor, cost_minor)
+        VALUES ('cards', $1, 'GBP', (now() AT TIME ZONE 'UTC')::date, 3, 0, 30000, 27000) RETURNING 1
+        """,
+        service.ids["products"]["coffee"],
+    )
+    fay.get("/office/money/margins")
+    assert "£30.00 10.0 %" in fay.text
+    assert fay.get("/office/money/margins?since=never").status_code == 200
+    service.sql("DELETE FROM supplier_costs RETURNING 1")
+
+
+@pytest.mark.parametrize("role", ["catalogue", "warehouse", "support", "auditor"])
+def test_others_move_no_money(service: Service, role: str) -> None:
+    browser = staff_in(service, role)
+    browser.get("/office")
+    here = f"/office/money/accounts/{account(service)}/correct"
+    assert browser.get(here).status_code in {403, 404}
+    browser.get("/office")
+    assert browser.post(here, kind="credit", amount="1", order="", reason="x").status_code in {403, 404}
+    assert browser.get("/office/money").status_code == (200 if role == "auditor" else 403)
