@@ -150,6 +150,7 @@ async def test_every_event_is_recorded_once_and_delivered(
         moved = Counter(row for row in await _rows(proxies[0].target_url, _MOVES) if row[2] in EVENTS)
         sent = {tuple(line): 1 for line in await _rows(proxies[0].target_url, _MAILED)}
         _check_recorded(recorded, moved, sent)
+        await until(lambda: bool(slots[0].url), lambda: "not serving")
         streamed = Counter[str]()
         for key in ("acme-prod", "globex-prod"):
             streamed += await _check_stream(installation, slots[0].url or "", key)
