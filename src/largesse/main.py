@@ -177,8 +177,7 @@ async def open_services(
         chains = await chains_of(database, vault, settings)
         stack.callback(asyncio.create_task(_run_in_background(database, vault)).cancel)
         catalogue = _closing(stack, Catalogue(database, CatalogueInJson(settings.public_url)))
-        notifier = _closing(stack, Notifier(database))
-        timeouts = _closing(stack, Timeouts())
+        notifier, timeouts = _closing(stack, Notifier(database)), _closing(stack, Timeouts())
 
         def on_placed() -> None:
             timeouts.moved()

@@ -11,8 +11,11 @@ from collections.abc import Sequence
 
 import httpx
 import pytest
+from tests.campaigns.conftest import code_of
+from tests.campaigns.conftest import work as work_on_campaigns
+from tests.campaigns.test_pages import Visitor
 from tests.isolation.neutral import neutralised
-from tests.isolation.world import WORLD, Customer, fill
+from tests.isolation.world import WORLD, Customer, fill, token_of
 from tests.web.api.conftest import Service
 from tests.web.claim.conftest import Recipient
 from tests.web.console.conftest import Browser, signed_in
@@ -154,5 +157,23 @@ def test_for_recipients(service: Service, both: tuple[Customer, Customer]) -> No
         elsewhere = Recipient(service).claim(zebra.codes[-1])
         assert foreign(elsewhere, ["zebrastaging"]) == []
         assert elsewhere.status_code in {403, 404}
+    assert switch.rewritten
+    assert switch.failed == set()
+
+
+def test_for_visitors_of_campaigns(service: Service, staging: Service, both: tuple[Customer, Customer]) -> None:
+    """A visitor of Heron's campaign gets a gift of Heron's; its code is none of Zebra's campaign, and no link is known in the other environment."""
+    heron, zebra = (Visitor(service, token_of(service, mark)) for mark in ("heron", "zebra"))
+    email = "visitor@heronlive.example"
+    for visitor in (zebra, heron):
+        assert visitor.ask(email).status_code == 303
+    work_on_campaigns(service)
+    with neutralised() as switch:
+        for page in (heron.get(), heron.get("/code"), heron.type(code_of(service, email))):
+            assert page.status_code < 400
+            assert foreign(page, of_environment("heron")) == []
+        refused = zebra.type(code_of(service, email))
+        assert refused.status_code == 403
+        assert Visitor(staging, heron.token).get().status_code == 404
     assert switch.rewritten
     assert switch.failed == set()

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
 
 import httpx
+from tests.campaigns.conftest import code_of
+from tests.campaigns.conftest import work as work_on_campaigns
+from tests.campaigns.test_pages import Visitor
+from tests.catalogue.images import png
 from tests.web.api.conftest import Service
 from tests.web.claim.conftest import Recipient
 from tests.web.console.conftest import Browser, signed_in
@@ -120,6 +125,9 @@ def fill(service: Service, staging: Service, mark: str) -> Customer:
     )
     admin.get(f"{draft}/recipients")
     assert admin.post(f"{draft}/recipients", rows=f"email,name\nrow@{mark}.example,{mark} Row\n").status_code == 303
+    _brand(admin, mark)
+    _automate(service, admin, mark, account_id)
+    _give(service, admin, mark, account_id)
     _ask(service, admin, mark, draft, account_id)
     work(service)
     return Customer(mark, admin, codes, *_names(service, mark))
@@ -134,6 +142,61 @@ def _make_contact(client: httpx.Client, word: str) -> None:
     contact = {"email": f"friend@{word}.example", "name": f"{word} friend", "groups": [f"{word} group"]}
     made = client.post("/contacts", json={**contact, "externalId": f"{word}-1", "address": f"{word} street"})
     assert made.status_code == 201, made.text
+
+
+def _brand(admin: Browser, mark: str) -> None:
+    admin.get("/app/branding")
+    texts = {
+        "sender_name": f"{mark} brand",
+        "footer": f"{mark} footer",
+        "subject": f"{mark} subject",
+        "reply_to": f"reply@{mark}.example",
+    }
+    assert admin.post("/app/branding", colour="#17605b", **texts).status_code == 303
+    admin.get("/app/branding")
+    wrapping = {"name": f"{mark} paper", "paper": "#8a4210", "ribbon": "#f6c453", "pattern": "dots"}
+    assert admin.upload("/app/branding/wrappings", png(), field="picture", **wrapping).status_code == 303
+
+
+def _automate(service: Service, admin: Browser, mark: str, account_id: int) -> None:
+    rule = {
+        "name": f"{mark}live automation",
+        "occasion": "birthday",
+        "weekend": "keep",
+        "leap_day": "before",
+        "zone": "Europe/London",
+    }
+    admin.get("/app/automations/new")
+    set_ = admin.post("/app/automations/new", template=str(_template(service, mark)), account=str(account_id), **rule)
+    assert set_.status_code == 303, set_.text
+
+
+def _give(service: Service, admin: Browser, mark: str, account_id: int) -> None:
+    """Has the administrator set a campaign and reserve its gifts, and a visitor take one."""
+    now, word = datetime.now(UTC), f"{mark}live"
+    rule = {"name": f"{word} campaign", "gifts": "3", "greeting": f"{word} greeting", "domains": f"{word}.example"}
+    times = {"opens": f"{now - timedelta(days=1):%Y-%m-%dT%H:%M}", "closes": f"{now + timedelta(days=9):%Y-%m-%d}"}
+    admin.get("/app/campaigns/new")
+    of = {"template": str(_template(service, mark)), "account": str(account_id), "addresses": ""}
+    review = admin.post("/app/campaigns/new", **rule, **times, **of).headers["location"]
+    admin.get(review)
+    placed = admin.post(review.replace("/review", "/place"))
+    assert placed.status_code == 303, placed.text
+    visitor = Visitor(service, token_of(service, mark))
+    assert visitor.ask(f"visitor@{word}.example").status_code == 303
+    work_on_campaigns(service)
+    assert visitor.type(code_of(service, f"visitor@{word}.example")).status_code == 200
+
+
+def token_of(service: Service, mark: str) -> str:
+    """What names a customer's campaign in its link."""
+    query = "SELECT token FROM campaigns g JOIN customers c ON c.id = g.customer_id WHERE c.key = $1"
+    return str(service.sql(query, mark)[0][0])
+
+
+def _template(service: Service, mark: str) -> int:
+    query = "SELECT t.id FROM templates t JOIN customers c ON c.id = t.customer_id WHERE c.key = $1"
+    return int(service.sql(query, mark)[0][0])
 
 
 def _ask(service: Service, admin: Browser, mark: str, draft: str, account_id: int) -> None:

@@ -1,0 +1,91 @@
+"""A day's planning with many contacts and automations."""
+
+from __future__ import annotations
+
+import time
+from datetime import timedelta
+
+import pytest
+from tests.automations.conftest import on_database
+from tests.web.api.conftest import Service
+
+from largesse.automations.tasks import plan
+from largesse.db.pool import Database
+from largesse.db.roles import Role
+from largesse.encryption.vault import Vault
+from largesse.jobs.registry import WorkerContext
+
+CUSTOMERS, CONTACTS, GROUPS = 1_000, 1_000, 4  # of each customer
+AUTOMATIONS = 10  # of each customer
+MOST_S = 10.0
+_CUSTOMERS = """
+    INSERT INTO customers (key, name, plan, funding) SELECT 'many-' || n, 'Many ' || n, 'pro', 'invoiced' FROM generate_series(1, $1) AS n
+"""
+_CONTACTS = """
+    INSERT INTO contacts (customer_id, environment, email, email_key, name, sought, country, birthday, start_date, created_at)
+    SELECT c.id, 'production', 'p' || n || '@many.example', 'p' || n || '@many.example', 'P' || n, 'p' || n, 'GB',
+           100 * (1 + n % 12) + 1 + (n / 12) % 28, date '2015-01-01' + (n * 37) % 3600, clock_now() - interval '400 days'
+    FROM customers c, generate_series(1, $1) AS n WHERE c.key LIKE 'many-%'
+"""
+_GROUPS = """
+    INSERT INTO contact_groups (customer_id, environment, name) SELECT c.id, 'production', 'Group ' || n
+    FROM customers c, generate_series(1, $1) AS n WHERE c.key LIKE 'many-%'
+"""
+_MEMBERS = """
+    INSERT INTO contact_members (customer_id, environment, group_id, contact_id, joined_on)
+    SELECT p.customer_id, 'production', g.id, p.id, (clock_now() AT TIME ZONE 'UTC')::date - (p.id % 365)
+    FROM contacts p JOIN contact_groups g ON g.customer_id = p.customer_id AND g.id % 4 = p.id % 4
+"""
+# Of each customer: birthdays of all and of each group, anniversaries of all and of some years, first days, and days after joining groups.
+_AUTOMATIONS = """
+    INSERT INTO automations (customer_id, environment, name, user_id, occasion, group_id, years, days, template_id, zone, leap_day, weekend,
+        asks_approval, planned_through, plan_at, created_at)
+    SELECT c.id, 'production', 'A' || n, 1,
+           (ARRAY['birthday', 'birthday', 'birthday', 'birthday', 'anniversary', 'anniversary', 'first_day', 'joined', 'joined', 'joined'])[n],
+           CASE WHEN n IN (2, 3, 4, 8, 9, 10) THEN (
+               SELECT id FROM contact_groups g WHERE g.customer_id = c.id ORDER BY id OFFSET n % 4 LIMIT 1) END,
+           CASE WHEN n = 6 THEN '{1,5,10}' ELSE '{}' END::smallint[], CASE WHEN n > 7 THEN 30 END, 1, 'Europe/London', 'before', 'before',
+           false, (clock_now() AT TIME ZONE 'UTC')::date - 1, clock_now(), clock_now() - interval '400 days'
+    FROM customers c, generate_series(1, $1) AS n WHERE c.key LIKE 'many-%'
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1_800)
+def test_a_million_contacts_and_ten_thousand_automations_are_planned_in_seconds(service: Service) -> None:
+    for statement, number in ((_CUSTOMERS, CUSTOMERS), (_CONTACTS, CONTACTS), (_GROUPS, GROUPS)):
+        service.sql(statement, number)
+    service.sql(_MEMBERS)
+    service.sql(_AUTOMATIONS, AUTOMATIONS)
+    for table in ("contacts", "contact_members", "automations", "automation_runs"):
+        service.sql(f"VACUUM ANALYZE {table}")
+    first, runs = _plan(service)
+    service.sql("UPDATE clock SET ahead_by = ahead_by + $1", timedelta(days=1))
+    day, more = _plan(service)
+    service.sql("UPDATE automations SET plan_at = clock_now()")
+    again, same = _plan(service)
+    said = f"first {first:.1f} s, {runs:,} gifts; a day {day:.1f} s, {more - runs:,} gifts; again {again:.1f} s"
+    assert runs > 50_000
+    assert more - runs > 5_000
+    assert same == more
+    assert day < MOST_S, said
+    assert again < MOST_S, said
+
+
+def _plan(service: Service) -> tuple[float, int]:
+    """Plans all automations as a worker does; returns how long it took, and how many gifts are planned."""
+
+    async def run(_: object) -> float:
+        database = await Database.connect(service.database_url, role=Role.WORKER)
+        try:
+            context = WorkerContext(database, Vault(service.settings.master_keys), lambda *_: None)
+            began = time.perf_counter()
+            while await plan(context):
+                pass
+            return time.perf_counter() - began
+        finally:
+            await database.close()
+
+    passed: float = on_database(service.database_url, run)
+    assert service.sql("SELECT count(*) FROM automations WHERE plan_at <= clock_now()")[0][0] == 0
+    return passed, service.sql("SELECT count(*) FROM automation_runs")[0][0]

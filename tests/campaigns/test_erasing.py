@@ -1,0 +1,36 @@
+"""Who is erased is in no list of a campaign any more, nor among those who asked or got a gift; the ledger stays whole."""
+
+from __future__ import annotations
+
+import json
+
+from tests.campaigns.conftest import findings, reserve, taken
+from tests.campaigns.test_giving import ask, prove
+from tests.privacy.conftest import Run, dump, run
+from tests.web.api.conftest import Service
+
+from largesse.campaigns.visiting import Outcome
+
+__all__ = ["run"]
+
+ZOE = "Zoe.Quillfeather@acme.example"
+
+
+def test_a_visitor_is_exported_and_erased(service: Service, run: Run) -> None:
+    before = service.balance("gbp")
+    token = reserve(service, gifts=3)
+    reserve(service, gifts=2, domains=(), mailboxes=(ZOE.lower(), "yan@list.example"))
+    assert prove(service, token, ZOE).outcome is Outcome.GIVEN
+    assert prove(service, token, "yan@acme.example").outcome is Outcome.GIVEN
+    ask(service, token, ZOE)
+    exported = json.loads(run("privacy", "export", ZOE).stdout)
+    assert len(exported["campaigns"]) == 2
+    assert "yan@" not in json.dumps(exported)
+
+    receipt = json.loads(run("privacy", "erase", ZOE, "--json").stdout)
+    assert receipt["campaigns"] >= 1
+    assert [line for line in dump(service).lower().splitlines() if "quillfeather" in line] == []
+    assert taken(service, token) == [("erased-1@erased.invalid", 1), ("yan@acme.example", 2)]
+    assert service.balance("gbp") == before - 50
+    assert run("privacy", "erase", ZOE).exit_code == 1
+    assert findings(service) == []
