@@ -125,10 +125,7 @@ def fill(service: Service, staging: Service, mark: str) -> Customer:
     )
     admin.get(f"{draft}/recipients")
     assert admin.post(f"{draft}/recipients", rows=f"email,name\nrow@{mark}.example,{mark} Row\n").status_code == 303
-    _brand(admin, mark)
-    _automate(service, admin, mark, account_id)
-    _give(service, admin, mark, account_id)
-    _ask(service, admin, mark, draft, account_id)
+    _run_programmes(service, admin, mark, draft, account_id)
     work(service)
     return Customer(mark, admin, codes, *_names(service, mark))
 
@@ -142,6 +139,13 @@ def _make_contact(client: httpx.Client, word: str) -> None:
     contact = {"email": f"friend@{word}.example", "name": f"{word} friend", "groups": [f"{word} group"]}
     made = client.post("/contacts", json={**contact, "externalId": f"{word}-1", "address": f"{word} street"})
     assert made.status_code == 201, made.text
+
+
+def _run_programmes(service: Service, admin: Browser, mark: str, draft: str, account_id: int) -> None:
+    _brand(admin, mark)
+    _automate(service, admin, mark, account_id)
+    _give(service, admin, mark, account_id)
+    _ask(service, admin, mark, draft, account_id)
 
 
 def _brand(admin: Browser, mark: str) -> None:
