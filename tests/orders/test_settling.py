@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack
 
 import pytest
 from tests.chained import CHAIN
-from tests.orders.test_aside import Town, town
+from tests.orders.test_lock_queue import Town, town
 
 from largesse.base.errors import Unavailable
 from largesse.db.pool import Database

@@ -10,7 +10,7 @@ import pytest
 
 from largesse_client import errors
 from largesse_client.answers import Answer
-from largesse_client.asking import Asker, Patience, Send, Wait
+from largesse_client.asking import Asker, RetryPolicy, Send, Wait
 from largesse_client.calls import Call, get, post
 from largesse_client.models import Identity, Order
 
@@ -42,7 +42,7 @@ class Talk:
         self.now_s = 0.0
         self.waits: list[float] = []
         self.sent: list[Send] = []
-        steps = Asker("http://x", Patience(attempts, total_s), lambda: self.now_s).converse(call)
+        steps = Asker("http://x", RetryPolicy(attempts, total_s), lambda: self.now_s).converse(call)
         told: Any = None
         left = list(heard)
         while True:

@@ -42,8 +42,8 @@ class RowProblem(msgspec.Struct, frozen=True):
     detail: str = ""
 
     @property
-    def told(self) -> str:
-        """In words for people."""
+    def message(self) -> str:
+        """What is wrong, in words for people."""
         return PROBLEMS[self.kind] + (f" {self.detail}" if self.detail else "")
 
 

@@ -17,7 +17,7 @@ _HEADING = ("email", "name", "quantity", "row", "what is wrong")
 def bad_rows_file(checked: Checked) -> bytes:
     """Returns a CSV file of them, whose first columns are read again as they are, with each one's number and what is wrong with it."""
     rows = [
-        (row.email, row.name, row.quantity, str(row.number), " ".join(problem.told for problem in row.problems))
+        (row.email, row.name, row.quantity, str(row.number), " ".join(problem.message for problem in row.problems))
         for row in checked.bad
     ]
     return csv_file([_HEADING, *rows])

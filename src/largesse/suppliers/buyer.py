@@ -65,7 +65,7 @@ class Buyer:
         since = clock.passed_s()
         done = await asyncio.gather(*(self._serve(order, at, since) for order in orders))
         async with self._database.transaction(WORKER) as connection:
-            await record(connection, self._vault, self._supplier.patience, done)
+            await record(connection, self._vault, self._supplier.policy, done)
         return True
 
     async def _take(self) -> tuple[list[SupplierOrder], datetime]:
@@ -140,7 +140,7 @@ class Buyer:
             LATE.labels(self.name).inc()
             log.warning("supplier.late_answer", supplier=self.name, supplier_order_id=order.wanted.id)
         now = at + timedelta(seconds=clock.passed_s() - since)
-        return Done(order, answer, judge(order, answer, now, self._supplier.patience))
+        return Done(order, answer, judge(order, answer, now, self._supplier.policy))
 
     async def _call(self, name: str, order: SupplierOrder) -> Answer | SupplierFailed:
         answer: Answer | SupplierFailed

@@ -16,7 +16,7 @@ import yaml
 from largesse.base.errors import OperatorError
 from largesse.catalogue.model import STOCK
 from largesse.suppliers.http import HttpSupplier
-from largesse.suppliers.model import NAME, NAME_RULE, Patience, Supplier
+from largesse.suppliers.model import NAME, NAME_RULE, RetryPolicy, Supplier
 from largesse.webhooks.targets import Network
 from largesse.webhooks.transport import HttpTransport
 
@@ -52,9 +52,9 @@ class Description(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     options: dict[str, Any] = {}
 
     @property
-    def patience(self) -> Patience:
+    def policy(self) -> RetryPolicy:
         """How long the supplier is waited for."""
-        return Patience(self.poll_s, self.unknown_after_s, self.give_up_after_s, self.attempts, pace=self.pace)
+        return RetryPolicy(self.poll_s, self.unknown_after_s, self.give_up_after_s, self.attempts, pace=self.pace)
 
     @property
     def networks(self) -> tuple[Network, ...]:
@@ -77,7 +77,7 @@ class OpenSupplier:
     """A supplier that can be called, with its description."""
 
     description: Description
-    patience: Patience
+    policy: RetryPolicy
     supplier: Supplier
     transport: HttpTransport
 
@@ -131,7 +131,7 @@ def open_supplier(
         supplier = _kind(description)(setup)
     except (msgspec.ValidationError, ValueError) as error:
         raise OperatorError(f"supplier {description.name}: options: {error}") from None
-    return OpenSupplier(description, description.patience, supplier, transport)
+    return OpenSupplier(description, description.policy, supplier, transport)
 
 
 _MOST_ANSWER_BYTES = 1_048_576

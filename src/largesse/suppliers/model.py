@@ -152,7 +152,7 @@ WATCH_S = (60.0, 600.0, 3_600.0, 21_600.0, 86_400.0)
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class RetryPolicy:
     """How long a supplier is waited for, from its description. `pace` multiplies the pauses; tests make it small."""
 
     poll_s: float = 15.0
@@ -217,88 +217,86 @@ def next_step(
     return (later[0], 1) if later else None
 
 
-def judge(order: SupplierOrder, answer: Answer | SupplierFailed, now: datetime, patience: Patience) -> Outcome:
+def judge(order: SupplierOrder, answer: Answer | SupplierFailed, now: datetime, policy: RetryPolicy) -> Outcome:
     """Returns the outcome of an answer for an order. A voucher in it has been checked before."""
     if order.state is State.LATE:
-        return _judge_late(order, answer, patience)
+        return _judge_late(order, answer, policy)
     if order.state in WATCHED:
-        return _judge_watched(order, answer, patience)
+        return _judge_watched(order, answer, policy)
     if isinstance(answer, Bought):
         return Outcome(State.DELIVERED, None, bought=answer)
     if order.state is State.CANCELLING:
-        return _judge_cancelling(order, answer, patience)
+        return _judge_cancelling(order, answer, policy)
     if isinstance(answer, SupplierFailed):
-        return _judge_failure(order, answer, patience)
+        return _judge_failure(order, answer, policy)
     if isinstance(answer, Refused):
         return Outcome(State.REFUSED, None, reason="refused")
     if isinstance(answer, Cancelled):
-        return Outcome(State.CANCELLED, _watch_s(0, patience), reason="cancelled_there")
-    return _judge_open(order, answer, now, patience)
+        return Outcome(State.CANCELLED, _watch_s(0, policy), reason="cancelled_there")
+    return _judge_open(order, answer, now, policy)
 
 
-def _judge_open(order: SupplierOrder, answer: Answer, now: datetime, patience: Patience) -> Outcome:
+def _judge_open(order: SupplierOrder, answer: Answer, now: datetime, policy: RetryPolicy) -> Outcome:
     """Returns the outcome where the supplier may still have the order, or does not have it."""
     if isinstance(answer, Unknown) and order.state is not State.NEW:
-        asked_s = (now - order.asked_at).total_seconds() if order.asked_at else patience.unknown_after_s
-        if asked_s >= patience.unknown_after_s:
-            return Outcome(State.LOST, _watch_s(0, patience), reason="not_there")
-        return Outcome(order.state, min(patience.poll_s, patience.unknown_after_s) * patience.pace, reason=order.reason)
+        asked_s = (now - order.asked_at).total_seconds() if order.asked_at else policy.unknown_after_s
+        if asked_s >= policy.unknown_after_s:
+            return Outcome(State.LOST, _watch_s(0, policy), reason="not_there")
+        return Outcome(order.state, min(policy.poll_s, policy.unknown_after_s) * policy.pace, reason=order.reason)
     waited_s = (now - order.created_at).total_seconds()
-    if isinstance(answer, Pending) and waited_s >= patience.give_up_after_s and order.reason != NOT_CANCELLABLE:
+    if isinstance(answer, Pending) and waited_s >= policy.give_up_after_s and order.reason != NOT_CANCELLABLE:
         return Outcome(State.CANCELLING, 0.0, reason="too_slow")
     state = State.ASKED if isinstance(answer, Unknown | NotCancellable) else State.PENDING
-    return Outcome(state, patience.poll_s * patience.pace, reason=order.reason)
+    return Outcome(state, policy.poll_s * policy.pace, reason=order.reason)
 
 
-def _judge_failure(order: SupplierOrder, failed: SupplierFailed, patience: Patience) -> Outcome:
+def _judge_failure(order: SupplierOrder, failed: SupplierFailed, policy: RetryPolicy) -> Outcome:
     failures = order.failures + 1
-    again_s = _AGAIN.delay_s(failures) * patience.pace
+    again_s = _AGAIN.delay_s(failures) * policy.pace
     if order.state is not State.NEW:
-        if failed.error in BAD_VOUCHERS and failures >= patience.failures and order.reason != NOT_CANCELLABLE:
+        if failed.error in BAD_VOUCHERS and failures >= policy.failures and order.reason != NOT_CANCELLABLE:
             return Outcome(State.CANCELLING, 0.0, reason=failed.error)
         return Outcome(order.state, again_s, failures, order.reason or failed.error)
     if failed.arrived:
         return Outcome(State.ASKED, again_s, 0, failed.error)
-    if failures >= patience.failures:
+    if failures >= policy.failures:
         return Outcome(State.REFUSED, None, failures, "unreachable")
     return Outcome(State.NEW, again_s, failures, failed.error)
 
 
-def _judge_cancelling(order: SupplierOrder, answer: Answer | SupplierFailed, patience: Patience) -> Outcome:
+def _judge_cancelling(order: SupplierOrder, answer: Answer | SupplierFailed, policy: RetryPolicy) -> Outcome:
     if isinstance(answer, Cancelled):
-        return Outcome(State.CANCELLED, _watch_s(0, patience), reason=order.reason)
+        return Outcome(State.CANCELLED, _watch_s(0, policy), reason=order.reason)
     if isinstance(answer, Unknown):
-        return Outcome(State.LOST, _watch_s(0, patience), reason=order.reason)
+        return Outcome(State.LOST, _watch_s(0, policy), reason=order.reason)
     if isinstance(answer, Refused):
         return Outcome(State.REFUSED, None, reason="refused")
     if isinstance(answer, NotCancellable):
-        return Outcome(State.PENDING, patience.poll_s * patience.pace, reason=NOT_CANCELLABLE)
-    return Outcome(
-        State.CANCELLING, _AGAIN.delay_s(order.failures + 1) * patience.pace, order.failures + 1, order.reason
-    )
+        return Outcome(State.PENDING, policy.poll_s * policy.pace, reason=NOT_CANCELLABLE)
+    return Outcome(State.CANCELLING, _AGAIN.delay_s(order.failures + 1) * policy.pace, order.failures + 1, order.reason)
 
 
-def _judge_watched(order: SupplierOrder, answer: Answer | SupplierFailed, patience: Patience) -> Outcome:
+def _judge_watched(order: SupplierOrder, answer: Answer | SupplierFailed, policy: RetryPolicy) -> Outcome:
     if isinstance(answer, Bought | Pending):
         return Outcome(State.LATE, 0.0, reason=order.reason)
     if isinstance(answer, SupplierFailed):
-        return Outcome(order.state, _watch_s(0, patience), order.failures, order.reason)
+        return Outcome(order.state, _watch_s(0, policy), order.failures, order.reason)
     looked = order.failures + 1
-    return Outcome(order.state, _watch_s(looked, patience), looked, order.reason)
+    return Outcome(order.state, _watch_s(looked, policy), looked, order.reason)
 
 
-def _judge_late(order: SupplierOrder, answer: Answer | SupplierFailed, patience: Patience) -> Outcome:
+def _judge_late(order: SupplierOrder, answer: Answer | SupplierFailed, policy: RetryPolicy) -> Outcome:
     if isinstance(answer, Cancelled | Unknown | Refused):
         return Outcome(State.RETURNED, None, reason=order.reason)
     if isinstance(answer, Bought):
         return Outcome(State.KEPT, None, reason=order.reason, bought=answer)
-    if isinstance(answer, SupplierFailed) and answer.error in BAD_VOUCHERS and order.failures + 1 >= patience.failures:
+    if isinstance(answer, SupplierFailed) and answer.error in BAD_VOUCHERS and order.failures + 1 >= policy.failures:
         return Outcome(State.KEPT, None, reason=answer.error)
-    return Outcome(State.LATE, _AGAIN.delay_s(order.failures + 1) * patience.pace, order.failures + 1, order.reason)
+    return Outcome(State.LATE, _AGAIN.delay_s(order.failures + 1) * policy.pace, order.failures + 1, order.reason)
 
 
-def _watch_s(looked: int, patience: Patience) -> float | None:
-    return WATCH_S[looked] * patience.pace if looked < len(WATCH_S) else None
+def _watch_s(looked: int, policy: RetryPolicy) -> float | None:
+    return WATCH_S[looked] * policy.pace if looked < len(WATCH_S) else None
 
 
 # What may be wrong with a voucher that a supplier delivered, as logs and metrics name it.

@@ -24,7 +24,7 @@ from largesse.suppliers.model import (
     Answer,
     Bought,
     Outcome,
-    Patience,
+    RetryPolicy,
     State,
     SupplierFailed,
     SupplierOrder,
@@ -59,7 +59,7 @@ def refuse_voucher(order: SupplierOrder, fault: str) -> SupplierFailed:
     return SupplierFailed(fault)
 
 
-async def record(connection: Connection, vault: Vault, patience: Patience, done: Sequence[Done]) -> None:
+async def record(connection: Connection, vault: Vault, policy: RetryPolicy, done: Sequence[Done]) -> None:
     """Writes the outcomes of orders whose lease still holds. What another worker has taken meanwhile is left to it."""
     await commit_as_one(connection)
     held = await connection.fetch(
@@ -74,7 +74,7 @@ async def record(connection: Connection, vault: Vault, patience: Patience, done:
     paid: list[tuple[object, ...]] = []
     for one in sorted(done, key=lambda one: (one.order.customer_id, one.order.id)):
         if (one.order.customer_id, one.order.id) in ours:
-            outcome, is_due = await _record(connection, vault, patience, one, now)
+            outcome, is_due = await _record(connection, vault, policy, one, now)
             goes_on |= is_due
             if outcome.state in _PAID:
                 paid.append(_cost_of(one.order, outcome))
@@ -102,15 +102,15 @@ def _cost_of(order: SupplierOrder, outcome: Outcome) -> tuple[object, ...]:
 
 
 async def _record(
-    connection: Connection, vault: Vault, patience: Patience, done: Done, now: datetime
+    connection: Connection, vault: Vault, policy: RetryPolicy, done: Done, now: datetime
 ) -> tuple[Outcome, bool]:
     """Writes one outcome. Returns what it became, and whether another supplier order is due by it."""
     order, outcome = done.order, done.outcome
     if outcome.bought is not None:
-        outcome = await _take_voucher(connection, vault, patience, done, outcome.bought, now)
+        outcome = await _take_voucher(connection, vault, policy, done, outcome.bought, now)
     await _write(connection, order, outcome, now)
     if order.state in OPEN and outcome.goes_on:
-        return outcome, await _ask_next(connection, vault, patience, order, outcome, now)
+        return outcome, await _ask_next(connection, vault, policy, order, outcome, now)
     return outcome, False
 
 
@@ -133,21 +133,21 @@ async def _write(connection: Connection, order: SupplierOrder, outcome: Outcome,
 
 
 async def _take_voucher(
-    connection: Connection, vault: Vault, patience: Patience, done: Done, bought: Bought, now: datetime
+    connection: Connection, vault: Vault, policy: RetryPolicy, done: Done, bought: Bought, now: datetime
 ) -> Outcome:
     """Gives a bought voucher to its line, or to the stock where it came too late. One that came before is refused."""
     order = done.order
     voucher = Voucher(bought.number, bought.pin, bought.use_by)
     voucher_id = await add_bought(connection, vault, order.product_id, order.wanted.value_minor, voucher)
     if voucher_id is None:
-        return judge(order, refuse_voucher(order, TWICE), now, patience)
+        return judge(order, refuse_voucher(order, TWICE), now, policy)
     if done.outcome.state is State.DELIVERED:
         await hand_over(connection, vault, order.line, voucher_id, now)
     return done.outcome
 
 
 async def _ask_next(
-    connection: Connection, vault: Vault, patience: Patience, order: SupplierOrder, outcome: Outcome, now: datetime
+    connection: Connection, vault: Vault, policy: RetryPolicy, order: SupplierOrder, outcome: Outcome, now: datetime
 ) -> bool:
     """Has the next attempt made, the next supplier asked, or the line wait for stock. True when a supplier order is due."""
     (product,) = await connection.fetch(store.PRODUCTS, [order.product_id])
@@ -158,7 +158,7 @@ async def _ask_next(
     )
     value_minor = order.wanted.value_minor
     while (
-        following := next_step(product["suppliers"], supplier, attempt, again=again, attempts=patience.attempts)
+        following := next_step(product["suppliers"], supplier, attempt, again=again, attempts=policy.attempts)
     ) is not None:
         supplier, attempt = following
         again = False

@@ -80,7 +80,7 @@ def log_ignored(ignored: Ignored) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class RetryPolicy:
     """How often a request is sent at most, and how long after the first attempt one may still begin."""
 
     attempts: int
@@ -93,12 +93,12 @@ class Asker:
     def __init__(
         self,
         base_url: str,
-        patience: Patience,
+        policy: RetryPolicy,
         clock: Callable[[], float] = time.monotonic,
         on_ignored: OnIgnored = log_ignored,
     ) -> None:
         self._base_url = base_url
-        self._patience = patience
+        self._policy = policy
         self._clock = clock
         self._on_ignored = on_ignored
 
@@ -141,13 +141,13 @@ class Asker:
 
     def _wait_s(self, call: Call[Any], error: LargesseError, attempt: int, passed_s: float) -> float | None:
         """How long to wait before the next attempt; None where there is to be none."""
-        if not call.is_repeatable or not _may_pass(error) or attempt >= self._patience.attempts:
+        if not call.is_repeatable or not _may_pass(error) or attempt >= self._policy.attempts:
             return None
         longest_s = min(_FIRST_WAIT_S * 2 ** (attempt - 1), _LONGEST_WAIT_S)
         wait_s = random.uniform(longest_s / 2, longest_s)  # noqa: S311 - no secret
         if isinstance(error, Problem) and error.retry_after_s is not None:
             wait_s = max(wait_s, error.retry_after_s)
-        return wait_s if passed_s + wait_s <= self._patience.total_s else None
+        return wait_s if passed_s + wait_s <= self._policy.total_s else None
 
 
 def _may_pass(error: LargesseError) -> bool:

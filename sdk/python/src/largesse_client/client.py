@@ -12,7 +12,7 @@ from typing import Any, Self, TypedDict
 import httpx
 
 from largesse_client.arguments import refused
-from largesse_client.asking import Asker, OnIgnored, Patience, log_ignored
+from largesse_client.asking import Asker, OnIgnored, RetryPolicy, log_ignored
 from largesse_client.binding import Async, M, Resource, Sync, operation
 from largesse_client.calls import Call, get
 from largesse_client.driving import AsyncDriver, Driver
@@ -94,7 +94,7 @@ class Largesse(_Client[Sync]):
     ) -> None:
         options = _options(base_url, api_key, timeout_s)
         self._client = httpx.Client(**options, verify=_trusted(verify), proxy=proxy)
-        asker = Asker(options["base_url"], _patience(attempts, patience_s), on_ignored=on_ignored)
+        asker = Asker(options["base_url"], _retry_policy(attempts, patience_s), on_ignored=on_ignored)
         super().__init__(Driver(self._client, asker, timeout_s), options["base_url"])
 
     def close(self) -> None:
@@ -135,7 +135,7 @@ class AsyncLargesse(_Client[Async]):
     ) -> None:
         options = _options(base_url, api_key, timeout_s)
         self._client = httpx.AsyncClient(**options, verify=_trusted(verify), proxy=proxy)
-        asker = Asker(options["base_url"], _patience(attempts, patience_s), on_ignored=on_ignored)
+        asker = Asker(options["base_url"], _retry_policy(attempts, patience_s), on_ignored=on_ignored)
         super().__init__(AsyncDriver(self._client, asker, timeout_s), options["base_url"])
 
     async def aclose(self) -> None:
@@ -205,9 +205,9 @@ def _base(base_url: str) -> str:
     return str(url).rstrip("/")
 
 
-def _patience(attempts: int, patience_s: float) -> Patience:
+def _retry_policy(attempts: int, patience_s: float) -> RetryPolicy:
     if not 1 <= attempts <= 100:
         raise refused("attempts", f"must be from 1 to 100, not {attempts}.")
     if not 0 <= patience_s <= 86_400:
         raise refused("patience_s", f"must be from 0 to 86400, not {patience_s}.")
-    return Patience(attempts, patience_s)
+    return RetryPolicy(attempts, patience_s)

@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from largesse_client.mcp import SETTINGS, SettingError, read_settings
-from largesse_client.mcp.kept import Kept, Quoted
+from largesse_client.mcp.quotes import Quoted, QuoteStore
 from largesse_client.mcp.settings import Cap
 
 COMMAND = [sys.executable, "-m", "largesse_client.mcp"]
@@ -80,16 +80,16 @@ def test_settings_are_read(tmp_path: Path) -> None:
 
 def test_what_was_quoted_is_kept_for_a_day_and_the_last_thousand() -> None:
     now_s = 0.0
-    kept = Kept(lambda: now_s)
+    quotes = QuoteStore(lambda: now_s)
     for number in range(1_001):
-        kept.keep(Quoted("gift", {}, Decimal(1), "GBP", str(number)))
-    assert kept.find("0") is None
-    first = kept.find("1")
+        quotes.add(Quoted("gift", {}, Decimal(1), "GBP", str(number)))
+    assert quotes.find("0") is None
+    first = quotes.find("1")
     assert first is not None
     now_s = 24 * 3600 - 1
-    assert kept.find("1") == first
+    assert quotes.find("1") == first
     now_s = 24 * 3600
-    assert kept.find("1") is None
+    assert quotes.find("1") is None
 
 
 async def test_nobody_comes_in_without_the_token(over_http: Any, token: str) -> None:

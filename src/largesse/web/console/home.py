@@ -58,7 +58,7 @@ class Step:
     environment: str = ""
 
 
-class _Standing(NamedTuple):
+class _Unfinished(NamedTuple):
     """The data that is read from the sums of all orders."""
 
     unclaimed: list[Added]
@@ -86,7 +86,7 @@ async def show(context: RequestContext) -> Response:
     person = context.person
     # The sums of all orders take about as long as all other reads.
     standing, read = await context.database.at_once(
-        person.scope, lambda connection: _standing(context, connection), lambda connection: _read(context, connection)
+        person.scope, lambda connection: _unfinished(context, connection), lambda connection: _read(context, connection)
     )
     currency = _main_currency(read)
     figures = [_balance(context, read, currency), _spent(context, read, currency)]
@@ -105,13 +105,13 @@ async def show(context: RequestContext) -> Response:
     )
 
 
-async def _standing(context: RequestContext, connection: Connection) -> _Standing:
+async def _unfinished(context: RequestContext, connection: Connection) -> _Unfinished:
     """Reads what is unclaimed, and what needs attention among all orders."""
     orders = own_filter(context)
     states = await add_up(connection, orders, "state", only=_STANDING)
     bounced = sum(one.sums.orders for one in states if one.key == OrderState.BOUNCED)
     unclaimed = [one for one in states if one.key in {OrderState.WAITING, OrderState.BOUNCED}]
-    return _Standing(together(unclaimed), await of_orders(context, connection, orders, bounced))
+    return _Unfinished(together(unclaimed), await of_orders(context, connection, orders, bounced))
 
 
 async def _read(context: RequestContext, connection: Connection) -> _Read:

@@ -29,21 +29,21 @@ def plain(value: object) -> Any:
 
 
 def without_pins(answer: Answer, *, shows_pins: bool) -> Answer:
-    """An order's answer, its codes without their PINs unless those may be shown."""
+    """Returns an order's answer. Its codes have no PINs unless `shows_pins`."""
     if shows_pins:
         return answer
     codes = [{name: text for name, text in code.items() if name != "pin"} for code in answer["codes"]]
     return answer | {"codes": codes}
 
 
-def told(tool: Callable[P, Awaitable[R]]) -> Callable[P, Awaitable[R]]:
-    """The tool, whose refusals an assistant can read: what is wrong, member by member where that is known."""
+def with_readable_errors(tool: Callable[P, Awaitable[R]]) -> Callable[P, Awaitable[R]]:
+    """Wraps a tool so that an assistant can read its errors: what is wrong, by member if that is known."""
 
     @functools.wraps(tool)
-    async def telling(*args: P.args, **kwargs: P.kwargs) -> R:
+    async def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
             return await tool(*args, **kwargs)
         except (CapReached, LargesseError) as error:
             raise ToolError(str(error)) from None
 
-    return telling
+    return wrapped

@@ -9,7 +9,7 @@ from mcp.server.mcpserver import MCPServer
 from pydantic import Field
 
 from largesse_client import AsyncLargesse
-from largesse_client.mcp.answers import LOOKS, Answer, plain, told
+from largesse_client.mcp.answers import LOOKS, Answer, plain, with_readable_errors
 
 _MOST = 200
 
@@ -22,7 +22,7 @@ def add_catalogue(server: MCPServer[Any], largesse: AsyncLargesse) -> None:
     """The tools that look at what can be sent, and at who pays."""
 
     @server.tool(annotations=LOOKS)
-    @told
+    @with_readable_errors
     async def list_products(
         country: Country = "GB",
         keyword: Annotated[str | None, Field(description="Part of the name")] = None,
@@ -34,7 +34,7 @@ def add_catalogue(server: MCPServer[Any], largesse: AsyncLargesse) -> None:
         return {"products": await _first(found)}
 
     @server.tool(annotations=LOOKS)
-    @told
+    @with_readable_errors
     async def list_collections(
         country: Annotated[str | None, Field(description="ISO 3166-1 alpha-2 country")] = None,
         currency: Currency = None,
@@ -45,19 +45,19 @@ def add_catalogue(server: MCPServer[Any], largesse: AsyncLargesse) -> None:
         return {"collections": await _first(found)}
 
     @server.tool(annotations=LOOKS)
-    @told
+    @with_readable_errors
     async def list_templates() -> Answer:
         """Saved presets of gifts, newest first."""
         return {"templates": await _first(largesse.templates.list())}
 
     @server.tool(annotations=LOOKS)
-    @told
+    @with_readable_errors
     async def list_wrappings() -> Answer:
         """How gifts can be wrapped."""
         return {"wrappings": await _first(largesse.wrappings.list())}
 
     @server.tool(annotations=LOOKS)
-    @told
+    @with_readable_errors
     async def list_funding_accounts() -> Answer:
         """Accounts that orders are paid from, with what they hold; none where the customer is invoiced."""
         return {"fundingAccounts": await _first(largesse.funding_accounts.list())}

@@ -31,11 +31,11 @@ def main() -> None:
 
 
 def _parser() -> argparse.ArgumentParser:
-    told = "\n".join(f"  {name:<28} {text}" for name, text in SETTINGS.items())
+    listed = "\n".join(f"  {name:<28} {text}" for name, text in SETTINGS.items())
     parser = argparse.ArgumentParser(
         "largesse-mcp",
         description="Largesse for assistants: a server of the Model Context Protocol, over stdio unless told otherwise.",
-        epilog=f"environment:\n{told}",
+        epilog=f"environment:\n{listed}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--http", action="store_true", help="serve streamable HTTP at /mcp, for who has the token")

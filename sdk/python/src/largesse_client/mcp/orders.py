@@ -8,7 +8,7 @@ from mcp.server.mcpserver import MCPServer
 from pydantic import Field
 
 from largesse_client import AsyncLargesse
-from largesse_client.mcp.answers import ACTS, ACTS_ONCE, LOOKS, Answer, plain, told, without_pins
+from largesse_client.mcp.answers import ACTS, ACTS_ONCE, LOOKS, Answer, plain, with_readable_errors, without_pins
 
 Reference = Annotated[str, Field(description="The `reference` of the order")]
 _MOST = 200
@@ -18,26 +18,26 @@ def add_orders(server: MCPServer[Any], largesse: AsyncLargesse, *, shows_pins: b
     """The tools for orders that were placed."""
 
     @server.tool(annotations=LOOKS)
-    @told
+    @with_readable_errors
     async def list_orders(limit: Annotated[int, Field(ge=1, le=50)] = 10) -> Answer:
         """The newest orders of the customer, newest first."""
         return {"orders": plain(await largesse.orders.newest(limit=limit))}
 
     @server.tool(annotations=LOOKS)
-    @told
+    @with_readable_errors
     async def get_order(reference: Reference) -> Answer:
         """What was asked for with an order. Without codes."""
         answer: Answer = plain(await largesse.orders.request(reference))
         return answer
 
     @server.tool(annotations=LOOKS)
-    @told
+    @with_readable_errors
     async def get_codes(reference: Reference) -> Answer:
         """The answer to the order once more, with the codes of a batch. Each such reading is recorded."""
         return without_pins(plain(await largesse.orders.get(reference)), shows_pins=shows_pins)
 
     @server.tool(annotations=LOOKS)
-    @told
+    @with_readable_errors
     async def list_deliveries(reference: Reference) -> Answer:
         """What became of each recipient's mail and codes, of at most 200 recipients."""
         found = []
@@ -48,7 +48,7 @@ def add_orders(server: MCPServer[Any], largesse: AsyncLargesse, *, shows_pins: b
         return {"deliveries": found}
 
     @server.tool(annotations=ACTS)
-    @told
+    @with_readable_errors
     async def resend(
         reference: Reference, email: Annotated[str, Field(description="A recipient of that order")]
     ) -> Answer:
@@ -57,7 +57,7 @@ def add_orders(server: MCPServer[Any], largesse: AsyncLargesse, *, shows_pins: b
         return answer
 
     @server.tool(annotations=ACTS_ONCE)
-    @told
+    @with_readable_errors
     async def cancel(reference: Reference) -> Answer:
         """Voids the codes of an order that nobody has claimed, and refunds them. Ask the person first."""
         answer: Answer = plain(await largesse.orders.cancel(reference))

@@ -11,8 +11,8 @@ from pydantic import AwareDatetime, BaseModel, Field
 
 from largesse_client import AsyncLargesse, Recipient
 from largesse_client.errors import Problem
-from largesse_client.mcp.answers import ACTS_ONCE, LOOKS, Answer, plain, told, without_pins
-from largesse_client.mcp.kept import Kept, Quoted
+from largesse_client.mcp.answers import ACTS_ONCE, LOOKS, Answer, plain, with_readable_errors, without_pins
+from largesse_client.mcp.quotes import Quoted, QuoteStore
 from largesse_client.mcp.spending import CapReached, Spending
 
 SOURCE = "mcp"
@@ -60,18 +60,18 @@ class Delivery(BaseModel, extra="forbid"):
 
 
 def add_sending(
-    server: MCPServer[Any], largesse: AsyncLargesse, kept: Kept, spending: Spending, *, shows_pins: bool
+    server: MCPServer[Any], largesse: AsyncLargesse, quotes: QuoteStore, spending: Spending, *, shows_pins: bool
 ) -> None:
     """The tools that quote, and the one that sends what was quoted."""
 
     async def quote(kind: str, gift: dict[str, Any], delivery: Delivery) -> Answer:
         arguments = {name: value for name, value in gift.items() if value is not None} | _order(delivery)
         quoted = await getattr(largesse.quote, kind)(**arguments)
-        kept.keep(Quoted(kind, arguments, quoted.total_cost, quoted.currency, quoted.quote))
+        quotes.add(Quoted(kind, arguments, quoted.total_cost, quoted.currency, quoted.quote))
         return {**plain(quoted), "notSendable": _over(spending, quoted.total_cost, quoted.currency)}
 
     @server.tool(annotations=LOOKS)
-    @told
+    @with_readable_errors
     async def quote_gift(
         product_id: int,
         delivery: Delivery,
@@ -82,7 +82,7 @@ def add_sending(
         return await quote("gift", {"product_id": product_id, "value": value, "country": country}, delivery)
 
     @server.tool(annotations=LOOKS)
-    @told
+    @with_readable_errors
     async def quote_collection(
         collection_id: int,
         delivery: Delivery,
@@ -92,18 +92,18 @@ def add_sending(
         return await quote("collection", {"collection_id": collection_id, "value": value}, delivery)
 
     @server.tool(annotations=LOOKS)
-    @told
+    @with_readable_errors
     async def quote_template(template_id: int, delivery: Delivery) -> Answer:
         """What sending a saved template would cost. Places nothing. Show the answer to the person before you send."""
         return await quote("template", {"template_id": template_id}, delivery)
 
     @server.tool(annotations=ACTS_ONCE)
-    @told
+    @with_readable_errors
     async def send(
         quote: Annotated[str, Field(description="The `quote` of a quote_… answer that the person agreed to")],
     ) -> Answer:
         """Places the order that was quoted, and spends what was quoted. Ask the person first. To repeat it is harmless."""
-        quoted = kept.find(quote)
+        quoted = quotes.find(quote)
         if quoted is None:
             raise ToolError(
                 "Nothing was placed: `quote` is none that was given here within a day. Quote the order, show what it costs to "

@@ -9,8 +9,8 @@ from mcp.server.mcpserver.exceptions import ToolError
 
 from largesse_client import AsyncLargesse
 from largesse_client.mcp.catalogue import add_catalogue
-from largesse_client.mcp.kept import Kept
 from largesse_client.mcp.orders import add_orders
+from largesse_client.mcp.quotes import QuoteStore
 from largesse_client.mcp.sending import add_sending
 from largesse_client.mcp.settings import Settings
 from largesse_client.mcp.spending import Spending
@@ -50,6 +50,6 @@ def build_server(largesse: AsyncLargesse, settings: Settings) -> MCPServer[Any]:
         log_level="WARNING",
     )
     add_catalogue(server, largesse)
-    add_sending(server, largesse, Kept(), Spending(settings), shows_pins=settings.shows_pins)
+    add_sending(server, largesse, QuoteStore(), Spending(settings), shows_pins=settings.shows_pins)
     add_orders(server, largesse, shows_pins=settings.shows_pins)
     return server

@@ -1,4 +1,4 @@
-"""Requests that were quoted, stored so that what is sent is what was quoted, word for word."""
+"""Stores quoted requests, so that exactly the quoted request is sent."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from decimal import Decimal
 from typing import Any
 
 # Longer than a quote holds: a send may be repeated later, to hear what came of it.
-_KEPT_S = 24 * 3600.0
+_LONGEST_S = 24 * 3600.0
 _MOST = 1_000
 
 
@@ -31,20 +31,20 @@ class Quoted:
         return "mcp-" + hashlib.sha256(self.quote.encode()).hexdigest()[:40]
 
 
-class Kept:
+class QuoteStore:
     """The last requests that were quoted, at most 1,000 and none older than a day."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._kept: OrderedDict[str, tuple[float, Quoted]] = OrderedDict()
+        self._quotes: OrderedDict[str, tuple[float, Quoted]] = OrderedDict()
 
-    def keep(self, quoted: Quoted) -> None:
-        """Keeps a request, and forgets the oldest."""
-        self._kept[quoted.quote] = (self._clock(), quoted)
-        while len(self._kept) > _MOST:
-            self._kept.popitem(last=False)
+    def add(self, quoted: Quoted) -> None:
+        """Stores a request, and drops the oldest beyond the limit."""
+        self._quotes[quoted.quote] = (self._clock(), quoted)
+        while len(self._quotes) > _MOST:
+            self._quotes.popitem(last=False)
 
     def find(self, quote: str) -> Quoted | None:
-        """The request that a quote was given for; None for any other text."""
-        at_s, quoted = self._kept.get(quote, (0.0, None))
-        return quoted if quoted is not None and self._clock() - at_s < _KEPT_S else None
+        """Returns the request of a quote; None for any other text."""
+        at_s, quoted = self._quotes.get(quote, (0.0, None))
+        return quoted if quoted is not None and self._clock() - at_s < _LONGEST_S else None
