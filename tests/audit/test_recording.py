@@ -109,6 +109,7 @@ async def test_an_act_that_is_undone_leaves_no_event(connection: asyncpg.Connect
     assert await whole(connection)
 
 
+@pytest.mark.slow
 async def test_many_at_once_stand_in_one_chain(database_url: str, acting: Acting) -> None:
     async def act(number: int) -> None:
         connection = await asyncpg.connect(database_url)

@@ -102,6 +102,7 @@ def test_any_bytes_are_read_or_refused(raw: bytes) -> None:
     assert isinstance(body.part_id, int)
 
 
+@pytest.mark.slow
 @given(
     st.dictionaries(
         st.sampled_from(["partId", "amount", "parts", "flag", "other"]),

@@ -80,6 +80,7 @@ async def test_rows_are_edited_added_and_removed_in_place(house: House) -> None:
     assert await rows(house, caller, draft) == []
 
 
+@pytest.mark.slow
 async def test_two_pages_that_edit_at_once_lose_nothing(house: House) -> None:
     caller, actor, draft = await begun(house)
     names = iter(range(10))

@@ -63,6 +63,7 @@ async def test_a_draft_is_sent_as_its_persons(house: House) -> None:
     assert await house.desk.send(caller, draft.id, quote.token) == Placed(draft.id, is_new=False)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("said", [{}, {"external_reference": "spring-2030"}, {"code_quantity": 150}])
 async def test_twenty_at_once_are_one_order(house: House, said: dict[str, Any]) -> None:
     caller = await house.caller()

@@ -158,6 +158,7 @@ FORGED = """
 """
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("is_early", [False, True])
 async def test_money_without_marks_is_never_taken_over(database: Database, is_early: bool) -> None:
     """Two entries with an empty mark, new balances and heads that are reset: found, refused by what migrates, and found again."""

@@ -204,6 +204,7 @@ async def test_a_reference_that_somebody_is_taking_keeps_only_its_own_order_wait
     assert await town.placed() == 121
 
 
+@pytest.mark.slow
 async def test_two_placers_have_a_shared_account_in_turn(town: Town) -> None:
     """Both keep it busy without a pause, and neither keeps the other from it."""
     placers = [Placer(town.database, CHAIN) for _ in range(2)]

@@ -87,6 +87,7 @@ def test_one_customers_alone(service: Service, run: Run) -> None:
     assert [order["customer"] for order in told["orders"]] == ["acme"]
 
 
+@pytest.mark.slow
 def test_addresses_beyond_ascii_are_told_apart_as_recipients_are(service: Service, run: Run) -> None:
     emails = ["É.quill@example.com", "é.quill@example.com", "è.quill@example.com"]
     sent = service.send("gift", "coffee", value=5, recipients=[{"email": email} for email in emails])

@@ -173,6 +173,7 @@ async def test_a_worker_that_dies_after_the_call_buys_nothing_twice(service: Any
             assert len(server.orders) == 4
 
 
+@pytest.mark.slow
 async def test_a_worker_that_lost_its_lease_writes_nothing(service: Any, opened: Opened) -> None:
     server = SupplierServer({"time_out": 1}, prefix="FENCED", slow_s=0.3)
     with serving(server):

@@ -71,6 +71,7 @@ async def test_a_customer_holds_100_and_not_101_in_both_environments_together(da
         await insert_subscription(connection, acme, VAULT, TARGET, "order.created")
 
 
+@pytest.mark.slow
 async def test_the_limit_holds_when_creations_race(database: Database) -> None:
     async with database.connection(OPERATOR) as connection:
         acme = await make_principal(connection, "acme")

@@ -121,6 +121,7 @@ def check_books(service) -> None:
     assert [tuple(row) for row in service.sql(broken)] == []
 
 
+@pytest.mark.slow
 async def test_orders_on_an_account_that_covers_three_in_five(service) -> None:
     calls = [
         sending(

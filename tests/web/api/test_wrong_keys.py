@@ -68,6 +68,7 @@ def a_key(service, run_on_database, name: str) -> tuple[int, str]:
     )
 
 
+@pytest.mark.slow
 def test_so_many_may_be_wrong(ask, service, problem, clock: Clock) -> None:
     malformed, limited = failed("malformed"), failed("limited")
     for _ in range(WRONG_KEYS_A_MINUTE):
@@ -83,6 +84,7 @@ def test_so_many_may_be_wrong(ask, service, problem, clock: Clock) -> None:
     problem(ask("nonsense", "198.51.100.1"), 401, "unauthorized")
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("wrong", ["malformed", "unknown", "of-the-other-environment"])
 def test_every_kind_of_wrong_key_counts(ask, service, wrong: str) -> None:
     address = f"198.51.100.{2 + len(wrong)}"
@@ -143,6 +145,7 @@ def test_each_address_has_its_own_allowance(ask, one: str, other: str, same: boo
     assert ask("nonsense", other).status_code == (429 if same else 401)
 
 
+@pytest.mark.slow
 def test_no_key_is_no_wrong_key(service, problem) -> None:
     headers = {"X-Forwarded-For": "198.51.100.50"}
     for _ in range(WRONG_KEYS_A_MINUTE + 50):

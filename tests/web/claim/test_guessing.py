@@ -78,6 +78,7 @@ def test_no_address_is_kept_in_clear(service: Any, recipient: Any) -> None:
     assert "203.0.113.77" not in str(rows)
 
 
+@pytest.mark.slow
 def test_unknown_codes_fill_a_bounded_number_of_rows(service: Any, recipient: Any) -> None:
     for number in range(60):
         recipient.host = f"192.0.2.{number}"

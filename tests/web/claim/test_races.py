@@ -71,6 +71,7 @@ def test_many_claims_of_one_code_give_it_once(service: Any, codes: Codes, flood:
     assert Counter(row["event"] for row in events) == {"opened": 1, "claimed": 1}
 
 
+@pytest.mark.slow
 def test_of_fifty_guesses_at_once_five_are_evaluated(
     service: Any, codes: Codes, flood: Callable[..., list[int]]
 ) -> None:
@@ -217,6 +218,7 @@ def test_a_cancellation_that_races_with_claims_takes_each_line_or_leaves_it(
     assert on_pool(findings) == []
 
 
+@pytest.mark.slow
 def test_neither_a_dump_nor_the_logs_hold_what_is_secret(
     service: Any, recipient: Any, codes: Codes, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -75,6 +75,7 @@ def test_what_needs_no_approval_is_sent_at_once(service: Service, sign_in: SignI
     assert cem.post(f"{path}/ask").status_code == 409
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", ["cem", "mel", "fin", "viv"])
 def test_four_eyes_over_all_roles(service: Service, sign_in: SignIn, name: str) -> None:
     """Whoever is no approver sees nothing and decides nothing, and the person themselves decides nothing."""
@@ -94,6 +95,7 @@ def test_four_eyes_over_all_roles(service: Service, sign_in: SignIn, name: str) 
     assert gil.post(f"/app/approvals/{reference}", decision="approve", note="").status_code == 404
 
 
+@pytest.mark.slow
 def test_an_administrator_does_not_approve_their_own(service: Service, sign_in: SignIn) -> None:
     ada, bea = sign_in("ada@acme.example"), sign_in("bea@acme.example")
     set_rule(ada)
@@ -197,6 +199,7 @@ def test_approve_races_decline_and_withdrawal(service: Service, sign_in: SignIn)
     assert findings(service) == []
 
 
+@pytest.mark.slow
 def test_a_form_of_another_session_or_none_is_refused(service: Service, sign_in: SignIn) -> None:
     ada, cem = sign_in("ada@acme.example"), sign_in("cem@acme.example")
     set_rule(ada)

@@ -141,6 +141,7 @@ def test_a_person_who_may_not_send_any_more_sends_nothing(service: Service, sign
         set_user(service, "cem", "role = 'member', is_active = true")
 
 
+@pytest.mark.slow
 def test_nobody_decides_after_it_expired(service: Service, sign_in: SignIn) -> None:
     ada, cem = sign_in("ada@acme.example"), sign_in("cem@acme.example")
     set_rule(ada, days="3")
@@ -265,6 +266,7 @@ def test_a_decline_says_why(service: Service, sign_in: SignIn) -> None:
     assert orders_of(service, reference) == []
 
 
+@pytest.mark.slow
 def test_a_default_claim_by_date_is_that_of_when_it_was_asked_for(service: Service, sign_in: SignIn) -> None:
     """The default counts days from now: what is approved days later is what was quoted all the same."""
     service.sql("UPDATE customers SET follow_up = '{\"claim_by_days\": 30}' WHERE key = 'acme'")

@@ -173,6 +173,7 @@ def test_what_is_wrong_is_said_beside_its_field(
     assert service.sql("SELECT count(*) FROM budgets")[0][0] == 0
 
 
+@pytest.mark.slow
 def test_a_sum_below_what_is_spent_is_refused_with_what_is_spent(service: Service, sign_in: SignIn) -> None:
     ada, cem = sign_in("ada@acme.example"), sign_in("cem@acme.example")
     path = ready(cem, service)

@@ -143,6 +143,7 @@ def test_a_copied_invitation_gives_nobody_a_password_who_was_let_in_without(serv
     assert cem.post(link).headers["location"] == "/app"
 
 
+@pytest.mark.slow
 def test_the_page_of_a_copied_invitation_does_not_say_who_has_a_password(service: Service) -> None:
     known, unknown = "known@nobody-yet.example", "unknown@nobody-yet.example"
     follow(service, invited(service, "acme", known), OWN)

@@ -112,6 +112,7 @@ def test_all_who_have_not_claimed_get_it_again_once(ada: Browser, service: Servi
     assert audited["after"] == '{"recipients":1}'
 
 
+@pytest.mark.slow
 def test_the_mail_to_all_pauses_for_a_day(ada: Browser, service: Service, order: str) -> None:
     path = f"/app/orders/{order}/resend-unclaimed"
 

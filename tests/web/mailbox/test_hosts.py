@@ -83,6 +83,7 @@ def test_two_host_headers_are_refused_everywhere(staging: Service, path: str, se
     assert problem["detail"] == "The request has more than one `Host` header."
 
 
+@pytest.mark.slow
 def test_everything_else_answers_to_any_name(staging: Service) -> None:
     for path in ("/health", "/docs", "/claim", "/openapi.json", "/"):
         assert answers(staging, path, "rebound.example").status_code == 200
