@@ -70,6 +70,7 @@ def test_people_together_share_one(run: Run, database: str, loaded: dict[str, An
     ]
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
