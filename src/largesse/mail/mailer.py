@@ -227,7 +227,7 @@ class Mailer:
 
 
 def judge(message: Message, handover: Handover, fault: Fault | None) -> Sent:
-    """Returns what becomes of a message: a refusal that is the recipient's fault is for good, all else is tried for three days."""
+    """Returns the outcome of a message: a refusal that is the recipient's fault is for good, all else is tried for three days."""
     state, delay_s = "pending", 0.0
     reason: str | None = handover.reason
     if handover.taken:

@@ -49,7 +49,7 @@ class Verdict:
 
 
 def judge(result: AttemptResult, *, attempt: int, attempts_left: int, now: datetime) -> Verdict:
-    """Returns what becomes of a delivery after an attempt. `attempt` counts from 1 in this round; `attempts_left` includes this one."""
+    """Returns the outcome of a delivery after an attempt. `attempt` counts from 1 in this round; `attempts_left` includes this one."""
     status = result.status
     if status is not None and 200 <= status < 300:
         return Verdict("delivered")
