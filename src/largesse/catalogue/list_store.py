@@ -64,6 +64,31 @@ _FIND_PRODUCTS = {
     )
     for state, of_state in _STATES.items()
 }
+# Where a word is common, the page is near in the order of keys: the inner query reads them lazily, in that order.
+_MOST_FOUND = 5_000
+_COUNT_FOUND = compose(
+    "SELECT count(*) FROM (SELECT FROM products WHERE {has_words} LIMIT $2) AS found",
+    has_words=Fragment("to_tsvector('simple', key || ' ' || name) @@ to_tsquery('simple', $1)"),
+)
+_FIND_COMMON = {
+    state: compose(
+        """
+        WITH page AS MATERIALIZED (
+            SELECT id FROM (
+                SELECT id, key, name FROM products o
+                WHERE {of_state} AND ($1::text = '' OR o.currency = $1) AND o.key > $2 ORDER BY o.key OFFSET 0) AS ordered
+            WHERE {has_words} ORDER BY key LIMIT $3
+        )
+        SELECT {columns}, {listed} FROM page JOIN products o ON o.id = page.id
+        LEFT JOIN catalogue_drafts d ON d.kind = 'product' AND d.object_id = o.id ORDER BY o.key
+    """,
+        columns=_PRODUCT_COLUMNS,
+        listed=_LISTED,
+        of_state=of_state,
+        has_words=_HAS_WORDS,
+    )
+    for state, of_state in _STATES.items()
+}
 # Those with a draft are few, so they are found by their drafts.
 _DRAFTED_PRODUCTS = {
     state: compose(
@@ -111,7 +136,9 @@ async def list_products(
     if state in _DRAFT_STATES:
         return list(await connection.fetch(_DRAFTED_PRODUCTS[state], currency, after, most, query))
     if query:
-        return list(await connection.fetch(_FIND_PRODUCTS[state], currency, after, most, query))
+        found = await connection.fetchval(_COUNT_FOUND, query, _MOST_FOUND)
+        statements = _FIND_PRODUCTS if found < _MOST_FOUND else _FIND_COMMON
+        return list(await connection.fetch(statements[state], currency, after, most, query))
     return list(await connection.fetch(_LIST_PRODUCTS[state], currency, after, most))
 
 
