@@ -29,10 +29,10 @@ _ONE = """
     FROM customers c WHERE id = $1
 """
 _NEWEST = "SELECT id, key, name, plan, funding, created_at FROM customers WHERE id < $1 ORDER BY id DESC LIMIT $2"
-# $3 is made by `search_customers`.
+# $3 is made by `search_customers`. Sorted by no index, so that few customers of rare words are not looked for among all.
 _SEARCH = """
     SELECT id, key, name, plan, funding, created_at FROM customers
-    WHERE to_tsvector('simple', name || ' ' || key) @@ to_tsquery('simple', $3) AND id < $1 ORDER BY id DESC LIMIT $2
+    WHERE to_tsvector('simple', name || ' ' || key) @@ to_tsquery('simple', $3) AND id < $1 ORDER BY id + 0 DESC LIMIT $2
 """
 _KEYS_AMONG = "SELECT key FROM customers WHERE key = ANY($1::text[])"
 _FIND = "SELECT id FROM customers WHERE key = $1"
