@@ -135,8 +135,8 @@ def test_an_order_without_funds(served) -> None:
 
 def test_the_pool_and_connections(served, wire) -> None:
     told = served.figures()
-    assert told["largesse_pool_limit"] == 10
-    assert told['largesse_pool_connections{state="used"}'] + told['largesse_pool_connections{state="idle"}'] <= 10
+    assert told["largesse_pool_limit"] == 14, "ten, and four of the back office"
+    assert told['largesse_pool_connections{state="used"}'] + told['largesse_pool_connections{state="idle"}'] <= 14
     assert told["largesse_pool_waiting"] == 0
     assert told["largesse_connections_limit"] == 4_000
     before = told["largesse_connections_open"]

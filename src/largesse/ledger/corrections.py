@@ -17,6 +17,7 @@ from largesse.db.statements import read_now
 from largesse.ledger import corrections_store as store
 from largesse.ledger.corrections_store import CorrectableAccount, Correction, find_correctable, find_correction
 from largesse.ledger.own_accounts import own_accounts
+from largesse.ledger.payment_sources import payment_source
 from largesse.ledger.posting import NEXT_TRANSFER_ID, Entry, lock_accounts, post
 from largesse.staff.model import StaffRight
 
@@ -186,12 +187,8 @@ async def _require_refundable(
     order: Row | None = await connection.fetchrow(store.ORDER, account.customer_id, reference)
     if order is None or order["environment"] != account.environment:
         raise NoSuchOrder
-    own_kind = "receivable" if order["account_id"] is None else "funding"
-    if (
-        account.kind != own_kind
-        or order["currency"] != account.currency
-        or order["account_id"] not in {None, account.account_id}
-    ):
+    payer_id = payment_source(order["account_id"]).payer_id(account.account_id if account.kind == "receivable" else 0)
+    if payer_id != account.account_id or order["currency"] != account.currency:
         raise PaidElsewhere
     given_back = await connection.fetchval(store.GIVEN_BACK, account.customer_id, reference, correction_id)
     if amount_minor > (left_minor := max(0, order["rest_minor"] - given_back)):

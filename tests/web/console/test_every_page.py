@@ -18,6 +18,8 @@ from tests.web.console.everything import Walk, ask_approval, route_of, send_gift
 from tests.web.console.orders import work
 from tests.web.console.test_security import enter, set_up, with_password
 
+pytestmark = pytest.mark.timeout(400)  # whoever comes first walks through all pages
+
 MARK = "\"'><b id=evil>&"
 RAW = ("<b id=evil>", "\"'>", "'><")
 MOST_FIRST, MOST_LATER = 60_000, 15_000  # bytes, compressed, of a page with and without what is loaded once

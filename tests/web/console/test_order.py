@@ -72,7 +72,7 @@ def test_one_recipients_mail_is_sent_again(ada: Browser, service: Service, order
     answer = ada.post(f"/app/orders/{order}/resend?q=ben&state=unclaimed", number="3")
     assert answer.headers["location"] == f"/app/orders/{order}?q=ben&state=unclaimed#r3", "where one was"
     ada.get(f"/app/orders/{order}")
-    assert "The mail to ben@acme.example leaves again." in ada.text
+    assert "The mail to ben@acme.example is sent again." in ada.text
     assert "Ada sent the mail to =Ben again" in ada.text
     assert ("ben@acme.example", 1, "pending") in mails(service, order)
     ada.post(f"/app/orders/{order}/resend", number="3")
