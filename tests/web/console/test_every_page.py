@@ -18,8 +18,6 @@ from tests.web.console.everything import Walk, ask_approval, route_of, send_gift
 from tests.web.console.orders import work
 from tests.web.console.test_security import enter, set_up, with_password
 
-pytestmark = pytest.mark.timeout(400)  # whoever comes first walks through all pages
-
 MARK = "\"'><b id=evil>&"
 RAW = ("<b id=evil>", "\"'>", "'><")
 MOST_FIRST, MOST_LATER = 60_000, 15_000  # bytes, compressed, of a page with and without what is loaded once
@@ -92,7 +90,7 @@ def html_of(walk: Walk) -> Iterator[tuple[str, httpx.Response]]:
             yield path, page
 
 
-def test_every_page_is_reached_and_every_form_that_makes_something_is_taken(walk: Walk) -> None:
+def _every_page_is_reached_and_every_form_that_makes_something_is_taken(walk: Walk) -> None:
     assert walk.unseen() == set()
     assert {path: page.status_code for path, page in walk.pages.items() if page.status_code != 200} == {}
     refused = [(path, status) for path, status in walk.made if status >= 400]
@@ -100,7 +98,7 @@ def test_every_page_is_reached_and_every_form_that_makes_something_is_taken(walk
     assert len(walk.made) >= 5
 
 
-def test_what_anybody_typed_is_text_on_every_page(walk: Walk) -> None:
+def _what_anybody_typed_is_text(walk: Walk) -> None:
     shown = 0
     for path, page in walk.pages.items():
         if page.headers["content-type"].startswith("text/html"):
@@ -110,7 +108,7 @@ def test_what_anybody_typed_is_text_on_every_page(walk: Walk) -> None:
     assert shown > len(walk.pages) / 2, "the text is seen on most pages"
 
 
-def test_no_policy_has_an_exception_and_nobody_frames_a_page(walk: Walk) -> None:
+def _no_policy_has_an_exception_and_nobody_frames_a_page(walk: Walk) -> None:
     for path, page in walk.pages.items():
         policy = page.headers["content-security-policy"]
         assert "unsafe-" not in policy, path
@@ -124,7 +122,7 @@ def test_no_policy_has_an_exception_and_nobody_frames_a_page(walk: Walk) -> None
         assert not re.search(r"<script(?![^>]*\bsrc=)|\son\w+=|\sstyle=|<style", page.text), path
 
 
-def test_pages_are_light(walk: Walk) -> None:
+def _pages_are_light(walk: Walk) -> None:
     kept: dict[str, int] = {}
     for path, page in html_of(walk):
         own = len(gzip.compress(page.content))
@@ -136,7 +134,7 @@ def test_pages_are_light(walk: Walk) -> None:
         assert first <= MOST_FIRST, (path, first)
 
 
-def test_pages_are_built_alike(walk: Walk) -> None:
+def _pages_are_built_alike(walk: Walk) -> None:
     """What those need who listen to a page, or go through it by keyboard."""
     for path, page in html_of(walk):
         text = page.text
@@ -152,6 +150,16 @@ def test_pages_are_built_alike(walk: Walk) -> None:
             assert 'name="token"' in form, path
         for link in re.findall(r'(?:href|src|action)="([^"]*)"', text):
             assert link.startswith(("/app", "#", "?", "/pictures/", "/docs")) or not link, f"{path} leads to {link}"
+
+
+@pytest.mark.timeout(400)
+def test_every_page(walk: Walk) -> None:
+    """One test, since each of pytest's processes that has one of these would walk through all pages."""
+    _every_page_is_reached_and_every_form_that_makes_something_is_taken(walk)
+    _what_anybody_typed_is_text(walk)
+    _no_policy_has_an_exception_and_nobody_frames_a_page(walk)
+    _pages_are_light(walk)
+    _pages_are_built_alike(walk)
 
 
 @pytest.mark.sampled(2)
