@@ -65,7 +65,7 @@ def test_an_address_that_guesses_waits_and_others_do_not(
     slowed = recipient.claim(first)
     assert slowed.status_code == 429
     assert 1 <= int(slowed.headers["retry-after"]) <= 9
-    assert "wrong tries from your connection" in slowed.text
+    assert "too many tries from your connection" in slowed.text
     recipient.host = "203.0.113.2"
     assert recipient.claim(second).status_code == 303
 
