@@ -74,7 +74,7 @@ def next_release(folder: Path) -> Path:
     _edit(mail / "messages.py", 'row["trying_since"]', 'row["retrying_since"]')
     _edit(mail / "tasks.py", '"trying_since"', '"retrying_since"')
     _edit(customers / "key_store.py", "host(k.last_seen_address)", "NULL::text")
-    _edit(copy / "src/largesse/db/rights.py", '        "last_seen_address",\n', "")
+    _edit(copy / "src/largesse/db/office_rights.py", '        "last_seen_address",\n', "")
     return copy
 
 
