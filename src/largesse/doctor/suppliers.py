@@ -34,7 +34,7 @@ async def check_suppliers(settings: Settings) -> list[CheckResult]:
     try:
         async with open_database(settings) as database, database.connection(OPERATOR) as connection:
             naming = await list_naming(connection)
-    except DATABASE_FAILED:
+    except (OperatorError, *DATABASE_FAILED):
         return findings  # other checks say what is wrong with the database
     missing = sorted({name for row in naming for name in row["suppliers"]} - names)
     if missing:
