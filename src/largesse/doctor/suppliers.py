@@ -14,6 +14,7 @@ from largesse.suppliers.service import opened
 from largesse.suppliers.store import list_naming
 
 _SETTING = "LARGESSE_SUPPLIERS"
+_FAILED: tuple[type[BaseException], ...] = (OperatorError, *DATABASE_FAILED)
 
 
 async def check_suppliers(settings: Settings) -> list[CheckResult]:
@@ -34,7 +35,7 @@ async def check_suppliers(settings: Settings) -> list[CheckResult]:
     try:
         async with open_database(settings) as database, database.connection(OPERATOR) as connection:
             naming = await list_naming(connection)
-    except (OperatorError, *DATABASE_FAILED):
+    except _FAILED:
         return findings  # other checks say what is wrong with the database
     missing = sorted({name for row in naming for name in row["suppliers"]} - names)
     if missing:
