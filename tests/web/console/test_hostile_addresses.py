@@ -79,14 +79,14 @@ def queries() -> Iterator[str]:
 
 
 @IN_STEPS
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 def test_no_parameter_of_a_page_is_a_fault_of_ours(walk: Walk, pages: list[str], step: int) -> None:
     for page, query in pairs(pages, queries(), step):
         get(walk.browser, f"{page}?{query}")
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("email", ["finance@acme.example", "viewer@acme.example", "cem@acme.example"])
 def test_no_parameter_is_a_fault_of_ours_for_another_role(service: Service, pages: list[str], email: str) -> None:
     browser = signed_in(service, email)
@@ -113,7 +113,7 @@ def test_no_path_of_a_page_is_a_fault_of_ours(service: Service, email: str | Non
 
 
 @IN_STEPS
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 def test_no_path_of_a_form_is_a_fault_of_ours(service: Service, step: int) -> None:
     browser = signed_in(service, "ada@acme.example")
     browser.get("/app/security")
