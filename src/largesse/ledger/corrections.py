@@ -43,10 +43,12 @@ class CorrectionEnded(InvalidRequest):
 
 
 class MoreThanOrder(InvalidRequest):
-    """A refund of more than is left of what its order cost; `left_minor` is that."""
+    """A refund of more than is left of what the claimed codes of its order cost; `left_minor` is that."""
 
     def __init__(self, left_minor: int, currency: str) -> None:
-        super().__init__(f"At most {label(left_minor, currency)} of the order can be refunded.")
+        super().__init__(
+            f"At most {label(left_minor, currency)} of the order can be refunded. Cancel gifts that nobody has claimed instead."
+        )
         self.left_minor = left_minor
 
 
@@ -191,7 +193,7 @@ async def _require_refundable(
     if payer_id != account.account_id or order["currency"] != account.currency:
         raise PaidElsewhere
     given_back = await connection.fetchval(store.GIVEN_BACK, account.customer_id, reference, correction_id)
-    if amount_minor > (left_minor := max(0, order["rest_minor"] - given_back)):
+    if amount_minor > (left_minor := max(0, order["claimed_minor"] - given_back)):
         raise MoreThanOrder(left_minor, account.currency)
     return order
 

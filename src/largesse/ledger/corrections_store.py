@@ -29,12 +29,13 @@ _ACCOUNT = """
            a.closed_at IS NOT NULL AS is_closed, c.key AS customer, c.name AS customer_name
     FROM accounts a JOIN customers c ON c.id = a.customer_id WHERE a.id = $1 AND a.kind IN ('funding', 'receivable')
 """
-# An order of a customer, by reference: what it was paid from, and what has not been given back of what its codes cost.
+# An order of a customer, by reference: what it was paid from, and what its claimed codes cost. A code that nobody has claimed is
+# cancelled instead, which refunds it, and a claimed code can never be cancelled: so no code is refunded in both ways.
 ORDER = """
     SELECT id, environment, account_id, currency,
-           total_minor - total_minor / code_count * (
+           total_minor / code_count * (
                SELECT count(*) FROM line_states s
-               WHERE s.customer_id = o.customer_id AND s.order_id = o.id AND s.state = 'cancelled') AS rest_minor
+               WHERE s.customer_id = o.customer_id AND s.order_id = o.id AND s.state <> 'cancelled') AS claimed_minor
     FROM orders o WHERE customer_id = $1 AND reference = $2
 """
 # What corrections have given back of an order, and would, without one of them.

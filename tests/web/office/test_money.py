@@ -6,6 +6,7 @@ import re
 
 import pytest
 from tests.web.api.conftest import Service
+from tests.web.claim.conftest import Recipient
 from tests.web.console.conftest import Browser
 from tests.web.office.conftest import staff_in
 
@@ -189,7 +190,8 @@ def test_two_people_correct_what_an_account_holds(service: Service, fay: Browser
 def test_a_refund_is_corrected_by_two_and_never_more_than_the_order_cost(
     service: Service, fay: Browser, max_: Browser
 ) -> None:
-    order = service.send("gift", "coffee", value=10, codeQuantity=2).json()["reference"]
+    sent = service.send("gift", "coffee", value=10, codeQuantity=3).json()
+    order = sent["reference"]
     before, here = balance(service), f"/office/money/accounts/{account(service)}/correct"
 
     def propose(amount: str, reference: str = order, at: str = here) -> tuple[int, str]:
@@ -197,6 +199,9 @@ def test_a_refund_is_corrected_by_two_and_never_more_than_the_order_cost(
         answer = fay.post(at, kind="refund", amount=amount, order=reference, reason="It came broken.")
         return answer.status_code, answer.headers.get("location", answer.text)
 
+    assert "At most £0.00 of the order" in propose("0.01")[1], "what nobody has claimed is cancelled"
+    for code in sent["codes"][:2]:
+        assert Recipient(service).claim(code).status_code == 303
     assert "At most £20.00 of the order" in propose("20.01")[1]
     assert "no order of that reference" in propose("1", "0WBQK7M2PXR4D9VA1C3E")[1]
     other = f"/office/money/accounts/{account(service, 'team')}/correct"
@@ -209,6 +214,12 @@ def test_a_refund_is_corrected_by_two_and_never_more_than_the_order_cost(
     assert balance(service) == before + 15_00
     statement = fay.get(f"/office/money/accounts/{account(service)}").text
     assert order in statement
+    cancelled = service.client("hr").post(f"/orders/{order}/cancel")
+    assert (cancelled.status_code, balance(service)) == (200, before + 25_00), (
+        "the third code, and no other",
+        cancelled.text,
+    )
+    assert "At most £5.00" in propose("5.01")[1]
     assert [check.name for check in (*LEDGER, *CORRECTIONS) if service.sql(check.sql)] == []
 
 

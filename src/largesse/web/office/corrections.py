@@ -118,7 +118,10 @@ async def propose(context: OfficeContext) -> Response:
         context.form.error("order", context.say("This order was paid from another account. Correct that one."))
     except MoreThanOrder as refusal:
         left = context.language.amount(refusal.left_minor, account.currency)
-        context.form.error("amount", context.say("At most %(left)s of the order can be refunded.", left=left))
+        said = context.say(
+            "At most %(left)s of the order can be refunded. Cancel gifts that nobody has claimed instead.", left=left
+        )
+        context.form.error("amount", said)
     except AccountClosed:
         context.form.error("kind", context.say(_CLOSED))
     except TooManyWaiting:
