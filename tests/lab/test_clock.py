@@ -19,7 +19,7 @@ WORLD = RICH_WORLD.replace(
     _OTHER,
     _OTHER + _OTHER.replace("globex-gbp,", "globex-test-gbp, environment: staging,").replace("float", "test float"),
 ).replace("    templates:\n", _TEST_YEN + "    templates:\n", 1)
-WITHIN_S = 60.0  # days otherwise; some seconds on a calm machine
+WITHIN_S = 10.0
 DAY_S = 86_400
 
 
