@@ -52,7 +52,7 @@ _WHY: Mapping[str, str] = {
 }
 _STATES: Mapping[LineState, tuple[str, str]] = {
     LineState.DECIDE: ("bad", text("To decide")),
-    LineState.MATCHED: ("waiting", text("Matched")),
+    LineState.MATCHED: ("still", text("Matched")),
     LineState.DONE: ("good", text("Credited")),
     LineState.DISMISSED: ("still", text("Dismissed")),
     LineState.IGNORED: ("still", text("Ignored")),
