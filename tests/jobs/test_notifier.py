@@ -3,7 +3,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 
+import asyncpg
 import pytest
+import structlog
 from tests.faults.proxy import Proxy
 
 from largesse.db.pool import Database
@@ -163,3 +165,20 @@ async def test_a_cancelled_loop_ends() -> None:
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
+
+
+async def test_a_loop_whose_step_fails_as_it_is_cancelled_ends_without_a_warning() -> None:
+    async def step() -> bool:
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            raise asyncpg.InterfaceError("the rollback failed") from None
+        return False
+
+    loop = Loop("test", step)
+    running = asyncio.create_task(loop.run())
+    await asyncio.sleep(0)
+    running.cancel()
+    with structlog.testing.capture_logs() as logged, pytest.raises(asyncio.CancelledError):
+        await running
+    assert logged == []

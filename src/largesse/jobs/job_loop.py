@@ -80,16 +80,13 @@ class Loop:
             while not self._stopped.is_set():
                 try:
                     await self._repeat()
-                except _TROUBLE as error:
-                    await self._rest(error, _AFTER_TROUBLE)
-                except asyncio.CancelledError as error:
+                except (Exception, asyncio.CancelledError) as error:
                     task = asyncio.current_task()
-                    if task is None or task.cancelling():
-                        raise
-                    # Not this loop was cancelled, but something it waited for.
-                    await self._rest(error, self._pause)
-                except Exception as error:  # noqa: BLE001 - whatever it is, a loop of a worker goes on
-                    await self._rest(error, self._pause)
+                    if task is not None and task.cancelling():
+                        # What cleaned up after the cancellation may itself have failed, as a rollback does on a lost connection.
+                        raise asyncio.CancelledError from error
+                    # A CancelledError here: not this loop was cancelled, but something it waited for.
+                    await self._rest(error, _AFTER_TROUBLE if isinstance(error, _TROUBLE) else self._pause)
 
     def stop(self) -> None:
         """Ends `run` after the step under way."""
