@@ -79,8 +79,8 @@ _DAYS = Fragment("""
                WHEN a.weekend = 'keep' OR extract(isodow FROM day.on_day) < 6 THEN 0
                WHEN a.weekend = 'before' THEN 5 - extract(isodow FROM day.on_day)::integer
                ELSE 8 - extract(isodow FROM day.on_day)::integer END AS send_on,
-           coalesce(z.zone, a.zone) AS zone, a.ahead, a.created_at AS since, c.created_at AS known_at,
-           c.name, c.email
+           coalesce((SELECT jsonb_object($1::text[], $2::text[])) ->> c.country, a.zone) AS zone,
+           a.ahead, a.created_at AS since, c.created_at AS known_at, c.name, c.email
     FROM asked a
     CROSS JOIN LATERAL (
         SELECT d::date AS on_day, extract(year FROM d)::integer AS year,
@@ -106,7 +106,6 @@ _DAYS = Fragment("""
         SELECT c.* FROM contact_members m JOIN contacts c ON c.customer_id = m.customer_id AND c.id = m.contact_id
         WHERE a.occasion = 'joined' AND m.customer_id = a.customer_id AND m.group_id = a.group_id
           AND m.joined_on = day.on_day - a.days AND c.left_at IS NULL) AS c
-    LEFT JOIN unnest($1::text[], $2::text[]) AS z (country, zone) ON z.country = c.country
     WHERE a.group_id IS NULL OR a.occasion = 'joined' OR EXISTS (
         SELECT FROM contact_members m WHERE m.customer_id = a.customer_id AND m.group_id = a.group_id AND m.contact_id = c.id)
 """)
@@ -124,10 +123,10 @@ PLAN = compose(
         SELECT a.*, least(a.planned_through + 1, today - $5::int) AS first, greatest(a.planned_through, today + $4::int) AS last
         FROM turn JOIN automations a USING (customer_id, id)
         CROSS JOIN LATERAL (SELECT (((SELECT clock_now()) + a.ahead) AT TIME ZONE 'UTC')::date AS today) AS now
-    ), days AS ({days}), planned AS (
+    ), days AS ({days}), due AS MATERIALIZED (SELECT *, {due} AS due_at FROM days), planned AS (
         INSERT INTO automation_runs (customer_id, environment, automation_id, contact_id, on_day, send_on, due_at, look_at)
-        SELECT customer_id, environment, automation_id, contact_id, on_day, send_on, {due}, {due} FROM days
-        WHERE {due} >= greatest(since, known_at)
+        SELECT customer_id, environment, automation_id, contact_id, on_day, send_on, due_at, due_at FROM due
+        WHERE due_at >= greatest(since, known_at)
         ON CONFLICT (customer_id, automation_id, contact_id, on_day) DO NOTHING RETURNING 1
     ), done AS (
         UPDATE automations a SET planned_through = asked.last, plan_at = (SELECT clock_now()) + interval '1 hour'
@@ -188,10 +187,10 @@ _PLAN_AHEAD = compose(
         SELECT a.*, (((SELECT clock_now()) + a.ahead) AT TIME ZONE 'UTC')::date - $4::int AS first,
                (((SELECT clock_now()) + a.ahead + $5::interval) AT TIME ZONE 'UTC')::date + $4::int AS last
         FROM automations a WHERE a.customer_id = $3 AND a.environment = 'staging' AND a.ended_at IS NULL
-    ), days AS ({days})
+    ), days AS ({days}), due AS MATERIALIZED (SELECT *, {due} AS due_at FROM days)
     INSERT INTO automation_runs (customer_id, environment, automation_id, contact_id, on_day, send_on, due_at, look_at)
-    SELECT customer_id, environment, automation_id, contact_id, on_day, send_on, {due}, {due} FROM days
-    WHERE {due} >= greatest(since, known_at)
+    SELECT customer_id, environment, automation_id, contact_id, on_day, send_on, due_at, due_at FROM due
+    WHERE due_at >= greatest(since, known_at)
     ON CONFLICT (customer_id, automation_id, contact_id, on_day) DO NOTHING
     """,
     days=_DAYS,
