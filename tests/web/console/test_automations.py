@@ -127,6 +127,45 @@ def test_what_is_wrong_is_said_beside_its_field(
     assert service.sql("SELECT count(*) FROM automations")[0][0] == 0
 
 
+@pytest.fixture
+def changed(service: Service) -> Iterator[Callable[..., None]]:
+    """`changed("value_minor = 700")`: the template as it was changed since, until the test is over."""
+    [before] = service.sql("SELECT value_minor, message FROM templates WHERE name = 'Welcome'")
+    yield lambda change: service.sql(f"UPDATE templates SET {change} WHERE name = 'Welcome'")
+    service.sql("UPDATE templates SET value_minor = $1, message = $2 WHERE name = 'Welcome'", *before)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ("value_minor = 700", "The gift of this template cannot be sent any more. Choose another template."),
+        ("message = 'Dear {firstname}'", "The message of this template has {firstname}, which does not exist."),
+    ],
+)
+def test_a_template_that_cannot_be_sent_is_refused_and_nothing_is_lost(
+    service: Service, sign_in: SignIn, changed: Callable[[str], None], change: str, said: str
+) -> None:
+    ada = sign_in("ada@acme.example")
+    path = set_one(ada, service).headers["location"].rpartition("/")[2]
+    changed(change)
+    for page in ("new", f"{path}/edit"):
+        refused = set_one(ada, service, page, name="Other days", cap="7")
+        assert refused.status_code == 422
+        (error,) = re.findall(r'id="template-error">([^<]*)', refused.text)
+        assert said in error
+        assert 'value="Other days"' in refused.text
+        assert 'value="7"' in refused.text
+    assert service.sql("SELECT name FROM automations") == [("Birthdays",)]
+
+
+def test_an_account_of_another_currency_is_refused(service: Service, sign_in: SignIn) -> None:
+    add = "INSERT INTO accounts (customer_id, environment, kind, key, name, currency) VALUES (1, 'production', 'funding', 'eur', 'Euros', 'EUR') RETURNING id"
+    refused = set_one(sign_in("ada@acme.example"), service, account=str(service.sql(add)[0][0]))
+    service.sql("UPDATE accounts SET closed_at = clock_now() WHERE key = 'eur'")
+    assert refused.status_code == 422
+    assert 'id="account-error">The gift costs GBP. Choose an account in that currency.' in refused.text
+
+
 def test_edges_that_are_right(service: Service, sign_in: SignIn) -> None:
     ada = sign_in("ada@acme.example")
     for number, changes in enumerate(

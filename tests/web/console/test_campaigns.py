@@ -207,6 +207,18 @@ def test_what_is_wrong_is_said_beside_its_field_and_nothing_is_lost(
     assert service.sql("SELECT count(*) FROM campaigns WHERE ended_at IS NULL")[0][0] == 0
 
 
+def test_a_template_whose_gift_is_gone_is_refused_and_nothing_is_lost(service: Service, sign_in: SignIn) -> None:
+    service.sql("UPDATE templates SET value_minor = 700 WHERE name = 'Welcome'")
+    try:
+        page = set_one(sign_in("ada@acme.example"), service, greeting="Keep this")
+    finally:
+        service.sql("UPDATE templates SET value_minor = 1000 WHERE name = 'Welcome'")
+    assert page.status_code == 422
+    assert 'id="template-error">The gift of this template cannot be sent any more.' in page.text
+    assert "Keep this" in page.text
+    assert service.sql("SELECT count(*) FROM campaigns WHERE ended_at IS NULL")[0][0] == 0
+
+
 def test_the_limits_themselves_are_taken(service: Service, sign_in: SignIn) -> None:
     ada = sign_in("ada@acme.example")
     most = {

@@ -44,6 +44,7 @@ from largesse.db.statements import read_now
 from largesse.ledger.store import list_funding_accounts
 from largesse.templates.store import list_templates
 from largesse.web.console.context import RequestContext
+from largesse.web.console.template_choice import check_template
 from largesse.web.console.zones import zone_choices
 
 HERE = "/app/automations"
@@ -120,6 +121,7 @@ async def ask(context: RequestContext) -> Response:
 async def create(context: RequestContext) -> Response:
     """Sets an automation, and shows its next days."""
     rule = _read(context)
+    await check_template(context)
     if context.form.errors:
         return await _form(context, None, status=422)
     try:
@@ -165,6 +167,7 @@ async def edit(context: RequestContext) -> Response:
 async def change(context: RequestContext) -> Response:
     """Changes an automation. Raises NotFound."""
     automation, rule = await _find(context), _read(context)
+    await check_template(context)
     if context.form.errors:
         return await _form(context, automation, status=422)
     try:

@@ -47,6 +47,7 @@ from largesse.templates.store import list_templates
 from largesse.web.console.context import RequestContext
 from largesse.web.console.form import Text
 from largesse.web.console.send.opening import person_as_caller
+from largesse.web.console.template_choice import check_template
 from largesse.web.kit.body import BodyLimits
 
 HERE = "/app/campaigns"
@@ -289,6 +290,7 @@ async def _read(context: RequestContext) -> CampaignRule:
         form.error("template", say(_TEMPLATE))
     if accounts and account_id not in {one.id for one in accounts}:
         form.error("account", say(_ACCOUNT))
+    await check_template(context)
     opens_at, closes_at = _times(context, now)
     domains, mailboxes = await _invited(context, typed)
     return CampaignRule(

@@ -1,0 +1,36 @@
+"""What forms check of a template that they choose: that its gift can be sent, its message is complete, and the account pays in its currency."""
+
+from __future__ import annotations
+
+from largesse.base.errors import InvalidRequest
+from largesse.base.i18n.templates import text
+from largesse.ledger.store import list_funding_accounts
+from largesse.orders.placeholders import unknown_placeholders
+from largesse.orders.request import TemplateChoice, read_send, send_request
+from largesse.web.console.context import RequestContext
+from largesse.web.console.send.message import placeholders
+from largesse.web.console.send.opening import person_as_caller
+
+_GONE = text("The gift of this template cannot be sent any more. Choose another template.")
+_UNKNOWN = text("The message of this template has %(placeholder)s, which does not exist. Change the template first.")
+_CURRENCY = text("The gift costs %(currency)s. Choose an account in that currency.")
+
+
+async def check_template(context: RequestContext) -> None:
+    """Notes beside the template and the account of a form what keeps its gifts from being sent."""
+    form, caller = context.form, await person_as_caller(context)
+    choice = TemplateChoice(form.number("template") or 0)
+    spec = read_send(send_request(choice, None, code_quantity=1), caller.principal, caller.now)
+    try:
+        gift, spec = await context.services.orders.find_gift(caller, choice, spec)
+    except InvalidRequest:
+        form.error("template", context.say(_GONE))
+        return
+    known = [name for name, _ in await placeholders(context)]
+    if unknown := unknown_placeholders(spec.options.message or "", known):
+        form.error("template", context.say(_UNKNOWN, placeholder=unknown[0]))
+    async with context.database.connection(caller.principal.scope) as connection:
+        accounts = await list_funding_accounts(connection, caller.principal)
+    chosen = next((one for one in accounts if one.id == form.number("account")), None)
+    if chosen is not None and chosen.currency != gift.currency:
+        form.error("account", context.say(_CURRENCY, currency=gift.currency))
