@@ -27,6 +27,31 @@ __all__ = ["WORLD"]
 
 # The way in and out: nothing of a customer's is there, or the session ends.
 LEFT_OUT = {"/app/sign-in", "/app/forgot", "/app/link/{secret}", "/app/{rest:path}"}
+# What the parameters of forms' paths name, of a customer. A longer key says it for the paths that begin so.
+NAMED = {
+    "account": "SELECT id FROM accounts WHERE kind = 'funding' AND customer_id = $1",
+    "/app/service-accounts": "SELECT id FROM service_accounts WHERE customer_id = $1",
+    "automation": "SELECT id FROM automations WHERE customer_id = $1",
+    "budget": "SELECT id FROM budgets WHERE customer_id = $1",
+    "campaign": "SELECT id FROM campaigns WHERE customer_id = $1",
+    "collection": "SELECT id FROM collections WHERE customer_id = $1",
+    "contact": "SELECT id FROM contacts WHERE customer_id = $1",
+    "draft": "SELECT id FROM drafts WHERE customer_id = $1",
+    "field": "SELECT key FROM contact_fields WHERE customer_id = $1",
+    "group": "SELECT id FROM contact_groups WHERE customer_id = $1",
+    "key": "SELECT id FROM api_keys WHERE customer_id = $1",
+    "/app/branding/wrappings": "SELECT key FROM own_wrappings WHERE customer_id = $1",
+    "passkey": "SELECT k.id FROM passkeys k JOIN users u USING (person_id) WHERE u.customer_id = $1",
+    "reference": "SELECT reference FROM orders WHERE customer_id = $1",
+    "/app/funding/top-ups": "SELECT reference FROM top_ups WHERE customer_id = $1",
+    "rule": "SELECT id FROM approval_rules WHERE customer_id = $1",
+    "send": "SELECT id FROM drafts WHERE customer_id = $1",
+    "session": "SELECT s.id FROM sessions s JOIN users u ON u.id = s.user_id WHERE u.customer_id = $1",
+    "subscription": "SELECT id FROM webhook_subscriptions WHERE customer_id = $1",
+    "template": "SELECT id FROM templates WHERE customer_id = $1",
+    "user": "SELECT id FROM users WHERE customer_id = $1",
+    "view": "SELECT id FROM saved_views WHERE customer_id = $1",
+}
 # Zebra's words, in either environment, and those of Heron's that are of the other environment than the one that is asked.
 OF_ZEBRA = ["zebra"]
 
@@ -131,6 +156,97 @@ def test_on_pages(both: tuple[Customer, Customer]) -> None:
     assert found == []
     assert len(switch.rewritten) >= 30
     assert switch.failed == set()
+
+
+def things_of(service: Service, path: str, mark: str) -> list[str]:
+    """What the path of a form can name of a customer's, the newest first."""
+    parameter = re.findall(r"\{(\w+)", path)[0]
+    query = next((query for begin, query in NAMED.items() if path.startswith(begin)), NAMED[parameter])
+    found = service.sql(query, service.ids["customers"][mark])
+    return [str(thing) for (thing,) in reversed(found)]
+
+
+def rows_of(service: Service, mark: str) -> dict[str, str]:
+    """A digest of all rows of a customer, by table."""
+    tables = service.sql(
+        """
+        SELECT table_name FROM information_schema.columns JOIN information_schema.tables USING (table_schema, table_name)
+        WHERE table_schema = 'public' AND table_type = 'BASE TABLE' AND column_name = 'customer_id'
+        """
+    )
+    whose = service.ids["customers"][mark]
+    digest = "SELECT md5(string_agg(t::text, '' ORDER BY t::text)) FROM {} AS t WHERE customer_id = $1"
+    return {table: service.sql(digest.format(table), whose)[0][0] for (table,) in tables}
+
+
+def test_forms_for_things_of_another_customer(service: Service, both: tuple[Customer, Customer]) -> None:
+    """Each form is posted for what is another's, and says nothing of it and changes nothing."""
+    heron, _ = both
+    forms = [route.path for route in ROUTES if route.method == "POST" and "{" in route.path]
+    posted = [(path, things_of(service, path, "zebra")[:2]) for path in forms if path not in LEFT_OUT]
+    assert {path for path, things in posted if not things} <= {
+        "/app/security/passkeys/{passkey:int}/remove",
+        "/app/orders/views/{view:int}/remove",
+    }
+    before, found, statuses = rows_of(service, "zebra"), [], set()
+    with neutralised() as switch:
+        for path, things in posted:
+            for thing in things:
+                heron.admin.get("/app/contacts/new")  # a form is answered once
+                there = named(path.replace("{number:int}", "1"), thing)
+                answer = heron.admin.post(there, confirm="yes", name="Heron's", reason="Heron's")
+                found += foreign(answer, OF_ZEBRA, thing)
+                statuses.add((answer.status_code, path))
+    assert found == []
+    assert switch.failed == set()
+    assert {one for one in statuses if one[0] not in {303, 400, 404, 422}} == set()
+    assert {path for code, path in statuses if code != 404} <= {
+        "/app/orders/{reference}/resend-chosen",  # without rows, which it asks for first
+        "/app/people/{user:int}/role",  # without a role
+        "/app/security/sessions/{session:int}/end",  # one that is over ends again
+    }
+    assert rows_of(service, "zebra") == before
+
+
+def test_fields_of_forms_that_name_things_of_another_customer(
+    service: Service, both: tuple[Customer, Customer]
+) -> None:
+    heron, _ = both
+
+    def first(parameter: str, mark: str = "zebra") -> str:
+        return things_of(service, f"{{{parameter}}}", mark)[-1]
+
+    own = {"name": "Heron's", "account": first("account", "heron"), "template": first("template", "heron")}
+    budget = {"name": "Heron's", "currency": "GBP", "period": "month", "limit": "9", "per_gift": ""}
+    rule = {"name": "Heron's", "role": "member", "above": "", "currency": "GBP", "needed": "1", "days": "7"}
+    days = {"occasion": "birthday", "weekend": "keep", "leap_day": "before", "zone": "Europe/London"}
+    times = {"opens": "2030-01-01T09:00", "closes": "2030-02-01"}
+    campaign = {"gifts": "1", "domains": "heron.example", **times}
+    skipped = {"contact": first("contact"), "day": "2030-01-01", "skipped": "yes"}
+    forms = [
+        ("/app/automations/new", "template", {**own, **days, "template": first("template")}),
+        ("/app/automations/new", "account", {**own, **days, "account": first("account")}),
+        ("/app/automations/new", "group", {**own, **days, "group": first("group")}),
+        ("/app/campaigns/new", "template", {**own, **campaign, "template": first("template")}),
+        ("/app/campaigns/new", "account", {**own, **campaign, "account": first("account")}),
+        ("/app/budgets", "of", {**budget, "of": f"account-{first('account')}"}),
+        ("/app/budgets", "of", {**budget, "of": f"person-{first('user')}"}),
+        ("/app/budgets", "of", {**budget, "of": "group", "who": first("user")}),
+        ("/app/approvals/rules", "approver", {**rule, "approver": first("user")}),
+        ("/app/approvals/rules", "account", {**rule, "account": first("account")}),
+        (f"/app/automations/{first('automation', 'heron')}/skip", "", skipped),
+    ]
+    before = rows_of(service, "zebra")
+    with neutralised() as switch:
+        for path, wrong, fields in forms:
+            heron.admin.get("/app/contacts/new")
+            answer = heron.admin.post(path, **fields)
+            assert answer.status_code == (422 if wrong else 404), (path, wrong, answer.text)
+            assert foreign(answer, OF_ZEBRA) == []
+            if wrong:
+                assert f'id="{wrong}-error"' in answer.text, (path, wrong)
+    assert switch.failed == set()
+    assert rows_of(service, "zebra") == before
 
 
 def test_on_pages_of_the_other_environment(staging: Service, both: tuple[Customer, Customer]) -> None:

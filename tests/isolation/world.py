@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from functools import partial
 from typing import Any
 
@@ -13,11 +13,12 @@ from tests.campaigns.conftest import work as work_on_campaigns
 from tests.campaigns.test_pages import Visitor
 from tests.catalogue.images import png
 from tests.web.api.conftest import Service
-from tests.web.claim.conftest import Recipient
+from tests.web.claim.conftest import Recipient, form_of
 from tests.web.console.conftest import Browser, signed_in
 from tests.web.console.orders import work
 
 MARKS = ("zebra", "heron")  # of the customers
+_BIRTHDAY = 10  # days from now, of a contact of each
 
 
 def _customer(mark: str, value: int) -> str:
@@ -79,7 +80,8 @@ def fill(service: Service, staging: Service, mark: str) -> Customer:
 
         client = place.client(key)
         send = partial(_send, place, key, account, word)
-        send(1, recipients=[{"email": f"sam@{word}.example", "name": f"{word} Sam", "quantity": 2}], **texts)
+        sam = {"email": f"sam@{word}.example", "name": f"{word} Sam", "quantity": 2}
+        send(1, recipients=[sam], claimBy=f"{_in_days(30)}T12:00:00Z", reminderDays=[2], **texts)
         pat = {"email": f"pat@{word}.example", "name": f"{word} Pat"}
         send(4, recipients=[pat], message="Dear {name}", placeholders=True)
         codes += send(2, codeQuantity=2)["codes"]
@@ -102,19 +104,18 @@ def fill(service: Service, staging: Service, mark: str) -> Customer:
             f'{{"{word}": 1}}',
         )
     recipient = Recipient(service)
-    assert recipient.claim(codes[0]).status_code == 303
+    gift = recipient.gift(codes[0])
+    key = form_of(recipient.get(gift))["key"]
+    assert recipient.post(f"{gift}/thank", key=key, note=f"{mark}live note").status_code == 303
     admin.get("/app/funding/top-ups/new")
     (account_id,) = service.sql("SELECT id FROM accounts WHERE key = $1", f"{mark}-gbp")[0]
     assert admin.post("/app/funding/top-ups", account=str(account_id), amount="77").status_code == 303
-    admin.get("/app/budgets")
-    budget = {
-        "name": f"{mark} budget",
-        "of": f"account-{account_id}",
-        "currency": "GBP",
-        "period": "month",
-        "limit": "900",
-    }
-    assert admin.post("/app/budgets", **budget, per_gift="").status_code == 303
+    budget = {"currency": "GBP", "period": "month", "limit": "900", "per_gift": ""}
+    people = [str(id_) for (id_,) in service.sql("SELECT id FROM users WHERE email LIKE $1", f"%@{mark}.example")]
+    for of in ({"of": f"account-{account_id}"}, {"of": "group", "who": people}):
+        admin.get("/app/budgets")
+        named = {"name": f"{mark} budget of {of['of']}"}
+        assert admin.post("/app/budgets", **named, **budget, **of).status_code == 303
     (product,) = service.sql("SELECT id FROM products WHERE key = 'coffee'")[0]
     _define_field(admin, mark)
     admin.get(f"/app/send/gift?product={product}&country=GB")
@@ -137,6 +138,7 @@ def _define_field(admin: Browser, mark: str) -> None:
 
 def _make_contact(client: httpx.Client, word: str) -> None:
     contact = {"email": f"friend@{word}.example", "name": f"{word} friend", "groups": [f"{word} group"]}
+    contact["birthday"] = f"{_in_days(_BIRTHDAY):%m-%d}"
     made = client.post("/contacts", json={**contact, "externalId": f"{word}-1", "address": f"{word} street"})
     assert made.status_code == 201, made.text
 
@@ -173,6 +175,15 @@ def _automate(service: Service, admin: Browser, mark: str, account_id: int) -> N
     admin.get("/app/automations/new")
     set_ = admin.post("/app/automations/new", template=str(_template(service, mark)), account=str(account_id), **rule)
     assert set_.status_code == 303, set_.text
+    path = set_.headers["location"]
+    admin.get(path)
+    (friend,) = service.sql("SELECT id FROM contacts WHERE email = $1", f"friend@{mark}live.example")[0]
+    skip = {"contact": str(friend), "day": f"{_in_days(_BIRTHDAY)}", "skipped": "yes"}
+    assert admin.post(f"{path}/skip", **skip).status_code == 303
+
+
+def _in_days(days: int) -> date:
+    return (datetime.now(UTC) + timedelta(days=days)).date()
 
 
 def _give(service: Service, admin: Browser, mark: str, account_id: int) -> None:

@@ -225,6 +225,9 @@ def test_rules_hold_for_accounts_gifts_and_roles(service: Service, sign_in: Sign
         ({"days": "11"}, "days"),
         ({"days": "soon"}, "days"),
         ({"approver": "999999"}, "approver"),
+        ({"account": "999999"}, "account"),
+        ({"product": "999999"}, "product"),
+        ({"collection": "999999"}, "collection"),
         ({"needed": "2", "approver": "1"}, "approver"),
     ],
 )

@@ -40,8 +40,11 @@ async def show(context: RequestContext) -> Response:
 async def create(context: RequestContext) -> Response:
     """Sets a rule."""
     form = context.form
-    async with context.database.connection(context.person.scope) as connection:
-        currencies = await list_currencies(connection, context.person.customer_id)
+    person = context.person
+    products, collections = await _gifts(context)
+    async with context.database.connection(person.scope) as connection:
+        currencies = await list_currencies(connection, person.customer_id)
+        accounts = await list_seen_accounts(connection, person.customer_id, person.environment, user_id=None)
     name = form.text("name", MOST_NAME)
     role, needed = form.choice("role", _WHO), form.choice("needed", _NEEDED)
     currency, above_minor = form.choice("currency", currencies), None
@@ -51,9 +54,16 @@ async def create(context: RequestContext) -> Response:
     if not days:
         form.error("days", context.say("Type a number of days from 1 to %(most)s.", most=MOST_DAYS))
     chosen = {field: frozenset(form.numbers(field)) for field in ("account", "product", "collection", "approver")}
+    offered = {
+        "account": {one.id for one in accounts},
+        "product": set(dict(products)),
+        "collection": set(dict(collections)),
+    }
     for field, numbers in chosen.items():
         if len(numbers) > MOST_CHOSEN:
             form.error(field, context.say("Choose at most %(most)s.", most=MOST_CHOSEN))
+        if not numbers <= offered.get(field, numbers):
+            form.error(field, context.say("Choose one of the options."))
     if form.errors:
         return await _shown(context, status=422)
     rule = ApprovalRule(
