@@ -22,7 +22,7 @@ INSTALLED_DEV := .venv/.installed-dev
 # Where whoever calls this wants no bytecode, the hundreds of processes of the tests would each compile all they import.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help install install-dev demo test test-slow test-typescript typescript-types pytest test-bounds test-pgbouncer test-patroni test-citus mutants check format lock docs dist image bench bench-citus performance-doc clean
+.PHONY: help install install-dev demo test test-slow test-long test-typescript typescript-types pytest test-bounds test-pgbouncer test-patroni test-citus mutants check format lock docs dist image bench bench-citus performance-doc clean
 
 help:  ## List the targets
 	@grep -hE '^[a-z%-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -67,7 +67,10 @@ test: check  ## What every change must pass: check, then all tests but the slow 
 	@$(MAKE) --no-print-directory pytest PYTEST_ARGS='$(PYTEST_ARGS) -m "not slow"'
 
 test-slow: install-dev  ## The slow tests alone, which CI runs after make test
-	@$(MAKE) --no-print-directory pytest PYTEST_ARGS='$(PYTEST_ARGS) -m slow'
+	@$(MAKE) --no-print-directory pytest PYTEST_ARGS='$(PYTEST_ARGS) -m "slow and not long"'
+
+test-long: install-dev  ## The longest tests, for a release: CI leaves them out
+	@$(MAKE) --no-print-directory pytest PYTEST_ARGS='-n 2 -m long'
 
 pytest: install-dev  ## All tests; DATABASE_URL= names an external server, PYTEST_ARGS= replaces -n 4
 	@$(BIN)/python -m compileall -q -j 2 src sdk/python/src sdk/conformance/src

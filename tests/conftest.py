@@ -66,6 +66,8 @@ hypothesis.settings.load_profile("largesse")
 
 CloneFactory = Callable[[], str]
 
+MANY_CASES, EACH_OF_MANY = 4, 3
+
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_finish() -> None:
@@ -75,16 +77,28 @@ def pytest_collection_finish() -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks as slow all but every n-th case of a test that is marked `sampled(n)`, and as `serverless` what uses no shared server."""
-    cases: Counter[str] = Counter()
+    """Marks as `serverless` what uses no shared server, and as slow what is `long` and all but every n-th case of a test that is marked
+    `sampled(n)`.
+
+    A test that uses the server and has more than MANY_CASES is sampled also without the mark.
+    """
+    cases = Counter(_test_of(item) for item in items)
+    seen: Counter[str] = Counter()
     for item in items:
+        test, each = _test_of(item), 1
         if "server_url" not in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.serverless)
+        elif cases[test] > MANY_CASES:
+            each = EACH_OF_MANY
         if marker := item.get_closest_marker("sampled"):
-            test = item.nodeid.partition("[")[0]
-            if cases[test] % marker.args[0]:
-                item.add_marker(pytest.mark.slow)
-            cases[test] += 1
+            (each,) = marker.args
+        if seen[test] % each or item.get_closest_marker("long"):
+            item.add_marker(pytest.mark.slow)
+        seen[test] += 1
+
+
+def _test_of(item: pytest.Item) -> str:
+    return item.nodeid.partition("[")[0]
 
 
 @pytest.fixture

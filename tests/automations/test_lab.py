@@ -58,6 +58,7 @@ def advance(staging: Service, days: int) -> None:
     answer.raise_for_status()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("year", "jumps"), [(2028, [364]), (2032, [31, 30] * 5 + [31, 28]), (2036, [1, 363]), (2040, [200, 164])]
 )

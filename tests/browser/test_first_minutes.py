@@ -108,6 +108,7 @@ def topped_up(page: Any, demo: Any) -> None:
     assert page.get_by_text("Waiting for the transfer").count() == 0
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(240)
 def test_everything_a_company_begins_with(
     demo: Any, admin: dict[str, Any], visit: Callable[..., Any], tmp_path: Path

@@ -132,6 +132,7 @@ def check(service: Service, token: str, gifts: int, outcomes: list[tuple[str, st
     assert findings(service) == []
 
 
+@pytest.mark.slow
 def test_a_small_crowd(service: Service, start_service: Callable[..., Service]) -> None:
     rush(service, start_service, visitors=200, gifts=20)
 

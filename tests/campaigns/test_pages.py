@@ -161,6 +161,7 @@ def test_a_wrong_code_is_said_beside_the_field_and_five_make_the_right_one_wait(
     assert visitor.type(code).status_code == 403
 
 
+@pytest.mark.slow
 def test_too_many_codes_for_a_network_are_slowed(service: Service) -> None:
     visitor = Visitor(service, reserve(service))
     statuses = [visitor.ask(f"p{number}@acme.example").status_code for number in range(int(ASKS_ALLOWANCE) + 12)]

@@ -24,6 +24,7 @@ def whole(deployment: Deployment, tmp_path_factory: pytest.TempPathFactory) -> t
     return deployment.check("--verbose", "--junit", f"{folder}/r.xml", "--html", f"{folder}/r.html"), folder
 
 
+@pytest.mark.slow
 def test_the_service_conforms(whole: tuple[Done, Path]) -> None:
     done, _ = whole
     assert done.returncode == 0, done.stdout + done.stderr
@@ -31,6 +32,7 @@ def test_the_service_conforms(whole: tuple[Done, Path]) -> None:
     assert f"{len(all_checks()) - 1} passed, 0 failed, 1 skipped" in done.stdout
 
 
+@pytest.mark.slow
 def test_a_run_says_what_it_spends_and_spends_no_more(deployment: Deployment, whole: tuple[Done, Path]) -> None:
     done, _ = whole
     said = re.search(
@@ -43,6 +45,7 @@ def test_a_run_says_what_it_spends_and_spends_no_more(deployment: Deployment, wh
     assert "It orders at most" in plan.stdout
 
 
+@pytest.mark.slow
 def test_a_run_leaves_nothing_behind(deployment: Deployment, whole: tuple[Done, Path]) -> None:
     done, _ = whole
     assert "could not be" not in done.stdout
@@ -54,6 +57,7 @@ def test_a_run_leaves_nothing_behind(deployment: Deployment, whole: tuple[Done, 
     assert held[0] == held[1]
 
 
+@pytest.mark.slow
 def test_every_option_and_variable_is_documented(deployment: Deployment) -> None:
     shown = deployment.check("--help").stdout
     readme = README.read_text()
@@ -64,6 +68,7 @@ def test_every_option_and_variable_is_documented(deployment: Deployment) -> None
     assert set(re.findall(r"^\| `([a-z]+)` \|", readme, re.MULTILINE)) == areas
 
 
+@pytest.mark.slow
 def test_reports_hold_every_check_and_no_secret(deployment: Deployment, whole: tuple[Done, Path]) -> None:
     done, folder = whole
     root = ET.parse(folder / "r.xml").getroot()  # noqa: S314 - written by ourselves
@@ -75,6 +80,7 @@ def test_reports_hold_every_check_and_no_secret(deployment: Deployment, whole: t
         assert not re.search(r"lgs_(live|test)_\w{8}|whsec_\w|\b\d{4}-\d{4}-\d{4}-\d{4}", text)
 
 
+@pytest.mark.slow
 def test_targets_on_its_own_machine_are_refused_where_they_are_not_allowed(deployment: Deployment) -> None:
     done = deployment.check("--only", "webhooks.target_*", "--only", "delivery.signature", url=deployment.public_url)
     assert done.returncode == 0, done.stdout
@@ -82,6 +88,7 @@ def test_targets_on_its_own_machine_are_refused_where_they_are_not_allowed(deplo
     assert "LARGESSE_WEBHOOK_ALLOWED_NETWORKS" in done.stdout
 
 
+@pytest.mark.slow
 def test_with_one_key_the_other_checks_are_skipped_with_a_reason(deployment: Deployment) -> None:
     optional = tuple(variable for name, (variable, _) in KEYS.items() if name != "main")
     done = deployment.check(
@@ -93,6 +100,7 @@ def test_with_one_key_the_other_checks_are_skipped_with_a_reason(deployment: Dep
     assert "It orders nothing. Set CONFORMANCE_ACCOUNT" in done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "without", "said"),
     [
@@ -112,12 +120,14 @@ def test_bad_usage_ends_with_2(
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 def test_no_service_ends_with_2(deployment: Deployment) -> None:
     done = deployment.check(*ONE, url="http://127.0.0.1:9")
     assert done.returncode == 2
     assert "The suite cannot start: GET /me got no answer: ConnectError." in done.stderr
 
 
+@pytest.mark.slow
 def test_production_is_named_on_purpose(deployment: Deployment) -> None:
     installation = deployment.installation
     service = installation.serve()
@@ -129,6 +139,7 @@ def test_production_is_named_on_purpose(deployment: Deployment) -> None:
     assert live.check(*ONE, "--production").returncode == 0
 
 
+@pytest.mark.slow
 def test_the_limits_of_a_run_hold(deployment: Deployment) -> None:
     few = deployment.check("--only", "products.*", "--max-requests", "5")
     assert "the 5 requests of this run are used up (--max-requests)" in few.stdout

@@ -110,7 +110,7 @@ class Callers:
 
 
 @starts_several
-@pytest.mark.parametrize("processes", [1, 2])
+@pytest.mark.parametrize("processes", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_a_restart_refuses_nobody(installation: Installation, listener: socket.socket, processes: int) -> None:
     served = start(installation, listener, "--processes", str(processes))
     try:
@@ -163,8 +163,9 @@ def sharing(installation: Installation) -> Iterator[Callable[[int], Sharing]]:
         process.wait(RESTART_S)
 
 
+@pytest.mark.slow
 @starts_several
-@pytest.mark.parametrize("processes", [1, pytest.param(2, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("processes", [1, 2])
 def test_a_restart_beside_the_next_process_refuses_nobody(sharing: Callable[[int], Sharing], processes: int) -> None:
     """The older one ends while the newer one serves, then the newer one beside the next: no matter which came first."""
     services = sharing(processes)
@@ -179,6 +180,7 @@ def test_a_restart_beside_the_next_process_refuses_nobody(sharing: Callable[[int
             services.start()
 
 
+@pytest.mark.slow
 def test_connections_that_wait_are_answered_by_who_leaves(sharing: Callable[[int], Sharing], wire: Any) -> None:
     """Those in the queue of a process that stops: the kernel would reset them with its socket."""
     services = sharing(1)
@@ -194,6 +196,7 @@ def test_connections_that_wait_are_answered_by_who_leaves(sharing: Callable[[int
     assert leaving.wait(RESTART_S) == 0
 
 
+@pytest.mark.slow
 def test_a_port_is_shared_by_who_asks_for_it_alone(
     installation: Installation, sharing: Callable[[int], Sharing]
 ) -> None:
@@ -222,6 +225,7 @@ def test_a_process_that_takes_long_to_start_is_not_replaced(
     assert (installation.folder / "starts").read_text() == "xx"
 
 
+@pytest.mark.slow
 def test_systemd_hands_over_a_socket(installation: Installation) -> None:
     program = shutil.which("systemd-socket-activate")
     if program is None and not os.environ.get("CI"):
@@ -243,6 +247,7 @@ def test_systemd_hands_over_a_socket(installation: Installation) -> None:
         process.wait(PATIENCE_S)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("extra", "count", "said"),
     [
@@ -260,6 +265,7 @@ def test_a_socket_that_does_not_fit_is_refused(
     assert said in (installation.folder / "handover.log").read_text()
 
 
+@pytest.mark.slow
 def test_a_socket_that_does_not_listen_is_refused(installation: Installation) -> None:
     with socket.socket() as idle:
         idle.bind(("127.0.0.1", 0))

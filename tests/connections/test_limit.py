@@ -68,6 +68,7 @@ def test_600_connections_shut_nobody_out(served, wire, log_of, half: bytes) -> N
     assert lines[0]["level"] == "warning"
 
 
+@pytest.mark.slow
 def test_what_waits_is_ended_after_ten_seconds(served, wire, installation) -> None:
     key = f"X-Api-Key: {installation.world['api_keys']['acme-prod']}"
     post = (
@@ -97,6 +98,7 @@ def test_what_waits_is_ended_after_ten_seconds(served, wire, installation) -> No
     assert idle.ask(get("/health")).status == 200
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("wanted", "starts"), [(LIMIT, True), (LIMIT + 1, False)])
 def test_a_limit_that_the_system_does_not_allow(installation, wanted: int, starts: bool) -> None:
     command = f'ulimit -n {OPEN_FILES} && exec "$@"'
@@ -123,6 +125,7 @@ print(json.dumps([connection_limit(int(sys.argv[1])), resource.getrlimit(resourc
 """
 
 
+@pytest.mark.slow
 def test_the_soft_limit_of_files_is_raised_as_far_as_is_needed() -> None:
     raised = 'ulimit -Sn 200; exec "$@"'
     done = subprocess.run(

@@ -109,6 +109,7 @@ def test_an_idle_connection_is_kept_for_longer_than_a_head_may_take(url, wire) -
     assert connection.ask(get("/")).status == 200
 
 
+@pytest.mark.slow
 def test_an_idle_connection_is_not_kept_for_ever(patient_url, wire) -> None:
     connection = wire(patient_url)
     assert connection.ask(get("/slow")).status == 200
@@ -143,6 +144,7 @@ def test_a_body_that_comes_after_its_answer(url, wire) -> None:
     assert connection.ask(get("/")).status == 200
 
 
+@pytest.mark.slow
 def test_answers_that_are_not_read_do_not_wait_for_ever(url, wire) -> None:
     connection = wire(url, receive_buffer=4096)
     connection.send(get("/large"))

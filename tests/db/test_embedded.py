@@ -102,6 +102,7 @@ def wait_until(condition: Callable[[], bool]) -> None:
         time.sleep(0.01)
 
 
+@pytest.mark.slow
 def test_processes_share_one_server_and_the_last_stops_it(data_dir: Path, hold: Callable[[], Holder]) -> None:
     holders = [hold() for _ in range(3)]  # all at once, on a folder that does not exist yet
     assert len({holder.answer() for holder in holders}) == 1

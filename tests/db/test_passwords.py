@@ -191,6 +191,7 @@ def test_a_server_that_lets_everybody_in_is_put_right_in_place(tmp_path: Path) -
                 assert psql(anybody, "SELECT 1")[0] == 2
 
 
+@pytest.mark.slow
 def test_a_dump_by_the_owner_restores_whole(installation: Path, tmp_path: Path) -> None:
     """Every row, whatever row-level security says, with owners, rights and policies."""
     dump = [str(programs() / "pg_dump"), "--format=custom", f"--file={tmp_path / 'dump'}"]

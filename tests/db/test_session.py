@@ -61,6 +61,7 @@ async def test_both_ends_of_a_connection_notice_that_the_other_has_vanished(data
         assert list(shown.values()) == ["5", "2", "3", "10000"]
 
 
+@pytest.mark.slow
 async def test_a_transaction_left_alone_lets_its_locks_go(
     proxy: Proxy, database: Database, beside: asyncpg.Connection
 ) -> None:
@@ -75,6 +76,7 @@ async def test_a_transaction_left_alone_lets_its_locks_go(
     assert await database.fetchval(OPERATOR, "SELECT id FROM held") == 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("statement", ["prepared", "COPY"])
 async def test_a_session_whose_client_is_lost_within_a_command_is_ended(
     statement: str,

@@ -160,6 +160,7 @@ def ordering(service: Service, clients: int = 3) -> Iterator[list[int]]:
             thread.join()
 
 
+@pytest.mark.slow
 def test_everything_comes_under_the_newest_key_beside_orders_and_the_old_one_can_go(place: Place) -> None:
     with place.service(OLD) as service:
         codes = service.send("gift", "coffee", value=5, codeQuantity=40).json()["codes"]

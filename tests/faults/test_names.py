@@ -8,6 +8,7 @@ import time
 from typing import Any
 
 import aiohttp
+import pytest
 from tests.webhooks.nameserver import name_server
 
 HANGING = 24
@@ -22,6 +23,7 @@ cli.main(prog_name="largesse")
 """
 
 
+@pytest.mark.slow
 async def test_names_that_hang_hold_up_neither_other_customers_nor_the_end(start_installation: Any) -> None:
     installation = start_installation()
     keys = installation.world["api_keys"]

@@ -29,6 +29,7 @@ PROCESS = re.compile(r"process \[\d+\]")
 SIX_DIGITS = re.compile(r"(?<![\w.])\d{6}(?![\w.])")
 
 
+@pytest.mark.slow
 async def test_no_secret_is_stored_or_logged_in_clear(start_installation: Any) -> None:
     installation = start_installation()
     key = installation.world["api_keys"]["acme-prod"]

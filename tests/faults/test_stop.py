@@ -80,6 +80,7 @@ def test_an_idle_service_ends_well(start_installation: Any, ending: signal.Signa
         assert installation.postmaster() is None
 
 
+@pytest.mark.slow
 def test_several_processes_end_together(start_installation: Any) -> None:
     installation = start_installation()
     service = installation.serve(extra=("--processes", "2"))
@@ -89,6 +90,7 @@ def test_several_processes_end_together(start_installation: Any) -> None:
         assert installation.postmaster() is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGKILL])
 async def test_several_processes_end_with_the_one_that_started_them(start_installation: Any, ending: int) -> None:
     installation = start_installation()

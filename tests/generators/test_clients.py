@@ -23,6 +23,7 @@ def hold(printed: str) -> None:
     assert heard["listed"] == [reference, heard["batch"][0]]
 
 
+@pytest.mark.slow
 def test_openapi_python_client(document: Path, environ: Mapping[str, str], tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text('{"post_hooks": []}')  # it needs no formatting
     package = tmp_path / "largesse_client"

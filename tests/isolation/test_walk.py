@@ -107,7 +107,7 @@ def of_environment(key: str) -> list[str]:
     return [*OF_ZEBRA, "heronlive" if key.endswith("-test") else "heronstaging"]
 
 
-@pytest.mark.parametrize("key", ["heron", "heron-test"])
+@pytest.mark.parametrize("key", ["heron", pytest.param("heron-test", marks=pytest.mark.slow)])
 def test_over_the_api(service: Service, staging: Service, both: tuple[Customer, Customer], key: str) -> None:
     _, zebra = both
     client = (staging if key == "heron-test" else service).client(key)
@@ -132,6 +132,7 @@ def test_over_the_api(service: Service, staging: Service, both: tuple[Customer, 
     assert switch.failed == set()
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(600)  # some 1,800 requests
 def test_on_pages(both: tuple[Customer, Customer]) -> None:
     heron, zebra = both

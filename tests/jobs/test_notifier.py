@@ -91,6 +91,7 @@ async def test_a_lost_connection_is_replaced(database: Database, heard: Waker, m
             await asyncio.sleep(0.01)
 
 
+@pytest.mark.slow
 async def test_a_connection_that_went_silent_is_replaced(
     database: Database, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -18,6 +18,7 @@ pytestmark = pytest.mark.embedded  # the server has its own database
 FILES = sorted(path.name.removesuffix(".test.ts") for path in (PACKAGE / "tests").glob("*.test.ts"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FILES)
 def test_on_node(node, name: str) -> None:
     printed = node("--test", "--test-reporter=tap", f"build/tests/{name}.test.js")
@@ -108,6 +109,7 @@ TS_BLOCK = r"^```ts\n(.*?)^```"
 SAMPLES = re.findall(TS_BLOCK, (PACKAGE / "README.md").read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
 
 
+@pytest.mark.slow
 def test_the_samples_of_the_readme_run(node, project: Path) -> None:
     first, listing, errors, receiving = SAMPLES
     receiving += """
@@ -137,6 +139,7 @@ const largesse = new Largesse(process.env.LARGESSE!, process.env.LARGESSE_API_KE
 """
 
 
+@pytest.mark.slow
 def test_the_samples_of_the_documentation_run(node, largesse_server, project: Path) -> None:
     """Each on its own; one of a guide with the client of the guide on authentication, and with an order and a subscription that exist."""
     with largesse_server.client() as largesse:
@@ -160,6 +163,7 @@ def test_the_samples_of_the_documentation_run(node, largesse_server, project: Pa
         node(f"out/docs/{name}.js", folder=project)
 
 
+@pytest.mark.slow
 def test_the_benchmark_runs(node) -> None:
     lines = [json.loads(line) for line in node("bench/overhead.mjs", CALLS="2", ROUNDS="1").splitlines()]
     assert [line["name"] for line in lines] == ["me", "send.gift", "products.list"]

@@ -49,6 +49,7 @@ async def end(process: asyncio.subprocess.Process) -> int:
     return await asyncio.wait_for(process.wait(), PATIENCE_S)
 
 
+@pytest.mark.slow
 async def test_a_worker_on_a_full_log_works_and_ends(works: Works) -> None:
     port = free_port()
     worker = await start(works, "worker", "--metrics-port", str(port))

@@ -93,6 +93,7 @@ async def test_a_worker_may_open_as_many_sockets_as_it_has_room_for(works: Works
         resource.setrlimit(resource.RLIMIT_NOFILE, before)
 
 
+@pytest.mark.slow
 async def test_sigterm_drains_and_leaves_the_rest_to_others(works: Works) -> None:
     works.receiver.answer = works.receiver.hang
     worker = await works.start_worker()

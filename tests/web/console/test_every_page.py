@@ -152,6 +152,7 @@ def _pages_are_built_alike(walk: Walk) -> None:
             assert link.startswith(("/app", "#", "?", "/pictures/", "/docs")) or not link, f"{path} leads to {link}"
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(400)
 def test_every_page(walk: Walk) -> None:
     """One test, since each of pytest's processes that has one of these would walk through all pages."""
@@ -162,6 +163,7 @@ def test_every_page(walk: Walk) -> None:
     _pages_are_built_alike(walk)
 
 
+@pytest.mark.slow
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("wrong", ["", "0" * 40])
 def test_no_form_is_taken_without_a_token_of_ours(
@@ -179,6 +181,7 @@ def test_no_form_is_taken_without_a_token_of_ours(
     assert browser.get("/app").status_code == 200, "nor does it sign anybody out"
 
 
+@pytest.mark.slow
 def test_addresses_are_told_from_each_other() -> None:
     assert (route := route_of("GET", "/app/funding/12")) is not None
     assert route.path == "/app/funding/{account:int}"

@@ -100,6 +100,7 @@ def test_a_browser_of_somebody_else_has_no_tries_of_its_own(service: Service) ->
     assert own == [403] * TRIED + [429] * 2, "nor without end where it is known"
 
 
+@pytest.mark.slow
 def test_whether_an_address_is_known_shows_in_no_time(service: Service) -> None:
     """What the processor does for each, the least of six in turn: what else a machine is busy with does not count."""
     with_password(service, "ada@acme.example")

@@ -78,6 +78,7 @@ def queries() -> Iterator[str]:
     yield "before"
 
 
+@pytest.mark.slow
 @IN_STEPS
 @pytest.mark.timeout(900)
 def test_no_parameter_of_a_page_is_a_fault_of_ours(walk: Walk, pages: list[str], step: int) -> None:
@@ -103,6 +104,7 @@ def test_no_parameter_alone_is_a_fault_of_ours(walk: Walk, pages: list[str]) -> 
                 get(walk.browser, f"{page}?{name}={VALUES[value]}")
 
 
+@pytest.mark.slow
 @IN_STEPS
 @pytest.mark.parametrize("email", ["ada@acme.example", "cem@acme.example", None])
 def test_no_path_of_a_page_is_a_fault_of_ours(service: Service, email: str | None, step: int) -> None:
@@ -112,6 +114,7 @@ def test_no_path_of_a_page_is_a_fault_of_ours(service: Service, email: str | Non
         get(browser, re.sub(r"\{[^}]*\}", lambda _: value, path))  # noqa: B023 - used at once
 
 
+@pytest.mark.slow
 @IN_STEPS
 @pytest.mark.timeout(900)
 def test_no_path_of_a_form_is_a_fault_of_ours(service: Service, step: int) -> None:
@@ -124,6 +127,7 @@ def test_no_path_of_a_form_is_a_fault_of_ours(service: Service, step: int) -> No
         assert browser.post(path, token=token).status_code < 500, path
 
 
+@pytest.mark.slow
 def test_no_parameter_or_path_of_another_page_is_a_fault_of_ours(
     service: Service, start_service: ServiceFactory
 ) -> None:

@@ -30,6 +30,7 @@ def filled(route: PageRoute, value: str) -> str:
     return re.sub(r"\{\w+(:path)?\}", lambda _: value or "0", text)
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_no_parameter_of_a_page_is_a_fault_of_ours(owner: Browser) -> None:
     pages = [route for route in ROUTES if route.method == "GET" and route.path not in LEFT_OUT]
@@ -43,6 +44,7 @@ def test_no_parameter_of_a_page_is_a_fault_of_ours(owner: Browser) -> None:
             assert answer.status_code < 500, (address, answer.text)
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_no_field_of_a_form_is_a_fault_of_ours(owner: Browser) -> None:
     values = ["", "\x00", "x" * 5_000, "9" * 400, "-1", "<script>alert(1)</script>", "\u202e", "0001-01-01", "1e400"]
@@ -67,6 +69,7 @@ def test_a_form_of_another_site_or_without_our_token_changes_nothing(owner: Brow
             del owner.headers["Sec-Fetch-Site"]
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_each_page_of_the_menu_and_of_the_core_is_reached_by_links(owner: Browser) -> None:
     """No link leads nowhere either."""

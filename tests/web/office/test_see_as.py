@@ -94,6 +94,7 @@ def test_a_view_has_the_customers_rows_and_no_others(service: Service, sign_in: 
     assert staging.get(f"{ROOT}/app/orders/{references['acme']}").status_code == 404
 
 
+@pytest.mark.slow
 def test_no_form_no_step_up_no_code_and_no_file_works_in_a_view(service: Service, view: Browser) -> None:
     """Every address of the web application is tried with every method: only what may be seen is there, and only to be read."""
     view.get("/office/customers")

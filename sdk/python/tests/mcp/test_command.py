@@ -37,6 +37,7 @@ def test_what_must_be_set_is_named(name: str) -> None:
     assert len(ended.stderr.splitlines()) == 1
 
 
+@pytest.mark.slow
 def test_http_wants_a_token() -> None:
     ended = run("--http", **GOOD)
     assert ended.returncode == 1
@@ -92,6 +93,7 @@ def test_what_was_quoted_is_kept_for_a_day_and_the_last_thousand() -> None:
     assert quotes.find("1") is None
 
 
+@pytest.mark.slow
 async def test_nobody_comes_in_without_the_token(over_http: Any, token: str) -> None:
     body = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
     accept = {"Accept": "application/json, text/event-stream"}

@@ -105,6 +105,7 @@ async def test_collections_and_templates_are_quoted_and_sent(in_process: Any, ac
         assert (await tools.call("send", quote=quoted["quote"]))["totalCost"] == quoted["totalCost"]
 
 
+@pytest.mark.slow
 async def test_without_a_quote_nothing_is_sent(assistant: Any, largesse: Largesse, account: int, product: int) -> None:
     orders = largesse.orders.newest(limit=50)
     async with assistant() as tools:
