@@ -227,6 +227,7 @@ def parse(series: str) -> tuple[str, dict[str, str]]:
     return name, dict(re.findall(r'(\w+)="([^"]*)"', labels))
 
 
+@pytest.mark.slow
 def test_the_series_of_the_cases_are_exported(database_url: str) -> None:
     """By name; and with the same labels, before anything happened, where an alert waits for a rise: the first value is no rise."""
     names: set[str] = set()

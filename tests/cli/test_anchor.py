@@ -63,6 +63,7 @@ def missed(run: Run, anchor: Path) -> list[str]:
     return [one for finding in report["findings"] for one in finding["ids"]]
 
 
+@pytest.mark.slow
 def test_an_anchor_holds_as_long_as_chains_only_grow(run: Run, database: str, anchored: Path) -> None:
     assert missed(run, anchored) == []
     assert run("top-up", "gbp", "7").exit_code == 0

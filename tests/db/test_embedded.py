@@ -193,6 +193,7 @@ def test_a_forked_copy_does_not_stop_its_parents_server(data_dir: Path, hold: Ca
     assert server_pid(data_dir) is None
 
 
+@pytest.mark.slow
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", ["with blanks, 100 % and a comma", "long" * 30])
 def test_any_path_will_do(tmp_path: Path, name: str) -> None:
@@ -260,6 +261,7 @@ def test_faults_are_one_line(tmp_path: Path) -> None:
         EmbeddedServer(data_dir).acquire()
 
 
+@pytest.mark.slow
 @pytest.mark.sampled(2)
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can drop to another user")
 @pytest.mark.parametrize("closed", [False, True])

@@ -55,7 +55,10 @@ async def fill(url: str, admin_url: str) -> None:
     await session.close()
 
 
-@pytest.mark.parametrize("makes_roles", [False, True], ids=["ordinary login", "superuser"])
+@pytest.mark.parametrize(
+    "makes_roles",
+    [pytest.param(False, id="ordinary login"), pytest.param(True, id="superuser", marks=pytest.mark.slow)],
+)
 async def test_it_migrates_and_everything_opens(
     server: EmbeddedServer, monkeypatch: pytest.MonkeyPatch, makes_roles: bool
 ) -> None:

@@ -213,6 +213,7 @@ async def login(admin: Session, database_url: str) -> AsyncIterator[str]:
     await admin.execute(f"DROP OWNED BY {name} CASCADE; DROP ROLE {name}")
 
 
+@pytest.mark.slow
 async def test_who_may_make_no_roles_migrates_all_the_same_and_tells_what_is_missing(
     admin: Session, login: str
 ) -> None:
@@ -245,6 +246,7 @@ async def test_the_sql_for_an_administrator_is_all_it_takes(admin: Session, logi
     assert await owners(admin) == {Role.OWNER}
 
 
+@pytest.mark.slow
 async def test_who_owned_the_schema_before_goes_on(admin: Session, database_url: str, login: str) -> None:
     name = urlsplit(login).username
     await admin.execute(f"GRANT CREATE, USAGE ON SCHEMA public TO {name}")

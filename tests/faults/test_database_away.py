@@ -107,6 +107,7 @@ def test_so_it_is_with_several_processes_and_none_is_started_again(start_install
     assert log.splitlines()[-1].startswith("Error: a serving process could not start")
 
 
+@pytest.mark.slow
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize(("at_commit", "status"), [("before", 503), ("after", 200)])
 async def test_a_commit_without_an_answer_is_looked_up(

@@ -13,6 +13,7 @@ import pytest
 pytestmark = [pytest.mark.embedded, pytest.mark.timeout(600)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "how",
     [

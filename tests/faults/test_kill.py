@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 async def test_killed_again_and_again_no_order_is_lost_halved_or_charged_twice(
     start_installation: Any, new_load: Any, check: Any, rounds: int, moments: random.Random

@@ -89,6 +89,7 @@ def test_one_network_guesses_at_no_more_than_a_few_addresses(service: Service) -
     assert OF_A_NETWORK <= answers[403] <= OF_A_NETWORK + 60
 
 
+@pytest.mark.slow
 def test_a_browser_of_somebody_else_has_no_tries_of_its_own(service: Service) -> None:
     bea = with_password(service, "bea@acme.example")
     bea.get("/app")

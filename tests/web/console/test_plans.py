@@ -71,6 +71,7 @@ def statements() -> Iterator[set[str]]:
         yield seen
 
 
+@pytest.mark.slow
 def test_what_is_asked_for_customers_is_planned_as_it_would_be_without(service: Service, statements: set[str]) -> None:
     for table in LARGE:
         on_database(

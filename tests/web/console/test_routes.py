@@ -101,7 +101,7 @@ def test_each_address_is_for_its_roles() -> None:
         assert sorted(route.roles) == roles.split(), said
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("role", ROLES)
 def test_each_role_is_let_in_as_the_table_says(people: dict[str, Browser], role: str) -> None:
     browser = people[role]

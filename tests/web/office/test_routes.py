@@ -69,7 +69,7 @@ def test_an_auditor_changes_nothing() -> None:
             assert "auditor" not in route.roles, route.path
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("role", STAFF_ROLES)
 def test_each_role_is_let_in_as_the_table_says(people: dict[str, Browser], role: str) -> None:
     browser = people[role]
@@ -126,6 +126,7 @@ def test_who_has_no_second_step_sets_one_up_before_anything_else(service: Servic
             assert route.path.startswith(("/office/security", "/office/prove"))
 
 
+@pytest.mark.slow
 def test_people_and_keys_of_customers_reach_nothing_of_it(service: Service) -> None:
     """Not with their session, under whatever name of a cookie, nor with an API key."""
     add_staff(service, "owner")

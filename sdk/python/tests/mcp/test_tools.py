@@ -48,6 +48,7 @@ async def test_it_says_what_it_can_do(in_process: Any) -> None:
         assert listed["send"].input_schema["required"] == ["quote"]
 
 
+@pytest.mark.slow
 async def test_it_lists_quotes_sends_once_and_repeats_without_a_second_order(
     assistant: Any, largesse: Largesse, account: int, product: int
 ) -> None:
