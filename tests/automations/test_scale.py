@@ -51,7 +51,7 @@ _AUTOMATIONS = """
 """
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(1_800)
 def test_many_automations_are_planned_once_a_day(service: Service) -> None:
     """Long: PLANNED_CUSTOMERS=1000, a million contacts."""

@@ -137,7 +137,7 @@ def test_a_small_crowd(service: Service, start_service: Callable[..., Service]) 
     rush(service, start_service, visitors=200, gifts=20)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(3_600)
 def test_many_visitors_at_once_get_a_tenth_as_many_gifts(
     service: Service, start_service: Callable[..., Service]

@@ -20,7 +20,7 @@ ORDERS = int(os.environ.get("REPORT_ORDERS", "0"))
 _P95_S = 0.150
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.skipif(not ORDERS, reason="REPORT_ORDERS is not set")
 @pytest.mark.timeout(7_200)
 async def test_lists_searches_and_sums_answer_at_once(module_database_url: str) -> None:

@@ -101,7 +101,7 @@ async def until_none(database: Any, patience_s: float) -> None:
     ("lines", "kill_every_s"),
     [
         pytest.param(120, 4.0, marks=pytest.mark.timeout(400)),
-        pytest.param(10_000, 20.0, marks=[pytest.mark.slow, pytest.mark.timeout(3_000)]),
+        pytest.param(10_000, 20.0, marks=[pytest.mark.long, pytest.mark.timeout(3_000)]),
     ],
 )
 async def test_each_line_gets_one_voucher_and_costs_add_up(

@@ -45,7 +45,7 @@ VALUES = {
 }
 
 # A thirteenth of all pairs, others for each of the first, and the slow tests try all of them.
-IN_STEPS = pytest.mark.parametrize("step", [13, pytest.param(1, marks=pytest.mark.slow)], ids=["some", "all"])
+IN_STEPS = pytest.mark.parametrize("step", [13, pytest.param(1, marks=pytest.mark.long)], ids=["some", "all"])
 
 
 def pairs(first: Iterable[First], second: Iterable[Second], step: int) -> Iterator[tuple[First, Second]]:

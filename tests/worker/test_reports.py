@@ -39,7 +39,7 @@ async def test_orders_are_told_and_none_twice_when_workers_are_killed(works: Wor
     assert second.returncode is None
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.skipif(not SECONDS, reason="REPORT_SECONDS is not set")
 @pytest.mark.timeout(900)
 async def test_what_people_see_is_at_most_two_seconds_old(works: Works) -> None:

@@ -42,7 +42,7 @@ FINANCE, VIEWER, INVITED = "finn@acme.example", "grace@acme.example", "noah@acme
 _CRM_HOST = "crm.acme.example"
 _COMPANY = "@acme.example"
 _LOGO = Path(seed.__file__).parent / "pictures" / "logo.png"
-_TEAMS = ("People team", "Sales", "Engineering")
+_TEAMS = ("People team", "Engineering", "Support")
 _Doing = Callable[..., Coroutine[Any, Any, None]]
 
 
@@ -126,7 +126,7 @@ class Office:
                 country="GB",
                 birthday=(1 + at * 5 % 12) * 100 + 1 + at * 11 % 28,
                 start_date=date(2016 + at % 9, 1 + at * 7 % 12, 1),
-                more_groups=(_TEAMS[at % len(_TEAMS)],),
+                more_groups=("Sales" if at % 15 == 1 else _TEAMS[at % len(_TEAMS)],),
                 fields={field.key: f"{4100 + at % 7}"},
             )
             for at, (email, name) in enumerate(sorted(colleagues.items()))

@@ -315,7 +315,7 @@ def test_a_claim_that_races_with_the_date_wins_or_is_refunded(
     race_codes(service, run_on_database, verified, move_clock, orders=20, codes=CODES // 20, kills=2, least_killed=1)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(1_800)
 def test_ten_thousand_codes_race_with_their_date_while_workers_are_killed(
     service: Any, run_on_database: Any, verified: Any, move_clock: Any

@@ -86,7 +86,7 @@ def test_no_parameter_of_a_page_is_a_fault_of_ours(walk: Walk, pages: list[str],
         get(walk.browser, f"{page}?{query}")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("email", ["finance@acme.example", "viewer@acme.example", "cem@acme.example"])
 def test_no_parameter_is_a_fault_of_ours_for_another_role(service: Service, pages: list[str], email: str) -> None:
@@ -95,7 +95,7 @@ def test_no_parameter_is_a_fault_of_ours_for_another_role(service: Service, page
         get(browser, f"{page}?{query}")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(600)
 def test_no_parameter_alone_is_a_fault_of_ours(walk: Walk, pages: list[str]) -> None:
     for page in pages:

@@ -146,7 +146,7 @@ def test_the_worst_forms_of_one_keep_nobody_waiting(service: Service, ada: Brows
     assert max(taken_s) < 0.5
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(300)
 def test_the_worst_forms_of_one_slow_a_neighbours_orders_at_most_fourfold(service: Service, ada: Browser) -> None:
     """In turns, as the machine may be busy with something else, too."""
