@@ -61,6 +61,10 @@ _APPROVE = """
 """
 _PAUSE = "UPDATE automations SET paused_at = CASE WHEN $3 THEN clock_now() END WHERE customer_id = $1 AND id = $2"
 _END = "UPDATE automations SET ended_at = clock_now() WHERE customer_id = $1 AND id = $2"
+_ASKING = """
+    SELECT id FROM automations WHERE customer_id = $1 AND environment = $2 AND ended_at IS NULL AND paused_at IS NULL
+        AND asks_approval AND approved_by IS NULL AND user_id <> $3 ORDER BY id
+"""
 _NAMED = """
     SELECT EXISTS (SELECT FROM automations WHERE customer_id = $1 AND environment = $2 AND lower(name) = lower($3)
                    AND ended_at IS NULL AND id IS DISTINCT FROM $4)
@@ -235,6 +239,11 @@ async def count_automations(connection: Connection, customer_id: int, environmen
     """Returns how many automations of a customer have not ended."""
     count: int = await connection.fetchval(_COUNT, customer_id, environment)
     return count
+
+
+async def list_asking(connection: Connection, customer_id: int, environment: str, user_id: int) -> list[int]:
+    """Returns the ids of the automations that wait for approval, but for the user's own, which others approve."""
+    return [row["id"] for row in await connection.fetch(_ASKING, customer_id, environment, user_id)]
 
 
 async def is_named(

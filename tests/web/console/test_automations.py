@@ -148,6 +148,7 @@ def test_a_template_that_cannot_be_sent_is_refused_and_nothing_is_lost(
     ada = sign_in("ada@acme.example")
     path = set_one(ada, service).headers["location"].rpartition("/")[2]
     changed(change)
+    assert "Welcome (£" in ada.get("/app/automations/new").text
     for page in ("new", f"{path}/edit"):
         refused = set_one(ada, service, page, name="Other days", cap="7")
         assert refused.status_code == 422
@@ -190,6 +191,10 @@ def test_another_administrator_approves(service: Service, sign_in: SignIn) -> No
     assert "Approve the automation" not in main_of(cem)
     cem.post(f"{path}/approve")
     assert service.sql("SELECT approved_by FROM automations")[0][0] is None
+    assert "automation waits" not in cem.get("/app").text
+    ada.get("/app")
+    assert "1 automation waits for your approval" in ada.text
+    assert path in ada.links
     ada.get(path)
     assert ada.post(f"{path}/approve").status_code == 303
     ada.get(path)
@@ -201,6 +206,7 @@ def test_another_administrator_approves(service: Service, sign_in: SignIn) -> No
     assert "Needs approval" in ada.text
     assert "Sends as Ada" in ada.text
     assert "Approve the automation" not in main_of(ada)
+    assert "automation waits" not in ada.get("/app").text, "nobody approves their own"
 
 
 def test_it_is_paused_resumed_and_ended(service: Service, sign_in: SignIn) -> None:

@@ -115,6 +115,13 @@ def test_a_file_is_imported_and_all_that_is_wrong_with_it_is_said(service: Servi
     assert dict(members) == {"Sales": 2, "London": 1}
 
 
+def test_rows_of_one_address_are_counted_as_one_contact(ada: Browser) -> None:
+    ada.get("/app/contacts/import")
+    ada.page = ada.upload("/app/contacts/import", b"email\nada@example.com\nADA@example.com\nbo@example.com\nnobody\n")
+    assert "3 rows are ready. 1 row has the address of a row before it: both become one contact. 1 row is" in ada.text
+    assert "Leave them out and import 2 contacts" in ada.text
+
+
 @pytest.mark.parametrize("sheet", ["", "[]", "{}", '[[1, "x"]]', "[[1, []]]"])
 def test_a_check_without_a_sheet_asks_for_the_file(ada: Browser, sheet: str) -> None:
     ada.get("/app/contacts/import")

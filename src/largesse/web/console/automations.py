@@ -43,8 +43,9 @@ from largesse.db.pool import Connection
 from largesse.db.statements import read_now
 from largesse.ledger.store import list_funding_accounts
 from largesse.templates.store import list_templates
+from largesse.web.console.attention import AttentionItem
 from largesse.web.console.context import RequestContext
-from largesse.web.console.template_choice import check_template
+from largesse.web.console.template_choice import check_template, named
 from largesse.web.console.zones import zone_choices
 
 HERE = "/app/automations"
@@ -99,6 +100,22 @@ _WRONG = {
     "leap_day": text("Choose one of the options."),
     "occasion": text("Choose one of the options."),
 }
+
+
+async def of_automations(context: RequestContext, connection: Connection) -> list[AttentionItem]:
+    """Returns what needs attention: automations that wait for the person's approval."""
+    person = context.person
+    if person.role != ADMIN or person.user_id is None:
+        return []
+    asking = await store.list_asking(connection, person.customer_id, person.environment, person.user_id)
+    if not asking:
+        return []
+    said = context.ngettext(
+        "%(count)s automation waits for your approval", "%(count)s automations wait for your approval", len(asking)
+    )
+    path = HERE if len(asking) > 1 else f"{HERE}/{asking[0]}"
+    more = context.say("It sends nothing before that.")
+    return [AttentionItem("calendar-heart", "waiting", said, more, context.say("Decide"), path)]
 
 
 async def show(context: RequestContext) -> Response:
@@ -298,7 +315,7 @@ async def _form(context: RequestContext, automation: Automation | None, *, statu
         one=automation,
         has_templates=bool(templates),
         occasions=[(name, context.say(said)) for name, said in OCCASION_NAMES.items()],
-        templates=[(str(one.id), one.name or one.gift_name) for one in templates],
+        templates=[(str(one.id), named(context, one)) for one in templates],
         groups=[(_NOBODY, context.say("All contacts")), *((str(one.id), one.name) for one in groups)],
         accounts=accounts,
         weekends=[(name, context.say(said)) for name, said in _WEEKEND_NAMES.items()],

@@ -25,6 +25,7 @@ from largesse.reports.sums import OrderState, Sums
 from largesse.reports.usage import FirstSteps, read_first_steps
 from largesse.web.console.approvals import of_approvals
 from largesse.web.console.attention import AttentionItem, of_accounts, of_orders, of_setup, of_top_ups
+from largesse.web.console.automations import of_automations
 from largesse.web.console.budgets import SeenBudget, own_budgets
 from largesse.web.console.charts import line
 from largesse.web.console.context import RequestContext
@@ -125,6 +126,7 @@ async def _read(context: RequestContext, connection: Connection) -> _Read:
     items = of_accounts(context, accounts) + await of_setup(context, connection)
     items += await of_top_ups(context, connection, accounts)
     items += await of_approvals(context, connection)
+    items += await of_automations(context, connection)
     month = period_of("this-month", today)
     recent, earlier = _windows(context, today)
     return _Read(

@@ -7,6 +7,7 @@ from largesse.base.i18n.templates import text
 from largesse.ledger.store import list_funding_accounts
 from largesse.orders.placeholders import unknown_placeholders
 from largesse.orders.request import TemplateChoice, read_send, send_request
+from largesse.templates.store import Template
 from largesse.web.console.context import RequestContext
 from largesse.web.console.send.message import placeholders
 from largesse.web.console.send.opening import person_as_caller
@@ -14,6 +15,11 @@ from largesse.web.console.send.opening import person_as_caller
 _GONE = text("The gift of this template cannot be sent any more. Choose another template.")
 _UNKNOWN = text("The message of this template has %(placeholder)s, which does not exist. Change the template first.")
 _CURRENCY = text("The gift costs %(currency)s. Choose an account in that currency.")
+
+
+def named(context: RequestContext, template: Template) -> str:
+    """Returns how a template is offered: its name and what its gift is worth."""
+    return f"{template.name or template.gift_name} ({context.language.amount(template.value_minor, template.currency)})"
 
 
 async def check_template(context: RequestContext) -> None:
