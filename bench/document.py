@@ -114,8 +114,8 @@ WHY: dict[str, str] = {
     "their own work: the HTTP exchange, reading, encrypting and answering an order, and its rows. This work alone takes more than a tenth of the "
     "time of an order in its own transaction here, where a disk flush takes a fraction of a millisecond. A slower disk makes the "
     "ratio larger. Whatever makes a single order faster, as order-alone requires, makes it smaller.",
-    "order-alone": "an order takes five round trips: the key, BEGIN, the locks and what it is decided on, all its rows, COMMIT. The reference has two. "
-    "A database function that locks, decides and writes would save two more, but the rules would then be SQL.",
+    "order-alone": "an order takes two round trips: BEGIN with the locks and what it is decided on, and all its rows with COMMIT. The reference has two simpler ones. "
+    "A database function that locks, decides and writes would save one more, but the rules would then be SQL.",
     "batch-5000": "COPY of the same rows omits the main work of a batch: drawing, hashing and encrypting every code, and its claim token. This "
     "cryptography runs on one core and takes twice as long as the COPY, which runs at the same time.",
     "products": "the reference is the least that this HTTP server can do, without the application. The product adds the key look-up "

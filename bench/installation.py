@@ -34,6 +34,7 @@ from largesse.encryption.vault import load_vault
 from largesse.seed.load import LoadedSeed, load_seed
 from largesse.seed.reading import parse_seed
 
+REFERENCE = "reference"  # the database of the references that have the product's own tables
 _START_LIMIT_S = 60.0
 _STOP_LIMIT_S = 60.0
 LARGESSE = str(Path(sys.executable).with_name("largesse"))
@@ -85,7 +86,11 @@ class Installation:
 
     @property
     def reference_url(self) -> str:
-        return self._server.url("reference")
+        return self.url_of(REFERENCE)
+
+    def url_of(self, database: str) -> str:
+        """Another database of the same server."""
+        return self._server.url(database)
 
     @property
     def socket_dir(self) -> str:
@@ -115,7 +120,7 @@ class Installation:
 
     def make_reference(self) -> None:
         """Creates the reference's database, migrated and loaded like the product's."""
-        self.sql('CREATE DATABASE "reference"')
+        self.sql(f'CREATE DATABASE "{REFERENCE}"')
         self._load(self.reference_url)
 
     def sql(self, query: str, *arguments: Any, url: str | None = None) -> list[asyncpg.Record]:

@@ -65,10 +65,10 @@ class Load(msgspec.Struct):
 
 @dataclass(frozen=True, slots=True)
 class Buyer:
-    """Who orders: an API key and the funding account it pays from."""
+    """Who orders: an API key and the funding account it pays from, None for one that pays on invoice."""
 
     key: str
-    account_id: int
+    account_id: int | None
 
 
 def require_wrk() -> None:

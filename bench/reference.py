@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 import asyncpg
 import msgspec
 
-from bench.installation import Failed, Installation
+from bench.installation import REFERENCE, Failed, Installation
 from largesse.db.cluster import programs
 from largesse.verify.audit import CHECKS
 
@@ -100,16 +100,27 @@ def check(made: Installation) -> None:
         raise Failed(f"the reference does not write what an order writes: {broken}")
 
 
-def run(made: Installation, *, clients: int, seconds: float, times: bool = False) -> Commits:
-    """Calls the function from pgbench, for a random account in each transaction; `times` has each one logged."""
+def run(
+    made: Installation,
+    *,
+    clients: int,
+    seconds: float,
+    times: bool = False,
+    database: str = REFERENCE,
+    script: str | None = None,
+) -> Commits:
+    """Calls the function from pgbench, for a random account in each transaction; `times` has each one logged.
+
+    Another reference has another `database`, and a `script` that pgbench runs.
+    """
     with tempfile.TemporaryDirectory(dir=made.folder) as folder:
-        script = Path(folder, "order.sql")
-        script.write_text(_script(made))
+        file = Path(folder, "order.sql")
+        file.write_text(script or _script(made))
         command = [str(programs() / "pgbench"), "--no-vacuum", "--protocol=prepared", f"--client={clients}"]
-        command += ["--jobs=1", f"--time={max(1, round(seconds))}", f"--file={script}"]
+        command += ["--jobs=1", f"--time={max(1, round(seconds))}", f"--file={file}"]
         command += ["--log"] if times else []
-        command += ["-h", made.socket_dir, "-U", "largesse", "reference"]
-        password = urlsplit(made.reference_url).password or ""
+        command += ["-h", made.socket_dir, "-U", "largesse", database]
+        password = urlsplit(made.url_of(database)).password or ""
         environment = {"PATH": "/usr/bin:/bin", "LC_ALL": "C", "PGPASSWORD": password}
         done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
         if done.returncode != 0 or "number of failed transactions: 0" not in done.stdout:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from bench import processes
-from bench.installation import Installation, Server, installation
+from bench.installation import REFERENCE, Installation, Server, installation
 from bench.load import Load
 from bench.results import Goal, Pair, Row, Sample
 
@@ -71,17 +71,20 @@ def row(name: str, unit: str, product: str, reference: str, goal: Goal | None, p
     return Row(name, unit, product, reference, goal, pairs)
 
 
-def watched(made: Installation, server: Server | None, run: Callable[[], Load | float]) -> Sample:
+def watched(
+    made: Installation, server: Server | None, run: Callable[[], Load | float], *, database: str = REFERENCE
+) -> Sample:
     """A run as a sample whose value is the rate, with the CPU each answer cost and what else is worth knowing.
 
     Where orders were placed, also how many a commit holds (those of one transaction have one instant) and how much
-    log they wrote. Background work of PostgreSQL during the run counts, as it does for the reference.
+    log they wrote. Background work of PostgreSQL during the run counts, as it does for the reference, which has a `database` of its own.
     """
-    before = _Meter.read(made, server)
+    url = made.url if server is not None else made.url_of(database)
+    before = _Meter.read(made, server, url)
     began = time.monotonic()
     load = run()
     took_s = time.monotonic() - began
-    after = _Meter.read(made, server)
+    after = _Meter.read(made, server, url)
     rate = load.rate if isinstance(load, Load) else load
     answers = load.requests if isinstance(load, Load) else rate * took_s
     seen = {"postgres_cpu_us": (after.postgres_cpu_s - before.postgres_cpu_s) / answers * 1e6}
@@ -89,7 +92,6 @@ def watched(made: Installation, server: Server | None, run: Callable[[], Load | 
         seen |= {"p50_ms": load.p50_us / 1e3, "p99_ms": load.p99_us / 1e3}
     if server is not None:
         seen["serving_cpu_us"] = (after.serving_cpu_s - before.serving_cpu_s) / answers * 1e6
-    url = _url(made, server)
     orders, commits = made.sql(_PLACED, before.last_id, url=url)[0]
     if orders:
         seen["wal_bytes"] = (after.wal_bytes - before.wal_bytes) / orders
@@ -109,12 +111,8 @@ class _Meter:
     last_id: int
 
     @classmethod
-    def read(cls, made: Installation, server: Server | None) -> _Meter:
+    def read(cls, made: Installation, server: Server | None, url: str) -> _Meter:
         query = "SELECT (pg_current_wal_lsn() - '0/0')::bigint, (SELECT coalesce(max(id), 0) FROM orders)"
-        wal_bytes, last_id = made.sql(query, url=_url(made, server))[0]
+        wal_bytes, last_id = made.sql(query, url=url)[0]
         serving_s = processes.cpu_s(server.pid) if server is not None else 0.0
         return cls(processes.cpu_s(made.postgres_pid), serving_s, wal_bytes, last_id)
-
-
-def _url(made: Installation, server: Server | None) -> str:
-    return made.url if server is not None else made.reference_url

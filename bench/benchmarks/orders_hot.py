@@ -3,7 +3,8 @@
 *How.* `wrk` keeps 64 connections busy with `POST /send/gift`. Each order has its own reference and writes an order, two
 lines, two ledger entries, two balances, an event and a mail job. The reference is PostgreSQL alone: `pgbench` with 32 clients
 calls one SQL function that writes the same rows into the same tables, one order a commit. A second row divides by the same
-service limited to one order a transaction (`python -m bench.server PORT 1`): same code, same load, same durability.
+service limited to one order a transaction (`python -m bench.server PORT 1`): same code, same load, same durability. A third divides by
+`pgbench` over tables of its own, the least that an order needs, which no release changes (bench/lean.py): ratios of several releases compare by it.
 
 *What it means.* With one commit an order, each order waits until the one before it has reached the disk, because both change the same
 balance. The disk's flushes a second are the limit, however fast the database. A batch pays one flush for all its orders.
@@ -13,7 +14,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from bench import load, reference
+from bench import lean, load, reference
 from bench.installation import Installation, Server
 from bench.results import Row, Sample
 from bench.suite import WARM_UP_S, Suite, at_least, row, watched
@@ -35,6 +36,9 @@ def run(suite: Suite) -> list[Row]:
             commit(made, WARM_UP_S)
             against_sql = suite.in_turn(product, sql)
             against_alone = suite.in_turn(product, alone)
+            leanly = partial(lean.commit, made, lean.prepare(made), suite.seconds)
+            leanly()
+            against_lean = suite.in_turn(product, leanly)
         reference.check(made)
     return [
         row(
@@ -52,6 +56,14 @@ def run(suite: Suite) -> list[Row]:
             "the same code, one order a transaction",
             at_least(10),
             against_alone,
+        ),
+        row(
+            "orders-hot, lean",
+            "orders/s",
+            "64 connections, one account",
+            "pgbench, 32 clients, lean tables",
+            None,
+            against_lean,
         ),
     ]
 

@@ -2,7 +2,7 @@
 
 *How.* `largesse serve --processes 2` and `--processes 1` on the same database, in turn. First each process has 64 connections, so
 that two have 128 in all and as many orders wait for each placer as for the one. Then there are 64 connections in all, and half
-as many orders wait for each of two placers.
+as many orders wait for each of two placers. The last row is of these runs too: what an order takes of the processor.
 
 *What it means.* Several processes must cost nothing where the machine has no core to spare for them. With as much load for each, a
 second process adds only conflicts at the same accounts. With the load divided, batches are smaller as well. With more cores,
@@ -14,8 +14,8 @@ from __future__ import annotations
 from functools import partial
 
 from bench.benchmarks.orders_hot import CONNECTIONS, place
-from bench.results import Row
-from bench.suite import WARM_UP_S, Suite, at_least, row
+from bench.results import Pair, Row, Sample
+from bench.suite import WARM_UP_S, Suite, at_least, at_most, row
 from bench.world import many_accounts
 
 
@@ -47,4 +47,17 @@ def run(suite: Suite) -> list[Row]:
             at_least(1.0),
             in_all,
         ),
+        row(
+            "processes, processor time",
+            "µs",
+            "an order of 2 serving processes, 64 connections in all",
+            "of 1, 64 connections",
+            at_most(1.15),
+            [Pair(processor_time(pair.product), processor_time(pair.reference)) for pair in in_all],
+        ),
     ]
+
+
+def processor_time(sample: Sample) -> Sample:
+    """The microseconds of processor that an order took: of serving processes and of PostgreSQL."""
+    return Sample(sample.seen["serving_cpu_us"] + sample.seen["postgres_cpu_us"], sample.seen)

@@ -34,9 +34,9 @@ class CountingDatabase(Database):
     lent = 0
 
     @asynccontextmanager
-    async def connection(self, scope: Scope) -> AsyncIterator[Connection]:
+    async def session(self, scope: Scope) -> AsyncIterator[Connection]:
         self.lent += 1
-        async with super().connection(scope) as connection:
+        async with super().session(scope) as connection:
             yield connection
 
 
@@ -140,6 +140,25 @@ async def test_a_failed_look_up_is_cached_nowhere(database: Database) -> None:
         assert [type(outcome) for outcome in outcomes] == [asyncpg.UndefinedTableError] * 3
         await database.execute(OPERATOR, "ALTER TABLE mislaid RENAME TO accounts")
         assert await cache.find(KEYS[0])
+
+
+async def test_a_session_that_sends_statements_one_by_one_creates_the_same(
+    database: Database, database_url: str
+) -> None:
+    separator = "&" if "?" in database_url else "?"
+    pooled = await Database.connect(f"{database_url}{separator}pgbouncer=true", max_connections=1)
+    try:
+        await database.execute(OPERATOR, "ALTER TABLE accounts RENAME TO mislaid")
+        async with started(pooled) as cache:
+            with pytest.raises(asyncpg.UndefinedTableError):
+                await cache.find(KEYS[0])
+            await database.execute(OPERATOR, "ALTER TABLE mislaid RENAME TO accounts")
+            found = await cache.find(KEYS[0])
+        async with started(database) as cache:
+            assert await cache.find(KEYS[0]) == found
+    finally:
+        await pooled.close()
+    assert await ids_spent(database) == 3
 
 
 async def test_environments_and_currencies_have_accounts_of_their_own(database: Database) -> None:

@@ -7,6 +7,7 @@ has spent an id all the same, and ids of accounts are of 32 bits.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
@@ -14,8 +15,11 @@ import msgspec
 
 from largesse.base.batching import Batcher
 from largesse.base.recently_used import RecentlyUsed
-from largesse.db.pool import Connection, Database, is_distributed
+from largesse.db.fragments import Fragment, compose
+from largesse.db.pipeline import Statement
+from largesse.db.pool import DATABASE_AWAY, Connection, Database, is_distributed
 from largesse.db.scope import for_customers
+from largesse.db.statements import run_together
 
 OWN_KINDS = ("receivable", "sales", "deposits")
 
@@ -26,7 +30,7 @@ OwnKey: TypeAlias = tuple[int, str, str]
 _MAX_CACHED = 100_000
 _MAX_WAITING = 10_000
 _MAX_AT_ONCE = 500
-_LOCK_CUSTOMERS = "SELECT FROM customers WHERE id = ANY($1::int[]) ORDER BY id FOR NO KEY UPDATE"
+_LOCK_CUSTOMERS = "SELECT id FROM customers WHERE id = ANY($1::int[]) ORDER BY id FOR NO KEY UPDATE"
 
 
 class OwnAccounts(msgspec.Struct, frozen=True, gc=False):
@@ -65,9 +69,14 @@ class OwnAccountCache:
 
     async def _ensure(self, keys: Sequence[OwnKey]) -> dict[OwnKey, OwnAccounts] | Exception:
         """Returns the accounts, or the error of all of them."""
+        scope = for_customers(key[:2] for key in keys)
         try:
-            async with self._database.connection(for_customers(key[:2] for key in keys)) as connection:
-                found = await _own_accounts(connection, keys)
+            if self._database.is_distributed:
+                async with self._database.connection(scope) as connection:
+                    found = await _own_accounts(connection, keys)
+            else:
+                async with self._database.session(scope) as connection:
+                    found = await _own_accounts_at_once(connection, keys)
         except Exception as error:  # noqa: BLE001 - it is the outcome of these keys
             return error
         accounts = {key: OwnAccounts(own["receivable"], own["sales"]) for key, own in found.items()}
@@ -108,6 +117,43 @@ async def _own_accounts(connection: Connection, keys: Sequence[OwnKey]) -> dict[
     return found
 
 
+async def _own_accounts_at_once(connection: Connection, keys: Sequence[OwnKey]) -> dict[OwnKey, dict[str, int]]:
+    """Returns what `_own_accounts` does, in one round trip, or two where some are missing. The connection is in no transaction."""
+    found = await _transact(connection, keys, Statement(_FOUND, _columns(keys)))
+    if missing := _incomplete(found):
+        customer_ids = sorted({customer_id for customer_id, _, _ in missing})
+        create = Statement(_CREATED, (*_columns(missing), list(OWN_KINDS)))
+        found |= await _transact(connection, missing, Statement(_LOCK_CUSTOMERS, (customer_ids,)), create)
+    if missing := _incomplete(found):  # an earlier release created some meanwhile
+        found |= await _transact(connection, missing, Statement(_FOUND, _columns(missing)))
+    return found
+
+
+_decode = msgspec.json.Decoder(list[tuple[int, str, str, str, int]]).decode
+
+
+async def _transact(
+    connection: Connection, keys: Sequence[OwnKey], *statements: Statement
+) -> dict[OwnKey, dict[str, int]]:
+    """Runs statements as one transaction. Returns the accounts of `keys` that the last one tells."""
+    try:
+        *_, told, _ = await run_together(connection, Statement("BEGIN"), *statements, Statement("COMMIT"))
+    except BaseException:
+        if connection.is_in_transaction():  # as statements went one by one
+            with contextlib.suppress(*DATABASE_AWAY):
+                await connection.execute("ROLLBACK")
+        raise
+    found: dict[OwnKey, dict[str, int]] = {key: {} for key in keys}
+    for customer_id, environment, currency, kind, account_id in _decode(told or "[]"):
+        found[customer_id, environment, currency][kind] = account_id
+    return found
+
+
+def _columns(keys: Iterable[OwnKey]) -> tuple[list[int], list[str], list[str]]:
+    customer_ids, environments, currencies = zip(*keys, strict=True)
+    return list(customer_ids), list(environments), list(currencies)
+
+
 def _incomplete(found: dict[OwnKey, dict[str, int]]) -> list[OwnKey]:
     return [key for key, own in found.items() if len(own) < len(OWN_KINDS)]
 
@@ -118,8 +164,7 @@ async def _find(connection: Connection, keys: Iterable[OwnKey]) -> dict[OwnKey, 
         for key, own in found.items():
             own |= {row["kind"]: row["id"] for row in await connection.fetch(_FIND_ONE, *key)}
         return found
-    columns = ([key[column] for key in found] for column in range(3))
-    for row in await connection.fetch(_FIND, *columns):
+    for row in await connection.fetch(_FIND, *_columns(found)):
         found[row["customer_id"], row["environment"], row["currency"]][row["kind"]] = row["id"]
     return found
 
@@ -129,13 +174,31 @@ _FIND_ONE = """
     WHERE customer_id = $1 AND environment = $2 AND currency = $3 AND kind <> 'funding'
 """
 # A subquery for each, not a join: the planner must use the index, whatever it thinks of the table's size.
-_FIND = """
+_FIND = Fragment("""
     SELECT wanted.*, own.kind, own.id FROM unnest($1::int[], $2::text[], $3::text[]) AS wanted (customer_id, environment, currency)
     CROSS JOIN LATERAL (
         SELECT kind, id FROM accounts
         WHERE customer_id = wanted.customer_id AND environment = wanted.environment AND currency = wanted.currency
           AND kind <> 'funding' OFFSET 0) AS own
-"""
+""")
+_TOLD = Fragment("json_agg(json_build_array(customer_id, environment, currency, kind, id))")
+_FOUND = compose("SELECT {told} FROM ({find}) AS own", told=_TOLD, find=_FIND)
+# The customers are locked by a statement before, so that this one sees what others have created.
+_CREATED = compose(
+    """
+    WITH found AS MATERIALIZED ({find}), created AS (
+        INSERT INTO accounts (customer_id, environment, currency, kind)
+        SELECT wanted.*, kind FROM unnest($1::int[], $2::text[], $3::text[]) AS wanted (customer_id, environment, currency)
+        CROSS JOIN unnest($4::text[]) AS kind
+        WHERE (wanted.customer_id, wanted.environment, wanted.currency, kind)
+            NOT IN (SELECT customer_id, environment, currency, kind FROM found)
+        ON CONFLICT (customer_id, environment, currency, kind) WHERE kind <> 'funding' DO NOTHING
+        RETURNING customer_id, environment, currency, kind, id)
+    SELECT {told} FROM (SELECT * FROM found UNION ALL SELECT * FROM created) AS own
+""",
+    told=_TOLD,
+    find=_FIND,
+)
 _SET_HAS_BUDGETS = "UPDATE accounts SET has_budgets = $3 WHERE customer_id = $1 AND id = $2"
 # Processes of an earlier release lock nothing first.
 _INSERT = """
