@@ -44,6 +44,7 @@ KEPT_FROM_PAGES = (
     "HttpsUpgrades,OptimizationHints,PaintHolding,ThirdPartyStoragePartitioning"
 )
 START_S = 60
+HISTORY_S = 400  # of three months, on a busy machine
 MOST_BYTES = 200_000  # of a page with everything it loads
 # Of what axe finds, what is wrong. What it would load once more, style sheets, it needs for none of its rules that hold here.
 AXE_OPTIONS: dict[str, Any] = {"resultTypes": ["violations"], "preload": False}
@@ -138,17 +139,18 @@ class Demo:
 
 
 @contextmanager
-def started_demo(folder: Path, **environment: str) -> Iterator[Demo]:
-    """Runs `largesse demo` on a data directory of its own, without orders."""
+def started_demo(folder: Path, *, has_history: bool = False, **environment: str) -> Iterator[Demo]:
+    """Runs `largesse demo` on a data directory of its own, without orders unless it `has_history`."""
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port = probe.getsockname()[1]
     own = {name: value for name, value in os.environ.items() if not name.startswith("LARGESSE_")}
     environment = own | environment
     environment["LARGESSE_DATA_DIR"] = str(folder / "data")
     output = folder / "output"
+    without = [] if has_history else ["--no-history"]
     with output.open("w") as file:
         process = subprocess.Popen(
-            [str(Path(sys.executable).with_name("largesse")), "demo", "--no-history", "--port", str(port)],
+            [str(Path(sys.executable).with_name("largesse")), "demo", *without, "--port", str(port)],
             stdout=file,
             stderr=subprocess.STDOUT,
             env=environment,
@@ -157,7 +159,7 @@ def started_demo(folder: Path, **environment: str) -> Iterator[Demo]:
         started = time.monotonic()
         while "Ctrl-C" not in output.read_text():
             assert process.poll() is None, output.read_text()
-            assert time.monotonic() - started < START_S, output.read_text()
+            assert time.monotonic() - started < (HISTORY_S if has_history else START_S), output.read_text()
             time.sleep(0.05)
         yield Demo(f"http://127.0.0.1:{port}", output.read_text(), environment)
     finally:

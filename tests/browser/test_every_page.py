@@ -37,7 +37,7 @@ COLOURS = [
 FOCUS = """() => {
   const all = [...document.querySelectorAll('a[href], button, input:not([type=hidden]), select, textarea, summary, [tabindex="0"]')];
   const unseen = [];
-  for (const one of all.filter((one) => one.checkVisibility() && !one.disabled)) {
+  for (const one of all.filter((one) => one.checkVisibility() && !one.matches(':disabled'))) {
     one.focus({ focusVisible: true });
     const drawn = getComputedStyle(one).opacity === '0' && one.labels?.[0] || one, style = getComputedStyle(drawn);
     if (document.activeElement !== one || style.outlineStyle === 'none' || parseFloat(style.outlineWidth) < 2) unseen.push(one.outerHTML.slice(0, 120));

@@ -21,7 +21,7 @@ import pytest
 
 from largesse.demo.giving import CAMPAIGNS
 from largesse.demo.history import AUTOMATIC
-from largesse.demo.plan import sendings
+from largesse.demo.plan import INVOICED, sendings
 
 pytestmark = pytest.mark.embedded
 
@@ -154,7 +154,7 @@ def test_its_history_is_what_the_service_would_have_made(tmp_path: Path) -> None
             [sys.executable, "-m", "largesse", "verify"], check=False, cwd=tmp_path, capture_output=True, text=True
         )
         assert verified.returncode == 0, verified.stdout + verified.stderr
-        assert f"{len(sendings()) + AUTOMATIC + CAMPAIGNS} orders" in verified.stdout
+        assert f"{len(sendings()) + AUTOMATIC + CAMPAIGNS + len([INVOICED])} orders" in verified.stdout
     with demo(tmp_path, signal.SIGTERM, options=()) as welcome:
         assert "Making three months" not in welcome
         (again, _) = re.findall(r"^  API +(\S+)$", welcome, re.MULTILINE)

@@ -7,6 +7,7 @@ from tests.verify.claim_corruptions import CLAIM_CORRUPTIONS
 from tests.verify.correction_corruptions import CORRECTION_CORRUPTIONS
 from tests.verify.corruption import ACCENTED, BATCH, COLLECTION, DEPOSITS, DIGITAL, FLOAT, INVOICED, PHYSICAL, SALES
 from tests.verify.corruption import corruption as _c
+from tests.verify.staff_corruptions import STAFF_CORRUPTIONS
 from tests.verify.supplier_corruptions import SUPPLIER_CORRUPTIONS
 
 ORDER_CORRUPTIONS = (
@@ -346,4 +347,5 @@ CORRUPTIONS = (
     *BUDGET_CORRUPTIONS,
     *SUPPLIER_CORRUPTIONS,
     *CORRECTION_CORRUPTIONS,
+    *STAFF_CORRUPTIONS,
 )

@@ -24,7 +24,7 @@ from largesse.demo.giving import Giving
 from largesse.demo.office import Office
 from largesse.demo.outside import DemoMailServer, DemoReceivers
 from largesse.demo.people import ENVIRONMENT, People
-from largesse.demo.plan import ADA, DAYS, TOMASZ, Guest, Sending, sendings
+from largesse.demo.plan import ADA, DAYS, INVOICED, TOMASZ, Guest, Sending, sendings
 from largesse.demo.recipients import Recipients
 from largesse.demo.timeline import Timeline
 from largesse.installation import open_database, open_vault
@@ -45,6 +45,7 @@ from largesse.webhooks.deliverer import Deliverer
 
 CUSTOMER = "acme"
 AUTOMATIC = 6  # orders of an automation
+_INVOICED = "globex"
 _KEYS = {"hr-bot": "acme-production", "sales-crm": "acme-sales"}  # the seed file's, by service account
 
 
@@ -66,6 +67,13 @@ async def make_history(settings: Settings, owner: Connection, loaded: LoadedSeed
         recipients = Recipients(services, timeline, mail_server)
         Office(services, operators, people, timeline, receivers, loaded.ids, hook).plan()
         placing = _Orders(services, people, timeline, recipients, loaded.ids)
+        theirs = {INVOICED.sender: loaded.api_keys["globex-production"]}
+        invoiced = People(services, operators, timeline, loaded.ids["customers"][_INVOICED], theirs)
+        timeline.on(
+            INVOICED.day,
+            INVOICED.minute,
+            partial(_Orders(services, invoiced, timeline, recipients, loaded.ids).send, INVOICED),
+        )
         for one in sendings():
             timeline.on(one.day, one.minute, partial(placing.send, one))
 
@@ -137,7 +145,7 @@ class _Orders:
         return send_request(
             self._choice(sending),
             None if sending.in_days is None else self._timeline.now + timedelta(days=sending.in_days),
-            account_id=self._ids["funding_accounts"][sending.account],
+            account_id=None if sending.account is None else self._ids["funding_accounts"][sending.account],
             recipients=[Recipient(guest.typed, guest.name) for guest in sending.guests] or None,
             code_quantity=sending.codes,
             from_name=sending.from_name,

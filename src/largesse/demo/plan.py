@@ -39,7 +39,7 @@ class Sending:
     day: int
     minute: int
     sender: str  # a person's address, or the key of a service account
-    account: str
+    account: str | None  # none where orders are invoiced
     product: str | None = None
     collection: str | None = None
     template: str | None = None
@@ -60,6 +60,7 @@ class Sending:
 
 ADA, TOMASZ, PRIYA = "ada@acme.example", "tomasz@acme.example", "priya@acme.example"
 BOT, CRM = "hr-bot", "sales-crm"
+INVOICED = Sending(day=40, minute=14 * 60, sender="rewards", account=None, template="danke", codes=30)
 
 
 def sendings() -> list[Sending]:
@@ -182,6 +183,10 @@ def _rare(people: Sequence[Guest]) -> Iterator[Sending]:
     yield Sending(
         day=36, minute=10 * 60, sender=TOMASZ, account="acme-gbp", product="spa-day", guests=people[90:94], cancelled_after=2 * _DAY,
         from_name="Acme", message="For four very long weeks.",
+    )  # fmt: skip
+    yield Sending(
+        day=DAYS - 3, minute=9 * 60 + 30, sender=TOMASZ, account="acme-gbp", product="autumn-hamper", guests=people[56:94],
+        from_name="Everyone at Acme", message="A hamper for everybody who moved house with us.", reference="Hampers",
     )  # fmt: skip
     yield Sending(
         day=DAYS - 1, minute=16 * 60, sender=ADA, account="acme-gbp", collection="days-out", value=55.0, guests=people[40:46],

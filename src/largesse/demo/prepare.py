@@ -14,6 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
+from largesse.audit.service import Acting, by_command
 from largesse.base.errors import OperatorError
 from largesse.base.hosts import by_name
 from largesse.base.settings import Settings
@@ -68,8 +69,9 @@ async def prepare(settings: Settings, *, has_history: bool = True, say: Callable
     async with _operator(settings) as connection:
         secrets = {one: await _demo_key(connection, settings.data_dir, one) for one in KEYS}
         sign_in = await _sign_in_link(connection)
+        chains = await open_chains(connection, load_vault(settings), keep=True)
         async with connection.transaction():
-            office = await demo_link(connection, *OWNER)
+            office = await demo_link(connection, Acting(by_command("largesse demo"), chains), *OWNER)
     is_live = settings.environment == ENVIRONMENT
     return welcome(
         settings.public_url,

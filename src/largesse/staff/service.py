@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from largesse.audit.service import Acting
 from largesse.base.email import email_key
 from largesse.base.errors import InvalidRequest, NotFound, OperatorError
 from largesse.customers.actor import Actor
@@ -60,11 +61,16 @@ async def invite(actor: Actor, email: str, *, name: str | None, role: str) -> st
     return secret
 
 
-async def demo_link(connection: Connection, email: str, name: str) -> str:
+async def demo_link(connection: Connection, acting: Acting, email: str, name: str) -> str:
     """Returns the secret of a link that lets the demo's owner in once, and adds them the first time."""
     await open_credentials(connection)
+    place = await connection.fetchrow(store.PLACE, email_key(email))
+    assert place is not None, "VALUES has one row"
     staff_id: int = await connection.fetchval(store.INVITE, email, email_key(email), name, OWNER)
-    return await new_link(connection, "sign_in", staff_id)
+    secret = await new_link(connection, "sign_in", staff_id)
+    if place["role"] != OWNER or not place["is_active"]:
+        await acting.record(connection, "staff.invited", email, after={"role": OWNER})
+    return secret
 
 
 async def find_staff(actor: Actor, email: str) -> ListedStaff:

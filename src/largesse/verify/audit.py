@@ -26,6 +26,7 @@ from largesse.verify.references import REFERENCES
 from largesse.verify.reports import REPORTS
 from largesse.verify.rights import RIGHTS, ROLES_HAVE_THEIR_RIGHTS, check_policies, check_rights, check_schema
 from largesse.verify.rights import RULES as RIGHTS_RULES
+from largesse.verify.staff import STAFF
 from largesse.verify.suppliers import SUPPLIERS
 
 # A new area adds its own tuple of checks here.
@@ -40,6 +41,7 @@ CHECKS: tuple[Check, ...] = (
     *AUTOMATIONS,
     *CAMPAIGNS,
     *SUPPLIERS,
+    *STAFF,
     *REPORTS,
     *RIGHTS,
 )
