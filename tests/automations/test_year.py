@@ -8,6 +8,7 @@ from datetime import UTC, date, datetime, timedelta
 
 import pytest
 from tests.automations.conftest import add_contact, findings, move_to, perform, placed, rule, runs, work
+from tests.privacy.conftest import Run, dump, run
 from tests.web.api.conftest import Service
 
 from largesse.automations.service import (
@@ -18,6 +19,8 @@ from largesse.automations.service import (
     pause_automation,
     skip_day,
 )
+
+__all__ = ["run"]
 
 
 def test_a_year_day_by_day(service: Service, automation: Callable[..., int]) -> None:
@@ -234,4 +237,24 @@ def test_rules_about_approvals_hold_for_automations(service: Service, automation
     move_to(service, "2048-05-15 14:00Z")
     work(service)
     assert [state for _, _, state in runs(service)] == ["placed"]
+    assert findings(service) == []
+
+
+def test_who_is_erased_is_in_nothing_and_gets_nothing_more(
+    service: Service, automation: Callable[..., int], run: Run
+) -> None:
+    move_to(service, "2049-05-13 06:00Z")
+    add_contact(service, "Quillfeather", birthday=514, start_date=date(2040, 5, 17))
+    automation()
+    automation(name="Anniversaries", occasion="anniversary")
+    move_to(service, "2049-05-14 12:00Z")
+    work(service)
+    assert [state for _, _, state in runs(service)] == ["placed", "waiting"]
+    assert run("privacy", "erase", "quillfeather@example.com").exit_code == 0
+    assert [line for line in dump(service).splitlines() if "quillfeather" in line.lower()] == []
+    move_to(service, "2049-05-17 12:00Z")
+    work(service)
+    left = service.sql("SELECT state, reason FROM automation_runs ORDER BY on_day")
+    assert [tuple(row) for row in left] == [("placed", None), ("skipped", "left")]
+    assert len(placed(service, 2049)) == 1
     assert findings(service) == []

@@ -6,9 +6,9 @@ import asyncio
 import os
 from collections import Counter
 from collections.abc import Callable, Coroutine
-from typing import Any
+from typing import Any, NamedTuple
 
-import httpx
+import aiohttp
 import pytest
 from tests.campaigns.conftest import findings, reserve, work
 from tests.campaigns.test_giving import campaign_id
@@ -35,40 +35,48 @@ def codes_of(service: Service) -> dict[str, str]:
     return {mailbox: asked_code(vault, customer_id, ask_id) for customer_id, mailbox, ask_id in rows}
 
 
+class Answer(NamedTuple):
+    """What a visitor got."""
+
+    status: int
+    cookie: str
+    text: str
+
+
 class Crowd:
     """Visitors, each of a network of their own, who try again when the service asks them to."""
 
-    def __init__(self, clients: list[httpx.AsyncClient], token: str) -> None:
-        self.clients = clients
-        self.path = f"/claim/campaign/{token}"
+    def __init__(self, session: aiohttp.ClientSession, urls: list[str], token: str) -> None:
+        self.session = session
+        self.pages = [f"{url}/claim/campaign/{token}" for url in urls]
         self.turns = asyncio.Semaphore(AT_ONCE)
         self.busy = 0  # answers that were lost, or asked to come again
 
     async def ask(self, number: int, email: str) -> str:
         """Asks for a code; returns the cookie."""
-        answer = await self._post(number, self.path, {}, email=email)
-        assert answer.status_code == 303, answer.text
-        return answer.headers["set-cookie"].partition(";")[0]
+        answer = await self._post(number, "", {}, email=email)
+        assert answer.status == 303, answer.text
+        return answer.cookie.partition(";")[0]
 
     async def take(self, number: int, cookie: str, code: str) -> str:
         """Types the code; returns what came of it."""
-        answer = await self._post(number, f"{self.path}/code", {"Cookie": cookie}, code=code)
-        if answer.status_code == 409:
+        answer = await self._post(number, "/code", {"Cookie": cookie}, code=code)
+        if answer.status == 409:
             return "gone"
-        assert answer.status_code == 200, answer.status_code
+        assert answer.status == 200, answer.status
         return "had" if "You have taken it before" in answer.text else "given"
 
-    async def _post(self, number: int, path: str, headers: dict[str, str], **form: str) -> httpx.Response:
+    async def _post(self, number: int, path: str, headers: dict[str, str], **form: str) -> Answer:
         host = f"10.{number // 65536}.{number // 256 % 256}.{number % 256}"
+        page = self.pages[number % len(self.pages)] + path
+        headers = {"X-Forwarded-For": host, **headers}
         async with self.turns:
             for _ in range(MOST_TRIES):
                 try:
-                    answer = await self.clients[number % len(self.clients)].post(
-                        path, data=form, headers={"X-Forwarded-For": host, **headers}
-                    )
-                    if answer.status_code != 503:
-                        return answer
-                except httpx.TransportError:  # a connection that was closed just before it was used
+                    async with self.session.post(page, data=form, headers=headers, allow_redirects=False) as answer:
+                        if answer.status != 503:
+                            return Answer(answer.status, answer.headers.get("Set-Cookie", ""), await answer.text())
+                except aiohttp.ClientConnectionError:  # a connection that was closed just before it was used
                     pass
                 self.busy += 1
                 await asyncio.sleep(0.2)
@@ -90,13 +98,12 @@ def rush(service: Service, start_service: Callable[..., Service], *, visitors: i
     ]
 
     async def come(do: Callable[[Crowd], Coroutine[Any, Any, Any]]) -> Any:
-        limits = httpx.Limits(max_connections=AT_ONCE)
-        clients = [httpx.AsyncClient(base_url=one.url, timeout=120, limits=limits) for one in (service, other)]
-        try:
-            return await do(Crowd(clients, token))
-        finally:
-            for client in clients:
-                await client.aclose()
+        async with aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=AT_ONCE),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            timeout=aiohttp.ClientTimeout(total=120),
+        ) as session:
+            return await do(Crowd(session, [service.url, other.url], token))
 
     async def ask(crowd: Crowd) -> list[str]:
         return await asyncio.gather(*(crowd.ask(number, email) for number, email in enumerate(people)))

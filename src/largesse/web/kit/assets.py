@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 from starlette.requests import Request
@@ -34,12 +35,12 @@ IMMUTABLE = f"public, max-age={365 * 24 * 3600}, immutable"
 _SHORT = "public, max-age=300"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Asset:
     name: str
     body: bytes = field(repr=False)
 
-    @property
+    @cached_property  # every page names its assets
     def digest(self) -> str:
         return hashlib.sha256(self.body).hexdigest()[:_HASH_CHARACTERS]
 
