@@ -141,20 +141,33 @@ class Visiting:
         return await self._give(connection, campaign, mailbox, address)
 
     async def _give(self, connection: Connection, campaign: Campaign, mailbox: str, address: str) -> Visit:
-        """Gives a mailbox its gift, or the one that it has."""
-        locked = await store.lock_campaign(connection, campaign.customer_id, self._environment, campaign.id)
-        assert locked is not None, "campaigns are never deleted"
-        order = await store.read_order(connection, locked)
-        is_listed, number = await store.read_gift_of(connection, locked, mailbox)
+        """Gives a mailbox its gift, or the one that it has.
+
+        A gift that was given and a last gift that is gone stay so: they are found without the lock, for which a crowd would wait.
+        """
+        order = await store.read_order(connection, campaign)
         if order is None:
             return Visit(Outcome.NOT_OPEN)
+        key = (campaign.customer_id, order["id"])
+        _, number = await store.read_gift_of(connection, campaign, mailbox)
         if number is not None:
-            return await self._had(connection, LineKey(locked.customer_id, order["id"], number))
+            return await self._had(connection, LineKey(*key, number))
+        if await store.next_line(connection, key, campaign.given_through) is None:
+            return Visit(Outcome.NOT_OPEN)
+        return await self._give_next(connection, campaign, key, mailbox, address)
+
+    async def _give_next(
+        self, connection: Connection, campaign: Campaign, key: tuple[int, int], mailbox: str, address: str
+    ) -> Visit:
+        locked = await store.lock_campaign(connection, campaign.customer_id, self._environment, campaign.id)
+        assert locked is not None, "campaigns are never deleted"
+        is_listed, number = await store.read_gift_of(connection, locked, mailbox)
+        if number is not None:
+            return await self._had(connection, LineKey(*key, number))
         may = is_listed or mailbox.rpartition("@")[2] in locked.domains
         state = locked.state(await read_now(connection), is_ordered=True, has_left=True)
         if not may or state is not State.OPEN:
             return Visit(Outcome.NOT_OPEN)
-        key = (locked.customer_id, order["id"])
         async with changing_orders(connection, self._chains.entries, key[0], [key[1]], waits=True):
             line = await _lock_next(connection, key, locked.given_through)
             if line is None:
