@@ -108,14 +108,17 @@ class IdWatch:
 _ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _PAIRS = [first + second for first in _ALPHABET for second in _ALPHABET]  # by ten bits, the text of two characters
 _RANDOM_BYTES = 10
-_SHIFTS = range(70, -10, -10)
 _WELL_FORMED = re.compile(rf"[{_ALPHABET}]{{20}}")
 
 
 def new_reference(now: datetime) -> str:
     """Returns a new reference of 20 Crockford base32 characters."""
     random = int.from_bytes(os.urandom(_RANDOM_BYTES), "big")
-    return _hour_text(int(now.timestamp()) // 3600) + "".join([_PAIRS[random >> shift & 1023] for shift in _SHIFTS])
+    two = _PAIRS
+    a, b, c, d = random >> 70, random >> 60 & 1023, random >> 50 & 1023, random >> 40 & 1023
+    e, f, g, h = random >> 30 & 1023, random >> 20 & 1023, random >> 10 & 1023, random & 1023
+    hour = _hour_text(int(now.timestamp()) // 3600)
+    return f"{hour}{two[a]}{two[b]}{two[c]}{two[d]}{two[e]}{two[f]}{two[g]}{two[h]}"
 
 
 @lru_cache(maxsize=2)
