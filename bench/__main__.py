@@ -10,7 +10,7 @@ import traceback
 from pathlib import Path
 
 from bench import load, machine, results
-from bench.benchmarks import NAMES
+from bench.benchmarks import NAMES, UNMEASURED
 from bench.installation import Failed, installation
 from bench.results import Results
 from bench.suite import Suite, at_most, row, say
@@ -18,6 +18,7 @@ from bench.world import one_account
 
 PAIRS = 5
 RUN_S = 5.0
+_ALL = [*NAMES, *UNMEASURED]
 
 
 def main() -> None:
@@ -32,7 +33,7 @@ def main() -> None:
     found = Results(machine.describe_machine(), _postgres_settings(suite), suite.seconds)
     for name, value in (*found.machine.items(), *found.postgres.items()):
         say(f"{name:22} {value}")
-    failed = _run(options.names or NAMES, suite, found)
+    failed = _run(options.names or _ALL, suite, found)
     if suite.peaks_mib:
         found.rows.append(_memory(suite))
     found.notes["verify"] = suite.verified
@@ -68,7 +69,7 @@ def _postgres_settings(suite: Suite) -> dict[str, str]:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    parser.add_argument("names", nargs="*", choices=[*NAMES, []], metavar="NAME", help=", ".join(NAMES))
+    parser.add_argument("names", nargs="*", choices=[*_ALL, []], metavar="NAME", help=", ".join(_ALL))
     parser.add_argument("--pairs", type=int, default=PAIRS, help="runs of product and reference (%(default)s)")
     parser.add_argument("--seconds", type=float, default=RUN_S, help="of one run (%(default)s)")
     parser.add_argument("--quick", action="store_true", help="one pair of one second: does it all work?")

@@ -17,3 +17,5 @@ NAMES = (
     "mails",
     "start",
 )
+# Run with the others, and not yet among bench/results: their first measurement on a calm machine moves them up.
+UNMEASURED = ("customers",)
