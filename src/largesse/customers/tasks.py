@@ -43,5 +43,6 @@ TASKS = RoomTasks(
         Old("sessions", "ends_at", days=30),
         Old("sign_in_links", "ends_at", days=30),
         Old("sign_in_allowances", "counted_at", days=1),
+        Old("customer_views", "ends_at", days=30),
     )
 )

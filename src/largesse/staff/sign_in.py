@@ -104,6 +104,7 @@ class StaffSigningIn(SignInSteps[StaffSession]):
             await set_password(connection, link.staff_id, kept, sign_in_store)
             await end_sessions(connection, link.staff_id, sql=sign_in_store)
             begun = await self._begin(connection, link.staff_id, link.email, origin, is_last=False)
+            await connection.execute(store.NOTE_SIGNED_IN, link.staff_id)
             act = "person.joined" if link.kind == "invitation" else "person.password_chosen"
             await self._record(connection, act, link.staff_id, link.email, origin)
             return begun

@@ -27,6 +27,7 @@ def test_an_invitation_leads_to_a_password_and_a_second_step_before_anything_els
     assert browser.get("/office").headers["location"] == "/office/security"
     assert browser.get("/office/security").status_code == 200
     assert browser.get("/office/security/app").status_code == 200
+    assert service.sql("SELECT last_signed_in_at IS NOT NULL FROM staff WHERE id = $1", staff_id)[0][0]
 
 
 def test_the_networks_are_the_only_ones_it_is_for(start_service) -> None:

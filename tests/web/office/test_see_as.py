@@ -78,6 +78,13 @@ def test_a_view_shows_the_customers_pages_with_a_banner_and_links_into_itself(vi
             ), path
 
 
+def test_pictures_are_shown_from_where_everybody_sees_them(view: Browser) -> None:
+    name = "5e2f0c9ab1d34f7e8a6b5c4d3e2f1a0b.png"
+    assert view.get(f"{ROOT}/pictures/{name}").headers["location"] == f"/pictures/{name}"
+    assert view.get(f"{ROOT}/pictures/../{name}").status_code == 404
+    assert view.get(f"{ROOT}/pictures/a/{name}").status_code == 404
+
+
 def test_a_view_has_the_customers_rows_and_no_others(service: Service, sign_in: SignIn) -> None:
     recipients = [{"email": "sam@example.com", "name": "Sam"}]
     references = {

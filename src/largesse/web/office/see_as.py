@@ -6,12 +6,13 @@ the person is a viewer; the database refuses writes; and nothing that acts is at
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, NoReturn
 
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 from starlette.routing import Match, Route
 
 from largesse.base.errors import InvalidRequest, NotFound
@@ -38,6 +39,7 @@ from largesse.web.office.context import OfficeContext
 from largesse.web.office.customers import ENVIRONMENT_NAMES, acting_for, named, page
 
 ROOT = "/office/as"
+_PICTURE = re.compile(rf"{ROOT}/pictures/(\w+\.\w+)")
 # The addresses of the web application that may be seen. What is not here is not there.
 SEEN = frozenset(
     (
@@ -179,6 +181,8 @@ async def show(context: OfficeContext) -> Response:
     if view is None:
         said = context.say("The view has ended: it lasts %(minutes)s minutes.", minutes=LASTS.seconds // 60)
         return context.see("/office/customers", said)
+    if picture := _PICTURE.fullmatch(request.url.path):  # everybody may see them, at their own address
+        return RedirectResponse(f"{context.layout.base}/pictures/{picture[1]}")
     route, path_params = _route_of(request)
     seen = Request({**request.scope, "path_params": path_params}, request.receive)
     staff = context.session
