@@ -33,6 +33,7 @@ TEN = datetime(2030, 6, 3, 10, tzinfo=UTC)
 def ten_o_clock(service: Any) -> Iterator[None]:
     at(service, TEN)
     yield
+    service.sql("UPDATE follow_ups SET due_at = NULL")  # nothing is left for another test
     service.sql("UPDATE clock SET ahead_by = '0'")
 
 
