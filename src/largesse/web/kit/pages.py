@@ -35,7 +35,7 @@ def page(html: str, headers: Mapping[str, str], *, status: int = 200) -> Respons
 
 
 def see(address: str, headers: Mapping[str, str]) -> Response:
-    """Redirects to another page after a posted form (303)."""
+    """Redirects to another address (303), as after a posted form."""
     return RedirectResponse(address, status_code=303, headers=headers)
 
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any, NoReturn
 
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import Response
 from starlette.routing import Match, Route
 
 from largesse.base.errors import InvalidRequest, NotFound
@@ -34,6 +34,7 @@ from largesse.web.console.context import PageContext, RequestContext
 from largesse.web.console.layout import Layout
 from largesse.web.console.page_routes import PageRoute
 from largesse.web.console.routes import ROUTES
+from largesse.web.kit.pages import see
 from largesse.web.kit.sessions import one_time_token
 from largesse.web.office.context import OfficeContext
 from largesse.web.office.customers import ENVIRONMENT_NAMES, acting_for, named, page
@@ -182,7 +183,7 @@ async def show(context: OfficeContext) -> Response:
         said = context.say("The view has ended: it lasts %(minutes)s minutes.", minutes=LASTS.seconds // 60)
         return context.see("/office/customers", said)
     if picture := _PICTURE.fullmatch(request.url.path):  # everybody may see them, at their own address
-        return RedirectResponse(f"{context.layout.base}/pictures/{picture[1]}")
+        return see(f"{context.layout.base}/pictures/{picture[1]}", {})
     route, path_params = _route_of(request)
     seen = Request({**request.scope, "path_params": path_params}, request.receive)
     staff = context.session
