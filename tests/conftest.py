@@ -77,8 +77,8 @@ def pytest_collection_finish() -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks as `serverless` what uses no shared server, and as slow what is `long` and all but every n-th case of a test that is marked
-    `sampled(n)`.
+    """Marks as `serverless` what uses no shared server, as `long` all but every n-th case of a test that is marked `sampled(n)`, and as
+    `slow` whatever is long.
 
     A test that uses the server and has more than MANY_CASES is sampled also without the mark.
     """
@@ -92,7 +92,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             each = EACH_OF_MANY
         if marker := item.get_closest_marker("sampled"):
             (each,) = marker.args
-        if seen[test] % each or item.get_closest_marker("long"):
+        if seen[test] % each:
+            item.add_marker(pytest.mark.long)
+        if item.get_closest_marker("long"):
             item.add_marker(pytest.mark.slow)
         seen[test] += 1
 

@@ -127,7 +127,7 @@ def test_the_wheels_hold_nothing_of_others(wheels: list[Path]) -> None:
                     assert b"copyright (c)" not in archive.read(name).lower(), name
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.embedded
 @pytest.mark.parametrize("python", PYTHONS or [HERE])
 def test_the_wheels_alone_run_the_demo(wheels: list[Path], tmp_path: Path, python: str) -> None:

@@ -177,7 +177,7 @@ def filled(folder: Path) -> Machine:
     return machine
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(300)
 def test_a_backup_is_restored_on_the_same_machine_and_on_a_fresh_one(folder: Path) -> None:
     old = filled(folder)
@@ -197,7 +197,7 @@ def test_a_backup_is_restored_on_the_same_machine_and_on_a_fresh_one(folder: Pat
     assert json.loads(new.run("largesse verify --json"))["findings"] == []
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(300)
 def test_any_moment_is_brought_back(folder: Path) -> None:
     machine = filled(folder)

@@ -92,7 +92,7 @@ def decided(skipped: str) -> dict[tuple[str, date], str]:
     return {key: state for key, state in states.items() if key[1] <= date(YEAR, 12, 28)}
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(900)
 def test_kills_change_nothing(service: Service, start_service: ServiceFactory, tmp_path: Path) -> None:
     staging = start_service(like=service, environment="staging")

@@ -64,7 +64,7 @@ def test_texts_are_long() -> None:
     assert longer("%(count)s gifts <b>now</b>").startswith("%(count)s giifts <b>noow</b>")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(600)
 def test_longer_texts_break_no_page(browser: Any, long_demo: Demo) -> None:
     admin = let_in(long_demo)

@@ -103,7 +103,7 @@ def bank_file(references: list[str], folder: Path) -> Path:
     return file
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(900)
 def test_a_new_employee_finds_the_way(visit: Callable[..., Any], demo: Any, tmp_path: Path) -> None:
     window = visit("desktop", name="office", java_script_enabled=False)

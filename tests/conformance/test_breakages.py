@@ -35,7 +35,7 @@ def test_a_broken_service_fails(deployment: Deployment, breakage: Breakage) -> N
     assert not result.reason.startswith("The answer cannot be read"), result.reason
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_broken_deliveries_fail(deployment: Deployment) -> None:
     """All at once: each waits for retries for some seconds."""
     with ThreadPoolExecutor(len(DELIVERIES)) as threads:

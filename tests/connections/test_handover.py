@@ -163,7 +163,7 @@ def sharing(installation: Installation) -> Iterator[Callable[[int], Sharing]]:
         process.wait(RESTART_S)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @starts_several
 @pytest.mark.parametrize("processes", [1, 2])
 def test_a_restart_beside_the_next_process_refuses_nobody(sharing: Callable[[int], Sharing], processes: int) -> None:

@@ -147,6 +147,7 @@ def free_port() -> int:
         return port
 
 
+@pytest.mark.long
 def test_the_image_is_small_and_not_root(image: Image) -> None:
     sizes = {}
     for folder, _, names in os.walk(image.files):
@@ -160,6 +161,7 @@ def test_the_image_is_small_and_not_root(image: Image) -> None:
     assert image.config["StopSignal"] in {"SIGTERM", ""}
 
 
+@pytest.mark.long
 def test_two_commands_lead_to_an_order(image: Image, tmp_path: Path) -> None:
     _, words = documented()
     assert {"--read-only", "--rm"} <= set(words)
@@ -180,11 +182,13 @@ def test_two_commands_lead_to_an_order(image: Image, tmp_path: Path) -> None:
         assert process.wait(60) == 0
 
 
+@pytest.mark.long
 def test_it_says_which_build_it_is(image: Image, tmp_path: Path) -> None:
     assert image.run(tmp_path / "version", "--version").split()[-1] == __version__
     assert next(image.files.glob("opt/largesse/share/largesse/deploy/kubernetes")).is_dir()
 
 
+@pytest.mark.long
 async def test_sigterm_answers_what_is_under_way(image: Image, tmp_path: Path) -> None:
     data = tmp_path / "data"
     data.mkdir()

@@ -142,7 +142,7 @@ def in_test_mode(welcome: str) -> None:
     assert ask(link, {})[0] == 200
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_its_history_is_what_the_service_would_have_made(tmp_path: Path) -> None:
     with demo(tmp_path, signal.SIGTERM, options=()) as welcome:
         api, _ = re.findall(r"^  API +(\S+)$", welcome, re.MULTILINE)
@@ -161,7 +161,7 @@ def test_its_history_is_what_the_service_would_have_made(tmp_path: Path) -> None
         assert len(json.loads(ask(f"{again}/orders", key_in(welcome))[1])) == 10
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_staging_demo_has_a_staging_key_and_account(tmp_path: Path) -> None:
     with demo(tmp_path, signal.SIGTERM, LARGESSE_ENVIRONMENT="staging") as welcome:
         assert "lgs_live_" not in welcome

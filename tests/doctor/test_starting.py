@@ -54,7 +54,7 @@ def _lines(log: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in log.read_text().splitlines(keepends=True) if line.endswith("\n")]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("command", ["serve", "serve --processes 2 --with-worker", "worker"])
 def test_production_with_nothing_set_is_doubted(installation: Installation, tmp_path: Path, command: str) -> None:
     arguments = command.split()
@@ -66,7 +66,7 @@ def test_production_with_nothing_set_is_doubted(installation: Installation, tmp_
     assert "held" in said["LARGESSE_SMTP_URL"]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("arguments", "environ", "doubted"),
     [

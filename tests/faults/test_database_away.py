@@ -192,7 +192,7 @@ async def _until(question: Callable[[], Awaitable[Any]]) -> Any:
     return answer
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(600)
 async def test_connections_cut_at_any_moment_cost_no_order(
     proxy: Proxy, start_installation: Any, new_load: Any, check: Any, rounds: int, moments: random.Random

@@ -13,7 +13,7 @@ import pytest
 pytestmark = [pytest.mark.embedded, pytest.mark.timeout(600)]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(
     "how",
     [

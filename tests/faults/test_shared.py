@@ -51,7 +51,7 @@ async def test_a_deleted_key_serves_no_request_begun_later(start_installation: A
     assert report["counted"]["orders"] == placed
 
 
-@pytest.mark.slow
+@pytest.mark.long
 async def test_two_services_and_a_load_share_an_installation(start_installation: Any) -> None:
     installation = start_installation()
     services = [installation.serve(wait=False) for _ in range(2)]

@@ -56,7 +56,7 @@ class Callers:
             await asyncio.sleep(0.1)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 async def test_nobody_waits_long_for_a_silent_database_nor_for_what_it_left_locked(
     clone_database: Any, start_installation: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -104,7 +104,7 @@ async def test_nobody_waits_long_for_a_silent_database_nor_for_what_it_left_lock
     await proxy.cut()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 async def test_who_starts_on_a_network_that_falls_silent_gives_up_soon(
     clone_database: Any, start_installation: Any
 ) -> None:

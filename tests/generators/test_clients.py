@@ -33,7 +33,7 @@ def test_openapi_python_client(document: Path, environ: Mapping[str, str], tmp_p
     hold(run_python("order_openapi_python_client.py", tmp_path, environ))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.usefixtures("from_npm")
 def test_hey_api(document: Path, environ: Mapping[str, str], tmp_path: Path, from_npm: Path) -> None:
     run([from_npm / "openapi-ts", "--input", document, "--output", "client", "--no-log-file"], tmp_path)
@@ -65,7 +65,7 @@ def test_redoclys_rules(document: Path, events_document: Path, tmp_path: Path, f
     assert found["problems"] == []
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_spectrals_rules(document: Path, events_document: Path, tmp_path: Path, from_npm: Path) -> None:
     ruleset = tmp_path / "rules.yaml"
     ruleset.write_text('extends: ["spectral:oas"]')

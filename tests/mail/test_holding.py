@@ -87,7 +87,7 @@ async def test_what_production_captured_before_is_given_up_and_can_be_sent(offic
     assert (told.state, told.reason) == ("sent", None)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 async def test_held_mail_leaves_in_bites_and_new_mail_passes(office: Office) -> None:
     office.use(None)
     await office.order([(f"guest{n}@example.com", None, 1) for n in range(1100)])

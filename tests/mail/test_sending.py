@@ -56,7 +56,7 @@ async def test_nothing_leaves_before_its_time(office: Office) -> None:
     assert await _states_told(office, reference) == ["sent"]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 async def test_a_large_order_leaves_in_chunks_and_lets_others_pass(office: Office) -> None:
     await office.order([(f"guest{n}@example.com", None, 1) for n in range(1000)])
     await office.fan_out()

@@ -31,7 +31,7 @@ def test_the_zapier_app(node) -> None:
     assert re.search(r"^# pass [1-9]", printed, re.MULTILINE)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_n8n_nodes_keep_to_the_rules_of_n8n() -> None:
     assert run_in(installed("n8n"), ["node_modules/.bin/eslint", "--max-warnings", "0", "."], {}) == ""
 

@@ -25,7 +25,7 @@ def test_on_node(node, name: str) -> None:
     assert re.search(r"^# pass [1-9]", printed, re.MULTILINE)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(300)
 def test_a_thousand_orders_through_a_proxy_that_withholds_each_third_answer(node) -> None:
     arguments = (
@@ -39,7 +39,7 @@ def test_a_thousand_orders_through_a_proxy_that_withholds_each_third_answer(node
     assert "1000 orders, 1000 results, 0 doubled" in printed
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("runtime", ["bun", "deno"])
 def test_on_other_runtimes(built: Path, largesse_server, tmp_path: Path, runtime: str) -> None:
@@ -109,7 +109,7 @@ TS_BLOCK = r"^```ts\n(.*?)^```"
 SAMPLES = re.findall(TS_BLOCK, (PACKAGE / "README.md").read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_samples_of_the_readme_run(node, project: Path) -> None:
     first, listing, errors, receiving = SAMPLES
     receiving += """
@@ -139,7 +139,7 @@ const largesse = new Largesse(process.env.LARGESSE!, process.env.LARGESSE_API_KE
 """
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_samples_of_the_documentation_run(node, largesse_server, project: Path) -> None:
     """Each on its own; one of a guide with the client of the guide on authentication, and with an order and a subscription that exist."""
     with largesse_server.client() as largesse:

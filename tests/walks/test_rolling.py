@@ -135,6 +135,7 @@ class Load:
                 return
 
 
+@pytest.mark.long
 async def test_the_next_release_is_rolled_out_beside_this_one(tmp_path: Path, database_url: str) -> None:
     installation = Installation.external(tmp_path, database_url)
     await asyncio.to_thread(installation.fill)

@@ -49,7 +49,7 @@ async def end(process: asyncio.subprocess.Process) -> int:
     return await asyncio.wait_for(process.wait(), PATIENCE_S)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 async def test_a_worker_on_a_full_log_works_and_ends(works: Works) -> None:
     port = free_port()
     worker = await start(works, "worker", "--metrics-port", str(port))
@@ -72,7 +72,7 @@ async def test_a_worker_on_a_full_log_works_and_ends(works: Works) -> None:
     assert len(works.mail.got) == 23
 
 
-@pytest.mark.slow
+@pytest.mark.long
 async def test_serving_on_a_full_log_answers_and_ends(works: Works) -> None:
     port = free_port()
     process = await start(works, "serve", "--with-worker", "--port", str(port))
@@ -92,7 +92,7 @@ async def test_serving_on_a_full_log_answers_and_ends(works: Works) -> None:
     assert await end(process) == 0
 
 
-@pytest.mark.slow
+@pytest.mark.long
 async def test_a_log_is_written_again_when_it_can_be(works: Works) -> None:
     """A limit on the size of files stands in for the disk: a write beyond it fails as on a full one."""
     log = works.folder / "worker.log"

@@ -14,7 +14,7 @@ from tests.mail.conftest import PostOffice
 from tests.worker.conftest import until
 
 
-@pytest.mark.slow
+@pytest.mark.long
 async def test_gifts_are_held_until_a_mail_server_is_set_and_then_arrive_once(
     database_url: str, tmp_path: Path
 ) -> None:

@@ -21,7 +21,7 @@ RECIPIENTS = int(os.environ.get("LARGE_ORDER", "800"))
 MOST_LEASED = 4 * 100  # a worker's connections to the mail server, and what each leases at once
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(900)
 async def test_a_large_scheduled_order_leaves_whole_and_in_chunks(works: Works) -> None:
     longest_s = PATIENCE_S + RECIPIENTS / 20

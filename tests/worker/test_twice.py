@@ -54,7 +54,7 @@ async def proxy(works: Works) -> AsyncIterator[Proxy]:
     await proxy.cut()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(300)
 async def test_a_database_that_is_away_for_a_while_makes_no_copies(works: Works, proxy: Proxy) -> None:
     """What was sent is written down when it is back: nobody else could have taken it for abandoned."""
@@ -74,7 +74,7 @@ async def test_a_database_that_is_away_for_a_while_makes_no_copies(works: Works,
     assert metrics.OUTCOMES_WAITING.labels("mail")._value.get() == 0
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(300)
 async def test_a_worker_cut_off_from_the_database_sends_one_message_a_connection_that_others_send_too(
     works: Works, proxy: Proxy
@@ -94,7 +94,7 @@ async def test_a_worker_cut_off_from_the_database_sends_one_message_a_connection
     assert twice(works) <= MAIL_CONNECTIONS
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(300)
 async def test_a_worker_that_stood_still_sends_one_message_a_connection_that_others_send_too(works: Works) -> None:
     works.mail.takes_s = 0.02
@@ -117,7 +117,7 @@ async def test_a_worker_that_stood_still_sends_one_message_a_connection_that_oth
     assert twice(works) <= MAIL_CONNECTIONS
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(300)
 async def test_a_killed_worker_leaves_one_message_a_connection_to_be_sent_again(works: Works) -> None:
     works.mail.takes_s = 0.02

@@ -115,7 +115,7 @@ async def test_sigterm_drains_and_leaves_the_rest_to_others(works: Works) -> Non
     assert b"Traceback" not in (works.folder / "worker.log").read_bytes()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(900)
 async def test_killed_workers_lose_nothing_and_send_nothing_early(works: Works) -> None:
     moments = random.Random(20)

@@ -17,7 +17,7 @@ ORDERS = int(os.environ.get("CLIENT_ORDERS", "100"))
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("orders", [ORDERS, pytest.param(1000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("orders", [ORDERS, pytest.param(1000, marks=pytest.mark.long)])
 def test_every_order_is_placed_once(largesse_server, largesse, world, drop_answers, balance, orders: int) -> None:
     """Each third answer is lost, of orders and of what is asked about them."""
     proxy, before, prefix = drop_answers(3), balance(), uuid4()

@@ -20,7 +20,7 @@ def cost_s(ask: Callable[[], object]) -> float:
     return (time.thread_time() - began_s) / CALLS
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_call_costs_at_most_twice_that_of_httpx(largesse, largesse_server, world) -> None:
     headers = {"Authorization": f"Bearer {largesse_server.api_key}"}
     with httpx.Client(base_url=largesse_server.base_url, headers=headers) as bare:

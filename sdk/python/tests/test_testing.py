@@ -19,7 +19,7 @@ def test_the_server_ends_with_the_block(largesse_server) -> None:
     assert largesse_server.api_key not in repr(largesse_server)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_server_of_ones_own(pytestconfig: pytest.Config) -> None:
     command = shlex.split(pytestconfig.getoption("--largesse-command") or "")
     with running(command, settings={"LARGESSE_ENVIRONMENT": "staging"}) as server:

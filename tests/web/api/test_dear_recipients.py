@@ -94,7 +94,7 @@ def test_a_domain_is_read_once(service: Any, dear_s: float) -> None:
     assert taken_s < 1_000 * dear_s / 2
 
 
-@pytest.mark.slow
+@pytest.mark.long
 async def test_neighbours_do_not_wait_for_dear_recipients(service: Any, dear_s: float) -> None:
     """One customer has 500 of them read in four requests; another one's requests pass meanwhile."""
     body = service.body("gift", "coffee", value=5)

@@ -114,7 +114,7 @@ def test_no_path_of_a_page_is_a_fault_of_ours(service: Service, email: str | Non
         get(browser, re.sub(r"\{[^}]*\}", lambda _: value, path))  # noqa: B023 - used at once
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @IN_STEPS
 @pytest.mark.timeout(900)
 def test_no_path_of_a_form_is_a_fault_of_ours(service: Service, step: int) -> None:
@@ -127,7 +127,7 @@ def test_no_path_of_a_form_is_a_fault_of_ours(service: Service, step: int) -> No
         assert browser.post(path, token=token).status_code < 500, path
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_no_parameter_or_path_of_another_page_is_a_fault_of_ours(
     service: Service, start_service: ServiceFactory
 ) -> None:

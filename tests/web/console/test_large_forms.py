@@ -133,7 +133,7 @@ def took_s(client: httpx.Client, method: str, path: str, **request: Any) -> floa
     return time.monotonic() - began_s
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(180)
 def test_the_worst_forms_of_one_keep_nobody_waiting(service: Service, ada: Browser) -> None:
     """The bounds are wide, as the machine may be busy: before there were any, one of these forms stopped everything for seconds."""

@@ -44,7 +44,7 @@ def test_no_parameter_of_a_page_is_a_fault_of_ours(owner: Browser) -> None:
             assert answer.status_code < 500, (address, answer.text)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(300)
 def test_no_field_of_a_form_is_a_fault_of_ours(owner: Browser) -> None:
     values = ["", "\x00", "x" * 5_000, "9" * 400, "-1", "<script>alert(1)</script>", "\u202e", "0001-01-01", "1e400"]

@@ -79,7 +79,7 @@ def manager(service: Service) -> Manager:
     return Manager(service, staff_in(service, "catalogue"))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(300)
 def test_pages_of_many_products_are_quick(manager: Manager) -> None:
     for number in range(TRIES + 1):
@@ -90,7 +90,7 @@ def test_pages_of_many_products_are_quick(manager: Manager) -> None:
     assert max(measured.values()) < MOST_MS, measured
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(300)
 def test_orders_take_as_long_while_somebody_works_on_many_products(service: Service, manager: Manager) -> None:
     """In turns, so that both are measured on the same machine at the same time."""
