@@ -94,7 +94,7 @@ def test_a_file_is_mended_and_sent_and_the_order_found_corrected_and_cancelled(k
     find_order(keys, "grace@keys.example", "Ada and 1 other")
     keys.open("Actions for Ada")
     keys.press("^Send the mail again$")
-    notice(keys, "leaves again")
+    notice(keys, "is sent again")
     keys.press(r"^Send again to \d")
     keys.press("^Send 1 mail again$")  # the other one was mailed again just now
     notice(keys, "1 mail leaves again.")
