@@ -65,9 +65,10 @@ for (const form of document.querySelectorAll("form[data-preview]")) {
   };
   const soon = () => {
     clearTimeout(timer);
-    timer = setTimeout(async () => {
-      await saving;
-      saving = save().catch(() => {}).finally(() => { saving = null; });
+    timer = setTimeout(() => {
+      // One after the other: each takes the token that the one before it brought.
+      const mine = Promise.resolve(saving).then(save).catch(() => {}).finally(() => { if (saving === mine) saving = null; });
+      saving = mine;
     }, WAIT_MS);
   };
   form.addEventListener("input", soon);
