@@ -117,7 +117,7 @@ def test_the_preview_follows_the_typing_and_what_is_pressed_meanwhile_is_taken(
     page.get_by_role("link", name="Continue with 1").wait_for()
     address = page.url.partition("/recipients")[0]
     page.goto(f"{address}/message")
-    mail = page.frame_locator("iframe[title='The mail']")
+    mail = page.frame_locator("iframe[title='The mail']:not(.next)")
     page.get_by_label("Message").press_sequentially("For all you do")
     mail.get_by_text("For all you do").wait_for()
     page.get_by_label("From").fill("The People team")
