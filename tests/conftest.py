@@ -77,22 +77,22 @@ def pytest_collection_finish() -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks as `serverless` what uses no shared server, as `long` all but every n-th case of a test that is marked `sampled(n)`, and as
-    `slow` whatever is long.
+    """Marks as `serverless` what uses no shared server, and as slow what is `long` and all but every n-th case of a test that is marked
+    `sampled(n)`.
 
-    A test that uses the server and has more than MANY_CASES is sampled also without the mark.
+    A test without that mark that uses the server and has more than MANY_CASES: all but every third of its cases are long.
     """
     cases = Counter(_test_of(item) for item in items)
     seen: Counter[str] = Counter()
     for item in items:
-        test, each = _test_of(item), 1
-        if "server_url" not in getattr(item, "fixturenames", ()):
+        test = _test_of(item)
+        is_serverless = "server_url" not in getattr(item, "fixturenames", ())
+        if is_serverless:
             item.add_marker(pytest.mark.serverless)
-        elif cases[test] > MANY_CASES:
-            each = EACH_OF_MANY
-        if marker := item.get_closest_marker("sampled"):
-            (each,) = marker.args
-        if seen[test] % each:
+        if sampled := item.get_closest_marker("sampled"):
+            if seen[test] % sampled.args[0]:
+                item.add_marker(pytest.mark.slow)
+        elif not is_serverless and cases[test] > MANY_CASES and seen[test] % EACH_OF_MANY:
             item.add_marker(pytest.mark.long)
         if item.get_closest_marker("long"):
             item.add_marker(pytest.mark.slow)
