@@ -22,7 +22,7 @@ from typing import Any
 import httpx
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, CDPSession, Page, sync_playwright
 from tests.web.api.conftest import on_database
 from tests.web.console.conftest import Browser as Reader
 
@@ -278,3 +278,12 @@ def visit(browser: Browser, demo: Demo) -> Iterator[Callable[..., Visit]]:
         context.close()
     for one in visits:
         assert one.elsewhere == [], "nothing is loaded from elsewhere"
+
+
+def add_authenticator(page: Page) -> tuple[CDPSession, str]:
+    """Gives a page Chromium's own authenticator of passkeys. Returns the session that commands it, and its id."""
+    devtools = page.context.new_cdp_session(page)
+    devtools.send("WebAuthn.enable")
+    made = {"protocol": "ctap2", "transport": "internal", "hasResidentKey": True, "hasUserVerification": True}
+    options = {**made, "isUserVerified": True, "automaticPresenceSimulation": True}
+    return devtools, devtools.send("WebAuthn.addVirtualAuthenticator", {"options": options})["authenticatorId"]

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from tests.browser.conftest import add_authenticator
 from tests.browser.keys import Keys
 
 from largesse.customers.second_step import _totp
@@ -142,11 +143,7 @@ def test_a_passkey_is_made_and_asked_for(visit: Visits, demo: Any, browser: Any,
     link = inviting.page.locator("code.secret").inner_text()
     one = visit("phone", "light", name="console-passkey")
     page = one.page
-    devtools = page.context.new_cdp_session(page)
-    devtools.send("WebAuthn.enable")
-    made = {"protocol": "ctap2", "transport": "internal", "hasResidentKey": True, "hasUserVerification": True}
-    options = {**made, "isUserVerified": True, "automaticPresenceSimulation": True}
-    authenticator = devtools.send("WebAuthn.addVirtualAuthenticator", {"options": options})["authenticatorId"]
+    devtools, authenticator = add_authenticator(page)
     one.open(app + link[link.index("/app") :])
     keys = Keys(page)
     keys.type("^Password", "four plain words here")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import pytest
@@ -96,24 +96,31 @@ class Look:
         return [found.generate_report()] if found.violations_count else []
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(1800 if EVERY_PAGE else 600)
-def test_every_page_is_fit_to_be_seen(
-    visit: Callable[..., Any], demo: Any, admin: dict[str, Any], pages: list[str]
-) -> None:
-    one = visit("desktop", "light", name="every-page", storage_state=admin)
-    look, wrong = Look(one.page), []
-    one.page.set_content("<button aria-label=''></button>")
-    assert look.unnamed(), "what it is to find"
-    assert len(pages) > 30
-    others = ["/", "/docs", "/problems", "/mailbox", "/claim"]
-    for path, turn in zip([*pages, *others], itertools.cycle(LOOKS), strict=False):
-        look.open(demo.url + path)
+def wrong_on(one: Any, look: Look, site: str, paths: Iterable[str]) -> list[str]:
+    """What is not fit to be seen on pages of a site: on each in one width and scheme by turns, or in all with `EVERY_PAGE`."""
+    wrong = []
+    for path, turn in zip(paths, itertools.cycle(LOOKS), strict=False):
+        look.open(site + path)
         wrong += [f"{path}: {what}" for what in look.unnamed()]
         for width, scheme in LOOKS if EVERY_PAGE else (turn,):
             found = look.at(width, scheme, again=EVERY_PAGE and scheme != "light")
             wrong += [f"{path} at {width}, {scheme}: {what}" for what in found]
             if EVERY_PAGE:
                 one.picture(f"{re.sub(r'[^a-z]+', '-', path)}-{width}-{scheme}")
+    return wrong
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800 if EVERY_PAGE else 600)
+def test_every_page_is_fit_to_be_seen(
+    visit: Callable[..., Any], demo: Any, admin: dict[str, Any], pages: list[str]
+) -> None:
+    one = visit("desktop", "light", name="every-page", storage_state=admin)
+    look = Look(one.page)
+    one.page.set_content("<button aria-label=''></button>")
+    assert look.unnamed(), "what it is to find"
+    assert len(pages) > 30
+    others = ["/", "/docs", "/problems", "/mailbox", "/claim"]
+    wrong = wrong_on(one, look, demo.url, [*pages, *others])
     assert not wrong, "\n".join(wrong)
     assert one.said == []

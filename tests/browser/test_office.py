@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import html
-import itertools
 import re
 import time
 from collections import Counter
@@ -14,8 +13,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from tests.browser.conftest import EVERY_PAGE, let_in, started_demo
-from tests.browser.test_every_page import LOOKS, Look
+from tests.browser.conftest import let_in, started_demo
+from tests.browser.test_every_page import Look, wrong_on
 from tests.catalogue.images import png
 
 from largesse.customers.second_step import _totp
@@ -288,15 +287,6 @@ def matches(route: str, path: str) -> bool:
 
 def looks_at_every_page(visit: Callable[..., Any], demo: Any, state: dict[str, Any]) -> None:
     one = visit("desktop", name="every-page", storage_state=state)
-    look, wrong = Look(one.page), []
-    pages = every_page(demo.reader(state))
-    for path, turn in zip(pages, itertools.cycle(LOOKS), strict=False):
-        look.open(demo.url.replace("127.0.0.1", "localhost") + path)
-        wrong += [f"{path}: {what}" for what in look.unnamed()]
-        for width, scheme in LOOKS if EVERY_PAGE else (turn,):
-            found = look.at(width, scheme, again=EVERY_PAGE and scheme != "light")
-            wrong += [f"{path} at {width}, {scheme}: {what}" for what in found]
-            if EVERY_PAGE:
-                one.picture(f"{re.sub(r'[^a-z]+', '-', path)}-{width}-{scheme}")
+    site = demo.url.replace("127.0.0.1", "localhost")
+    wrong = wrong_on(one, Look(one.page), site, every_page(demo.reader(state)))
     assert not wrong, "\n".join(wrong)
-    assert len(one.said) == 1, "that there is nothing at one address"

@@ -6,6 +6,8 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from tests.browser.conftest import add_authenticator
+
 PASSWORD = "four plain words here"
 
 
@@ -14,11 +16,7 @@ def test_a_passkey_is_a_members_second_step(visit: Callable[..., Any], demo: Any
     site = link[0]
     one = visit("desktop", name="office-passkey")
     page = one.page
-    devtools = page.context.new_cdp_session(page)
-    devtools.send("WebAuthn.enable")
-    made = {"protocol": "ctap2", "transport": "internal", "hasResidentKey": True, "hasUserVerification": True}
-    options = {**made, "isUserVerified": True, "automaticPresenceSimulation": True}
-    authenticator = devtools.send("WebAuthn.addVirtualAuthenticator", {"options": options})["authenticatorId"]
+    devtools, authenticator = add_authenticator(page)
     page.goto(f"{site}/office/link/{link[1]}")
     page.get_by_role("button", name="Sign in").click()
     page.get_by_role("link", name="Add a passkey").click()

@@ -61,7 +61,7 @@ _APPROVE = """
 """
 _PAUSE = "UPDATE automations SET paused_at = CASE WHEN $3 THEN clock_now() END WHERE customer_id = $1 AND id = $2"
 _END = "UPDATE automations SET ended_at = clock_now() WHERE customer_id = $1 AND id = $2"
-_ASKING = """
+_WAITING_FOR_APPROVAL = """
     SELECT id FROM automations WHERE customer_id = $1 AND environment = $2 AND ended_at IS NULL AND paused_at IS NULL
         AND asks_approval AND approved_by IS NULL AND user_id <> $3 ORDER BY id
 """
@@ -241,9 +241,11 @@ async def count_automations(connection: Connection, customer_id: int, environmen
     return count
 
 
-async def list_asking(connection: Connection, customer_id: int, environment: str, user_id: int) -> list[int]:
-    """Returns the ids of the automations that wait for approval, but for the user's own, which others approve."""
-    return [row["id"] for row in await connection.fetch(_ASKING, customer_id, environment, user_id)]
+async def list_waiting_for_approval(
+    connection: Connection, customer_id: int, environment: str, user_id: int
+) -> list[int]:
+    """Returns the ids of the automations that wait for approval, except the user's own, which others approve."""
+    return [row["id"] for row in await connection.fetch(_WAITING_FOR_APPROVAL, customer_id, environment, user_id)]
 
 
 async def is_named(

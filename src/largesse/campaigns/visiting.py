@@ -143,7 +143,7 @@ class Visiting:
     async def _give(self, connection: Connection, campaign: Campaign, mailbox: str, address: str) -> Visit:
         """Gives a mailbox its gift, or the one that it has.
 
-        A gift that was given and a last gift that is gone stay so: they are found without the lock, for which a crowd would wait.
+        Who has a gift, and that all are gone, is found without the lock of the campaign, for which a crowd would wait: neither changes back.
         """
         order = await store.read_order(connection, campaign)
         if order is None:

@@ -83,9 +83,9 @@ class Loop:
                 except (Exception, asyncio.CancelledError) as error:
                     task = asyncio.current_task()
                     if task is not None and task.cancelling():
-                        # What cleaned up after the cancellation may itself have failed, as a rollback does on a lost connection.
+                        # The error may be of the cleaning up, as when the rollback fails.
                         raise asyncio.CancelledError from error
-                    # A CancelledError here: not this loop was cancelled, but something it waited for.
+                    # A CancelledError here is of something that the step waited for, not of this loop.
                     await self._rest(error, _AFTER_TROUBLE if isinstance(error, _TROUBLE) else self._pause)
 
     def stop(self) -> None:

@@ -119,13 +119,13 @@ async def _own_accounts(connection: Connection, keys: Sequence[OwnKey]) -> dict[
 
 async def _own_accounts_at_once(connection: Connection, keys: Sequence[OwnKey]) -> dict[OwnKey, dict[str, int]]:
     """Returns what `_own_accounts` does, in one round trip, or two where some are missing. The connection is in no transaction."""
-    found = await _transact(connection, keys, Statement(_FOUND, _columns(keys)))
+    found = await _transact(connection, keys, Statement(_FIND_AS_JSON, _columns(keys)))
     if missing := _incomplete(found):
         customer_ids = sorted({customer_id for customer_id, _, _ in missing})
-        create = Statement(_CREATED, (*_columns(missing), list(OWN_KINDS)))
+        create = Statement(_CREATE_AS_JSON, (*_columns(missing), list(OWN_KINDS)))
         found |= await _transact(connection, missing, Statement(_LOCK_CUSTOMERS, (customer_ids,)), create)
     if missing := _incomplete(found):  # an earlier release created some meanwhile
-        found |= await _transact(connection, missing, Statement(_FOUND, _columns(missing)))
+        found |= await _transact(connection, missing, Statement(_FIND_AS_JSON, _columns(missing)))
     return found
 
 
@@ -135,16 +135,16 @@ _decode = msgspec.json.Decoder(list[tuple[int, str, str, str, int]]).decode
 async def _transact(
     connection: Connection, keys: Sequence[OwnKey], *statements: Statement
 ) -> dict[OwnKey, dict[str, int]]:
-    """Runs statements as one transaction. Returns the accounts of `keys` that the last one tells."""
+    """Runs statements as one transaction. Returns the accounts of `keys` that the last one returns."""
     try:
-        *_, told, _ = await run_together(connection, Statement("BEGIN"), *statements, Statement("COMMIT"))
+        *_, rows, _ = await run_together(connection, Statement("BEGIN"), *statements, Statement("COMMIT"))
     except BaseException:
         if connection.is_in_transaction():  # as statements went one by one
             with contextlib.suppress(*DATABASE_AWAY):
                 await connection.execute("ROLLBACK")
         raise
     found: dict[OwnKey, dict[str, int]] = {key: {} for key in keys}
-    for customer_id, environment, currency, kind, account_id in _decode(told or "[]"):
+    for customer_id, environment, currency, kind, account_id in _decode(rows or "[]"):
         found[customer_id, environment, currency][kind] = account_id
     return found
 
@@ -181,10 +181,10 @@ _FIND = Fragment("""
         WHERE customer_id = wanted.customer_id AND environment = wanted.environment AND currency = wanted.currency
           AND kind <> 'funding' OFFSET 0) AS own
 """)
-_TOLD = Fragment("json_agg(json_build_array(customer_id, environment, currency, kind, id))")
-_FOUND = compose("SELECT {told} FROM ({find}) AS own", told=_TOLD, find=_FIND)
+_AS_JSON = Fragment("json_agg(json_build_array(customer_id, environment, currency, kind, id))")
+_FIND_AS_JSON = compose("SELECT {as_json} FROM ({find}) AS own", as_json=_AS_JSON, find=_FIND)
 # The customers are locked by a statement before, so that this one sees what others have created.
-_CREATED = compose(
+_CREATE_AS_JSON = compose(
     """
     WITH found AS MATERIALIZED ({find}), created AS (
         INSERT INTO accounts (customer_id, environment, currency, kind)
@@ -194,9 +194,9 @@ _CREATED = compose(
             NOT IN (SELECT customer_id, environment, currency, kind FROM found)
         ON CONFLICT (customer_id, environment, currency, kind) WHERE kind <> 'funding' DO NOTHING
         RETURNING customer_id, environment, currency, kind, id)
-    SELECT {told} FROM (SELECT * FROM found UNION ALL SELECT * FROM created) AS own
+    SELECT {as_json} FROM (SELECT * FROM found UNION ALL SELECT * FROM created) AS own
 """,
-    told=_TOLD,
+    as_json=_AS_JSON,
     find=_FIND,
 )
 _SET_HAS_BUDGETS = "UPDATE accounts SET has_budgets = $3 WHERE customer_id = $1 AND id = $2"

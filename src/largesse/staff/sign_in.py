@@ -104,7 +104,6 @@ class StaffSigningIn(SignInSteps[StaffSession]):
             await set_password(connection, link.staff_id, kept, sign_in_store)
             await end_sessions(connection, link.staff_id, sql=sign_in_store)
             begun = await self._begin(connection, link.staff_id, link.email, origin, is_last=False)
-            await connection.execute(store.NOTE_SIGNED_IN, link.staff_id)
             act = "person.joined" if link.kind == "invitation" else "person.password_chosen"
             await self._record(connection, act, link.staff_id, link.email, origin)
             return begun
@@ -120,7 +119,8 @@ class StaffSigningIn(SignInSteps[StaffSession]):
         return PersonRecord(row["id"], row["email"], row["password"], row["has_password"], True, True)
 
     async def _note_second_step(self, connection: Connection, session: StaffSession, origin: Origin) -> None:
-        await self._note_in(connection, session.person_id, session.email, origin)
+        await connection.execute(store.NOTE_SIGNED_IN, session.person_id)
+        await self._record(connection, "person.signed_in", session.person_id, session.email, origin)
 
     def scope(self, session: StaffSession) -> Scope:  # noqa: ARG002 - the same for all
         """The scope of a transaction of that session."""
@@ -131,13 +131,11 @@ class StaffSigningIn(SignInSteps[StaffSession]):
     ) -> str:
         """Returns the secret of a new session. `is_last`: whether the audit log is written here, as nothing follows."""
         secret = await begin_session(connection, staff_id, origin)
-        if is_last and not await asks_second_step(connection, staff_id, sign_in_store):
-            await self._note_in(connection, staff_id, email, origin)
+        if not await asks_second_step(connection, staff_id, sign_in_store):
+            await connection.execute(store.NOTE_SIGNED_IN, staff_id)
+            if is_last:
+                await self._record(connection, "person.signed_in", staff_id, email, origin)
         return secret
-
-    async def _note_in(self, connection: Connection, staff_id: int, email: str, origin: Origin) -> None:
-        await connection.execute(store.NOTE_SIGNED_IN, staff_id)
-        await self._record(connection, "person.signed_in", staff_id, email, origin)
 
     async def _record(self, connection: Connection, act: str, staff_id: int, email: str, origin: Origin) -> None:
         who = by_staff(staff_id, email, origin.address, origin.request_id)

@@ -1,4 +1,4 @@
-"""Checks of the back office: who may be there, as which role, and what was done with requests about personal data."""
+"""Checks of the back office: its members and their roles, and privacy requests."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from largesse.verify.check import Check
 STAFF = (
     Check(
         "staff-roles-are-recorded",
-        "The audit log says that an active member of staff was invited, and last gave them the role that they have.",
+        "The audit log shows that each active member of staff was invited, and was given the role they have.",
         "SELECT staff_unrecorded()",
     ),
     Check(
         "privacy-requests-are-done",
-        "The audit log says that a request about personal data that is done was finished; one to erase has its receipt.",
+        "The audit log shows that each privacy request marked as done was finished. Each erasure has its receipt.",
         "SELECT privacy_requests_unrecorded()",
     ),
 )

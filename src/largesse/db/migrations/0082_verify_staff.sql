@@ -1,4 +1,4 @@
--- What `verify` asks about the back office, whose tables it does not read: ids of what the audit log does not tell the same of.
+-- What `verify` asks about the back office, whose tables it may not read: the ids of rows that the audit log does not confirm.
 
 -- Active members of staff whom nobody invited, or whose role nobody gave them.
 CREATE FUNCTION staff_unrecorded() RETURNS SETOF integer
@@ -12,7 +12,7 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = public, pg_temp AS $$
     WHERE s.is_active AND (last.act <> 'staff.deactivated' AND last.role = s.role) IS NOT TRUE
 $$;
 
--- Requests about personal data that are done and were not finished, or to be erased without a receipt.
+-- Privacy requests marked as done that nobody finished, and erasures without a receipt.
 CREATE FUNCTION privacy_requests_unrecorded() RETURNS SETOF integer
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = public, pg_temp AS $$
     SELECT p.id FROM privacy_requests p

@@ -107,13 +107,13 @@ async def of_automations(context: RequestContext, connection: Connection) -> lis
     person = context.person
     if person.role != ADMIN or person.user_id is None:
         return []
-    asking = await store.list_asking(connection, person.customer_id, person.environment, person.user_id)
-    if not asking:
+    waiting = await store.list_waiting_for_approval(connection, person.customer_id, person.environment, person.user_id)
+    if not waiting:
         return []
     said = context.ngettext(
-        "%(count)s automation waits for your approval", "%(count)s automations wait for your approval", len(asking)
+        "%(count)s automation waits for your approval", "%(count)s automations wait for your approval", len(waiting)
     )
-    path = HERE if len(asking) > 1 else f"{HERE}/{asking[0]}"
+    path = HERE if len(waiting) > 1 else f"{HERE}/{waiting[0]}"
     more = context.say("It sends nothing before that.")
     return [AttentionItem("calendar-heart", "waiting", said, more, context.say("Decide"), path)]
 
