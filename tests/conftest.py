@@ -77,10 +77,10 @@ def pytest_collection_finish() -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks as `serverless` what uses no shared server, and as slow what is `long` and all but every n-th case of a test that is marked
-    `sampled(n)`.
+    """Marks as `serverless` what uses no shared server, and as slow what is `long`.
 
-    A test without that mark that uses the server and has more than MANY_CASES: all but every third of its cases are long.
+    Of every n cases of a test that is marked `sampled(n)` the first is neither, the second is slow and the others are long. A test without
+    that mark that uses the server and has more than MANY_CASES: all but every third of its cases are long.
     """
     cases = Counter(_test_of(item) for item in items)
     seen: Counter[str] = Counter()
@@ -90,8 +90,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if is_serverless:
             item.add_marker(pytest.mark.serverless)
         if sampled := item.get_closest_marker("sampled"):
-            if seen[test] % sampled.args[0]:
-                item.add_marker(pytest.mark.slow)
+            if turn := seen[test] % sampled.args[0]:
+                item.add_marker(pytest.mark.slow if turn == 1 else pytest.mark.long)
         elif not is_serverless and cases[test] > MANY_CASES and seen[test] % EACH_OF_MANY:
             item.add_marker(pytest.mark.long)
         if item.get_closest_marker("long"):

@@ -178,6 +178,7 @@ def unit_test(name: str, alert: str, series: dict[str, str], minutes: range, *, 
     }
 
 
+@pytest.mark.slow
 def test_alerts_fire_and_are_quiet(tmp_path: Path) -> None:
     if shutil.which("promtool") is None and not os.environ.get("CI"):
         pytest.skip("promtool is not installed here: apt install prometheus")
@@ -227,7 +228,7 @@ def parse(series: str) -> tuple[str, dict[str, str]]:
     return name, dict(re.findall(r'(\w+)="([^"]*)"', labels))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_series_of_the_cases_are_exported(database_url: str) -> None:
     """By name; and with the same labels, before anything happened, where an alert waits for a rise: the first value is no rise."""
     names: set[str] = set()

@@ -64,7 +64,7 @@ def strange_surroundings(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     os.umask(before)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @project
 def test_a_package_is_the_same_whenever_and_wherever_it_is_built(
     project: Path, tmp_path: Path, request: pytest.FixtureRequest

@@ -10,6 +10,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from tests import parsed
 
 ROOT = Path(__file__).parent.parent
 MOST_LINES_OF_A_FUNCTION = 60
@@ -119,7 +120,7 @@ def calls(text: str) -> list[str]:
     """Returns the calls in a module that act: that begin a transaction, or write the audit log."""
     if not CALLED.search(text):
         return []
-    found = [ast.unparse(node.func) + "(" for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call)]
+    found = [ast.unparse(node.func) + "(" for node in parsed.nodes(text) if isinstance(node, ast.Call)]
     return [call for call in found if ACTS.search(call)]
 
 
@@ -127,11 +128,10 @@ def statements(text: str) -> list[str]:
     """Returns the SQL in a module's strings, docstrings left out."""
     if not SQL.search(text):
         return []
-    tree = ast.parse(text)
-    docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    docstrings = {id(node.value) for node in parsed.nodes(text) if isinstance(node, ast.Expr)}
     return [
         node.value.strip()[:60]
-        for node in ast.walk(tree)
+        for node in parsed.nodes(text)
         if isinstance(node, ast.Constant)
         and isinstance(node.value, str)
         and id(node) not in docstrings
@@ -143,10 +143,9 @@ def unnamed_statements(text: str) -> list[str]:
     """Returns the SQL in a module's functions that is no part of a composed statement: it should be a constant, which a test prepares."""
     if not SQL.search(text):
         return []
-    tree = ast.parse(text)
     inside = [
         node
-        for function in ast.walk(tree)
+        for function in parsed.nodes(text)
         if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
         for statement in function.body
         for node in ast.walk(statement)
@@ -172,7 +171,7 @@ def interpolated_statements(text: str) -> list[str]:
     """Returns the SQL in a module's f-strings: `compose` puts statements together."""
     return [
         ast.unparse(node)[:60]
-        for node in (ast.walk(ast.parse(text)) if F_STRING_OF_SQL.search(text) else ())
+        for node in (parsed.nodes(text) if F_STRING_OF_SQL.search(text) else ())
         if isinstance(node, ast.JoinedStr)
         and SQL.search("".join(part.value if isinstance(part, ast.Constant) else "x" for part in node.values))
     ]
@@ -181,7 +180,7 @@ def interpolated_statements(text: str) -> list[str]:
 def computed_sql(text: str) -> list[str]:
     """Returns the texts that a module makes statements of, or declares for them, and that are neither literals nor constants."""
     found = []
-    for node in ast.walk(ast.parse(text)):
+    for node in parsed.nodes(text):
         called = ast.unparse(node.func) if isinstance(node, ast.Call) else ""
         if called in {"Fragment", "compose", "each", "grouped"}:
             found += [] if is_literal(node.args[0]) else [node.args[0]]
@@ -266,7 +265,7 @@ def private_imports(path: str, text: str) -> list[str]:
     """Returns what a module imports that begins with an underscore: a name of another module, or a module of another room."""
     names = [
         f"{node.module}.{alias.name}"
-        for node in (ast.walk(ast.parse(text)) if PRIVATE.search(text) else ())
+        for node in (parsed.nodes(text) if PRIVATE.search(text) else ())
         if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("largesse")
         for alias in node.names
     ]
@@ -336,7 +335,7 @@ def test_prose_uses_the_words_of_the_field():
     for path, text in sources().items():
         if not WORDS.search(text):
             continue
-        prose = [ast.get_docstring(node) or "" for node in ast.walk(ast.parse(text)) if isinstance(node, DOCUMENTED)]
+        prose = [ast.get_docstring(node) or "" for node in parsed.nodes(text) if isinstance(node, DOCUMENTED)]
         prose += re.findall(r"#\s(.*)", text)
         if words := [word for one in prose for word in WORDS.findall(re.sub(r"`+[^`]*`+", "", one))]:
             found[path] = words

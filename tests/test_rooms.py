@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from tests import parsed
+
 import largesse
 
 PACKAGE = Path(largesse.__file__).parent
@@ -19,9 +21,9 @@ FILES = sorted(
 )
 
 
-def shapes(tree: ast.AST) -> Iterator[str]:
+def shapes(source: str) -> Iterator[str]:
     """What in a module gives members other names, or describes JSON."""
-    for node in ast.walk(tree):
+    for node in parsed.nodes(source):
         keywords = node.keywords if isinstance(node, ast.ClassDef | ast.Call) else ()
         yield from (f"rename= in line {node.lineno}" for keyword in keywords if keyword.arg == "rename")
         if isinstance(node, ast.Attribute) and node.attr in {"schema", "schema_components"}:
@@ -30,12 +32,12 @@ def shapes(tree: ast.AST) -> Iterator[str]:
 
 def test_there_is_something_to_read() -> None:
     assert len(FILES) > 100
-    assert list(shapes(ast.parse("class A(Struct, rename='camel'): ...")))
-    assert list(shapes(ast.parse("defstruct('A', [], rename='camel')")))
+    assert list(shapes("class A(Struct, rename='camel'): ..."))
+    assert list(shapes("defstruct('A', [], rename='camel')"))
 
 
 def test_no_room_below_web_has_shapes_of_json() -> None:
-    found = {str(path.relative_to(PACKAGE)) for path in FILES if list(shapes(ast.parse(path.read_text())))}
+    found = {str(path.relative_to(PACKAGE)) for path in FILES if list(shapes(path.read_text()))}
     assert found == SHAPES_OF_ORDERS
 
 
@@ -45,14 +47,14 @@ def test_no_rule_names_a_member_as_callers_spell_it() -> None:
     found = {
         str(path.relative_to(PACKAGE)): names
         for path in FILES
-        if (names := [name for text in raised(ast.parse(path.read_text())) for name in spelled.findall(text)])
+        if (names := [name for text in raised(path.read_text()) for name in spelled.findall(text)])
     }
     assert not found
 
 
-def raised(tree: ast.AST) -> Iterator[str]:
+def raised(source: str) -> Iterator[str]:
     """The texts in what a module raises or returns as a refusal."""
-    for call in ast.walk(tree):
+    for call in parsed.nodes(source):
         if isinstance(call, ast.Call):
             name = ast.unparse(call.func).rpartition(".")[2]
             if name in {"refused", "InvalidRequest", "ReferenceUsed", "Unavailable", "NotFound"}:

@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from tests import parsed
 
 from largesse.db.pool import connect_once
 from largesse.db.scope import OPERATOR
@@ -40,17 +41,16 @@ UNKNOWN = "?"  # a table that the code names only when it runs
 
 def written(source: str) -> Iterator[str]:
     """The tables a module writes, one for each statement; UNKNOWN where its source does not tell."""
-    tree = ast.parse(source)
     named = {
         alias.asname or alias.name
-        for node in ast.walk(tree)
+        for node in parsed.nodes(source)
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("largesse.")
         for alias in node.names
         if alias.name in GENERIC.values()
     }
-    for text in texts(tree):
+    for text in texts(parsed.tree(source)):
         yield from in_sql(text)
-    for node in ast.walk(tree):
+    for node in parsed.nodes(source):
         if isinstance(node, ast.Call):
             called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
             if called in _COPYING or called in named:

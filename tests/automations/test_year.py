@@ -23,6 +23,7 @@ from largesse.automations.service import (
 __all__ = ["run"]
 
 
+@pytest.mark.slow
 def test_a_year_day_by_day(service: Service, automation: Callable[..., int]) -> None:
     move_to(service, "2027-11-01 06:00Z")
     leap = add_contact(service, "Leap", birthday=229)

@@ -70,7 +70,7 @@ def by_us(text: str) -> str | None:
         return None
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @given(near | st.emails() | st.text(max_size=30) | st.from_regex(_PLAIN, fullmatch=True))
 @example("Sam.Smith+tag@Mail.Example.COM")
 @example("a@b.c")

@@ -1,6 +1,6 @@
 """Every page in a real browser: nothing to find for axe, nothing cut off, nothing on the console, and the focus seen on what takes it.
 
-Each is looked at in one scheme and width, by turns, and where many articles are alike, at the colours of one of each kind; with `EVERY_PAGE=1` in both schemes at all four widths, with pictures.
+CI looks at every third page, `make test-long` at the others. Each is looked at in one scheme and width, by turns, and where many articles are alike, at the colours of one of each kind; with `EVERY_PAGE=1` in both schemes at all four widths, with pictures.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from axe_playwright_python.sync_playwright import Axe
 from tests.browser.conftest import AXE_OPTIONS, EVERY_PAGE
 from tests.browser.looks import BEYOND, UNFOLD, WIDTHS, every_page, wrong_with
 
+PARTS = 3
 LOOKS = tuple(itertools.product(WIDTHS, ("light", "dark")))
 # Leaves of many articles those that have a tag or class which none before them has: no other has colours of its own.
 THIN = """() => {
@@ -112,8 +113,9 @@ def wrong_on(one: Any, look: Look, site: str, paths: Iterable[str]) -> list[str]
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800 if EVERY_PAGE else 600)
+@pytest.mark.parametrize("part", [0, *(pytest.param(part, marks=pytest.mark.long) for part in range(1, PARTS))])
 def test_every_page_is_fit_to_be_seen(
-    visit: Callable[..., Any], demo: Any, admin: dict[str, Any], pages: list[str]
+    visit: Callable[..., Any], demo: Any, admin: dict[str, Any], pages: list[str], part: int
 ) -> None:
     one = visit("desktop", "light", name="every-page", storage_state=admin)
     look = Look(one.page)
@@ -121,6 +123,6 @@ def test_every_page_is_fit_to_be_seen(
     assert look.unnamed(), "what it is to find"
     assert len(pages) > 30
     others = ["/", "/docs", "/problems", "/mailbox", "/claim"]
-    wrong = wrong_on(one, look, demo.url, [*pages, *others])
+    wrong = wrong_on(one, look, demo.url, [*pages, *others][part::PARTS])
     assert not wrong, "\n".join(wrong)
     assert one.said == []

@@ -26,7 +26,7 @@ KINDS = [
 ]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_letters_fit_a_phone_and_can_be_read_by_all(browser: Browser, scheme: str) -> None:
     page = browser.new_page(viewport={"width": 390, "height": 844}, color_scheme=scheme)  # type: ignore[arg-type]

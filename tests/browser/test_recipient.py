@@ -237,7 +237,7 @@ def test_loading_a_page_opens_nothing_and_touching_it_does(demo: Any, visit: Vis
     assert entry["lines"][0]["state"] == "issued"
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_every_wrapping_is_readable(demo: Any, visit: Visits) -> None:
     one = visit("phone", name="wrapping")
     for wrapping in WRAPPINGS:

@@ -205,7 +205,7 @@ def wrong(code: str | None) -> str:
     return f"{(int(code or 0) + 1) % 1_000_000:06d}"
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_wrong_codes_pause_a_mailbox_as_wrong_pins_pause_a_code(service: Service) -> None:
     token = reserve(service)
     ask(service, token, "zoe@acme.example")

@@ -249,6 +249,7 @@ def test_a_port_in_use_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert not (tmp_path / "data").exists()
 
 
+@pytest.mark.long
 def test_demo_leaves_external_databases_alone(run: Run, database: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port = probe.getsockname()[1]

@@ -139,7 +139,7 @@ def test_production_is_named_on_purpose(deployment: Deployment) -> None:
     assert live.check(*ONE, "--production").returncode == 0
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_limits_of_a_run_hold(deployment: Deployment) -> None:
     few = deployment.check("--only", "products.*", "--max-requests", "5")
     assert "the 5 requests of this run are used up (--max-requests)" in few.stdout

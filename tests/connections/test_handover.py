@@ -180,7 +180,7 @@ def test_a_restart_beside_the_next_process_refuses_nobody(sharing: Callable[[int
             services.start()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_connections_that_wait_are_answered_by_who_leaves(sharing: Callable[[int], Sharing], wire: Any) -> None:
     """Those in the queue of a process that stops: the kernel would reset them with its socket."""
     services = sharing(1)
@@ -196,7 +196,7 @@ def test_connections_that_wait_are_answered_by_who_leaves(sharing: Callable[[int
     assert leaving.wait(RESTART_S) == 0
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_port_is_shared_by_who_asks_for_it_alone(
     installation: Installation, sharing: Callable[[int], Sharing]
 ) -> None:
@@ -215,7 +215,7 @@ if "--multiprocessing-fork" in sys.orig_argv:
 """
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_process_that_takes_long_to_start_is_not_replaced(
     sharing: Callable[[int], Sharing], installation: Installation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -247,7 +247,7 @@ def test_systemd_hands_over_a_socket(installation: Installation) -> None:
         process.wait(PATIENCE_S)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("extra", "count", "said"),
     [

@@ -46,6 +46,7 @@ def until_answered(url: str) -> httpx.Response:
     raise AssertionError("nothing but 503")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("half", [HALF, b""], ids=["half-sent", "silent"])
 def test_600_connections_shut_nobody_out(served, wire, log_of, half: bytes) -> None:
     held = [wire(served.url) for _ in range(600)]
@@ -68,7 +69,7 @@ def test_600_connections_shut_nobody_out(served, wire, log_of, half: bytes) -> N
     assert lines[0]["level"] == "warning"
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_what_waits_is_ended_after_ten_seconds(served, wire, installation) -> None:
     key = f"X-Api-Key: {installation.world['api_keys']['acme-prod']}"
     post = (

@@ -90,6 +90,7 @@ def test_half_a_head_is_answered_408(url, wire) -> None:
     assert connection.answer() is None
 
 
+@pytest.mark.long
 def test_a_head_in_drops_takes_no_longer(url, wire) -> None:
     connection = wire(url)
     connection.send(HEAD)

@@ -125,7 +125,7 @@ customers:
 """
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_an_order_without_funds(served) -> None:
     (served.installation.folder / "poor.yaml").write_text(POOR)
     account = json.loads(served.installation.run("load", "poor.yaml", "--json"))["ids"]["funding_accounts"]["poor"]
@@ -179,7 +179,7 @@ def two_free_ports() -> int:
     raise AssertionError("no two ports")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_each_process_tells_its_own(installation) -> None:
     port = two_free_ports()
     process = installation.serve(extra=["--processes", "2", "--metrics-port", str(port)])

@@ -234,6 +234,7 @@ async def two(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Two]:
     await timeouts.close()
 
 
+@pytest.mark.slow
 async def test_random_requests_are_answered_alike(two: Two) -> None:
     tried, chance = 0, random.Random(SEED)
     while tried < TRIED:

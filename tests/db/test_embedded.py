@@ -151,7 +151,7 @@ def test_a_killed_server_is_started_again_once_for_all_who_ask(data_dir: Path, h
     assert len(list((data_dir / "socket").glob("*.lock"))) == 1
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_start_may_be_killed_at_any_moment(data_dir: Path, hold: Callable[[], Holder]) -> None:
     for moment_s in (0.1, 0.3, 0.5, 0.6, 0.7, 0.8, 0.3, 0.35, 0.4):
         holder = hold()
@@ -193,7 +193,7 @@ def test_a_forked_copy_does_not_stop_its_parents_server(data_dir: Path, hold: Ca
     assert server_pid(data_dir) is None
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", ["with blanks, 100 % and a comma", "long" * 30])
 def test_any_path_will_do(tmp_path: Path, name: str) -> None:
@@ -207,6 +207,7 @@ def test_any_path_will_do(tmp_path: Path, name: str) -> None:
         assert server.url() == url
 
 
+@pytest.mark.long
 def test_the_server_is_durable_private_and_survives_a_terminal(data_dir: Path) -> None:
     with EmbeddedServer(data_dir) as server:
         shown = {

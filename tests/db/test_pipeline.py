@@ -172,6 +172,7 @@ async def test_a_connection_that_breaks_at_commit(proxy: Proxy, beside: Any, at_
     await database.close()
 
 
+@pytest.mark.long
 async def test_a_silent_server_is_waited_for_no_longer_than_for_one_statement(proxy: Proxy) -> None:
     database = await Database.connect(proxy.url, limits=SHORT)
     async with database.session(OPERATOR) as connection:

@@ -55,6 +55,7 @@ async def fill(url: str, admin_url: str) -> None:
     await session.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "makes_roles",
     [pytest.param(False, id="ordinary login"), pytest.param(True, id="superuser", marks=pytest.mark.slow)],

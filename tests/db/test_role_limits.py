@@ -24,6 +24,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedServer]
         yield server
 
 
+@pytest.mark.long
 async def test_a_login_takes_so_many_sessions_and_leaves_room_for_others(server: EmbeddedServer) -> None:
     admin = await asyncpg.connect(server.url())
     await admin.execute(f"ALTER ROLE {Role.READ} CONNECTION LIMIT 4")

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import asyncpg
 import pytest
+from tests import parsed
 
 from largesse.db.pool import Connection, Database, Row, act_for, connect_once, scope_of
 from largesse.db.scope import LOOKUP, OPERATOR, WORKER, Actor, Scope, for_customer, for_customers
@@ -168,7 +169,7 @@ def test_only_customers_are_acted_for_by_name() -> None:
 
 def unsaid(source: str) -> Iterator[str]:
     """The calls of a module that take a connection and do not say for whom."""
-    for node in ast.walk(ast.parse(source)):
+    for node in parsed.nodes(source):
         if not isinstance(node, ast.Call):
             continue
         name = last_name(node.func)

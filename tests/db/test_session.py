@@ -76,7 +76,7 @@ async def test_a_transaction_left_alone_lets_its_locks_go(
     assert await database.fetchval(OPERATOR, "SELECT id FROM held") == 3
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("statement", ["prepared", "COPY"])
 async def test_a_session_whose_client_is_lost_within_a_command_is_ended(
     statement: str,
@@ -129,6 +129,7 @@ async def test_sessions_at_work_and_at_rest_are_no_orphans(
         await healthy.close()
 
 
+@pytest.mark.long
 async def test_a_silent_server_is_given_up_and_asked_anew(proxy: Proxy, database: Database) -> None:
     async with database.connection(OPERATOR), database.connection(OPERATOR), database.connection(OPERATOR):
         pass  # three are open now, and lie idle

@@ -52,7 +52,7 @@ def test_a_data_directory_of_somebody_else(tmp_path: Path) -> None:
     assert [f.level for f in check_data_dir(embedded(tmp_path))] == [Level.ERROR]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(("hard", "level"), [("512", "warning"), ("6147", "warning"), ("6148", "ok")])
 def test_the_limit_of_open_files_is_enough_for_the_busiest(hard: str, level: str) -> None:
     done = subprocess.run([sys.executable, "-c", LIMITED, hard], capture_output=True, text=True, check=True)

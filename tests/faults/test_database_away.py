@@ -31,6 +31,7 @@ WHERE datname = current_database() AND pid <> pg_backend_pid() AND query LIKE '%
 """
 
 
+@pytest.mark.slow
 async def test_while_the_database_is_away_everything_says_so(proxy: Proxy, start_installation: Any) -> None:
     installation = await asyncio.to_thread(start_installation, url=proxy.url)
     service = await asyncio.to_thread(installation.serve)
@@ -81,7 +82,7 @@ cli.main(prog_name="largesse")
 """
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_database_that_goes_away_while_a_process_starts_is_a_line_and_no_trace(
     start_installation: Any, database_url: str
 ) -> None:
@@ -94,7 +95,7 @@ def test_a_database_that_goes_away_while_a_process_starts_is_a_line_and_no_trace
     assert "the database cannot be reached" in line
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_so_it_is_with_several_processes_and_none_is_started_again(start_installation: Any, database_url: str) -> None:
     installation = start_installation(url=database_url)
     service = installation.serve(wait=False, program=AWAY_ONCE_LOOKED_AT, extra=("--processes", "2"))

@@ -23,7 +23,7 @@ cli.main(prog_name="largesse")
 """
 
 
-@pytest.mark.slow
+@pytest.mark.long
 async def test_names_that_hang_hold_up_neither_other_customers_nor_the_end(start_installation: Any) -> None:
     installation = start_installation()
     keys = installation.world["api_keys"]

@@ -95,7 +95,7 @@ async def database(clone_database: Callable[[], str]) -> AsyncIterator[tuple[str
     await connection.close()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 async def test_an_order_is_held_back_while_an_earlier_one_is_on_its_way(
     start_installation: Any, database: tuple[str, asyncpg.Connection]
 ) -> None:

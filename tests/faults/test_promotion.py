@@ -160,6 +160,7 @@ async def test_no_acknowledged_order_is_lost_when_the_standby_takes_over(
         assert await asyncio.to_thread(service.terminate) == 0
 
 
+@pytest.mark.long
 async def test_a_standby_serves_the_reads_that_may_lag(
     pair: Pair, tmp_path: Path, start_installation: Any, new_load: Any
 ) -> None:

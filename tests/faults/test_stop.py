@@ -80,7 +80,7 @@ def test_an_idle_service_ends_well(start_installation: Any, ending: signal.Signa
         assert installation.postmaster() is None
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_several_processes_end_together(start_installation: Any) -> None:
     installation = start_installation()
     service = installation.serve(extra=("--processes", "2"))
@@ -101,7 +101,7 @@ async def test_several_processes_end_with_the_one_that_started_them(start_instal
     await asyncio.to_thread(_wait_until_free, service.port)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_processes_still_starting_end_with_the_one_that_started_them(start_installation: Any) -> None:
     service = start_installation().serve(wait=False, extra=("--processes", "2"))
     parent = psutil.Process(service.process.pid)

@@ -107,7 +107,8 @@ def of_environment(key: str) -> list[str]:
     return [*OF_ZEBRA, "heronlive" if key.endswith("-test") else "heronstaging"]
 
 
-@pytest.mark.parametrize("key", ["heron", pytest.param("heron-test", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("key", ["heron", pytest.param("heron-test", marks=pytest.mark.long)])
 def test_over_the_api(service: Service, staging: Service, both: tuple[Customer, Customer], key: str) -> None:
     _, zebra = both
     client = (staging if key == "heron-test" else service).client(key)

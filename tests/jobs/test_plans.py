@@ -168,7 +168,7 @@ async def connection(clone_database: CloneFactory) -> AsyncIterator[asyncpg.Conn
 
 
 @pytest.mark.skipif(IS_DISTRIBUTED, reason="what a node reads is not among what its coordinator explains")
-@pytest.mark.parametrize("statistics", ["none", pytest.param("outdated, then new", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("statistics", ["none", pytest.param("outdated, then new", marks=pytest.mark.long)])
 async def test_a_long_backlog_is_not_read(connection: asyncpg.Connection, statistics: str) -> None:
     if statistics != "none":
         await connection.execute(FINISHED)

@@ -61,7 +61,7 @@ async def test_months_hold_every_entry_once(database_url: str, count: int) -> No
         await database.close()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("rests_s", [0.1, 2.5])
 async def test_who_takes_a_statement_slowly_gets_it_whole(database_url: str, rests_s: float) -> None:
     """Resting for less and for longer than a transaction may be left alone; what is written meanwhile is not of it."""

@@ -18,7 +18,7 @@ def test_a_code_reads_back(code: bytes) -> None:
     assert parse_code(text) == code
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @given(codes, st.data())
 def test_a_code_reads_back_as_people_type_it(code: bytes, data: st.DataObject) -> None:
     def typed(character: str) -> st.SearchStrategy[str]:

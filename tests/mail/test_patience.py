@@ -42,6 +42,7 @@ def test_no_wait_is_shorter_than_the_protocol_asks_for() -> None:
     assert patience.connect_s == 30, "a connection that cannot be made is no slow server"
 
 
+@pytest.mark.long
 @pytest.mark.timeout(600)
 async def test_a_server_that_takes_its_time_gets_one_copy(office: Office, mail_server: PostOffice) -> None:
     mail_server.takes_s = SLOW_S

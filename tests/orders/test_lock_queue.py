@@ -82,6 +82,7 @@ async def town(database_url: str) -> AsyncIterator[Town]:
         await database.close()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("codes", [1, MANY])
 async def test_any_number_of_locked_customers_keep_no_other_waiting(town: Town, codes: int) -> None:
     """Before, two locked customers held both tasks for small orders, and one the task for large ones."""

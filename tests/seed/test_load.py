@@ -314,7 +314,7 @@ async def test_the_demo_world(connection: asyncpg.Connection) -> None:
     assert await everything(connection) == before
 
 
-@pytest.mark.slow
+@pytest.mark.long
 async def test_a_large_world_takes_no_more_statements_than_a_small_one(connection: asyncpg.Connection) -> None:
     lines = ["customers:"]
     for n in range(1000):

@@ -105,7 +105,7 @@ async def test_a_late_answer_is_recorded_and_cancelled(service: Any, opened: Ope
             assert (await verified(database, vault)).findings == []
 
 
-@pytest.mark.slow
+@pytest.mark.long
 async def test_a_late_answer_that_cannot_be_cancelled_fills_the_stock(service: Any, opened: Opened) -> None:
     server = SupplierServer({"late": 1}, prefix="KEPT", can_cancel=False)
     other = SupplierServer({"well": 1}, prefix="OTHER2")

@@ -96,7 +96,7 @@ async def until_none(database: Any, patience_s: float) -> None:
             await asyncio.sleep(0.2)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("lines", "kill_every_s"),
     [

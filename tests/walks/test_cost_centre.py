@@ -18,6 +18,7 @@ def test_an_optional_member_more_takes_five_files_at_most(tmp_path: Path, server
     tree.run(copy, server_url, "tests/web/api/test_cost_centre.py", "tests/privacy/test_cost_centre.py")
 
 
+@pytest.mark.long
 def test_a_patch_that_no_longer_applies_is_told(tmp_path: Path) -> None:
     copy = tree.copy_tree(tmp_path / "tree")
     patch = tmp_path / "stale.patch"

@@ -10,7 +10,7 @@ from tests.walks import tree
 PATCH = Path(__file__).with_name("gift_chosen.patch")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_an_event_more_takes_two_files(tmp_path: Path, server_url: str) -> None:
     copy = tree.copy_tree(tmp_path)
     touched = tree.apply(PATCH, copy)

@@ -24,7 +24,7 @@ def catalogue() -> Catalog:
     return catalogue
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_language_more_takes_its_line_and_its_catalogue(tmp_path: Path, server_url: str) -> None:
     copy = tree.copy_tree(tmp_path)
     i18n = copy / "src/largesse/base/i18n"

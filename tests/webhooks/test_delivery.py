@@ -264,6 +264,7 @@ async def test_names_that_hang_delay_no_other_customer(
     assert await world.database.fetchval(OPERATOR, "SELECT count(*) FROM delivery_attempts WHERE error = 'dns'") == 400
 
 
+@pytest.mark.long
 async def test_the_time_out_counts_from_before_the_look_up(receiver: Receiver) -> None:
     receiver.answer = receiver.hang
     async with name_server({"slow.example": ["127.0.0.1"]}, delay_s=1.0) as server:

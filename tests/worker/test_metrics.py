@@ -23,7 +23,7 @@ def free_port() -> int:
     return port
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("command", ["worker", "serve --with-worker"])
 async def test_what_a_worker_did_can_be_read(works: Works, command: str) -> None:

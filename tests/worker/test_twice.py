@@ -132,7 +132,7 @@ async def test_a_killed_worker_leaves_one_message_a_connection_to_be_sent_again(
     assert twice(works) <= MAIL_CONNECTIONS
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(300)
 async def test_the_lease_of_a_message_is_renewed_while_its_answer_is_awaited(works: Works) -> None:
     [slow] = await works.place(1)

@@ -51,7 +51,7 @@ def test_every_order_is_placed_once(largesse_server, largesse, world, drop_answe
     assert before - balance() == Decimal(5) * orders
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_same_from_threads(largesse_server, largesse, world, drop_answers, balance) -> None:
     proxy, before = drop_answers(3), balance()
     with Largesse(proxy.url, largesse_server.api_key, attempts=20) as client, ThreadPoolExecutor(8) as threads:

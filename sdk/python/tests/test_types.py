@@ -14,7 +14,7 @@ PACKAGE = Path(__file__).parents[1]
 PYRIGHT = Path(__file__).parent / "node_modules/.bin/pyright"
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_pyright_finds_nothing() -> None:
     if not PYRIGHT.exists():
         assert "CI" not in os.environ, "npm ci has not been run in sdk/python/tests"

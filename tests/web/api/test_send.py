@@ -293,7 +293,7 @@ def test_five_thousand_codes_to_recipients(service) -> None:
     assert (body["codeCount"], body["recipientCount"], body["totalCost"], body["codes"]) == (5000, 5, 50.0, [])
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_thousands_of_unusual_addresses_hold_nobody_up(service) -> None:
     """Each is looked at closely, which takes a while in all; meanwhile others are served."""
     recipients = [{"email": f"s\u00f6ren{n}@b\u00fccher{n}.example.com"} for n in range(2000)]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from html import unescape
 from html.parser import HTMLParser
 from typing import Any
@@ -85,7 +86,8 @@ class Forms(HTMLParser):
         self.found: list[Form] = []
         self._form: Form | None = None
         self._select: Field | None = None
-        self.feed(html)
+        # Of a page of a thousand links only what is parsed that may be a form.
+        self.feed("".join(re.findall(r"<form\b.*?</form>", html, re.DOTALL)))
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         given = dict(attrs)
@@ -116,13 +118,19 @@ class Forms(HTMLParser):
             self._form = None
 
 
+@cache
+def _shapes() -> list[tuple[PageRoute, re.Pattern[str]]]:
+    """The routes in the order of the table, and what the paths of each look like."""
+    patterns = (re.sub(r"\\{\w+:int\\}", r"\\d+", re.escape(route.path)) for route in ROUTES)
+    return [
+        (route, re.compile(re.sub(r"\\{\w+\\}", "[^/]+", one))) for route, one in zip(ROUTES, patterns, strict=True)
+    ]
+
+
+@cache
 def route_of(method: str, path: str) -> PageRoute | None:
     """The route of the table that an address belongs to, the first that fits, as the router finds it; None for one that is of no page."""
-    for route in ROUTES:
-        pattern = re.sub(r"\\{\w+:int\\}", r"\\d+", re.escape(route.path))
-        if route.method == method and re.fullmatch(re.sub(r"\\{\w+\\}", "[^/]+", pattern), path):
-            return route
-    return None
+    return next((route for route, shape in _shapes() if route.method == method and shape.fullmatch(path)), None)
 
 
 @dataclass

@@ -290,7 +290,7 @@ def test_a_wrong_wrapping_is_refused(ada: Browser, field: str, typed: str, said:
     assert "<script>" not in answer.text.replace("<script src=", "")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_there_are_few_wrappings(ada: Browser) -> None:
     for number in range(MOST_WRAPPINGS):
         assert wrapping(ada, f"Number {number}").status_code == 303

@@ -146,6 +146,7 @@ def test_no_parameter_or_path_of_another_page_is_a_fault_of_ours(
             get(browser, path.format(value))
 
 
+@pytest.mark.slow
 @IN_STEPS
 def test_no_parameter_or_path_of_an_operation_is_a_fault_of_ours(service: Service, step: int) -> None:
     client = service.client("hr")

@@ -86,6 +86,7 @@ def test_pasted_rows_are_taken_in_both_encodings_of_forms(service: Service, ada:
     assert "Bö bo@example.com" in ada.text
 
 
+@pytest.mark.long
 def test_somebody_has_so_many_bytes_on_their_way_and_no_more(service: Service, ada: Browser) -> None:
     cem = signed_in(service, "cem@acme.example")
     path, of_cem = begin(ada, service), begin(cem, service)

@@ -59,7 +59,7 @@ def test_the_file_holds_what_the_page_is_filtered_by(service: Service, sign_in: 
     assert ada.get("/app/audit.csv?who=nobody").text.count("\n") == 1
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_older_events_are_a_page_away(service: Service, sign_in: SignIn) -> None:
     ada = sign_in("ada@acme.example")
     for number in range(51):

@@ -303,6 +303,7 @@ def test_of_two_schedule_changes_one_wins(ada: Browser, service: Service, schedu
     assert findings(service) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_worker_first", [True, False])
 def test_a_schedule_change_and_the_worker_that_starts_it(ada: Browser, service: Service, is_worker_first: bool) -> None:
     soon = datetime.now(UTC).replace(microsecond=0) + timedelta(seconds=3)

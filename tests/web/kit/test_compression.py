@@ -101,7 +101,7 @@ async def test_the_least_that_is_compressed() -> None:
     assert (await sent(Response(b"x" * 1_000, media_type="text/html"))).headers["content-encoding"] == "gzip"
 
 
-@pytest.mark.slow
+@pytest.mark.long
 async def test_a_file_is_compressed_as_it_comes() -> None:
     rows = [b"a row of a file,%d\r\n" % at for at in range(20_000)] + [b"x" * 100_000]
 

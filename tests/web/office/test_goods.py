@@ -84,6 +84,7 @@ def test_which_order_took_a_number_is_shown(service: Service, wade: Browser) -> 
     assert "CODE-A" not in wade.page.text if wade.page else False
 
 
+@pytest.mark.long
 def test_twenty_parcels_are_packed_and_sent(service: Service, wade: Browser) -> None:
     parcels = wait_to_be_sent(service, 20)
     wade.get("/office/parcels")

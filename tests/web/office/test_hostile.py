@@ -69,7 +69,7 @@ def test_a_form_of_another_site_or_without_our_token_changes_nothing(owner: Brow
             del owner.headers["Sec-Fetch-Site"]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(300)
 def test_each_page_of_the_menu_and_of_the_core_is_reached_by_links(owner: Browser) -> None:
     """No link leads nowhere either."""

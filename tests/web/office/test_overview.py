@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from tests.web.api.conftest import Service
 from tests.web.office.conftest import staff_in
 
@@ -30,6 +31,7 @@ def test_it_counts_what_waits_and_sees_processes(service: Service) -> None:
     assert "1 top-up waits for its payment" in owner.text
 
 
+@pytest.mark.long
 def test_it_leads_nowhere_where_a_role_may_not_go(service: Service) -> None:
     for role in STAFF_ROLES:
         browser = staff_in(service, role)

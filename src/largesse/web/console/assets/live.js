@@ -56,6 +56,7 @@ for (const form of document.querySelectorAll("form[data-preview]")) {
     if (!fresh || page.querySelector("form[data-preview] .error")) return;
     form.elements.token.value = fresh.value;
     page.querySelectorAll("#previews figcaption").forEach((one, at) => document.querySelectorAll("#previews figcaption")[at]?.replaceWith(one));
+    document.querySelectorAll("#previews iframe.next").forEach((one) => one.remove());
     for (const frame of document.querySelectorAll("#previews iframe:not(.next)")) {
       const next = frame.cloneNode();
       next.classList.add("next");
