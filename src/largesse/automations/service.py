@@ -42,6 +42,7 @@ from largesse.customers.principal import ADMIN
 from largesse.customers.roles import Right
 from largesse.db.pool import Connection, Row
 from largesse.db.statements import read_now
+from largesse.jobs.outbox import mail_automation
 from largesse.ledger.payment_sources import FromAccount, is_fitting, payment_source
 from largesse.ledger.store import list_funding_accounts
 
@@ -103,6 +104,7 @@ async def create_automation(actor: Actor, rule: AutomationRule) -> int:
         automation_id = await store.insert_automation(
             connection, actor.customer_id, actor.environment, actor.user_id, rule
         )
+        await _ask_approval(connection, actor, automation_id, rule)
         await transaction.record("automation.created", _subject(automation_id), after=_facts(rule))
     return automation_id
 
@@ -116,9 +118,18 @@ async def change_automation(actor: Actor, automation_id: int, rule: AutomationRu
         await _check(connection, actor, rule, automation_id)
         assert actor.user_id is not None, "a person sets it"
         await store.change_automation(connection, before, actor.user_id, rule)
+        await _ask_approval(connection, actor, automation_id, rule)
         await transaction.record(
             "automation.changed", _subject(automation_id), before=_facts(before), after=_facts(rule)
         )
+
+
+async def _ask_approval(connection: Connection, actor: Actor, automation_id: int, rule: AutomationRule) -> None:
+    """Tells those who may approve the automation by mail, if it asks for it."""
+    assert actor.user_id is not None, "a person sets it"
+    if rule.asks_approval:
+        approvers = await store.list_approvers(connection, actor.customer_id, actor.user_id)
+        await mail_automation(connection, approvers, automation_id)
 
 
 async def approve_automation(actor: Actor, automation_id: int) -> None:

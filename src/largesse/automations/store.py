@@ -65,6 +65,7 @@ _WAITING_FOR_APPROVAL = """
     SELECT id FROM automations WHERE customer_id = $1 AND environment = $2 AND ended_at IS NULL AND paused_at IS NULL
         AND asks_approval AND approved_by IS NULL AND user_id <> $3 ORDER BY id
 """
+_APPROVERS = "SELECT id FROM users WHERE customer_id = $1 AND is_active AND role = 'admin' AND id <> $2"
 _NAMED = """
     SELECT EXISTS (SELECT FROM automations WHERE customer_id = $1 AND environment = $2 AND lower(name) = lower($3)
                    AND ended_at IS NULL AND id IS DISTINCT FROM $4)
@@ -239,6 +240,11 @@ async def count_automations(connection: Connection, customer_id: int, environmen
     """Returns how many automations of a customer have not ended."""
     count: int = await connection.fetchval(_COUNT, customer_id, environment)
     return count
+
+
+async def list_approvers(connection: Connection, customer_id: int, user_id: int) -> list[int]:
+    """Returns the users who may approve the automation of a user."""
+    return [row["id"] for row in await connection.fetch(_APPROVERS, customer_id, user_id)]
 
 
 async def list_waiting_for_approval(

@@ -78,6 +78,10 @@ _HOLD_MESSAGES = """
 _MAIL_INVITATION = "INSERT INTO people_mails (kind, user_id) VALUES ('invitation', $1)"
 _MAIL_LOW_BALANCE = "INSERT INTO people_mails (kind, user_id, account_id) SELECT 'low_balance', unnest($1::int[]), $2"
 _MAIL_APPROVAL = "INSERT INTO people_mails (kind, user_id, request_id) SELECT $1, unnest($2::int[]), $3"
+_MAIL_AUTOMATION = """
+    INSERT INTO people_mails (kind, user_id, automation_id) SELECT 'automation_asked', unnest($1::int[]), $2
+    ON CONFLICT (user_id, automation_id) WHERE kind = 'automation_asked' DO NOTHING
+"""
 # One waits for each order. The next one leaves an hour after it at the earliest.
 _MAIL_THANK_YOU = """
     INSERT INTO people_mails (kind, user_id, note_order_id, due_at)
@@ -207,6 +211,11 @@ async def mail_low_balance(connection: Connection, account_id: int, user_ids: Se
 async def mail_approval(connection: Connection, kind: str, user_ids: Sequence[int], request_id: str) -> None:
     """Sends users a mail about a request for approval: `approval_asked` or `approval_ended`."""
     await connection.execute(_MAIL_APPROVAL, kind, user_ids, request_id)
+
+
+async def mail_automation(connection: Connection, user_ids: Sequence[int], automation_id: int) -> None:
+    """Tells users by mail that an automation waits for their approval, unless such a mail waits already."""
+    await connection.execute(_MAIL_AUTOMATION, user_ids, automation_id)
 
 
 async def mail_thank_you(connection: Connection, user_id: int, order_id: int, delay_s: float) -> None:

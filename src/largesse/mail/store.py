@@ -155,7 +155,7 @@ END_CLAIMING = "UPDATE captured_mail SET claims = false WHERE customer_id = $1 A
 # Mail to people who sign in.
 TAKE_PEOPLE_MAILS = """
     SELECT m.id, m.kind, m.user_id, m.person_id, m.attempts + 1 AS attempts, host(m.address) AS address, m.browser,
-           m.created_at, m.account_id, m.content, m.change, m.request_id, m.note_order_id
+           m.created_at, m.account_id, m.content, m.change, m.request_id, m.note_order_id, m.automation_id
     FROM people_mails m WHERE m.due_at <= clock_now() ORDER BY m.due_at LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED
 """
 RETRY_PEOPLE_MAIL = (
@@ -177,6 +177,15 @@ LOW_BALANCE = """
     JOIN account_watches w ON w.customer_id = x.customer_id AND w.account_id = x.account_id
     JOIN accounts a ON a.customer_id = w.customer_id AND a.id = w.account_id
     WHERE u.id = $1 AND a.id = $2 AND u.is_active AND u.role = ANY($3::text[]) AND a.balance_minor < w.below_minor
+"""
+# What a mail to an administrator says of an automation that still waits for approval.
+ASKED_AUTOMATION = """
+    SELECT a.id, a.name, a.environment, s.name AS requester
+    FROM users u
+    JOIN automations a ON a.customer_id = u.customer_id AND a.id = $2
+    JOIN users s ON s.customer_id = a.customer_id AND s.id = a.user_id
+    WHERE u.id = $1 AND u.is_active AND u.role = 'admin' AND u.id <> a.user_id
+        AND a.asks_approval AND a.approved_by IS NULL AND a.ended_at IS NULL
 """
 
 # Of the customers in $1, the ones with mail that is due.

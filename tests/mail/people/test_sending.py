@@ -18,7 +18,14 @@ from largesse.db.roles import Role
 from largesse.db.scope import OPERATOR, WORKER
 from largesse.encryption.master_keys import prove_master_key
 from largesse.encryption.vault import Vault
-from largesse.jobs.outbox import mail_invitation, mail_new_device, mail_reset, mail_second_step, mail_test
+from largesse.jobs.outbox import (
+    mail_automation,
+    mail_invitation,
+    mail_new_device,
+    mail_reset,
+    mail_second_step,
+    mail_test,
+)
 from largesse.mail.people.sending import PeopleMailer
 from largesse.mail.people.writing import queue_low_balances
 from largesse.mail.smtp import MailServer
@@ -262,3 +269,36 @@ async def test_who_watches_an_account_is_told_once_each_time_it_falls(
     await database.execute(OPERATOR, "UPDATE users SET role = 'member' WHERE id = $1", user_id)
     assert not await mailer.step(), "who is no longer of those who may be told"
     assert len(mail_server.messages()) == 1
+
+
+async def test_an_automation_that_waits_for_approval_is_told_to_administrators(
+    database: Database, mailer: PeopleMailer, mail_server: PostOffice
+) -> None:
+    (setter, _), (eve, _) = await somebody(database, "cem@acme.example"), await somebody(database, "eve@acme.example")
+    automation_id = await database.fetchval(
+        OPERATOR,
+        """
+        INSERT INTO automations (customer_id, environment, name, user_id, occasion, template_id, zone, leap_day, weekend, asks_approval,
+                                 planned_through, plan_at)
+        SELECT customer_id, 'production', 'Birthdays', id, 'birthday', 1, 'UTC', 'before', 'keep', true, current_date, now()
+        FROM users WHERE id = $1 RETURNING id
+        """,
+        setter,
+    )
+
+    async def is_sent() -> bool:
+        async with database.transaction(OPERATOR) as connection:
+            for _ in range(2):
+                await mail_automation(connection, [setter, eve], automation_id)
+        for _ in range(2):
+            await mailer.step()
+        assert await waiting(database) == 0
+        return bool(mail_server.messages())
+
+    assert not await is_sent(), "neither is an administrator"
+    await database.execute(OPERATOR, "UPDATE users SET role = 'admin' WHERE id = ANY($1::int[])", [setter, eve])
+    assert await is_sent()
+    [told] = mail_server.messages()
+    assert (told["To"], told["Subject"]) == ("eve@acme.example", "Somebody asks you to approve an automation")
+    assert "“Birthdays”" in text_of(told)
+    assert f"{PUBLIC_URL}/app/automations/{automation_id}" in text_of(told)

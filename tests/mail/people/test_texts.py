@@ -11,7 +11,16 @@ from jinja2.ext import babel_extract
 from markupsafe import escape
 
 from largesse.base.i18n.languages import LANGUAGES
-from largesse.mail.people.writing import CATALOGUES, TEMPLATES, AskedApproval, LowBalance, PeopleMail, ThankYou, show
+from largesse.mail.people.writing import (
+    CATALOGUES,
+    TEMPLATES,
+    AskedApproval,
+    AskedAutomation,
+    LowBalance,
+    PeopleMail,
+    ThankYou,
+    show,
+)
 from largesse.notes.model import Note
 
 
@@ -34,6 +43,7 @@ KINDS = (
     "low_balance",
     "approval_asked",
     "approval_ended",
+    "automation_asked",
     "thank_you",
 )
 LINK = "https://gifts.example.com/app/link/abc"
@@ -59,6 +69,7 @@ def a_people_mail(kind: str, tag: str = "en") -> PeopleMail:
         "app_on",
         approval,
         ThankYou("0WB", "staging", [Note(1, "0WB", 1, name, None, "A & B\n\nC", at) for name in ("Zo & Co", None)]),
+        AskedAutomation(3, "Birthdays & Co", "staging", "Cem & Co"),
     )
 
 

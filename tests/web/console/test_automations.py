@@ -11,6 +11,7 @@ import httpx
 import pytest
 from tests.automations.conftest import add_contact
 from tests.web.api.conftest import Service
+from tests.web.console.approving import mails
 from tests.web.console.conftest import Browser
 from tests.web.console.sending import WORLD
 
@@ -22,7 +23,7 @@ SignIn = Callable[[str], Browser]
 @pytest.fixture(autouse=True)
 def as_before(service: Service) -> Iterator[None]:
     yield
-    for table in ("automation_runs", "automations", "contacts"):
+    for table in ("automation_runs", "automations", "contacts", "people_mails"):
         service.sql(f"DELETE FROM {table}")
     service.sql("UPDATE users SET role = 'member' WHERE name = 'Cem'")
 
@@ -167,6 +168,18 @@ def test_an_account_of_another_currency_is_refused(service: Service, sign_in: Si
     assert 'id="account-error">The gift costs GBP. Choose an account in that currency.' in refused.text
 
 
+def test_a_template_that_the_first_account_can_pay_is_offered_first(service: Service, sign_in: SignIn) -> None:
+    service.sql(
+        """
+        INSERT INTO templates (customer_id, key, of_people, created_at, name, product_id, gift_name, value_minor, currency, country)
+        SELECT customer_id, 'yen', of_people, created_at, 'A yen gift', product_id, gift_name, 1000, 'JPY', 'JP' FROM templates
+        """
+    )
+    page = sign_in("ada@acme.example").get("/app/automations/new").text
+    service.sql("DELETE FROM templates WHERE key = 'yen'")
+    assert page.index("Welcome (£10.00)") < page.index("A yen gift")
+
+
 def test_edges_that_are_right(service: Service, sign_in: SignIn) -> None:
     ada = sign_in("ada@acme.example")
     for number, changes in enumerate(
@@ -186,6 +199,8 @@ def test_edges_that_are_right(service: Service, sign_in: SignIn) -> None:
 def test_another_administrator_approves(service: Service, sign_in: SignIn) -> None:
     ada, cem = sign_in("ada@acme.example"), sign_in("cem@acme.example")
     path = str(set_one(cem, service, asks_approval="yes").headers["location"])
+    assert set_one(cem, service, path.removeprefix("/app/automations/") + "/edit", asks_approval="yes").is_redirect
+    assert mails(service) == [("automation_asked", "Ada")], "one that waits is enough"
     cem.get(path)
     assert "Nothing is sent until another administrator approves it." in cem.text
     assert "Approve the automation" not in main_of(cem)

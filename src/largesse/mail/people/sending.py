@@ -14,7 +14,15 @@ from largesse.encryption.vault import Vault
 from largesse.jobs.job_loop import Schedule
 from largesse.mail import store
 from largesse.mail.letter import to_dial
-from largesse.mail.people.writing import PeopleMail, ThankYou, read_approval, read_low_balance, read_thank_you, write
+from largesse.mail.people.writing import (
+    PeopleMail,
+    ThankYou,
+    read_approval,
+    read_automation,
+    read_low_balance,
+    read_thank_you,
+    write,
+)
 from largesse.mail.refusals import Fault, rule_of
 from largesse.mail.smtp import MailServerAwayError
 from largesse.mail.transport import SmtpTransport
@@ -63,7 +71,7 @@ class PeopleMailer:
         await connection.execute(store.RETRY_PEOPLE_MAIL, row["id"], row["attempts"], SCHEDULE.delay_s(row["attempts"]))
         to = await connection.fetchrow(store.ADDRESSEE, row["user_id"], row["person_id"])
         assert to is not None, "there is always one"
-        low = approval = thanks = None
+        low = approval = thanks = automation = None
         if row["kind"] == "low_balance":
             low = await read_low_balance(connection, row["user_id"], row["account_id"])
         elif row["request_id"] is not None:
@@ -72,8 +80,10 @@ class PeopleMailer:
             thanks = await read_thank_you(
                 connection, self._vault, to["customer_id"], row["note_order_id"], row["user_id"], row["id"]
             )
-        is_about = row["kind"] in {"low_balance", "thank_you"} or row["request_id"] is not None
-        if is_about and low is None and approval is None and thanks is None:
+        elif row["automation_id"] is not None:
+            automation = await read_automation(connection, row["user_id"], row["automation_id"])
+        is_about = row["kind"] in {"low_balance", "thank_you", "automation_asked"} or row["request_id"] is not None
+        if is_about and not any((low, approval, thanks, automation)):
             await connection.execute(store.DELETE_PEOPLE_MAIL, row["id"])
             return None
         return PeopleMail(
@@ -92,6 +102,7 @@ class PeopleMailer:
             row["change"],
             approval,
             thanks,
+            automation,
         )
 
     async def _address(self, connection: Connection, row: Row, thanks: ThankYou | None) -> str | None:
@@ -104,6 +115,8 @@ class PeopleMailer:
             return f"{self._public_url}/app/orders/{thanks.reference}"
         if row["request_id"] is not None:
             return f"{self._public_url}/app/approvals/{row['request_id']}"
+        if row["automation_id"] is not None:
+            return f"{self._public_url}/app/automations/{row['automation_id']}"
         kind = "invitation" if row["kind"] == "invitation" else "reset"
         secret = await new_link(
             connection, kind, user_id=row["user_id"], person_id=row["person_id"], ends_others=False, is_mailed=True

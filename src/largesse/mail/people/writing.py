@@ -58,6 +58,16 @@ class AskedApproval:
 
 
 @dataclass(frozen=True, slots=True)
+class AskedAutomation:
+    """An automation that waits for approval."""
+
+    id: int
+    name: str
+    environment: str
+    requester: str
+
+
+@dataclass(frozen=True, slots=True)
 class ThankYou:
     """The notes of an order that a mail is about."""
 
@@ -85,6 +95,12 @@ async def read_approval(connection: Connection, user_id: int, kind: str, request
     return AskedApproval(**row)
 
 
+async def read_automation(connection: Connection, user_id: int, automation_id: int) -> AskedAutomation | None:
+    """Returns what the mail to a user says of an automation; None if no decision of theirs is needed any more."""
+    row = await connection.fetchrow(store.ASKED_AUTOMATION, user_id, automation_id)
+    return None if row is None else AskedAutomation(**row)
+
+
 async def queue_low_balances(connection: Connection, customers: Customers = None) -> int:
     """Queues mails to everybody, of those customers or of all, whose accounts have fallen below their limit; returns how many mails. Call it inside a transaction."""
     mails = 0
@@ -110,7 +126,7 @@ class PeopleMail:
     """One that is due. It has no repr: the link lets in."""
 
     id: int
-    kind: str  # invitation, reset, new_device, second_step, low_balance, approval_asked, approval_ended, thank_you or test
+    kind: str  # invitation, reset, new_device, second_step, low_balance, approval_asked, approval_ended, automation_asked, thank_you or test
     email: str
     language: str | None
     customer_name: str | None
@@ -124,6 +140,7 @@ class PeopleMail:
     change: str | None = None  # what changed, of second_step
     approval: AskedApproval | None = None  # the request, of approval_asked and approval_ended
     thanks: ThankYou | None = None  # the notes, of thank_you
+    automation: AskedAutomation | None = None  # of automation_asked
 
 
 def write(mail: PeopleMail, mail_from: str, at: datetime) -> bytes:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from datetime import UTC, date, timedelta
 
 from starlette.responses import Response
@@ -45,7 +44,7 @@ from largesse.ledger.store import list_funding_accounts
 from largesse.templates.store import list_templates
 from largesse.web.console.attention import AttentionItem
 from largesse.web.console.context import RequestContext
-from largesse.web.console.template_choice import check_template, named
+from largesse.web.console.template_choice import check_template, offered
 from largesse.web.console.zones import zone_choices
 
 HERE = "/app/automations"
@@ -307,7 +306,7 @@ async def _form(context: RequestContext, automation: Automation | None, *, statu
     async with context.database.connection(person.scope) as connection:
         templates = await list_templates(connection, context.principal, offset=0, limit=_MOST_TEMPLATES)
         groups = await list_groups(connection, (person.customer_id, person.environment))
-        accounts = await _accounts(context, connection)
+        accounts = await list_funding_accounts(connection, context.principal)
     zone = automation.zone if automation else str(context.zone)
     return context.page(
         "automation_form.html",
@@ -315,18 +314,12 @@ async def _form(context: RequestContext, automation: Automation | None, *, statu
         one=automation,
         has_templates=bool(templates),
         occasions=[(name, context.say(said)) for name, said in OCCASION_NAMES.items()],
-        templates=[(str(one.id), named(context, one)) for one in templates],
+        templates=offered(context, templates, accounts),
         groups=[(_NOBODY, context.say("All contacts")), *((str(one.id), one.name) for one in groups)],
-        accounts=accounts,
+        accounts=[(str(one.id), f"{one.name} ({one.currency})") for one in accounts],
         weekends=[(name, context.say(said)) for name, said in _WEEKEND_NAMES.items()],
         leap_days=[(name, context.say(said)) for name, said in _LEAP_NAMES.items()],
         zones=[(name, name.replace("_", " ")) for name in sorted({"UTC", zone, *zone_choices(zone)})],
         zone=zone,
         most_name=MOST_NAME,
     )
-
-
-async def _accounts(context: RequestContext, connection: Connection) -> Sequence[tuple[str, str]]:
-    """Returns what may pay, by the value of the form's field: none for an invoiced customer."""
-    accounts = await list_funding_accounts(connection, context.principal)
-    return [(str(one.id), f"{one.name} ({one.currency})") for one in accounts]

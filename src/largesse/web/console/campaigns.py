@@ -47,7 +47,7 @@ from largesse.templates.store import list_templates
 from largesse.web.console.context import RequestContext
 from largesse.web.console.form import Text
 from largesse.web.console.send.opening import person_as_caller
-from largesse.web.console.template_choice import check_template, named
+from largesse.web.console.template_choice import check_template, offered
 from largesse.web.kit.body import BodyLimits
 
 HERE = "/app/campaigns"
@@ -375,7 +375,7 @@ async def _form(context: RequestContext, campaign: Campaign | None, *, status: i
         status=status,
         rule=rule,
         campaign=campaign,
-        templates=[(str(one.id), named(context, one)) for one in templates],
+        templates=offered(context, templates, accounts),
         accounts=[(str(one.id), f"{one.name} ({one.currency})") for one in accounts],
         opens=opens.astimezone(context.zone).strftime(_LOCAL),
         closes=closes.astimezone(context.zone).strftime(_DAY),

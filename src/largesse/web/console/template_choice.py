@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from largesse.base.errors import InvalidRequest
 from largesse.base.i18n.templates import text
-from largesse.ledger.store import list_funding_accounts
+from largesse.ledger.store import FundingAccount, list_funding_accounts
 from largesse.orders.placeholders import unknown_placeholders
 from largesse.orders.request import TemplateChoice, read_send, send_request
 from largesse.templates.store import Template
@@ -20,6 +22,15 @@ _CURRENCY = text("The gift costs %(currency)s. Choose an account in that currenc
 def named(context: RequestContext, template: Template) -> str:
     """Returns how a template is offered: its name and what its gift is worth."""
     return f"{template.name or template.gift_name} ({context.language.amount(template.value_minor, template.currency)})"
+
+
+def offered(
+    context: RequestContext, templates: Sequence[Template], accounts: Sequence[FundingAccount]
+) -> list[tuple[str, str]]:
+    """Returns the options of a form's field: first those that the first account, which is chosen to begin with, pays in its currency."""
+    first = accounts[0].currency if accounts else None
+    in_order = sorted(templates, key=lambda one: first is not None and one.currency != first)
+    return [(str(one.id), named(context, one)) for one in in_order]
 
 
 async def check_template(context: RequestContext) -> None:
