@@ -14,6 +14,7 @@ from tests.distributed import KEEPS_WAITING
 from tests.orders.builder import build_order
 
 from largesse.base.errors import InsufficientBalance, ReferenceUsed, Unauthorized, Unavailable
+from largesse.customers.access import KeyStatus
 from largesse.customers.principal import Principal
 from largesse.db.pool import Connection, Database
 from largesse.db.scope import OPERATOR
@@ -43,6 +44,13 @@ customers:
 """
 
 
+PRODUCTS = b"""
+products:
+  - {key: coffee, name: Coffee, digital: true, currency: GBP, countries: [GB], denominations: [1]}
+  - {key: tea, name: Tea, digital: true, currency: GBP, countries: [GB], denominations: [1]}
+"""
+
+
 class Desk:
     """Makes orders for the first customer."""
 
@@ -51,7 +59,13 @@ class Desk:
         self._own = own
 
     def order(
-        self, external_reference: str | None = None, *, cost_minor: int = 100, codes: int = 1, key_id: int = 1
+        self,
+        external_reference: str | None = None,
+        *,
+        cost_minor: int = 100,
+        codes: int = 1,
+        key_id: int = 1,
+        product_id: int = 1,
     ) -> Order:
         principal = Principal(key_id, "production", 1, "Acme Ltd", "pro", "balance", 1, "Bot", True)
         return build_order(
@@ -61,6 +75,7 @@ class Desk:
             cost_minor=cost_minor,
             codes=codes,
             external_reference=external_reference,
+            product_id=product_id,
         )
 
     async def references(self) -> set[str]:
@@ -233,3 +248,31 @@ def test_no_code_shows_in_an_orders_repr() -> None:
     drawn = draw_codes(1)[0]
     assert drawn.pin_text not in repr(drawn)
     assert repr(drawn.code) not in repr(drawn)
+
+
+async def test_an_edit_sends_who_orders_another_product_no_longer_way(desk: Desk) -> None:
+    """Of a batch that knows an older catalogue one order is looked up anew, and those of what was edited."""
+    placer = Placer(desk.database, CHAIN)
+    async with desk.database.connection(OPERATOR) as connection:
+        await load_seed(connection, CHAIN, parse_seed(WORLD + PRODUCTS, "world.yaml"))
+        ids = dict(await connection.fetch("SELECT key, id FROM products"))
+        version = await connection.fetchval("SELECT version FROM catalogue_version")
+        await connection.execute("UPDATE products SET name = 'Coffees' WHERE key = 'coffee'")
+
+    async def outcomes(*keys: str) -> list[str]:
+        orders = [desk.order(product_id=ids[key]) for key in keys]
+        relying = [
+            msgspec.structs.replace(order, remembered=(KeyStatus.of(order.principal), version)) for order in orders
+        ]
+        placed = await asyncio.gather(*map(placer.place, relying), return_exceptions=True)
+        return [type(outcome).__name__ for outcome in placed]
+
+    try:
+        assert await outcomes("tea", "coffee", "tea", "coffee", "tea") == [
+            "StaleCaller", "StaleCaller", "Placed", "StaleCaller", "Placed"
+        ]  # fmt: skip
+        await desk.database.execute(OPERATOR, "DELETE FROM catalogue_changes")
+        assert await outcomes("tea", "tea") == ["StaleCaller", "StaleCaller"], "nobody knows what changed"
+    finally:
+        await placer.close()
+    assert await desk.balance_minor() == 10_000 - 200

@@ -6,6 +6,7 @@ from collections import defaultdict
 from copy import deepcopy
 from itertools import count
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,7 +21,7 @@ from largesse.base.errors import (
     ReferenceUsed,
     Unauthorized,
 )
-from largesse.customers.access import KeyStatus
+from largesse.customers.access import KeyStatus, StaleCaller
 from largesse.customers.principal import Principal
 from largesse.ledger.own_accounts import OwnAccounts
 from largesse.orders.order import Order
@@ -98,6 +99,25 @@ def refusal(order: Order, context: BatchContext | None = None) -> Problem:
     decided = decide([order], context or make_context())
     assert decided.placed == decided.entries == []
     return decided.refusals[0]
+
+
+@pytest.mark.parametrize(
+    ("version", "changed", "is_placed"),
+    [(7, None, True), (6, {2}, True), (6, {1, 2}, False), (6, None, False), (8, set(), False)],
+)
+def test_what_is_prepared_by_an_older_catalogue_is_placed_if_its_product_is_as_it_was(
+    version: int, changed: set[int] | None, is_placed: bool
+) -> None:
+    context = make_context()
+    context.catalogue_version = 7
+    context.changed_products = None if changed is None else frozenset(changed)
+    first, order = (
+        msgspec.structs.replace(make_order(), remembered=(KeyStatus("pro", True), known)) for known in (6, version)
+    )
+    decided = decide([first, order], context)
+    assert isinstance(decided.refusals[0], StaleCaller), "the process learns of the newer version"
+    assert (decided.placed == [order]) == is_placed
+    assert is_placed or isinstance(decided.refusals[1], StaleCaller)
 
 
 @pytest.mark.parametrize(

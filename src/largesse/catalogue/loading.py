@@ -64,6 +64,14 @@ async def load_snapshot(connection: Connection, telling: Serializer, former: Sna
         return await _load_all(connection, version, telling)
 
 
+async def read_changed_products(connection: Connection, after: int, version: int) -> frozenset[int] | None:
+    """Returns the ids of the products that changed after one version, up to a later one; None where a version does not say."""
+    rows = await connection.fetch(_CHANGES, after, version)
+    if len(rows) != version - after:
+        return None
+    return frozenset(product_id for row in rows for product_id in row["product_ids"])
+
+
 class _Changes(NamedTuple):
     """What has become of products and curated collections by id; None: they are no longer there."""
 

@@ -9,6 +9,7 @@ import asyncpg
 import msgspec
 
 from largesse.budgets.store import read_limiting
+from largesse.catalogue.loading import read_changed_products
 from largesse.customers.access import KeyStatus, PersonStatus
 from largesse.db.pipeline import Statement
 from largesse.db.pool import Connection, coordinator_of, is_distributed
@@ -120,6 +121,10 @@ async def _complete(connection: Connection, batch: Sequence[Order], read: _Read)
         people = await read_people(connection, batch)
         approvals = await read_approvals(connection, batch)
     accounts = {account.id: account for account in (*read.locked, *read.held)}
+    changed_products: frozenset[int] | None = frozenset()
+    known = min((order.remembered[1] for order in batch if order.remembered is not None), default=0)
+    if 0 < known < read.catalogue_version:
+        changed_products = await read_changed_products(coordinator_of(connection), known, read.catalogue_version)
     budgets = await read_limiting(connection, budgeted(batch, accounts, people), read.now)
     return BatchContext(
         now=read.now,
@@ -127,6 +132,7 @@ async def _complete(connection: Connection, batch: Sequence[Order], read: _Read)
         locked=frozenset(account.id for account in read.locked),
         ids_left=read.ids_left,
         catalogue_version=read.catalogue_version,
+        changed_products=changed_products,
         transfer_ids=iter(read.transfer_ids),
         key_statuses=key_statuses,
         people=people,

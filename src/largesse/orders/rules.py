@@ -14,6 +14,7 @@ from largesse.base.money import canonical
 from largesse.budgets.model import Budget, Charge, PeriodKey, budgets_of
 from largesse.budgets.model import require_within as require_within_budgets
 from largesse.customers.access import KeyStatus, PersonStatus, StaleCaller, require_key_status, require_sender
+from largesse.customers.authenticator import Remembered
 from largesse.customers.restrictions import CODES, SEND, Limit
 from largesse.encryption.chain import START
 from largesse.ledger.payment_sources import FromAccount
@@ -83,6 +84,8 @@ class BatchContext:
     accounts: Mapping[int, LedgerAccount]
     spending: dict[SpendingKey, int] = field(default_factory=dict)  # today, of those with a daily limit
     catalogue_version: int = 0
+    # Since the oldest version that an order relies on; None: unknown.
+    changed_products: frozenset[int] | None = frozenset()
     approvals: Approvals = NO_APPROVALS
     budgets: Sequence[Budget] = ()  # that may limit orders of the batch
     budget_spent: dict[PeriodKey, int] = field(default_factory=dict)  # of those budgets, in their current periods
@@ -105,7 +108,13 @@ class Decided:
 def decide(batch: Sequence[Order], context: BatchContext) -> Decided:
     """Decides each order in turn. Each sees what those before it took, and a refusal affects no other order."""
     decided = Decided()
+    is_behind = False  # whether an order knows an older catalogue alone
     for at, order in enumerate(batch):
+        if not is_behind and order.remembered is not None and order.remembered[1] < context.catalogue_version:
+            # One caller is looked up, so that the process learns of the newer version. Orders of products that did not change go on.
+            is_behind = True
+            decided.refusals[at] = StaleCaller()
+            continue
         try:
             limit, budgets = _refuse(order, context)
         except (Problem, LockedAccount, StaleCaller) as refusal:
@@ -126,6 +135,16 @@ def decide(batch: Sequence[Order], context: BatchContext) -> Decided:
     return decided
 
 
+def _still_holds(order: Order, remembered: Remembered, status: KeyStatus | None, context: BatchContext) -> bool:
+    """Returns whether the key is as it was, and so is the gift: the catalogue, or at least the product."""
+    known_status, version = remembered
+    if known_status != status or version > context.catalogue_version:
+        return False
+    changed, product_id = context.changed_products, order.row.product_id
+    is_product_as_it_was = changed is not None and product_id is not None and product_id not in changed
+    return version == context.catalogue_version or is_product_as_it_was
+
+
 def _refuse(order: Order, context: BatchContext) -> tuple[Limit | None, Sequence[Budget]]:
     """Raises the problem that keeps `order` from being placed, in the contract's order of checks, or LockedAccount, or StaleCaller.
 
@@ -138,7 +157,7 @@ def _refuse(order: Order, context: BatchContext) -> tuple[Limit | None, Sequence
         require_grant(order, context.approvals)
     elif principal.key_id is not None:
         status = context.key_statuses.get(principal.key_id)
-        if order.remembered is not None and order.remembered != (status, context.catalogue_version):
+        if order.remembered is not None and not _still_holds(order, order.remembered, status, context):
             raise StaleCaller
         require_key_status(principal, status, *_scopes(order), address=order.row.address)
     reference_key = order.reference_key
