@@ -128,7 +128,7 @@ def test_the_repository_that_a_copy_lies_in_by_chance_says_nothing(project: Path
     assert OURS.version_of(copy) == f"{RELEASE}.dev0"
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("project_", PROJECTS, ids=lambda folder: folder.name)
 def test_a_source_archive_keeps_its_version(project_: Path, tmp_path: Path) -> None:
     wheel, source = build(project_, tmp_path, SECOND)

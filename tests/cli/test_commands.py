@@ -140,7 +140,7 @@ def test_another_master_key_than_the_databases_is_refused(
     assert run("verify").exit_code == 0
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.embedded
 def test_a_lost_key_of_an_embedded_database_is_not_replaced_by_another(
     run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path

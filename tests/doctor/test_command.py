@@ -36,7 +36,7 @@ def levels(report: Any, level: str) -> set[str]:
     return {finding["setting"] for finding in report["findings"] if finding["level"] == level}
 
 
-@pytest.mark.slow
+@pytest.mark.long
 async def test_a_configuration_that_works(database_url: str, tmp_path: Path) -> None:
     server = PostOffice()
     await server.start()

@@ -142,7 +142,7 @@ async def test_a_commit_without_an_answer_is_looked_up(
     assert await asyncio.to_thread(service.terminate) == 0
 
 
-@pytest.mark.slow
+@pytest.mark.long
 async def test_a_commit_that_the_server_is_still_at_is_waited_for(
     proxy: Proxy, beside: asyncpg.Connection, start_installation: Any
 ) -> None:

@@ -32,7 +32,7 @@ from largesse.events.registry import EVENTS
 
 __all__ = ["mail_server", "proxies", "receiver"]
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600 + 4 * SECONDS)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(600 + 4 * SECONDS)]
 
 # What a move of a line is called as an event, and which lines have a recipient.
 _MOVES = """

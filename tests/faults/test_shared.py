@@ -10,7 +10,7 @@ import aiohttp
 import pytest
 
 
-@pytest.mark.slow
+@pytest.mark.long
 async def test_a_deleted_key_serves_no_request_begun_later(start_installation: Any) -> None:
     installation = start_installation()
     services = [await asyncio.to_thread(installation.serve) for _ in range(2)]

@@ -152,7 +152,7 @@ def test_no_key_is_no_wrong_key(service, problem) -> None:
         problem(service.client().get("/me", headers=headers), 401, "unauthorized")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_guesses_past_the_limit_cost_the_database_next_to_nothing(
     ask, service, monkeypatch: pytest.MonkeyPatch
 ) -> None:

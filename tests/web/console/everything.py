@@ -169,10 +169,13 @@ class Walk:
         self.pages[path] = page
         if not page.headers["content-type"].startswith("text/html"):
             return
+        links, made = self.browser.links, len(self.made)
         for form in Forms(page.text).found:
             self._make(form, path)
-        self.browser.get(path)
-        self._waiting += [link for link in map(unescape, self.browser.links) if link.startswith("/app")]
+        if len(self.made) > made:
+            self.browser.get(path)
+            links = self.browser.links
+        self._waiting += [link for link in map(unescape, links) if link.startswith("/app")]
 
     def _make(self, form: Form, path: str) -> None:
         """Fills a form in that makes something new: one that is about nothing there is yet."""
