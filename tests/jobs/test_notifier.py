@@ -54,6 +54,21 @@ async def test_a_wait_ends_by_itself() -> None:
         await waker.wait(waker.calls, longest_s=0.01)
 
 
+async def test_everything_runs_when_listening_begins(database: Database) -> None:
+    """A notification that came before was not heard, and a periodic task may rest for hours."""
+    calls: asyncio.Queue[bool] = asyncio.Queue()
+    listening = asyncio.create_task(listen(database, calls.put_nowait))
+    try:
+        async with asyncio.timeout(A_WHILE_S):
+            assert await calls.get()
+            async with database.connection(OPERATOR) as connection:
+                await notify(connection)
+            assert not await calls.get()
+    finally:
+        listening.cancel()
+        await asyncio.gather(listening, return_exceptions=True)
+
+
 async def test_the_notifier_is_heard_and_many_calls_make_few_notifications(database: Database, heard: Waker) -> None:
     notifier = Notifier(database)
     before = heard.calls

@@ -94,7 +94,7 @@ class Waker:
 async def listen(database: Database, wake: Callable[[bool], None]) -> None:
     """Calls `wake` at each notification until cancelled, on a connection of its own; gets a new one when that breaks.
 
-    `wake` gets whether everything is to run.
+    `wake` gets whether everything is to run. It is called with True whenever listening begins: what was notified before was not heard.
     """
     while True:
         try:
@@ -112,6 +112,7 @@ async def _listen_on(connection: Connection, wake: Callable[[bool], None]) -> No
     ended = asyncio.Event()
     connection.add_termination_listener(lambda _: ended.set())
     await connection.add_listener(_CHANNEL, heard)
+    wake(True)  # for what was notified while nobody listened
     try:
         while not ended.is_set():
             try:
