@@ -5,14 +5,17 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 import asyncpg
 import pytest
 from tests.chained import CHAIN
 
+from largesse.db.pipeline import Statement
 from largesse.db.pool import Connection, Database
 from largesse.db.scope import OPERATOR, Scope
-from largesse.ledger.own_accounts import OwnAccountCache, OwnKey, find_own_accounts, own_accounts
+from largesse.db.session import Session
+from largesse.ledger.own_accounts import OwnAccountCache, OwnAccounts, OwnKey, find_own_accounts, own_accounts
 from largesse.seed.load import load_seed
 from largesse.seed.reading import parse_seed
 
@@ -87,6 +90,43 @@ async def test_processes_that_start_together_spend_no_id_without_a_row(database:
     answers = await asyncio.gather(*(first_order(key) for key in KEYS[:5] for _ in range(4)))
     assert len(set(map(repr, answers))) == 5
     assert await ids_spent(database) == await database.fetchval(OPERATOR, "SELECT count(*) FROM accounts") == 15
+
+
+async def test_a_look_up_takes_one_round_trip_whether_accounts_are_missing_or_not(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trips: list[int] = []
+    send_together = Session.send_together
+
+    async def count(session: Session, *statements: Statement) -> Any:
+        trips.append(len(statements))
+        return await send_together(session, *statements)
+
+    monkeypatch.setattr(Session, "send_together", count)
+    async with started(database) as cache:
+        created = await cache.find(KEYS[0])
+    assert len(trips) == 1
+    async with started(database) as cache:
+        assert await cache.find(KEYS[0]) == created
+    assert len(trips) == 2
+
+
+async def test_who_has_accounts_waits_for_nobody_and_who_has_none_waits_for_who_creates_them(
+    database: Database,
+) -> None:
+    async with started(database) as cache:
+        complete = await cache.find(KEYS[0])
+    async with started(database) as cache, started(database) as other:
+        async with database.transaction(OPERATOR) as connection:
+            await connection.execute("SELECT FROM customers WHERE id <= 2 FOR NO KEY UPDATE")
+            async with asyncio.timeout(10):
+                assert await cache.find(KEYS[0]) == complete
+            waiting = asyncio.create_task(other.find(KEYS[1]))
+            own = await own_accounts(connection, *KEYS[1])
+            done, _ = await asyncio.wait([waiting], timeout=0.1)
+            assert not done
+        assert await waiting == OwnAccounts(own["receivable"], own["sales"])
+    assert await ids_spent(database) == 6
 
 
 @pytest.mark.slow

@@ -118,12 +118,9 @@ async def _own_accounts(connection: Connection, keys: Sequence[OwnKey]) -> dict[
 
 
 async def _own_accounts_at_once(connection: Connection, keys: Sequence[OwnKey]) -> dict[OwnKey, dict[str, int]]:
-    """Returns what `_own_accounts` does, in one round trip, or two where some are missing. The connection is in no transaction."""
-    found = await _transact(connection, keys, Statement(_FIND_AS_JSON, _columns(keys)))
-    if missing := _incomplete(found):
-        customer_ids = sorted({customer_id for customer_id, _, _ in missing})
-        create = Statement(_CREATE_AS_JSON, (*_columns(missing), list(OWN_KINDS)))
-        found |= await _transact(connection, missing, Statement(_LOCK_CUSTOMERS, (customer_ids,)), create)
+    """Returns what `_own_accounts` does, in one round trip. The connection is in no transaction."""
+    wanted = (*_columns(keys), list(OWN_KINDS))
+    found = await _transact(connection, keys, Statement(_LOCK_INCOMPLETE, wanted), Statement(_CREATE_AS_JSON, wanted))
     if missing := _incomplete(found):  # an earlier release created some meanwhile
         found |= await _transact(connection, missing, Statement(_FIND_AS_JSON, _columns(missing)))
     return found
@@ -183,6 +180,15 @@ _FIND = Fragment("""
 """)
 _AS_JSON = Fragment("json_agg(json_build_array(customer_id, environment, currency, kind, id))")
 _FIND_AS_JSON = compose("SELECT {as_json} FROM ({find}) AS own", as_json=_AS_JSON, find=_FIND)
+# Customers that have their accounts are not locked: their look-up waits for nobody and writes nothing.
+_LOCK_INCOMPLETE = """
+    SELECT id FROM customers WHERE id = ANY(ARRAY(
+        SELECT customer_id FROM unnest($1::int[], $2::text[], $3::text[]) AS wanted (customer_id, environment, currency)
+        WHERE (SELECT count(*) FROM accounts
+               WHERE customer_id = wanted.customer_id AND environment = wanted.environment AND currency = wanted.currency
+                 AND kind <> 'funding') < cardinality($4::text[])))
+    ORDER BY id FOR NO KEY UPDATE
+"""
 # The customers are locked by a statement before, so that this one sees what others have created.
 _CREATE_AS_JSON = compose(
     """
