@@ -11,9 +11,17 @@ from largesse.base.fair_turns import FairTurns
 class Room:
     """Takes a turn for each name asked for and keeps it until told; the first letter of a name is its key."""
 
-    def __init__(self, *, at_once: int, each: int, max_waiting: int = 100, alone_after_s: float | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        at_once: int,
+        each: int,
+        max_waiting: int = 100,
+        alone_after_s: float | None = None,
+        is_paced: bool = False,
+    ) -> None:
         self.turns: FairTurns[str] = FairTurns(
-            at_once=at_once, each=each, max_waiting=max_waiting, alone_after_s=alone_after_s
+            at_once=at_once, each=each, max_waiting=max_waiting, alone_after_s=alone_after_s, is_paced=is_paced
         )
         self.inside: list[str] = []
         self._leave: dict[str, asyncio.Event] = {}
@@ -148,3 +156,35 @@ async def _waits(turns: FairTurns[str]) -> bool:
             return False
     except TimeoutError:
         return True
+
+
+async def test_paced_turns_begin_one_in_each_turn_of_the_event_loop_and_other_callbacks_run_between() -> None:
+    room = Room(at_once=10, each=10, is_paced=True)
+    seen: list[int] = []
+
+    def look() -> None:
+        seen.append(len(room.inside))
+        if len(room.inside) < 4:
+            asyncio.get_running_loop().call_soon(look)
+
+    asyncio.get_running_loop().call_soon(look)
+    await room.enter("a1", "a2", "a3", "a4")
+    while len(room.inside) < 4:
+        await room.settle()
+    assert room.inside == ["a1", "a2", "a3", "a4"]
+    assert {1, 2, 3} <= set(seen), "a callback saw each of them begin"
+
+
+async def test_paced_turns_go_to_the_keys_by_turns_and_pass_over_who_went_away() -> None:
+    room = Room(at_once=2, each=2, is_paced=True)
+    await room.enter("a1", "a2", "b1", "b2", "b3", "c1")
+    await room.settle()
+    assert room.inside == ["a1", "a2"]
+    await room.give_up("b1")
+    for name in ("a1", "a2", "b2", "c1"):
+        await room.leave(name)
+        await room.settle()
+    assert room.inside == ["b3"]
+    await room.leave("b3")
+    await room.enter("a3")
+    assert room.inside == ["a3"]

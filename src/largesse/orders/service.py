@@ -94,7 +94,11 @@ class OrderService:
         self._failure_of = failure_of
         self._runner = CooperativeRunner()
         self._turns: FairTurns[int] = FairTurns(
-            at_once=_MAX_UNDER_WAY, each=_EACH_UNDER_WAY, max_waiting=_MAX_UNDER_WAY, alone_after_s=_ALONE_AFTER_S
+            at_once=_MAX_UNDER_WAY,
+            each=_EACH_UNDER_WAY,
+            max_waiting=_MAX_UNDER_WAY,
+            alone_after_s=_ALONE_AFTER_S,
+            is_paced=True,
         )
 
     async def send(
