@@ -25,7 +25,7 @@ from largesse.mail.message_leases import MessageLeases
 from largesse.mail.people.sending import PeopleMailer
 from largesse.mail.smtp import MailServer
 from largesse.mail.transport import SmtpTransport
-from largesse.suppliers.buyer import Buyer
+from largesse.suppliers.buyer import open_lanes
 from largesse.suppliers.description import open_supplier, read_descriptions
 from largesse.webhooks.deliverer import IN_FLIGHT, QUEUES_AT_ONCE, Deliverer
 from largesse.webhooks.resolver import Resolver
@@ -85,7 +85,11 @@ class Worker:
             Loop("deliver", partial(self._deliverer.step, failing=False)),
             Loop("deliver_failing", partial(self._deliverer.step, failing=True)),
             *(Loop("mail", mailer.step) for mailer in self._mailers),
-            *(Loop(f"supplier_{one.description.name}", Buyer(database, vault, one).step) for one in self._suppliers),
+            *(
+                Loop(f"supplier_{buyer.name}", buyer.step)
+                for supplier in self._suppliers
+                for buyer in open_lanes(database, vault, supplier)
+            ),
         ]
         self._supporting = [
             *(loop for task, loop in periodic if not task.finishes),

@@ -49,6 +49,7 @@ class SupplierServer:
     wrong_signatures: int = 0
     bodies: list[dict[str, Any]] = field(default_factory=list)
     url: str = ""
+    released: threading.Event = field(default_factory=threading.Event)  # what orders that are held wait for
 
     def __post_init__(self) -> None:
         self._random = random.Random(self.seed)
@@ -103,6 +104,8 @@ class SupplierServer:
         order = self.buy(id_, "working" if behaviour == "pending" else "done")
         if behaviour == "lose_answer":
             return JSONResponse({"error": "after it was bought"}, 500)
+        if behaviour == "hold":
+            await asyncio.to_thread(self.released.wait, 30)
         if behaviour == "time_out":
             await asyncio.sleep(self.slow_s)
         if behaviour == "no_json":

@@ -12,7 +12,7 @@ from tests.suppliers.server import SupplierServer, serving
 from largesse.db.scope import OPERATOR, WORKER
 from largesse.fulfilment.tasks import expire_late
 from largesse.fulfilment.vouchers import read_allocated
-from largesse.suppliers.buyer import Buyer
+from largesse.suppliers.buyer import Buyer, open_lanes
 
 ONE = pytest.mark.parametrize(
     ("behaviour", "attempts"),
@@ -86,6 +86,35 @@ async def test_stock_first_buys_nothing_while_there_is_stock_and_buys_after(serv
             await claim(database, service, "mixed", 2)
             await work([buyer], database, SETTLED)
             assert len(server.orders) == 2
+
+
+async def test_an_answer_that_takes_long_keeps_no_other_lane_waiting(service: Any, opened: Opened) -> None:
+    server = SupplierServer({"hold": 1}, prefix="LANES")
+    with serving(server):
+        async with pool(service) as (database, vault):
+            lanes = open_lanes(database, vault, opened("cards", server, timeout_s=60.0, at_once=6))
+            assert [lane.at_once for lane in lanes] == [2, 2, 1, 1]
+            await claim(database, service, "bought", 1)
+            held = asyncio.create_task(lanes[0].step())
+            async with asyncio.timeout(30):
+                while not server.behaved["hold"]:  # noqa: ASYNC110 - the server has a thread of its own
+                    await asyncio.sleep(0.01)
+            server.behaviours = {"well": 1}
+            await claim(database, service, "bought", 5)
+            await work(lanes[1:], database, "SELECT count(*) = 1 FROM supplier_orders WHERE state = 'asked'")
+            assert not held.done()
+            server.released.set()
+            assert await held
+            await work(lanes, database, SETTLED)
+            assert len(server.orders) == 6
+
+
+async def test_lanes_share_the_calls_that_may_be_made_at_once(service: Any, opened: Opened) -> None:
+    server = SupplierServer(url="http://127.0.0.1:9")
+    async with pool(service) as (database, vault):
+        for at_once, shares in {1: [1], 3: [1, 1, 1], 4: [1, 1, 1, 1], 64: [16, 16, 16, 16]}.items():
+            lanes = open_lanes(database, vault, opened("cards", server, at_once=at_once))
+            assert [lane.at_once for lane in lanes] == shares
 
 
 @pytest.mark.slow

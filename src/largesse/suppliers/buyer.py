@@ -44,21 +44,35 @@ LATE = Counter(
     "largesse_supplier_late_total", "Orders that a supplier had after all, after they were given up.", ["supplier"]
 )
 _WRITING_S = 20.0  # of a lease: for what comes after the calls
+# Of a worker at one supplier. Each looks for work by itself, so there are not as many as calls may be made at once.
+_LANES = 4
 
 log = structlog.get_logger(__name__)
 
 
-class Buyer:
-    """A worker's side of one supplier. `step` takes what is due, makes the calls and writes their outcomes."""
+def open_lanes(database: Database, vault: Vault, supplier: OpenSupplier) -> list[Buyer]:
+    """Returns the buyers of a worker at one supplier, which share the calls it may make at once.
 
-    def __init__(self, database: Database, vault: Vault, supplier: OpenSupplier) -> None:
+    A step waits for the slowest of its calls: an answer that takes long keeps only its own lane waiting.
+    """
+    at_once = supplier.description.at_once
+    lanes = min(at_once, _LANES)
+    shares = [at_once // lanes + (lane < at_once % lanes) for lane in range(lanes)]
+    return [Buyer(database, vault, supplier, at_once=share) for share in shares]
+
+
+class Buyer:
+    """One that buys at a supplier. `step` takes what is due, makes up to `at_once` calls and writes their outcomes."""
+
+    def __init__(self, database: Database, vault: Vault, supplier: OpenSupplier, *, at_once: int | None = None) -> None:
+        self.at_once = at_once or supplier.description.at_once
         self._database = database
         self._vault = vault
         self._supplier = supplier
         self.name = supplier.description.name
 
     async def step(self) -> bool:
-        """Serves as many orders as the supplier takes at once; True when there may be more due."""
+        """Serves as many orders as there are calls at once; True when there may be more due."""
         orders, at = await self._take()
         if not orders:
             return False
@@ -73,9 +87,7 @@ class Buyer:
         terms = Terms(2 * self._supplier.description.timeout_s + _WRITING_S)
         try:
             async with self._database.transaction(WORKER) as connection:
-                rows = await store.SUPPLIER_QUEUE.take(
-                    connection, self._supplier.description.at_once, self.name, terms=terms
-                )
+                rows = await store.SUPPLIER_QUEUE.take(connection, self.at_once, self.name, terms=terms)
                 new = [row for row in rows if row["state"] == State.NEW]
                 if new:
                     columns = [row["customer_id"] for row in new], [row["id"] for row in new]
