@@ -5,7 +5,7 @@ rows by `pgbench` with one client, and one `GET /health` of the same server, whi
 A second row divides orders that count towards a budget by those of a customer without.
 
 *What it means.* A single order waits for no timer and for no other orders. Beyond the bare commit and the bare HTTP exchange,
-its time goes into the statements that check and decide: each is a round trip. A budget takes one more, to read what is left; what the order counts is written with it.
+its time goes into the statements that check and decide: each is a round trip. What is left of a budget is read in the round trip of the locks, once it is known that there is one; what the order counts is written with it.
 """
 
 from __future__ import annotations

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable
+from typing import Any
 
 import pytest
 from tests.chained import CHAIN
 from tests.orders.builder import build_order, open_session
 
-from largesse.base.errors import InvalidRequest, Unauthorized
+from largesse.base.errors import BudgetExceeded, InvalidRequest, Unauthorized
 from largesse.customers.authenticator import person_calls
 from largesse.customers.principal import Principal
+from largesse.db.pipeline import Statement
 from largesse.db.pool import Database
 from largesse.db.scope import OPERATOR
+from largesse.db.session import Session
 from largesse.ledger.own_accounts import OwnAccounts, own_accounts
 from largesse.orders.order import Order, Placed
 from largesse.orders.placer import Placer
@@ -40,6 +43,10 @@ customers:
 """
 ADA, CEM = 1, 2
 FLOAT, TEAM = 1, 2
+_BUDGET = """
+    INSERT INTO budgets (customer_id, environment, currency, name, kind, subject_id, period, limit_minor, starts_at)
+    VALUES (1, 'production', 'GBP', 'Small', 'person', $1, 'month', 20, now())
+"""
 
 
 class Desk:
@@ -140,3 +147,45 @@ async def test_an_order_is_by_a_service_account_or_by_a_person(desk: Desk) -> No
     for change in ("user_id = NULL", "service_account_id = 1"):
         with pytest.raises(Exception, match="orders_by_somebody"):
             await desk.database.execute(OPERATOR, f"UPDATE orders SET {change}")
+
+
+async def test_what_a_budget_has_left_is_read_with_the_locks_once_it_is_known_that_there_is_one(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trips: list[int] = []
+    send_together = Session.send_together
+
+    async def count(session: Session, *statements: Statement) -> Any:
+        trips.append(len(statements))
+        return await send_together(session, *statements)
+
+    monkeypatch.setattr(Session, "send_together", count)
+    placer = Placer(desk.database, CHAIN)
+
+    async def place() -> list[int]:
+        trips.clear()
+        await placer.place(await desk.order(ADA))
+        return trips.copy()
+
+    def execute(sql: str, *arguments: Any) -> Awaitable[Any]:
+        return desk.database.execute(OPERATOR, sql, *arguments)
+
+    try:
+        assert await place() == [2]
+        await execute(_BUDGET, ADA)
+        await execute("UPDATE accounts SET has_budgets = true WHERE kind = 'sales'")
+        assert await place() == [2, 1], "nobody knew of it"
+        assert await place() == [3]
+        await execute("UPDATE clock SET ahead_by = interval '40 days'")
+        assert await place() == [3, 1], "another month"
+        assert await place() == [3]
+        with pytest.raises(BudgetExceeded):
+            await place()
+        await execute("UPDATE budgets SET limit_minor = 1000")
+        assert await place() == [3], "as it is now"
+        await execute("UPDATE budgets SET ended_at = now()")
+        await execute("UPDATE accounts SET has_budgets = false")
+        assert await place() == [3], "one for nothing"
+        assert await place() == [2]
+    finally:
+        await placer.close()

@@ -159,18 +159,12 @@ _OF_MEMBER = """
 """
 
 
-async def read_limiting(connection: Connection, spenders: Collection[Spender], at: datetime) -> list[Budget]:
-    """Returns the budgets among which are those of these spenders. Call it after the accounts are locked, as a statement of its own.
-
-    A statement that began before the lock would not see what the last holder committed.
-    """
-    if not spenders:
-        return []
-    on_node = is_distributed(connection)
-    reading = Statement(
+def limiting(spenders: Collection[Spender], at: datetime, *, on_node: bool = False) -> Statement:
+    """Returns the statement that reads the budgets among which are those of these spenders: the same for the same ones."""
+    return Statement(
         _LIMITING[on_node],
         (
-            *map(list, zip(*{one.scope for one in spenders}, strict=True)),
+            *map(list, zip(*sorted({one.scope for one in spenders}), strict=True)),
             _ids(one.user_id for one in spenders),
             _ids(one.service_account_id for one in spenders),
             _ids(one.account_id for one in spenders),
@@ -179,7 +173,25 @@ async def read_limiting(connection: Connection, spenders: Collection[Spender], a
             *([next(iter(spenders)).customer_id] if on_node else []),  # a batch is of one customer there
         ),
     )
-    (found,) = await run_together(connection, reading)
+
+
+async def read_limiting(
+    connection: Connection,
+    spenders: Collection[Spender],
+    at: datetime,
+    read: tuple[Statement, str | None] | None = None,
+) -> list[Budget]:
+    """Returns the budgets among which are those of these spenders. Call it after the accounts are locked, as a statement of its own.
+
+    A statement that began before the lock would not see what the last holder committed. `read` is one that ran after it, and its answer.
+    """
+    if not spenders:
+        return []
+    reading = limiting(spenders, at, on_node=is_distributed(connection))
+    if read is not None and read[0] == reading:
+        found = read[1]
+    else:
+        (found,) = await run_together(connection, reading)
     return sorted(_decode(found or "[]"), key=lambda budget: (budget.customer_id, budget.id))
 
 

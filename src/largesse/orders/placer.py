@@ -30,6 +30,7 @@ from largesse.orders.ids import IdWatch
 from largesse.orders.lock_queue import LockQueue
 from largesse.orders.order import Order, Outcome, Placed, scope_of_orders
 from largesse.orders.reading import (
+    BudgetedAccounts,
     begin,
     begin_with_accounts,
     find_free,
@@ -60,6 +61,8 @@ _MAX_WAITING_CODES = 250_000
 # How long an order waits for accounts that another transaction has locked.
 TIMEOUT_S = 10.0
 _ALONE_ATTEMPTS = 5
+# Accounts with budgets that are remembered.
+_MAX_BUDGETED = 10_000
 
 
 class Written(msgspec.Struct):
@@ -108,7 +111,7 @@ class Placer:
         self._closing = False
         self._all_done = asyncio.Event()
         self._small: Batcher[Order, Placed] = Batcher(
-            partial(self._place, partial(_place_small, chain)),
+            partial(self._place, partial(_place_small, chain, BudgetedAccounts(max_entries=_MAX_BUDGETED))),
             tasks=_DISTRIBUTED_TASKS if database.is_distributed else _SMALL_TASKS,
             max_items=max_orders,
             max_waiting=_MAX_WAITING,
@@ -263,9 +266,11 @@ async def _roll_back(connection: Connection) -> None:
         await connection.execute("ROLLBACK")
 
 
-async def _place_small(chain: Chain, connection: Connection, batch: Sequence[Order]) -> Written:
+async def _place_small(
+    chain: Chain, budgeted: BudgetedAccounts, connection: Connection, batch: Sequence[Order]
+) -> Written:
     """Begins a transaction and writes the orders of the batch that can be placed without waiting for locks."""
-    context = await begin(connection, batch)
+    context = await begin(connection, batch, known=budgeted)
     decided = decide(batch, context)
     has_messages = any(order.messages for order in decided.placed)
     ids = await _write_lines(connection, decided) if has_messages else None

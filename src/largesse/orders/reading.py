@@ -8,7 +8,8 @@ from datetime import datetime
 import asyncpg
 import msgspec
 
-from largesse.budgets.store import read_limiting
+from largesse.base.recently_used import RecentlyUsed
+from largesse.budgets.store import limiting, read_limiting
 from largesse.catalogue.loading import read_changed_products
 from largesse.customers.access import KeyStatus, PersonStatus
 from largesse.db.pipeline import Statement
@@ -16,7 +17,7 @@ from largesse.db.pool import Connection, coordinator_of, is_distributed
 from largesse.db.statements import OF_BATCH, OF_BATCH_DISTRIBUTED, run_together
 from largesse.orders import reading_store
 from largesse.orders.approving import NO_APPROVALS, read_approvals, read_people
-from largesse.orders.budgeting import budgeted
+from largesse.orders.budgeting import budgeted, spender_of
 from largesse.orders.order import Order, ReferenceKey
 from largesse.orders.rules import BatchContext, LedgerAccount, LockedAccount
 from largesse.orders.spending import limited_daily, read_spending
@@ -32,13 +33,40 @@ _BEGIN_DISTRIBUTED = f"BEGIN; {OF_BATCH_DISTRIBUTED} SET LOCAL lock_timeout = {W
 _BEGIN_BESIDE = "BEGIN; SET LOCAL idle_in_transaction_session_timeout = '10s';"
 
 
-async def begin(connection: Connection, batch: Sequence[Order], *, lock: bool = True) -> BatchContext:
-    """Begins the transaction of a batch and reads its context as `read_context` does, in one round trip where there are no nodes."""
+# When accounts that have budgets were last read here: what is left for their orders is read without waiting to hear that they do.
+BudgetedAccounts = RecentlyUsed[int, datetime]
+
+
+async def begin(
+    connection: Connection, batch: Sequence[Order], *, lock: bool = True, known: BudgetedAccounts | None = None
+) -> BatchContext:
+    """Begins the transaction of a batch and reads its context as `read_context` does, in one round trip where there are no nodes.
+
+    `known` says which orders most likely have budgets, and learns of it.
+    """
     if is_distributed(connection):
         await _begin_on_node(connection)
         return await read_context(connection, batch, lock=lock)
-    _, context = await run_together(connection, Statement(BEGIN), _reading(batch, lock=lock))
-    return await _complete(connection, batch, _decode(context or ""))
+    statements = [Statement(BEGIN), _reading(batch, lock=lock)]
+    if known and (likely := _likely_limiting(batch, known)):
+        statements.append(likely)
+    _, context, *found = await run_together(connection, *statements)
+    read = (statements[-1], found[0]) if found else None
+    complete = await _complete(connection, batch, _decode(context or ""), read)
+    if known is not None:
+        for account in complete.accounts.values():
+            if account.has_budgets:
+                known.put(account.id, complete.now)
+            elif read is not None:
+                known.drop(account.id)
+    return complete
+
+
+def _likely_limiting(batch: Sequence[Order], known: BudgetedAccounts) -> Statement | None:
+    """Returns what will most likely be read of budgets: those of the same orders, in the period of the last time."""
+    read_at = {order.reference: at for order in batch for one in order.account_ids if (at := known.get(one))}
+    likely = {spender_of(order, {}) for order in batch if order.reference in read_at}
+    return limiting(likely, max(read_at.values())) if likely else None
 
 
 async def begin_with_accounts(connection: Connection, batch: Sequence[Order]) -> None:
@@ -112,8 +140,13 @@ class _Read(msgspec.Struct, array_like=True):
 _decode = msgspec.json.Decoder(_Read).decode
 
 
-async def _complete(connection: Connection, batch: Sequence[Order], read: _Read) -> BatchContext:
-    """Returns the context of a batch, with what takes queries of its own, since few batches have it."""
+async def _complete(
+    connection: Connection,
+    batch: Sequence[Order],
+    read: _Read,
+    budgets_read: tuple[Statement, str | None] | None = None,
+) -> BatchContext:
+    """Returns the context of a batch, with what takes queries of its own, since few batches have it. Some may be read already."""
     key_statuses = dict(read.key_statuses)
     people: dict[int, PersonStatus] = {}
     approvals = NO_APPROVALS
@@ -125,7 +158,7 @@ async def _complete(connection: Connection, batch: Sequence[Order], read: _Read)
     known = min((order.remembered[1] for order in batch if order.remembered is not None), default=0)
     if 0 < known < read.catalogue_version:
         changed_products = await read_changed_products(coordinator_of(connection), known, read.catalogue_version)
-    budgets = await read_limiting(connection, budgeted(batch, accounts, people), read.now)
+    budgets = await read_limiting(connection, budgeted(batch, accounts, people), read.now, budgets_read)
     return BatchContext(
         now=read.now,
         transaction_id=read.transaction_id,
