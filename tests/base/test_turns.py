@@ -188,3 +188,19 @@ async def test_paced_turns_go_to_the_keys_by_turns_and_pass_over_who_went_away()
     await room.leave("b3")
     await room.enter("a3")
     assert room.inside == ["a3"]
+
+
+async def test_of_many_paced_turns_that_wait_a_quarter_begins_at_once() -> None:
+    room = Room(at_once=50, each=50, is_paced=True, alone_after_s=1.0)
+    seen: list[int] = []
+
+    def look() -> None:
+        seen.append(len(room.inside))
+        if len(room.inside) < 40:
+            asyncio.get_running_loop().call_soon(look)
+
+    asyncio.get_running_loop().call_soon(look)
+    await room.enter(*[f"a{number}" for number in range(40)])
+    while len(room.inside) < 40:
+        await room.settle()
+    assert len(seen) < 25, "in fewer turns than there are"

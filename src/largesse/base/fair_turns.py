@@ -15,6 +15,8 @@ from typing import Generic, Self, TypeVar
 from largesse.base.clock import passed_s
 from largesse.base.errors import Unavailable
 
+# Of those that wait, the part that begins in one turn of the event loop.
+_SHARE = 4
 Key = TypeVar("Key", bound=Hashable)
 
 
@@ -24,7 +26,7 @@ class FairTurns(Generic[Key]):
     With `alone_after_s` a key may have them all once no other has asked for a turn for so long: how many there are of one key
     is bounded where others would notice, and only there.
 
-    With `is_paced` one begins in each turn of the event loop. So an answer of the database is not read behind all requests that
+    With `is_paced` one begins in each turn of the event loop, and a quarter of those that wait. So an answer of the database is not read behind all requests that
     arrived together: the database works again while they are prepared.
     """
 
@@ -36,7 +38,8 @@ class FairTurns(Generic[Key]):
         self._max_waiting = max_waiting
         self._alone_after_s = alone_after_s
         self._is_paced = is_paced
-        self._has_begun = False  # one in this turn of the event loop, if they are paced
+        self._room = 1  # how many may still begin in this turn of the event loop, if they are paced
+        self._is_passing_on = False
         self._last_key: Key | None = None
         self._several_until = 0.0  # by `passed_s`; 0: never yet
         self._busy: Counter[Key] = Counter()
@@ -52,7 +55,7 @@ class FairTurns(Generic[Key]):
         if self._alone_after_s is not None and key != self._last_key:
             self._several_until = 0.0 if self._last_key is None else passed_s() + self._alone_after_s
             self._last_key = key
-        if self._free and key not in self._waiting and self._may(key) and not self._has_begun:
+        if self._free and key not in self._waiting and self._may(key) and self._room:
             self._take(key)
             return True
         return False
@@ -78,7 +81,7 @@ class FairTurns(Generic[Key]):
         self._busy[key] -= 1
         if not self._busy[key]:
             del self._busy[key]
-        if self._waiting and not self._has_begun:
+        if self._waiting and self._room:
             self._let_in()
 
     def _may(self, key: Key) -> bool:
@@ -94,19 +97,22 @@ class FairTurns(Generic[Key]):
         self._free -= 1
         self._busy[key] += 1
         if self._is_paced:
-            self._has_begun = True
-            asyncio.get_running_loop().call_soon(self._pass_on)
+            self._room -= 1
+            if not self._is_passing_on:
+                self._is_passing_on = True
+                asyncio.get_running_loop().call_soon(self._pass_on)
 
     def _pass_on(self) -> None:
-        """Lets in the next one, in the next turn of the event loop."""
-        self._has_begun = False
+        """Lets in the next ones, in the next turn of the event loop: more when many wait, so that other requests do not hold them up."""
+        self._is_passing_on = False
+        self._room = 1 + self._waiting_count // _SHARE
         if self._waiting:
             self._let_in()
 
     def _let_in(self) -> None:
         """Lets in who may be: the keys in turn, and who went away is passed over."""
         for key in [key for key in self._waiting if self._may(key)]:
-            if not self._free or self._has_begun:
+            if not (self._free and self._room):
                 return
             waiting = self._waiting.pop(key)
             while waiting:
@@ -114,7 +120,7 @@ class FairTurns(Generic[Key]):
                 if not (let_in := waiting.popleft()).done():
                     self._take(key)
                     let_in.set_result(None)
-                    if self._is_paced or not (self._free and self._is_alone()):
+                    if not (self._free and self._room and self._is_alone()):
                         break
             if waiting:
                 self._waiting[key] = waiting
