@@ -15,7 +15,7 @@ from typing import Generic, Self, TypeVar
 from largesse.base.clock import passed_s
 from largesse.base.errors import Unavailable
 
-# Of those that wait, the part that begins in one turn of the event loop.
+# In one turn of the event loop, one of so many that wait begins.
 _SHARE = 4
 Key = TypeVar("Key", bound=Hashable)
 
@@ -26,8 +26,8 @@ class FairTurns(Generic[Key]):
     With `alone_after_s` a key may have them all once no other has asked for a turn for so long: how many there are of one key
     is bounded where others would notice, and only there.
 
-    With `is_paced` one begins in each turn of the event loop, and a quarter of those that wait. So an answer of the database is not read behind all requests that
-    arrived together: the database works again while they are prepared.
+    With `is_paced`, one and a quarter of those that wait begin in each turn of the event loop. So an answer of the database is not
+    read behind all requests that arrived together: the database works again while they are prepared.
     """
 
     def __init__(
@@ -103,10 +103,12 @@ class FairTurns(Generic[Key]):
                 asyncio.get_running_loop().call_soon(self._pass_on)
 
     def _pass_on(self) -> None:
-        """Lets in the next ones, in the next turn of the event loop: more when many wait, so that other requests do not hold them up."""
+        """Lets in the next ones, in the next turn of the event loop: more when many wait, as each turn may have much else to do."""
         self._is_passing_on = False
         self._room = 1 + self._waiting_count // _SHARE
-        if self._waiting:
+        waiting = 0
+        while self._room and self._waiting_count != waiting:  # each time lets in one of a key
+            waiting = self._waiting_count
             self._let_in()
 
     def _let_in(self) -> None:
