@@ -11,6 +11,7 @@ from urllib.parse import parse_qs, quote, unquote, urlsplit
 # the server hears of it, and the client does not wait. Or it falls silent: neither side hears of anything any more.
 AtCommit = Literal["before", "after", "during", "swallowed"]
 _CHUNK_BYTES = 65536
+_READY_AND_IDLE = b"Z\x00\x00\x00\x05I"  # ReadyForQuery outside a transaction: the COMMIT is done, or refused
 
 
 class Proxy:
@@ -145,11 +146,16 @@ class _Link:
         return data
 
     async def pass_answers(self, reader: asyncio.StreamReader) -> None:
+        kept = b""
         with contextlib.suppress(OSError):
             while data := await reader.read(_CHUNK_BYTES):
                 if self._is_answerless:
-                    self._client.transport.abort()
-                    break
+                    # The statement before the COMMIT may be answered first.
+                    kept = kept[1 - len(_READY_AND_IDLE) :] + data
+                    if _READY_AND_IDLE in kept:
+                        self._client.transport.abort()
+                        break
+                    continue
                 if self.is_silent:
                     continue
                 self._client.write(data)
