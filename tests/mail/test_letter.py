@@ -46,7 +46,8 @@ def bodies(message: EmailMessage) -> tuple[str, str]:
     html, text = message.get_body(("html",)), message.get_body(("plain",))
     assert html is not None
     assert text is not None
-    return html.get_content().replace("\r\n", "\n"), text.get_content().replace("\r\n", "\n")
+    shown = re.sub(r"&#(\d{3,7});", lambda found: chr(int(found[1])), html.get_content())
+    return shown.replace("\r\n", "\n"), text.get_content().replace("\r\n", "\n")
 
 
 class Seen(HTMLParser):
@@ -110,8 +111,8 @@ def test_no_line_looks_like_the_start_of_another_message_in_a_mailbox() -> None:
     letter = a_letter(message=told)
     raw = write(letter, "gifts@example.com", at=0)
     assert b"\nFrom " not in raw
-    body = raw.split(b"\r\n\r\n", 1)[1]
-    assert max(len(line) for line in body.split(b"\r\n")) <= 76
+    text = raw.split(b"\r\n\r\n", 2)[2].split(b"\r\n--")[0]
+    assert max(len(line) for line in text.split(b"\r\n")) <= 76
     assert told.strip() in bodies(parse(letter))[1]
 
 

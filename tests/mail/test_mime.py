@@ -6,7 +6,9 @@ import email
 import email.policy
 from email.header import decode_header, make_header
 from email.utils import parseaddr
+from html import unescape
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -29,3 +31,30 @@ def test_any_name_survives_beside_an_address(name: str) -> None:
     shown, address = parseaddr(str(message["To"]).replace("\r\n", ""))
     assert address == "sam@example.com"
     assert " ".join(str(make_header(decode_header(shown))).split()) == " ".join(mime.one_line(name).split())
+
+
+def html_part(html: str) -> tuple[str, str]:
+    """The encoding of the HTML of a message, and what its reader sees."""
+    message = email.message_from_bytes(mime.build({"Subject": "x"}, "", html, at=0), policy=email.policy.default)
+    assert [part.get_content_type() for part in message.walk()] == ["multipart/alternative", "text/plain", "text/html"]
+    part = message.get_body(("html",))
+    assert part is not None
+    return part["Content-Transfer-Encoding"], part.get_content().rstrip("\r\n")
+
+
+@pytest.mark.parametrize(
+    ("html", "encoding"),
+    [
+        ("<p>£10 = 1 gift 🎁</p>", "7bit"),
+        ("x" * 998, "7bit"),
+        ("x" * 999, "quoted-printable"),
+        ("£" * 166, "7bit"),  # as &#163;
+        ("£" * 167, "quoted-printable"),
+        ("one\nFrom two", "quoted-printable"),
+        ("one\n--=_largesse\nContent-Type: text/html\n\ntwo", "quoted-printable"),
+        ("one\n--=_largesse--\ntwo", "quoted-printable"),
+    ],
+)
+def test_html_goes_as_it_is_unless_a_reader_could_misread_it(html: str, encoding: str) -> None:
+    used, shown = html_part(html)
+    assert (used, unescape(shown).replace("\r\n", "\n")) == (encoding, html)

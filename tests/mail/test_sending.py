@@ -56,6 +56,16 @@ async def test_nothing_leaves_before_its_time(office: Office) -> None:
     assert await _states_told(office, reference) == ["sent"]
 
 
+async def test_lines_that_begin_with_a_dot_arrive_as_written(office: Office) -> None:
+    await office.order([(SAM, "Sam", 1)])
+    await office.send()
+    [message] = office.server.messages()
+    html = message.get_body(("html",))
+    assert html is not None
+    lines = html.get_content().splitlines()
+    assert [line.split()[0] for line in lines if line.startswith(".")][:2] == [".paper", ".card"]
+
+
 @pytest.mark.long
 async def test_a_large_order_leaves_in_chunks_and_lets_others_pass(office: Office) -> None:
     await office.order([(f"guest{n}@example.com", None, 1) for n in range(1000)])

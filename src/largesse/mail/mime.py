@@ -14,11 +14,14 @@ from functools import lru_cache
 
 # Cannot occur in a quoted-printable body, where every "=" is followed by two hex digits or the line's end.
 _BOUNDARY = "=_largesse"
+# What may not stand in a body that goes as it is. Mailboxes of the mbox kind would put a ">" before a line that begins with "From ".
+_UNSAFE = _BOUNDARY.encode(), b"\nFrom "
 _NOT_IN_HEADERS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]+")
 _ATOMS = re.compile(r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~ -]*")
 # An encoded-word has at most 75 characters, 12 of them `=?utf-8?b?` and `?=`; 45 bytes are 60 in base64.
 _WORD_BYTES = 45
 _PLAIN_LINE = 900
+_MAX_LINE = 998  # RFC 5322, 2.1.1
 
 
 def one_line(text: str) -> str:
@@ -57,8 +60,9 @@ def build(headers: Mapping[str, str], text: str, html: str, *, at: float) -> byt
         "",
         "",
     ]
-    body = b"".join((_part("plain", text), _part("html", html), f"--{_BOUNDARY}--\r\n".encode()))
-    return "\r\n".join(lines).encode() + body
+    # What is not ASCII in HTML has a character reference, so that most HTML can go as it is.
+    parts = _part("plain", text.encode()), _part("html", html.encode("ascii", "xmlcharrefreplace"))
+    return "\r\n".join(lines).encode() + b"".join((*parts, f"--{_BOUNDARY}--\r\n".encode()))
 
 
 @lru_cache(maxsize=2)
@@ -67,17 +71,29 @@ def _date(at_s: int) -> str:
     return formatdate(at_s, usegmt=True).replace("GMT", "+0000")
 
 
-def _part(subtype: str, content: str) -> bytes:
-    head = (
-        f"--{_BOUNDARY}\r\n"
-        f"Content-Type: text/{subtype}; charset=utf-8\r\n"
-        "Content-Transfer-Encoding: quoted-printable\r\n\r\n"
+def _part(subtype: str, content: bytes) -> bytes:
+    lines = content.replace(b"\r\n", b"\n").replace(b"\r", b"\n").replace(b"\n", b"\r\n")
+    encoding, encoded = (
+        ("7bit", lines) if _goes_as_it_is(lines, subtype) else ("quoted-printable", _quoted_printable(lines))
     )
-    lines = content.replace("\r\n", "\n").replace("\r", "\n").replace("\n", "\r\n")
-    encoded = binascii.b2a_qp(lines.encode())
-    # Mailboxes of the mbox kind would put a ">" before such a line. The soft break keeps it below 77 characters.
-    encoded = encoded.replace(b"\r\nFrom ", b"\r\n=46rom=\r\n ")
+    head = (
+        f"--{_BOUNDARY}\r\nContent-Type: text/{subtype}; charset=utf-8\r\nContent-Transfer-Encoding: {encoding}\r\n\r\n"
+    )
     return head.encode() + encoded + b"\r\n"
+
+
+def _goes_as_it_is(lines: bytes, subtype: str) -> bool:
+    # Text without markup is kept to 76 characters a line by quoted-printable.
+    return (
+        subtype == "html"
+        and not any(one in lines for one in _UNSAFE)
+        and max(map(len, lines.split(b"\r\n"))) <= _MAX_LINE
+    )
+
+
+def _quoted_printable(lines: bytes) -> bytes:
+    # The soft break keeps a line that begins with "From " below 77 characters.
+    return binascii.b2a_qp(lines).replace(b"\r\nFrom ", b"\r\n=46rom=\r\n ")
 
 
 def _encoded_words(text: str) -> list[str]:

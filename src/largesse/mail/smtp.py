@@ -67,7 +67,6 @@ _NOT_POSSIBLE = 553
 _QUIT_S = 5.0
 _REASON_CHARACTERS = 500
 _UNSAFE = re.compile(r'[\s<>"\x00-\x1f\x7f]')
-_DOT_FIRST = re.compile(rb"(?m)^\.")
 _NOT_TEXT = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]+")
 
 # A server that has vanished answers no probe and is given up after 80 s; one that is only slow answers them for as long
@@ -253,7 +252,7 @@ class Session:
         protocol = self._smtp.protocol
         if not isinstance(protocol, SMTPProtocol):
             raise aiosmtplib.SMTPServerDisconnected("the connection was lost before the text")
-        protocol.write(_DOT_FIRST.sub(b"..", message) + b".\r\n")
+        protocol.write(message.replace(b"\n.", b"\n..") + b".\r\n")  # a message begins with the name of a header
         answer = await protocol.read_response(timeout=self._patience.answer_s)
         if answer.code != 250:
             raise SMTPDataError(answer.code, answer.message)
