@@ -83,7 +83,7 @@ def _part(subtype: str, content: bytes) -> bytes:
 
 
 def _goes_as_it_is(lines: bytes, subtype: str) -> bool:
-    # Text without markup is kept to 76 characters a line by quoted-printable.
+    # Plain text goes as quoted-printable, which breaks long lines.
     return (
         subtype == "html"
         and not any(one in lines for one in _UNSAFE)
