@@ -150,7 +150,7 @@ async def test_what_a_file_manages_is_changed_only_after_it_is_released(
         schedule(actor, "product", object_id, None, seen),
         set_picture(actor, object_id, None, seen),
         discard_draft(actor, "product", object_id, seen),
-        import_drafts(actor, {"coffee": content}, {"coffee": seen}, "file"),  # type: ignore[dict-item]
+        import_drafts(actor, "product", {"coffee": content}, {"coffee": seen}, "file"),  # type: ignore[dict-item]
     ):
         with pytest.raises(ManagedByFile):
             await attempt
@@ -282,7 +282,7 @@ async def test_there_is_nothing_to_publish_without_a_draft(database: Database, a
     with pytest.raises(NothingToPublish):
         await publish(actor, "product", object_id, (await edited(database, object_id)).seen)
     with pytest.raises(NothingToPublish):
-        await publish_many(actor, ["coffee"])
+        await publish_many(actor, "product", ["coffee"])
 
 
 @pytest.mark.parametrize("key", ["", "a/b", "a,b", "a;b", " a", "a" * 101, "a\nb"])
@@ -313,10 +313,10 @@ async def test_many_drafts_are_one_change_of_the_catalogue(
     database: Database, actor: Actor, beside: asyncpg.Connection
 ) -> None:
     contents = {f"p{number:03}": await product(database, name=f"Product {number}") for number in range(30)}
-    await import_drafts(actor, contents, {}, "file")  # type: ignore[arg-type]
+    await import_drafts(actor, "product", contents, {}, "file")  # type: ignore[arg-type]
     before = await beside.fetchval("SELECT version FROM catalogue_version")
 
-    assert await publish_many(actor, list(contents)) == 30
+    assert await publish_many(actor, "product", list(contents)) == 30
 
     assert await beside.fetchval("SELECT version FROM catalogue_version") == before + 1
     assert await beside.fetchval("SELECT count(*) FROM products WHERE active") == 30

@@ -162,11 +162,11 @@ async def connection(database: Database) -> AsyncIterator[asyncpg.Connection]:
 
 async def loaded(connection: asyncpg.Connection, database: Database, vault: Vault, file: str) -> Sheet:
     """Reads a file, saves its drafts and publishes them."""
-    read = await read_sheet(connection, file.encode())
+    read = await read_sheet(connection, "product", file.encode())
     assert read.faults == []
     actor = command_actor(database, await acting_on(database, vault))
-    await import_drafts(actor, read.contents, read.seen, "file products.csv")
-    await publish_many(actor, list(read.contents))
+    await import_drafts(actor, "product", read.contents, read.seen, "file products.csv")
+    await publish_many(actor, "product", list(read.contents))
     return read
 
 
@@ -181,8 +181,8 @@ async def test_what_was_exported_is_imported_and_changes_nothing(
 ) -> None:
     await loaded(connection, database, vault, FILE)
 
-    rows = [row async for row in write_rows(connection)]
-    again = await read_sheet(connection, csv_file(rows))
+    rows = [row async for row in write_rows(connection, "product")]
+    again = await read_sheet(connection, "product", csv_file(rows))
 
     assert len(rows) == 3
     assert (again.contents, again.faults, again.unchanged) == ({}, [], 2)
@@ -194,7 +194,7 @@ async def test_a_file_of_two_columns_changes_these_alone(
 ) -> None:
     await loaded(connection, database, vault, FILE)
 
-    read = await read_sheet(connection, b"\xef\xbb\xbfkey;name\ncoffee;Tea\nhamper;=Hamper\n")
+    read = await read_sheet(connection, "product", b"\xef\xbb\xbfkey;name\ncoffee;Tea\nhamper;=Hamper\n")
 
     assert list(read.contents) == ["coffee"]
     assert read.unchanged == 1
@@ -220,7 +220,7 @@ async def test_all_rows_that_are_wrong_are_named_at_once(
         "good,yes,GBP,Good,GB,5\n"
     )
 
-    read = await read_sheet(connection, file.encode())
+    read = await read_sheet(connection, "product", file.encode())
 
     assert [(one.row, one.fault.field, one.fault.said) for one in read.faults] == [
         (2, "currency", sheet.FIXED),
@@ -240,10 +240,10 @@ async def test_a_product_with_a_draft_is_not_overwritten(
     connection: asyncpg.Connection, database: Database, vault: Vault
 ) -> None:
     actor = command_actor(database, await acting_on(database, vault))
-    first = await read_sheet(connection, FILE.encode())
-    await import_drafts(actor, first.contents, first.seen, "file")
+    first = await read_sheet(connection, "product", FILE.encode())
+    await import_drafts(actor, "product", first.contents, first.seen, "file")
 
-    second = await read_sheet(connection, FILE.encode())
+    second = await read_sheet(connection, "product", FILE.encode())
 
     assert {one.fault.said for one in second.faults} == {sheet.HAS_DRAFT}
     assert len(second.faults) == 2
@@ -265,7 +265,7 @@ async def test_a_product_with_a_draft_is_not_overwritten(
     ],
 )
 async def test_what_is_no_file_of_products(connection: asyncpg.Connection, file: bytes, said: str) -> None:
-    read = await read_sheet(connection, file)
+    read = await read_sheet(connection, "product", file)
     assert [(one.row, one.fault.said) for one in read.faults] == [(0, said)]
 
 
@@ -274,10 +274,46 @@ async def test_the_number_of_rows_is_bounded(connection: asyncpg.Connection) -> 
     csv.writer(written).writerows([["key", "digital", "currency", "name", "countries", "denominations"]])
     rows = [[f"p{n}", "yes", "GBP", f"P {n}", "GB", "5"] for n in range(MOST_ROWS + 1)]
     csv.writer(written).writerows(rows[:-1])
-    assert len((await read_sheet(connection, written.getvalue().encode())).contents) == MOST_ROWS
+    assert len((await read_sheet(connection, "product", written.getvalue().encode())).contents) == MOST_ROWS
     csv.writer(written).writerows(rows[-1:])
-    read = await read_sheet(connection, written.getvalue().encode())
+    read = await read_sheet(connection, "product", written.getvalue().encode())
     assert [one.fault.said for one in read.faults] == [sheet.TOO_MANY_ROWS]
+
+
+COLLECTIONS = """key,currency,name,country,value_points,products
+treats,GBP,Treats,GB,"10, 25",coffee
+empty,GBP,Empty,GB,,tea
+abroad,XXX,Abroad,IE,10,coffee
+treats,GBP,Twice,GB,10,coffee
+"""
+
+
+async def test_collections_are_read_as_products_are(
+    connection: asyncpg.Connection, database: Database, vault: Vault
+) -> None:
+    await loaded(connection, database, vault, FILE)
+    actor = command_actor(database, await acting_on(database, vault))
+
+    wrong = await read_sheet(connection, "collection", COLLECTIONS.encode())
+    assert [(one.row, one.fault.field, one.fault.said) for one in wrong.faults] == [
+        (3, "products", faults.UNKNOWN_PRODUCT),
+        (3, "value_points", faults.NO_POINTS),
+        (4, "currency", sheet.UNKNOWN_CURRENCY),
+        (5, "key", faults.TWICE),
+    ]
+
+    await import_drafts(actor, "collection", wrong.contents, wrong.seen, "file collections.csv")
+    assert await publish_many(actor, "collection", ["treats"]) == 1
+    again = await read_sheet(
+        connection, "collection", csv_file([row async for row in write_rows(connection, "collection")])
+    )
+    assert (again.contents, again.faults, again.unchanged) == ({}, [], 1)
+
+    renamed = await read_sheet(connection, "collection", b"key,name\ntreats,Sweets\n")
+    assert (renamed.contents["treats"].name, renamed.seen["treats"] > 0) == ("Sweets", True)
+    assert renamed.contents["treats"].value_points_minor == (1000, 2500)
+    unknown = await read_sheet(connection, "collection", b"key,terms\ntreats,x\n")
+    assert [one.fault.said for one in unknown.faults] == [sheet.UNKNOWN_COLUMN]
 
 
 async def test_a_suppliers_offers_become_drafts_once(
@@ -298,7 +334,7 @@ async def test_a_suppliers_offers_become_drafts_once(
     assert [one.split(":")[0] for one in first.refused] == ["b", "c", "d"]
     row = await connection.fetchrow("SELECT key, active FROM products")
     assert tuple(row) == ("tango-a-1", False)
-    assert await publish_many(actor, ["tango-a-1"]) == 1
+    assert await publish_many(actor, "product", ["tango-a-1"]) == 1
     assert await connection.fetchval("SELECT suppliers FROM products") == ["tango"]
 
 

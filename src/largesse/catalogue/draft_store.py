@@ -16,22 +16,25 @@ KEPT_VERSIONS = 20
 _DRAFT = Fragment("""
     d.content::text AS draft, d.edition AS draft_edition, d.based_on, d.author, d.saved_at, d.publish_at, d.failed
 """)
-_PRODUCT = compose(
+_PRODUCTS = compose(
     """
     SELECT p.id, p.key, p.managed, p.edition, to_jsonb(p)::text AS content, {draft}
-    FROM products p LEFT JOIN catalogue_drafts d ON d.kind = 'product' AND d.object_id = p.id WHERE p.id = $1
+    FROM products p LEFT JOIN catalogue_drafts d ON d.kind = 'product' AND d.object_id = p.id
 """,
     draft=_DRAFT,
 )
-_COLLECTION = compose(
+_COLLECTIONS = compose(
     """
     SELECT c.id, c.key, c.managed, c.edition, to_jsonb(c)::text AS content, {draft}
     FROM collections c LEFT JOIN catalogue_drafts d ON d.kind = 'collection' AND d.object_id = c.id
-    WHERE c.id = $1 AND c.customer_id IS NULL
+    WHERE c.customer_id IS NULL
 """,
     draft=_DRAFT,
 )
-_READ = {"product": _PRODUCT, "collection": _COLLECTION}
+_READ = {
+    "product": compose("{products} WHERE p.id = $1", products=_PRODUCTS),
+    "collection": compose("{collections} AND c.id = $1", collections=_COLLECTIONS),
+}
 # The one who saves holds the object itself: a draft may not be there yet.
 _LOCK = {
     "product": "SELECT FROM products WHERE id = $1 FOR NO KEY UPDATE",
@@ -141,20 +144,14 @@ _IDS_BY_KEY = {
     "product": "SELECT id FROM products WHERE key = $1",
     "collection": "SELECT id FROM collections WHERE key = $1 AND customer_id IS NULL",
 }
-_MANY_PRODUCTS = compose(
-    """
-    SELECT p.id, p.key, p.managed, p.edition, to_jsonb(p)::text AS content, {draft}
-    FROM products p LEFT JOIN catalogue_drafts d ON d.kind = 'product' AND d.object_id = p.id WHERE p.key = ANY($1::text[])
-""",
-    draft=_DRAFT,
-)
-_CONTENTS = compose(
-    """
-    SELECT p.id, p.key, p.managed, p.edition, to_jsonb(p)::text AS content, {draft}
-    FROM products p LEFT JOIN catalogue_drafts d ON d.kind = 'product' AND d.object_id = p.id WHERE p.key > $1 ORDER BY p.key LIMIT $2
-""",
-    draft=_DRAFT,
-)
+_BY_KEY = {
+    "product": compose("{products} WHERE p.key = ANY($1::text[])", products=_PRODUCTS),
+    "collection": compose("{collections} AND c.key = ANY($1::text[])", collections=_COLLECTIONS),
+}
+_AFTER_KEY = {
+    "product": compose("{products} WHERE p.key > $1 ORDER BY p.key LIMIT $2", products=_PRODUCTS),
+    "collection": compose("{collections} AND c.key > $1 ORDER BY c.key LIMIT $2", collections=_COLLECTIONS),
+}
 # Which templates and collections a change concerns.
 TEMPLATES_OF_PRODUCT = """
     SELECT t.id, t.customer_id, c.key AS customer, coalesce(t.name, t.key) AS name, t.value_minor, t.currency, t.country
@@ -244,19 +241,18 @@ async def read(connection: Connection, kind: str, object_id: int, *, locks: bool
 
 
 async def lock_all(connection: Connection, kind: str, object_ids: Sequence[int]) -> None:
-    """Holds several until the transaction ends."""
+    """Locks several drafts until the transaction ends."""
     await connection.fetch(_LOCK_MANY[kind], list(object_ids))
 
 
-async def read_products(connection: Connection, keys: Collection[str]) -> dict[str, Edited]:
-    """Returns the products of these keys with their drafts."""
-    rows = await connection.fetch(_MANY_PRODUCTS, list(keys))
-    return {row["key"]: _edited("product", row) for row in rows}
+async def read_many(connection: Connection, kind: str, keys: Collection[str]) -> dict[str, Edited]:
+    """Returns products or curated collections by key, with their drafts."""
+    return {row["key"]: _edited(kind, row) for row in await connection.fetch(_BY_KEY[kind], list(keys))}
 
 
-async def list_contents(connection: Connection, after: str, most: int) -> list[Edited]:
-    """Returns products by key, after a key."""
-    return [_edited("product", row) for row in await connection.fetch(_CONTENTS, after, most)]
+async def list_contents(connection: Connection, kind: str, after: str, most: int) -> list[Edited]:
+    """Returns products or curated collections in the order of their keys, after a key."""
+    return [_edited(kind, row) for row in await connection.fetch(_AFTER_KEY[kind], after, most)]
 
 
 async def next_edition(connection: Connection) -> int:
@@ -319,7 +315,7 @@ async def release(connection: Connection, kind: str, object_id: int) -> str | No
 async def add_versions(
     connection: Connection, kind: str, versions: Sequence[tuple[int, int, Content]], published_by: str
 ) -> None:
-    """Keeps what is published: id, edition and content. A version that is there stays."""
+    """Stores published versions: id, edition and content. Existing versions stay."""
     ids, editions, contents = ([one[column] for one in versions] for column in range(3))
     await connection.execute(_ADD_VERSIONS, kind, ids, editions, [encode(one) for one in contents], published_by)  # type: ignore[arg-type]
 

@@ -131,23 +131,23 @@ async def publish(actor: Actor, kind: str, object_id: int, seen: int) -> None:
         await _publish(transaction, edited, _author(actor))
 
 
-async def publish_many(actor: Actor, keys: Sequence[str]) -> int:
-    """Publishes the drafts of up to 1,000 products, all of them or none, as one change of the catalogue; returns how many.
+async def publish_many(actor: Actor, kind: str, keys: Sequence[str]) -> int:
+    """Publishes up to 1,000 drafts of one kind, all of them or none, as one change of the catalogue; returns how many.
 
     Raises ManagedByFile, NothingToPublish, and ChangedMeanwhile for a draft that was begun before a later publication.
     """
     async with actor.transaction(StaffRight.CATALOGUE) as transaction:
         connection = transaction.connection
-        found = list((await store.read_products(connection, keys[:MOST_AT_ONCE])).values())
-        await store.lock_all(connection, "product", [one.id for one in found])
-        drafts = [one for one in (await store.read_products(connection, keys[:MOST_AT_ONCE])).values() if one.draft]
+        found = list((await store.read_many(connection, kind, keys[:MOST_AT_ONCE])).values())
+        await store.lock_all(connection, kind, [one.id for one in found])
+        drafts = [one for one in (await store.read_many(connection, kind, keys[:MOST_AT_ONCE])).values() if one.draft]
         if not drafts:
             raise NothingToPublish
         for one in drafts:
             _require_publishable(one)
-        await _write(transaction, "product", drafts, [one.newest for one in drafts], _author(actor))
-        shown = {"products": len(drafts), "keys": [one.key for one in drafts[:100]]}
-        await transaction.record("catalogue.published_many", f"{len(drafts)} products", after=shown)
+        await _write(transaction, kind, drafts, [one.newest for one in drafts], _author(actor))
+        shown = {f"{kind}s": len(drafts), "keys": [one.key for one in drafts[:100]]}
+        await transaction.record("catalogue.published_many", f"{len(drafts)} {kind}s", after=shown)
     return len(drafts)
 
 
@@ -190,28 +190,28 @@ async def release(actor: Actor, kind: str, object_id: int) -> None:
 
 
 async def import_drafts(
-    actor: Actor, contents: Mapping[str, ProductContent], seen: Mapping[str, int], source: str
+    actor: Actor, kind: str, contents: Mapping[str, Content], seen: Mapping[str, int], source: str
 ) -> None:
-    """Saves drafts of products by key, creating those that are missing: all of them or none.
+    """Saves drafts of one kind by key, creating those that are missing: all of them or none.
 
     `seen` has the editions of those that were there when the contents were read. Raises ChangedMeanwhile and ManagedByFile.
     """
     async with actor.transaction(StaffRight.CATALOGUE) as transaction:
         connection = transaction.connection
-        there = await store.read_products(connection, contents)
-        await store.lock_all(connection, "product", [one.id for one in there.values()])
-        there = await store.read_products(connection, contents)
+        there = await store.read_many(connection, kind, contents)
+        await store.lock_all(connection, kind, [one.id for one in there.values()])
+        there = await store.read_many(connection, kind, contents)
         for key, edited in there.items():
             _require_office(edited)
             if seen.get(key) != edited.seen:
                 raise ChangedMeanwhile(edited)
         new = {key: content for key, content in contents.items() if key not in there}
-        ids = await store.add(connection, "product", new) if new else {}
+        ids = await store.add(connection, kind, new) if new else {}
         if len(ids) < len(new):
-            raise StateConflict("Somebody else created one of these products meanwhile. Import the file again.")
+            raise StateConflict(f"Somebody else created one of these {kind}s meanwhile. Import the file again.")
         drafts = [(there[key].id, content, there[key].edition) for key, content in contents.items() if key in there]
         drafts += [(ids[key], content, 0) for key, content in new.items()]
-        await store.save_drafts(connection, "product", drafts, _author(actor))
+        await store.save_drafts(connection, kind, drafts, _author(actor))
         after = {"new": len(new), "changed": len(there), "keys": list(contents)[:100]}
         await transaction.record("catalogue.imported", source[:200], after=after)
 

@@ -1,4 +1,4 @@
-"""Products as CSV files: written for a spreadsheet, and read as drafts. All rows that are wrong are named at once."""
+"""Products and curated collections as CSV files: written for a spreadsheet, and read as drafts. All mistakes are found at once."""
 
 from __future__ import annotations
 
@@ -11,13 +11,25 @@ from typing import NamedTuple
 from largesse.base.text import without_apostrophe
 from largesse.catalogue import draft_store as store
 from largesse.catalogue import list_store
-from largesse.catalogue.content import NOT_YES, REQUIRED, TWICE, Fault, Faulty, ProductContent
+from largesse.catalogue.content import NOT_YES, REQUIRED, TWICE, Content, Fault, Faulty, ProductContent
 from largesse.catalogue.draft_store import Edited
 from largesse.catalogue.editing import MOST_AT_ONCE, MOST_KEY, read_names
-from largesse.catalogue.typed import PRODUCT_FIELDS, Names, fields_of, read_product, typed_product
+from largesse.catalogue.typed import (
+    COLLECTION_FIELDS,
+    PRODUCT_FIELDS,
+    Names,
+    fields_of,
+    read_collection,
+    read_product,
+    typed_collection,
+    typed_product,
+)
 from largesse.db.pool import Connection
 
-COLUMNS = ("key", "digital", "currency", *PRODUCT_FIELDS)
+COLUMNS = {
+    "product": ("key", "digital", "currency", *PRODUCT_FIELDS),
+    "collection": ("key", "currency", *COLLECTION_FIELDS),
+}
 MOST_ROWS = MOST_AT_ONCE
 MOST_BYTES = 2 * 2**20
 _PAGE = 500
@@ -28,9 +40,9 @@ UNKNOWN_COLUMN = "There is no column %(what)s."
 TOO_MANY_ROWS = "The file has more than %(most)s rows."
 TOO_LARGE = "The file has more than %(most)s KiB."
 NO_ROWS = "The file has no rows."
-BY_FILE = "The seed file manages this product. Release it first."
-HAS_DRAFT = "This product has a draft. Publish or discard it first."
-FIXED = "This cannot change once a product exists."
+BY_FILE = "The seed file manages this. Release it first."
+HAS_DRAFT = "This has a draft. Publish or discard it first."
+FIXED = "This cannot change after it was created."
 UNKNOWN_CURRENCY = "%(what)s is not a currency in use."
 BAD_KEY = "A key has at most 100 characters, and no slash, comma or semicolon."
 OTHER_KIND = "Only products of the other kind have this. Leave it empty."
@@ -49,52 +61,62 @@ class RowFault(NamedTuple):
 
 
 class Sheet(NamedTuple):
-    """A file that was read: the products that differ, the editions of those that are there, and all that is wrong."""
+    """A file that was read: what differs by key, the editions of what is there, and all that is wrong."""
 
-    contents: Mapping[str, ProductContent]
+    contents: Mapping[str, Content]
     seen: Mapping[str, int]
     faults: Sequence[RowFault]
     unchanged: int
 
 
-async def write_rows(connection: Connection) -> AsyncIterator[list[str]]:
-    """Yields the header and then all products as they are published, by key."""
-    yield list(COLUMNS)
+async def write_rows(connection: Connection, kind: str) -> AsyncIterator[list[str]]:
+    """Yields the header and then all products or curated collections as they are published, by key."""
+    yield list(COLUMNS[kind])
     after = ""
-    while rows := await store.list_contents(connection, after, _PAGE):
-        ids = {one for edited in rows for one in (_content(edited).customer_ids or ())}
-        keys = await store.customer_keys(connection, ids) if ids else {}
+    while rows := await store.list_contents(connection, kind, after, _PAGE):
+        keys = await _keys_of(connection, rows)
         for edited in rows:
-            content = _content(edited)
-            typed = typed_product(content, keys)
-            yield [
-                edited.key,
-                "yes" if content.is_digital else "no",
-                content.currency,
-                *(typed.get(name, "") for name in PRODUCT_FIELDS),
-            ]
+            row = {"key": edited.key, **_fixed(edited.content), **_typed(edited.content, keys)}
+            yield [row.get(name, "") for name in COLUMNS[kind]]
         after = rows[-1].key
 
 
-async def read_sheet(connection: Connection, file: bytes) -> Sheet:
-    """Reads a CSV file of products. A column that is missing keeps what a product has. Nothing is saved."""
-    rows, fault = _rows(file)
+async def read_sheet(connection: Connection, kind: str, file: bytes) -> Sheet:
+    """Reads a CSV file of products or curated collections. A missing column leaves its values as they are. Saves nothing."""
+    rows, fault = _rows(file, COLUMNS[kind])
     if fault is not None:
         return Sheet({}, {}, [RowFault(0, "", fault)], 0)
-    there = await store.read_products(connection, [row["key"] for _, row in rows])
-    reader = _SheetReader(there, await read_names(connection, [row for _, row in rows]))
+    there = await store.read_many(connection, kind, [row["key"] for _, row in rows])
+    reader = _SheetReader(kind, there, await read_names(connection, [row for _, row in rows]))
     reader.currencies = frozenset(await list_store.list_currencies(connection))
-    ids = {one for edited in there.values() for one in (_content(edited).customer_ids or ())}
-    reader.customer_keys = await store.customer_keys(connection, ids) if ids else {}
+    reader.keys = await _keys_of(connection, list(there.values()))
     return reader.read(rows)
 
 
-def _content(edited: Edited) -> ProductContent:
-    assert isinstance(edited.content, ProductContent)
-    return edited.content
+async def _keys_of(connection: Connection, rows: Sequence[Edited]) -> Mapping[int, str]:
+    """Returns the keys of what these name: the customers of products, or the products of collections."""
+    contents = [one.content for one in rows]
+    customers = {
+        one for content in contents if isinstance(content, ProductContent) for one in content.customer_ids or ()
+    }
+    products = {one for content in contents if not isinstance(content, ProductContent) for one in content.product_ids}
+    if customers:
+        return await store.customer_keys(connection, customers)
+    return await store.product_keys(connection, products) if products else {}
 
 
-def _rows(file: bytes) -> tuple[list[tuple[int, dict[str, str]]], Fault | None]:
+def _fixed(content: Content) -> dict[str, str]:
+    """Returns what cannot change after the creation, as it is typed."""
+    if isinstance(content, ProductContent):
+        return {"digital": "yes" if content.is_digital else "no", "currency": content.currency}
+    return {"currency": content.currency}
+
+
+def _typed(content: Content, keys: Mapping[int, str]) -> dict[str, str]:
+    return typed_product(content, keys) if isinstance(content, ProductContent) else typed_collection(content, keys)
+
+
+def _rows(file: bytes, columns: Sequence[str]) -> tuple[list[tuple[int, dict[str, str]]], Fault | None]:
     """Returns the rows with their numbers, or what is wrong with the file."""
     if len(file) > MOST_BYTES:
         return [], Fault("file", TOO_LARGE, {"most": MOST_BYTES // 1024})
@@ -109,7 +131,7 @@ def _rows(file: bytes) -> tuple[list[tuple[int, dict[str, str]]], Fault | None]:
         if "key" not in header or len(set(header)) < len(header):
             return [], Fault("file", NO_HEADER)
         for name in header:
-            if name not in COLUMNS:
+            if name not in columns:
                 return [], Fault("file", UNKNOWN_COLUMN, {"what": name[:40]})
         found = []
         for cells in lines:
@@ -125,14 +147,14 @@ def _rows(file: bytes) -> tuple[list[tuple[int, dict[str, str]]], Fault | None]:
 
 
 class _SheetReader:
-    """Reads rows, each against the product that is there."""
+    """Reads rows, each against what is there under its key."""
 
-    def __init__(self, there: Mapping[str, Edited], names: Names) -> None:
-        self._there, self._names = there, names
-        self._contents: dict[str, ProductContent] = {}
+    def __init__(self, kind: str, there: Mapping[str, Edited], names: Names) -> None:
+        self._kind, self._there, self._names = kind, there, names
+        self._contents: dict[str, Content] = {}
         self._faults: list[RowFault] = []
         self.currencies: frozenset[str] = frozenset()
-        self.customer_keys: Mapping[int, str] = {}
+        self.keys: Mapping[int, str] = {}  # of the customers or products that `there` names
 
     def read(self, rows: Sequence[tuple[int, dict[str, str]]]) -> Sheet:
         """Returns what the rows say, and what is wrong with them."""
@@ -153,7 +175,7 @@ class _SheetReader:
         editions = {key: self._there[key].seen for key in self._contents if key in self._there}
         return Sheet(self._contents, editions, self._faults, unchanged)
 
-    def _read(self, row: dict[str, str], *, is_twice: bool) -> ProductContent:
+    def _read(self, row: dict[str, str], *, is_twice: bool) -> Content:
         key, edited = row["key"], self._there.get(row["key"])
         if not key:
             raise Faulty([Fault("key", REQUIRED)])
@@ -165,37 +187,38 @@ class _SheetReader:
             raise Faulty([Fault("key", BY_FILE)])
         if edited.draft is not None:
             raise Faulty([Fault("key", HAS_DRAFT)])
-        content = _content(edited)
-        fixed = {"digital": "yes" if content.is_digital else "no", "currency": content.currency}
-        for name, value in fixed.items():
+        content = edited.content
+        for name, value in _fixed(content).items():
             if row.get(name, value).strip().lower() != value.lower():
                 raise Faulty([Fault(name, FIXED)])
-        typed = {**typed_product(content, self.customer_keys), **row}
-        _refuse_other_kind(typed, is_digital=content.is_digital)
-        return read_product(
-            typed, self._known, is_digital=content.is_digital, currency=content.currency, picture=content.picture
-        )
+        return self._read_content({**_typed(content, self.keys), **row}, content.currency, content)
 
-    def _read_new(self, row: dict[str, str]) -> ProductContent:
+    def _read_new(self, row: dict[str, str]) -> Content:
         if (
             len(row["key"]) > MOST_KEY
             or any(character in row["key"] for character in "/,;")
             or not row["key"].isprintable()
         ):
             raise Faulty([Fault("key", BAD_KEY)])
-        digital, currency = row.get("digital", "").strip().lower(), row.get("currency", "").strip().upper()
-        if digital not in {"yes", "no"}:
+        if self._kind == "product" and row.get("digital", "").strip().lower() not in {"yes", "no"}:
             raise Faulty([Fault("digital", NOT_YES)])
+        currency = row.get("currency", "").strip().upper()
         if currency not in self.currencies:
             raise Faulty([Fault("currency", UNKNOWN_CURRENCY, {"what": currency[:40]})])
-        typed = {"active": "yes", **row}
-        _refuse_other_kind(typed, is_digital=digital == "yes")
-        return read_product(typed, self._known, is_digital=digital == "yes", currency=currency)
+        return self._read_content({"active": "yes", **row}, currency)
 
-    @property
-    def _known(self) -> Names:
-        """The customers that rows name, and those of products whose rows leave them out."""
-        return Names({**{key: one for one, key in self.customer_keys.items()}, **self._names.customers})
+    def _read_content(self, typed: Mapping[str, str], currency: str, former: Content | None = None) -> Content:
+        names = self._names
+        if self._kind == "collection":
+            known = {key: (one, currency) for one, key in self.keys.items()}
+            return read_collection(typed, names._replace(products={**known, **names.products}), currency=currency)
+        is_digital, picture = typed.get("digital", "").strip().lower() == "yes", None
+        if isinstance(former, ProductContent):
+            is_digital, picture = former.is_digital, former.picture
+        _refuse_other_kind(typed, is_digital=is_digital)
+        customers = {key: one for one, key in self.keys.items()}
+        names = names._replace(customers={**customers, **names.customers})
+        return read_product(typed, names, is_digital=is_digital, currency=currency, picture=picture)
 
 
 def _refuse_other_kind(typed: Mapping[str, str], *, is_digital: bool) -> None:

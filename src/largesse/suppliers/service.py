@@ -12,7 +12,7 @@ import yaml
 from largesse.base.errors import OperatorError
 from largesse.base.settings import Settings
 from largesse.catalogue.content import Fault, Faulty, ProductContent
-from largesse.catalogue.draft_store import read_products
+from largesse.catalogue.draft_store import read_many
 from largesse.catalogue.editing import MOST_AT_ONCE, import_drafts
 from largesse.catalogue.list_store import list_currencies
 from largesse.catalogue.sheet import BAD_KEY, UNKNOWN_CURRENCY
@@ -120,10 +120,10 @@ async def import_offers(actor: Actor, connection: Connection, supplier: str, off
             contents[_key(supplier, offer)] = _content_of(supplier, offer, currencies)
         except Faulty as faulty:
             refused += [f"{offer.sku}: {fault.field}: {fault.english}" for fault in faulty.faults]
-    known = await read_products(connection, list(contents))
+    known = await read_many(connection, "product", list(contents))
     new = [(key, content) for key, content in contents.items() if key not in known]
     for start in range(0, len(new), MOST_AT_ONCE):
-        await import_drafts(actor, dict(new[start : start + MOST_AT_ONCE]), {}, f"catalogue of {supplier}")
+        await import_drafts(actor, "product", dict(new[start : start + MOST_AT_ONCE]), {}, f"catalogue of {supplier}")
     return ImportedOffers(len(new), len(known), refused)
 
 

@@ -198,6 +198,28 @@ def test_files_go_out_and_come_in(service: Service, sign_in: SignIn) -> None:
     assert value(service, "SELECT count(*) FROM products WHERE key LIKE 'new-%' AND active") == 2
 
 
+def test_files_of_collections(service: Service, sign_in: SignIn) -> None:
+    browser = sign_in("catalogue")
+    assert browser.get("/office/collections/import").status_code == 200
+    product = value(service, "SELECT key FROM products WHERE currency = 'GBP' AND active ORDER BY id LIMIT 1")
+    header = "key,currency,name,active,country,value_points,allow_custom_value,products"
+    file = f'{header}\nsnacks,GBP,Snacks,yes,GB,"5, 10",no,{product}\n'
+    answer = browser.upload("/office/collections/import", file.replace(str(product), "nothing").encode())
+    assert (answer.status_code, "There is no product nothing." in answer.text) == (422, True)
+
+    answer = browser.upload("/office/collections/import", file.encode())
+    assert answer.headers["location"] == "/office/collections?state=drafts"
+    assert "Publish 1 draft" in browser.get("/office/collections?state=drafts").text
+    assert browser.post("/office/collections/publish", currency="").status_code == 303
+    assert "Snacks" in json.dumps(service.client("hr").get("/collections").json())
+    exported = browser.get("/office/collections.csv").text.lstrip("\ufeff").splitlines()
+    assert exported[0] == header
+    assert any(line.startswith("snacks,GBP,Snacks,yes,GB") for line in exported)
+    browser.get("/office/collections/import")
+    again = browser.upload("/office/collections/import", file.encode())
+    assert again.headers["location"] == "/office/collections"
+
+
 def test_pages_have_every_text_of_what_may_be_wrong() -> None:
     rooms = {*content.FAULTS, *sheet.FAULTS, editing.KEY_TAKEN, editing.NOT_LATER}
     assert set(FAULTS) == rooms

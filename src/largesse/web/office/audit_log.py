@@ -23,7 +23,7 @@ OF_OFFICE: Mapping[str, str] = {
     "catalogue.created": text("%(who)s created the %(what)s as a draft"),
     "catalogue.draft_discarded": text("%(who)s discarded the draft of the %(what)s"),
     "catalogue.draft_saved": text("%(who)s saved a draft of the %(what)s"),
-    "catalogue.imported": text("%(who)s imported drafts of products from the %(what)s"),
+    "catalogue.imported": text("%(who)s imported drafts from the %(what)s"),
     "catalogue.published": text("%(who)s published the %(what)s"),
     "catalogue.published_many": text("%(who)s published %(what)s"),
     "catalogue.released": text("%(who)s released the %(what)s from the seed file"),

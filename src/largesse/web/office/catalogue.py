@@ -67,8 +67,8 @@ class Pages:
             else:
                 rows = await list_store.list_collections(connection, most=_MOST_LISTED + 1, **filters)
             drafts = 0
-            if self.kind == "product" and state == "drafts" and rows:
-                drafts = len(await draft_keys(context, connection))
+            if state == "drafts" and rows:
+                drafts = len(await draft_keys(context, connection, self.kind))
         shown = rows[:_MOST_LISTED]
         return context.page(
             "catalogue.html",
@@ -351,12 +351,16 @@ PRODUCTS = Pages("product", "/office/catalogue")
 COLLECTIONS = Pages("collection", "/office/collections")
 
 
-async def draft_keys(context: OfficeContext, connection: Connection) -> list[str]:
-    """Returns the keys of products with drafts that the filters of the address or the form find, up to what is published at once."""
+async def draft_keys(context: OfficeContext, connection: Connection, kind: str) -> list[str]:
+    """Returns the keys with drafts that the filters of the address or the form find, up to what is published at once."""
     given = context.form if context.request.method == "POST" else context.form_of_address
-    rows = await list_store.list_products(
-        connection, words=given["q"], state="drafts", currency=given["currency"].upper(), most=editing.MOST_AT_ONCE
-    )
+    currency, most = given["currency"].upper(), editing.MOST_AT_ONCE
+    if kind == "collection":
+        rows = await list_store.list_collections(connection, state="drafts", currency=currency, most=most)
+    else:
+        rows = await list_store.list_products(
+            connection, words=given["q"], state="drafts", currency=currency, most=most
+        )
     return [row["key"] for row in rows if row["managed"] == "office"]
 
 

@@ -1,4 +1,4 @@
-"""The catalogue as files: products out and in as CSV, and publishing the drafts of an import together."""
+"""The catalogue as files: products and collections out and in as CSV, and publishing the drafts of an import together."""
 
 from __future__ import annotations
 
@@ -12,90 +12,98 @@ from largesse.catalogue import editing, sheet
 from largesse.catalogue.sheet import RowFault
 from largesse.db.scope import OFFICE
 from largesse.web.console.form import REQUIRED
-from largesse.web.office.catalogue import draft_keys
+from largesse.web.office import catalogue
+from largesse.web.office.catalogue import Pages
 from largesse.web.office.catalogue_words import LABELS
 from largesse.web.office.context import OfficeContext
 
-TITLE = text("Import products")
-_LIST = "/office/catalogue"
 _MOST_FAULTS = 200  # shown; more are counted
-_MEANWHILE = text("Somebody else changed one of these products meanwhile. Import the file again.")
+_MEANWHILE = text("Somebody else changed something in the file meanwhile. Import the file again.")
 _NOT_ALL = text(
     "Some drafts were begun before a later publication, or the seed file manages them. Publish the others one by one."
 )
 
 
-async def download(context: OfficeContext) -> Response:
-    """Returns all products as a CSV file, as they are published."""
+class Files:
+    """The CSV files of products or of collections."""
 
-    async def rows() -> AsyncIterator[Sequence[object]]:
+    def __init__(self, pages: Pages, title: str) -> None:
+        self.title = title  # of the import
+        self.kind = pages.kind
+        self.path = pages.path
+
+    async def download(self, context: OfficeContext) -> Response:
+        """Returns all that there is as a CSV file, as it is published."""
+
+        async def rows() -> AsyncIterator[Sequence[object]]:
+            async with context.database.connection(OFFICE) as connection:
+                async for row in sheet.write_rows(connection, self.kind):
+                    yield row
+
+        found = rows()
+        header = [str(cell) for cell in await anext(found)]
+        return await context.csv(f"{self.kind}s.csv", header, found)
+
+    async def ask(self, context: OfficeContext) -> Response:
+        """Shows the form that takes a file."""
+        return self._shown(context)
+
+    async def upload(self, context: OfficeContext) -> Response:
+        """Saves the rows of a file as drafts, or shows all that is wrong with them."""
+        content = context.files.get("file", b"")
+        if not content:
+            context.form.error("file", context.say(REQUIRED))
+            return self._shown(context, status=422)
         async with context.database.connection(OFFICE) as connection:
-            async for row in sheet.write_rows(connection):
-                yield row
+            read = await sheet.read_sheet(connection, self.kind, content)
+        if read.faults:
+            return self._shown(context, faults=read.faults, status=422)
+        if not read.contents:
+            return context.see(self.path, context.say("Nothing in the file differs from what is here already."))
+        name = context.file_names.get("file", "")[:100] or "file"
+        try:
+            await editing.import_drafts(context.actor, self.kind, read.contents, read.seen, f"file {name}")
+        except StateConflict:
+            context.form.error("file", context.say(_MEANWHILE))
+            return self._shown(context, status=409)
+        said = context.ngettext("%(count)s draft was saved.", "%(count)s drafts were saved.", len(read.contents))
+        return context.see(f"{self.path}?state=drafts", said)
 
-    found = rows()
-    header = [str(cell) for cell in await anext(found)]
-    return await context.csv("products.csv", header, found)
+    async def publish_all(self, context: OfficeContext) -> Response:
+        """Publishes the drafts that the filters of the list find."""
+        async with context.database.connection(OFFICE) as connection:
+            keys = await catalogue.draft_keys(context, connection, self.kind)
+        try:
+            count = await editing.publish_many(context.actor, self.kind, keys)
+        except editing.NothingToPublish as refused:
+            return context.trouble(409, refused.detail)
+        except StateConflict:
+            return context.trouble(409, context.say(_NOT_ALL))
+        said = context.ngettext("%(count)s draft was published.", "%(count)s drafts were published.", count)
+        return context.see(self.path, said)
 
-
-async def ask(context: OfficeContext) -> Response:
-    """Shows the form that takes a file."""
-    return _shown(context)
-
-
-async def upload(context: OfficeContext) -> Response:
-    """Saves the rows of a file as drafts, or shows all that is wrong with them."""
-    content = context.files.get("file", b"")
-    if not content:
-        context.form.error("file", context.say(REQUIRED))
-        return _shown(context, status=422)
-    async with context.database.connection(OFFICE) as connection:
-        read = await sheet.read_sheet(connection, content)
-    if read.faults:
-        return _shown(context, faults=read.faults, status=422)
-    if not read.contents:
-        return context.see(_LIST, context.say("Every product in the file is as it is here already."))
-    name = context.file_names.get("file", "")[:100] or "file"
-    try:
-        await editing.import_drafts(context.actor, read.contents, read.seen, f"file {name}")
-    except StateConflict:
-        context.form.error("file", context.say(_MEANWHILE))
-        return _shown(context, status=409)
-    said = context.ngettext("%(count)s draft was saved.", "%(count)s drafts were saved.", len(read.contents))
-    return context.see(f"{_LIST}?state=drafts", said)
-
-
-async def publish_all(context: OfficeContext) -> Response:
-    """Publishes the drafts that the filters of the list find."""
-    async with context.database.connection(OFFICE) as connection:
-        keys = await draft_keys(context, connection)
-    try:
-        count = await editing.publish_many(context.actor, keys)
-    except editing.NothingToPublish as refused:
-        return context.trouble(409, refused.detail)
-    except StateConflict:
-        return context.trouble(409, context.say(_NOT_ALL))
-    said = context.ngettext("%(count)s draft was published.", "%(count)s drafts were published.", count)
-    return context.see(_LIST, said)
-
-
-def _shown(context: OfficeContext, *, faults: Sequence[RowFault] = (), status: int = 200) -> Response:
-    shown = [
-        (
-            one.row,
-            one.key,
-            context.say(LABELS.get(one.fault.field, one.fault.field)),
-            context.say(one.fault.said, **one.fault.values),
+    def _shown(self, context: OfficeContext, *, faults: Sequence[RowFault] = (), status: int = 200) -> Response:
+        shown = [
+            (
+                one.row,
+                one.key,
+                context.say(LABELS.get(one.fault.field, one.fault.field)),
+                context.say(one.fault.said, **one.fault.values),
+            )
+            for one in faults[:_MOST_FAULTS]
+        ]
+        return context.page(
+            "catalogue_import.html",
+            status=status,
+            path=self.path,
+            faults=shown,
+            more=max(0, len(faults) - _MOST_FAULTS),
+            wrong_rows=len({one.row for one in faults}),
+            columns=sheet.COLUMNS[self.kind],
+            most_rows=sheet.MOST_ROWS,
+            most_kb=sheet.MOST_BYTES // 1024,
         )
-        for one in faults[:_MOST_FAULTS]
-    ]
-    return context.page(
-        "catalogue_import.html",
-        status=status,
-        faults=shown,
-        more=max(0, len(faults) - _MOST_FAULTS),
-        wrong_rows=len({one.row for one in faults}),
-        columns=sheet.COLUMNS,
-        most_rows=sheet.MOST_ROWS,
-        most_kb=sheet.MOST_BYTES // 1024,
-    )
+
+
+PRODUCTS = Files(catalogue.PRODUCTS, text("Import products"))
+COLLECTIONS = Files(catalogue.COLLECTIONS, text("Import collections"))

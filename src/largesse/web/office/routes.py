@@ -109,6 +109,16 @@ def _of_catalogue(pages: catalogue.Pages, title: str, icon: str) -> tuple[PageRo
     )
 
 
+def _files_of(files: catalogue_files.Files) -> tuple[PageRoute, ...]:
+    """Returns the routes of CSV files of products, or of collections."""
+    return (
+        _see_catalogue(f"{files.path}.csv", files.download, title=files.title),
+        _catalogue_page(f"{files.path}/import", files.ask, title=files.title),
+        _file_form(f"{files.path}/import", files.upload, title=files.title),
+        _catalogue_form(f"{files.path}/publish", files.publish_all, title=files.title),
+    )
+
+
 _ONE_PRODUCT = f"{catalogue.PRODUCTS.path}/{{id:int}}"
 CATALOGUE = (
     *_of_catalogue(catalogue.PRODUCTS, catalogue.PRODUCTS_TITLE, "store"),
@@ -117,10 +127,8 @@ CATALOGUE = (
     _catalogue_form(
         f"{_ONE_PRODUCT}/picture/remove", catalogue.PRODUCTS.remove_picture, title=catalogue.PRODUCTS_TITLE
     ),
-    _see_catalogue("/office/catalogue.csv", catalogue_files.download, title=catalogue.PRODUCTS_TITLE),
-    _catalogue_page("/office/catalogue/import", catalogue_files.ask, title=catalogue_files.TITLE),
-    _file_form("/office/catalogue/import", catalogue_files.upload, title=catalogue_files.TITLE),
-    _catalogue_form("/office/catalogue/publish", catalogue_files.publish_all, title=catalogue.PRODUCTS_TITLE),
+    *_files_of(catalogue_files.PRODUCTS),
+    *_files_of(catalogue_files.COLLECTIONS),
 )
 
 _MEMBER = f"{staff.HERE}/{{member:int}}"
