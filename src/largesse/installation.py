@@ -83,7 +83,7 @@ async def chains_of(database: Database, vault: Vault, settings: Settings, *, ren
 
 @asynccontextmanager
 async def _operator(settings: Settings, database: Database) -> AsyncIterator[Connection]:
-    """A connection for what only the operator may add: keys. It waits no longer than those of `database`.
+    """Opens a connection for what only the operator may add: keys. It waits no longer than those of `database`.
 
     Raises OperatorError where the login may not act as the operator.
     """
@@ -140,7 +140,7 @@ async def open_database(
     max_connections: int = SERVING_CONNECTIONS,
     limits: Limits = COMMANDS,
 ) -> AsyncIterator[Database]:
-    """The pool of the installation's database, which acts as `role`. Raises OperatorError when it cannot be reached.
+    """Opens the pool of the installation's database as `role`. Raises OperatorError if it cannot be reached.
 
     Processes that stay look after what others have left at the server.
     """
@@ -158,9 +158,9 @@ async def open_database(
 
 @asynccontextmanager
 async def database_address(settings: Settings, role: Role | None) -> AsyncIterator[str]:
-    """The address of the installation's database for who acts as `role`; an embedded server runs as long as the block.
+    """Returns the address of the installation's database for `role`. An embedded server runs until the block ends.
 
-    None: for who makes the roles. Raises OperatorError.
+    None: the login that makes the roles. Raises OperatorError.
     """
     if settings.database_url is not None:
         serves = role in {Role.APP, Role.WORKER, Role.OFFICE}
@@ -172,7 +172,7 @@ async def database_address(settings: Settings, role: Role | None) -> AsyncIterat
 
 @asynccontextmanager
 async def embedded_server(settings: Settings) -> AsyncIterator[EmbeddedServer]:
-    """A hold on the embedded server for as long as the block, watched: one that dies is started again."""
+    """Runs the embedded server until the block ends, and starts it again if it dies."""
     server = EmbeddedServer(settings.data_dir)
     try:
         # Cut short, the thread goes on; letting go then waits for it.
@@ -195,7 +195,7 @@ async def check_schema(database: Database) -> None:
 
 
 async def schema_trouble(connection: Connection) -> str | None:
-    """Why this release cannot work with the schema, or with the nodes that its tables are on; None when it can."""
+    """Returns why this release cannot work with the schema, or with the nodes that its tables are on; None if it can."""
     revision = await current_revision(connection)
     named = f"at revision {revision}" if revision else "empty"
     if revision is None or revision < head_revision():

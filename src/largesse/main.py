@@ -138,7 +138,7 @@ def _import_pages() -> Callable[..., Sequence[BaseRoute]]:
 
 
 def _collect_seldom() -> None:
-    """Lets garbage collections skip the objects that live as long as the process, and start less often.
+    """Makes garbage collections skip the objects that live as long as the process, and start less often.
 
     With Python's own thresholds they take 8 % of the time of an order, and with these half of it.
     """

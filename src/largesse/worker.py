@@ -201,7 +201,7 @@ def _mailers(
             mail_from=settings.mail_from,
             transport=SmtpTransport(server) if server is not None else None,
             captures=captures,
-            desk=message_leases,
+            leases=message_leases,
         )
         for _ in range(MAIL_CONNECTIONS if server is not None else 1)
     ]

@@ -248,7 +248,7 @@ class TestLoading:
         )
         async with database.connection(OPERATOR) as connection:
             snapshot = await load_snapshot(connection, CatalogueInJson("https://gifts.example"))
-        last = msgspec.json.decode(snapshot.tell_products(1, "IE", page=50, limit=200))
+        last = msgspec.json.decode(snapshot.serialized_products(1, "IE", page=50, limit=200))
         assert len(last) == 200
         assert {item["name"] for item in last} == {f"Voucher {n}" for n in range(9801, 10_001)}
 

@@ -37,13 +37,13 @@ def seen(snapshot: Snapshot) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for customer_id in range(1, CUSTOMERS + 2):
         found[f"countries {customer_id}"] = snapshot.countries(customer_id)
-        found[f"collections {customer_id}"] = snapshot.tell_collections(customer_id)
+        found[f"collections {customer_id}"] = snapshot.serialized_collections(customer_id)
         for country in COUNTRIES:
             own = found[f"{customer_id} {country}"] = list(snapshot.products(customer_id, country))
             found[f"currencies {customer_id} {country}"] = snapshot.currencies(customer_id, country)
             for filters in ((None, None, None), ("GBP", None, None), (None, 20, None), ("EUR", 12, "b")):
                 currency, amount, keyword = filters
-                told = snapshot.tell_products(customer_id, country, currency, amount, keyword, page=1, limit=50)
+                told = snapshot.serialized_products(customer_id, country, currency, amount, keyword, page=1, limit=50)
                 found[f"{customer_id} {country} {filters}"] = told
             for product in own:
                 assert snapshot.product(product.id, country, customer_id) == product
@@ -136,13 +136,13 @@ async def test_after_any_edits_it_is_what_a_whole_load_gives(
     catalogue: Catalogue, database: CountingDatabase, other: Connection, seed: int
 ) -> None:
     editor = Editor(other, seed)
-    telling = CatalogueInJson("https://gifts.example")
+    serializer = CatalogueInJson("https://gifts.example")
     for _ in range(25):
         for _ in range(3):
             await editor.edit()
         by_changes = await catalogue.at(await version_in(other))
         async with database.connection(OPERATOR) as connection:
-            whole = await load_snapshot(connection, telling)
+            whole = await load_snapshot(connection, serializer)
         assert by_changes.version == whole.version
         assert seen(by_changes) == seen(whole)
         for customer_id in range(1, CUSTOMERS + 1):
@@ -160,20 +160,20 @@ class TestWhatIsRead:
     ) -> None:
         await add_many(other, 300)
         before = await catalogue.at(await version_in(other))
-        before.tell_products(1, "GB", limit=200)
-        before.tell_products(1, "GB", page=2, limit=200)
+        before.serialized_products(1, "GB", limit=200)
+        before.serialized_products(1, "GB", page=2, limit=200)
         await other.execute("UPDATE products SET name = 'Other' WHERE key = 'many 7'")
         after = await catalogue.at(await version_in(other))
         assert before.products(1, "GB")[6].name == "Voucher 7"
         assert after.products(1, "GB")[6].name == "Other"
         same = [one is two for one, two in zip(before.products(1, "GB"), after.products(1, "GB"), strict=True)]
         assert same.count(False) == 1
-        telling = catalogue._telling
-        assert isinstance(telling, CountingSerializer)
-        telling.products = 0
-        after.tell_products(1, "GB", limit=200)
-        after.tell_products(1, "GB", page=2, limit=200)
-        assert telling.products == 1
+        serializer = catalogue._serializer
+        assert isinstance(serializer, CountingSerializer)
+        serializer.products = 0
+        after.serialized_products(1, "GB", limit=200)
+        after.serialized_products(1, "GB", page=2, limit=200)
+        assert serializer.products == 1
 
     async def test_a_change_of_what_no_snapshot_has_makes_no_new_product(
         self, catalogue: Catalogue, other: Connection

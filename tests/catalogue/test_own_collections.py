@@ -37,7 +37,7 @@ class TestOwnCollections:
         snapshot = await catalogue.of(await caller(other))
         assert snapshot.collection(collection_id, 2) is None
         assert snapshot.collections(2) == []
-        assert snapshot.tell_collections(2) == b"[]"
+        assert snapshot.serialized_collections(2) == b"[]"
 
     async def test_an_edit_changes_nothing_for_all_others(
         self, catalogue: Catalogue, database: CountingDatabase, other: Connection

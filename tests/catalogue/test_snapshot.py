@@ -46,11 +46,11 @@ def snapshot(products: list[Product] | None = None, collections: list[Collection
 
 
 def product_ids(shop: Snapshot, customer_id: int = ACME, country: str = "GB", **arguments: Any) -> list[int]:
-    return [item["id"] for item in msgspec.json.decode(shop.tell_products(customer_id, country, **arguments))]
+    return [item["id"] for item in msgspec.json.decode(shop.serialized_products(customer_id, country, **arguments))]
 
 
 def collection_ids(shop: Snapshot, customer_id: int = ACME, **arguments: Any) -> list[int]:
-    return [item["id"] for item in msgspec.json.decode(shop.tell_collections(customer_id, **arguments))]
+    return [item["id"] for item in msgspec.json.decode(shop.serialized_collections(customer_id, **arguments))]
 
 
 class TestProducts:
@@ -96,19 +96,21 @@ class TestProducts:
         shop = snapshot([voucher(1), hamper(2), voucher(3, customer_ids=frozenset({ACME}))])
         assert shop.product(product_id, country, customer_id) is None
         with pytest.raises(NotFound, match=f"no product {product_id} available in {country}"):
-            shop.tell_product(product_id, country, customer_id)
+            shop.serialized_product(product_id, country, customer_id)
 
     def test_one_product(self) -> None:
         mine = hamper(3, customer_ids=frozenset({ACME}))
         shop = snapshot([voucher(1), mine])
         assert shop.product(3, "GB", ACME) is mine
-        assert msgspec.json.decode(shop.tell_product(3, "GB", ACME))["totalPrice"] == 52.14
-        assert msgspec.json.decode(shop.tell_product(3, "IE", ACME))["totalPrice"] == 48.45
-        assert shop.tell_product(1, "GB", ACME) == shop.tell_products(ACME, "GB", limit=1)[1:-1]
+        assert msgspec.json.decode(shop.serialized_product(3, "GB", ACME))["totalPrice"] == 52.14
+        assert msgspec.json.decode(shop.serialized_product(3, "IE", ACME))["totalPrice"] == 48.45
+        assert shop.serialized_product(1, "GB", ACME) == shop.serialized_products(ACME, "GB", limit=1)[1:-1]
 
     def test_physical_is_listed_at_the_price_of_each_country(self) -> None:
         shop = snapshot([hamper(1)])
-        prices = [msgspec.json.decode(shop.tell_products(ACME, country))[0]["totalPrice"] for country in ("GB", "IE")]
+        prices = [
+            msgspec.json.decode(shop.serialized_products(ACME, country))[0]["totalPrice"] for country in ("GB", "IE")
+        ]
         assert prices == [52.14, 48.45]
 
     def test_currency(self) -> None:
@@ -209,7 +211,7 @@ class TestProducts:
             assert product_ids(shop, customer_id, **arguments) == expected
 
     def test_page_far_past_the_end_is_empty(self) -> None:
-        assert snapshot([voucher(1)]).tell_products(ACME, "GB", page=10**30, limit=200) == b"[]"
+        assert snapshot([voucher(1)]).serialized_products(ACME, "GB", page=10**30, limit=200) == b"[]"
 
     def test_ten_thousand_products_page_by_page(self) -> None:
         products = [voucher(number) if number % 2 else hamper(number) for number in range(1, 10_001)]
@@ -267,11 +269,11 @@ class TestCollections:
         own = self.SHOP.collection(4, ACME)
         assert own is not None
         assert own.value_minor == 2500
-        assert msgspec.json.decode(self.SHOP.tell_collection(4, ACME))["value"] == 25.0
-        assert msgspec.json.decode(self.SHOP.tell_collection(1, OTHER))["kind"] == "curated"
+        assert msgspec.json.decode(self.SHOP.serialized_collection(4, ACME))["value"] == 25.0
+        assert msgspec.json.decode(self.SHOP.serialized_collection(1, OTHER))["kind"] == "curated"
 
     @pytest.mark.parametrize(("collection_id", "customer_id"), [(9, ACME), (4, GLOBEX), (5, ACME), (2**70, ACME)])
     def test_unavailable_is_not_found(self, collection_id: int, customer_id: int) -> None:
         assert self.SHOP.collection(collection_id, customer_id) is None
         with pytest.raises(NotFound, match=f"no collection {collection_id}"):
-            self.SHOP.tell_collection(collection_id, customer_id)
+            self.SHOP.serialized_collection(collection_id, customer_id)

@@ -83,7 +83,7 @@ async def test_mail_given_up_after_three_days_is_told_as_bounced(office: Office)
 async def test_an_outcome_written_twice_is_told_once(office: Office) -> None:
     await office.order([(SAM, "Sam", 1)])
     await office.fan_out()
-    [message] = await office.mailer._desk.take(1, office.vault, lambda _: "https://gifts.example.com")
+    [message] = await office.mailer._leases.take(1, office.vault, lambda _: "https://gifts.example.com")
     for _ in range(2):
         async with office.database.transaction(OPERATOR) as connection:
             await record(connection, [Sent(message, "sent")])

@@ -22,7 +22,9 @@ SLOW_S = float(os.environ.get("SLOW_MAIL", "1"))
 PATIENCE = SmtpTimeouts() if SLOW_S > 1 else SmtpTimeouts(5, 5, SLOW_S / 2, SLOW_S / 2, 60)
 
 
-def use(office: Office, patience: SmtpTimeouts, *, drain_s: float = DRAIN_S, desk: MessageLeases | None = None) -> None:
+def use(
+    office: Office, patience: SmtpTimeouts, *, drain_s: float = DRAIN_S, leases: MessageLeases | None = None
+) -> None:
     office.mailer = Mailer(
         office.database,
         office.vault,
@@ -30,7 +32,7 @@ def use(office: Office, patience: SmtpTimeouts, *, drain_s: float = DRAIN_S, des
         mail_from=MAIL_FROM,
         transport=SmtpTransport(MailServer.from_url(office.server.url), patience=patience),
         drain_s=drain_s,
-        desk=desk,
+        leases=leases,
     )
 
 
@@ -80,8 +82,8 @@ async def test_a_lease_that_ran_out_is_not_taken_anew_by_its_own_process(
 ) -> None:
     """As after a minute without a database: what is under way is brought back under its lease, and not sent again."""
     mail_server.hangs = {SAM}
-    desk = MessageLeases(office.database)
-    use(office, PATIENCE, desk=desk)
+    leases = MessageLeases(office.database)
+    use(office, PATIENCE, leases=leases)
     first = office.mailer
     await office.order([(SAM, "Sam", 1)])
     await office.fan_out()
@@ -89,7 +91,7 @@ async def test_a_lease_that_ran_out_is_not_taken_anew_by_its_own_process(
     await mail_server.has_taken.wait()
     await office.advance(60)
     assert await free(office) == 1
-    use(office, PATIENCE, desk=desk)
+    use(office, PATIENCE, leases=leases)
     assert not await office.mailer.step()
     assert await free(office) == 0
     mail_server.released.set()

@@ -292,7 +292,7 @@ async def test_the_catalogue_reads_what_was_loaded(connection: asyncpg.Connectio
     snapshot = await load_snapshot(connection, CatalogueInJson("https://gifts.example"))
 
     hamper = loaded.ids["products"]["autumn-hamper"]
-    product = json.loads(snapshot.tell_product(hamper, "GB", loaded.ids["customers"]["acme"]))
+    product = json.loads(snapshot.serialized_product(hamper, "GB", loaded.ids["customers"]["acme"]))
     assert product["totalPrice"] == 52.14  # 35.00 and 10 %, postage 4.95, VAT 20 %
     hoodie = loaded.ids["products"]["acme-hoodie"]
     assert snapshot.product(hoodie, "GB", loaded.ids["customers"]["acme"]) is not None

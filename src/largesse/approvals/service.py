@@ -173,7 +173,7 @@ async def list_seen(actor: Actor, connection: Connection) -> list[SeenRequest]:
 async def decide(actor: Actor, request_id: str, note: str, *, approves: bool) -> ApprovalRequest:
     """Approves or declines a send, and returns the request as it is then: approved once every rule is met, else still waiting.
 
-    Raises NotFound for who may not decide, OwnRequest, RequestEnded, and RequestChanged for a draft that is not what was asked for.
+    Raises NotFound if the person may not decide, OwnRequest, RequestEnded, and RequestChanged if the draft is not the one in the request.
     """
     assert actor.environment is not None, "requests are of an environment"
     async with actor.transaction() as transaction:
@@ -230,7 +230,7 @@ async def _lock(actor: Actor, connection: Connection, request_id: str) -> SeenRe
 
 
 async def _seen(actor: Actor, connection: Connection, request: ApprovalRequest | None) -> SeenRequest:
-    """Returns a request to who may see it. Raises NotFound."""
+    """Returns a request if the person may see it. Raises NotFound."""
     if request is not None:
         rules = await store.find_rules(connection, actor.customer_id, request.rule_ids)
         if _may_see(actor, request, rules):

@@ -92,7 +92,7 @@ class Acting(msgspec.Struct, frozen=True):
         before: Mapping[str, Any] | None = None,
         after: Mapping[str, Any] | None = None,
     ) -> None:
-        """Keeps that this was done to `subject`, and what of it changed: no secrets. Call it last inside the act's transaction.
+        """Records what was done to `subject` and what changed, without secrets. Call it last in the transaction.
 
         Raises ValueError for an act that ACTS does not list, and for what is too long or looks like a secret: mistakes of the code.
         """
@@ -101,7 +101,7 @@ class Acting(msgspec.Struct, frozen=True):
         if not 0 < len(subject) <= _MOST_SUBJECT:
             raise ValueError(f"a subject of 1 to {_MOST_SUBJECT} characters, not {len(subject)}")
         who = self.who
-        told = (
+        columns = (
             environment,
             who.kind,
             who.id,
@@ -115,13 +115,13 @@ class Acting(msgspec.Struct, frozen=True):
         )
         await commit_as_one(connection)
         row = await _lock_head(connection, customer_id)
-        mac, head = self.chains.audit.add(row["head"], event_content(customer_id, row["at_us"], *told))
-        await connection.execute(store.ADD, customer_id, row["at"], *told, mac, head)
+        mac, head = self.chains.audit.add(row["head"], event_content(customer_id, row["at_us"], *columns))
+        await connection.execute(store.ADD, customer_id, row["at"], *columns, mac, head)
 
 
-def event_content(customer_id: int, at_us: int, *told: Any) -> bytes:
+def event_content(customer_id: int, at_us: int, *columns: Any) -> bytes:
     """Returns what the mark of an event is made of: all its columns but the id, its time in microseconds of the epoch."""
-    return content(customer_id, at_us, *told)
+    return content(customer_id, at_us, *columns)
 
 
 async def _lock_head(connection: Connection, customer_id: int) -> Row:

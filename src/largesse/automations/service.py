@@ -125,7 +125,7 @@ async def change_automation(actor: Actor, automation_id: int, rule: AutomationRu
 
 
 async def _ask_approval(connection: Connection, actor: Actor, automation_id: int, rule: AutomationRule) -> None:
-    """Tells those who may approve the automation by mail, if it asks for it."""
+    """Notifies the approvers of the automation by mail, if it needs approval."""
     assert actor.user_id is not None, "a person sets it"
     if rule.asks_approval:
         approvers = await store.list_approvers(connection, actor.customer_id, actor.user_id)
@@ -133,7 +133,7 @@ async def _ask_approval(connection: Connection, actor: Actor, automation_id: int
 
 
 async def approve_automation(actor: Actor, automation_id: int) -> None:
-    """Approves an automation that asks for it. Raises NotFound, OwnAutomation, and AccessChanged for who is no administrator."""
+    """Approves an automation that asks for it. Raises NotFound, OwnAutomation, and AccessChanged if the person is not an administrator."""
     async with actor.transaction(Right.CONTACTS) as transaction:
         automation = await _locked(transaction, automation_id)
         if automation.user_id == actor.user_id:

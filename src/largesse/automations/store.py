@@ -305,7 +305,7 @@ async def end_automation(connection: Connection, automation: Automation) -> None
 async def skip_day(
     connection: Connection, automation: Automation, contact_id: int, on_day: date, send_on: date
 ) -> bool:
-    """Keeps a gift from being sent; False if it is being placed, or was decided already."""
+    """Skips a gift; returns False if it is being placed, or was decided already."""
     key = (automation.customer_id, automation.environment, automation.id)
     return await connection.fetchval(_SKIP, *key, contact_id, on_day, send_on) is not None
 

@@ -22,7 +22,7 @@ _BOOTTIME = getattr(time, "CLOCK_BOOTTIME", None)  # Linux has it
 
 
 def now() -> datetime:
-    """This machine's date and time, in UTC; it may be set back."""
+    """Returns this machine's date and time in UTC. It may be set back."""
     return datetime.now(UTC)
 
 
@@ -31,5 +31,5 @@ passed_s: Seconds = time.monotonic
 
 
 def running_s() -> float:
-    """As `passed_s`, and it goes on while the process is stopped and, where it can, while the machine sleeps."""
+    """Returns the same as `passed_s`, but goes on while the process is stopped and, where possible, while the machine sleeps."""
     return time.monotonic() if _BOOTTIME is None else time.clock_gettime(_BOOTTIME)

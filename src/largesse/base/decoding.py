@@ -123,7 +123,7 @@ def _strict_decoder(wanted: type[Any]) -> msgspec.json.Decoder[Any]:
 
 
 def _strict(wanted: type[Any]) -> type[Any]:
-    """`wanted`, and the objects in its lists, as types that refuse members they do not have."""
+    """Returns `wanted`, and the objects in its lists, as types that refuse unknown members."""
     own = [
         (field.name, _strictly(field.type), msgspec.field(default=field.default, name=field.encode_name))
         for field in msgspec.structs.fields(wanted)
@@ -145,7 +145,7 @@ def _strictly(annotation: Any) -> Any:
 
 
 def decode_query(query: Mapping[str, str], wanted: type[Decoded]) -> Decoded:
-    """Query parameters as `wanted`; unknown ones are ignored. Raises InvalidRequest naming the parameter."""
+    """Returns query parameters as `wanted`. Ignores unknown ones. Raises InvalidRequest naming the parameter."""
     try:
         decoded = msgspec.convert(dict(query), wanted, strict=False)
     except msgspec.ValidationError as error:

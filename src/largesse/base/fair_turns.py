@@ -103,7 +103,7 @@ class FairTurns(Generic[Key]):
                 asyncio.get_running_loop().call_soon(self._pass_on)
 
     def _pass_on(self) -> None:
-        """Lets in the next ones, in the next turn of the event loop: more when many wait, as each turn may have much else to do."""
+        """Admits the next callers in the next turn of the event loop: more when many wait, since each turn may have much else to do."""
         self._is_passing_on = False
         self._room = 1 + self._waiting_count // _SHARE
         waiting = 0
@@ -112,7 +112,7 @@ class FairTurns(Generic[Key]):
             self._let_in()
 
     def _let_in(self) -> None:
-        """Lets in who may be: the keys in turn, and who went away is passed over."""
+        """Admits callers, the keys in turn, and skips callers that have gone."""
         for key in [key for key in self._waiting if self._may(key)]:
             if not (self._free and self._room):
                 return

@@ -26,7 +26,7 @@ def by_name(url: str) -> str:
 
 
 def own_hosts(*, listens_on: str = "", urls: Iterable[str] = ()) -> frozenset[str]:
-    """This machine's names for itself, those of `urls`, and the one it listens on (the wildcards are none)."""
+    """Returns this machine's names for itself, those of `urls`, and the one it listens on, unless that is a wildcard."""
     named = {_normal(host) for host in (listens_on, *(urlsplit(url).hostname or "" for url in urls))}
     return LOCAL_HOSTS | (named - {"", "0.0.0.0", "::"})  # noqa: S104 - to leave them out
 

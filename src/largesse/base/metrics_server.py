@@ -44,7 +44,7 @@ class _Handler(WSGIRequestHandler):
 
 
 def _answer_here(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
-    """Returns the metrics, for who asks under a name of this machine."""
+    """Returns the metrics, for requests under a name of this machine."""
     if not is_own_host(LOCAL_HOSTS, [environ.get("HTTP_HOST", "")]):
         start_response("421 Misdirected Request", [("Content-Type", "text/plain; charset=utf-8")])
         return [NOT_OURS.encode()]

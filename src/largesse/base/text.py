@@ -43,7 +43,7 @@ def unfit_key(text: str) -> str | None:
 
 
 def cleaned(text: str, instead: str) -> str:
-    """`text` in one line, with `instead` for each run of characters that may not be there."""
+    """Returns `text` in one line, with `instead` for each run of characters that are not allowed."""
     return _IN_A_LINE.sub(instead, text)
 
 

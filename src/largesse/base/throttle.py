@@ -102,7 +102,7 @@ class Waits(Generic[Key]):
         return len(self._until_s)
 
     def tell(self, key: Key, wait_s: float) -> None:
-        """Has that one wait for so long from now on."""
+        """Makes one caller wait for that long from now on."""
         self._until_s.pop(key, None)
         self._until_s[key] = self._now_s() + wait_s
         if len(self._until_s) > self._remembered:

@@ -43,7 +43,7 @@ class Timeouts:
 
     @contextlib.contextmanager
     def suspended(self) -> Iterator[None]:
-        """For a part of a wait that counts for nothing: work of the caller's own, which goes on however long it takes."""
+        """Suspends the time-out for work of the caller's own, however long it takes."""
         task = asyncio.current_task(self._loop)
         assert task is not None
         began = passed_s()
@@ -55,7 +55,7 @@ class Timeouts:
                 self._since[task] = since + passed_s() - began
 
     def moved(self) -> None:
-        """Says that something went well that others may be waiting behind."""
+        """Notes that something succeeded that others may be waiting behind."""
         self._moved_at = passed_s()
 
     async def close(self) -> None:

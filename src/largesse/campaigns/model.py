@@ -88,7 +88,7 @@ class Campaign(msgspec.Struct, frozen=True, kw_only=True):
     paused_at: datetime | None
     ended_at: datetime | None
     created_at: datetime
-    owner: str | None = None  # the name of who reserved it
+    owner: str | None = None  # the name of the person who reserved it
 
     def state(self, now: datetime, *, is_ordered: bool, has_left: bool) -> State:
         """Returns how it stands, if its gifts were ordered or not, and one is left or none."""

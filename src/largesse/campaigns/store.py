@@ -185,7 +185,7 @@ async def count_campaigns(connection: Connection, customer_id: int, environment:
 
 
 async def is_named(connection: Connection, customer_id: int, environment: str, name: str, besides: int) -> bool:
-    """Whether another campaign that is not over has the name."""
+    """Returns whether another campaign that is not over has the name."""
     named: bool = await connection.fetchval(_IS_NAMED, customer_id, environment, name, besides)
     return named
 
@@ -314,7 +314,7 @@ async def give(connection: Connection, campaign: Campaign, mailbox: str, line: L
 
 
 async def put_off(connection: Connection, campaign: Campaign, by: timedelta) -> None:
-    """Has the worker look at a campaign that is over once more, so much later."""
+    """Puts a campaign that is over off, so that the worker looks at it once more, so much later."""
     await connection.execute(_PUT_OFF, campaign.customer_id, campaign.id, by)
 
 

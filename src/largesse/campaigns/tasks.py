@@ -40,7 +40,7 @@ log = structlog.get_logger(__name__)
 
 
 async def mail_codes(context: WorkerContext) -> bool:
-    """Has codes mailed to those who asked for them and may take part; returns whether there were any who asked."""
+    """Mails codes to visitors who asked for them and may take part; returns whether anybody asked."""
     async with context.database.transaction(WORKER) as connection:
         await commit_as_one(connection)
         asked = await ask_store.take_new(connection, _ASKS_AT_ONCE)

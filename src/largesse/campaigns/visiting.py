@@ -95,7 +95,7 @@ class Visiting:
             return await self._see(connection, campaign)
 
     async def ask(self, token: str, email: str, host: str, language: str) -> Seen:
-        """Has a code mailed to an address in its normal form, if it may take part. Whoever asks cannot tell. Raises NotFound and TooManyRequests."""
+        """Mails a code to an address in its normal form, if it may take part. The caller cannot tell. Raises NotFound and TooManyRequests."""
         async with self._slots.changes, self._database.transaction(LOOKUP) as connection:
             campaign = await self._find(connection, token)
             seen = await self._see(connection, campaign)

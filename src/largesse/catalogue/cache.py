@@ -36,10 +36,15 @@ class Catalogue:
     """Gives out snapshots and reads what a newer version has changed when it is asked for."""
 
     def __init__(
-        self, database: Database, telling: Serializer, *, max_own: int = _MAX_OWN, max_own_weight: int = _MAX_OWN_WEIGHT
+        self,
+        database: Database,
+        serializer: Serializer,
+        *,
+        max_own: int = _MAX_OWN,
+        max_own_weight: int = _MAX_OWN_WEIGHT,
     ) -> None:
         self._database = database
-        self._telling = telling
+        self._serializer = serializer
         self._snapshot: Snapshot | None = None
         self._loading: asyncio.Task[None] | None = None
         self._letting_go: set[asyncio.Task[None]] = set()
@@ -52,7 +57,7 @@ class Catalogue:
         )
 
     async def at(self, version: int) -> Snapshot:
-        """What all customers share, at `version` (read from `catalogue_version`) or later.
+        """Returns what all customers share, at `version` (read from `catalogue_version`) or later.
 
         All who wait share one load. Its failure goes to each of them, and the next caller loads again.
         """
@@ -67,7 +72,7 @@ class Catalogue:
         return self._snapshot
 
     async def of(self, caller: Caller) -> Snapshot:
-        """The same with the caller's own collections, no older than when the caller was looked up."""
+        """Returns the same with the caller's own collections, no older than when the caller was looked up."""
         snapshot = await self.at(caller.catalogue_version)
         if not caller.collections_version:  # there never were any
             return snapshot
@@ -86,7 +91,7 @@ class Catalogue:
         amount: Decimal | None = None,
         keyword: str | None = None,
     ) -> None:
-        """Works out what `snapshot` lists by these filters, and in which currencies. Raises Unavailable when too many wait."""
+        """Computes what `snapshot` lists by these filters, and in which currencies. Raises Unavailable if too many wait."""
         await self.finish(customer_id, snapshot.preparing(customer_id, country, currency, amount, keyword))
 
     async def finish(self, customer_id: int, steps: Steps[Result]) -> Result:
@@ -110,7 +115,7 @@ class Catalogue:
     async def _replace(self) -> None:
         former = self._snapshot
         async with self._database.connection(LOOKUP) as connection:
-            self._snapshot = await load_snapshot(connection, self._telling, former)
+            self._snapshot = await load_snapshot(connection, self._serializer, former)
         if former is not None and not self._snapshot.follows(former):
             letting_go = asyncio.create_task(_let_go(former.parts()))
             self._letting_go.add(letting_go)
@@ -119,7 +124,7 @@ class Catalogue:
     async def _read_own(self, keys: Sequence[_OwnKey]) -> Sequence[OwnCollections]:
         customer_ids = list({customer_id for customer_id, _ in keys})
         async with self._database.connection(for_customers(keys)) as connection:
-            found = await load_own(connection, customer_ids, self._telling)
+            found = await load_own(connection, customer_ids, self._serializer)
         for customer_id, own in found.items():
             self._own.put(customer_id, own)
         return [found[customer_id] for customer_id, _ in keys]
@@ -134,6 +139,6 @@ async def _let_go(parts: list[object]) -> None:
 
 
 def _mark_failure_seen(loading: asyncio.Task[None]) -> None:
-    """Keeps the loop from complaining when everybody who waited for a failed load has gone."""
+    """Prevents asyncio's warning when everybody who waited for a failed load has gone."""
     if not loading.cancelled():
         loading.exception()

@@ -14,28 +14,28 @@ _BY_ID = attrgetter("id")
 class Collections:
     """Collections by id."""
 
-    __slots__ = ("_by_id", "_telling", "weight")
+    __slots__ = ("_by_id", "_serializer", "weight")
 
-    def __init__(self, items: Iterable[CollectionItem], telling: Serializer) -> None:
+    def __init__(self, items: Iterable[CollectionItem], serializer: Serializer) -> None:
         self._by_id = {item.id: item for item in sorted(items, key=_BY_ID)}
-        self._telling = telling
+        self._serializer = serializer
         # What they take in memory, roughly: a collection as much as ten of its products' ids.
         self.weight = sum(10 + len(item.collection.product_ids) for item in self._by_id.values())
 
     @classmethod
-    def of(cls, collections: Iterable[Collection], telling: Serializer) -> Collections:
+    def of(cls, collections: Iterable[Collection], serializer: Serializer) -> Collections:
         """Returns the collections, in whatever order they come."""
-        return cls([CollectionItem(collection, telling) for collection in collections], telling)
+        return cls([CollectionItem(collection, serializer) for collection in collections], serializer)
 
     def __len__(self) -> int:
         return len(self._by_id)
 
     def get(self, collection_id: int | None) -> CollectionItem | None:
-        """The collection of that id, no matter who may send it."""
+        """Returns the collection of that id, no matter who may send it."""
         return None if collection_id is None else self._by_id.get(collection_id)
 
     def sold_to(self, customer_id: int) -> list[CollectionItem]:
-        """Those that the customer may send, by id."""
+        """Returns the collections that the customer may send, by id."""
         return [item for item in self._by_id.values() if item.collection.sold_to(customer_id)]
 
     def changed(self, changes: Mapping[int, Collection | None]) -> Collections:
@@ -43,5 +43,5 @@ class Collections:
         if not changes:
             return self
         left = (item for item in self._by_id.values() if item.id not in changes)
-        new = (CollectionItem(one, self._telling) for one in changes.values() if one is not None)
-        return Collections([*left, *new], self._telling)
+        new = (CollectionItem(one, self._serializer) for one in changes.values() if one is not None)
+        return Collections([*left, *new], self._serializer)

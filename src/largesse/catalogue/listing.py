@@ -20,13 +20,13 @@ class Serializer(Protocol):
     """Serializes gifts for callers. A snapshot stores the result, as it is used again and again."""
 
     def product(self, product: Product, country: str) -> Serialized:
-        """A product as sold in `country`, one it is sold in."""
+        """Serializes a product as sold in `country`, one it is sold in."""
 
     def collection(self, collection: Collection) -> Serialized:
-        """A collection."""
+        """Serializes a collection."""
 
-    def listed(self, told: Sequence[Serialized]) -> Serialized:
-        """A list of serialized gifts."""
+    def listed(self, serialized: Sequence[Serialized]) -> Serialized:
+        """Serializes a list of serialized gifts."""
 
 
 # More than any gift can cost; keeps the arithmetic on a caller's number within the context's 28 digits.
@@ -38,20 +38,20 @@ _EVERYWHERE = ""  # in place of a country, where nothing depends on it
 class ProductItem:
     """A product as listed. A digital one has one form in all of its countries."""
 
-    __slots__ = ("_least_minor", "_telling", "_told", "currency", "id", "name", "product")
+    __slots__ = ("_least_minor", "_serialized", "_serializer", "currency", "id", "name", "product")
 
-    def __init__(self, product: Product, telling: Serializer) -> None:
+    def __init__(self, product: Product, serializer: Serializer) -> None:
         self.id = product.id
         self.name = product.name
         self.currency = product.currency
         self.product = product
-        self._telling = telling
+        self._serializer = serializer
         # By country; made at first use, as most products are never looked at in most of them.
-        self._told: dict[str, Serialized] | None = None
+        self._serialized: dict[str, Serialized] | None = None
         self._least_minor: dict[str, int | None] | None = None
 
     def least_minor(self, country: str) -> int | None:
-        """The least it can be sent for in the country, in minor units; None when for nothing at all."""
+        """Returns the least it can be sent for in the country, in minor units; None when for nothing at all."""
         if self.product.is_digital:
             return least_gift_minor(self.product, country)
         if self._least_minor is None:
@@ -60,28 +60,28 @@ class ProductItem:
             self._least_minor[country] = least_gift_minor(self.product, country)
         return self._least_minor[country]
 
-    def told(self, country: str) -> Serialized:
-        """Its serialized form in the country, encoded at first use."""
+    def serialized(self, country: str) -> Serialized:
+        """Its serialized form in the country, made at first use."""
         key = _EVERYWHERE if self.product.is_digital else country
-        if self._told is None:
-            self._told = {}
-        if key not in self._told:
-            self._told[key] = self._telling.product(self.product, country)
-        return self._told[key]
+        if self._serialized is None:
+            self._serialized = {}
+        if key not in self._serialized:
+            self._serialized[key] = self._serializer.product(self.product, country)
+        return self._serialized[key]
 
 
 class CollectionItem:
     """A collection as listed."""
 
-    __slots__ = ("_telling", "_told", "collection", "currency", "id", "name")
+    __slots__ = ("_serialized", "_serializer", "collection", "currency", "id", "name")
 
-    def __init__(self, collection: Collection, telling: Serializer) -> None:
+    def __init__(self, collection: Collection, serializer: Serializer) -> None:
         self.id = collection.id
         self.name = collection.name
         self.currency = collection.currency
         self.collection = collection
-        self._telling = telling
-        self._told: Serialized | None = None
+        self._serializer = serializer
+        self._serialized: Serialized | None = None
 
     @property
     def least_minor(self) -> int | None:
@@ -89,23 +89,23 @@ class CollectionItem:
         return least_collection_minor(self.collection)
 
     @property
-    def told(self) -> Serialized:
+    def serialized(self) -> Serialized:
         """Its serialized form, encoded at first use."""
-        if self._told is None:
-            self._told = self._telling.collection(self.collection)
-        return self._told
+        if self._serialized is None:
+            self._serialized = self._serializer.collection(self.collection)
+        return self._serialized
 
 
 AnyItem = TypeVar("AnyItem", ProductItem, CollectionItem)
 
 
 def in_currency(items: Iterable[AnyItem], currency: str) -> list[AnyItem]:
-    """Those of one currency, an ISO 4217 code in capitals."""
+    """Returns the items of one currency, an ISO 4217 code in capitals."""
     return [item for item in items if item.currency == currency]
 
 
 def named(items: Iterable[AnyItem], keyword: str) -> list[AnyItem]:
-    """Those with `keyword` in their name, whatever the letter case."""
+    """Returns the items with `keyword` in their name, whatever the letter case."""
     folded = keyword.casefold()
     return [item for item in items if folded in item.name.casefold()]
 
@@ -113,7 +113,7 @@ def named(items: Iterable[AnyItem], keyword: str) -> list[AnyItem]:
 def costing_at_most(
     items: Sequence[AnyItem], amount: Decimal, least_minor: Callable[[AnyItem], int | None]
 ) -> list[AnyItem]:
-    """Those that can be sent for `amount` major units of their own currency, or for less: `least_minor` says what each costs at least."""
+    """Returns the items that can be sent for at most `amount` major units of their own currency. `least_minor` returns the least that each costs."""
     if amount <= 0:
         return []
     limits_minor = {currency: _whole_minor(amount, currency) for currency in {item.currency for item in items}}
@@ -121,6 +121,6 @@ def costing_at_most(
 
 
 def _whole_minor(amount: Decimal, currency: str) -> int:
-    """The whole minor units in `amount`: a price is at most the amount exactly when it is at most these."""
+    """Returns the whole minor units in `amount`. A price is at most the amount exactly if it is at most these."""
     minor = _FLOOR.scaleb(min(amount, _MOST), exponent(currency))
     return int(_FLOOR.to_integral_value(minor))

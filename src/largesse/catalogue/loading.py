@@ -47,7 +47,7 @@ _OWN = compose(
 _VERSION = "SELECT version FROM catalogue_version"
 
 
-async def load_snapshot(connection: Connection, telling: Serializer, former: Snapshot | None = None) -> Snapshot:
+async def load_snapshot(connection: Connection, serializer: Serializer, former: Snapshot | None = None) -> Snapshot:
     """Returns the catalogue as it is now: `former` itself if nothing has changed, otherwise what it becomes by the changes.
 
     Without `former`, or where the changes are too many or no longer known, reads all of it. `connection` must not be in a transaction:
@@ -61,7 +61,7 @@ async def load_snapshot(connection: Connection, telling: Serializer, former: Sna
             changes = await _read_changes(connection, former.version, version)
             if changes is not None:
                 return await finish_soon(former.changed(version, *changes))
-        return await _load_all(connection, version, telling)
+        return await _load_all(connection, version, serializer)
 
 
 async def read_changed_products(connection: Connection, after: int, version: int) -> frozenset[int] | None:
@@ -98,21 +98,21 @@ async def _read_changes(connection: Connection, after: int, version: int) -> _Ch
     return _Changes(products, collections)
 
 
-async def _load_all(connection: Connection, version: int, telling: Serializer) -> Snapshot:
-    builder, read = ProductsBuilder(telling), ProductReader()
+async def _load_all(connection: Connection, version: int, serializer: Serializer) -> Snapshot:
+    builder, read = ProductsBuilder(serializer), ProductReader()
     with _uncollected():
         cursor = await connection.cursor(_ALL_PRODUCTS)
         while rows := await cursor.fetch(_ROWS_AT_ONCE):
             for row in rows:
                 builder.add(read(row))
         products = await finish_soon(builder.finishing())
-        curated = Collections.of(map(collection_from_row, await connection.fetch(_CURATED, None)), telling)
-    return Snapshot(version, products, curated, telling)
+        curated = Collections.of(map(collection_from_row, await connection.fetch(_CURATED, None)), serializer)
+    return Snapshot(version, products, curated, serializer)
 
 
 @contextmanager
 def _uncollected() -> Iterator[None]:
-    """Keeps garbage collections from walking all that a large catalogue is made of, while it is read and ever after: it lives until it is replaced."""
+    """Excludes a large catalogue from garbage collections, while it is read and after: it lives until it is replaced."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -131,7 +131,7 @@ class OwnCollections(NamedTuple):
 
 
 async def load_own(
-    connection: Connection, customer_ids: Sequence[int], telling: Serializer
+    connection: Connection, customer_ids: Sequence[int], serializer: Serializer
 ) -> dict[int, OwnCollections]:
     """Returns the own collections of customers by id. The connection acts for these customers."""
     versions: dict[int, int] = {}
@@ -141,6 +141,6 @@ async def load_own(
         if row["id"] is not None:
             found[row["of_customer"]].append(collection_from_row(row))
     return {
-        customer_id: OwnCollections(versions[customer_id], Collections.of(own, telling))
+        customer_id: OwnCollections(versions[customer_id], Collections.of(own, serializer))
         for customer_id, own in found.items()
     }

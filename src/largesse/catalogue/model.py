@@ -52,12 +52,12 @@ _NO_VAT = Decimal(0)
 
 
 def marked_up_minor(product: Product) -> int:
-    """The value of a physical gift: its cost marked up, without postage and VAT."""
+    """Returns the value of a physical gift: its cost with markup, without postage and VAT."""
     return _round_half_up(_marked_up(product))
 
 
 def delivered_minor(product: Product, country: str) -> int:
-    """The delivered total of a physical gift in `country`, one it is sold in (else KeyError)."""
+    """Returns the delivered total of a physical gift in `country`, one it is sold in (else KeyError)."""
     net_minor = _marked_up(product) + product.postage_minor[country]
     return _round_half_up(net_minor * (100 + Fraction(product.vat_percent.get(country, _NO_VAT))) / 100)
 
@@ -112,11 +112,11 @@ class Product:
         return self.range_minor
 
     def sold_in(self, country: str) -> bool:
-        """Whether it is sold in a country (ISO 3166-1 alpha-2): the quick form of `sold_countries`."""
+        """Returns whether it is sold in a country (ISO 3166-1 alpha-2), faster than `sold_countries`."""
         return country in (self.countries if self.is_digital else self.postage_minor)
 
     def sold_to(self, customer_id: int) -> bool:
-        """Whether a customer may send it."""
+        """Returns whether a customer may send it."""
         return self.customer_ids is None or customer_id in self.customer_ids
 
 
@@ -130,7 +130,7 @@ class ProductReader:
         self._shared: dict[Hashable, Any] = {}
 
     def __call__(self, row: Row) -> Product:
-        """The product of a row."""
+        """Returns the product of a row."""
         lowest, highest = row["min_amount_minor"], row["max_amount_minor"]
         customer_ids = row["customer_ids"]
         return Product(
@@ -158,7 +158,7 @@ class ProductReader:
 
 
 def product_from_row(row: Row) -> Product:
-    """The product of a row of `products`, alone."""
+    """Returns the product of a row of `products` alone."""
     return ProductReader()(row)
 
 
@@ -197,12 +197,12 @@ class Collection:
         return "curated" if self.customer_id is None else "custom"
 
     def sold_to(self, customer_id: int) -> bool:
-        """Whether a customer may send it: a curated one all may, a custom one its owner alone."""
+        """Returns whether a customer may send it: a curated one all may, a custom one its owner alone."""
         return self.customer_id is None or self.customer_id == customer_id
 
 
 def collection_from_row(row: Row) -> Collection:
-    """The collection of a row of `collections`."""
+    """Returns the collection of a row of `collections`."""
     return Collection(
         id=row["id"],
         name=row["name"],
@@ -229,7 +229,7 @@ class Price:
 
 
 def gift_price(product: Product, country: str, value: float | None) -> Price:
-    """The price of one code of `product` sent in `country` at `value` (major units; None when not given).
+    """Returns the price of one code of `product` sent in `country` at `value` (major units; None when not given).
 
     Raises InvalidRequest, naming the limit, when it cannot be sent so.
     """
@@ -251,7 +251,7 @@ def gift_price(product: Product, country: str, value: float | None) -> Price:
 
 
 def collection_price(collection: Collection, value: float | None) -> Price:
-    """The price of one code of `collection` at `value` (major units; ignored for a custom collection).
+    """Returns the price of one code of `collection` at `value` (major units; ignored for a custom collection).
 
     Raises InvalidRequest, naming the limit, when it cannot be sent so.
     """
@@ -268,14 +268,14 @@ def collection_price(collection: Collection, value: float | None) -> Price:
 
 
 def least_gift_minor(product: Product, country: str) -> int | None:
-    """The least `product` can be sent for in `country`, where it is sold; None when for nothing at all."""
+    """Returns the least that `product` can be sent for in `country`, where it is sold; None if it cannot be sent."""
     if not product.is_digital:
         return delivered_minor(product, country)
     return None if product.limits_minor is None else product.limits_minor[0]
 
 
 def least_collection_minor(collection: Collection) -> int | None:
-    """The least `collection` can be sent for: 0 where any positive amount will do; None when for nothing at all."""
+    """Returns the least that `collection` can be sent for: 0 if any positive amount will do; None if it cannot be sent."""
     if collection.value_minor is not None:
         return collection.value_minor
     if collection.allow_custom_value:
@@ -284,7 +284,7 @@ def least_collection_minor(collection: Collection) -> int | None:
 
 
 def can_become(product: Product, country: str, currency: str, value_minor: int, customer_id: int) -> bool:
-    """Whether who chooses a gift of that value in `country` can have `product`, from that customer.
+    """Returns whether a recipient in `country` who chooses from a gift of that value and customer can have `product`.
 
     A digital one must be sold at exactly that value, a physical one must be covered by it, delivery and tax included.
     """

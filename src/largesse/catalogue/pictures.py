@@ -35,7 +35,7 @@ class Image:
 
 
 def read_image(content: bytes) -> Image | None:
-    """The image that `content` is, whole from its first byte to its last; None where it is none of the three kinds."""
+    """Returns the image in `content`, complete from its first byte to its last; None if it is none of the three kinds."""
     try:
         if content.startswith(_PNG) and content.endswith(_PNG_END):
             return _png(content)
@@ -62,7 +62,7 @@ def _jpeg(content: bytes) -> Image | None:
 
 
 def _segments(content: bytes) -> Iterator[tuple[int, int]]:
-    """The segments before the picture itself: the marker of each, and where its length stands."""
+    """Yields the segments before the image data: the marker of each, and where its length stands."""
     at = 2
     while content[at] == 0xFF:
         marker = content[at + 1]
@@ -119,7 +119,7 @@ class Picture:
 
 
 def read_picture(content: bytes) -> Picture:
-    """The picture of these bytes. Raises PictureRefused, naming the limit."""
+    """Returns the picture of these bytes. Raises PictureRefused, naming the limit."""
     if len(content) > MAX_BYTES:
         raise PictureRefused(f"must have at most {MAX_BYTES // 1024} KiB, and has more")
     image = read_image(content)
@@ -143,7 +143,7 @@ async def save_pictures(connection: Connection, pictures: Iterable[Picture]) -> 
 
 
 async def read_content(connection: Connection, name: str) -> bytes | None:
-    """The picture of that name; None where there is none."""
+    """Returns the picture of that name; None where there is none."""
     if not _NAME.fullmatch(name):
         return None
     content: bytes | None = await connection.fetchval(_CONTENT, name)
@@ -157,15 +157,15 @@ async def pictures_of(connection: Connection, product_ids: Sequence[int]) -> dic
 
 
 def is_name(text: str) -> bool:
-    """Whether a picture could be called so."""
+    """Returns whether `name` could be the name of a picture."""
     return _NAME.fullmatch(text) is not None
 
 
 def media_type(name: str) -> str:
-    """What a picture of that name is served as."""
+    """Returns the media type of a picture."""
     return _TYPES[name.rpartition(".")[2]]
 
 
 def picture_path(name: str) -> str:
-    """Where the picture of that name is, below the public address."""
+    """Returns the path of a picture below the public address."""
     return f"/pictures/{name}"

@@ -69,7 +69,7 @@ class _Derived(NamedTuple):
 
 class _Page(NamedTuple):
     source: Items
-    told: Serialized
+    serialized: Serialized
 
 
 class _Extended(NamedTuple):
@@ -91,69 +91,69 @@ class _Memory:
             max_entries=_MAX_CACHED, max_total=_LISTS_ITEMS, weigh=lambda one: len(one.own) * CHUNK
         )
         self.pages: RecentlyUsed[Hashable, _Page] = RecentlyUsed(
-            max_entries=_MAX_CACHED, max_total=_PAGES_BYTES, weigh=lambda one: len(one.told)
+            max_entries=_MAX_CACHED, max_total=_PAGES_BYTES, weigh=lambda one: len(one.serialized)
         )
 
 
 class Products:
     """Products by id, by country, and by the customers that some are sold to alone."""
 
-    __slots__ = ("_by_id", "_memory", "_named", "_open", "_telling")
+    __slots__ = ("_by_id", "_memory", "_named", "_open", "_serializer")
 
     def __init__(
         self,
         by_id: _Buckets[ProductItem],
         open_: dict[str, Items],
         named_: _Buckets[tuple[ProductItem, ...]],
-        telling: Serializer,
+        serializer: Serializer,
         memory: _Memory,
     ) -> None:
         self._by_id = by_id
         self._open = open_
         self._named = named_
-        self._telling = telling
+        self._serializer = serializer
         self._memory = memory
 
     def has(self, product_id: int | None) -> bool:
-        """Whether there is a product of that id, no matter who may send it."""
+        """Returns whether the product exists, no matter who may send it."""
         return product_id is not None and self._by_id.get(product_id) is not None
 
     def find(self, product_id: int, country: str, customer_id: int) -> Product | None:
-        """The product, when it is sold in the country to the customer."""
+        """Returns the product if it is sold in the country to the customer."""
         item = self._find(product_id, country, customer_id)
         return None if item is None else item.product
 
-    def tell(self, product_id: int, country: str, customer_id: int) -> Serialized | None:
-        """The same, serialized."""
+    def serialized(self, product_id: int, country: str, customer_id: int) -> Serialized | None:
+        """Returns the same, serialized."""
         item = self._find(product_id, country, customer_id)
-        return None if item is None else item.told(country)
+        return None if item is None else item.serialized(country)
 
     def find_all(self, customer_id: int, filters: Filters) -> Items:
-        """What the customer may send in the country, by the filters."""
+        """Returns what the customer may send in the country, filtered."""
         return finish(self.filtering(customer_id, filters))
 
-    def tell_page(self, customer_id: int, filters: Filters, page: int, limit: int) -> Serialized:
-        """A page of these, from 1, serialized."""
+    def serialized_page(self, customer_id: int, filters: Filters, page: int, limit: int) -> Serialized:
+        """Returns a page of these, from 1, serialized."""
         found = self.find_all(customer_id, filters)
         # Customers whom no product names see the same, so they share the page.
         key = (customer_id if self._named.get(customer_id) else None, filters, page, limit)
         cached = self._memory.pages.get(key)
         if cached is not None and cached.source is found:
-            return cached.told
+            return cached.serialized
         start = (page - 1) * limit
         items = found[start : start + limit]
-        told = self._telling.listed([item.told(filters[0]) for item in items])
+        serialized = self._serializer.listed([item.serialized(filters[0]) for item in items])
         if items:  # pages past the end are without number
-            self._memory.pages.put(key, _Page(found, told))
-        return told
+            self._memory.pages.put(key, _Page(found, serialized))
+        return serialized
 
     def countries(self, customer_id: int) -> list[str]:
-        """The countries that something is sold in to the customer."""
+        """Returns the countries in which something is sold to the customer."""
         own = (item.product.sold_countries for item in self._named.get(customer_id) or ())
         return sorted({*self._open, *(country for countries in own for country in countries)})
 
     def currencies(self, customer_id: int, country: str) -> Counter[str]:
-        """How many products are sold to the customer in the country in each currency."""
+        """Returns how many products are sold to the customer in the country in each currency."""
         own = (item.currency for item in self._named.get(customer_id) or () if item.product.sold_in(country))
         return finish(self.counting(country)) + Counter(own)
 
@@ -179,7 +179,7 @@ class Products:
             former = by_id.get(product_id)
             if former is not None and former.product == product:
                 continue
-            item = None if product is None else ProductItem(product, self._telling)
+            item = None if product is None else ProductItem(product, self._serializer)
             by_id = by_id.put(product_id, item)
             for country in _open_countries(former) | _open_countries(item):
                 listed = open_.get(country, _NONE)
@@ -194,7 +194,7 @@ class Products:
                 yield
             yield
         open_ = {country: listed for country, listed in open_.items() if listed.chunks}
-        return Products(by_id, open_, named_, self._telling, self._memory)
+        return Products(by_id, open_, named_, self._serializer, self._memory)
 
     def parts(self) -> list[object]:
         """Returns what holds the products, in parts, to be let go one after the other from the end: all at once takes too long."""
@@ -244,15 +244,15 @@ class Products:
 class ProductsBuilder:
     """Makes the products of a whole catalogue, which are added one by one in the order of their ids."""
 
-    def __init__(self, telling: Serializer) -> None:
-        self._telling = telling
+    def __init__(self, serializer: Serializer) -> None:
+        self._serializer = serializer
         self._by_id: dict[int, dict[int, ProductItem]] = defaultdict(dict)
         self._open: dict[str, list[list[ProductItem]]] = defaultdict(list)
         self._named: dict[int, list[ProductItem]] = defaultdict(list)
 
     def add(self, product: Product) -> None:
         """Adds the next product."""
-        item = ProductItem(product, self._telling)
+        item = ProductItem(product, self._serializer)
         self._by_id[product.id // CHUNK][product.id] = item
         for country in _open_countries(item):
             chunks = self._open[country]
@@ -269,7 +269,7 @@ class ProductsBuilder:
             named_[customer_id // CHUNK][customer_id] = tuple(items)
             yield
         open_ = {country: SortedChunks(chunks) for country, chunks in self._open.items()}
-        return Products(_Buckets(dict(self._by_id)), open_, _Buckets(dict(named_)), self._telling, _Memory())
+        return Products(_Buckets(dict(self._by_id)), open_, _Buckets(dict(named_)), self._serializer, _Memory())
 
 
 def finish(steps: Steps[Value]) -> Value:
@@ -283,12 +283,12 @@ def finish(steps: Steps[Value]) -> Value:
 
 
 def _open_countries(item: ProductItem | None) -> frozenset[str]:
-    """Where everybody may send it."""
+    """Returns the countries in which everybody may send it."""
     return frozenset() if item is None or item.product.customer_ids is not None else item.product.sold_countries
 
 
 def _customers(item: ProductItem | None) -> frozenset[int]:
-    """The customers to whom alone it is sold."""
+    """Returns the customers who alone may send it."""
     return frozenset() if item is None else item.product.customer_ids or frozenset()
 
 

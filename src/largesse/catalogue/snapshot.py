@@ -26,7 +26,7 @@ class _Listed(NamedTuple):
 
     curated: Collections
     own: Collections
-    told: Serialized
+    serialized: Serialized
 
 
 class Snapshot:
@@ -36,45 +36,45 @@ class Snapshot:
     share has curated collections alone; `with_own` adds those of the customer who asks.
     """
 
-    __slots__ = ("_curated", "_lists", "_own", "_products", "_telling", "version")
+    __slots__ = ("_curated", "_lists", "_own", "_products", "_serializer", "version")
 
     def __init__(
         self,
         version: int,
         products: Products,
         curated: Collections,
-        telling: Serializer,
+        serializer: Serializer,
         own: Collections | None = None,
         lists: RecentlyUsed[Hashable, _Listed] | None = None,
     ) -> None:
         self.version = version
         self._products = products
         self._curated = curated
-        self._own = Collections((), telling) if own is None else own
-        self._telling = telling
+        self._own = Collections((), serializer) if own is None else own
+        self._serializer = serializer
         # Snapshots that follow each other share it: an entry says what it was made of.
         self._lists: RecentlyUsed[Hashable, _Listed] = (
-            RecentlyUsed(max_entries=_MAX_CACHED, max_total=_PAGES_BYTES, weigh=lambda one: len(one.told))
+            RecentlyUsed(max_entries=_MAX_CACHED, max_total=_PAGES_BYTES, weigh=lambda one: len(one.serialized))
             if lists is None
             else lists
         )
 
     @classmethod
     def of(
-        cls, version: int, products: Iterable[Product], collections: Iterable[Collection], telling: Serializer
+        cls, version: int, products: Iterable[Product], collections: Iterable[Collection], serializer: Serializer
     ) -> Snapshot:
         """Returns a snapshot of these products and collections, in whatever order they come."""
-        builder = ProductsBuilder(telling)
+        builder = ProductsBuilder(serializer)
         for product in sorted(products, key=_BY_ID):
             builder.add(product)
         every = list(collections)
-        curated = Collections.of((one for one in every if one.customer_id is None), telling)
-        own = Collections.of((one for one in every if one.customer_id is not None), telling)
-        return cls(version, finish(builder.finishing()), curated, telling, own)
+        curated = Collections.of((one for one in every if one.customer_id is None), serializer)
+        own = Collections.of((one for one in every if one.customer_id is not None), serializer)
+        return cls(version, finish(builder.finishing()), curated, serializer, own)
 
     def with_own(self, own: Collections) -> Snapshot:
         """Returns the same with a customer's own collections."""
-        return Snapshot(self.version, self._products, self._curated, self._telling, own, self._lists)
+        return Snapshot(self.version, self._products, self._curated, self._serializer, own, self._lists)
 
     def changed(
         self, version: int, products: Mapping[int, Product | None], collections: Mapping[int, Collection | None]
@@ -82,10 +82,10 @@ class Snapshot:
         """Returns the catalogue at a later version, with these products and curated collections by id; None: without that one."""
         changed = yield from self._products.changed(products)
         curated = self._curated.changed(collections)
-        return Snapshot(version, changed, curated, self._telling, lists=self._lists)
+        return Snapshot(version, changed, curated, self._serializer, lists=self._lists)
 
     def follows(self, former: Snapshot) -> bool:
-        """Whether it was made from the other by changes, and shares what has not changed."""
+        """Returns whether it was made from the other by changes, and shares what has not changed."""
         return self._lists is former._lists
 
     def parts(self) -> list[object]:
@@ -93,17 +93,17 @@ class Snapshot:
         return self._products.parts()
 
     def product(self, product_id: int, country: str, customer_id: int) -> Product | None:
-        """The product, when it is sold in `country` to this customer."""
+        """Returns the product if it is sold in `country` to this customer."""
         return self._products.find(product_id, country, customer_id)
 
-    def tell_product(self, product_id: int, country: str, customer_id: int) -> Serialized:
-        """The serialized product. Raises NotFound unless it is sold in `country` to this customer."""
-        told = self._products.tell(product_id, country, customer_id)
-        if told is None:
+    def serialized_product(self, product_id: int, country: str, customer_id: int) -> Serialized:
+        """Returns the serialized product. Raises NotFound unless it is sold in `country` to this customer."""
+        serialized = self._products.serialized(product_id, country, customer_id)
+        if serialized is None:
             raise NotFound(f"There is no product {product_id} available in {country}.")
-        return told
+        return serialized
 
-    def tell_products(
+    def serialized_products(
         self,
         customer_id: int,
         country: str,
@@ -113,11 +113,11 @@ class Snapshot:
         page: int = 1,
         limit: int = 100,
     ) -> Serialized:
-        """A page (1-based) of the customer's products in `country`, by id, serialized.
+        """Returns a page (1-based) of the customer's products in `country`, by id, serialized.
 
         `amount`, in major units, keeps what can be sent for that or less; `keyword` what has it in its name.
         """
-        return self._products.tell_page(customer_id, (country, currency, amount, keyword), page, limit)
+        return self._products.serialized_page(customer_id, (country, currency, amount, keyword), page, limit)
 
     def products(
         self,
@@ -127,7 +127,7 @@ class Snapshot:
         amount: Decimal | None = None,
         keyword: str | None = None,
     ) -> Sequence[Product]:
-        """The customer's products in `country`, by id, by the filters of `tell_products`."""
+        """Returns the customer's products in `country`, by id, by the filters of `serialized_products`."""
         return _ProductsOf(self._products.find_all(customer_id, (country, currency, amount, keyword)))
 
     def preparing(
@@ -138,43 +138,43 @@ class Snapshot:
         amount: Decimal | None = None,
         keyword: str | None = None,
     ) -> Steps[bool]:
-        """Has at hand what `products`, `tell_products` and `currencies` return then. Returns True."""
+        """Computes what `products`, `serialized_products` and `currencies` will return. Returns True."""
         yield from self._products.filtering(customer_id, (country, currency, amount, keyword))
         yield from self._products.counting(country)
         return True
 
     def countries(self, customer_id: int) -> list[str]:
-        """The countries that something is sold in to the customer."""
+        """Returns the countries in which something is sold to the customer."""
         return self._products.countries(customer_id)
 
     def currencies(self, customer_id: int, country: str) -> Counter[str]:
-        """How many products are sold to the customer in the country in each currency."""
+        """Returns how many products are sold to the customer in the country in each currency."""
         return self._products.currencies(customer_id, country)
 
     def collections(self, customer_id: int) -> Sequence[Collection]:
-        """All curated collections and the customer's own, by id."""
+        """Returns all curated collections and the customer's own, by id."""
         return [item.collection for item in self._sold_to(customer_id)]
 
     def collection(self, collection_id: int, customer_id: int) -> Collection | None:
-        """The collection, when it is curated or this customer's own."""
+        """Returns the collection if it is curated or this customer's own."""
         item = self._collection(collection_id, customer_id)
         return None if item is None else item.collection
 
-    def tell_collection(self, collection_id: int, customer_id: int) -> Serialized:
-        """The serialized collection. Raises NotFound unless it is curated or this customer's own."""
+    def serialized_collection(self, collection_id: int, customer_id: int) -> Serialized:
+        """Returns the serialized collection. Raises NotFound unless it is curated or this customer's own."""
         item = self._collection(collection_id, customer_id)
         if item is None:
             raise NotFound(f"There is no collection {collection_id}.")
-        return item.told
+        return item.serialized
 
-    def tell_collections(
+    def serialized_collections(
         self, customer_id: int, country: str | None = None, currency: str | None = None, amount: Decimal | None = None
     ) -> Serialized:
-        """All curated collections and the customer's own, by id, serialized."""
+        """Returns all curated collections and the customer's own, by id, serialized."""
         key = (customer_id if len(self._own) else None, country, currency, amount)
         cached = self._lists.get(key)
         if cached is not None and cached.curated is self._curated and (key[0] is None or cached.own is self._own):
-            return cached.told
+            return cached.serialized
         items = self._sold_to(customer_id)
         if country is not None:
             items = [item for item in items if item.collection.country == country]
@@ -182,12 +182,12 @@ class Snapshot:
             items = in_currency(items, currency)
         if amount is not None:
             items = costing_at_most(items, amount, lambda item: item.least_minor)
-        told = self._telling.listed([item.told for item in items])
-        self._lists.put(key, _Listed(self._curated, self._own, told))
-        return told
+        serialized = self._serializer.listed([item.serialized for item in items])
+        self._lists.put(key, _Listed(self._curated, self._own, serialized))
+        return serialized
 
     def has_gift(self, product_id: int | None, collection_id: int | None) -> bool:
-        """Whether the product or collection of a customer's template is still in the catalogue, no matter who may send it."""
+        """Returns whether the product or collection of a customer's template is still in the catalogue, no matter who may send it."""
         in_catalogue = self._curated.get(collection_id) or self._own.get(collection_id)
         return self._products.has(product_id) or in_catalogue is not None
 

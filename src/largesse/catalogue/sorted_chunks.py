@@ -84,7 +84,7 @@ class SortedChunks(Sequence[AnyItem], Generic[AnyItem]):
         return self._with(at, chunk)
 
     def _find(self, item_id: int) -> tuple[int, list[AnyItem], int, bool]:
-        """Where an item is or belongs: its chunk's number, a copy of the chunk, its place in that, and whether it is there."""
+        """Returns the place of an item: the number of its chunk, a copy of the chunk, its index in that, and whether it is there."""
         at = max(bisect_right(self._firsts, item_id) - 1, 0)
         chunk = list(self.chunks[at])
         place = bisect_left(chunk, item_id, key=_BY_ID)

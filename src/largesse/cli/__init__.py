@@ -50,7 +50,7 @@ class _Main(Commands):
     }
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - as click calls it
-        """Their names, as the help lists them."""
+        """Returns the names of the commands in the order of the help."""
         return sorted(self._places)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - as click calls it

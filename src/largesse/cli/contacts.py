@@ -75,7 +75,7 @@ async def contacts_import(file: BinaryIO, customer: str, environment: str) -> No
             raise OperatorError("no column has e-mail addresses")
         checked = await finish_soon(check_contacts(sheet, columns))
         if checked.bad:
-            raise OperatorError(_told(checked))
+            raise OperatorError(_faults_of(checked))
         vault = await open_vault(database, load_settings())
         actor = command_actor(database, acting).on_behalf_of(customer_id, environment)
         saved = await save_contacts(actor, vault, checked.changes)
@@ -92,7 +92,7 @@ def _row(contact: Contact) -> dict[str, Any]:
     }
 
 
-def _told(checked: CheckedContacts) -> str:
+def _faults_of(checked: CheckedContacts) -> str:
     """Returns what is wrong with the first rows to fix, in one line."""
     said = [f"row {row.number}: {' '.join(PROBLEMS[kind] for _, kind in row.faults)}" for row in checked.bad[:_SHOWN]]
     more = len(checked.bad) - len(said)

@@ -97,7 +97,7 @@ class Service:
         self._headers = {"Authorization": f"Bearer {key}"}
 
     def ask(self, method: str, path: str, body: object = None) -> Answer:
-        """Asks once."""
+        """Sends one request."""
         headers = self._headers if body is None else {**self._headers, "Content-Type": "application/json"}
         return ask(method, self._url + path, headers, None if body is None else json.dumps(body).encode())
 
@@ -132,7 +132,7 @@ class Listener:
     _signer: Signer | None = None
 
     def begin(self) -> None:
-        """Goes to the end of the stream: what happens from now on is forwarded."""
+        """Moves to the end of the stream: what happens from now on is forwarded."""
         newest = self.service.get("/events?limit=1")
         self.cursor = newest[0]["cursor"] if newest else "start"
 

@@ -74,7 +74,7 @@ def progress(what: str) -> Iterator[Callable[[int, int], None]]:
 
 @contextmanager
 def one_line() -> Iterator[None]:
-    """What an operator must put right becomes one line and exit 1."""
+    """Prints an operator's mistake in one line, and exits with 1."""
     try:
         yield
     except OperatorError as error:
@@ -102,7 +102,7 @@ def command(function: Callable[..., Coroutine[Any, Any, None]]) -> Callable[...,
 
 @asynccontextmanager
 async def current_database() -> AsyncIterator[Database]:
-    """The installation's database; OperatorError unless its schema is the current one."""
+    """Opens the installation's database. Raises OperatorError unless its schema is the current one."""
     async with open_database(load_settings()) as database:
         await check_schema(database)
         yield database
@@ -110,7 +110,7 @@ async def current_database() -> AsyncIterator[Database]:
 
 @asynccontextmanager
 async def acting_operator() -> AsyncIterator[tuple[Database, Acting]]:
-    """The installation's database for a command that changes something, and who acts: the command, for the audit log.
+    """Opens the installation's database for a command that changes something, with the actor for the audit log.
 
     Raises OperatorError as `current_database` does, and without the master key.
     """
@@ -137,7 +137,7 @@ async def operator_actor(customer: str | None = None, environment: str | None = 
 
 @contextmanager
 def _usage_in_one_line() -> Iterator[None]:
-    """Click prints the usage before what is wrong; one line, and where to read on, is clearer."""
+    """Prints a mistake in the arguments in one line, with where to read on. Click prints the usage first."""
     try:
         yield
     except click.exceptions.NoArgsIsHelpError:
@@ -155,11 +155,11 @@ class Commands(click.Group):
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
     ) -> click.Context:
-        """As click's, with a mistake in the arguments said in one line."""
+        """Does the same as click's. A mistake in the arguments is printed in one line."""
         with _usage_in_one_line():
             return super().make_context(info_name, args, parent, **extra)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """As click's, with a mistake in a command's own arguments said in one line."""
+        """Does the same as click's. A mistake in a command's own arguments is printed in one line."""
         with _usage_in_one_line():
             return super().invoke(ctx)

@@ -210,7 +210,7 @@ def worker(metrics_port: int | None, metrics_host: str) -> None:
 
 
 async def _work(settings: Settings) -> None:
-    """Works until SIGTERM or SIGINT."""
+    """Runs the worker until SIGTERM or SIGINT."""
     from largesse.doctor.settings import warn_of_doubtful_settings
     from largesse.main import open_worker
 
@@ -224,7 +224,7 @@ async def _work(settings: Settings) -> None:
 
 @contextmanager
 def _hold(settings: Settings) -> Iterator[None]:
-    """Keeps the embedded server, where one is used, from stopping between two uses of it."""
+    """Prevents the embedded server, if there is one, from stopping between two uses of it."""
     if settings.database_url is not None:
         yield
         return
@@ -295,7 +295,7 @@ def _settings_of_demo(host: str, port: int) -> dict[str, str]:
 
 
 def _host_of_links(host: str) -> str:
-    """How to reach who listens on `host` from this machine."""
+    """Returns how this machine reaches a service that listens on `host`."""
     if host in {"0.0.0.0", "::"}:  # noqa: S104 - every address, this machine's own among them
         return "127.0.0.1"
     return f"[{host}]" if ":" in host else host

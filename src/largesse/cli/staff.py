@@ -1,4 +1,4 @@
-"""`staff`: the people of who runs the installation, who sign in to the back office."""
+"""`staff`: the people who sign in to the back office."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ def show(form: str | None, columns: Sequence[str], rows: Iterable[Row], *, empty
 
 @contextmanager
 def listing(form: str | None, columns: Sequence[str], *, empty: str) -> Iterator[Callable[[Iterable[Row]], None]]:
-    """`show` for rows that come in pieces, too many to hold: call what it gives with each piece."""
+    """Returns a function to call with each piece of rows that are too many to hold, which prints as `show` does."""
     kinds: dict[str | None, type[_Listing]] = {"json": _Json, "csv": _Csv, None: _Table}
     printed = kinds[form](columns, empty)
     yield printed.add

@@ -127,7 +127,7 @@ async def accept_waiting(listener: socket.socket) -> None:
 
 
 def _attach(listener: socket.socket, program: tuple[tuple[int, int, int, int], ...]) -> None:
-    """Gives the socket a filter for its packets (SO_ATTACH_FILTER, see socket(7)). Raises OSError."""
+    """Attaches a filter for its packets to the socket (SO_ATTACH_FILTER, see socket(7)). Raises OSError."""
     code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *line) for line in program))
     so_attach_filter = 26
     # struct sock_fprog: the number of instructions and where they are.

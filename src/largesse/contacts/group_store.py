@@ -68,7 +68,7 @@ async def insert_groups(connection: Connection, place: Place, names: Sequence[st
 
 
 async def rename_group(connection: Connection, place: Place, group_id: int, name: str) -> None:
-    """Gives a group another name."""
+    """Renames a group."""
     await connection.execute(_RENAME, *place, group_id, name)
 
 
@@ -96,7 +96,7 @@ async def insert_field(connection: Connection, place: Place, field: OwnField) ->
 
 
 async def rename_field(connection: Connection, place: Place, key: str, name: str) -> None:
-    """Gives a field another name; its key stays."""
+    """Renames a field; its key stays."""
     await connection.execute(_RENAME_FIELD, *place, key, name)
 
 

@@ -46,7 +46,7 @@ async def create_group(actor: Actor, name: str) -> int:
 
 
 async def rename_group(actor: Actor, group_id: int, name: str) -> None:
-    """Gives a group another name. Raises NotFound, NameTaken and ContactFault."""
+    """Renames a group. Raises NotFound, NameTaken and ContactFault."""
     name = checked_group(name)
     async with actor.transaction(Right.CONTACTS) as transaction:
         place = await _lock(transaction)
@@ -83,7 +83,7 @@ async def create_field(actor: Actor, name: str) -> OwnField:
 
 
 async def rename_field(actor: Actor, key: str, name: str) -> None:
-    """Gives a field another name; messages name it as before. Raises NotFound and NameTaken."""
+    """Renames a field; messages use the same placeholder as before. Raises NotFound and NameTaken."""
     async with actor.transaction(Right.CONTACTS) as transaction:
         place = await _lock(transaction)
         before = await _require_field(transaction, place, key)

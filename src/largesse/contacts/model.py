@@ -211,7 +211,7 @@ def read_country(typed: str) -> str | None:
 
 @cache
 def _countries() -> Mapping[str, str]:
-    """Codes by themselves and by their names, without letter case and accents."""
+    """Returns country codes by code and by name, without letter case and accents."""
     found = {"uk": "GB"}
     for locale in (*(language.locale for language in LANGUAGES.values()), Locale("en")):
         for code, name in locale.territories.items():

@@ -64,7 +64,7 @@ class PersonStatus(NamedTuple):
 
 
 def key_statuses(key_ids: Fragment) -> Fragment:
-    """SQL for the standing of each key of those ids that is there: `id` and the fields of a KeyStatus; locks the keys.
+    """Returns SQL for the status of each key of those ids: `id` and the fields of a KeyStatus. It locks the keys.
 
     `key_ids` is SQL for an array of integers. Nothing but deleting or narrowing a key waits for the locks. A subquery for each, not a join: the planner
     must look each up, however many keys it thinks there are. And not in the index of those that are there, which it took for next to nothing.
@@ -84,7 +84,7 @@ _KEY_STATUS = key_statuses(Fragment("ARRAY[$1::int]"))
 
 
 async def hold_key(connection: Connection, principal: Principal, *scopes: str, address: str | None = None) -> None:
-    """Looks at the principal's key again, and keeps it from being deleted or narrowed until the transaction ends.
+    """Checks the principal's key again, and locks it against deletion and narrowing until the transaction ends.
 
     The first statement of every transaction that writes for an API key. Raises what `require_key_status` does.
     """
@@ -162,7 +162,7 @@ async def hold_people(connection: Connection, session_ids: Collection[int]) -> d
 
 
 def require_sender(principal: Principal, standing: PersonStatus | None) -> None:
-    """Raises Unauthorized where a person of that standing, None for who is no longer signed in, may not send what it asked for."""
+    """Raises Unauthorized where a person of that standing may not send what was requested. None means no longer signed in."""
     if standing is None or standing.role != principal.role or standing.role not in SENDERS:
         raise Unauthorized("This person may no longer send for this customer.")
 
@@ -175,7 +175,7 @@ def require_admission(principal: Principal, *, inactive_too: bool = False) -> No
 
 
 def is_own(principal: Principal, service_account_id: int | None, user_id: int | None) -> bool:
-    """Whether an order that a service account, or a person, has placed is the principal's to decide over.
+    """Returns whether an order of a service account or a person belongs to the principal.
 
     Of people, an administrator decides over all, and so does a member of staff.
     """

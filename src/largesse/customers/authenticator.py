@@ -54,13 +54,13 @@ _SHAPE = re.compile(f"lgs_(?:live|test)_[0-9A-Za-z]{{{_RANDOM_LENGTH + _CHECKSUM
 
 
 def new_secret(environment: str) -> str:
-    """A fresh secret for a key of `environment` (production or staging)."""
+    """Returns a fresh secret for a key of `environment` (production or staging)."""
     body = _PREFIXES[environment] + _base62(secrets.randbits(_RANDOM_BITS), _RANDOM_LENGTH)
     return body + _checksum(body)
 
 
 def secret_hash(secret: str) -> bytes:
-    """The SHA-256 by which the database knows the secret: 32 bytes.
+    """Returns the SHA-256 of the secret, 32 bytes, which the database stores.
 
     A plain hash is enough for 256 random bits: there is no dictionary to try.
     """
@@ -68,7 +68,7 @@ def secret_hash(secret: str) -> bytes:
 
 
 def well_formed(secret: str) -> bool:
-    """Whether `secret` has the prefix, length, alphabet and checksum of a secret; it may still be unknown."""
+    """Returns whether `secret` has the prefix, length, alphabet and checksum of a secret. It may still be unknown."""
     if _SHAPE.fullmatch(secret) is None:
         return False
     return _checksum(secret[:-_CHECKSUM_LENGTH]) == secret[-_CHECKSUM_LENGTH:]
@@ -110,7 +110,7 @@ class WrongKeys:
         self._lines: Throttle[None] = Throttle(_LINES, now_s=now_s)
 
     def are_too_many(self, address: str | None) -> bool:
-        """Whether the next wrong key from there is one too many."""
+        """Returns whether the next wrong key from that address is one too many."""
         return bool(self._left) and self._left.wait_s(network_of(address or "")) > 0
 
     def count(self, address: str | None) -> None:
@@ -181,7 +181,7 @@ class Authenticator:
         self._writer = asyncio.create_task(self._write_last_seen_for_ever())
 
     async def authenticate(self, secret: str, address: str | None = None) -> Caller:
-        """Who calls with `secret` from that network address.
+        """Returns the caller with `secret` from that network address.
 
         Raises Unauthorized; TooManyRequests when too many wrong keys came from there.
         """
@@ -193,7 +193,7 @@ class Authenticator:
         return await self.find(hash_, address)
 
     async def find(self, hash_: bytes, address: str | None = None) -> Caller:
-        """Who calls with a well-formed secret of that hash; otherwise as `authenticate`."""
+        """Returns the caller with a well-formed secret of that hash; otherwise does the same as `authenticate`."""
         is_right = hash_ in self._right
         is_doubted = not is_right and self._wrong_keys.are_too_many(address)
         try:
@@ -290,7 +290,7 @@ async def person_calls(
 
     Without a session the person can only send what others approved.
 
-    Raises Unauthorized for who is no person of it, or no longer.
+    Raises Unauthorized for anybody who is no person of it, or no longer.
     """
     row = await connection.fetchrow(access_store.FIND_USER, user_id, customer_id)
     if row is None:

@@ -199,7 +199,7 @@ async def set_follow_up(connection: Connection, customer_id: int, stored: str | 
 
 
 async def takes_notes(connection: Connection, customer_id: int) -> bool:
-    """Whether recipients of a customer's gifts may write a thank-you note."""
+    """Returns whether recipients of a customer's gifts may write a thank-you note."""
     taken: bool = await connection.fetchval(_TAKES_NOTES, customer_id)
     return taken
 

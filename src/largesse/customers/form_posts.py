@@ -28,7 +28,7 @@ class Post:
 
 
 async def take_post(database: Database, post: Post, sql: SignInSql = sign_in_store) -> bytes | None:
-    """None on the first submission, otherwise the stored response. Raises StillUnderWay."""
+    """Returns None on the first submission, otherwise the stored response. Raises StillUnderWay."""
     until_s = clock.passed_s() + _WAIT_S
     while True:
         taken = await database.fetchval(LOOKUP, sql.TAKE_POST, post.session_id, post.token)
@@ -44,10 +44,10 @@ async def take_post(database: Database, post: Post, sql: SignInSql = sign_in_sto
 
 
 async def answer_post(database: Database, post: Post, answer: bytes, sql: SignInSql = sign_in_store) -> None:
-    """Keeps the answer, sealed, for repeats."""
+    """Stores the answer, encrypted, for repeats."""
     await database.execute(LOOKUP, sql.ANSWER_POST, post.session_id, post.token, answer)
 
 
 async def take_back_post(database: Database, post: Post, sql: SignInSql = sign_in_store) -> None:
-    """Nothing came of it: it may be sent again."""
+    """Allows the form to be sent again, because nothing came of it."""
     await database.execute(LOOKUP, sql.TAKE_BACK_POST, post.session_id, post.token)

@@ -105,7 +105,7 @@ async def add_user(connection: Connection, customer_id: int, email: str, name: s
 
 
 async def set_user_role(connection: Connection, customer_id: int, user_id: int, role: str) -> None:
-    """Gives a member a role."""
+    """Sets the role of a member."""
     await open_credentials(connection)
     await connection.execute(_SET_ROLE, customer_id, user_id, role)
 

@@ -85,7 +85,7 @@ async def invite_again(actor: Actor, user_id: int, *, mails: bool) -> Invitation
 
 
 async def set_role(actor: Actor, user_id: int, role: str) -> Member:
-    """Gives a member a role, from their next request on; returns the member as they were. Raises NotFound, LastAdministrator."""
+    """Changes the role of a member from their next request on; returns the member as they were. Raises NotFound, LastAdministrator."""
     async with actor.transaction(Right.SETTINGS, StaffRight.CUSTOMERS, changes_access=True) as transaction:
         member = await _lock_member(transaction.connection, actor, user_id)
         if role != ADMIN:
@@ -118,7 +118,7 @@ async def remove(
 async def reset(actor: Actor, email: str, *, second_step: bool, mails: bool) -> str:
     """Returns the secret of a link by which a person chooses a new password. For commands and members of staff.
 
-    With `second_step` it removes their second step, and with `mails` tells them by mail. Raises NotFound for who has never signed in.
+    With `second_step` it removes their second step, and with `mails` tells them by mail. Raises NotFound for a person who has never signed in.
     """
     async with actor.transaction(StaffRight.CUSTOMERS) as transaction:
         person_id = await _find_and_forget(transaction, email, second_step=second_step, mails=mails)

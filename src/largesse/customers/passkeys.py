@@ -66,7 +66,7 @@ class RelyingParty:
         return False
 
     def ask_new(self, challenge: bytes, email: str, known: Sequence[bytes]) -> str:
-        """What a browser is asked so that a passkey is made, as JSON; not by an authenticator that has one of those known."""
+        """Returns the request to create a passkey, as JSON. An authenticator that has one of `known` refuses it."""
         from fido2.webauthn import PublicKeyCredentialUserEntity, ResidentKeyRequirement, UserVerificationRequirement
 
         options, _ = self._server.register_begin(
@@ -79,7 +79,7 @@ class RelyingParty:
         return _json(options.public_key)
 
     def ask(self, challenge: bytes, known: Sequence[bytes]) -> str:
-        """What a browser is asked so that one of those passkeys signs, as JSON."""
+        """Returns the request to sign with one of those passkeys, as JSON."""
         from fido2.webauthn import UserVerificationRequirement
 
         options, _ = self._server.authenticate_begin(
@@ -88,7 +88,7 @@ class RelyingParty:
         return _json(options.public_key)
 
     def read_new(self, challenge: bytes, answer: str) -> Signed:
-        """The passkey that a browser made when it was asked with that challenge. Raises NotThePasskey."""
+        """Returns the passkey that a browser created for that challenge. Raises NotThePasskey."""
         try:
             made = self._server.register_complete(_state(challenge), _object(answer))
             credential = made.credential_data
@@ -126,7 +126,7 @@ class RelyingParty:
 
 
 def _state(challenge: bytes) -> dict[str, Any]:
-    """What the library keeps between asking and the answer."""
+    """Returns the state that the library needs between challenge and answer."""
     from fido2.utils import websafe_encode
     from fido2.webauthn import UserVerificationRequirement
 
@@ -167,7 +167,7 @@ class Passkey:
 
 
 async def list_passkeys(connection: Connection, person_id: int, sql: SignInSql = sign_in_store) -> list[Passkey]:
-    """The passkeys of a person, the oldest first."""
+    """Returns the passkeys of a person, the oldest first."""
     rows = await connection.fetch(sql.LIST_PASSKEYS, person_id)
     return [Passkey(**row) for row in rows]
 
@@ -175,7 +175,7 @@ async def list_passkeys(connection: Connection, person_id: int, sql: SignInSql =
 async def ask_passkey(
     connection: Connection, party: RelyingParty, session_id: int, person_id: int, sql: SignInSql = sign_in_store
 ) -> str | None:
-    """What a page of the session asks the person's passkeys to sign, as JSON; None where they have none."""
+    """Returns the request to sign with one of the person's passkeys, as JSON; None if they have none."""
     known = await _credential_ids(connection, person_id, sql)
     return party.ask(await _challenge(connection, session_id, sql), known) if known else None
 
@@ -188,7 +188,7 @@ async def ask_new_passkey(
     email: str,
     sql: SignInSql = sign_in_store,
 ) -> str:
-    """What a page of the session asks a browser so that it makes one more passkey, as JSON."""
+    """Returns the request to create a passkey in a browser, as JSON."""
     known = await _credential_ids(connection, person_id, sql)
     return party.ask_new(await _challenge(connection, session_id, sql), email, known)
 
@@ -196,14 +196,14 @@ async def ask_new_passkey(
 async def take_new_passkey(
     connection: Connection, party: RelyingParty, session_id: int, answer: str, sql: SignInSql = sign_in_store
 ) -> Signed:
-    """The passkey that a browser made when a page of the session asked. Raises NotThePasskey; what was asked is used up all the same."""
+    """Returns the passkey that a browser created for the session's challenge. Raises NotThePasskey. The challenge is used up in either case."""
     return party.read_new(await _take_challenge(connection, session_id, sql), answer)
 
 
 async def add_passkey(
     connection: Connection, person_id: int, name: str, made: Signed, sql: SignInSql = sign_in_store
 ) -> list[str]:
-    """Keeps a passkey that was made; recovery codes, where it is the person's first second step. Raises Unfit."""
+    """Stores a new passkey; returns recovery codes if it is the person's first second step. Raises Unfit."""
     await open_credentials(connection)
     # Whose passkeys they are waits here, so that two at once are not one too many.
     await connection.execute(sql.LOCK, person_id)
@@ -220,7 +220,7 @@ async def add_passkey(
 async def remove_passkey(
     connection: Connection, person_id: int, passkey_id: int, sql: SignInSql = sign_in_store
 ) -> str | None:
-    """The name of the passkey that was removed; None where the person has none of that id."""
+    """Removes a passkey and returns its name; None if the person has none of that id."""
     await open_credentials(connection)
     name: str | None = await connection.fetchval(sql.REMOVE_PASSKEY, passkey_id, person_id)
     await end_recovery(connection, person_id, sql)
@@ -235,7 +235,7 @@ async def take_passkey(
     answer: str,
     sql: SignInSql = sign_in_store,
 ) -> bool:
-    """Whether one of the person's passkeys signed what a page of the session asked: each challenge is taken once.
+    """Returns whether one of the person's passkeys signed the session's challenge. Each challenge counts once.
 
     A count that does not rise comes from a copy, and is refused.
     """
@@ -260,7 +260,7 @@ async def _credential_ids(connection: Connection, person_id: int, sql: SignInSql
 
 
 async def _challenge(connection: Connection, session_id: int, sql: SignInSql = sign_in_store) -> bytes:
-    """What pages of the session ask for now. A young one stays: two pages side by side ask for the same."""
+    """Returns the session's challenge. A recent one stays, so that two open pages have the same."""
     challenge: bytes = await connection.fetchval(
         sql.CHALLENGE, session_id, secrets.token_bytes(CHALLENGE_BYTES), _RENEWED_AFTER
     )
@@ -268,7 +268,7 @@ async def _challenge(connection: Connection, session_id: int, sql: SignInSql = s
 
 
 async def _take_challenge(connection: Connection, session_id: int, sql: SignInSql = sign_in_store) -> bytes:
-    """What pages of the session asked for, once. Raises NotThePasskey where it is over, or was taken."""
+    """Returns the session's challenge, once. Raises NotThePasskey if it has expired or was used."""
     row = await connection.fetchrow(sql.TAKE_CHALLENGE, session_id, CHALLENGE_LASTS)
     if row is None or not row["holds"]:
         raise NotThePasskey

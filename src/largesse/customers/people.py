@@ -35,19 +35,19 @@ class PersonRecord:
 
 
 async def find_person(connection: Connection, email: str) -> PersonRecord | None:
-    """Who signs in by that address, letter case ignored; None where nobody does."""
+    """Returns the person who signs in with that address, letter case ignored; None if nobody does."""
     row = await connection.fetchrow(_FIND, email_key(email), credentials_key(connection))
     return None if row is None else PersonRecord(**row)
 
 
 async def find_person_id(connection: Connection, email: str) -> int | None:
-    """Returns the id of who signs in by that address, letter case ignored; None where nobody does."""
+    """Returns the id of the person who signs in with that address, letter case ignored; None if nobody does."""
     person_id: int | None = await connection.fetchval(_FIND_ID, email_key(email))
     return person_id
 
 
 async def add_person(connection: Connection, email: str) -> int:
-    """The id of who signs in by that address, from now on where nobody did."""
+    """Returns the id of the person who signs in with that address, and adds them if there is none."""
     await open_credentials(connection)
     person_id: int = await connection.fetchval(_ADD, email, email_key(email))
     return person_id
@@ -62,7 +62,7 @@ async def set_password(connection: Connection, person_id: int, password: str, sq
 async def set_first_password(
     connection: Connection, person_id: int, password: str, sql: SignInSql = sign_in_store
 ) -> bool:
-    """The same for who has none; False where they have one."""
+    """Sets the password of a person without one; returns False if they have one."""
     await open_credentials(connection)
     done = await connection.execute(sql.SET_FIRST_HASH, person_id, password)
     return done == "UPDATE 1"
@@ -81,5 +81,5 @@ async def holds_password(
 async def set_preferences(
     connection: Connection, person_id: int, language: str | None, zone: str | None, sql: SignInSql = sign_in_store
 ) -> None:
-    """Keeps how pages are written for a person; None: as their browser asks, and in UTC."""
+    """Saves a person's language and time zone. None means the browser's language, and UTC."""
     await connection.execute(sql.SET_PREFERENCES, person_id, language, zone)

@@ -46,34 +46,34 @@ _decode = msgspec.json.Decoder(dict[str, Limit]).decode
 
 @lru_cache(maxsize=1_000)
 def read_limits(limits: str | None) -> Mapping[str, Limit]:
-    """The limits of a service account by currency, from what the database keeps of them."""
+    """Returns the limits of a service account by currency, as read from the database."""
     return {} if limits is None else _decode(limits)
 
 
 def write_limits(limits: Mapping[str, Limit]) -> str | None:
-    """What the database keeps of limits by currency; those that limit nothing are left out."""
+    """Returns limits by currency as the database stores them, without those that limit nothing."""
     kept = {currency: limit for currency, limit in sorted(limits.items()) if limit != Limit()}
     return _encode(kept).decode() if kept else None
 
 
 def parse_network(typed: str) -> Network:
-    """The network of a CIDR, or of one address. Raises ValueError, which says what is wrong."""
+    """Returns the network of a CIDR or of one address. Raises ValueError, which says what is wrong."""
     return ipaddress.ip_network(typed.strip())
 
 
 def stored_scopes(scopes: Collection[str]) -> list[str] | None:
-    """The stored scopes of a key, in their usual order; None where it has all, or none was named."""
+    """Returns the scopes of a key in their usual order; None for all scopes."""
     kept = [scope for scope in SCOPES if scope in scopes]
     return kept if 0 < len(kept) < len(SCOPES) else None
 
 
 def scopes_text(scopes: Sequence[str] | None) -> str:
-    """What a key is for, in words of the audit log."""
+    """Returns the scopes of a key as the audit log shows them."""
     return "everything" if scopes is None else ", ".join(scopes)
 
 
 def networks_text(networks: Sequence[Network] | None) -> str:
-    """From where a key may be used, in words of the audit log."""
+    """Returns the allowed networks of a key as the audit log shows them."""
     return "everywhere" if networks is None else ", ".join(map(str, networks))
 
 

@@ -25,17 +25,17 @@ _ALIKE = str.maketrans("OIL", "011")
 
 
 def new_totp_secret() -> bytes:
-    """A fresh secret for an app."""
+    """Returns a fresh secret for an authenticator app."""
     return secrets.token_bytes(_SECRET_BYTES)
 
 
 def totp_address(secret: bytes, email: str) -> str:
-    """What an app reads from a QR code."""
+    """Returns the address that an authenticator app reads from a QR code."""
     return _totp(secret).get_provisioning_uri(email, "Largesse")
 
 
 def typed_secret(secret: bytes) -> str:
-    """The secret as it is typed into an app that reads no QR code, in groups of four."""
+    """Returns the secret in groups of four, to be typed into an app that reads no QR code."""
     text = base64.b32encode(secret).decode("ascii")
     return " ".join(text[at : at + 4] for at in range(0, len(text), 4))
 
@@ -43,7 +43,7 @@ def typed_secret(secret: bytes) -> str:
 async def turn_on(
     connection: Connection, vault: Vault, person_id: int, secret: bytes, code: str, sql: SignInSql = sign_in_store
 ) -> list[str] | None:
-    """Asks for codes of that secret from now on. None where `code` is none of it; else recovery codes, as `begin_recovery`."""
+    """Turns on the second step with that secret. Returns None if `code` is wrong; else recovery codes, as `begin_recovery`."""
     step = _step_of(secret, _digits(code), await _now_s(connection), after=0)
     if step is None:
         return None
@@ -55,14 +55,14 @@ async def turn_on(
 
 
 async def forget_app(connection: Connection, person_id: int, sql: SignInSql = sign_in_store) -> None:
-    """Asks for no codes of an app any longer."""
+    """Turns off the authenticator app."""
     await open_credentials(connection)
     await connection.execute(sql.FORGET_APP, person_id)
     await end_recovery(connection, person_id, sql)
 
 
 async def forget_second_step(connection: Connection, person_id: int, sql: SignInSql = sign_in_store) -> None:
-    """Asks for no second step any longer: app, passkeys and recovery codes are forgotten."""
+    """Turns off the second step: deletes app, passkeys and recovery codes."""
     await open_credentials(connection)
     await connection.execute(sql.FORGET_PASSKEYS, person_id)
     await forget_app(connection, person_id, sql)
@@ -75,7 +75,7 @@ async def begin_recovery(connection: Connection, person_id: int, sql: SignInSql 
 
 
 async def end_recovery(connection: Connection, person_id: int, sql: SignInSql = sign_in_store) -> None:
-    """Forgets the recovery codes of who has no second step left."""
+    """Deletes the recovery codes of a person who has no second step left."""
     if not await asks_second_step(connection, person_id, sql):
         await open_credentials(connection)
         await connection.execute(sql.END_RECOVERY, person_id)
@@ -91,13 +91,13 @@ async def new_recovery_codes(connection: Connection, person_id: int, sql: SignIn
 
 
 async def count_recovery_codes(connection: Connection, person_id: int, sql: SignInSql = sign_in_store) -> int:
-    """How many of a person's recovery codes were not used."""
+    """Returns how many recovery codes a person has left."""
     count: int = await connection.fetchval(sql.COUNT_RECOVERY_CODES, person_id)
     return count
 
 
 async def asks_second_step(connection: Connection, person_id: int, sql: SignInSql = sign_in_store) -> bool:
-    """Whether a person has a second step."""
+    """Returns whether a person has a second step."""
     has_one: bool = await connection.fetchval(sql.ASKS_SECOND_STEP, person_id)
     return has_one
 
@@ -105,7 +105,7 @@ async def asks_second_step(connection: Connection, person_id: int, sql: SignInSq
 async def take_code(
     connection: Connection, vault: Vault, person_id: int, typed: str, sql: SignInSql = sign_in_store
 ) -> bool:
-    """Whether what was typed is a code of the person's app, or a recovery code: each is taken once."""
+    """Returns whether the text is a code of the person's app or a recovery code. Each counts once."""
     await open_credentials(connection)
     if (code := _digits(typed)) is None:
         return await _take_recovery_code(connection, person_id, typed, sql)
@@ -123,7 +123,7 @@ async def take_code(
 
 
 def totp_context(person_id: int, sql: SignInSql = sign_in_store) -> bytes:
-    """Where the sealed secret of a person belongs."""
+    """Returns the encryption context of a person's secret."""
     return sql.TOTP_CONTEXT % person_id
 
 
@@ -135,13 +135,13 @@ async def _take_recovery_code(
 
 
 def _digits(typed: str) -> str | None:
-    """The six digits of an app's code, however they are grouped; None for any other text."""
+    """Returns the six digits of an app's code, however they are grouped; None for any other text."""
     code = "".join(typed.split())
     return code if len(code) == DIGITS and code.isascii() and code.isdigit() else None
 
 
 def _step_of(secret: bytes, code: str | None, now_s: float, *, after: int) -> int | None:
-    """Which step the code is of: this one, the one before or the next, as clocks differ, but none up to `after`."""
+    """Returns the time step of a code: the current one, the one before or the next, since clocks differ, but later than `after`."""
     if code is None:
         return None
     now = int(now_s // STEP_S)

@@ -10,10 +10,10 @@ _SHAPE = re.compile(r"[A-Za-z0-9_-]{43}")
 
 
 def new_secret() -> str:
-    """A fresh one: 43 characters fit for a URL and a cookie."""
+    """Returns a fresh secret: 43 characters that a URL and a cookie can hold."""
     return secrets.token_urlsafe(32)
 
 
 def secret_hash(secret: str) -> bytes | None:
-    """The SHA-256 by which the database knows it; None for what cannot be one."""
+    """Returns the SHA-256 of the secret, which the database stores; None for a text that cannot be one."""
     return hashlib.sha256(secret.encode()).digest() if _SHAPE.fullmatch(secret) else None

@@ -100,11 +100,11 @@ class Person:
         return self.user_id == 0
 
     def reach(self, right: Right) -> Reach | None:
-        """How far that right of the person goes; None: not at all."""
+        """Returns how far that right of the person reaches; None if they do not have it."""
         return RIGHTS[right].get(self.role)
 
     def may(self, right: Right) -> bool:
-        """Whether the person has that right at all."""
+        """Returns whether the person has that right at all."""
         return self.reach(right) is not None
 
 
@@ -194,19 +194,19 @@ def browser_name(browser: str) -> str:
 async def knows_device(
     connection: Connection, person_id: int, device: bytes | None, sql: SignInSql = sign_in_store
 ) -> bool:
-    """Whether a person has signed in with that browser before."""
+    """Returns whether a person has signed in with that browser before."""
     knows: bool = await connection.fetchval(sql.KNOWS_DEVICE, person_id, device)
     return knows
 
 
 async def is_new_device(connection: Connection, person_id: int, device: bytes | None) -> bool:
-    """Whether a person who has signed in before comes with a browser that has not."""
+    """Returns whether a person who has signed in before uses a new browser."""
     is_new: bool = await connection.fetchval(_IS_NEW_DEVICE, person_id, device)
     return is_new
 
 
 async def find_session(database: Database, secret: str) -> Session | None:
-    """The session of a cookie; None where it has ended or never was."""
+    """Returns the session of a cookie; None if it has ended or never existed."""
     hash_ = secret_hash(secret)
     if hash_ is None:
         return None
@@ -265,7 +265,7 @@ async def find_session_id(database: Database, secret: str, sql: SignInSql = sign
 
 
 async def pass_second_step(connection: Connection, session_id: int, sql: SignInSql = sign_in_store) -> str | None:
-    """Lets the session in; its new secret, returned only here: what the browser had before holds no longer. None where it has ended."""
+    """Signs the session in and returns its new secret, which replaces the browser's; None if it has ended."""
     await open_credentials(connection)
     secret = new_secret()
     done = await connection.execute(sql.END_SECOND_STEP, session_id, secret_hash(secret))
@@ -310,7 +310,7 @@ async def end_sessions_of_user(connection: Connection, user_id: int) -> None:
 
 
 async def list_memberships(connection: Connection, person_id: int) -> list[Membership]:
-    """The customers a person belongs to, by name."""
+    """Returns the customers that a person belongs to, by name."""
     rows = await connection.fetch(_MEMBERSHIPS, person_id)
     return [Membership(**row) for row in rows]
 
@@ -330,7 +330,7 @@ async def choose_environment(connection: Connection, session_id: int, environmen
 async def set_notice(
     connection: Connection, session_id: int, notice: str | None, sql: SignInSql = sign_in_store
 ) -> None:
-    """Keeps what the next page of the session is to say; None: it was said."""
+    """Stores the notice for the session's next page; None once it was shown."""
     await connection.execute(sql.SET_NOTICE, session_id, notice)
 
 
@@ -348,6 +348,6 @@ class OpenSession:
 async def list_sessions(
     connection: Connection, person_id: int, sql: SignInSql = sign_in_store, *, idle: timedelta = IDLE
 ) -> list[OpenSession]:
-    """The open sessions of a person, the one seen last first."""
+    """Returns the open sessions of a person, the most recent first."""
     rows = await connection.fetch(sql.LIST_SESSIONS, person_id, idle)
     return [OpenSession(**row) for row in rows]

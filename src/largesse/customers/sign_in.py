@@ -105,11 +105,11 @@ class SignInSteps(Generic[AnySession]):
         self._prefix = prefix  # keeps their counts of tries apart
 
     async def find(self, secret: str) -> AnySession | None:
-        """The session of a cookie; None where it has ended or never was."""
+        """Returns the session of a cookie; None if it has ended or never existed."""
         raise NotImplementedError
 
     async def _known(self, connection: Connection, email: str) -> PersonRecord | None:
-        """Who signs in by that address; None where nobody does."""
+        """Returns the person who signs in with that address; None if nobody does."""
         raise NotImplementedError
 
     async def _note_second_step(self, connection: Connection, session: AnySession, origin: Origin) -> None:
@@ -117,11 +117,11 @@ class SignInSteps(Generic[AnySession]):
         raise NotImplementedError
 
     def scope(self, session: AnySession) -> Scope:
-        """The scope of a transaction of that session."""
+        """Returns the scope of a transaction of that session."""
         raise NotImplementedError
 
     async def by_second_step(self, session: AnySession, step: SignInStep, origin: Origin) -> str:
-        """Lets a session in that awaits its second step; its new secret. Raises Refused, TooManyRequests."""
+        """Signs a session in that awaits its second step, and returns its new secret. Raises Refused, TooManyRequests."""
         await self._take_step(session, step, origin)
         async with self._database.transaction(self.scope(session)) as connection:
             secret = await pass_second_step(connection, session.id, self._sql)
@@ -148,7 +148,7 @@ class SignInSteps(Generic[AnySession]):
             await end_session(connection, session.id, self._sql)
 
     async def _check_password(self, email: str, password: str, origin: Origin) -> PersonRecord:
-        """Whose password it is. Raises Refused, TooManyRequests."""
+        """Returns the person of the password. Raises Refused, TooManyRequests."""
         about = self._prefix + email_key(email)[:LONGEST].encode(errors="replace")
         await self._spend_network(origin)
         device = secret_hash(origin.device)
@@ -207,7 +207,7 @@ class SigningIn(SignInSteps[Session]):
         self._environment = environment
 
     async def find(self, secret: str) -> Session | None:
-        """The session of a cookie; None where it has ended or never was."""
+        """Returns the session of a cookie; None if it has ended or never existed."""
         return await find_session(self._database, secret)
 
     async def _known(self, connection: Connection, email: str) -> PersonRecord | None:
@@ -218,11 +218,11 @@ class SigningIn(SignInSteps[Session]):
             await self._note_login(connection, session.person, origin)
 
     def scope(self, session: Session) -> Scope:
-        """The scope of a transaction of that session."""
+        """Returns the scope of a transaction of that session."""
         return LOOKUP if session.person is None else session.person.scope
 
     async def by_password(self, email: str, password: str, origin: Origin) -> str:
-        """The secret of a new session. Raises Refused; TooManyRequests after too many tries."""
+        """Returns the secret of a new session. Raises Refused; TooManyRequests after too many tries."""
         known = await self._check_password(email, password, origin)
         is_outdated = known.password is not None and self._passwords.is_outdated(known.password)
         renewed = await self._passwords.hash(password) if is_outdated else None
@@ -235,7 +235,7 @@ class SigningIn(SignInSteps[Session]):
             return await self._begin(connection, known.id, origin)
 
     async def forget_password(self, email: str, origin: Origin) -> None:
-        """Has a link for a new password mailed to that address, where somebody signs in by it. Raises TooManyRequests.
+        """Mails a link for a new password to that address, if somebody signs in with it. Raises TooManyRequests.
 
         Whether somebody does changes nothing of what is done here but the row that waits then.
         """
@@ -247,13 +247,13 @@ class SigningIn(SignInSteps[Session]):
                 await mail_reset(connection, key)
 
     async def look_at(self, secret: str, origin: Origin) -> Link:
-        """What a link lets do; nothing is used up. Raises NotFound, TooManyRequests."""
+        """Returns what a link is for. It stays unused. Raises NotFound, TooManyRequests."""
         await self._spend_network(origin)
         async with self._database.connection(LOOKUP) as connection:
             return await find_link(connection, secret)
 
     async def by_link(self, secret: str, origin: Origin) -> str:
-        """Lets in by a link that needs no password. Raises NotFound for every other one."""
+        """Signs in by a link that needs no password. Raises NotFound for every other one."""
         async with self._database.transaction(LOOKUP) as connection:
             link = await find_link(connection, secret)
             if link.kind != "sign_in":
@@ -328,7 +328,7 @@ class SigningIn(SignInSteps[Session]):
     async def _begin(
         self, connection: Connection, person_id: int, origin: Origin, place: Membership | None = None
     ) -> str:
-        """A new session at that customer; where the person belongs to one alone, at that one."""
+        """Begins a session at that customer, or at the only one that the person belongs to."""
         if place is None:
             memberships = await list_memberships(connection, person_id)
             place = memberships[0] if len(memberships) == 1 else None
@@ -355,13 +355,13 @@ class SigningIn(SignInSteps[Session]):
         await self._record(connection, "person.signed_in", place, origin)
 
     async def _record(self, connection: Connection, act: str, place: Membership | Person, origin: Origin) -> None:
-        """Keeps in the audit log what somebody did for themselves."""
+        """Records in the audit log what somebody did for themselves."""
         who = by_person(place.user_id, place.email, origin.address, origin.request_id)
         await Acting(who, self._chains).record(connection, act, place.email, customer_id=place.customer_id)
 
 
 def _place_of(link: Link) -> Membership:
-    """Where a link for a user leads."""
+    """Returns where a link for a user leads."""
     assert link.user_id is not None, "a user's link"
     assert link.customer_id is not None, "a user is of a customer"
     return Membership(link.user_id, link.email, link.customer_id, link.customer_name or "", link.role or "")

@@ -108,7 +108,7 @@ async def new_link(
 
 
 async def find_link(connection: Connection, secret: str) -> Link:
-    """The link of that secret. Raises NotFound for one that was used, has ended, or never was."""
+    """Returns the link of that secret. Raises NotFound if it was used, has expired or never existed."""
     row = await connection.fetchrow(_FIND, secret_hash(secret))
     if row is None:
         raise NotFound(ENDED)
@@ -146,7 +146,7 @@ async def end_links_of_person(connection: Connection, person_id: int) -> None:
 
 
 async def end_links(connection: Connection, *, user_id: int) -> None:
-    """No link of that user holds any longer."""
+    """Ends all links of that user."""
     await connection.execute(_END_OF_MEMBER, user_id)
 
 

@@ -39,7 +39,7 @@ class DiskWatch:
         self._set(is_full=True)
 
     async def look(self, database: Database) -> None:
-        """Looks whether there is room. While the database is away nothing is known, and nothing changes."""
+        """Checks whether there is room. While the database is away nothing is known, and nothing changes."""
         try:
             async with database.transaction(OPERATOR) as connection:
                 await connection.execute("SET LOCAL work_mem = '64kB'")
@@ -51,7 +51,7 @@ class DiskWatch:
         self._set(is_full=False)
 
     async def look_for_ever(self, database: Database) -> None:
-        """Looks now and then, until it is cancelled."""
+        """Checks now and then, until it is cancelled."""
         while True:
             await self.look(database)
             await asyncio.sleep(LOOK_EVERY_S)

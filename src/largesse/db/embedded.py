@@ -39,7 +39,7 @@ class EmbeddedServer:
     """This process's hold on the server of a data directory. Calls block; all may be made from several threads."""
 
     def __init__(self, data_dir: Path, *, extra_settings: Mapping[str, str] | None = None) -> None:
-        """`extra_settings` are PostgreSQL's own and count only where this process is the one to start the server."""
+        """Sets the server up. `extra_settings` are PostgreSQL's own, and count only if this process starts the server."""
         self._data_dir = Path(os.path.realpath(data_dir))
         self._cluster = Cluster(self._data_dir, extra_settings or {})
         self._mutex = threading.Lock()
@@ -88,7 +88,7 @@ class EmbeddedServer:
                 self._socket_dir = self._cluster.start().socket_dir
 
     def release(self) -> None:
-        """Lets go of the server, and stops it where nobody else holds it. May be called again."""
+        """Releases the server, and stops it if nobody else uses it. May be called again."""
         with self._mutex:
             if self._hold is None:
                 return
@@ -100,7 +100,7 @@ class EmbeddedServer:
                 self._leave()
 
     def _leave(self) -> None:
-        """Gives the hold back; the caller has the start lock."""
+        """Releases the server; the caller has the start lock."""
         assert self._hold is not None
         try:
             fcntl.flock(self._hold, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -112,7 +112,7 @@ class EmbeddedServer:
             self._hold = None
 
     def _make_data_dir(self) -> None:
-        """As root the folder must let the server's user through to what is its own; all secrets inside are 0600."""
+        """Makes the data directory. As root, the folder lets the server's user through to its own; all secrets inside are 0600."""
         self._data_dir.parent.mkdir(parents=True, exist_ok=True)
         try:
             self._data_dir.mkdir(mode=0o711 if os.geteuid() == 0 else 0o700)

@@ -87,12 +87,12 @@ async def _refuse_acting(session: Session) -> None:
     login = await session.fetchval(_LOGIN)
     if login in ACTING:
         raise OperatorError(
-            f"migrate needs the address of who owns the schema, not of {login}: set LARGESSE_OWNER_DATABASE_URL"
+            f"migrate needs the address of the schema's owner, not of {login}: set LARGESSE_OWNER_DATABASE_URL"
         )
 
 
 async def grant_rights(session: Session) -> list[str]:
-    """Gives the roles what is theirs and takes away what is not; returns the statements that were refused."""
+    """Grants the roles their rights and revokes all others; returns the statements that were refused."""
     found = await session.fetch(_KNOWN_ROLES, list(ACTING))
     if len(found) < len(ACTING):
         return []  # what makes the roles was refused before
@@ -100,7 +100,7 @@ async def grant_rights(session: Session) -> list[str]:
 
 
 async def set_policies(session: Session) -> list[str]:
-    """Has row-level security hold as it is declared, and no other; returns the statements that were refused.
+    """Declares row-level security, and removes any other; returns the statements that were refused.
 
     There is none until the schema is the roles' owner's, as who else owns it would see nothing any more; nor in a database that was restored
     where there are no roles.
@@ -126,7 +126,7 @@ async def policies_missing(session: Session) -> list[str]:
         is_held = bool(handed) and table["name"] in HELD_APART
         if table["is_on"] is not is_held:
             statements.append(f"ALTER TABLE {table['name']} {'ENABLE' if is_held else 'DISABLE'} ROW LEVEL SECURITY")
-        # Where rows move from node to node, they are written there in the name of who owns the table, whom security that is forced would
+        # Where rows move from node to node, they are written there in the name of the table's owner, whom security that is forced would
         # keep from it, whatever its policies are.
         is_forced = is_held and not distributed
         if table["is_forced"] is not is_forced:
@@ -135,7 +135,7 @@ async def policies_missing(session: Session) -> list[str]:
 
 
 async def differences(session: Session) -> Differences:
-    """How the rights in the database differ from what is theirs; nothing where there are no roles."""
+    """Returns how the rights in the database differ from the declared ones; nothing if there are no roles."""
     objects = await session.fetch(_OBJECTS)
     rows = await session.fetch(_RIGHTS, list(ACTING))
     wanted = {right for kind, name in objects for right in rights_on(kind, name)}
@@ -232,7 +232,7 @@ async def _roles_missing(session: Session) -> list[str]:
     statements = [f"CREATE ROLE {role} {login}" for role in Role if role not in there]
     if row["has_nodes"]:
         statements += [f"ALTER ROLE {role} LOGIN" for role in row["cannot_log_in"] or []]
-        # Their policies let every row through, but the coordinator's way to write rows is closed to who has policies at all.
+        # Their policies let every row through, but the coordinator's way to write rows is closed to roles that have policies at all.
         statements += [f"ALTER ROLE {role} BYPASSRLS" for role in row["held"] or []]
     # pg_dump reads all rows or fails; nothing else depends on it.
     statements += [] if row["sees_all"] else [f"ALTER ROLE {Role.OWNER} BYPASSRLS"]
@@ -278,7 +278,7 @@ _RETRIED = (
     "EXCEPTION WHEN lock_not_available THEN PERFORM pg_sleep(0.05); END; END LOOP; END $$;"
 )
 
-# Ours are the tables, sequences and functions of who owns the record of migrations. `kind` is as GRANT says it. Sequences of
+# Ours are the tables, sequences and functions of the role that owns the table of migrations. `kind` is as GRANT says it. Sequences of
 # identity columns, and what belongs to extensions, go with what they belong to; so do the parts of tables that are distributed, which end in a number.
 _OURS = Fragment("""
     SELECT 'pg_class'::regclass AS class, c.oid, c.relowner AS owner, c.oid::regclass::text AS name,

@@ -26,7 +26,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def main() -> None:
-    """Becomes the user and then the program; never returns."""
+    """Switches to the user and runs the program; never returns."""
     uid, gid = int(sys.argv[1]), int(sys.argv[2])
     cluster, command = Path(sys.argv[3]), sys.argv[4:]
     _become(uid, gid)

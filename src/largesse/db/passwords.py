@@ -35,7 +35,7 @@ def read_passwords(data_dir: Path) -> Mapping[str, str] | None:
 
 
 def make_passwords() -> Mapping[str, str]:
-    """New ones, for the superuser and every role."""
+    """Returns new passwords for the superuser and every role."""
     return {name: secrets.token_hex(32) for name in (ADMIN, *Role)}
 
 

@@ -89,11 +89,11 @@ class Exchange(asyncio.Protocol):
         self._driver.connection_lost(exc)
 
     def pause_writing(self) -> None:
-        """Tells the driver, which must know when it writes next."""
+        """Notifies the driver, which must know when it writes next."""
         self._driver.pause_writing()
 
     def resume_writing(self) -> None:
-        """Tells the driver."""
+        """Notifies the driver."""
         self._driver.resume_writing()
 
     def _read(self, kind: int, body: bytes) -> None:

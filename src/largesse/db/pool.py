@@ -83,7 +83,7 @@ class Database:
 
     @classmethod
     async def open(cls, dialer: Dialer, max_connections: int = 10) -> Self:
-        """As `connect`, of sessions that are opened so."""
+        """Does the same as `connect`, with sessions that are opened so."""
         pool = await asyncpg.create_pool(
             min_size=0,
             max_size=max_connections,
@@ -111,13 +111,13 @@ class Database:
         POOLS.pools.discard(self)
 
     def usage(self) -> PoolUsage:
-        """How the pool is used just now."""
+        """Returns how the pool is used now."""
         open_, idle = self._pool.get_size(), self._pool.get_idle_size()
         return PoolUsage(open_ - idle, idle, self._waiting, self._pool.get_max_size())
 
     @asynccontextmanager
     async def connection(self, scope: Scope) -> AsyncIterator[Connection]:
-        """A connection for statements that need not belong together.
+        """Opens a connection for statements that need no common transaction.
 
         In the scope of customers they are one transaction all the same: BEGIN sets the scope, and only what BEGIN sets reaches the nodes
         of a distributed database. In other scopes each statement stands alone.
@@ -128,7 +128,7 @@ class Database:
 
     @asynccontextmanager
     async def session(self, scope: Scope) -> AsyncIterator[Connection]:
-        """A connection outside any transaction, for callers that begin their own."""
+        """Opens a connection outside any transaction, for callers that begin their own."""
         # Not by the pool's own time-out, which makes a task of every acquisition.
         self._waiting += 1
         try:
@@ -159,7 +159,7 @@ class Database:
 
     @asynccontextmanager
     async def transaction(self, scope: Scope) -> AsyncIterator[Connection]:
-        """A connection inside a READ COMMITTED transaction, committed when the block ends well."""
+        """Opens a connection in a READ COMMITTED transaction, which is committed if the block ends without an error."""
         async with self.session(scope) as connection:
             transaction = connection.transaction()
             await transaction.start()
@@ -174,7 +174,7 @@ class Database:
 
     @asynccontextmanager
     async def snapshot(self, scope: Scope) -> AsyncIterator[Connection]:
-        """A connection inside a read-only transaction whose statements all see the database as the first does."""
+        """Opens a connection in a read-only transaction whose statements all see the database as the first does."""
         async with (
             self.session(scope) as connection,
             connection.transaction(isolation="repeatable_read", readonly=True),
@@ -226,13 +226,13 @@ class ReadOnly(Database):
 
     @asynccontextmanager
     async def transaction(self, scope: Scope) -> AsyncIterator[Connection]:
-        """A connection inside a READ COMMITTED transaction that is read-only."""
+        """Opens a connection in a READ COMMITTED transaction that is read-only."""
         async with self.session(scope) as connection, connection.transaction(readonly=True):
             yield connection
 
     @asynccontextmanager
     async def connection(self, scope: Scope) -> AsyncIterator[Connection]:
-        """As `transaction`, in every scope."""
+        """Does the same as `transaction`, in every scope."""
         async with self.transaction(scope) as connection:
             yield connection
 
@@ -248,7 +248,7 @@ async def _check_role(connection: Connection, role: Role, limits: Limits) -> Non
 
 
 async def _check_limits(connection: Connection) -> None:
-    """Behind PgBouncer the limits are the role's: says so where it has none."""
+    """Logs which limits the role lacks behind PgBouncer, where they are the role's."""
     if await connection.fetchval(_IDLE_LIMIT) == "0":
         _log.warning("database_role_without_limits", see="docs/scaling.md, PgBouncer")
 
@@ -283,12 +283,12 @@ async def commit_as_one(connection: Connection) -> None:
 
 
 async def act_for(connection: Connection, scope: Scope) -> None:
-    """Gives the transaction of a look-up the scope of the customer it found. Raises RuntimeError for any other."""
+    """Narrows the scope of a look-up's transaction to the customer that it found. Raises RuntimeError for any other."""
     await cast("Session", connection).act_for(scope)
 
 
 async def open_credentials(connection: Connection) -> None:
-    """Lets the rest of the transaction change what people sign in with and what they are at a customer.
+    """Allows the rest of the transaction to change credentials and memberships of people.
 
     Call it before writing `people`, `users`, `sessions`, `sign_in_links`, `passkeys` or `recovery_codes`. It shows the database a key
     derived from the master key; commands and the owner of the tables need none.
@@ -321,7 +321,7 @@ def _is_lost(connection: Any) -> bool:
 async def connect_once(
     url: str, scope: Scope, *, role: Role | None = None, limits: Limits = COMMANDS
 ) -> AsyncIterator[Connection]:
-    """One connection for a command that needs no pool; `role` and errors as `Database.connect` has them."""
+    """Opens one connection for a command that needs no pool. `role` and errors are those of `Database.connect`."""
     address = DatabaseAddress.parse(url)
     connection = await Dialer(address, limits, role).dial()
     try:

@@ -89,7 +89,7 @@ def _command_line(pid: int) -> list[bytes]:
 
 
 def disown(cluster: Path, postmaster: Postmaster) -> None:
-    """Lets a new server start where postmaster.pid names a dead server whose process id is taken.
+    """Allows a new server to start if postmaster.pid names a dead server whose process id another process has.
 
     PostgreSQL refuses to start while that id exists. The file is not removed: it also names the shared memory, by which
     PostgreSQL makes sure that no orphan of the dead server still writes.
@@ -154,7 +154,7 @@ _log = structlog.get_logger(__name__)
 
 
 async def end_orphans(database: Database) -> int:
-    """Ends the orphans among the sessions of who logged in as we did, however they came about; returns how many there were."""
+    """Ends the orphans among the sessions of our own login, however they came about; returns how many there were."""
     async with database.transaction(WORKER) as connection:
         # A role sees and ends the sessions of those who logged in as it, not of those who act as it.
         await connection.execute("SET LOCAL ROLE NONE")

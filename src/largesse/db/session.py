@@ -125,7 +125,7 @@ class Session(asyncpg.Connection):
         self.scope = self.coordinator = self.credentials_key = None
 
     async def open_credentials(self) -> None:
-        """Lets the rest of the transaction change credentials of people, where the session was lent with their key.
+        """Allows the rest of the transaction to change credentials of people, if the session was lent with their key.
 
         Raises RuntimeError outside a transaction: it would be over before the change.
         """
@@ -197,7 +197,7 @@ class Session(asyncpg.Connection):
         return f"{role}{self.scope.said}" if self.scope else role
 
     def get_reset_query(self) -> str:
-        """Empty: nothing here leaves session state behind, so giving back takes no round trip."""
+        """Returns nothing: no session state is left behind, so giving a connection back takes no round trip."""
         return ""
 
     async def close(self, *, timeout: float | None = None) -> None:  # noqa: ASYNC109 - as the driver has it
@@ -284,7 +284,7 @@ class Dialer:
 
 
 def _keep_alive(sock: socket.socket) -> None:
-    """Has the operating system notice a peer that has vanished, where it can."""
+    """Makes the operating system notice a peer that has vanished, where it can."""
     if sock.family == socket.AF_UNIX:
         return
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)

@@ -38,7 +38,7 @@ class Node(Database):
 
     @asynccontextmanager
     async def session(self, scope: Scope) -> AsyncIterator[Connection]:
-        """As `Database.session`. What is begun beside it ends after it, undone: it holds what the node's transaction relies on, and writes nothing."""
+        """Does the same as `Database.session`. What is begun beside it ends after it and is rolled back: it holds what the node's transaction relies on, and writes nothing."""
         if self.coordinator is None:
             async with super().session(scope) as connection:
                 yield connection
@@ -158,7 +158,7 @@ class ShardGroupRunner:
         self._away_until_s: dict[int, float] = {}
 
     async def run(self, waiting: str, step: Callable[[Customers], Awaitable[Result]], *more: object) -> list[Result]:
-        """What `step` returns for all customers; where they are distributed, for each shard group with a customer among those that wait.
+        """Returns what `step` returns for all customers; if they are distributed, for each shard group with a waiting customer.
 
         The statement `waiting` returns them, of the customers in `$1` and with `more` as its other arguments, the longest waiting first.
         Raises the error if every node is away.

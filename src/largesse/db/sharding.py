@@ -99,7 +99,7 @@ def at_node(column: str, customer: str) -> Fragment:
 
 
 def within(column: str, customers: str, given: Sequence[int] | None) -> Fragment:
-    """The part of a condition that has a statement be about the customers in an array; nothing where none are given: then it is about all.
+    """Returns the condition that limits a statement to the customers in an array; nothing if none are given, for all customers.
 
     `column` is of a table, `customers` a placeholder. Where it is said of each table, and they share a shard group, the statement is one for their
     node, and may lock.

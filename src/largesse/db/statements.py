@@ -169,7 +169,7 @@ OF_BATCH_DISTRIBUTED = OF_BATCH.replace("force_generic_plan", "force_custom_plan
 
 
 async def plan_by_index(connection: Connection) -> None:
-    """Has the rest of the transaction planned by indexes, in their order, and by keys, a few among millions; call it inside one.
+    """Plans the rest of the transaction by indexes, in their order, and by keys, a few among millions. Call it inside a transaction.
 
     The planner takes a queue that has grown for a few rows, to be read whole and sorted, where the index has the first hundred at hand. A
     queue is never to be read whole, whatever the figures say: that much we know better.
@@ -185,7 +185,7 @@ async def plan_by_index(connection: Connection) -> None:
 
 @asynccontextmanager
 async def planned_at_once(connection: Connection) -> AsyncIterator[None]:
-    """Has sums of many rows planned so that each table is read once, and added up as it comes; call it inside a transaction.
+    """Plans sums of many rows so that each table is read once, and added up as it comes. Call it inside a transaction.
 
     The planner takes what a policy lets through for few rows: it would look for those of one row after another, and sort them.
     """

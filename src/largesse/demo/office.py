@@ -100,7 +100,7 @@ class Office:
         self._timeline.on(day, minute, partial(doing, *given))
 
     async def _brand(self) -> None:
-        """Has mail and claim pages look like the company."""
+        """Gives mail and claim pages the looks of the company."""
         actor = await self._people.actor(ADA)
         await set_logo(actor, _LOGO.read_bytes())
         await set_brand(
@@ -172,7 +172,7 @@ class Office:
         await create_budget(await self._people.actor(ADA), budget)
 
     async def _ask_approval(self) -> None:
-        """Has sends above an amount approved, and one wait for it."""
+        """Sets an approval rule for sends above an amount, with one that waits for it."""
         ada, priya = await self._people.actor(ADA), await self._people.actor(PRIYA)
         rule = ApprovalRule(
             customer_id=0,
@@ -232,5 +232,5 @@ class Office:
             await import_shipments(operator, self._services.vault, ENVIRONMENT, file)
 
     async def _break(self) -> None:
-        """From now on a receiver is down."""
+        """Makes a receiver fail from now on."""
         self._receivers.down.add(_CRM_HOST)

@@ -97,7 +97,7 @@ def _birthdays(chance: Random, people: Sequence[Guest]) -> Iterator[Sending]:
 
 
 def _of_sales(chance: Random) -> Iterator[Sending]:
-    """Coffees for clients, by the sales team's system. Some addresses are mistyped."""
+    """Yields coffees for clients from the sales team's system. Some addresses have typing errors."""
     number = 0
     for day in range(1, DAYS):
         if day % 3 == 0:
@@ -118,7 +118,7 @@ def _of_sales(chance: Random) -> Iterator[Sending]:
 
 
 def _welcomes(people: Sequence[Guest]) -> Iterator[Sending]:
-    """New colleagues, once a week."""
+    """Yields welcome gifts for new colleagues, once a week."""
     for week, day in enumerate(range(2, DAYS, 5)):
         yield Sending(
             day=day, minute=_NINE + 35 + week, sender=PRIYA, account="people-team", template="welcome",
@@ -139,7 +139,7 @@ def _anniversaries(people: Sequence[Guest]) -> Iterator[Sending]:
 
 
 def _thanks(people: Sequence[Guest]) -> Iterator[Sending]:
-    """Larger ones: teams, and once the whole house."""
+    """Yields larger thank-you orders: for teams, and once for the whole company."""
     for number, (day, count, why) in enumerate(
         ((4, 12, "Thank you for the launch!"), (18, 22, "A wonderful quarter. Thank you!"), (33, 16, "You kept us running all night."),
          (47, 26, "Thank you for the move."), (58, 21, "Release day. Well done!"))
@@ -158,7 +158,7 @@ def _thanks(people: Sequence[Guest]) -> Iterator[Sending]:
 
 
 def _rare(people: Sequence[Guest]) -> Iterator[Sending]:
-    """Codes to hand out, gifts abroad, parcels, and what is scheduled."""
+    """Yields batches of codes, gifts abroad, parcels and scheduled orders."""
     yield Sending(
         day=21,
         minute=13 * 60,

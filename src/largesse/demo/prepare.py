@@ -103,7 +103,7 @@ async def _load_with_history(settings: Settings, owner: Connection) -> LoadedSee
 
 
 async def _to_the_present(owner: Connection) -> None:
-    """Has the database go by the present time, and lose nothing in a crash."""
+    """Sets the database's clock to the present time, and its settings so that a crash loses nothing."""
     await move_clock(owner, timedelta())
     await wait_for_disk(owner, waits=True)
 

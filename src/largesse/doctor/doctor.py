@@ -12,7 +12,7 @@ from largesse.doctor.suppliers import check_suppliers
 
 
 async def check(environ: Mapping[str, str]) -> Report:
-    """Looks at the settings in `environ`, the machine, the database and the mail server. Changes and sends nothing.
+    """Checks the settings in `environ`, the machine, the database and the mail server. Changes and sends nothing.
 
     What a malformed setting says is not guessed: what it leads to is not looked at.
     """

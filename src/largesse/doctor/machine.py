@@ -56,7 +56,7 @@ _PATIENCE = SmtpTimeouts(connect_s=10.0, greeting_s=20.0, command_s=20.0)
 
 
 async def check_mail_server(url: str | None, patience: SmtpTimeouts = _PATIENCE) -> list[CheckResult]:
-    """Dials, encrypts and logs in as a worker would, and says goodbye."""
+    """Connects, encrypts and logs in as a worker does, and quits."""
     if url is None:
         return []
     server = MailServer.from_url(url)

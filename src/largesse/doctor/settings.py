@@ -34,7 +34,7 @@ def read_settings(environ: Mapping[str, str]) -> tuple[Settings, list[CheckResul
 
 
 def unknown_settings(environ: Mapping[str, str]) -> list[CheckResult]:
-    """Variables that look like settings and are none."""
+    """Returns the variables that look like settings but are unknown."""
     names = setting_names()
     given = sorted(name for name, value in environ.items() if name.startswith(_PREFIX) and value.strip())
     return [

@@ -29,7 +29,7 @@ QUOTE_HOLDS = timedelta(days=MOST_DAYS + 4)
 async def ask_approval(
     drafts: DraftService, database: Database, caller: Caller, actor: Actor, draft_id: str
 ) -> ApprovalRequest:
-    """Asks others to approve the person's draft as it is, and returns the request.
+    """Requests approval of the person's draft as it is, and returns the request.
 
     Raises NotFound, NobodyMayApprove, QuoteChanged for a draft that was changed at the same moment, InvalidRequest for one that needs no approval,
     and what quoting it raises.

@@ -118,7 +118,7 @@ def check_rows(sheet: Sheet, columns: Columns) -> Steps[Checked]:
 def _check(
     row: SheetRow, columns: Columns, unused: Sequence[int]
 ) -> tuple[CheckedRow, list[Mailbox], list[OrderRecipient]]:
-    """The row, checked; the name and address of each recipient in it, as a cell may hold a list of them; and those who get a gift."""
+    """Returns the checked row, the name and address of each recipient in it (a cell may hold a list), and those who get a gift."""
     cell, name, quantity = _cell(row, columns.email), _name(row, columns), _cell(row, columns.quantity)
     listed = ([] if is_bare(cell) else read_mailboxes(cell)) or [("", cell)]
     if name:  # the column says it; of several, each keeps their own

@@ -57,7 +57,7 @@ def guess_columns(sheet: Sheet) -> Columns:
 
 
 def as_labelled(sheet: Sheet, columns: Columns) -> Columns:
-    """The columns of rows that were typed below the label "address, name, how many": the third is how many where it holds nothing else."""
+    """Returns the columns of rows below the label "address, name, how many". The third column is the count only if it holds nothing else."""
     cells = [row.cells[2] for row in sheet.rows if len(row.cells) > 2]
     is_labelled = not columns.has_heading and columns.email == 0 and 2 not in columns.used
     if is_labelled and any(cells) and all(is_quantity(cell) for cell in cells):

@@ -81,7 +81,7 @@ class _Rows:
 
 
 def _separator_of(text: str) -> Steps[tuple[str, str]]:
-    """The text and its separator: the one it says (`sep=;`, as Excel writes it), else the one that fits best. Raises SheetRefused."""
+    """Returns the text and its separator: the one it names (`sep=;`, as Excel writes it), else the one that fits best. Raises SheetRefused."""
     if text[:4].lower() == "sep=" and len(text) > 4 and text[4] in _SEPARATORS:
         return text.partition("\n")[2], text[4]
     fits = {}

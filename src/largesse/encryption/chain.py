@@ -41,7 +41,7 @@ class Chain:
     """The chains of one purpose, under numbered keys: the newest makes marks, each checks its own."""
 
     def __init__(self, purpose: str, keys: Mapping[int, bytes], early: int = 0) -> None:
-        """The numbers are from 1 to 255; those up to `early` mark rows as earlier releases did.
+        """Takes the keys by number, from 1 to 255. Numbers up to `early` mark rows as earlier releases did.
 
         Without keys the chain can check, and finds that no mark fits.
         """

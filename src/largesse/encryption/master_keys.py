@@ -114,7 +114,7 @@ async def note_sealing(connection: Connection, vault: Vault) -> bool:
 
 
 async def tell_sealing_for_ever(database: Database, vault: Vault) -> None:
-    """Says so again and again, until cancelled."""
+    """Notes it again and again, until cancelled."""
     while True:
         await asyncio.sleep(_TELL_EVERY_S)
         try:
@@ -153,7 +153,7 @@ def _keep_rests(vault: Vault, known: Sequence[KeyRecord]) -> None:
 
 
 async def _keep(connection: Connection, vault: Vault) -> None:
-    """Keeps the keys of the vault; the newest, which seals from now on, is needed even if it had been retired."""
+    """Stores the keys of the vault. The newest, which encrypts from now on, is needed even if it was retired before."""
     await connection.execute(
         _KEEP,
         vault.key_ids,

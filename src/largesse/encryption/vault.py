@@ -96,11 +96,11 @@ class Compartment:
         self._ring = {keys.id: keys for keys in ring}
 
     def seal(self, secret: bytes, context: bytes) -> bytes:
-        """`secret` sealed: the key's id, nonce, ciphertext and tag. Only the same `context` opens it."""
+        """Returns `secret` encrypted: the key's id, nonce, ciphertext and tag. Only the same `context` opens it."""
         return self.seal_all([(secret, context)])[0]
 
     def seal_all(self, secrets: Sequence[tuple[bytes, bytes]]) -> list[bytes]:
-        """Secrets with their contexts, each sealed as `seal` does: the nonces are drawn at once."""
+        """Encrypts secrets with their contexts as `seal` does, with one draw for all nonces."""
         nonces = os.urandom(_NONCE_BYTES * len(secrets))
         key_id, encrypt = self._newest.id, self._newest.sealing.encrypt
         return [
@@ -158,7 +158,7 @@ class Vault:
     """The compartments of an installation, the claim tokens of its codes, and the signatures of its quotes."""
 
     def __init__(self, master_keys: tuple[bytes, ...]) -> None:
-        """The first of the master keys, of 32 bytes each, seals; all open. One that comes twice counts once."""
+        """Takes the master keys, 32 bytes each. The first one encrypts, and all decrypt. Duplicates count once."""
         if not master_keys:
             raise ValueError("a vault needs a master key")
         master_keys = tuple(dict.fromkeys(master_keys))
@@ -213,7 +213,7 @@ class Vault:
         return [sha256(key).digest() for key in self._credentials_keys]
 
     def prove(self, key_id: bytes, text: bytes, context: bytes) -> bytes:
-        """`text` sealed under the master key of that id, one of `key_ids`, for a proof of it."""
+        """Returns `text` encrypted under the master key of that id, one of `key_ids`, as a proof of it."""
         return self._proofs[key_id].seal(text, context)
 
     def rest_of(self, key_id: bytes) -> bytes:

@@ -74,7 +74,7 @@ def changed(customer_id: int, order_id: int) -> Part:
 
 
 async def record_changes(connection: Connection, orders: Iterable[tuple[int, int]], *, texts: bool = False) -> None:
-    """Says that orders have changed, each a customer and its order by id; call it inside the transaction that changes them."""
+    """Records that orders have changed, each by the ids of customer and order. Call it inside the transaction that changes them."""
     wanted = sorted(orders)
     customer_ids, order_ids = [customer_id for customer_id, _ in wanted], [order_id for _, order_id in wanted]
     await connection.execute(_RECORD, customer_ids, order_ids, texts)
@@ -98,7 +98,7 @@ async def count_changes(connection: Connection, *, up_to: int) -> int:
 
 
 async def change_all_orders(connection: Connection) -> tuple[int, int]:
-    """Says of every order that it has changed; returns how many there are, and the last id of a change."""
+    """Records every order as changed; returns how many there are, and the last id of a change."""
     await connection.execute(_CHANGE_ALL)
     row = await connection.fetchrow(_COUNT_ALL)
     assert row is not None, "an aggregate has a row"

@@ -68,7 +68,7 @@ def new_line_events(source: Fragment) -> Fragment:
                 reference || '/' || line_number || '/' || occurrence, 'UTF8')), 'hex'), 24),
             'event', event, 'reference', reference, 'customerId', customer_id, 'number', line_number, 'recipient', recipient,
             'occurredAt', to_char(at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'))::text, 'UTF8'), at
-        FROM ({source}) AS told
+        FROM ({source}) AS gift_events
     """,
         source=source,
     )

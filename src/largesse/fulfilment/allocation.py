@@ -48,7 +48,7 @@ async def settle_product(
 async def wait_for_stock(
     connection: Connection, line: LineKey, product_id: int, value_minor: int, at: datetime
 ) -> None:
-    """Lets a line wait until numbers are imported."""
+    """Puts a line in the queue until numbers are imported."""
     await connection.execute(store.WAIT, product_id, value_minor, *line, at)
 
 
@@ -106,14 +106,14 @@ async def allocate_waiting(begin: Begin, vault: Vault, product_id: int, value_mi
 
 
 async def allocate_all_waiting(database: Database, vault: Vault) -> int:
-    """`allocate_waiting` for everything that waits and for which there are numbers; returns how many lines were served."""
+    """Calls `allocate_waiting` for everything that waits and has stock; returns how many lines were served."""
     async with database.connection(WORKER) as connection:
         rows = await connection.fetch(store.STOCKED_WAITS)
     return sum([await allocate_waiting(lambda: database.transaction(WORKER), vault, *row) for row in rows])
 
 
 async def _pair(connection: Connection, product_id: int, value_minor: int) -> list[tuple[Row, int]]:
-    """Of the next lines that wait those in the connection's scope, each with a voucher that is locked for it."""
+    """Returns the next lines that wait in the connection's scope, each with a voucher that is locked for it."""
     if not await connection.fetchval(store.CAN_SERVE, product_id, value_minor):
         return []
     # One server at a time for each product, so that the order holds.
@@ -121,7 +121,7 @@ async def _pair(connection: Connection, product_id: int, value_minor: int) -> li
     waits = await connection.fetch(store.WAITING_LINES, product_id, value_minor, _SERVED_AT_ONCE)
     # Not SKIP LOCKED: a voucher whose hand-out is being undone is free again, and must not be missed.
     vouchers = await connection.fetch(store.LOCK_FREE, product_id, value_minor, len(waits))
-    # What others wait for is left to who acts for them.
+    # Lines of other customers are served in their own scope.
     own = {customer_id for customer_id, _ in scope_of(connection).customers}
     return [
         (wait, voucher["id"])

@@ -30,12 +30,12 @@ from largesse.notes.service import read_own_note, write_note
 
 
 def is_available(product: Product, line: Line) -> bool:
-    """Whether the product can be had for the line: in its currency, country and for its customer, at its value."""
+    """Returns whether the product is available for the line: in its currency and country, for its customer, at its value."""
     return can_become(product, line.country, line.currency, line.value_minor, line.customer_id)
 
 
 async def read_choices(connection: Connection, line: Line) -> list[Product]:
-    """The products a collection's line may become, in the collection's order."""
+    """Returns the products that a collection's line may become, in the collection's order."""
     ids: Sequence[int] | None = await connection.fetchval(store.CHOICES, line.collection_id)
     rows = await connection.fetch(store.ACTIVE_PRODUCTS, list(ids or ()))
     by_id = {row["id"]: product_from_row(row) for row in rows}
@@ -44,7 +44,7 @@ async def read_choices(connection: Connection, line: Line) -> list[Product]:
 
 
 async def read_product(connection: Connection, product_id: int) -> Product:
-    """A product, also one that is not sold any more: what was sent stays."""
+    """Returns a product, even if it is not sold any more."""
     row = await connection.fetchrow(store.CHOSEN_PRODUCT, product_id)
     assert row is not None, "products are never deleted"
     return product_from_row(row)
@@ -111,7 +111,7 @@ class ClaimedGifts:
         )
 
     async def read(self, key: LineKey) -> ClaimedGift | None:
-        """The claimed gift of a line; None when there is none in this environment."""
+        """Returns the claimed gift of a line; None if there is none in this environment."""
         scope = for_customer(key.customer_id, self._environment)
         async with self._turns.looks, self._database.connection(scope) as connection:
             line = await read_line(connection, key, self._environment)
@@ -130,7 +130,7 @@ class ClaimedGifts:
     async def deliver_to(
         self, key: LineKey, address: Mapping[str, str], email: str | None, language: str | None
     ) -> None:
-        """Has the parcel sent to `address`, once; `email` gets a mail when it leaves. Raises NotPossible."""
+        """Requests the parcel to `address`, once; `email` gets a mail when it leaves. Raises NotPossible."""
         async with self._changing(key, GiftStep.ADDRESS, language) as (connection, gift, at):
             assert gift.product is not None, "an address is asked for once the product is settled"
             await request_shipment(connection, self._vault, gift.line, gift.product.id, address, at)
@@ -158,7 +158,7 @@ class ClaimedGifts:
             raise NotPossible
 
     async def now(self) -> datetime:
-        """The instant the database goes by."""
+        """Returns the database's time."""
         async with self._turns.looks, self._database.connection(LOOKUP) as connection:
             return await read_now(connection)
 
@@ -166,7 +166,7 @@ class ClaimedGifts:
     async def _changing(
         self, key: LineKey, step: GiftStep, language: str | None
     ) -> AsyncIterator[tuple[Connection, ClaimedGift, datetime]]:
-        """A transaction with the line locked and its gift at `step`; NotPossible when it is elsewhere.
+        """Opens a transaction with the line locked and its gift at `step`. Raises NotPossible if it is at another.
 
         The recipient is written to in `language` from then on, if they chose one.
         """
@@ -217,7 +217,7 @@ class ClaimedGifts:
 
 
 def gift_step_of(progress: Progress, product: Product | None, now: datetime, *, has_parcel: bool) -> GiftStep:
-    """Where a claimed gift stands. Only a recipient who still has something to do can be late."""
+    """Returns the step of a claimed gift. Only a recipient who still has something to do can be late."""
     if progress.state is State.FULFILLED and product is not None:
         return GiftStep.VOUCHER if product.is_digital else GiftStep.PARCEL
     if progress.state is State.CHOSEN and product is not None and (product.is_digital or has_parcel):

@@ -45,7 +45,7 @@ class Upload:
 def read_rows(
     path: Path | Upload, required: Sequence[str], optional: Sequence[str] = (), *, alone: str | None = None
 ) -> Iterator[tuple[int, dict[str, str]]]:
-    """Each row with its line number, fields trimmed, by the names of the heading line.
+    """Yields each row with its line number, fields trimmed, by the names of the heading line.
 
     A file of one column may lack the heading when `alone` names that column. Comma, semicolon and tab all separate.
     Raises FileRefused naming the line.
@@ -158,7 +158,7 @@ class _Item:
 
 
 async def find_inventory_product(connection: Connection, product: str) -> InventoryProduct:
-    """The digital product of a key of the world file, or an id. Raises OperatorError."""
+    """Returns the digital product of a key of the seed file, or of an id. Raises OperatorError."""
     row = await connection.fetchrow(store.PRODUCT, product)
     if row is None:
         raise OperatorError(f"there is no product {product!r}")
@@ -213,7 +213,7 @@ async def import_vouchers(
 
 
 async def list_inventory(connection: Connection) -> list[InventoryLevel]:
-    """What every product has in its inventory by value, and how many lines wait for it; the waiting ones first."""
+    """Returns every product's stock by value, and how many lines wait for it; those with waiting lines first."""
     rows = await connection.fetch(store.LEVELS)
     return [InventoryLevel(*row) for row in rows]
 

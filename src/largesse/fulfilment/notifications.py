@@ -33,12 +33,12 @@ async def write_notification(connection: Connection, vault: Vault, line: LineKey
 
 
 def seal_email(vault: Vault, email: str, line: LineKey) -> bytes:
-    """The address a recipient left, sealed for its line."""
+    """Returns the address that a recipient left, encrypted for its line."""
     return vault.emails.seal(email.encode(), _context(line))
 
 
 def open_email(vault: Vault, sealed: bytes, line: LineKey) -> str:
-    """What `seal_email` sealed. Raises SealBroken."""
+    """Returns the address that `seal_email` encrypted. Raises SealBroken."""
     return vault.emails.open(sealed, _context(line)).decode()
 
 

@@ -133,7 +133,7 @@ async def note_return(actor: Actor, environment: str, parcel_id: int, reason: st
 
 
 async def send_again(actor: Actor, environment: str, parcel_id: int) -> Parcel:
-    """Lets a parcel that came back wait to be packed and sent again. Raises NotFound, NotBack and AddressErased."""
+    """Puts a returned parcel back among those to pack. Raises NotFound, NotBack and AddressErased."""
     async with actor.transaction(StaffRight.PARCELS) as transaction:
         parcel = await _lock(transaction, environment, parcel_id)
         if parcel.state is not ParcelState.BACK:

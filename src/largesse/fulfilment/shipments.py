@@ -94,7 +94,7 @@ class Sent:
 async def request_shipment(
     connection: Connection, vault: Vault, line: Line, product_id: int, address: Mapping[str, str], at: datetime
 ) -> None:
-    """Has a parcel sent to `address`, which is stored sealed; the caller holds the line's lock."""
+    """Requests a parcel to `address`, which is stored encrypted. The caller holds the line's lock."""
     await connection.execute(
         store.INSERT_SHIPMENT,
         *line.key,
@@ -107,19 +107,19 @@ async def request_shipment(
 
 
 async def read_shipment(connection: Connection, line: LineKey) -> Shipped | None:
-    """The line's parcel; None before its address is known."""
+    """Returns the line's parcel; None before its address is known."""
     row = await connection.fetchrow(store.SHIPMENT, *line)
     return None if row is None else Shipped(*row)
 
 
 async def read_address(connection: Connection, vault: Vault, line: LineKey) -> dict[str, str] | None:
-    """The address of the line's parcel, for its recipient alone."""
+    """Returns the address of the line's parcel, for its recipient alone."""
     sealed = await connection.fetchval(store.SEALED_ADDRESS, *line)
     return None if sealed is None else _decode(vault.addresses.open(sealed, _context(line)))
 
 
 def reseal_address(vault: Vault, sealed: bytes, line: LineKey) -> bytes:
-    """The sealed address of the line's parcel under the newest key. Raises SealBroken."""
+    """Encrypts the address of the line's parcel under the newest key. Raises SealBroken."""
     return vault.addresses.seal(vault.addresses.open(sealed, _context(line)), _context(line))
 
 
@@ -171,7 +171,7 @@ async def pack_parcels(
 
 
 async def _references(connection: Connection, parcels: Sequence[Row]) -> dict[tuple[int, int], str]:
-    """The references of the orders of parcels, by customer and id: asked for apart, as orders may lie on nodes, where parcels do not."""
+    """Returns the references of the orders of parcels by customer and id, in a statement of its own: orders may be on nodes, parcels are not."""
     rows = await connection.fetch(
         store.REFERENCES, [parcel["customer_id"] for parcel in parcels], [parcel["order_id"] for parcel in parcels]
     )
@@ -254,7 +254,7 @@ async def _ship(connection: Connection, vault: Vault, key: LineKey, is_again: bo
 
 
 def _harmless(value: object) -> str:
-    """Text that a spreadsheet takes for text: recipients choose what is in an address."""
+    """Returns text that a spreadsheet does not run as a formula, because recipients write addresses."""
     text = str(value)
     return f"'{text}" if text.startswith(_FORMULA) else text
 

@@ -43,7 +43,7 @@ class StockedProduct:
     levels: tuple[StockLevel, ...]
 
     def is_low(self, level: StockLevel) -> bool:
-        """Whether fewer numbers are left than the warning says."""
+        """Returns whether fewer numbers are left than the warning level."""
         return self.below is not None and level.free < self.below
 
 

@@ -144,7 +144,7 @@ STILL_THERE = grouped(
 
 
 def _late(condition: Fragment) -> Fragment:
-    """SQL for the first $1 lines whose recipient's time is over, locked."""
+    """Returns SQL for the first $1 lines whose recipient is late, locked."""
     return compose(
         """
     SELECT l.customer_id, l.order_id, l.number FROM line_states s JOIN lines l USING (customer_id, order_id, number)

@@ -39,7 +39,7 @@ async def erase_addresses(connection: Connection, order: tuple[int, int], number
 
 
 async def find_lines_with_left_email(connection: Connection, vault: Vault, email: str) -> list[LineKey]:
-    """The lines whose recipient left that address, letter case ignored; opens all that were left. Raises SealBroken."""
+    """Returns the lines whose recipient left that address, letter case ignored; decrypts all that were left. Raises SealBroken."""
     found: list[LineKey] = []
     after = LineKey(-1, 0, 0)
     while rows := await read_left_emails(connection, after, _AT_ONCE):

@@ -39,13 +39,13 @@ _decoder = msgspec.json.Decoder(Voucher)
 
 
 def seal_voucher(vault: Vault, voucher: Voucher, product_id: int) -> SealedVoucher:
-    """`voucher` sealed for this product, and for no other."""
+    """Returns `voucher` encrypted for this product, and for no other."""
     lookups = vault.vouchers.lookups(f"voucher/{product_id}/{voucher.number}".encode())
     return SealedVoucher(tuple(lookups), vault.vouchers.seal(_encode(voucher), _context(product_id)))
 
 
 def open_voucher(vault: Vault, sealed: bytes, product_id: int) -> Voucher:
-    """What `seal_voucher` sealed. Raises SealBroken."""
+    """Returns the voucher that `seal_voucher` encrypted. Raises SealBroken."""
     return _decoder.decode(vault.vouchers.open(sealed, _context(product_id)))
 
 
@@ -59,7 +59,7 @@ class Allocated:
 
 
 async def read_allocated(connection: Connection, vault: Vault, line: LineKey) -> Allocated | None:
-    """The voucher allocated to the line; None when there is none yet."""
+    """Returns the voucher allocated to the line; None if there is none yet."""
     row = await connection.fetchrow(store.HANDED_OUT, *line)
     if row is None:
         return None

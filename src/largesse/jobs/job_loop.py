@@ -31,7 +31,7 @@ class Schedule:
     def delay_s(
         self, failures: int, *, at_least_s: float = 0.0, draw: Callable[[float, float], float] = random.uniform
     ) -> float:
-        """Seconds to wait after the `failures`-th failure in a row, never more than the cap.
+        """Returns the seconds to wait after the `failures`-th failure in a row, never more than the cap.
 
         `at_least_s` is what the other side asked for (Retry-After), honoured up to the cap.
         """

@@ -173,7 +173,7 @@ class Leases:
         self._certain_until.update(dict.fromkeys(leases, certain_until))
 
     def drop(self, leases: Iterable[Lease]) -> None:
-        """Holds these no longer: they were given back, or what was done under them is written."""
+        """Forgets leases that were given back, or whose outcome is written."""
         for lease in leases:
             self._certain_until.pop(lease, None)
 
@@ -183,7 +183,7 @@ class Leases:
         return Terms(self.lease_s, {lease.key for lease in self._certain_until})
 
     def certain_s(self, lease: Lease) -> float:
-        """For how many seconds from now the lease certainly holds; 0 when that is in doubt."""
+        """Returns for how many seconds from now the lease certainly holds; 0 if that is in doubt."""
         return max(self._certain_until.get(lease, 0.0) - self._clock(), 0.0)
 
     def doubt(self) -> None:

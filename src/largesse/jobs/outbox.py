@@ -176,7 +176,7 @@ async def withdraw_reminders(connection: Connection, order: tuple[int, int], num
 
 
 async def lock_mail_job(connection: Connection, order: tuple[int, int]) -> None:
-    """Locks the mail job of an order, its customer and id, for who changes what its mail says: lines are locked before it, messages after it.
+    """Locks the mail job of an order, its customer and id, before a change of what its mail says: lines are locked before it, messages after it.
 
     A fan-out holds the job while it makes messages of what the lines say: it is waited for, or sees what the caller has changed.
     """
@@ -184,7 +184,7 @@ async def lock_mail_job(connection: Connection, order: tuple[int, int]) -> None:
 
 
 async def reschedule_mail(connection: Connection, order: tuple[int, int], due_at: datetime) -> None:
-    """Has the mail of an order, its customer and id, leave at another time. Call it inside a transaction that has locked its mail job."""
+    """Sets another time for the mail of an order, its customer and id. Call it inside a transaction that has locked its mail job."""
     await connection.execute(_RESCHEDULE, *order, due_at)
     await notify(connection)
 
@@ -199,7 +199,7 @@ async def hold_mail_back(connection: Connection, customer_id: int, order_id: int
 
 
 async def mail_invitation(connection: Connection, user_id: int) -> None:
-    """Has an invitation mailed to a user."""
+    """Mails an invitation to a user."""
     await connection.execute(_MAIL_INVITATION, user_id)
 
 
@@ -214,22 +214,22 @@ async def mail_approval(connection: Connection, kind: str, user_ids: Sequence[in
 
 
 async def mail_automation(connection: Connection, user_ids: Sequence[int], automation_id: int) -> None:
-    """Tells users by mail that an automation waits for their approval, unless such a mail waits already."""
+    """Notifies users by mail that an automation waits for their approval, unless such a mail waits already."""
     await connection.execute(_MAIL_AUTOMATION, user_ids, automation_id)
 
 
 async def mail_thank_you(connection: Connection, user_id: int, order_id: int, delay_s: float) -> None:
-    """Has the thank-you notes of an order mailed to a user, those with them that come before the mail leaves."""
+    """Mails the thank-you notes of an order to a user, with those that arrive before the mail leaves."""
     await connection.execute(_MAIL_THANK_YOU, user_id, order_id, delay_s)
 
 
 async def mail_test(connection: Connection, user_id: int, content: bytes) -> None:
-    """Has a message mailed to a user as it is: what those they are about to send a gift will get."""
+    """Mails a message to a user as their recipients will get it."""
     await connection.execute(_MAIL_TEST, user_id, content)
 
 
 async def mail_reset(connection: Connection, email_key: str) -> None:
-    """Has a link for a new password mailed to who signs in by that address; to nobody where nobody does.
+    """Mails a link for a new password to the person who signs in with that address, if there is one.
 
     Two statements, for nobody too: of people who are copied to every node the engine refuses a sub-select about each.
     """

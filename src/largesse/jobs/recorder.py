@@ -57,7 +57,7 @@ class Recorder(Generic[Item]):
         self._ends: float | None = None  # by the event loop's clock: then what fails is given up
 
     def add(self, item: Item) -> asyncio.Future[bool]:
-        """Has `item` written; the future tells when it is, or that it was given up."""
+        """Adds `item` to what is written next. The future tells when it is written, or that it was given up."""
         written: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         self._waiting.append((item, written))
         metrics.OUTCOMES_WAITING.labels(self._kind).inc()
@@ -66,7 +66,7 @@ class Recorder(Generic[Item]):
         return written
 
     def hasten(self) -> None:
-        """Has what waits written now: somebody waits for it."""
+        """Writes what waits now, because somebody waits for it."""
         self._awaited.set()
 
     async def settle(self) -> None:
@@ -76,7 +76,7 @@ class Recorder(Generic[Item]):
             await self._tried.wait()
 
     def hurry(self, longest_s: float = LAST_TRIES_S) -> None:
-        """After that time gives up what cannot be written at the first try: the process is to end."""
+        """Gives up, after that time, what cannot be written at the first try, because the process is to end."""
         if self._ends is None:
             self._ends = asyncio.get_running_loop().time() + longest_s
 
@@ -135,9 +135,9 @@ class Recorder(Generic[Item]):
         metrics.OUTCOMES_WAITING.labels(self._kind).dec(len(batch))
         if not written:
             metrics.OUTCOMES_GIVEN_UP.labels(self._kind).inc(len(batch))
-        for _, told in batch:
-            if not told.done():
-                told.set_result(written)
+        for _, future in batch:
+            if not future.done():
+                future.set_result(written)
         self._tell_tried()
 
     def _tell_tried(self) -> None:

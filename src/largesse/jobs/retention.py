@@ -1,4 +1,4 @@
-"""Maintenance: what is old goes, in small bites, and what waits is measured. Whose table it is, says what in it is old or waits."""
+"""Maintenance: what is old goes, in small batches, and what waits is measured. Whose table it is, says what in it is old or waits."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Old:
 
 
 async def prune(connection: Connection, all_old: Iterable[Old]) -> bool:
-    """Removes a bite of what is old from each table; True when there may be more. What lies on a node that is away is left for later."""
+    """Removes a batch of what is old from each table; True when there may be more. What lies on a node that is away is left for later."""
     more = False
     for old in all_old:
         for shard_group in await list_shard_groups(connection, None) if old.table in DISTRIBUTED else [None]:
@@ -131,6 +131,6 @@ async def count(connection: Connection, waiting: Waiting) -> int:
 
 
 async def age_s(connection: Connection, waiting: Waiting) -> float:
-    """For how many seconds the first row has waited, since it was due; 0 where none does."""
+    """Returns for how many seconds the first row has been due; 0 if none waits."""
     age: float | None = await connection.fetchval(waiting.ageing)
     return max(age or 0.0, 0.0)

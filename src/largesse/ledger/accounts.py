@@ -145,7 +145,7 @@ async def assign_accounts(actor: Actor, holder: Holder, holder_id: int, account_
 
 
 async def assign_account(actor: Actor, holder: Holder, holder_id: int, account_id: int, *, may_use: bool) -> None:
-    """Gives a holder one account, or takes it away. Raises InvalidRequest for an account that is closed or open to all, and NotFound."""
+    """Assigns an account to a holder, or takes it away. Raises InvalidRequest for an account that is closed or open to all, and NotFound."""
     async with actor.transaction(Right.SETTINGS, StaffRight.CUSTOMERS) as transaction:
         subject, accounts = await _lock_holder(transaction, holder, holder_id)
         account = next((one for one in accounts if one.id == account_id), None)

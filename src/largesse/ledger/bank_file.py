@@ -77,7 +77,7 @@ def read_bank_file(name: str, content: bytes, columns: Columns, *, most: int | N
 
 
 def read_decimal(text: str, decimal: str | None = None, currency: str = ANY_CURRENCY) -> Decimal:
-    """An amount as banks write it: `1,234.50`, `1.234,50`, `1 234,50`, `1'234.50`, `+100`, `£5`. Raises ValueError.
+    """Returns an amount as banks write it: `1,234.50`, `1.234,50`, `1 234,50`, `1'234.50`, `+100`, `£5`. Raises ValueError.
 
     Where a single comma or point could part thousands as well (`1,234`), `decimal` must say what it is.
     """
@@ -97,7 +97,7 @@ def read_decimal(text: str, decimal: str | None = None, currency: str = ANY_CURR
 
 
 def _mark(cells: Sequence[str], time: int) -> bytes:
-    """Two lines that are equal are two transfers, so which of them it is belongs to the mark."""
+    """Returns the mark of a line. Two equal lines are two transfers, so the mark includes which of them it is."""
     return hashlib.sha256("\x1f".join((*cells, str(time))).encode()).digest()
 
 
@@ -116,7 +116,7 @@ def _text(name: str, content: bytes) -> str:
 
 
 def _rows(text: str, name: str) -> list[tuple[int, tuple[str, ...]]]:
-    """Each row with the number of the line it ends on, its cells trimmed."""
+    """Yields each row with the number of the line it ends on, its cells trimmed."""
     lines = text.splitlines(keepends=True)
     delimiter = max(_DELIMITERS, key=lambda sign: sum(line.count(sign) for line in lines[:_HEADING_WITHIN]))
     reader = csv.reader(iter(lines), delimiter=delimiter)
@@ -133,7 +133,7 @@ def _rows(text: str, name: str) -> list[tuple[int, tuple[str, ...]]]:
 
 
 def _heading(rows: Sequence[tuple[int, Sequence[str]]], columns: Columns, name: str) -> tuple[int, int, int]:
-    """Which row is the heading, and where in it the amount and the currency stand."""
+    """Returns which row is the heading, and where in it the amount and the currency are."""
     for at, (_, cells) in enumerate(rows[:_HEADING_WITHIN]):
         names = [cell.casefold() for cell in cells]
         amount = _place(names, columns.amount, _AMOUNTS)
@@ -148,7 +148,7 @@ def _heading(rows: Sequence[tuple[int, Sequence[str]]], columns: Columns, name: 
 
 
 def _place(names: Sequence[str], named: str | None, usual: Sequence[str]) -> int | None:
-    """Where a column stands; a heading may go on after its usual word: `Amount (GBP)`."""
+    """Returns where a column is. A heading may go on after its usual word: `Amount (GBP)`."""
     if named is not None:
         return names.index(named.casefold()) if named.casefold() in names else None
     return next((at for word in usual for at, name in enumerate(names) if re.match(rf"{word}\b", name)), None)

@@ -95,7 +95,7 @@ def account_content(customer_id: int, account_id: int, environment: str, kind: s
 
 
 def micros_of(at: datetime) -> int:
-    """An instant as whole microseconds of the epoch."""
+    """Returns an instant as whole microseconds of the epoch."""
     return (at - _EPOCH) // _MICROSECOND
 
 
@@ -117,7 +117,7 @@ class Along:
             self._opening = account["entry_id"], account["opening_mac"]
 
     def entry(self, entry_id: int, columns: Sequence[Any], mac: bytes | None, digest: str | None = None) -> bytes:
-        """The next entry, with the digest of the order that it pays. Returns the mark that an anchor may know it by."""
+        """Checks the next entry, with the digest of the order that it pays. Returns the mark that an anchor may know it by."""
         if self._opening is not None:
             last, opening_mac = self._opening
             if entry_id <= last:
@@ -138,13 +138,13 @@ class Along:
         return mac or b""
 
     def end(self) -> bool:
-        """There are no more entries: returns whether the chain ends where the account says, and the account is as it is marked."""
+        """Ends the check: returns whether the chain ends where the account says, and whether the account is as marked."""
         if self._opening is not None:
             self._miss_opening()
         return self._at == self._account["chain_head"] and self._is_as_marked()
 
     def _is_as_marked(self) -> bool:
-        """Whether a mark of an entry, or else the account's own, covers its environment, kind and currency."""
+        """Returns whether a mark of an entry, or else the account's own, covers its environment, kind and currency."""
         account = self._account
         if account["mac"] is None:
             return self._is_covered or self._chain.is_early or not self._chain.has_early
@@ -166,7 +166,7 @@ class Along:
         return mac
 
     def _miss_opening(self) -> None:
-        """Something was done to what the opening holds; what comes after it is looked at all the same."""
+        """Notes that the opening was changed. What comes after it is checked all the same."""
         assert self._opening is not None
         last, mac = self._opening
         self._on_broken(f"entries up to {last}")
@@ -197,7 +197,7 @@ def paid_orders(rows: Iterable[Row]) -> list[tuple[tuple[int, int], int]]:
 async def read_entries(
     connection: Connection, customer_id: int, account_id: int, after: int, most: int
 ) -> Sequence[Row]:
-    """At most so many entries of an account behind one of them: id, mark, order and its codes, and the columns that `entry_content` takes."""
+    """Returns the next entries of an account, at most so many: id, mark, order and its codes, and the columns that `entry_content` takes."""
     return await connection.fetch(_ENTRIES, customer_id, account_id, after, most)
 
 
@@ -207,7 +207,7 @@ async def unchained(connection: Connection) -> list[str]:
 
 
 async def mark_ledger(connection: Connection, chain: Chain) -> int:
-    """Gives what the ledger has marks of the present format, once; returns how many entries had none at all.
+    """Marks the ledger's rows in the current format, once; returns how many entries had no mark.
 
     Call it in the transaction that makes the first key of that format (`chains.bring_up_to_date`). Where the ledger was chained before,
     each account gets a mark of what it is. Raises OperatorError where an account does not end where its chain does.

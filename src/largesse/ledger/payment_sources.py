@@ -24,7 +24,7 @@ class FromAccount(msgspec.Struct, frozen=True):
     rule: ClassVar[str] = "`account_id` is required: this customer pays from a topped-up balance."
 
     def payer_id(self, receivable_id: int) -> int:  # noqa: ARG002 - of this source, another account pays
-        """The ledger account that pays, for a customer with that receivable one."""
+        """Returns the ledger account that pays, for a customer with that receivable account."""
         return self.account_id
 
 
@@ -35,7 +35,7 @@ class OnInvoice(msgspec.Struct, frozen=True):
     rule: ClassVar[str] = "`account_id` must be omitted: this customer is invoiced."
 
     def payer_id(self, receivable_id: int) -> int:
-        """The ledger account that pays, for a customer with that receivable one."""
+        """Returns the ledger account that pays, for a customer with that receivable account."""
         return receivable_id
 
 
@@ -47,27 +47,27 @@ _ON_INVOICE = OnInvoice()
 
 
 def payment_source(account_id: int | None) -> PaymentSource:
-    """What an order is paid from that names, or keeps, that funding account; None: an invoice."""
+    """Returns what pays for an order that names, or stores, that funding account; None: an invoice."""
     return _ON_INVOICE if account_id is None else FromAccount(account_id)
 
 
 def is_fitting(source: PaymentSource, funding: str) -> bool:
-    """Whether a customer with that `funding` pays so."""
+    """Returns whether a customer with that `funding` pays so."""
     return isinstance(source, SOURCES[funding])
 
 
 def unfitting(funding: str) -> InvalidRequest:
-    """The refusal of an order that is to be paid in another way than a customer with that `funding` pays."""
+    """Returns the refusal of an order that is to be paid in another way than a customer with that `funding` pays."""
     return InvalidRequest(SOURCES[funding].rule)
 
 
 def names_account(funding: str) -> bool:
-    """Whether a customer with that `funding` has funding accounts to name."""
+    """Returns whether a customer with that `funding` names funding accounts."""
     return SOURCES[funding] is FromAccount
 
 
 def is_payer(account: str, order: str) -> Fragment:
-    """SQL: whether the row `account` of the ledger's accounts is of the kind that the row `order` was paid from, and the one."""
+    """Returns SQL for whether the row `account` of the ledger's accounts is the one that the row `order` was paid from."""
     return compose(
         """
         CASE WHEN {order}.account_id IS NULL THEN {account}.kind = 'receivable'

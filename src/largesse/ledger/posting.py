@@ -133,7 +133,7 @@ _ORDER_ID = Fragment("order_id")
 
 
 def new_entries(at: str, entries: str, *, order_id: Fragment = _ORDER_ID) -> Fragment:
-    """SQL that writes entries: a statement, or part of one. `new_balances` goes with it.
+    """Returns SQL that writes entries: a statement, or part of one. Use it with `new_balances`.
 
     `at` and `entries` are placeholders, of the time and of the first of a posting's arguments. `order_id` is SQL for the id that an
     entry is to have, where the one given has something that stands for it.
@@ -156,7 +156,7 @@ def new_entries(at: str, entries: str, *, order_id: Fragment = _ORDER_ID) -> Fra
 
 
 def new_balances(customers: str, accounts: str, balances: str, heads: str) -> Fragment:
-    """SQL that leaves accounts as the last entry of each says: a statement, or part of one.
+    """Returns SQL that sets the balance of each account from its last entry: a statement, or part of one.
 
     The arguments are placeholders of the rest of a posting's.
     """

@@ -38,7 +38,7 @@ _LAST_ENTRY = "SELECT max(id) FROM entries WHERE customer_id = $1 AND account_id
 
 
 async def read_history(connection: Connection, customer_id: int, account_ids: Sequence[int]) -> dict[int, list[int]]:
-    """What each of those accounts of a customer held, in minor units, as every second of the last DAYS (UTC) began, oldest first.
+    """Returns what each of those accounts of a customer held, in minor units, as every second of the last DAYS (UTC) began, oldest first.
 
     Ids of entries ascend with time but for a moment, so each place is found by halving, as in statements; what was written at midnight
     may count for either day.
@@ -110,7 +110,7 @@ class Statement:
 
 
 def month_of(at: datetime, months: int = 0) -> tuple[datetime, datetime]:
-    """The first instant of the month of `at`, or of one so many months later, and the first of the month after it."""
+    """Returns the first instant of the month of `at`, or of one so many months later, and the first of the month after it."""
     first = at.year * 12 + at.month - 1 + months
     since, until = (
         at.replace(year=n // 12, month=n % 12 + 1, day=1, hour=0, minute=0, second=0, microsecond=0)
@@ -126,7 +126,7 @@ async def read_statement(
     since: datetime | None = None,
     until: datetime | None = None,
 ) -> Statement:
-    """The statement of a customer's account from `since` to before `until`; without them, of all its entries until now."""
+    """Returns the statement of a customer's account from `since` to before `until`; without them, of all its entries until now."""
     account = (customer_id, account_id)
     first = 0 if since is None else await _first_entry(connection, account, since)
     end = await (_end(connection, account) if until is None else _first_entry(connection, account, until))
@@ -150,7 +150,7 @@ class Place:
 async def read_places(
     connection: Connection, customer_id: int, account_id: int, instants: Iterable[datetime]
 ) -> list[Place]:
-    """Where these times begin in a customer's account, as statements part them."""
+    """Returns where these times begin in a customer's account, as statements part them."""
     account = (customer_id, account_id)
     firsts = [await _first_entry(connection, account, at) for at in instants]
     return [Place(first, await _balance_before(connection, account, first)) for first in firsts]
@@ -159,7 +159,7 @@ async def read_places(
 async def statement_entries(
     database: Database, scope: Scope, statement: Statement
 ) -> AsyncIterator[list[StatementEntry]]:
-    """The entries of a statement, oldest first, some thousand at a time, each time on a connection that is given back.
+    """Returns the entries of a statement, oldest first, some thousand at a time, each time on a connection that is given back.
 
     So the reader may be slow. What is written meanwhile is not among them: entries never change, and a statement has its end.
     """
@@ -176,7 +176,7 @@ async def statement_entries(
 async def statement_page(
     connection: Connection, statement: Statement, after: int | None, most: int
 ) -> list[StatementEntry]:
-    """At most so many entries of a statement, oldest first: its first ones, or those after the one of that id."""
+    """Returns at most so many entries of a statement, oldest first: its first ones, or those after the one of that id."""
     rows = await connection.fetch(
         _PAGE, statement.customer_id, statement.account_id, max(statement.first - 1, after or 0), statement.end, most
     )
@@ -190,7 +190,7 @@ _Account = tuple[int, int]
 async def order_entries(
     connection: Connection, customer_id: int, account_id: int, order_id: int, moments: Iterable[datetime]
 ) -> list[StatementEntry]:
-    """The entries of an order on the account that paid for it, written at those moments: its own, and those of refunds.
+    """Returns the entries of an order on the account that paid for it, written at those moments: its own, and those of refunds.
 
     No index finds them (docs/decisions/0044-no-index-by-order.md): the entries about each moment are read, some seconds of them, or some minutes
     where none of the order bears that very time.
@@ -211,7 +211,7 @@ async def _balance_before(connection: Connection, account: _Account, entry_id: i
 
 
 async def _first_entry(connection: Connection, account: _Account, at: datetime) -> int:
-    """The id of the account's first entry of this instant or later; where all its entries end when there is none.
+    """Returns the id of the account's first entry of this instant or later; where all its entries end when there is none.
 
     Ids ascend with time but for the skew, so the place is found by halving, some thirty look-ups in the primary key
     however many entries there are, and the last stretch is read: all by one statement.
@@ -221,13 +221,13 @@ async def _first_entry(connection: Connection, account: _Account, at: datetime) 
 
 
 async def _end(connection: Connection, account: _Account) -> int:
-    """The id after the account's last entry. Ids of one account ascend as its entries are committed."""
+    """Returns the id after the account's last entry. Ids of one account ascend as its entries are committed."""
     last: int | None = await connection.fetchval(_LAST_ENTRY, *account)
     return (last or 0) + 1
 
 
 def _halved(name: str, at: str) -> Fragment:
-    """SQL for a recursive table whose row of `low >= high` says where entries of that instant or later begin: behind the entry `low`.
+    """Returns SQL for a recursive table. Its row with `low >= high` says where entries of that instant or later begin: behind the entry `low`.
 
     Of account $2 of customer $1, and as exactly as ids ascend with time. What an index is asked has to be a plain column, `middle`: behind
     row-level security, what is worked out from columns is asked of each row.

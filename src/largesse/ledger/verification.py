@@ -49,7 +49,7 @@ class Proof:
     anchor: Anchor | None = None
 
     def add(self, what: str) -> None:
-        """One more that does not fit."""
+        """Counts one more that does not fit."""
         self.broken_count += 1
         if len(self.broken) < MOST_NAMED:
             self.broken.append(what)
@@ -102,13 +102,13 @@ async def prove(
 
 
 async def note_anchored(connection: Connection, made_at: datetime, ends: Sequence[tuple[int, int, str]]) -> None:
-    """Keeps which entry was the last of each account when an anchor was made: account, entry, its mark in hexadecimal."""
+    """Stores the last entry of each account when an anchor was made: account, entry, its mark in hexadecimal."""
     columns = tuple([end[at] for end in ends] for at in range(3))
     await connection.execute(_NOTE_ANCHORED, made_at, *columns)
 
 
 async def _from(connection: Connection, account: Row, after: int | None, proof: Proof) -> tuple[int, bytes | None]:
-    """The entry to begin behind, and the mark of it; 0 and None: at the first."""
+    """Returns the entry to begin behind, and its mark; 0 and None for the first."""
     opening = account["entry_id"]
     if after is not None and (opening is None or after > opening):
         mac = await connection.fetchval(_MAC, account["customer_id"], account["id"], after)

@@ -207,12 +207,12 @@ async def record_cancelled(
     """Moves issued lines of an order to `cancelled`. `lapsed` says that their claim-by date has passed, and records that too."""
     order = (customer_id, order_id, numbers)
     events = [State.CANCELLED, LAPSED] if lapsed else [State.CANCELLED]
-    told = [lifecycle_event(GIFT_EXPIRED, *order, at)] if lapsed else []
+    expired = [lifecycle_event(GIFT_EXPIRED, *order, at)] if lapsed else []
     await fetch_together(
         connection,
         Part(_CANCEL, *order),
         changed(customer_id, order_id),
-        *told,
+        *expired,
         lifecycle_event(GIFT_CANCELLED, customer_id, order_id, numbers, at),
         Part(_CANCEL_EVENTS, *order, at, events),
     )
@@ -226,10 +226,10 @@ async def record_move(
     Raises WrongMove when its state does not allow that; the transaction must not be committed then.
     """
     event = _EVENTS.get(to)
-    told = [] if event is None else [lifecycle_event(event, line.customer_id, line.order_id, [line.number], at)]
+    events = [] if event is None else [lifecycle_event(event, line.customer_id, line.order_id, [line.number], at)]
     moved = await fetch_together(
         connection,
-        *told,
+        *events,
         changed(line.customer_id, line.order_id),
         Part(_MOVE_EVENT, *line, to, at),
         Part(_MOVE, *line, to, product_id, [state for state, following in MOVES.items() if to in following]),

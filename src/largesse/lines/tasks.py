@@ -98,7 +98,7 @@ _EVENTS_OF_EMAIL = compose(
     """
     SELECT customer_id, id, recipient FROM (
         SELECT customer_id, id, convert_from(body, 'UTF8')::json ->> 'recipient' AS recipient FROM events
-        WHERE line_number IS NOT NULL AND ($2::int IS NULL OR customer_id = $2)) AS told
+        WHERE line_number IS NOT NULL AND ($2::int IS NULL OR customer_id = $2)) AS gift_events
     WHERE recipient IS NOT NULL AND {may_be}
     """,
     may_be=may_be("recipient", "$1"),

@@ -27,7 +27,7 @@ async def correct_address(
     *,
     address: str | None = None,
 ) -> None:
-    """Has the recipient of an order who is at `email` be at `corrected`, in its normal form, and their mail go there.
+    """Changes the address of an order's recipient from `email` to `corrected`, in its normal form, and where their mail goes.
 
     Mail that has left is sent again, with the same codes; what has not left goes there at once. The audit log records who
     asked, from `address`. `chain` marks the order anew. Call it inside a transaction.
@@ -66,7 +66,7 @@ async def _correct(connection: Connection, key: tuple[int, int], email: str, cor
 
 
 async def _move_mail(connection: Connection, order: tuple[int, int], email: str, corrected: str) -> bool:
-    """Has the recipient's messages be to the other address; whether the last of them has left."""
+    """Sends the recipient's messages to the other address; returns whether the last of them has left."""
     rows = await connection.fetch(resending_store.LOCK_MESSAGES, *order)
     own = [row for row in rows if _is_at(row["email"], email)]
     if any(row["is_leaving"] and row["waits"] for row in own):

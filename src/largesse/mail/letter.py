@@ -141,7 +141,7 @@ def to_dial(email: str) -> str:
 
 def _words(letter: Letter, subject: str) -> dict[str, Any]:
     """Returns what every template may name."""
-    told = letter.value_minor
+    value_minor = letter.value_minor
     steps, until = what_to_do(letter.language, letter.comes_as, letter.expiry_days)
     shown = theme(letter.wrapping_key, letter.brand)
     own = letter.brand.wrapping(letter.wrapping_key)
@@ -163,7 +163,7 @@ def _words(letter: Letter, subject: str) -> dict[str, Any]:
         "name": _line(letter.name),
         "sender": _line(letter.sender),
         "gift": _line(letter.gift),
-        "value": None if told is None else letter.language.amount(told, letter.currency),
+        "value": None if value_minor is None else letter.language.amount(value_minor, letter.currency),
         "codes": letter.codes,
         "asked_code": letter.asked_code,
         "environment": letter.environment,
@@ -197,10 +197,10 @@ def _subject_and_sender(letter: Letter, house: str) -> tuple[str, str]:
 
 @lru_cache(maxsize=1_000)
 def _kept_subject_and_sender(language: Language, kind: str, sender: str, house: str, is_one: bool) -> tuple[str, str]:
-    """Cached, since all recipients of an order get the same."""
+    """Returns subject and sender, cached, since all recipients of an order get the same."""
     values = {"kind": kind, "sender": sender, "house": house, "is_one": is_one}
-    subject, _, told = render("headers.txt", language, values).partition("\n")
-    return subject, told.strip()
+    subject, _, named_sender = render("headers.txt", language, values).partition("\n")
+    return subject, named_sender.strip()
 
 
 def _headers(letter: Letter, subject: str, sender: str, email: str) -> dict[str, str]:

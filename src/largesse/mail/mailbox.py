@@ -73,7 +73,7 @@ async def capture(
     subject: str,
     written: bytes,
 ) -> None:
-    """Keeps a message that is of no order. It is known by a number below zero, where none of an order is."""
+    """Stores a message that belongs to no order, under a negative number, so that it meets none of an order."""
     number: int = await connection.fetchval(store.NEXT_CAPTURED_NUMBER)
     await connection.execute(
         store.CAPTURE,
@@ -95,7 +95,7 @@ async def list_captured(
 
 
 async def open_captured(connection: Connection, vault: Vault, environment: str, captured_id: int) -> OpenedMail:
-    """One captured message. Raises NotFound when the environment has none of that id, or one that cannot be opened any more."""
+    """Returns one captured message. Raises NotFound if the environment has none of that id, or if it cannot be opened any more."""
     row = await connection.fetchrow(store.CAPTURED_MESSAGE, environment, captured_id)
     if row is None:
         raise NotFound("There is no such message here; captured mail is deleted after 30 days.")

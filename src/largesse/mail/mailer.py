@@ -43,10 +43,10 @@ log = structlog.get_logger(__name__)
 
 
 class Mailer:
-    """Sends over one connection; a worker has several, which share a desk. Staging's mail is captured.
+    """Sends over one connection; a worker has several, which share their leases. Staging's mail is captured.
 
     `transport` None: mail of production is held until a worker has one, or captured too if `captures`, as in the demo.
-    `public_url_of` gives the address that the links of an environment's mail begin with. `desk` None: one of its own.
+    `public_url_of` gives the address that the links of an environment's mail begin with. `leases` None: one of its own.
     """
 
     def __init__(
@@ -58,11 +58,11 @@ class Mailer:
         mail_from: str,
         transport: SmtpTransport | None,
         captures: bool = False,
-        desk: MessageLeases | None = None,
+        leases: MessageLeases | None = None,
         drain_s: float = DRAIN_S,
     ) -> None:
         metrics.MAILS.labels("server_away")  # exported from the start, as 0
-        self._desk = desk or MessageLeases(database)
+        self._leases = leases or MessageLeases(database)
         self._vault = vault
         self._public_url_of = public_url_of
         self._mail_from = mail_from
@@ -80,7 +80,7 @@ class Mailer:
         """Sends up to a lease's worth of messages; True when there may be more due."""
         if self._draining or clock.passed_s() < self._resting_until:
             return False
-        taken = await self._desk.take(_AT_ONCE, self._vault, self._public_url_of)
+        taken = await self._leases.take(_AT_ONCE, self._vault, self._public_url_of)
         if not taken:
             await self._close_idle()
             return False
@@ -91,8 +91,8 @@ class Mailer:
         finally:
             self._settle_doubts(is_trusted=False)
             if unsent:
-                await self._desk.give_back([message.lease for message in unsent], away)
-        await self._desk.settle()
+                await self._leases.give_back([message.lease for message in unsent], away)
+        await self._leases.settle()
         return True
 
     def drain(self) -> None:
@@ -106,7 +106,7 @@ class Mailer:
 
     async def close(self) -> None:
         """Ends the connection, with all outcomes written."""
-        await self._desk.close()
+        await self._leases.close()
         if self._transport is not None:
             await self._transport.close()
 
@@ -115,7 +115,7 @@ class Mailer:
         ends = clock.passed_s() + _TURN_S
         try:
             while unsent and not self._draining and clock.passed_s() < ends:
-                if await self._desk.is_ours(unsent[0]):
+                if await self._leases.is_ours(unsent[0]):
                     await self._send(unsent[0])
                 unsent.popleft()
             self._rests = 0
@@ -139,7 +139,7 @@ class Mailer:
             written = self._write_letter(message)
             allow = partial(self._allow, message)
             opened = self._transport.opened
-            with self._desk.watch(message):
+            with self._leases.watch(message):
                 handover = await self._transport.hand_over(self._sender, recipient, written, allow)
             if self._transport.opened != opened:
                 self._settle_doubts(is_trusted=False)  # they were of another connection
@@ -166,10 +166,10 @@ class Mailer:
             self._tell(judge(message, handover, fault), started)
 
     async def _allow(self, message: Message) -> None:
-        """The last look, when the server awaits the end of the text: raises NotNowError unless the message may be sent."""
+        """Checks once more, when the server awaits the end of the text. Raises NotNowError unless the message may be sent."""
         if self._draining:
             raise NotNowError("the worker is to end")
-        await self._desk.allow(message, self._last)
+        await self._leases.allow(message, self._last)
 
     def _write_letter(self, message: Message) -> bytes:
         return letters.write(message.letter, self._mail_from, at=clock.now().timestamp())
@@ -201,8 +201,8 @@ class Mailer:
         return f"the mail server is away ({away})"
 
     def _tell(self, sent: Sent, started: float) -> None:
-        """Has an outcome written, logged and counted."""
-        self._last = self._desk.write_down(sent)
+        """Writes, logs and counts an outcome."""
+        self._last = self._leases.write_down(sent)
         message = sent.message
         seconds = clock.passed_s() - started
         outcome = sent.state

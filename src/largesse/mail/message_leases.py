@@ -72,7 +72,7 @@ class MessageLeases:
 
     @contextlib.contextmanager
     def watch(self, message: Message) -> Iterator[None]:
-        """For while a message is handed over: whatever is written meanwhile looks at its row too."""
+        """Watches a message while it is handed over: whatever is written meanwhile reads its row too."""
         self._watched[message.lease] = message, None, 0.0
         try:
             yield
@@ -80,7 +80,7 @@ class MessageLeases:
             del self._watched[message.lease]
 
     async def allow(self, message: Message, last: asyncio.Future[bool] | None) -> None:
-        """The last look before a message cannot be taken back: raises NotNowError unless it may be sent.
+        """Checks a message for the last time before it cannot be taken back. Raises NotNowError unless it may be sent.
 
         It looks at the row too: a cancellation since it was leased has changed that, and nobody else can tell.
         `last` is the outcome of the one before it on the same connection, waited for as long as the lease is certain. A
@@ -108,7 +108,7 @@ class MessageLeases:
                 raise NotNowError("the outcome of the last message cannot be written")
 
     def write_down(self, sent: Sent) -> asyncio.Future[bool]:
-        """Has an outcome written, now or when the database is back; the future tells when it is."""
+        """Writes an outcome, now or when the database is back. The future tells when it is written."""
         return self._recorder.add(sent)
 
     async def settle(self) -> None:

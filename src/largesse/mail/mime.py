@@ -25,7 +25,7 @@ _MAX_LINE = 998  # RFC 5322, 2.1.1
 
 
 def one_line(text: str) -> str:
-    """`text` without anything that could end a header line: runs of control characters become a blank."""
+    """Returns `text` without anything that could end a header line: runs of control characters become a blank."""
     return _NOT_IN_HEADERS.sub(" ", text).strip()
 
 
@@ -38,7 +38,7 @@ def encode_text(text: str) -> str:
 
 
 def encode_mailbox(name: str, email: str) -> str:
-    """`Name <email>`. An address that is not ASCII is left as it is (RFC 6532)."""
+    """Returns `Name <email>`. An address that is not ASCII stays as it is (RFC 6532)."""
     name, email = one_line(name), one_line(email)
     if not name:
         return email

@@ -46,7 +46,7 @@ THEMES = {
 
 
 def theme(key: str, brand: Brand = NO_BRAND) -> Theme:
-    """The theme of the wrapping that `key` names: the brand's own, else one of everybody's. The default one takes the brand's colour."""
+    """Returns the theme of the wrapping `key`: the brand's own, else one of everybody's. The default one takes the brand's colour."""
     if own := brand.wrapping(key):
         return Theme(mixed(own.paper, "#ffffff", 0.88), own.paper, ink_on(own.paper), "")
     known = THEMES[known_wrapping(key)]

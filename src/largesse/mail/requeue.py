@@ -22,12 +22,12 @@ from largesse.staff.model import StaffRight
 
 REASON = "no mail server is set"
 
-# Held mail goes out in bites, each when the last has left: new mail passes between.
+# Held mail goes out in batches, each when the last has left: new mail passes between.
 _BITE = 1_000
 
 
 async def release(connection: Connection) -> int:
-    """Makes held messages due again, the oldest first, up to a bite waiting in all; returns how many.
+    """Makes held messages due again, the oldest first, up to a batch waiting in all; returns how many.
 
     Any number of workers may do so at once: each takes others. Their three days begin anew.
     """
@@ -72,7 +72,9 @@ async def count_given_up(actor: Actor, wanted: RequeueFilter, *, most: int | Non
     found = 0
     after = _START
     async with actor.transaction(StaffRight.SEE_DELIVERIES) as transaction:
-        while rows := await wanted.fetch(transaction.connection, resending_store.CANDIDATES, after, _bite(most, found)):
+        while rows := await wanted.fetch(
+            transaction.connection, resending_store.CANDIDATES, after, _batch(most, found)
+        ):
             found += len(await _standing(transaction.connection, rows))
             after = rows[-1]["given_up_at"], rows[-1]["id"]
     return found
@@ -81,7 +83,7 @@ async def count_given_up(actor: Actor, wanted: RequeueFilter, *, most: int | Non
 async def requeue(actor: Actor, wanted: RequeueFilter, *, most: int | None = None) -> int:
     """Makes messages due again, at most so many, with three more days and without codes that were cancelled since; returns how many.
 
-    The request is stored in `mail_requeues` with that number. It is done in bites; broken off, it may be repeated.
+    The request is stored in `mail_requeues` with that number. It is done in batches; broken off, it may be repeated.
     """
     made = 0
     after = _START
@@ -91,7 +93,7 @@ async def requeue(actor: Actor, wanted: RequeueFilter, *, most: int | None = Non
     while True:
         async with actor.transaction(StaffRight.DELIVERIES) as transaction:
             connection = transaction.connection
-            rows = await wanted.fetch(connection, resending_store.CANDIDATES, after, _bite(most, made))
+            rows = await wanted.fetch(connection, resending_store.CANDIDATES, after, _batch(most, made))
             if not rows:
                 return made
             after = rows[-1]["given_up_at"], rows[-1]["id"]
@@ -100,12 +102,12 @@ async def requeue(actor: Actor, wanted: RequeueFilter, *, most: int | None = Non
             await notify(connection)
 
 
-def _bite(most: int | None, done: int) -> int:
+def _batch(most: int | None, done: int) -> int:
     return _BITE if most is None else max(min(_BITE, most - done), 0)
 
 
 async def _make_due(connection: Connection, rows: Sequence[Row], *, rank: int) -> int:
-    """Makes one bite of messages due, one after the other behind the `rank` before it, so that new mail passes between."""
+    """Makes one batch of messages due, one after the other behind the `rank` before it, so that new mail passes between."""
     # A cancellation locks the mail job too: it is either seen here, or sees what is pending.
     for shard_group in await list_shard_groups(connection, None):
         await connection.execute(
@@ -129,7 +131,7 @@ async def _make_due(connection: Connection, rows: Sequence[Row], *, rank: int) -
 
 
 async def _standing(connection: Connection, rows: Sequence[Row]) -> list[tuple[Row, list[int]]]:
-    """Those of the messages that have lines whose codes still stand, each with these. Orders may lie on nodes, where messages do not."""
+    """Returns the messages that have lines whose codes are still valid, each with these. Orders may be on nodes, messages are not."""
     cancelled = await connection.fetch(
         resending_store.CANCELLED_LINES, [row["customer_id"] for row in rows], [row["order_id"] for row in rows]
     )

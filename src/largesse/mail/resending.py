@@ -31,7 +31,7 @@ class Unclaimed:
 
     count: int  # who may be mailed again now
     left_out: int  # who may not: their mail has not left, or they were mailed again a short while ago
-    last_at: datetime | None  # the last mail to who may
+    last_at: datetime | None  # the last mail to those who may
     again_at: datetime | None  # when the first of those left out may be, where that is known
 
 

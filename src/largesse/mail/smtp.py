@@ -166,7 +166,7 @@ class Session:
         return cls(smtp, patience)
 
     async def hand_over(self, sender: str, recipient: str, message: bytes, allow: Allow) -> Handover:
-        """Gives the server one message. `allow` is asked before the text: raising, it leaves the message unsent."""
+        """Hands one message to the server. Calls `allow` before the text: if that raises, the message is not sent."""
         self.stage = MAIL
         try:
             await self._say_sender(sender, recipient, len(message))
@@ -197,7 +197,7 @@ class Session:
         return Handover(self.stage, 250, text)
 
     async def ask_for_nothing(self) -> None:
-        """Hears whether the server still listens. Raises MailServerAwayError."""
+        """Checks with NOOP that the server still answers. Raises MailServerAwayError."""
         try:
             await self._smtp.noop()
         except (SMTPException, OSError) as error:
@@ -214,7 +214,7 @@ class Session:
         return self._smtp.supports_extension("smtputf8")
 
     async def close(self) -> None:
-        """Says goodbye, if there is anybody to say it to."""
+        """Sends QUIT, if there is a connection, and closes it."""
         try:
             await self._smtp.quit(timeout=_QUIT_S)
         except (SMTPException, OSError):
@@ -273,7 +273,7 @@ def _path(email: str) -> bytes:
 
 
 async def _greet(smtp: aiosmtplib.SMTP) -> None:
-    """EHLO, where logging in or encrypting did not do that."""
+    """Sends EHLO, unless logging in or encrypting has done that."""
     if not smtp.is_ehlo_or_helo_needed:
         return
     try:

@@ -291,7 +291,7 @@ _NAMED = join(
     ],
 )
 # One line after the other by its key, whatever the planner thinks of joins.
-_TOLD = compose(
+_EVENTS_OF_WRITTEN = compose(
     """
     SELECT w.customer_id, w.order_id, l.number AS line_number, o.reference, o.environment, l.recipient_email AS recipient,
            w.event, w.event || '/' || w.edition || '/' || w.fence AS occurrence, (SELECT clock_now()) AS at
@@ -304,5 +304,5 @@ _TOLD = compose(
 """,
     named=_NAMED,
 )
-RECORD = _record(compose(", told AS ({told})", told=new_line_events(_TOLD)))
+RECORD = _record(compose(", recorded AS ({events})", events=new_line_events(_EVENTS_OF_WRITTEN)))
 RECORD_ON_NODES = _record(NOTHING)

@@ -43,7 +43,7 @@ class ErasedMail(NamedTuple):
 
 
 async def find_notified_lines(connection: Connection, email: str) -> list[LineKey]:
-    """Returns the lines that mail went to that address about, other than the order's own: it was left by who claimed the gift."""
+    """Returns the lines that mail went to that address about, other than the order's own: the person who claimed the gift left it."""
     rows = await connection.fetch(store.NOTIFIED_LINES, email_key(email))
     return [
         LineKey(row["customer_id"], row["order_id"], row["number"])

@@ -38,7 +38,7 @@ class SmtpTransport:
         return self._session is not None and self._session.handed_over > 0
 
     async def hand_over(self, sender: str, recipient: str, message: bytes, allow: Allow) -> Handover:
-        """Gives one message to the server. Raises MailServerAwayError when no connection can be had.
+        """Hands one message to the server. Raises MailServerAwayError if it cannot connect.
 
         `allow` is asked at the last moment, when the server awaits the text; whatever it raises comes through here, with
         the message unsent and the connection closed.

@@ -27,7 +27,7 @@ class RunningAutomation(NamedTuple):
 
     user_id: int
     approved_by: int | None
-    approver_role: str | None  # None for who is no longer a member
+    approver_role: str | None  # None if they are no longer a member
 
     def meets(self, rules: Sequence[ApprovalRule]) -> bool:
         """Returns whether its approval is enough for each of these rules."""

@@ -171,7 +171,7 @@ class LockQueue:
             return [error] * len(orders)
 
     def _deliver(self, one: _Waiting, outcome: Outcome) -> bool:
-        """Gives a caller the outcome of its order. Returns False if the order has to wait longer."""
+        """Hands a caller the outcome of its order. Returns False if the order has to wait longer."""
         one.is_taken = False
         loop = asyncio.get_running_loop()
         if one.outcome.done():  # its caller went away

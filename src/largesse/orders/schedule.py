@@ -56,7 +56,7 @@ class AfterClaimBy(Exception):
 
 
 async def reschedule(actor: Actor, reference: str, *, seen: datetime, at: datetime | None) -> datetime:
-    """Has a scheduled order leave at another time, or now if `at` is None; returns when that is.
+    """Sets another time for a scheduled order, or now if `at` is None; returns that time.
 
     `seen` is when the caller saw that it would leave: of two changes at once, the second is refused. The mail job is locked, as the
     worker does that makes the messages: the second of both sees what the first did.

@@ -83,7 +83,7 @@ class OrderService:
         *,
         failure_of: Callable[[SendRequest], Problem | None] | None = None,
     ) -> None:
-        """`failure_of` returns what a request of the test lab is refused with on purpose. Production has none."""
+        """Takes `failure_of`, which returns what a request of the test lab is refused with on purpose; None in production."""
         self._database = database
         self._catalogue = catalogue
         self._placer = placer

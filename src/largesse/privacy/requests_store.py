@@ -107,7 +107,7 @@ async def find_request(connection: Connection, request_id: int) -> PrivacyReques
 
 
 async def lock_request(connection: Connection, request_id: int) -> None:
-    """Keeps a request as it is until the transaction ends."""
+    """Locks a request until the transaction ends."""
     await connection.execute(_LOCK, request_id)
 
 

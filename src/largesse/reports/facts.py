@@ -35,7 +35,7 @@ async def read_code_counts(
 
 
 async def read_facts(connection: Connection, keys: Sequence[OrderKey], shard_group: Customers = None) -> Facts:
-    """How these orders stand, all of that shard group, where one is given. Nothing is locked: what changes meanwhile comes with a change of its own."""
+    """Returns the states of these orders, all of that shard group, if one is given. It locks nothing: what changes meanwhile comes with a change of its own."""
     facts = Facts()
     columns = _columns(keys)
     of = arguments(shard_group)

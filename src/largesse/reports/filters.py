@@ -148,7 +148,7 @@ def together(added: Iterable[Added]) -> list[Added]:
 
 
 def _parts(since: date, until: date, *, by_day: bool) -> Iterator[tuple[str, date, date]]:
-    """Days from `since` to `until` as whole months and the days around them: grain, first day, day after the last.
+    """Splits the days from `since` to `until` into whole months and the days around them: grain, first day, day after the last.
 
     A month that is under way is read whole, as days to come have no sums.
     """

@@ -56,9 +56,9 @@ async def find_orders(
     newer: bool = False,
     terms: Sequence[Term] | None = None,
 ) -> Found:
-    """At most `limit` orders that pass the filter: the newest, or from a place on the next older, or the next `newer` ones.
+    """Returns at most `limit` orders that pass the filter: the newest, the next older ones from a place on, or the next `newer` ones.
 
-    `terms` are those of the filter's search, of who has read them.
+    `terms` are those of the filter's search, if they were read before.
     """
     reach = _Reach(wanted, past, newer=newer)
     if wanted.search.strip():
@@ -96,7 +96,7 @@ class Sorted:
 async def find_by_total(
     connection: Connection, wanted: OrderFilter, limit: int, *, past: int | None, falling: bool, is_back: bool = False
 ) -> Sorted:
-    """At most `limit` orders that pass the filter, by total and id: the first, those past an order, or those that lead back from it.
+    """Returns at most `limit` orders that pass the filter, by total and id: the first, those past an order, or those that lead back from it.
 
     All orders are read from an index. Of a filter, the newest MOST_SORTED are sorted.
     """

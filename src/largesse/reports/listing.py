@@ -81,7 +81,7 @@ class OrderPage:
 async def list_page(
     connection: Connection, wanted: OrderFilter, limit: int, *, before: Place | None = None, after: Place | None = None
 ) -> OrderPage:
-    """At most `limit` orders that pass the filter: the newest, those before a place, or those after one."""
+    """Returns at most `limit` orders that pass the filter: the newest, those before a place, or those after one."""
     found = await find_orders(connection, wanted, limit, past=after or before, newer=after is not None)
     return await _page(connection, wanted, found, before, after)
 
@@ -106,7 +106,7 @@ async def sorted_page(
     before: int | None = None,
     after: int | None = None,
 ) -> OrderPage:
-    """At most `limit` orders that pass the filter, sorted: the first ones, those that follow the order `before`, or those that precede `after`."""
+    """Returns at most `limit` orders that pass the filter, sorted: the first ones, those that follow the order `before`, or those that precede `after`."""
     is_back = after is not None
     if sort in {Sort.HIGHEST, Sort.LOWEST}:
         falling = sort is Sort.HIGHEST
@@ -128,7 +128,7 @@ async def sorted_page(
 async def search_page(
     connection: Connection, wanted: OrderFilter, limit: int, *, before: Place | None = None, after: Place | None = None
 ) -> tuple[OrderPage, list[Added], bool]:
-    """A page of a filter that searches, the sums of what it finds by currency, and whether these are all: of many, the newest are added up."""
+    """Returns a page of a filter that searches, the sums of what it finds by currency, and whether these are all: of many, the newest are added up."""
     terms = await read_terms(connection, wanted)
     newest = await find_orders(connection, wanted, LOOKED_AT, terms=terms)
     found = newest.first(limit)

@@ -55,7 +55,7 @@ def whole(text: str) -> str:
 
 
 def words_of_recipient(email: str | None, name: str | None) -> Iterator[str]:
-    """By which words a recipient is found: the address, the parts of it before the @, and the name."""
+    """Returns the words that find a recipient: the address, the parts of it before the @, and the name."""
     if email:
         yield whole(email)
         yield from words_of(email.rpartition("@")[0])

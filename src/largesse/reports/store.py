@@ -155,7 +155,7 @@ async def add_words(connection: Connection, words: Sequence[FoundWord]) -> None:
 async def remove_words(
     connection: Connection, customer_id: int, order_ids: Sequence[int], words: Iterable[str]
 ) -> None:
-    """Has orders of a customer no longer found by these words."""
+    """Removes these words from a customer's orders, so that they are no longer found by them."""
     await connection.execute(REMOVE_WORDS, customer_id, order_ids, sorted(words))
 
 

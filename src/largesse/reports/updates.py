@@ -86,14 +86,14 @@ async def _take_in(connection: Connection, acting: Acting, limit: int, shard_gro
 
 
 async def lock_updates(connection: Connection) -> None:
-    """Keeps every worker from taking changes in until the transaction ends."""
+    """Prevents every worker from taking changes in until the transaction ends."""
     await connection.execute(_LOCK, _ONE_AT_A_TIME)
 
 
 async def forget_recipient(
     connection: Connection, customer_id: int, order_ids: Sequence[int], texts: Iterable[tuple[str | None, str | None]]
 ) -> None:
-    """Has a customer's orders no longer found by a recipient, whose addresses and names are `texts`.
+    """Removes a recipient, whose addresses and names are `texts`, from what finds a customer's orders.
 
     Call it inside the transaction that changes the lines. What of it other recipients share, the worker adds again.
     """
@@ -104,7 +104,7 @@ async def forget_recipient(
 async def forget_texts(
     connection: Connection, customer_id: int, order_id: int, reference: str | None, texts: Iterable[str | None]
 ) -> None:
-    """Has an order no longer found by a reference that it had, and by what was written on it.
+    """Removes a former reference and texts of an order from what finds it.
 
     Call it inside the transaction that changes the order. What of it is left, the worker adds again.
     """

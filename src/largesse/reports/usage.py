@@ -97,7 +97,7 @@ class TemplateUses:
 async def template_uses(
     connection: Connection, principal: Principal, template_ids: Collection[int]
 ) -> dict[int, TemplateUses]:
-    """How often each of the customer's templates was used in the environment, by id; unused ones are left out.
+    """Returns how often each of the customer's templates was used in the environment, by id, without unused ones.
 
     What the worker has not taken in yet, within seconds, is not counted.
     """

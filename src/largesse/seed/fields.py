@@ -148,13 +148,13 @@ class Fields:
         return self._one(name, values.country, required=required)
 
     def countries(self, name: str) -> tuple[str, ...]:
-        """ISO 3166-1 alpha-2 codes in capitals, in the file's order, none of them twice."""
+        """Returns ISO 3166-1 alpha-2 codes in capitals, in the file's order, without duplicates."""
         return self._each(name, values.country, "{} comes twice", required=True)
 
     # Numbers
 
     def flag(self, name: str, *, default: bool | None = None) -> bool:
-        """True or false; required without a default."""
+        """Returns true or false; required without a default."""
         found = self._one(name, values.flag, required=default is None)
         return bool(default) if found is None else found
 

@@ -85,7 +85,7 @@ class StaffMember:
         return self.person_id
 
     def may(self, right: StaffRight) -> bool:
-        """Whether their role has that right."""
+        """Returns whether their role has that right."""
         return self.role in STAFF_RIGHTS[right]
 
 

@@ -83,7 +83,7 @@ async def find_staff(actor: Actor, email: str) -> ListedStaff:
 
 
 async def set_role(actor: Actor, staff_id: int, role: str) -> ListedStaff:
-    """Gives a member a role. Raises NotFound, LastOwner."""
+    """Changes the role of a member. Raises NotFound, LastOwner."""
     async with actor.transaction(StaffRight.STAFF, changes_access=True) as transaction:
         connection = transaction.connection
         member = await _active(connection, staff_id)

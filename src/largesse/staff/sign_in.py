@@ -66,7 +66,7 @@ class StaffSigningIn(SignInSteps[StaffSession]):
         )
 
     async def is_open(self) -> bool:
-        """Whether anybody was ever invited, so that there is a back office at all."""
+        """Returns whether anybody was ever invited, so that there is a back office."""
         return bool(await self._database.fetchval(OFFICE, store.IS_OPEN))
 
     async def by_password(self, email: str, password: str, origin: Origin) -> str:
@@ -85,7 +85,7 @@ class StaffSigningIn(SignInSteps[StaffSession]):
             return await _find_link(connection, secret)
 
     async def by_link(self, secret: str, origin: Origin) -> str:
-        """Lets in by a link that needs no password. Raises NotFound for every other one."""
+        """Signs in by a link that needs no password. Raises NotFound for every other one."""
         async with self._database.transaction(OFFICE) as connection:
             link = await _find_link(connection, secret)
             if link.kind != "sign_in":
@@ -109,7 +109,7 @@ class StaffSigningIn(SignInSteps[StaffSession]):
             return begun
 
     async def find(self, secret: str) -> StaffSession | None:
-        """The session of a cookie; None where it has ended or never was."""
+        """Returns the session of a cookie; None if it has ended or never existed."""
         return await find_session(self._database, secret)
 
     async def _known(self, connection: Connection, email: str) -> PersonRecord | None:
@@ -123,7 +123,7 @@ class StaffSigningIn(SignInSteps[StaffSession]):
         await self._record(connection, "person.signed_in", session.person_id, session.email, origin)
 
     def scope(self, session: StaffSession) -> Scope:  # noqa: ARG002 - the same for all
-        """The scope of a transaction of that session."""
+        """Returns the scope of a transaction of that session."""
         return OFFICE
 
     async def _begin(

@@ -135,7 +135,7 @@ async def _write(connection: Connection, order: SupplierOrder, outcome: Outcome,
 async def _take_voucher(
     connection: Connection, vault: Vault, policy: RetryPolicy, done: Done, bought: Bought, now: datetime
 ) -> Outcome:
-    """Gives a bought voucher to its line, or to the stock where it came too late. One that came before is refused."""
+    """Assigns a bought voucher to its line, or to the stock if it came too late. Refuses a duplicate."""
     order = done.order
     voucher = Voucher(bought.number, bought.pin, bought.use_by)
     voucher_id = await add_bought(connection, vault, order.product_id, order.wanted.value_minor, voucher)
@@ -149,7 +149,7 @@ async def _take_voucher(
 async def _ask_next(
     connection: Connection, vault: Vault, policy: RetryPolicy, order: SupplierOrder, outcome: Outcome, now: datetime
 ) -> bool:
-    """Has the next attempt made, the next supplier asked, or the line wait for stock. True when a supplier order is due."""
+    """Makes the next attempt, asks the next supplier, or lets the line wait for stock. Returns True if a supplier order is due."""
     (product,) = await connection.fetch(store.PRODUCTS, [order.product_id])
     supplier, attempt, again = (
         order.supplier,

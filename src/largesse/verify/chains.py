@@ -67,7 +67,7 @@ class _Seen:
         self._missing = {(one.of, one.id): one for one in anchored}
 
     def note(self, of: int, id_: int, mac: bytes) -> None:
-        """A row of a chain was seen."""
+        """Counts a row of a chain."""
         one = self._missing.get((of, id_))
         if one is not None and one.mac == mac.hex():
             del self._missing[of, id_]
@@ -86,7 +86,7 @@ class _Walk:
         self._names: dict[int, str] = {}
 
     async def ledger(self, chain: Chain, seen: _Seen) -> None:
-        """Every account with entries, and those that should have some."""
+        """Checks every account with entries, and those that should have some."""
         owner: tuple[int, int] = (0, 0)
         account: Along | None = None
         name = ""
@@ -119,7 +119,7 @@ class _Walk:
             self.broken[LEDGER_ENDS].add(name)
 
     async def audit_log(self, chain: Chain, seen: _Seen) -> None:
-        """Every customer's log, and the installation's."""
+        """Checks every customer's log, and the installation's."""
         ended = await self._connection.fetch(_AUDIT_HEADS)
         heads: dict[int, bytes] = {row["customer_id"]: row["head"] for row in ended}
         ends = dict.fromkeys(heads, START)

@@ -26,12 +26,12 @@ class Progress:
         self._shown_at = 0.0
 
     def begin(self, step: str, total: int = 0) -> None:
-        """A step begins, of `total` rows where their number is known."""
+        """Begins a step, of `total` rows if their number is known."""
         self._step, self._done, self._total = step, 0, total
         self._show()
 
     def add(self, rows: int) -> None:
-        """So many rows more are looked at; shown once in a while."""
+        """Counts rows that were checked; the count is shown now and then."""
         self._done += rows
         if clock.passed_s() - self._shown_at >= _EVERY_S:
             self._show()
@@ -94,7 +94,7 @@ class Tally:
         self._ids: list[str] = []
 
     def add(self, id_: str) -> None:
-        """One more."""
+        """Returns one more."""
         self.count += 1
         if self.count <= SHOWN_IDS:
             self._ids.append(id_)

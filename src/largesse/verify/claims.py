@@ -63,16 +63,16 @@ CLAIMS = (
         "Every event of a gift, such as gift.claimed, says what is recorded of its line, and is recorded once.",
         compose(
             """
-        WITH told AS (
+        WITH gift_events AS (
             SELECT id, customer_id, order_id, line_number, event, convert_from(body, 'UTF8')::json ->> 'id' AS name
             FROM events WHERE line_number IS NOT NULL)
-        SELECT 'event ' || id FROM told
+        SELECT 'event ' || id FROM gift_events
         WHERE event <> ALL('{{of_mail}}') AND NOT EXISTS (
-            SELECT FROM line_events e WHERE e.customer_id = told.customer_id AND e.order_id = told.order_id
-              AND e.number = told.line_number
-              AND told.event = 'gift.' || CASE e.event WHEN 'lapsed' THEN 'expired' ELSE e.event END)
+            SELECT FROM line_events e WHERE e.customer_id = gift_events.customer_id AND e.order_id = gift_events.order_id
+              AND e.number = gift_events.line_number
+              AND gift_events.event = 'gift.' || CASE e.event WHEN 'lapsed' THEN 'expired' ELSE e.event END)
         UNION ALL
-        SELECT 'event ' || max(id) FROM told GROUP BY customer_id, order_id, line_number, name HAVING count(*) > 1
+        SELECT 'event ' || max(id) FROM gift_events GROUP BY customer_id, order_id, line_number, name HAVING count(*) > 1
         """,
             of_mail=_OF_MAIL,
         ),

@@ -50,7 +50,7 @@ RIGHTS = (
     ),
     Check(
         "tables-have-one-owner",
-        "Every table is owned by who has migrated the database.",
+        "Every table is owned by the role that migrated the database.",
         compose(
             """
         SELECT c.relname FROM pg_class c
@@ -76,7 +76,7 @@ RIGHTS = (
 
 
 async def check_policies(connection: Connection) -> list[Finding]:
-    """Holds row-level security against what is declared: each statement that would put it right."""
+    """Compares row-level security with what is declared; returns each statement that would correct it."""
     missing = await policies_missing(connection)
     if not missing:
         return []
@@ -85,7 +85,7 @@ async def check_policies(connection: Connection) -> list[Finding]:
 
 
 async def check_schema(connection: Connection) -> list[Finding]:
-    """Holds the schema against what this release makes of one."""
+    """Compares the schema with the one that this release creates."""
     found = await schema_differences(connection)
     if not found:
         return []
@@ -94,7 +94,7 @@ async def check_schema(connection: Connection) -> list[Finding]:
 
 
 async def check_rights(connection: Connection) -> list[Finding]:
-    """Holds every role's rights against what is its own; what is missing only where the schema is the roles' owner's."""
+    """Compares every role's rights with the declared ones; missing ones only if the roles' owner owns the schema."""
     found = await differences(connection)
     handed = await connection.fetchval(IS_OWNED_BY, Role.OWNER)
     # Until it is, everybody may call functions, as PostgreSQL has it, and no role is there to lack anything.

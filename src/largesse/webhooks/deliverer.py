@@ -114,13 +114,13 @@ class Deliverer:
         self._recorder.hurry(self._transport.timeout_s + LAST_TRIES_S)
 
     async def close(self) -> None:
-        """Drains, waits for the attempts in flight (at most the time-out of one) and has everything written."""
+        """Drains, waits for the attempts in flight (at most the time-out of one) and writes everything."""
         self.drain()
         await self.settle()
         await self._recorder.close()
 
     async def _occupy(self, queue: SubscriptionQueue, failing: bool) -> None:
-        """A queue's stay in its room. One that goes wrong is not given back: its lease running out is the pause."""
+        """Serves a queue for one turn. After an error it is not given back: its lease running out is the pause."""
         try:
             if await self._take_turn(queue):
                 await self._recorder.add(queue.lease)
@@ -143,7 +143,7 @@ class Deliverer:
         return Signer(secrets.open(queue.sealed_secret, context), previous)
 
     async def _run(self, turn: _Turn) -> None:
-        """One of the attempts in flight: makes one after the other until the turn is over."""
+        """Makes one attempt after the other until the turn is over."""
         for job in turn.jobs:
             if turn.gone or self._draining or clock.passed_s() >= turn.ends:
                 return

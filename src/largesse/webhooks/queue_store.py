@@ -98,12 +98,12 @@ ERASE_ANSWERS = """
 """
 
 
-def _due(told: Fragment, joined: Fragment) -> Fragment:
-    """SQL for the first $3 due deliveries of each of the queues of customers $1 and subscriptions $2; `told` last, of what is `joined` too."""
+def _due(event_columns: Fragment, joined: Fragment) -> Fragment:
+    """Returns SQL for the first $3 due deliveries of each of the queues of customers $1 and subscriptions $2; `event_columns` last, of what is `joined` too."""
     return compose(
         """
         SELECT subscription.id AS subscription_id, target_url, sealed_secret, previous_secret,
-               due.id, due.event, due.created_at, due.attempts, due.attempts_left, {told}
+               due.id, due.event, due.created_at, due.attempts, due.attempts_left, {event_columns}
         FROM unnest($1::int[], $2::uuid[]) AS taken (customer_id, id)
         CROSS JOIN LATERAL (  -- one after the other by its key, whatever the planner thinks of joins
             SELECT id, customer_id, target_url, sealed_secret,
@@ -118,7 +118,7 @@ def _due(told: Fragment, joined: Fragment) -> Fragment:
             ORDER BY due_at LIMIT $3) AS due
         {joined}
     """,
-        told=told,
+        event_columns=event_columns,
         joined=joined,
     )
 
@@ -129,14 +129,14 @@ JOBS = _due(
 )
 DUE = _due(Fragment("due.customer_id, due.event_id, due.sample"), NOTHING)
 # Tells of the events in `waiting`.
-_TOLD = compose(
+_DELIVERIES_OF_EVENTS = compose(
     """
     subscribed AS MATERIALIZED (
         -- Once for all events of a customer, whichever of its indexes the planner takes.
-        SELECT subscriptions.id AS subscription_id, customer_id, environment, told.event, created_at
-        FROM (SELECT DISTINCT customer_id, environment, event FROM waiting) AS told
+        SELECT subscriptions.id AS subscription_id, customer_id, environment, named.event, created_at
+        FROM (SELECT DISTINCT customer_id, environment, event FROM waiting) AS named
         JOIN webhook_subscriptions AS subscriptions USING (customer_id, environment)
-        WHERE told.event = subscriptions.event OR told.event = ANY(subscriptions.events)
+        WHERE named.event = subscriptions.event OR named.event = ANY(subscriptions.events)
         ORDER BY subscriptions.id FOR KEY SHARE OF subscriptions
     ), heard AS (
         SELECT customer_id, subscription_id, waiting.id AS event_id, event
@@ -166,24 +166,24 @@ FAN_OUT = compose(
     WITH taken AS MATERIALIZED ({waiting_events}),
     waiting AS MATERIALIZED (
         SELECT *, {next_position} AS position FROM (SELECT * FROM taken ORDER BY id) AS ordered
-    ), {told}, marked AS ({marked_events})
+    ), {deliveries_of_events}, marked AS ({marked_events})
     SELECT (SELECT count(*) FROM marked) AS events, (SELECT count(*) FROM made) AS deliveries
     """,
     waiting_events=waiting_events(Fragment("$2")),
     next_position=NEXT_POSITION,
-    told=_TOLD,
+    deliveries_of_events=_DELIVERIES_OF_EVENTS,
     marked_events=marked_events(Fragment("waiting")),
 )
 FAN_OUT_TAKEN = compose(
     """
     WITH waiting AS (
         SELECT * FROM unnest($2::bigint[], $3::int[], $4::int[], $5::text[], $6::text[], $7::timestamptz[])
-            AS waiting (id, order_id, customer_id, environment, event, created_at)), {told}
+            AS waiting (id, order_id, customer_id, environment, event, created_at)), {deliveries_of_events}
     SELECT (SELECT count(*) FROM made) AS deliveries,
            ARRAY(SELECT {next_position} FROM generate_series(1, cardinality($2::bigint[]))) AS positions
     """,
     next_position=NEXT_POSITION,
-    told=_TOLD,
+    deliveries_of_events=_DELIVERIES_OF_EVENTS,
 )
 
 # Where events lie on nodes, taking and marking them are statements of their own.

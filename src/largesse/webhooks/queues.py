@@ -99,22 +99,22 @@ async def take_queues(
 
 async def _read_events(connection: Connection, due: Sequence[Row]) -> tuple[dict[int, tuple[int, bytes]], set[int]]:
     """Returns the orders and the bodies of the events that are to be delivered, and the customers whose node is away."""
-    told = [row for row in due if row["event_id"] is not None]
+    of_events = [row for row in due if row["event_id"] is not None]
 
     async def read(shard_group: Customers) -> list[Row]:
         return await connection.fetch(
             queue_store.EVENTS.of(shard_group),
-            [row["customer_id"] for row in told],
-            [row["event_id"] for row in told],
+            [row["customer_id"] for row in of_events],
+            [row["event_id"] for row in of_events],
             *arguments(shard_group),
         )
 
-    rows, away = await read_by_shard_group(connection, [row["customer_id"] for row in told], read)
+    rows, away = await read_by_shard_group(connection, [row["customer_id"] for row in of_events], read)
     return {row["id"]: (row["order_id"], row["body"]) for row in rows}, away
 
 
 async def leave_queues(connection: Connection, leases: Sequence[Lease]) -> None:
-    """Gives queues back, each due again when the next of its pending deliveries is.
+    """Releases queues, each due again when its next pending delivery is.
 
     One whose next is due already goes to the back of the line: those that wait for their turn come first.
     """

@@ -74,7 +74,7 @@ class Resolver:
         return addresses
 
     async def _ask(self, host: str, customer_id: int) -> asyncio.Future[pycares.AddrInfoResult]:
-        """Asks for a name as soon as its customer and the process have a place for one more question."""
+        """Resolves a name as soon as its customer and the process may have one more query."""
         places = self._places_of.get(customer_id)
         if places is None:
             places = self._places_of[customer_id] = asyncio.Semaphore(OF_ONE_CUSTOMER)

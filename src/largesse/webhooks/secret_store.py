@@ -39,7 +39,7 @@ class RotatedSecret:
 async def rotate_secret(
     connection: Connection, vault: Vault, customer_id: int, environment: str, subscription_id: UUID
 ) -> RotatedSecret:
-    """Gives a subscription a new secret; the one before signs beside it for ROTATION_S. An earlier rotation ends. Raises NotFound."""
+    """Sets a new secret for a subscription. The previous one signs beside it for ROTATION_S. An earlier rotation ends. Raises NotFound."""
     secret = new_secret()
     sealed = vault.webhooks.seal(secret.encode(), secret_context(subscription_id))
     until = await connection.fetchval(_ROTATE, subscription_id, customer_id, environment, sealed, ROTATION_S)

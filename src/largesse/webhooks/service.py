@@ -73,7 +73,7 @@ async def remove_subscription(actor: Actor, subscription_id: UUID) -> None:
 
 
 async def rotate_secret(actor: Actor, vault: Vault, subscription_id: UUID) -> RotatedSecret:
-    """Gives a subscription a new secret. For 24 hours deliveries are signed with the previous one too. Raises NotFound."""
+    """Rotates the secret of a subscription. For 24 hours deliveries are signed with the previous one too. Raises NotFound."""
     assert actor.environment is not None, "a command says whose subscription it is"
     async with actor.transaction(Right.SETTINGS) as transaction:
         rotated = await secret_store.rotate_secret(

@@ -28,7 +28,7 @@ def new_secret() -> str:
 
 
 def signature(secret: bytes, body: bytes) -> str:
-    """`sha256=` and the lower-case hex HMAC-SHA256 of the raw body, keyed with the subscription's secret."""
+    """Returns `sha256=` and the lower-case hex HMAC-SHA256 of the raw body, keyed with the subscription's secret."""
     return f"sha256={hmac.digest(secret, body, hashlib.sha256).hex()}"
 
 
@@ -42,7 +42,7 @@ def standard_key(secret: bytes) -> bytes:
 
 
 def standard_signature(key: bytes, delivery_id: int, at: int, body: bytes) -> str:
-    """`v1,` and the base64 HMAC-SHA256 of id, instant (seconds since 1970) and raw body, with a full stop between them."""
+    """Returns `v1,` and the base64 HMAC-SHA256 of id, instant (seconds since 1970) and raw body, joined by full stops."""
     signed = b"%d.%d.%b" % (delivery_id, at, body)
     return f"v1,{base64.b64encode(hmac.digest(key, signed, hashlib.sha256)).decode('ascii')}"
 
@@ -59,7 +59,7 @@ class Signer:
         self._keys = [standard_key(one) for one in self._secrets]
 
     def headers(self, delivery_id: int, event: str, body: bytes, *, now: datetime | None = None) -> dict[str, str]:
-        """The headers of an attempt made `now`, by this machine's clock where it is not said. `webhook-id` stays the same over all attempts of a delivery."""
+        """Returns the headers of an attempt made `now`, by default this machine's time. `webhook-id` is the same for all attempts of a delivery."""
         at = int((now or clock.now()).timestamp())
         new, *previous = self._secrets
         headers = {

@@ -44,7 +44,7 @@ _read_problem = msgspec.json.Decoder(_ProblemBody).decode
 
 
 def read_answer(call: Call[T], answer: Answer, base_url: str) -> T:
-    """The value of a good answer. Raises Problem or UnreadableAnswer for any other."""
+    """Returns the value of a good answer. Raises Problem or UnreadableAnswer for any other."""
     if 200 <= answer.status < 300 or answer.status in call.also:
         if answer.status == 204 or _media_type(answer) == "application/json":
             try:
@@ -56,12 +56,12 @@ def read_answer(call: Call[T], answer: Answer, base_url: str) -> T:
 
 
 def is_cut_short(error: LargesseError) -> bool:
-    """Whether it is a good answer's JSON that cannot be read, as when half of it is missing."""
+    """Returns whether a good answer's JSON cannot be read, for example because half of it is missing."""
     return isinstance(error, UnreadableAnswer) and isinstance(error.__cause__, msgspec.DecodeError)
 
 
 def _problem(answer: Answer) -> Problem | None:
-    """The problem that an answer is; None for one that Largesse does not write."""
+    """Returns the problem that an answer describes; None if Largesse did not write it."""
     if _media_type(answer) != "application/problem+json":
         return None
     try:
@@ -99,7 +99,7 @@ def _media_type(answer: Answer) -> str:
 
 
 def _retry_after_s(answer: Answer) -> float | None:
-    """The seconds of a Retry-After, which may also be written as a date; None without one that can be read."""
+    """Returns the seconds of a Retry-After header, which may be written as a date; None if it cannot be read."""
     text = answer.headers.get("retry-after", "").strip()
     if text.isascii() and text.isdigit():
         return float(text[:_SHOWN])

@@ -37,7 +37,7 @@ class Faults:
         self._found: list[InvalidArgument] = []
 
     def check(self, check: Callable[[str, object], T], argument: str, value: object) -> T | None:
-        """What `check` makes of an argument; None, and the fault is remembered, where it refuses it."""
+        """Returns what `check` makes of an argument. If it is refused, returns None and remembers the fault."""
         try:
             return check(argument, value)
         except InvalidArgument as error:
@@ -55,7 +55,7 @@ class Faults:
 
 
 def number(argument: str, value: object, least: int = 1, most: int = _INT32) -> int:
-    """A whole number from `least` to `most`."""
+    """Accepts a whole number from `least` to `most`."""
     if not isinstance(value, int) or isinstance(value, bool):
         raise refused(argument, f"must be an int, not {type(value).__name__}.")
     if not least <= value <= most:
@@ -64,14 +64,14 @@ def number(argument: str, value: object, least: int = 1, most: int = _INT32) -> 
 
 
 def flag(argument: str, value: object) -> bool:
-    """True or False."""
+    """Accepts True or False."""
     if not isinstance(value, bool):
         raise refused(argument, f"must be a bool, not {type(value).__name__}.")
     return value
 
 
 def reminder_days(argument: str, value: object) -> list[int]:
-    """At most three whole numbers of days from 1 to 365, ascending; none of them: no reminders."""
+    """Accepts at most three whole numbers of days from 1 to 365, ascending. An empty list means no reminders."""
     if not isinstance(value, list | tuple):
         raise refused(argument, f"must be a list of ints, not {type(value).__name__}.")
     days = [number(argument, one, most=365) for one in value]
@@ -81,7 +81,7 @@ def reminder_days(argument: str, value: object) -> list[int]:
 
 
 def money(argument: str, value: object, *, least: Decimal | None = None) -> Decimal:
-    """An exact amount in major units, above zero, or from `least`."""
+    """Accepts an exact amount in major units, above zero or from `least`."""
     if isinstance(value, float):
         raise refused(argument, f'must be exact, not a float: say Decimal("{value}").')
     if not isinstance(value, int | Decimal) or isinstance(value, bool):
@@ -93,7 +93,7 @@ def money(argument: str, value: object, *, least: Decimal | None = None) -> Deci
 
 
 def instant(argument: str, value: object) -> datetime:
-    """An instant that says its offset."""
+    """Accepts an instant with its offset."""
     if not isinstance(value, datetime):
         raise refused(argument, f"must be a datetime, not {type(value).__name__}.")
     if value.utcoffset() is None:
@@ -102,7 +102,7 @@ def instant(argument: str, value: object) -> datetime:
 
 
 def text(argument: str, value: object, longest: int) -> str:
-    """A text that is not blank."""
+    """Accepts a text that is not blank."""
     if not isinstance(value, str):
         raise refused(argument, f"must be a str, not {type(value).__name__}.")
     if not value.strip():
@@ -113,7 +113,7 @@ def text(argument: str, value: object, longest: int) -> str:
 
 
 def texts(argument: str, value: object, longest: int) -> list[str]:
-    """Texts that are not blank, at least one."""
+    """Accepts texts that are not blank, at least one."""
     if not isinstance(value, Sequence) or isinstance(value, str | bytes):
         raise refused(argument, f"must be a list of str, not {type(value).__name__}.")
     if not value:
@@ -122,22 +122,22 @@ def texts(argument: str, value: object, longest: int) -> list[str]:
 
 
 def country(argument: str, value: object) -> str:
-    """A country's two letters."""
+    """Accepts the two letters of a country."""
     return _letters(argument, value, _COUNTRY, "the two letters of a country, such as GB")
 
 
 def currency(argument: str, value: object) -> str:
-    """A currency's three letters."""
+    """Accepts the three letters of a currency."""
     return _letters(argument, value, _CURRENCY, "the three letters of a currency, such as GBP")
 
 
 def order_reference(argument: str, value: object) -> str:
-    """The reference that the service gave an order."""
+    """Accepts the reference that the service gave an order."""
     return _letters(argument, value, _REFERENCE, "an order's reference, letters and digits")
 
 
 def uuid(argument: str, value: object) -> UUID:
-    """A UUID, or its text."""
+    """Accepts a UUID or its text."""
     try:
         return value if isinstance(value, UUID) else UUID(str(value))
     except ValueError:
@@ -145,7 +145,7 @@ def uuid(argument: str, value: object) -> UUID:
 
 
 def recipients(argument: str, value: object) -> list[Recipient]:
-    """Recipients, an address alone standing for one code to it. At least one, and at most MAX_CODES codes in all."""
+    """Accepts recipients; an address alone gets one code. At least one recipient, and at most MAX_CODES codes in all."""
     if not isinstance(value, Sequence) or isinstance(value, str | bytes):
         raise refused(argument, f"must be a list of Recipient or addresses, not {type(value).__name__}.")
     faults = Faults()

@@ -103,7 +103,7 @@ class Asker:
         self._on_ignored = on_ignored
 
     def converse(self, call: Call[T]) -> Steps[T]:
-        """The steps to the answer's value. Raises LargesseError."""
+        """Yields the steps to the answer's value. Raises LargesseError."""
         try:
             return (yield from self._ask(call))
         except ReferenceUsed as used:
@@ -140,7 +140,7 @@ class Asker:
         return read_answer(call, heard, self._base_url)
 
     def _wait_s(self, call: Call[Any], error: LargesseError, attempt: int, passed_s: float) -> float | None:
-        """How long to wait before the next attempt; None where there is to be none."""
+        """Returns how long to wait before the next attempt; None if there is none."""
         if not call.is_repeatable or not _may_pass(error) or attempt >= self._policy.attempts:
             return None
         longest_s = min(_FIRST_WAIT_S * 2 ** (attempt - 1), _LONGEST_WAIT_S)
@@ -151,14 +151,14 @@ class Asker:
 
 
 def _may_pass(error: LargesseError) -> bool:
-    """Whether the same request may get another answer later."""
+    """Returns whether the same request may get another answer later."""
     if isinstance(error, Problem | UnreadableAnswer) and error.status in _PASSING:
         return True
     return isinstance(error, NoAnswer) or is_cut_short(error)
 
 
 def _told_after(error: LargesseError, attempt: int, is_unclear: bool) -> LargesseError:
-    """The error that the last attempt ended with, as callers see it.
+    """Returns the error of the last attempt, as callers see it.
 
     Where an earlier attempt may have been carried out, that the last one reached nobody does not say that none was.
     """

@@ -54,19 +54,19 @@ class Pages(Generic[T]):
 
 
 def get(path: str, shape: type[T], query: Query | None = None, *, also: frozenset[int] = frozenset()) -> Call[T]:
-    """A question that changes nothing."""
+    """Returns a call that changes nothing."""
     return Call("GET", _with(path, query), reader(shape), also=also)
 
 
 def post(path: str, shape: type[T], body: Mapping[str, object] | None = None, *, is_repeatable: bool) -> Call[T]:
-    """A request that changes something, or carries more than an address can hold."""
+    """Returns a call that changes something, or carries more than an address can hold."""
     return Call("POST", path, reader(shape), None if body is None else encode(body), is_repeatable)
 
 
 def pages(
     path: str, item: type[T], query: Query, page_size: int, then: Callable[[Query, Sequence[T]], Query]
 ) -> Pages[T]:
-    """A list whose page after one is asked for with what `then` makes of its query; a short page is the last."""
+    """Returns a list whose next page has the query that `then` makes of the one before. A short page is the last."""
     read: Callable[[bytes], Sequence[T]] = reader(_tuple_of(item))
     return Pages(
         {**query, "limit": page_size},
@@ -76,7 +76,7 @@ def pages(
 
 
 def by_offset(path: str, item: type[T], page_size: int) -> Pages[T]:
-    """A list whose pages are asked for by how many items to skip."""
+    """Returns a list whose pages are found by the number of items to skip."""
 
     def then(query: Query, _: Sequence[T]) -> Query:
         return {**query, "offset": int(query["offset"] or 0) + page_size}
@@ -85,13 +85,13 @@ def by_offset(path: str, item: type[T], page_size: int) -> Pages[T]:
 
 
 def whole(path: str, item: type[T], query: Query | None = None) -> Pages[T]:
-    """A list that comes in one piece."""
+    """Returns a list that has one page."""
     read: Callable[[bytes], Sequence[T]] = reader(_tuple_of(item))
     return Pages(query or {}, lambda query: Call("GET", _with(path, query), read), lambda *_: None)
 
 
 def encode(body: Mapping[str, object]) -> bytes:
-    """A JSON body without the members that are None; Decimal as a number, digit by digit."""
+    """Returns a JSON body without the members that are None. A Decimal becomes a number, digit by digit."""
     return _encode({name: value for name, value in body.items() if value is not None})
 
 

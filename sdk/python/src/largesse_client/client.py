@@ -57,12 +57,12 @@ class _Client(Resource[M]):
 
     @operation
     def me(self) -> Call[Identity]:
-        """Whom the key acts for."""
+        """Returns whom the key acts for."""
         return get("/me", Identity)
 
     @operation
     def health(self) -> Call[Health]:
-        """Whether the service can work."""
+        """Returns whether the service can work."""
         return get("/health", Health, also=frozenset({503}))
 
     def __repr__(self) -> str:
@@ -163,13 +163,13 @@ class _Options(TypedDict):
 
 
 def _trusted(verify: Any) -> Any:
-    """What httpx is to verify servers by."""
+    """Returns what httpx verifies servers with."""
     return _usual_authorities() if verify is True else verify
 
 
 @cache
 def _usual_authorities() -> ssl.SSLContext:
-    """Those that httpx trusts. Reading them takes longer than a request, so it is done once and not for each client."""
+    """Returns the authorities that httpx trusts, read once: that takes longer than a request."""
     return httpx.create_ssl_context()
 
 
@@ -193,7 +193,7 @@ def _options(base_url: str, api_key: object, timeout_s: float) -> _Options:
 
 
 def _base(base_url: str) -> str:
-    """The service's address, without what could not be one."""
+    """Returns the service's address. Raises for what cannot be one."""
     try:
         url = httpx.URL(base_url)
     except (httpx.InvalidURL, TypeError) as error:

@@ -36,11 +36,11 @@ class Driver:
         self._timeout_s = timeout_s
 
     def perform(self, define: Callable[[], Call[T]]) -> T:
-        """The value of the answer to the call that `define` gives. Raises LargesseError."""
+        """Returns the value of the answer to the call that `define` returns. Raises LargesseError."""
         return self._converse(define())
 
     def each(self, pages: Pages[T]) -> Iterator[T]:
-        """The items of all pages, each page asked for when the one before has been gone through."""
+        """Yields the items of all pages. Each page is requested when the one before is used up."""
         query = pages.query
         while True:
             page = self._converse(pages.fetch(query))
@@ -89,11 +89,11 @@ class AsyncDriver:
         self._timeout_s = timeout_s
 
     async def perform(self, define: Callable[[], Call[T]]) -> T:
-        """As Driver.perform."""
+        """Returns the value of the answer to the call that `define` returns. Raises LargesseError."""
         return await self._converse(define())
 
     async def each(self, pages: Pages[T]) -> AsyncIterator[T]:
-        """As Driver.each."""
+        """Yields the items of all pages. Each page is requested when the one before is used up."""
         query = pages.query
         while True:
             page = await self._converse(pages.fetch(query))
@@ -164,7 +164,7 @@ def _request(client: httpx.Client | httpx.AsyncClient, send: Send) -> httpx.Requ
 
 @contextmanager
 def _as_no_answer(send: Send) -> Generator[None, None, None]:
-    """Says in our words what httpx raises."""
+    """Translates what httpx raises into the client's errors."""
     try:
         yield
     except httpx.RequestError as error:

@@ -68,14 +68,14 @@ class InvalidArgument(LargesseError, ValueError):
 
     @classmethod
     def of(cls, argument: str, text: str) -> InvalidArgument:
-        """`text` goes on after the argument's name."""
+        """Returns the error of one argument. `text` follows the argument's name."""
         error = cls(f"`{argument}` {text}")
         error.argument = argument
         return error
 
     @classmethod
     def of_all(cls, errors: Sequence[InvalidArgument]) -> InvalidArgument:
-        """One error for all of these, of which there is one at least."""
+        """Returns one error for all of these, at least one."""
         if len(errors) == 1:
             return errors[0]
         error = cls("\n".join([f"{len(errors)} arguments are wrong:", *(f"- {one}" for one in errors)]))

@@ -72,7 +72,7 @@ _CHECKS: dict[str, tuple[str, _Check]] = {
 
 
 def gift_body(product_id: int, value: Decimal | int | None, country: str | None, order: Ordering) -> Body:
-    """The body that asks for one product. Raises InvalidArgument."""
+    """Returns the body for one product. Raises InvalidArgument."""
     return _body(
         order,
         ("productId", "product_id", arguments.number, product_id),
@@ -82,7 +82,7 @@ def gift_body(product_id: int, value: Decimal | int | None, country: str | None,
 
 
 def collection_body(collection_id: int, value: Decimal | int | None, order: Ordering) -> Body:
-    """The body that asks for a collection. Raises InvalidArgument."""
+    """Returns the body for a collection. Raises InvalidArgument."""
     return _body(
         order,
         ("collectionId", "collection_id", arguments.number, collection_id),
@@ -91,12 +91,12 @@ def collection_body(collection_id: int, value: Decimal | int | None, order: Orde
 
 
 def template_body(template_id: int, order: Ordering) -> Body:
-    """The body that asks for a saved template. Raises InvalidArgument."""
+    """Returns the body for a saved template. Raises InvalidArgument."""
     return _body(order, ("templateId", "template_id", arguments.number, template_id))
 
 
 def placing(what: str, body: Body, quote: str | None) -> Call[Order]:
-    """The request that places an order, once however often it is sent where it has a reference."""
+    """Returns the request that places an order. With a reference it is placed once, however often it is sent."""
     if quote is not None:
         arguments.text("quote", quote, 8_192)
     is_repeatable = "externalReference" in body
@@ -105,12 +105,12 @@ def placing(what: str, body: Body, quote: str | None) -> Call[Order]:
 
 
 def quoting(what: str, body: Body) -> Call[Quote]:
-    """The question what an order would be charged; nothing is placed, however often it is asked."""
+    """Returns the request that asks what an order would cost. It places nothing."""
     return post(f"/quote/{what}", Quote, body, is_repeatable=True)
 
 
 def _body(order: Ordering, gift: _Given, *more: _Given) -> Body:
-    """The body of what is given: of the gift, which is required, and what else may be left out. Raises InvalidArgument for all that is wrong."""
+    """Returns the body of a required gift and optional fields. Raises InvalidArgument with everything that is wrong."""
     if unknown := sorted(order.keys() - _CHECKS.keys()):
         raise TypeError(f"unexpected keyword arguments: {', '.join(map(repr, unknown))}")
     given = {name: value for name, value in order.items() if value is not None}

@@ -25,7 +25,7 @@ _MAX_SOURCE = 32
 
 
 def recover(body: Mapping[str, Any], used: ReferenceUsed, ask: Ask) -> Steps[Order]:
-    """The order that `used` names, where it is the one that `body` asks for. Raises ReferenceUsed where it is not."""
+    """Returns the order that `used` names if it is the one in `body`. Raises ReferenceUsed if it is not."""
     reference = used.order_reference
     if reference is None:
         raise used
@@ -76,7 +76,7 @@ def differences(body: Mapping[str, Any], held: OrderRequest) -> Iterator[str]:
 
 
 def _claim_by(wanted: datetime | None, held: datetime | None) -> datetime | None:
-    """What counts as the same date: left out, it may be the customer's default, and people may have moved it to a later one."""
+    """Returns what dates are compared by: an omitted one may be the customer's default, and people may have moved it to a later day."""
     return held if wanted is None or (held is not None and held >= wanted) else wanted
 
 
@@ -101,19 +101,19 @@ def _is_left_to_template(name: str, body: Mapping[str, Any]) -> bool:
 
 
 def normal_source(text: str | None) -> str:
-    """The reporting token as orders keep it."""
+    """Returns the reporting token in the form that orders store."""
     words = "-".join(_WORD.findall((text or "").lower()))
     return words[:_MAX_SOURCE].strip("-") or "api"
 
 
 def _takes_no_value(held: OrderRequest, ask: Ask) -> Steps[bool]:
-    """Whether the order's collection has a value of its own, so that one that was given is passed over."""
+    """Returns whether the order's collection has a value of its own, so that a given one is ignored."""
     collection = yield from ask(get(f"/collections/{held.collection_id}", Collection))
     return not collection.requires_value
 
 
 def _addressed(recipients: Iterable[Recipient | RequestedRecipient]) -> Counter[tuple[str, str | None]]:
-    """How many codes each address and name gets."""
+    """Returns how many codes each address and name gets."""
     codes: Counter[tuple[str, str | None]] = Counter()
     for one in recipients:
         name = one.name if one.name and one.name.strip() else None
@@ -122,7 +122,7 @@ def _addressed(recipients: Iterable[Recipient | RequestedRecipient]) -> Counter[
 
 
 def address_key(email: str) -> str:
-    """What the spellings of an address share: letter case, composed characters, and domains in ASCII or not."""
+    """Returns what all spellings of an address share, whatever its letter case, composed characters, and the form of its domain."""
     local, _, domain = email.strip().rpartition("@")
     labels = (
         label[4:].encode().decode("punycode") if label.startswith("xn--") else label

@@ -76,7 +76,7 @@ def verify(
     *,
     replay_window_s: float | None = REPLAY_WINDOW_S,
 ) -> Event:
-    """The event of a delivery that was signed with the subscription's `secret`, or one of several, at most `replay_window_s` from now.
+    """Returns the event of a delivery that was signed with the subscription's `secret`, or one of several, at most `replay_window_s` from now.
 
     `body` is the raw body as it came, before anything parsed it; the case of the names of `headers` does not matter. Every
     signature that is there must be right. One that says when it was made has to be there, or somebody who has seen a delivery could take it away
@@ -111,7 +111,7 @@ class _Named(msgspec.Struct):
 
 
 def _name(body: bytes, header: str | None) -> str:
-    """The event that the signed body names. The header is signed by nobody."""
+    """Returns the event that the signed body names. No signature covers the header."""
     try:
         name = reader(_Named)(body).event
     except msgspec.DecodeError as error:
@@ -122,7 +122,7 @@ def _name(body: bytes, header: str | None) -> str:
 
 
 def _check_standard(body: bytes, headers: Mapping[str, str], keys: Sequence[bytes], window_s: float | None) -> datetime:
-    """When the delivery was signed."""
+    """Returns when the delivery was signed."""
     delivery_id, timestamp = headers.get("webhook-id", ""), headers.get("webhook-timestamp", "")
     signed = f"{delivery_id}.{timestamp}.".encode() + body
     expected = [base64.b64encode(hmac.digest(key, signed, hashlib.sha256)) for key in keys]
@@ -140,7 +140,7 @@ def _check_standard(body: bytes, headers: Mapping[str, str], keys: Sequence[byte
 
 
 def _check_contract(body: bytes, signatures: Sequence[str], secrets: Sequence[str]) -> None:
-    """While a secret is rotated there are two signatures, by the previous one and by the new one."""
+    """Checks the contract's signature. While a secret is rotated there are two, by the previous and the new one."""
     expected = [f"sha256={hmac.digest(secret.encode(), body, hashlib.sha256).hex()}".encode() for secret in secrets]
     matches = [hmac.compare_digest(given.strip().encode(), one) for given in signatures for one in expected]
     if not any(matches):
@@ -148,7 +148,7 @@ def _check_contract(body: bytes, signatures: Sequence[str], secrets: Sequence[st
 
 
 def _key(secret: object) -> bytes:
-    """What the secret's base64 stands for; the first secrets were written in the URL-safe alphabet, without padding."""
+    """Returns what the secret's base64 stands for. The first secrets had the URL-safe alphabet and no padding."""
     if not isinstance(secret, str) or not secret.startswith(_PREFIX):
         raise refused("secret", f"must be a subscription's secret, which begins with {_PREFIX}.")
     text = secret.removeprefix(_PREFIX).replace("-", "+").replace("_", "/").rstrip("=")

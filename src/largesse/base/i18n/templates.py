@@ -49,7 +49,7 @@ class _Translated(InternationalizationExtension):
 def template_environment(
     folder: Path | tuple[Path, ...], tag: str, catalogues: Path | tuple[Path, ...] = CATALOGUES
 ) -> jinja2.Environment:
-    """The templates of `folder`, or of several of which the first comes first, in the language `tag`. What is put into those named `*.html` is escaped.
+    """Returns the templates of `folder`, or of several in order of precedence, in the language `tag`. Values in files named `*.html` are escaped.
 
     `catalogues` has the texts of each language: in a file called after its tag, or in several in a folder so called.
     """
@@ -107,5 +107,5 @@ def translations(tag: str, catalogues: Path | tuple[Path, ...] = CATALOGUES) -> 
 
 
 def text(english: str) -> str:
-    """Marks a text of the code that is said later, in the language of who reads it."""
+    """Marks a text of the code that is said later, in the language of its reader."""
     return english

@@ -106,7 +106,7 @@ class PeopleMailer:
         )
 
     async def _address(self, connection: Connection, row: Row, thanks: ThankYou | None) -> str | None:
-        """Where the mail leads: a fresh link that lets in, of the kind that it is about, or the page of it; a test says it itself."""
+        """Returns where the mail leads: a fresh link for its purpose, or the page it is about. A test names its own."""
         if row["content"] is not None:
             return None
         if row["kind"] == "low_balance":
@@ -137,4 +137,4 @@ class PeopleMailer:
 
 
 async def _always() -> None:
-    """There is nothing to look at once more: what is due is sent."""
+    """Returns True: there is nothing to check again, so what is due is sent."""

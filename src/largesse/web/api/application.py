@@ -45,7 +45,7 @@ class Application:
         pages: Callable[[Services], Awaitable[Sequence[BaseRoute]]],
         rate_limit: int = 0,
     ) -> None:
-        """`lifespan` opens the services, from which `pages` makes the routes beside the operations, once operations are served.
+        """Takes `lifespan`, which opens the services. Once operations are served, `pages` makes the routes beside them.
 
         A key may send `rate_limit` requests a minute; 0 means no limit.
         """

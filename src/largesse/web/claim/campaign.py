@@ -40,7 +40,7 @@ class CampaignPages:
         return await self._show(request, seen, typed=await self._asked_for(request))
 
     async def ask(self, request: Request) -> Response:
-        """Has a code mailed to the typed address, if it may take part. The answer is the same for any address. Raises NotFound and TooManyRequests."""
+        """Mails a code to the typed address, if it may take part. The answer is the same for any address. Raises NotFound and TooManyRequests."""
         token, form = request.path_params["campaign"], await read_form(request)
         typed = form.get("email", "").strip()
         try:
@@ -69,7 +69,7 @@ class CampaignPages:
         return await self._show(request, seen, template="campaign_code.html", email=email)
 
     async def take(self, request: Request) -> Response:
-        """Gives the gift for a right code, with the form that opens it. Raises NotFound and TooManyRequests."""
+        """Answers the right code with the gift and the form that opens it. Raises NotFound and TooManyRequests."""
         token, form = request.path_params["campaign"], await read_form(request)
         email = await self._asked_for(request)
         if not email:
@@ -133,7 +133,7 @@ class CampaignPages:
         return f"campaign/{self._services.settings.environment}/{token}"
 
     async def _remember(self, response: Response, token: str, email: str) -> None:
-        """Keeps the address in the browser, for the pages of this campaign, as long as the code counts."""
+        """Stores the address in a cookie for the pages of this campaign, as long as the code is valid."""
         ends_at = await self._services.gifts.now() + CODE_LASTS
         give_cookie(
             response,

@@ -122,7 +122,7 @@ def _row(event: AuditEvent) -> list[object]:
 
 
 async def _names(context: RequestContext, events: Sequence[AuditEvent]) -> Names:
-    """Returns the names of all that these events are about, and of who acted; in each environment that they are of."""
+    """Returns the names of all that these events are about, and of the actors, in each of their environments."""
     customer_id, here = context.person.customer_id, context.person.environment
     subjects, user_ids = {event.subject for event in events}, set[int]()
     for event in events:

@@ -114,8 +114,8 @@ async def print_statement(context: RequestContext) -> Response:
     account, statement, entries = await _read(context, since, until, None, _PRINTED)
 
     def what(entry: StatementEntry) -> str:
-        told = (entry.order_reference, entry.counterpart, entry.external_reference)
-        return " ".join((context.say(KINDS[entry.kind]), *(one for one in told if one)))
+        shown = (entry.order_reference, entry.counterpart, entry.external_reference)
+        return " ".join((context.say(KINDS[entry.kind]), *(one for one in shown if one)))
 
     return context.page(
         "statement_print.html",

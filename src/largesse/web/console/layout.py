@@ -73,7 +73,7 @@ class Layout:
     asset_folders: tuple[Path, ...] = (HERE / "assets",)
     sheets: tuple[str, ...] = ("wrappings.css", "console.css", "gifts.css", "send.css", "orders.css", "search.css")
     words: Mapping[str, Word] = WORDS
-    role_names: Mapping[str, str] = {}  # what stands below the name of who is signed in; empty: live or test mode
+    role_names: Mapping[str, str] = {}  # what stands below the name of the signed-in person; empty: live or test mode
 
     def __init__(self, settings: Settings, vault: Vault, routes: Sequence[PageRoute]) -> None:
         self.base = public_path(settings.public_url)

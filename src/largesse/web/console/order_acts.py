@@ -154,7 +154,7 @@ async def cancel_one(context: RequestContext) -> Response:
 
 
 async def change_schedule(context: RequestContext) -> Response:
-    """Has a scheduled order leave at another time, or now. Raises NotFound."""
+    """Moves a scheduled order to another time, or to now. Raises NotFound."""
     form, at = context.form, None
     try:
         seen = datetime.fromisoformat(form["seen"]).astimezone(UTC)

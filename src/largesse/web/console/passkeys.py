@@ -25,7 +25,7 @@ def here_of(context: PageContext) -> str:
 
 async def asked(context: PageContext) -> str | None:
     """Returns what the page asks the person's passkeys, as JSON; None where there are none."""
-    assert context.session is not None, "for who is signed in"
+    assert context.session is not None, "only for a signed-in person"
     return await context.security.ask_passkey(context.session)
 
 

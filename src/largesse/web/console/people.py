@@ -95,7 +95,7 @@ async def ask_role(context: RequestContext) -> Response:
 
 
 async def give_role(context: RequestContext) -> Response:
-    """Gives a member a role. Asks first where administrators give up their own. Raises NotFound."""
+    """Changes the role of a member. Asks first if administrators give up their own. Raises NotFound."""
     person, role = context.person, context.form.choice("role", ROLES)
     if context.form.errors:
         return context.see("/app/people")

@@ -202,5 +202,5 @@ def _pending(session: SignedIn) -> bytes:
 
 
 def _session(context: PageContext) -> SignedIn:
-    assert context.session is not None, "for who is signed in"
+    assert context.session is not None, "only for a signed-in person"
     return context.session

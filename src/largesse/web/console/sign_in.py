@@ -94,7 +94,7 @@ async def follow(context: RequestContext) -> Response:
 
 async def customers(context: RequestContext) -> Response:
     """Shows the customers that the person can choose from."""
-    assert context.session is not None, "for who is signed in"
+    assert context.session is not None, "only for a signed-in person"
     async with context.database.connection(LOOKUP) as connection:
         memberships = await list_memberships(connection, context.session.person_id)
     return context.page("customers.html", memberships=memberships)
@@ -102,7 +102,7 @@ async def customers(context: RequestContext) -> Response:
 
 async def choose_customer(context: RequestContext) -> Response:
     """Chooses the customer that the pages show. Raises NotFound for one that the person does not belong to."""
-    assert context.session is not None, "for who is signed in"
+    assert context.session is not None, "only for a signed-in person"
     chosen = context.form.number("user")
     if chosen is None or not await context.services.signing_in.choose(context.session, chosen, context.origin):
         raise NotFound("There is no such customer.")

@@ -32,18 +32,18 @@ _NOT_THEM = text("That is not correct. Try again.")
 
 
 async def ask(context: PageContext) -> Response:
-    """Asks before the page in `next`."""
+    """Asks to confirm the identity before the page in `next`."""
     return await _asking(context, f"{context.site}/prove", [("next", context.query("next"))])
 
 
 async def prove(context: PageContext) -> Response:
-    """Goes on to the page in `next` after the proof."""
+    """Confirms the identity and continues to the page in `next`."""
     context.require_proof()
     return context.see(context.own_path(context.form["next"]))
 
 
 async def ask_first(context: PageContext) -> Response:
-    """Asks before the page or the form of the request. Carries a form along."""
+    """Asks to confirm the identity before the page or the form of the request. Carries a form along."""
     if context.request.method == "GET":
         return context.see(f"{context.site}/prove?" + urlencode({"next": context.address}))
     carried = context.form.without(NOT_CARRIED).fields

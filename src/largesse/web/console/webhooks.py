@@ -107,7 +107,7 @@ async def create(context: RequestContext) -> Response:
 
 
 async def one(context: RequestContext) -> Response:
-    """One subscription with its deliveries, newest first. Raises NotFound."""
+    """Shows one subscription with its deliveries, newest first. Raises NotFound."""
     subscription = await _subscription(context)
     async with context.database.connection(context.person.scope) as connection:
         found = await list_deliveries(
@@ -202,7 +202,7 @@ async def rotate(context: RequestContext) -> Response:
 
 
 async def ask_removal(context: RequestContext) -> Response:
-    """Asks whether a subscription is to be removed. Raises NotFound."""
+    """Asks whether to remove a subscription. Raises NotFound."""
     return context.page("remove_webhook.html", subscription=await _subscription(context))
 
 

@@ -68,7 +68,7 @@ def pretty(value: Any) -> str:
 
 
 def _words(name: str) -> str:
-    """`codeBatch` as "code batch"."""
+    """Returns `codeBatch` as "code batch"."""
     return re.sub(r"([A-Z])", r" \1", name).lower()
 
 

@@ -103,13 +103,13 @@ def delivered(edited: Edited) -> list[tuple[str, list[int]]]:
 
 def history_of(context: OfficeContext, versions: list[Version]) -> list[tuple[Version, str]]:
     """Returns the versions, newest first, each with the names of the fields that it changed."""
-    told = []
+    labelled = []
     for number, version in enumerate(versions):
         former = versions[number + 1] if number + 1 < len(versions) else None
         changed = [] if former is None else differences(former.content, version.content)
         labels = {context.say(LABELS[label]) for name in changed if (label := _LABEL_OF.get(name, name)) in LABELS}
-        told.append((version, ", ".join(sorted(labels))))
-    return told
+        labelled.append((version, ", ".join(sorted(labels))))
+    return labelled
 
 
 _LABEL_OF = {

@@ -68,7 +68,7 @@ async def send_again(context: OfficeContext) -> Response:
 
 
 async def give_role(context: OfficeContext) -> Response:
-    """Gives a member a role. Raises NotFound."""
+    """Changes the role of a member. Raises NotFound."""
     role = context.form.choice("role", ROLES)
     if context.form.errors:
         return context.see(_here(context))

@@ -211,7 +211,7 @@ def _choices(context: OfficeContext, currencies: Sequence[str]) -> dict[str, obj
 
 
 def can_mail(context: OfficeContext) -> bool:
-    """Whether invitations are mailed. Else their links are shown once."""
+    """Returns whether invitations are mailed. Otherwise their links are shown once."""
     return context.services.settings.smtp_url is not None
 
 

@@ -65,7 +65,7 @@ async def show(context: OfficeContext) -> Response:
 
 
 async def ask(context: OfficeContext) -> Response:
-    """Asks whether to send again what passes the filter, with how many that is."""
+    """Asks whether to resend what passes the filter, with the number."""
     wanted = _filter(context)
     async with context.database.connection(OFFICE) as connection:
         customer = None if wanted.customer_id is None else await read_customer(connection, wanted.customer_id)

@@ -1,4 +1,4 @@
-"""What happens before a handler of the back office: whether there is one for who asks, then what the web application's guard does.
+"""What happens before a handler of the back office: whether there is one for this address, then what the web application's guard does.
 
 Until somebody was invited, and for addresses outside of its networks, every address below `/office` answers as one that there is none of.
 """

@@ -37,7 +37,7 @@ _QUEUES = {
 
 
 class Item(NamedTuple):
-    """What waits for somebody; `path` is empty for who may not open the page."""
+    """What waits for somebody; `path` is empty for a person who may not open the page."""
 
     kind: str
     icon: str

@@ -249,7 +249,7 @@ async def came_back(context: OfficeContext) -> Response:
 
 
 async def send_again(context: OfficeContext) -> Response:
-    """Lets a parcel that came back wait to be sent again. Raises NotFound."""
+    """Puts a returned parcel back among those to pack. Raises NotFound."""
     parcel_id = _id(context)
     try:
         await operation_send_again(context.actor, context.services.settings.environment, parcel_id)

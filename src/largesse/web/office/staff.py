@@ -53,7 +53,7 @@ async def send_invitation(context: OfficeContext) -> Response:
 
 
 async def give_role(context: OfficeContext) -> Response:
-    """Gives a member a role. Raises NotFound."""
+    """Changes the role of a member. Raises NotFound."""
     role = context.form.choice("role", STAFF_ROLES)
     if context.form.errors:
         return context.see(HERE)

@@ -66,7 +66,7 @@ async def one(context: OfficeContext) -> Response:
 
 
 async def download(context: OfficeContext) -> Response:
-    """The same month whole, as a file. Raises NotFound."""
+    """Returns the same month, complete, as a file. Raises NotFound."""
     since, until = _month(context)
     async with context.database.connection(OFFICE) as connection:
         account = await find_correctable(connection, context.number("account"))
@@ -93,6 +93,6 @@ async def _rows(
 
 
 def _month(context: OfficeContext) -> tuple[datetime, datetime]:
-    """The month that the address names, in UTC; this one where it names none that there was."""
+    """Returns the month that the address names, in UTC; the current one if it names no past month."""
     named = context.parameters.day("month")
     return month_of(datetime(named.year, named.month, 1, tzinfo=UTC) if named else clock.now())

@@ -38,7 +38,9 @@ def _parser() -> argparse.ArgumentParser:
         epilog=f"environment:\n{listed}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--http", action="store_true", help="serve streamable HTTP at /mcp, for who has the token")
+    parser.add_argument(
+        "--http", action="store_true", help="serve streamable HTTP at /mcp, for clients that have the token"
+    )
     parser.add_argument("--host", default="127.0.0.1", help="where to listen for HTTP (127.0.0.1)")
     parser.add_argument("--port", type=int, default=8765, help="the port for HTTP (8765)")
     return parser

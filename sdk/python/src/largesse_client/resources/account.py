@@ -13,7 +13,7 @@ class FundingAccounts(Resource[M]):
 
     @listing
     def list(self) -> Pages[FundingAccount]:
-        """The accounts the key can draw from, of every currency; none where orders are invoiced."""
+        """Returns the accounts the key can draw from, of every currency; none where orders are invoiced."""
         return whole("/funding-accounts", FundingAccount)
 
 
@@ -22,5 +22,5 @@ class Users(Resource[M]):
 
     @listing
     def list(self, *, page_size: int = 100) -> Pages[User]:
-        """All people, newest first."""
+        """Returns all people, newest first."""
         return by_offset("/users", User, arguments.number("page_size", page_size, most=arguments.MAX_PAGE))

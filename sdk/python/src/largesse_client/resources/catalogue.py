@@ -24,7 +24,7 @@ class Products(Resource[M]):
         keyword: str | None = None,
         page_size: int = 100,
     ) -> Pages[Product]:
-        """What can be sent to `country`: priced in `currency`, for `amount` or less, with `keyword` in its name."""
+        """Returns what can be sent to `country`: priced in `currency`, for `amount` or less, with `keyword` in its name."""
 
         def then(query: Query, _: Sequence[Product]) -> Query:
             return {**query, "page": int(query["page"] or 1) + 1}
@@ -40,7 +40,7 @@ class Products(Resource[M]):
 
     @operation
     def get(self, product_id: int, *, country: str = "GB") -> Call[ProductInFull]:
-        """One product as it is sent to `country`, with what is said of it."""
+        """Returns one product as it is sent to `country`, with what is said of it."""
         query = {"country": arguments.country("country", country)}
         return get(f"/products/{arguments.number('product_id', product_id)}", ProductInFull, query)
 
@@ -52,13 +52,13 @@ class Collections(Resource[M]):
     def list(
         self, *, country: str | None = None, currency: str | None = None, amount: Decimal | int | None = None
     ) -> Pages[Collection]:
-        """Curated ones and the customer's own: of `country`, in `currency`, for `amount` or less."""
+        """Returns curated ones and the customer's own: of `country`, in `currency`, for `amount` or less."""
         query = {"country": None if country is None else arguments.country("country", country)}
         return whole("/collections", Collection, {**query, **_filters(currency, amount)})
 
     @operation
     def get(self, collection_id: int) -> Call[Collection]:
-        """One collection."""
+        """Returns one collection."""
         return get(f"/collections/{arguments.number('collection_id', collection_id)}", Collection)
 
 
@@ -67,7 +67,7 @@ class Templates(Resource[M]):
 
     @listing
     def list(self, *, page_size: int = 100) -> Pages[Template]:
-        """All templates, newest first."""
+        """Returns all templates, newest first."""
         size = arguments.number("page_size", page_size, most=arguments.MAX_PAGE)
         return by_offset("/templates", Template, size)
 
@@ -77,7 +77,7 @@ class Wrappings(Resource[M]):
 
     @listing
     def list(self) -> Pages[Wrapping]:
-        """The known wrappings; any other key is stored with the order, and looks like `default`."""
+        """Returns the known wrappings; any other key is stored with the order, and looks like `default`."""
         return whole("/wrappings", Wrapping)
 
 

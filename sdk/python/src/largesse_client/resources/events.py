@@ -17,7 +17,7 @@ class Events(Resource[M]):
 
     @listing
     def list(self, *, after: str = "start", page_size: int = arguments.MAX_PAGE) -> Pages[StreamedEvent]:
-        """All events after the one of that `cursor`, oldest first: a caller who goes on after the last `cursor` misses none."""
+        """Returns all events after `cursor`, oldest first. If you go on after the last `cursor`, you miss none."""
 
         def then(query: Query, page: Sequence[StreamedEvent]) -> Query:
             return {**query, "after": page[-1].cursor}
@@ -28,6 +28,6 @@ class Events(Resource[M]):
 
     @operation
     def newest(self, *, limit: int = 100) -> Call[tuple[StreamedEvent, ...]]:
-        """The newest events, newest first; at most 200."""
+        """Returns the newest events, newest first; at most 200."""
         query: Query = {"limit": arguments.number("limit", limit, most=arguments.MAX_PAGE)}
         return get("/events", tuple[StreamedEvent, ...], query)

@@ -17,7 +17,7 @@ class Orders(Resource[M]):
 
     @listing
     def list(self, *, after: int = 0, page_size: int = _MAX_PAGE) -> Pages[OrderRecord]:
-        """All orders after the one of that `id`, oldest first: who goes on with the last `id` misses none."""
+        """Returns all orders after the one with that `id`, oldest first. If you go on after the last `id`, you miss none."""
 
         def then(query: Query, page: Sequence[OrderRecord]) -> Query:
             return {**query, "after": page[-1].id}
@@ -28,7 +28,7 @@ class Orders(Resource[M]):
 
     @operation
     def newest(self, *, limit: int = 10, external_reference: str | None = None) -> Call[tuple[OrderRecord, ...]]:
-        """The newest orders, newest first; at most 50. With an `external_reference` the one order that holds it, or none."""
+        """Returns the newest orders, newest first; at most 50. With an `external_reference`, returns the order that has it, or none."""
         query: Query = {"limit": arguments.number("limit", limit, most=_MAX_PAGE)}
         if external_reference is not None:
             query = {**query, "externalReference": arguments.text("external_reference", external_reference, 128)}
@@ -36,12 +36,12 @@ class Orders(Resource[M]):
 
     @operation
     def get(self, reference: str) -> Call[Order]:
-        """The answer to the send again, codes of a batch included; each such reading of codes is recorded."""
+        """Returns the send response again, with the codes of a batch. Each such reading of codes is recorded."""
         return get(_path(reference), Order)
 
     @operation
     def request(self, reference: str) -> Call[OrderRequest]:
-        """What was asked for with an order; no codes."""
+        """Returns the request of an order, without codes."""
         return get(f"{_path(reference)}/request", OrderRequest)
 
     @operation
@@ -57,7 +57,7 @@ class Orders(Resource[M]):
 
     @listing
     def deliveries(self, reference: str, *, page_size: int = 100) -> Pages[RecipientDelivery]:
-        """What became of each recipient's mail and codes."""
+        """Returns the state of each recipient's mail and codes."""
         size = arguments.number("page_size", page_size, most=arguments.MAX_PAGE)
         return by_offset(f"{_path(reference)}/deliveries", RecipientDelivery, size)
 

@@ -65,17 +65,17 @@ class Quoting(Resource[M]):
         country: str | None = None,
         **order: Unpack[Ordering],
     ) -> Call[Quote]:
-        """What sending one product would be charged."""
+        """Returns what one product would cost."""
         return quoting("gift", gift_body(product_id, value, country, order))
 
     @operation
     def collection(
         self, collection_id: int, *, value: Decimal | int | None = None, **order: Unpack[Ordering]
     ) -> Call[Quote]:
-        """What sending a collection would be charged."""
+        """Returns what a collection would cost."""
         return quoting("collection", collection_body(collection_id, value, order))
 
     @operation
     def template(self, template_id: int, **order: Unpack[Ordering]) -> Call[Quote]:
-        """What sending a saved template would be charged."""
+        """Returns what a saved template would cost."""
         return quoting("template", template_body(template_id, order))

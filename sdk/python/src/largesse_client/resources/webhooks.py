@@ -37,7 +37,7 @@ class Webhooks(Resource[M]):
 
     @listing
     def list(self) -> Pages[Subscription]:
-        """All subscriptions, newest first."""
+        """Returns all subscriptions, newest first."""
         return whole("/webhooks", Subscription)
 
     @operation
@@ -52,7 +52,7 @@ class Webhooks(Resource[M]):
 
     @listing
     def deliveries(self, subscription_id: UUID | str, *, page_size: int = 50) -> Pages[Delivery]:
-        """What was delivered in the last 30 days, newest first, with every attempt."""
+        """Returns the deliveries of the last 30 days, newest first, with every attempt."""
 
         def then(query: Query, page: Sequence[Delivery]) -> Query:
             return {**query, "before": page[-1].id}
@@ -62,7 +62,7 @@ class Webhooks(Resource[M]):
 
     @operation
     def redeliver(self, subscription_id: UUID | str, delivery_id: int) -> Call[Delivery]:
-        """Has a delivery made again now."""
+        """Starts a delivery again now."""
         number = arguments.number("delivery_id", delivery_id, most=_INT64)
         path = f"{_path(subscription_id)}/deliveries/{number}/redeliver"
         return post(path, Delivery, is_repeatable=False)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """`--largesse-command` and the ini option `largesse_command`."""
+    """Adds `--largesse-command` and the ini option `largesse_command`."""
     text = "How to call largesse for the fixture largesse_server, where this interpreter does not have it"
     parser.getgroup("largesse").addoption("--largesse-command", help=text)
     parser.addini("largesse_command", help=text, default="")
@@ -25,7 +25,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.fixture(scope="session")
 def largesse_server(pytestconfig: pytest.Config) -> Iterator[Server]:
-    """A real Largesse with the demo's world, which all tests of the session share."""
+    """Runs a real Largesse with the demo's data, shared by all tests of the session."""
     from largesse_client.testing import running
 
     command = pytestconfig.getoption("--largesse-command") or pytestconfig.getini("largesse_command")
@@ -35,6 +35,6 @@ def largesse_server(pytestconfig: pytest.Config) -> Iterator[Server]:
 
 @pytest.fixture
 def largesse(largesse_server: Server) -> Iterator[Largesse]:
-    """A client of `largesse_server`."""
+    """Returns a client of `largesse_server`."""
     with largesse_server.client() as client:
         yield client

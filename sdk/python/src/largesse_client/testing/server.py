@@ -37,11 +37,11 @@ class Server:
     api_key: str = field(repr=False)
 
     def client(self, **options: Any) -> Largesse:
-        """A client of it, with the options of Largesse."""
+        """Returns a client of it, with the options of Largesse."""
         return Largesse(self.base_url, self.api_key, **options)
 
     def async_client(self, **options: Any) -> AsyncLargesse:
-        """A client of it that is awaited."""
+        """Returns an asynchronous client of it."""
         return AsyncLargesse(self.base_url, self.api_key, **options)
 
 
@@ -49,7 +49,7 @@ class Server:
 def running(
     command: Sequence[str] = (), *, settings: Mapping[str, str] | None = None, start_timeout_s: float = 60.0
 ) -> Generator[Server, None, None]:
-    """A Largesse of its own for as long as the block.
+    """Runs a Largesse of its own until the block ends.
 
     `command` is how to call `largesse`, by default this interpreter's; `settings` are `LARGESSE_…` variables: those of
     the environment do not count. Raises ServerError.
@@ -94,7 +94,7 @@ def _start(command: Sequence[str], folder: Path, port: int, settings: Mapping[st
 
 
 def _wait_until_ready(process: subprocess.Popen[bytes], folder: Path, timeout_s: float) -> str | None:
-    """The API key it prints once it answers; None where it ended instead. Raises ServerError when it takes too long."""
+    """Returns the API key that the demo prints; None if it ended first. Raises ServerError if that takes too long."""
     until_s = time.monotonic() + timeout_s
     while time.monotonic() < until_s:
         has_ended = process.poll() is not None

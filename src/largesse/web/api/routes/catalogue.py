@@ -91,24 +91,24 @@ async def _products(services: Services, call: Call) -> Reply:
     wanted = customer_id, country, currency, _exact(query.amount), query.keyword
     if query.currency or query.amount is not UNSET or query.keyword:
         await services.catalogue.prepare(snapshot, *wanted)
-    return Reply(snapshot.tell_products(*wanted, query.page, query.limit))
+    return Reply(snapshot.serialized_products(*wanted, query.page, query.limit))
 
 
 async def _product(services: Services, call: Call) -> Reply:
     snapshot = await call.snapshot(services)
     country = call.query.country.upper()
     product_id = call.id()
-    told = snapshot.tell_product(product_id, country, call.principal.customer_id)
+    serialized = snapshot.serialized_product(product_id, country, call.principal.customer_id)
     async with services.database.connection(call.principal.scope) as connection:
         details = await read_details(connection, [product_id])
-    return Reply(product_in_full(told, details.get(product_id, NOTHING_SAID)))
+    return Reply(product_in_full(serialized, details.get(product_id, NOTHING_SAID)))
 
 
 async def _collections(services: Services, call: Call) -> Reply:
     snapshot = await call.own_snapshot(services)
     query: CollectionsQuery = call.query
     return Reply(
-        snapshot.tell_collections(
+        snapshot.serialized_collections(
             call.principal.customer_id, _upper(query.country), _upper(query.currency), _exact(query.amount)
         )
     )
@@ -116,7 +116,7 @@ async def _collections(services: Services, call: Call) -> Reply:
 
 async def _collection(services: Services, call: Call) -> Reply:
     snapshot = await call.own_snapshot(services)
-    return Reply(snapshot.tell_collection(call.id(), call.principal.customer_id))
+    return Reply(snapshot.serialized_collection(call.id(), call.principal.customer_id))
 
 
 def _upper(text: str | None) -> str | None:

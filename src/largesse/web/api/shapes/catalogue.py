@@ -151,7 +151,7 @@ class CollectionShape(Struct, rename="camel", frozen=True):
 
 
 def product_shape(product: Product, country: str, public_url: str) -> ProductShape:
-    """`product` as sent in `country`, one it is sold in (else KeyError for a physical gift); its picture is below the public address."""
+    """Returns `product` as sent in `country`, one it is sold in (else KeyError for a physical gift). Its picture is below the public address."""
     currency = product.currency
     limits = None if not product.is_digital else product.limits_minor
     total_minor = None if product.is_digital else delivered_minor(product, country)
@@ -219,9 +219,9 @@ class CatalogueInJson:
         """Returns a CollectionShape."""
         return _encode(collection_shape(collection))
 
-    def listed(self, told: Sequence[Serialized]) -> Serialized:
+    def listed(self, serialized: Sequence[Serialized]) -> Serialized:
         """Returns an array of what has been encoded already."""
-        return b"[" + b",".join(told) + b"]"
+        return b"[" + b",".join(serialized) + b"]"
 
 
 def _choices(points_minor: Sequence[int], currency: str) -> dict[str, str]:
@@ -229,7 +229,7 @@ def _choices(points_minor: Sequence[int], currency: str) -> dict[str, str]:
 
 
 def _label(name: str, limits_minor: Sequence[int] | None, currency: str) -> str:
-    """`name` with its price or its two limits; with the currency alone where there are none."""
+    """Returns `name` with its price or its two limits; with the currency alone if there are none."""
     if not limits_minor:
         return f"{name} ({currency})"
     lowest, highest = (label(minor, currency) for minor in limits_minor)

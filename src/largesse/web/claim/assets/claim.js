@@ -60,9 +60,9 @@
           return;
         }
         const page = new DOMParser().parseFromString(await response.text(), "text/html");
-        const told = page.querySelector("[data-message]");
-        if (told) {
-          say(told.textContent);
+        const written = page.querySelector("[data-message]");
+        if (written) {
+          say(written.textContent);
         } else {
           document.title = page.title;
           document.querySelector("main").replaceWith(page.querySelector("main"));

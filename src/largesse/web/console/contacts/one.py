@@ -83,7 +83,7 @@ async def change(context: RequestContext) -> Response:
 
 
 async def ask_removal(context: RequestContext) -> Response:
-    """Asks whether a contact is to be deleted. Raises NotFound."""
+    """Asks whether to delete a contact. Raises NotFound."""
     return context.page("contacts/remove_contact.html", contact=await _contact(context))
 
 

@@ -41,7 +41,7 @@ async def show(context: RequestContext) -> Response:
 
 
 async def one(context: RequestContext) -> Response:
-    """One product: its prices, countries, how to redeem it and its terms. Raises NotFound."""
+    """Shows one product: its prices, countries, how to redeem it and its terms. Raises NotFound."""
     caller = await person_as_caller(context)
     snapshot = await context.services.catalogue.of(caller)
     customer_id, product_id = caller.principal.customer_id, context.number("product")

@@ -61,7 +61,7 @@ async def show(context: RequestContext) -> Response:
 
 
 async def one(context: RequestContext) -> Response:
-    """One collection with its gifts, and what recipients choose from. Raises NotFound."""
+    """Shows one collection with its gifts, and what recipients choose from. Raises NotFound."""
     caller, snapshot = await opened(context)
     collection = the_collection(context, caller, snapshot)
     customer_id = caller.principal.customer_id
@@ -105,7 +105,7 @@ async def claim(context: RequestContext) -> Response:
 
 
 async def ask_removal(context: RequestContext) -> Response:
-    """Asks whether a collection of one's own is to be removed. Raises NotFound."""
+    """Asks whether to remove the customer's own collection. Raises NotFound."""
     caller, snapshot = await opened(context)
     return context.page("gifts/remove_collection.html", collection=own_collection(context, caller, snapshot))
 
@@ -119,7 +119,7 @@ async def remove(context: RequestContext) -> Response:
 
 
 async def opened(context: RequestContext) -> tuple[Caller, Snapshot]:
-    """Who asks, and the catalogue as it is now."""
+    """Returns the person, and the catalogue as it is now."""
     caller = await person_as_caller(context)
     return caller, await context.services.catalogue.of(caller)
 
@@ -224,7 +224,7 @@ async def edit(context: RequestContext) -> Response:
 
 
 async def change(context: RequestContext) -> Response:
-    """Gives a collection of one's own another name and other gifts. Raises NotFound."""
+    """Changes the name and the gifts of the customer's own collection. Raises NotFound."""
     caller, snapshot = await opened(context)
     collection, form = own_collection(context, caller, snapshot), context.form
     terms = _terms_of(collection)

@@ -61,7 +61,7 @@ async def show(context: RequestContext) -> Response:
 
 
 async def ask_removal(context: RequestContext) -> Response:
-    """Asks whether a template is to be removed. Raises NotFound."""
+    """Asks whether to remove a template. Raises NotFound."""
     return context.page("gifts/remove_template.html", saved=await read_own(context))
 
 
@@ -223,7 +223,7 @@ def _content(picked: Picked, gift: Gift, draft: DraftContent, name: str, days: i
 
 
 def _days(context: RequestContext) -> int | None:
-    """After how many days the gift expires; None where nothing is said."""
+    """Returns after how many days the gift expires; None if that is not set."""
     if not context.form["expiry_after_days"].strip():
         return None
     days = context.form.number("expiry_after_days") or 0

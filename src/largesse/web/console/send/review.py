@@ -93,7 +93,7 @@ async def place(context: RequestContext) -> Response:
 
 
 async def ask(context: RequestContext) -> Response:
-    """Asks others to approve it. What keeps it from being asked for is said. Raises NotFound."""
+    """Requests approval, or shows what prevents that. Raises NotFound."""
     caller = await person_as_caller(context)
     services, draft_id = context.services, context.request.path_params["draft"]
     try:

@@ -74,7 +74,7 @@ async def use_suggestions(context: RequestContext) -> Response:
 
 
 async def leave_out(context: RequestContext) -> Response:
-    """Goes on without the rows to fix. They stay in the draft."""
+    """Continues without the rows to fix. They stay in the draft."""
     opened = await open_draft(context)
     await change(context, opened, leaves_out=True)
     return context.see(f"{opened.path}/message")

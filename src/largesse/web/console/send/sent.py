@@ -51,7 +51,7 @@ async def show(context: RequestContext) -> Response:
 
 
 async def save_template(context: RequestContext) -> Response:
-    """Keeps what was sent as a template, under the name that was typed. Raises NotFound."""
+    """Saves the order as a template under the typed name. Raises NotFound."""
     caller, form = await person_as_caller(context), context.form
     order = await _order(context, caller)
     name = form.text("name", MAX_NAME)
