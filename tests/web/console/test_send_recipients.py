@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import re
-import time
 from collections.abc import Callable, Sequence
 
 import openpyxl
@@ -77,9 +76,7 @@ def test_one_of_five_thousand_is_found_with_one_search(service: Service, sign_in
     path = draft(browser, service, f"email,name,quantity\n{lines}\n")
     assert "All 5,000 Ready 5,000" in browser.text
     assert "Page 1 of 100" in browser.text
-    began = time.perf_counter()
     browser.get(f"{path}/recipients?q=recipient+4200")
-    assert time.perf_counter() - began < 2
     assert "1 recipient found" in browser.text
     assert "p4200@example.com" in browser.text
     browser.get(f"{path}/recipients?page=100&sort=-row")
