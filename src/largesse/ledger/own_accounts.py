@@ -54,6 +54,10 @@ class OwnAccountCache:
         """Returns the accounts of a customer, environment and currency. Raises Unavailable when too many wait."""
         return self._cached.get(key) or await self._lookups.submit(key)
 
+    def forget(self, key: OwnKey) -> None:
+        """Has accounts looked up again: a crash of the database may have taken what was created just before it."""
+        self._cached.drop(key)
+
     async def close(self) -> None:
         """Ends the look-ups."""
         await self._lookups.close()
@@ -126,6 +130,8 @@ async def _own_accounts_at_once(connection: Connection, keys: Sequence[OwnKey]) 
     return found
 
 
+# No commit waits for the disk here: whatever uses an account later writes all that was written before it.
+_BEGIN = Statement("BEGIN; SET LOCAL synchronous_commit = off;")
 _decode = msgspec.json.Decoder(list[tuple[int, str, str, str, int]]).decode
 
 
@@ -134,7 +140,7 @@ async def _transact(
 ) -> dict[OwnKey, dict[str, int]]:
     """Runs statements as one transaction. Returns the accounts of `keys` that the last one returns."""
     try:
-        *_, rows, _ = await run_together(connection, Statement("BEGIN"), *statements, Statement("COMMIT"))
+        *_, rows, _ = await run_together(connection, _BEGIN, *statements, Statement("COMMIT"))
     except BaseException:
         if connection.is_in_transaction():  # as statements went one by one
             with contextlib.suppress(*DATABASE_AWAY):

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import UNSET
 
 from largesse.base.cooperative import CooperativeRunner, Result, Steps, first_slice
-from largesse.base.errors import InvalidRequest, Problem
+from largesse.base.errors import InvalidRequest, Problem, Unavailable
 from largesse.base.fair_turns import FairTurns, Turn
 from largesse.base.timeouts import Timeouts
 from largesse.catalogue.cache import Catalogue
@@ -163,6 +163,9 @@ class OrderService:
             if order.remembered is not None:
                 raise StaleCaller from None
             await self.check_some_account(order.principal)
+            raise
+        except Unavailable:
+            self._own_accounts.forget((order.row.customer_id, order.row.environment, order.currency))
             raise
 
     async def refuse_used_reference(self, principal: Principal, reference: str | None) -> None:

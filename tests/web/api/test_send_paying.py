@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from largesse.ledger.own_accounts import OwnAccounts
+
 SAM = {"email": "sam@example.com"}
 
 pytestmark = pytest.mark.usefixtures("refusals_alone")
@@ -31,6 +33,18 @@ class TestBalance:
         # The team has 50.00; the hamper's value is 38.50, delivered 52.14.
         refused = service.send("gift", "hamper", account="team")
         assert "52.14" in problem(refused, 402, "insufficient-balance")
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("places")
+def test_accounts_that_a_crash_took_are_created_anew(service, problem) -> None:
+    """Their creation is written to the disk with the first order that uses them. A process may know ids that are gone."""
+    assert service.send("gift", "shop", value=0.01).status_code == 200
+    cached = service.app.services.orders._own_accounts._cached
+    (key,) = [key for key in cached._entries if key[1:] == ("production", "GBP")]
+    cached.put(key, OwnAccounts(receivable=2_000_000_000, sales=2_000_000_001))
+    problem(service.send("gift", "shop", value=0.01), 503, "unavailable")
+    assert service.send("gift", "shop", value=0.01).status_code == 200
 
 
 @pytest.mark.usefixtures("places")
