@@ -34,11 +34,9 @@ def filled(route: PageRoute, value: str) -> str:
 @pytest.mark.timeout(300)
 def test_no_parameter_of_a_page_is_a_fault_of_ours(owner: Browser) -> None:
     pages = [route for route in ROUTES if route.method == "GET" and route.path not in LEFT_OUT]
-    for at, value in enumerate(VALUES.values()):
+    for value in VALUES.values():
         query = "&".join(f"{name}={value[:300]}" for name in (*PARAMETERS, "unknown"))
-        for page, route in enumerate(pages):
-            if (at + page) % 3:
-                continue
+        for route in pages:
             address = f"{filled(route, value[:300])}?{query}"
             answer = owner.get(address)
             assert answer.status_code < 500, (address, answer.text)

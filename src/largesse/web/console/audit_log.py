@@ -21,6 +21,7 @@ from largesse.reports.names import Names, find_subjects, read_names
 from largesse.web.console.audit_words import KINDS, LABELS, SENTENCES, acts_of, kind_of
 from largesse.web.console.context import PageContext, RequestContext
 from largesse.web.console.people import ROLE_NAMES
+from largesse.web.kit.query import INT64
 
 _PAGE = 50
 _OF_FILE_AT_ONCE = 1_000
@@ -69,7 +70,7 @@ class Entry(NamedTuple):
 async def show(context: RequestContext) -> Response:
     """Shows a page of the log, filtered by who acted, on what, and by kind."""
     wanted = await _filter(context)
-    before = context.parameters.number("before")
+    before = context.parameters.number("before", INT64)
     async with context.database.connection(context.person.scope) as connection:
         found = await newest_events(connection, wanted, before=before, limit=_PAGE + 1)
         members = await list_members(connection, context.person.customer_id)

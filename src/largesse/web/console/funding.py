@@ -30,6 +30,7 @@ from largesse.orders.lookup import references_of
 from largesse.orders.marks import read_digests
 from largesse.reports.filters import OrderFilter, add_up
 from largesse.web.console.context import RequestContext
+from largesse.web.kit.query import INT64
 
 _AT_ONCE = 100
 _PRINTED = 2_000
@@ -85,7 +86,7 @@ async def show(context: RequestContext) -> Response:
 async def show_statement(context: RequestContext) -> Response:
     """Returns a month of an account, some entries at a time, oldest first. Raises NotFound."""
     since, until = _month(context)
-    after = context.parameters.number("after")
+    after = context.parameters.number("after", INT64)
     account, statement, entries = await _read(context, since, until, after, _AT_ONCE)
     seen = {entry.order_reference for entry in entries if entry.order_reference}
     if context.person.reach(Right.SEE_ORDERS) is Reach.OWN:
@@ -139,7 +140,7 @@ async def verify(context: RequestContext) -> Response:
             context.services.chains.entries,
             person.customer_id,
             account.id,
-            context.parameters.number("after"),
+            context.parameters.number("after", INT64),
             digests_of=read_digests,
         )
     return context.page("proof.html", account=account, proof=proof)

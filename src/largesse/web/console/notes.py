@@ -12,6 +12,7 @@ from largesse.customers.roles import Right
 from largesse.notes.service import accept_notes, list_notes
 from largesse.web.console.context import RequestContext
 from largesse.web.console.form import Checked
+from largesse.web.kit.query import INT64
 
 _PAGE = 50
 HERE = "/app/notes"
@@ -25,7 +26,7 @@ class NotesForm(msgspec.Struct):
 
 async def show(context: RequestContext) -> Response:
     """Shows the newest notes to gifts of orders that the person may see, or those before a place."""
-    before, person = context.parameters.number("before"), context.person
+    before, person = context.parameters.number("before", INT64), context.person
     async with context.database.connection(person.scope) as connection:
         found = await list_notes(connection, context.services.vault, person, before=before, limit=_PAGE + 1)
         accepted = await takes_notes(connection, person.customer_id)

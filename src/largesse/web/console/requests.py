@@ -29,7 +29,7 @@ _FILTERS = ("status", "method", "key", "request", "path")
 
 async def show(context: RequestContext) -> Response:
     """Shows a page of the log, filtered by status, method, key, request id and path."""
-    before = context.parameters.number("before")
+    before = context.parameters.number("before", INT64)
     found = await _newest(context, before or INT64, _PAGE + 1)
     person = context.person
     async with context.database.connection(person.scope) as connection:

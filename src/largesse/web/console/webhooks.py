@@ -15,6 +15,7 @@ from largesse.events.kinds import ORDER_CREATED
 from largesse.events.registry import EVENTS
 from largesse.web.console.context import RequestContext
 from largesse.web.console.form import Choices, Text
+from largesse.web.kit.query import INT64
 from largesse.webhooks.service import (
     create_subscription,
     redeliver,
@@ -111,7 +112,11 @@ async def one(context: RequestContext) -> Response:
     subscription = await _subscription(context)
     async with context.database.connection(context.person.scope) as connection:
         found = await list_deliveries(
-            connection, context.principal, subscription.id, before=context.parameters.number("before"), limit=_PAGE + 1
+            connection,
+            context.principal,
+            subscription.id,
+            before=context.parameters.number("before", INT64),
+            limit=_PAGE + 1,
         )
     return context.page(
         "webhook.html",

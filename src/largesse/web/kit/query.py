@@ -95,11 +95,14 @@ class Query:
         assert name in self._declared, f"{name} is not declared"
         return [text for given, text in self.pairs if given == name]
 
-    def number(self, name: str) -> int | None:
-        """Returns a parameter that is declared as a whole number; None without one."""
+    def number(self, name: str, highest: int = INT32) -> int | None:
+        """Returns a parameter that is declared as a whole number, at most `highest`; None without one.
+
+        A list begins or ends at it. Beyond the highest id it does so at the highest.
+        """
         assert isinstance(self._declared[name], Whole), f"{name} is not declared a whole number"
         found = self._read.get(name)
-        return found if isinstance(found, int) else None
+        return min(found, highest) if isinstance(found, int) else None
 
     def day(self, name: str) -> date | None:
         """Returns a parameter that is declared as a day or a month; None without one."""

@@ -125,4 +125,4 @@ def _read_before(request: Request) -> int | None:
     query = query_of(request, {"before": Whole(INT64)})
     if query.is_wrong("before"):
         raise InvalidRequest("`before` must be the id of a message.")
-    return query.number("before")
+    return query.number("before", INT64)

@@ -15,6 +15,7 @@ from largesse.db.scope import OFFICE
 from largesse.reports.names import Names
 from largesse.web.console.audit_log import entry_of
 from largesse.web.console.audit_words import KINDS, SENTENCES, acts_of
+from largesse.web.kit.query import INT64
 from largesse.web.office.context import OfficeContext
 
 _INSTALLATION = "installation"  # in the place of a customer's key
@@ -47,7 +48,7 @@ _KIND_OF_OFFICE = "office"
 
 async def show(context: OfficeContext) -> Response:
     """Shows a page of the log, filtered by customer, by who acted, by kind and by subject."""
-    of, kind, before = context.query("of").strip(), context.query("kind"), context.parameters.number("before")
+    of, kind, before = context.query("of").strip(), context.query("kind"), context.parameters.number("before", INT64)
     acts = sorted(OF_OFFICE) if kind == _KIND_OF_OFFICE else acts_of(kind)
     events: list[AuditEvent] = []
     following: int | None = None

@@ -76,9 +76,7 @@ async def show(context: OfficeContext) -> Response:
     """Shows the customers, newest first, or those that a search finds."""
     before = context.parameters.number("before")
     async with context.database.connection(OFFICE) as connection:
-        found = await search_customers(
-            connection, context.query("q"), before=min(before or INT32, INT32), limit=_PAGE + 1
-        )
+        found = await search_customers(connection, context.query("q"), before=before or INT32, limit=_PAGE + 1)
     customers = found[:_PAGE]
     return page(
         context,

@@ -142,7 +142,7 @@ def _age(context: OfficeContext) -> str:
 
 
 def _past(context: OfficeContext) -> tuple[datetime, int]:
-    before, at_us = context.parameters.number("before"), context.parameters.number("after")
+    before, at_us = context.parameters.number("before", INT64), context.parameters.number("after", INT64)
     if before is None or at_us is None or at_us > INT64 // 1_000:
         return NEWEST
     return _EPOCH + at_us * _WHOLE, before
@@ -150,6 +150,6 @@ def _past(context: OfficeContext) -> tuple[datetime, int]:
 
 def _past_webhook(context: OfficeContext) -> tuple[int, UUID]:
     try:
-        return min(context.parameters.number("before") or 0, 2**31 - 1), UUID(context.query("request"))
+        return context.parameters.number("before") or 0, UUID(context.query("request"))
     except ValueError:
         return FIRST

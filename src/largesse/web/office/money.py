@@ -22,6 +22,7 @@ from largesse.staff.model import StaffRight
 from largesse.suppliers.service import list_costs
 from largesse.web.console.context import typed_amount
 from largesse.web.console.form import Text
+from largesse.web.kit.query import INT64
 from largesse.web.office.context import OfficeContext
 
 HERE = "/office/money"
@@ -35,7 +36,7 @@ async def show(context: OfficeContext) -> Response:
     """Lists the top-ups that wait for their transfer, oldest first."""
     async with context.database.connection(OFFICE) as connection:
         top_ups = await list_waiting_top_ups(
-            connection, context.query("q"), context.parameters.number("after"), _SHOWN + 1
+            connection, context.query("q"), context.parameters.number("after", INT64), _SHOWN + 1
         )
         to_approve = await count_waiting(connection)
     return context.page(

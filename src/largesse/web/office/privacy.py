@@ -135,7 +135,7 @@ async def _shown(context: OfficeContext, *, status: int = 200) -> Response:
     before = context.parameters.number("before")
     async with context.database.connection(OFFICE) as connection:
         due = await store.list_open(connection, limit=MOST_OPEN)
-        done = await store.list_done(connection, before=min(before or INT32, INT32), limit=_PAGE + 1)
+        done = await store.list_done(connection, before=before or INT32, limit=_PAGE + 1)
         today = await store.read_today(connection)
     return context.page(
         "privacy.html",

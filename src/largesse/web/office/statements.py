@@ -16,6 +16,7 @@ from largesse.ledger.corrections_store import CorrectableAccount, find_correctab
 from largesse.ledger.money_store import list_all_accounts
 from largesse.ledger.statements import Statement, month_of, read_statement, statement_entries, statement_page
 from largesse.staff.model import StaffRight
+from largesse.web.kit.query import INT64
 from largesse.web.office.context import OfficeContext
 
 HERE = "/office/money/accounts"
@@ -44,7 +45,7 @@ async def show(context: OfficeContext) -> Response:
 async def one(context: OfficeContext) -> Response:
     """Shows a month of an account, some entries at a time, oldest first. Raises NotFound."""
     since, until = _month(context)
-    after = context.parameters.number("after")
+    after = context.parameters.number("after", INT64)
     async with context.database.snapshot(OFFICE) as connection:
         account = await find_correctable(connection, context.number("account"))
         statement = await read_statement(connection, account.customer_id, account.account_id, since, until)

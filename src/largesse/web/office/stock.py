@@ -24,6 +24,7 @@ from largesse.fulfilment.stock import (
 )
 from largesse.staff.model import StaffRight
 from largesse.web.console.form import Text
+from largesse.web.kit.query import INT64
 from largesse.web.office.context import OfficeContext
 from largesse.web.office.files import refused, uploaded
 
@@ -102,7 +103,7 @@ async def _page(context: OfficeContext, *, status: int = 200, imported: Imported
     async with context.database.connection(OFFICE) as connection:
         product = await find_stocked(connection, product_id)
         in_days = await count_taken(connection, product_id)
-        taken = await list_taken(connection, product_id, context.parameters.number("before"), _SHOWN + 1)
+        taken = await list_taken(connection, product_id, context.parameters.number("before", INT64), _SHOWN + 1)
     return context.page(
         "stock_product.html",
         status=status,
