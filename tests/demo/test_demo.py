@@ -142,7 +142,7 @@ def in_test_mode(welcome: str) -> None:
     assert ask(link, {})[0] == 200
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_its_history_is_what_the_service_would_have_made(tmp_path: Path) -> None:
     with demo(tmp_path, signal.SIGTERM, options=()) as welcome:
         api, _ = re.findall(r"^  API +(\S+)$", welcome, re.MULTILINE)

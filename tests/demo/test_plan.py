@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+from largesse.base.i18n.languages import DEFAULT
+from largesse.demo.outside import DemoMailServer, Received
 from largesse.demo.plan import DAYS, sendings
 from largesse.demo.timeline import working_days
+from largesse.mail.letter import GIFT, VOUCHER, Letter, LetterCode, write
 
 
 def test_the_plan_is_the_same_each_time_and_in_order() -> None:
@@ -45,3 +48,21 @@ def test_working_days_end_before_today_and_leave_weekends_out() -> None:
         *(datetime(2029, 12, day, tzinfo=UTC) for day in (28, 31)),
         *(datetime(2030, 1, day, tzinfo=UTC) for day in (1, 2, 3, 4)),
     ]
+
+
+async def test_recipients_of_the_history_read_links_and_pins_in_their_mail() -> None:
+    letter = Letter(
+        kind=GIFT, reference="00000000000000000000", edition=0, environment="production", language=DEFAULT, email="kim@example.com",
+        name="Zoë", sender="Acme", message="= £5 \n.From 🎁", wrapping_key="default", gift="Coffee", comes_as=VOUCHER,
+        value_minor=1000, currency="GBP", expiry_days=None, recipients=1,
+        codes=[LetterCode("0000-0000-0000-0000-0", "123456", f"http://127.0.0.1:8000/claim/{40 * 'x'}")],
+    )  # fmt: skip
+    server = DemoMailServer(["gone@example.com"])
+
+    async def allow() -> None:
+        pass
+
+    message = write(letter, "Acme <gifts@example.com>", at=0)
+    assert (await server.hand_over("gifts@example.com", "gone@example.com", message, allow)).refused
+    assert (await server.hand_over("gifts@example.com", "kim@example.com", message, allow)).taken
+    assert server.inbox == [Received("kim@example.com", 40 * "x", "123456")]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import binascii
+import email
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from email.message import Message
 from ipaddress import IPv4Address
 from urllib.parse import urlsplit
 
@@ -48,11 +49,18 @@ class DemoMailServer(SmtpTransport):
         if recipient in self._unknown:
             return Handover(RCPT, 550, "5.1.1 The email account that you tried to reach does not exist")
         await allow()
-        text = binascii.a2b_qp(message).decode()
+        text = _text_of(message)
         self.inbox += [Received(recipient, *found) for found in dict.fromkeys(_LINK.findall(text))]
         if code := _CODE.search(text):
             self.codes[recipient] = code[1]
         return Handover(DOT, 250, "2.0.0 Ok: queued")
+
+
+def _text_of(message: bytes) -> str:
+    """Returns the plain text of a message, which comes before its HTML."""
+    text = email.message_from_bytes(message).get_payload(0)
+    content = text.get_payload(decode=True) if isinstance(text, Message) else b""
+    return content.decode() if isinstance(content, bytes) else ""
 
 
 class DemoReceivers(HttpTransport):

@@ -9,7 +9,7 @@ import pytest
 from starlette.requests import Request
 
 from largesse.base.errors import NotFound
-from largesse.web.kit.query import INT64, Day, Line, Month, Query, Whole, require_fit_path
+from largesse.web.kit.query import INT32, INT64, Day, Line, Month, Query, Whole, require_fit_path
 
 DECLARED = {"q": Line(5), "id": Whole(100), "big": Whole(INT64), "day": Day(), "month": Month()}
 
@@ -50,8 +50,9 @@ def test_a_whole_number(given: str, number: int | None) -> None:
 
 
 def test_the_largest_number() -> None:
-    assert read(b"big=%d" % INT64).number("big") == INT64
-    assert read(b"big=%d" % (INT64 + 1)).number("big") is None
+    assert read(b"big=%d" % INT64).number("big", INT64) == INT64
+    assert read(b"big=%d" % INT64).number("big") == INT32  # a list begins at the highest id
+    assert read(b"big=%d" % (INT64 + 1)).number("big", INT64) is None
 
 
 @pytest.mark.parametrize(
