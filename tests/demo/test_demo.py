@@ -159,6 +159,10 @@ def test_its_history_is_what_the_service_would_have_made(tmp_path: Path) -> None
         assert "Making three months" not in welcome
         (again, _) = re.findall(r"^  API +(\S+)$", welcome, re.MULTILINE)
         assert len(json.loads(ask(f"{again}/orders", key_in(welcome))[1])) == 10
+        assert "the history" not in welcome
+    (tmp_path / "largesse-data" / "demo-history-unfinished").touch()
+    with demo(tmp_path, signal.SIGTERM, options=()) as welcome:
+        assert "The last start ended before the history was made." in welcome
 
 
 @pytest.mark.long

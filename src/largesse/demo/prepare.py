@@ -65,7 +65,17 @@ async def prepare(settings: Settings, *, has_history: bool = True, say: Callable
             is_new = not await _is_loaded(owner) and has_history and settings.environment == ENVIRONMENT
             if is_new:
                 say("Making three months of orders to look around in. This happens once and takes some seconds.")
-            loaded = await (_load_with_history if is_new else _load)(settings, owner)
+            unfinished = settings.data_dir / "demo-history-unfinished"
+            if is_new:
+                unfinished.touch()
+                loaded = await _load_with_history(settings, owner)
+                unfinished.unlink()
+            else:
+                loaded = await _load(settings, owner)
+                if unfinished.exists():
+                    say(
+                        f"The last start ended before the history was made. To make it, stop and remove {settings.data_dir}."
+                    )
     async with _operator(settings) as connection:
         secrets = {one: await _demo_key(connection, settings.data_dir, one) for one in KEYS}
         sign_in = await _sign_in_link(connection)
