@@ -142,6 +142,7 @@ def test_a_draft_is_scheduled_and_discarded(service: Service, sign_in: SignIn) -
         assert browser.post(path + "/schedule", seen=seen(browser.get(path).text), at=wrong).status_code == 422
     assert browser.post(path + "/schedule", seen=seen(browser.get(path).text), at="2090-01-01T09:00").status_code == 303
     assert "Publishes itself" in browser.get(path).text
+    assert re.search(r'"state waiting">Publishes <time [^>]+>', browser.get("/office/catalogue?state=scheduled").text)
     assert browser.post(path + "/unschedule", seen=seen(browser.get(path).text)).status_code == 303
     browser.get(path)
     assert browser.post(path + "/discard", seen="1").status_code == 409

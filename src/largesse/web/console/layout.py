@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import jinja2
 from babel.dates import format_datetime, format_time, format_timedelta
-from markupsafe import Markup
+from markupsafe import Markup, escape
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -89,8 +89,10 @@ class Layout:
         return chosen_language(None, chosen, request.headers.get("accept-language", "")) or DEFAULT
 
     def say(self, language: Language, english: str, **values: object) -> str:
-        """Returns a text of the code in a language."""
+        """Returns a text of the code in a language. A value that is Markup stays it, and the text is then Markup."""
         said = translations(language.tag, self.catalogues).gettext(english)
+        if any(isinstance(value, Markup) for value in values.values()):
+            said = escape(said)
         return said % values if values else said
 
     def ngettext(self, language: Language, singular: str, plural: str, count: int, **values: object) -> str:
