@@ -32,6 +32,9 @@ def test_a_send_waits_is_approved_and_is_sent_as_its_persons(service: Service, s
     path = ready(cem, service)
     cem.get(f"{path}/review")
     assert "This send needs approval: Above ten." in cem.text
+    assert "Now You ask for approval. Nothing is charged. Once it is approved £20.00 is taken from" in cem.text
+    assert "When Once it is approved" in cem.text
+    assert "When you press the button" not in cem.text
     assert 'name="quote"' not in (cem.page.text if cem.page else "")
     assert cem.post(f"{path}/ask").status_code == 303
     reference = path.rpartition("/")[2]
@@ -41,6 +44,7 @@ def test_a_send_waits_is_approved_and_is_sent_as_its_persons(service: Service, s
     assert "Coffee House e-gift Cem Waiting £20.00 Above ten" in cem.text
     cem.get(f"{path}/review")
     assert "This send waits for approval until" in cem.text
+    assert "Now The send waits for approval. Nothing is charged. Once it is approved £20.00 is taken" in cem.text
     ada.get("/app")
     assert "1 send waits for your approval" in ada.text
     ada.get(f"/app/approvals/{reference}")
