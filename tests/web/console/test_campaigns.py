@@ -191,6 +191,7 @@ def test_its_draft_is_changed_by_the_campaign_alone(service: Service, sign_in: S
         ("addresses", {"domains": "", "addresses": "zoe@acme.example, nobody"}, "This is no e-mail address: nobody."),
         ("addresses", {"domains": "", "addresses": "\n".join(f"p{n}@acme.example" for n in range(10_001))}, "List at most 10,000 addresses."),
         ("greeting", {"greeting": "x" * (MOST_GREETING + 1)}, f"At most {MOST_GREETING} are allowed."),
+        ("greeting", {"greeting": "Dear {first_name} {nope|x}"}, "Remove {first_name}, {nope|x}: visitors are not contacts"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_said_beside_its_field_and_nothing_is_lost(

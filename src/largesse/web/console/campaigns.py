@@ -43,6 +43,7 @@ from largesse.db.statements import read_now
 from largesse.drafts.model import DraftContent
 from largesse.drafts.store import read_draft
 from largesse.ledger.store import list_funding_accounts
+from largesse.orders.placeholders import unknown_placeholders
 from largesse.templates.store import list_templates
 from largesse.web.console.context import RequestContext
 from largesse.web.console.form import Text
@@ -81,6 +82,7 @@ _TOO_FAR = text("Choose a time at most %(most)s days from now.")
 _DAY_WANTED = text("Choose a day.")
 _CLOSES = text("Choose a day that is not over, and not before it opens.")
 _TOO_LONG = text("Choose a day at most %(most)s days after it opens.")
+_NO_PLACEHOLDER = text("Remove %(placeholders)s: visitors are not contacts, so nothing can stand in its place.")
 _WHO = text("Name domains, or list addresses below: one of the two.")
 _NO_DOMAIN = text("This is no domain: %(wrong)s.")
 _MANY_DOMAINS = text("Name at most %(most)s domains.")
@@ -291,6 +293,8 @@ async def _read(context: RequestContext) -> CampaignRule:
     if accounts and account_id not in {one.id for one in accounts}:
         form.error("account", say(_ACCOUNT))
     await check_template(context)
+    if placeholders := unknown_placeholders(typed.greeting, ()):
+        form.error("greeting", say(_NO_PLACEHOLDER, placeholders=", ".join(placeholders)))
     opens_at, closes_at = _times(context, now)
     domains, mailboxes = await _invited(context, typed)
     return CampaignRule(
