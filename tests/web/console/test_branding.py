@@ -317,3 +317,11 @@ def test_only_administrators_change_it_and_the_log_says_so(ada: Browser, sign_in
     ada.get("/app/audit")
     assert "changed the branding" in ada.text
     assert "added the wrapping Autumn" in ada.text
+
+
+def test_test_mode_says_that_live_gifts_change_too(ada: Browser) -> None:
+    shared = "Test mode and live mode share the branding: what you change here changes real gifts too."
+    assert shared not in ada.text
+    assert ada.post("/app/environment", environment="staging").status_code == 303
+    ada.get("/app/branding")
+    assert shared in ada.text
