@@ -50,9 +50,9 @@ def test_first_names(name: str, first: str) -> None:
 def test_what_does_not_exist_is_named() -> None:
     assert unknown_placeholders("{firstname} {name} {nope|x}", KNOWN) == ["{firstname}", "{nope|x}"]
     with pytest.raises(InvalidRequest) as refused:
-        check_placeholders("{firstname}", KNOWN)
+        check_placeholders("{firstname} {name} {nope|x}", KNOWN)
     assert refused.value.detail == (
-        "`message` has the placeholder {firstname}, which does not exist. There are first_name, name, company, cost_centre."
+        "`message` has placeholders that do not exist: {firstname}, {nope|x}. There are first_name, name, company, cost_centre."
     )
     check_placeholders("{name} {} { \n }", KNOWN)
     assert not has_placeholders("{} a { b")

@@ -47,7 +47,7 @@ def check_placeholders(message: str, known: Collection[str]) -> None:
     """Raises InvalidRequest, naming `message`, for a placeholder that does not exist."""
     if unknown := unknown_placeholders(message, known):
         raise refused(
-            "message", f"has the placeholder {unknown[0]}, which does not exist. There are {', '.join(known)}"
+            "message", f"has placeholders that do not exist: {', '.join(unknown)}. There are {', '.join(known)}"
         )
 
 

@@ -87,7 +87,7 @@ def test_a_code_batch_has_what_stands_after_the_bars(service: Service) -> None:
 @pytest.mark.parametrize(
     ("members", "said"),
     [
-        ({"message": "Dear {firstname}"}, "`message` has the placeholder {firstname}, which does not exist."),
+        ({"message": "Dear {firstname}"}, "`message` has placeholders that do not exist: {firstname}."),
         (
             {"message": "{name}" * 40, "recipients": [{"email": "x@example.com", "name": "n" * 200}]},
             "at most 1,000 characters",

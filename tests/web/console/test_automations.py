@@ -140,7 +140,10 @@ def changed(service: Service) -> Iterator[Callable[..., None]]:
     ("change", "said"),
     [
         ("value_minor = 700", "The gift of this template cannot be sent any more. Choose another template."),
-        ("message = 'Dear {firstname}'", "The message of this template has {firstname}, which does not exist."),
+        (
+            "message = 'Dear {firstname} {nope}'",
+            "The message of this template has placeholders that do not exist: {firstname}, {nope}.",
+        ),
     ],
 )
 def test_a_template_that_cannot_be_sent_is_refused_and_nothing_is_lost(

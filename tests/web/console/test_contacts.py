@@ -238,12 +238,12 @@ def test_a_message_has_placeholders(service: Service, ada: Browser) -> None:
     for said in ("{first_name}", "{name}", "{company}", "{cost_centre}"):
         assert f'data-insert="{said}"' in ada.page.text  # type: ignore[union-attr]
     refused = ada.post(
-        f"{draft}/message", wrapping_key="gold", from_name="", message="Dear {firstname}, yours", then="go"
+        f"{draft}/message", wrapping_key="gold", from_name="", message="Dear {firstname}, {nope}, yours", then="go"
     )
     assert refused.status_code == 422
     (error,) = re.findall('id="message-error">([^<]*)', refused.text)
-    assert html.unescape(error) == "{firstname} does not exist. Choose one of those below."
-    assert "Dear {firstname}, yours" in html.unescape(refused.text)
+    assert html.unescape(error) == "Unknown: {firstname}, {nope}. Choose from those below."
+    assert "Dear {firstname}, {nope}, yours" in html.unescape(refused.text)
 
     ada.page = refused
     text = "Dear {first_name|friend} of {cost_centre|nowhere}"

@@ -15,7 +15,9 @@ from largesse.web.console.send.message import placeholders
 from largesse.web.console.send.opening import person_as_caller
 
 _GONE = text("The gift of this template cannot be sent any more. Choose another template.")
-_UNKNOWN = text("The message of this template has %(placeholder)s, which does not exist. Change the template first.")
+_UNKNOWN = text(
+    "The message of this template has placeholders that do not exist: %(placeholders)s. Change the template first."
+)
 _CURRENCY = text("The gift costs %(currency)s. Choose an account in that currency.")
 
 
@@ -45,7 +47,7 @@ async def check_template(context: RequestContext) -> None:
         return
     known = [name for name, _ in await placeholders(context)]
     if unknown := unknown_placeholders(spec.options.message or "", known):
-        form.error("template", context.say(_UNKNOWN, placeholder=unknown[0]))
+        form.error("template", context.say(_UNKNOWN, placeholders=", ".join(unknown)))
     async with context.database.connection(caller.principal.scope) as connection:
         accounts = await list_funding_accounts(connection, caller.principal)
     chosen = next((one for one in accounts if one.id == form.number("account")), None)

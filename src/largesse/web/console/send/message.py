@@ -46,7 +46,7 @@ NAMES = {
 
 
 _BUILT_IN = {FIRST_NAME: text("First name"), NAME: text("Name"), COMPANY: text("Your company")}
-_UNKNOWN = text("%(placeholder)s does not exist. Choose one of those below.")
+_UNKNOWN = text("Unknown: %(placeholders)s. Choose from those below.")
 
 
 class MessageForm(msgspec.Struct):
@@ -94,7 +94,7 @@ async def take(context: RequestContext) -> Response:
     said = form.read(MessageForm)
     check_wrapping(context, await offered_wrappings(context))
     if unknown := unknown_placeholders(said.message, [name for name, _ in await placeholders(context)]):
-        form.error("message", context.say(_UNKNOWN, placeholder=unknown[0]))
+        form.error("message", context.say(_UNKNOWN, placeholders=", ".join(unknown)))
     if form.errors:
         return await _show(context, opened, status=422)
     await change(
