@@ -53,7 +53,7 @@ FAULTS = (
 
 
 class RowFault(NamedTuple):
-    """What is wrong with a row, by its number in the file; 0: with the file."""
+    """What is wrong with a row, by its number in a spreadsheet, where the heading is 1; 0: with the file."""
 
     row: int
     key: str
@@ -134,11 +134,11 @@ def _rows(file: bytes, columns: Sequence[str]) -> tuple[list[tuple[int, dict[str
             if name not in columns:
                 return [], Fault("file", UNKNOWN_COLUMN, {"what": name[:40]})
         found = []
-        for cells in lines:
+        for number, cells in enumerate(lines, start=2):
             if any(cell.strip() for cell in cells):
                 values = [without_apostrophe(cell) for cell in cells]
                 row = dict(zip(header, values, strict=False))
-                found.append((lines.line_num, {**row, "key": row.get("key", "").strip()}))
+                found.append((number, {**row, "key": row.get("key", "").strip()}))
             if len(found) > MOST_ROWS:
                 return [], Fault("file", TOO_MANY_ROWS, {"most": MOST_ROWS})
     except csv.Error:
@@ -183,15 +183,24 @@ class _SheetReader:
             raise Faulty([Fault("key", TWICE, {"what": key[:40]})])
         if edited is None:
             return self._read_new(row)
-        if edited.managed != "office":
-            raise Faulty([Fault("key", BY_FILE)])
-        if edited.draft is not None:
-            raise Faulty([Fault("key", HAS_DRAFT)])
         content = edited.content
-        for name, value in _fixed(content).items():
-            if row.get(name, value).strip().lower() != value.lower():
-                raise Faulty([Fault(name, FIXED)])
-        return self._read_content({**_typed(content, self.keys), **row}, content.currency, content)
+        noted = [
+            Fault(name, FIXED)
+            for name, value in _fixed(content).items()
+            if row.get(name, value).strip().lower() != value.lower()
+        ]
+        try:
+            read = self._read_content({**_typed(content, self.keys), **row}, content.currency, content)
+        except Faulty as faulty:
+            noted += faulty.faults
+            read = None
+        if edited.managed != "office" and (noted or read != content):
+            noted.insert(0, Fault("key", BY_FILE))
+        elif edited.managed == "office" and edited.draft is not None:
+            noted.insert(0, Fault("key", HAS_DRAFT))
+        if read is None or noted:
+            raise Faulty(noted)
+        return read
 
     def _read_new(self, row: dict[str, str]) -> Content:
         if (

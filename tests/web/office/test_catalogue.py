@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import re
 from collections.abc import Callable
@@ -197,6 +199,44 @@ def test_files_go_out_and_come_in(service: Service, sign_in: SignIn) -> None:
     assert "Publish 2 drafts" in browser.get("/office/catalogue?state=drafts&q=new").text
     assert browser.post("/office/catalogue/publish", q="new", currency="").status_code == 303
     assert value(service, "SELECT count(*) FROM products WHERE key LIKE 'new-%' AND active") == 2
+
+
+def test_rows_of_a_file_show_all_their_mistakes_by_the_numbers_of_a_spreadsheet(
+    service: Service, sign_in: SignIn
+) -> None:
+    key = value(service, "SELECT max(key) FROM products WHERE managed = 'file' AND is_digital")
+    browser = sign_in("catalogue")
+    path = "/office/catalogue/import"
+    made(browser, key="begun")
+    exported = list(csv.DictReader(io.StringIO(browser.get("/office/catalogue.csv").text.lstrip("\ufeff"))))
+    theirs = next(row for row in exported if row["key"] == key)
+
+    def rows_of(*rows: dict[str, str]) -> bytes:
+        file = io.StringIO()
+        writer = csv.DictWriter(file, list(theirs))
+        writer.writeheader()
+        writer.writerows(rows)
+        return file.getvalue().encode()
+
+    browser.get(path)
+    assert browser.upload(path, rows_of(theirs)).headers["location"] == "/office/catalogue", "nothing differs"
+    browser.get(path)
+    new = {"key": "new-lines", "digital": "yes", "currency": "GBP", "name": "N", "denominations": "5"}
+    file = rows_of(
+        {**new, "description": "one\ntwo\nthree", "countries": "GB"},
+        {**theirs, "name": ""},
+        {"key": "", "name": " "},
+        {**theirs, "key": "begun", "name": "", "currency": "EUR"},
+    )
+    shown = re.sub(r"<[^>]+>", "|", browser.upload(path, file).text)
+    wrong = [re.sub(r"\|+", "|", line).strip("|") for line in shown.splitlines() if re.match(r"\|+\d+\|", line)]
+    assert wrong == [
+        f"3|{key}|Key|{sheet.BY_FILE}",
+        f"3|{key}|Name|{content.REQUIRED}",
+        f"5|begun|Key|{sheet.HAS_DRAFT}",
+        f"5|begun|Currency|{sheet.FIXED}",
+        f"5|begun|Name|{content.REQUIRED}",
+    ]
 
 
 def test_files_of_collections(service: Service, sign_in: SignIn) -> None:
