@@ -44,6 +44,10 @@ GIVEN_BACK = """
     WHERE customer_id = $1 AND order_reference = $2 AND id <> $3
       AND (state = 'approved' OR state = 'waiting' AND expires_at > clock_now())
 """
+REFUNDS = """
+    SELECT decided_at, amount_minor FROM corrections
+    WHERE customer_id = $1 AND order_reference = $2 AND kind = 'refund' AND state = 'approved'
+"""
 LOCK_CUSTOMER = "SELECT FROM customers WHERE id = $1 FOR NO KEY UPDATE"
 COUNT_WAITING = "SELECT count(*) FROM corrections WHERE state = 'waiting' AND expires_at > clock_now()"
 INSERT = """
@@ -137,3 +141,8 @@ async def find_correctable(connection: Connection, account_id: int) -> Correctab
 
 def _corrections(rows: Sequence[Row]) -> list[Correction]:
     return [Correction(**row) for row in rows]
+
+
+async def list_refunds(connection: Connection, customer_id: int, order_reference: str) -> list[tuple[datetime, int]]:
+    """Returns when corrections refunded an order, and how much, in minor units."""
+    return [tuple(row) for row in await connection.fetch(REFUNDS, customer_id, order_reference)]

@@ -7,7 +7,7 @@ import re
 import pytest
 from tests.web.api.conftest import Service
 from tests.web.claim.conftest import Recipient
-from tests.web.console.conftest import Browser
+from tests.web.console.conftest import Browser, signed_in
 from tests.web.office.conftest import staff_in
 
 from largesse.ledger.transfer_references import new_transfer_reference, spelled_reference
@@ -214,6 +214,9 @@ def test_a_refund_is_corrected_by_two_and_never_more_than_the_order_cost(
     assert balance(service) == before + 15_00
     statement = fay.get(f"/office/money/accounts/{account(service)}").text
     assert order in statement
+    theirs = signed_in(service, "ada@acme.example").get(f"/app/orders/{order}").text
+    assert re.search(r"<dt>Returned</dt><dd>£15.00</dd>", theirs), "the customer sees it in the order"
+    assert "Correction" in theirs
     cancelled = service.client("hr").post(f"/orders/{order}/cancel")
     assert (cancelled.status_code, balance(service)) == (200, before + 25_00), (
         "the third code, and no other",

@@ -12,6 +12,7 @@ from largesse.base.email import email_key
 from largesse.base.i18n.templates import text
 from largesse.customers.roles import Right
 from largesse.db.pool import Connection, Row
+from largesse.ledger.corrections_store import list_refunds
 from largesse.ledger.own_accounts import find_own_accounts
 from largesse.ledger.payment_sources import OnInvoice, payment_source
 from largesse.ledger.statements import StatementEntry, order_entries
@@ -100,6 +101,7 @@ class _Read:
     acts: list[OrderAct]
     claims: tuple[datetime | None, datetime | None]
     entries: list[StatementEntry]
+    corrected_minor: int  # refunded by corrections
     claim_by: datetime | None
     lapses: list[tuple[datetime, int]]  # when codes lapsed, and how many
     reminder_days: list[int]
@@ -149,7 +151,7 @@ async def show(context: RequestContext) -> Response:
         ),
         claiming=claiming,
         reminder_days=read.reminder_days,
-        refunded_minor=order["total_minor"] // order["code_count"] * read.listed.cancelled,
+        refunded_minor=order["total_minor"] // order["code_count"] * read.listed.cancelled + read.corrected_minor,
         unclaimed=sum(one.open_codes > 0 and one.has_left for one in read.recipients),
         entries=read.entries,
         sees_balances=sees_balances,
@@ -177,7 +179,9 @@ async def _read(context: RequestContext, connection: Connection) -> _Read:
     key = (customer_id, order["id"])
     claim_by = await read_claim_by(connection, key)
     lapses = await list_lapses(connection, key) if claim_by else []
-    moments = [order["created_at"], *(act.at for act in acts if act.act == "cancel"), *(at for at, _ in lapses)]
+    refunds = await list_refunds(connection, customer_id, order["reference"])
+    cancelled = (act.at for act in acts if act.act == "cancel")
+    moments = [order["created_at"], *cancelled, *(at for at, _ in lapses), *(at for at, _ in refunds)]
     own = await find_own_accounts(connection, customer_id, order["environment"], order["currency"])
     payer_id = payment_source(order["account_id"]).payer_id(own["receivable"])
     return _Read(
@@ -192,6 +196,7 @@ async def _read(context: RequestContext, connection: Connection) -> _Read:
         reminded=await list_reminded(connection, key),
         notes=await notes_of_order(connection, context.services.vault, *key),
         entries=await order_entries(connection, customer_id, payer_id, order["id"], moments),
+        corrected_minor=sum(minor for _, minor in refunds),
     )
 
 
