@@ -29,6 +29,7 @@ def test_it_counts_what_waits_and_sees_processes(service: Service) -> None:
     )
     owner.get("/office")
     assert "1 top-up waits for its payment" in owner.text
+    assert ">Show<" in owner.page.text
 
 
 @pytest.mark.long

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import combinations
 from pathlib import Path
 
 import pytest
@@ -64,3 +65,9 @@ def test_every_text_in_a_template_can_be_translated() -> None:
         bare = re.sub(r"<[^>]*>|/office/\S*|&amp;\w+=", " ", bare)
         bare = re.sub(r'[\w-]+="[^"]*"', " ", bare).replace("Largesse", "")
         assert not re.search(r"[A-Za-z]{3,}", bare), (path.name, bare.split())
+
+
+def test_no_language_has_the_words_of_another() -> None:
+    both = [{**catalogue(OF_CONSOLE, tag), **catalogue(CATALOGUES, tag)} for tag in TAGS]
+    same = {text for one, other in combinations(both, 2) for text, said in one.items() if text != said == other[text]}
+    assert same == {"Address", "Margin"}, "these are the same word in French and in German"
