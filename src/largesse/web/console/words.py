@@ -45,6 +45,40 @@ WORDS = {
     "wrapping": Word(
         text("Wrapping"), text("How the gift looks in the mail and on its page before it is opened. It costs nothing.")
     ),
+    "contact": Word(
+        text("Contact"),
+        text(
+            "Somebody who gets gifts from you, with address, birthday and groups. Sends and automations take their recipients from your contacts."
+        ),
+    ),
+    "automation": Word(
+        text("Automation"),
+        text(
+            "Sends a gift by itself on a day of each contact, such as the birthday. It tries a gift that could not be sent again for three days."
+        ),
+    ),
+    "budget": Word(
+        text("Budget"),
+        text(
+            "The most that people, a role, a service account or a funding account may spend in a month, in a quarter or in all. A refund gives it back."
+        ),
+    ),
+    "approval": Word(
+        text("Approval"),
+        text("A send that a rule is about waits until somebody else approves it. Nothing is sent or charged before."),
+    ),
+    "campaign": Word(
+        text("Campaign"),
+        text(
+            "A link for many people, such as visitors of an event. Each proves an e-mail address and gets one gift, until all are taken."
+        ),
+    ),
+    "claim-by": Word(
+        text("Claim-by date"),
+        text(
+            "The last day on which recipients can claim. What nobody has claimed by then is cancelled, and its cost is refunded in full."
+        ),
+    ),
     "account": Word(
         text("Funding account"),
         text("Holds the money that orders are paid from, in one currency. You top it up by bank transfer."),
