@@ -28,6 +28,8 @@ WAITING, PLACING, PLACED, SKIPPED, FAILED, MISSED = STATES = (
 )  # fmt: skip
 # Why a gift was skipped, beside the words of a problem.
 BY_PERSON, PAUSED, CAP, LEFT, CHANGED, NOT_APPROVED = "person", "paused", "cap", "left", "changed", "not_approved"
+# Why it could not be placed. After the two of a budget stand the currency, the amount and the budget's name: `budget:GBP:0:Birthdays`.
+BALANCE, BUDGET, PER_GIFT = "balance", "budget", "per_gift"
 
 
 class AutomationRule(msgspec.Struct, frozen=True, kw_only=True):

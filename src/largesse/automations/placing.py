@@ -16,6 +16,8 @@ import structlog
 
 from largesse.automations import run_store, store
 from largesse.automations.model import (
+    BALANCE,
+    BUDGET,
     CAP,
     CHANGED,
     FAILED,
@@ -24,6 +26,7 @@ from largesse.automations.model import (
     MISSED,
     NOT_APPROVED,
     PAUSED,
+    PER_GIFT,
     PLACED,
     PLACING,
     SKIPPED,
@@ -34,7 +37,7 @@ from largesse.automations.model import (
     RunKey,
     has_day,
 )
-from largesse.base.errors import Problem, ReferenceUsed, Unauthorized
+from largesse.base.errors import BudgetExceeded, InsufficientBalance, Problem, ReferenceUsed, Unauthorized
 from largesse.customers.authenticator import Caller, person_calls
 from largesse.db.pool import DATABASE_FAILED, Database
 from largesse.db.scope import LOOKUP, for_customer
@@ -170,7 +173,7 @@ class AutomationRunner:
         except ReferenceUsed as used:
             reference = used.holder
         except Problem as problem:
-            state, reason = FAILED, problem.detail[:_MOST_REASON]
+            state, reason = FAILED, _reason(problem)
             self._on_failure()
         async with self._database.transaction(for_customer(key.customer_id, self._environment)) as connection:
             run = await run_store.lock_run(connection, key)
@@ -211,6 +214,18 @@ def _verdict(
     if now > until:
         return (FAILED, earlier) if earlier is not None else (MISSED, None)
     return (SKIPPED, CAP) if automation.cap is not None and used >= automation.cap else None
+
+
+def _reason(problem: Problem) -> str:
+    """Returns why a gift could not be placed: a code that pages say in the person's language, or the words of the problem."""
+    match problem:
+        case InsufficientBalance():
+            return BALANCE
+        case BudgetExceeded(per_gift_minor=None):
+            return f"{BUDGET}:{problem.currency}:{problem.left_minor or 0}:{problem.budget}"
+        case BudgetExceeded():
+            return f"{PER_GIFT}:{problem.currency}:{problem.per_gift_minor}:{problem.budget}"
+    return problem.detail[:_MOST_REASON]
 
 
 def _request(caller: Caller, automation: Automation, key: RunKey, email: str, name: str | None) -> SendRequest:

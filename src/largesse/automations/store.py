@@ -62,8 +62,16 @@ _APPROVE = """
 _PAUSE = "UPDATE automations SET paused_at = CASE WHEN $3 THEN clock_now() END WHERE customer_id = $1 AND id = $2"
 _END = "UPDATE automations SET ended_at = clock_now() WHERE customer_id = $1 AND id = $2"
 _WAITING_FOR_APPROVAL = """
-    SELECT id FROM automations WHERE customer_id = $1 AND environment = $2 AND ended_at IS NULL AND paused_at IS NULL
-        AND asks_approval AND approved_by IS NULL AND user_id <> $3 ORDER BY id
+    SELECT a.id, a.name, u.name AS owner FROM automations a
+    LEFT JOIN users u ON u.customer_id = a.customer_id AND u.id = a.user_id
+    WHERE a.customer_id = $1 AND a.environment = $2 AND a.ended_at IS NULL AND a.paused_at IS NULL
+        AND a.asks_approval AND a.approved_by IS NULL AND a.user_id <> $3 ORDER BY a.id
+"""
+_BLOCKED = """
+    SELECT automation_id, count(*) AS gifts, min(due_at) AS due_at FROM (
+        SELECT automation_id, due_at FROM automation_runs
+        WHERE customer_id = $1 AND environment = $2 AND state = 'waiting' AND reason IS NOT NULL AND reason <> 'not_approved' LIMIT $3
+    ) AS blocked GROUP BY automation_id ORDER BY min(due_at)
 """
 _APPROVERS = "SELECT id FROM users WHERE customer_id = $1 AND is_active AND role = 'admin' AND id <> $2"
 _NAMED = """
@@ -150,7 +158,7 @@ _PREVIEW = compose(
                $9::smallint AS days, $10::text AS zone, $11::text AS leap_day, $12::text AS weekend, interval '0' AS ahead,
                '-infinity'::timestamptz AS created_at, $13::date AS first, $14::date AS last
     ), days AS ({days})
-    SELECT d.contact_id, d.on_day, d.send_on, d.name, d.email, coalesce(r.state, 'waiting') AS state, r.reason
+    SELECT d.contact_id, d.on_day, d.send_on, d.name, d.email, coalesce(r.state, 'waiting') AS state, r.reason, r.due_at
     FROM days d LEFT JOIN automation_runs r ON r.customer_id = d.customer_id AND r.automation_id = d.automation_id
         AND r.contact_id = d.contact_id AND r.on_day = d.on_day
     ORDER BY d.send_on, d.name, d.email LIMIT $15
@@ -158,7 +166,7 @@ _PREVIEW = compose(
     days=_DAYS,
 )
 _PAST = """
-    SELECT r.contact_id, r.on_day, r.send_on, c.name, c.email, r.state, r.reason, r.order_reference FROM automation_runs r
+    SELECT r.contact_id, r.on_day, r.send_on, c.name, c.email, r.state, r.reason, r.due_at, r.order_reference FROM automation_runs r
     LEFT JOIN contacts c ON c.customer_id = r.customer_id AND c.id = r.contact_id
     WHERE r.customer_id = $1 AND r.automation_id = $2 AND (r.state NOT IN ('waiting') OR r.due_at <= (SELECT clock_now()))
     ORDER BY r.send_on DESC, r.contact_id DESC LIMIT $3
@@ -249,9 +257,14 @@ async def list_approvers(connection: Connection, customer_id: int, user_id: int)
 
 async def list_waiting_for_approval(
     connection: Connection, customer_id: int, environment: str, user_id: int
-) -> list[int]:
-    """Returns the ids of the automations that wait for approval, except the user's own, which others approve."""
-    return [row["id"] for row in await connection.fetch(_WAITING_FOR_APPROVAL, customer_id, environment, user_id)]
+) -> list[Row]:
+    """Returns the automations that wait for approval, except the user's own, which others approve."""
+    return await connection.fetch(_WAITING_FOR_APPROVAL, customer_id, environment, user_id)
+
+
+async def count_blocked(connection: Connection, customer_id: int, environment: str, *, most: int) -> list[Row]:
+    """Returns by automation how many gifts were refused and are tried again, of at most so many, and since when the first is due."""
+    return await connection.fetch(_BLOCKED, customer_id, environment, most)
 
 
 async def is_named(

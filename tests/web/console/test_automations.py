@@ -84,10 +84,10 @@ def test_a_day_is_skipped_and_taken_back(service: Service, sign_in: SignIn) -> N
     contact, day = (re.findall(rf'name="{name}" value="([^"]+)"', main_of(ada))[0] for name in ("contact", "day"))
     assert ada.post(f"{path}/skip", contact=contact, day=day, skipped="yes").status_code == 303
     ada.get(path)
-    assert "Somebody skipped it." in ada.text
+    assert "By somebody in your company." in ada.text
     assert ada.post(f"{path}/skip", contact=contact, day=day).status_code == 303
     ada.get(path)
-    assert "Somebody skipped it." not in ada.text
+    assert "By somebody in your company." not in ada.text
     for fields in (
         {"contact": contact, "day": "2030-02-30"},
         {"contact": "999", "day": day},
@@ -212,6 +212,10 @@ def test_another_administrator_approves(service: Service, sign_in: SignIn) -> No
     assert "automation waits" not in cem.get("/app").text
     ada.get("/app")
     assert "1 automation waits for your approval" in ada.text
+    ada.get("/app/approvals")
+    assert "Automations waiting for you Birthdays Cem Decide" in ada.text
+    assert f'href="{path}"' in main_of(ada)
+    assert "appear here" not in ada.text
     assert path in ada.links
     ada.get(path)
     assert ada.post(f"{path}/approve").status_code == 303
@@ -252,3 +256,34 @@ def test_others_see_none_of_it(service: Service, sign_in: SignIn) -> None:
     gil.get("/app/automations")
     assert gil.post(f"{path}/pause").status_code == 404
     assert fin.get(path).status_code == 403
+
+
+@pytest.mark.parametrize(
+    ("reason", "said"),
+    [
+        ("balance", "The account's balance was too low."),
+        ("budget:GBP:120000:Birth: days", "The budget Birth: days had £1,200.00 left."),
+        ("per_gift:GBP:500:Small", "The budget Small allows at most £5.00 for a gift."),
+        ("The product is gone.", "The product is gone."),
+    ],
+)
+def test_a_refused_gift_needs_attention_and_says_why_and_until_when_it_is_tried(
+    service: Service, sign_in: SignIn, reason: str, said: str
+) -> None:
+    ada = sign_in("ada@acme.example")
+    path = str(set_one(ada, service).headers["location"])
+    today = datetime.now(UTC).date()
+    add = """
+        INSERT INTO automation_runs (customer_id, environment, automation_id, contact_id, on_day, send_on, due_at, look_at, reason)
+        VALUES (1, 'production', $1, $2, $3, $3, clock_now(), clock_now() + interval '1 hour', $4)
+    """
+    for name, why in (("Zoe", reason), ("Yan", "not_approved"), ("Xia", None)):
+        contact = add_contact(service, name, birthday=in_days(0))
+        service.sql(add, int(path.rpartition("/")[2]), contact, today, why)
+    ada.get("/app")
+    assert "1 gift of an automation was refused Each is tried again every hour." in ada.text
+    assert f'href="{path}#past-heading"' in main_of(ada)
+    ada.get(path)
+    assert f"Not sent yet {said} It is tried again until " in ada.text
+    fin = sign_in("fin@acme.example")
+    assert "was refused" not in fin.get("/app").text

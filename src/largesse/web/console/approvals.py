@@ -30,6 +30,7 @@ from largesse.drafts.approving import send_approved
 from largesse.drafts.store import read_draft
 from largesse.ledger.store import list_seen_accounts
 from largesse.web.console.attention import AttentionItem
+from largesse.web.console.automations import waiting_for_approval
 from largesse.web.console.context import RequestContext
 from largesse.web.console.form import Choice, Text
 
@@ -67,12 +68,14 @@ async def show(context: RequestContext) -> Response:
     async with context.database.connection(context.person.scope) as connection:
         seen = await list_seen(context.actor, connection)
         names = await _names(context, connection)
+        automations = await waiting_for_approval(context, connection)
     waiting = [one for one in seen if one.may_decide]
     return context.page(
         "approvals.html",
         waiting=waiting,
         others=[one for one in seen if not one.may_decide],
         names=names,
+        automations=automations,
         state_of=lambda request: _state(context, request),
         may_set=context.person.may(Right.SETTINGS),
     )

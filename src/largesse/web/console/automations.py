@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from datetime import UTC, date, timedelta
 
 from starlette.responses import Response
@@ -10,13 +11,16 @@ from starlette.responses import Response
 from largesse.automations import store
 from largesse.automations.model import (
     ANNIVERSARY,
+    BUDGET,
     JOINED,
     LEAP_DAYS,
+    MADE_UP_DAYS,
     MOST_AUTOMATIONS,
     MOST_CAP,
     MOST_DAYS,
     MOST_NAME,
     OCCASIONS,
+    PER_GIFT,
     PREVIEW_DAYS,
     WEEKENDS,
     Automation,
@@ -38,7 +42,8 @@ from largesse.base.errors import InvalidRequest, NotFound
 from largesse.base.i18n.templates import text
 from largesse.contacts.group_store import list_groups
 from largesse.customers.principal import ADMIN
-from largesse.db.pool import Connection
+from largesse.customers.roles import Right
+from largesse.db.pool import Connection, Row
 from largesse.db.statements import read_now
 from largesse.ledger.store import list_funding_accounts
 from largesse.templates.store import list_templates
@@ -52,6 +57,8 @@ _NOBODY = ""
 _MOST_TEMPLATES = 200
 _PAST = 50
 _YEAR = timedelta(days=365)
+_MADE_UP = timedelta(days=MADE_UP_DAYS)
+_MOST_BLOCKED = 1_000  # counted
 OCCASION_NAMES = {
     "birthday": text("Birthday"),
     "anniversary": text("Work anniversary"),
@@ -79,13 +86,15 @@ RUN_STATES = {
     "missed": ("bad", text("Missed")),
 }
 REASONS = {
-    "person": text("Somebody skipped it."),
+    "person": text("By somebody in your company."),
     "paused": text("The automation was paused."),
     "cap": text("The month's gifts were used up."),
     "left": text("The contact left or was deleted."),
     "changed": text("The day or the group of the contact changed."),
     "not_approved": text("It waits for approval."),
+    "balance": text("The account's balance was too low."),
 }
+_OF_BUDGET = re.compile(rf"({BUDGET}|{PER_GIFT}):([A-Z]{{3}}):([0-9]+):(.*)", re.DOTALL)
 _WRONG = {
     "name": text("Another automation has this name."),
     "template": text("Choose a template that is there."),
@@ -102,19 +111,59 @@ _WRONG = {
 
 
 async def of_automations(context: RequestContext, connection: Connection) -> list[AttentionItem]:
-    """Returns what needs attention: automations that wait for the person's approval."""
+    """Returns what needs attention: automations that wait for the person's approval, and gifts that were refused."""
+    items, decide = [], context.say("Decide")
+    if waiting := await waiting_for_approval(context, connection):
+        said = context.ngettext(
+            "%(count)s automation waits for your approval", "%(count)s automations wait for your approval", len(waiting)
+        )
+        path = "/app/approvals" if len(waiting) > 1 else f"{HERE}/{waiting[0]['id']}"
+        more = context.say("It sends nothing before that.")
+        items.append(AttentionItem("calendar-heart", "waiting", said, more, decide, path))
+    return items + await _blocked(context, connection)
+
+
+async def waiting_for_approval(context: RequestContext, connection: Connection) -> Sequence[Row]:
+    """Returns the automations that the person may approve."""
     person = context.person
     if person.role != ADMIN or person.user_id is None:
         return []
-    waiting = await store.list_waiting_for_approval(connection, person.customer_id, person.environment, person.user_id)
-    if not waiting:
+    return await store.list_waiting_for_approval(connection, person.customer_id, person.environment, person.user_id)
+
+
+async def _blocked(context: RequestContext, connection: Connection) -> list[AttentionItem]:
+    """Returns the item for gifts that were refused and are tried again, for those who may see automations."""
+    person = context.person
+    if not person.may(Right.CONTACTS):
+        return []
+    blocked = await store.count_blocked(connection, person.customer_id, person.environment, most=_MOST_BLOCKED)
+    if not blocked:
         return []
     said = context.ngettext(
-        "%(count)s automation waits for your approval", "%(count)s automations wait for your approval", len(waiting)
+        "%(count)s gift of an automation was refused",
+        "%(count)s gifts of automations were refused",
+        sum(row["gifts"] for row in blocked),
     )
-    path = HERE if len(waiting) > 1 else f"{HERE}/{waiting[0]}"
-    more = context.say("It sends nothing before that.")
-    return [AttentionItem("calendar-heart", "waiting", said, more, context.say("Decide"), path)]
+    until = (blocked[0]["due_at"] + _MADE_UP).astimezone(context.zone)
+    more = context.say(
+        "Each is tried again every hour. The first is lost after %(day)s.", day=context.language.day(until)
+    )
+    path = f"{HERE}/{blocked[0]['automation_id']}#past-heading" if len(blocked) == 1 else HERE
+    return [AttentionItem("calendar-heart", "bad", said, more, context.say("See why"), path)]
+
+
+def _why(context: RequestContext, reason: str) -> str:
+    """Returns why a gift was not sent."""
+    if reason in REASONS:
+        return context.say(REASONS[reason])
+    found = _OF_BUDGET.fullmatch(reason)
+    if found is None:
+        return reason
+    kind, currency, minor, name = found.groups()
+    amount = context.language.amount(int(minor), currency)
+    if kind == PER_GIFT:
+        return context.say("The budget %(name)s allows at most %(most)s for a gift.", name=name, most=amount)
+    return context.say("The budget %(name)s had %(left)s left.", name=name, left=amount)
 
 
 async def show(context: RequestContext) -> Response:
@@ -167,7 +216,8 @@ async def one(context: RequestContext) -> Response:
         days=PREVIEW_DAYS,
         states=STATES,
         run_states=RUN_STATES,
-        reasons=REASONS,
+        why=lambda reason: _why(context, reason),
+        made_up=_MADE_UP,
         occasions=OCCASION_NAMES,
         weekends=_WEEKEND_NAMES,
         leap_days=_LEAP_NAMES,
