@@ -10,6 +10,10 @@ from tests.web.api.conftest import Service
 from tests.web.console.conftest import Browser
 from tests.web.office.conftest import add_staff, link_of, recovery_code, staff_in
 
+from largesse.audit.model import ACTS
+from largesse.web.console.audit_words import SENTENCES
+from largesse.web.office.audit_log import OF_OFFICE
+
 
 def test_a_member_is_in_with_their_second_step(service: Service) -> None:
     browser = staff_in(service, "owner")
@@ -141,6 +145,27 @@ def test_the_log_tells_of_staff_in_sentences(service: Service) -> None:
     assert "owner@largesse.example signed in" in browser.text
     browser.get("/office/audit?of=nobody")
     assert "no customer of that key" in browser.text
+
+
+def test_the_log_has_a_sentence_for_every_act() -> None:
+    assert {*SENTENCES, *OF_OFFICE} == set(ACTS)
+    assert all(sentence.startswith("%(who)s ") for sentence in OF_OFFICE.values())
+
+
+def test_the_log_says_roles_and_kinds_in_the_language_of_the_page(service: Service) -> None:
+    browser = staff_in(service, "owner")
+    changed = add_staff(service, "support", "changed@largesse.example")
+    product = service.sql("SELECT id, key FROM products WHERE is_digital ORDER BY id")[0]
+    browser.get("/office/staff")
+    browser.post(f"/office/staff/{changed}/role", role="warehouse")
+    browser.get(f"/office/stock/{product['id']}")
+    browser.post(f"/office/stock/{product['id']}/warning", below="7")
+    browser.headers = {"Accept-Language": "de"}
+
+    browser.get("/office/audit?of=installation")
+
+    assert "die Rolle von changed@largesse.example von Support zu Lager geändert" in browser.text
+    assert f"die Bestandswarnung geändert: Geschenk {product['key']}" in browser.text
 
 
 def test_settings_show_no_secret(service: Service) -> None:

@@ -140,16 +140,21 @@ async def _names(context: RequestContext, events: Sequence[AuditEvent]) -> Names
 
 
 def entry_of(
-    context: PageContext, event: AuditEvent, names: Names, sentences: Mapping[str, str], what: Markup
+    context: PageContext,
+    event: AuditEvent,
+    names: Names,
+    sentences: Mapping[str, str],
+    what: Markup,
+    roles: Mapping[str, str] = ROLE_NAMES,
 ) -> Entry:
-    """Returns an event as a sentence with what changed. `what` names its subject."""
+    """Returns an event as a sentence with what changed. `what` names its subject, `roles` those that are in it."""
     before, after = _members(event.before), _members(event.after)
     sentence = sentences.get(event.act, "")
     values: dict[str, Markup] = defaultdict(lambda: Markup("\N{EN DASH}"))
     values |= {"who": _strong(_who(context, event, names)), "what": what}
     for prefix, members in (("old", before), ("new", after)):
         for name in members:
-            values[f"{prefix}_{name}"] = _strong(_value(context, event, names, members, name))
+            values[f"{prefix}_{name}"] = _strong(_value(context, event, names, members, name, roles))
     said = (
         escape(context.say(sentence)) % values
         if sentence
@@ -164,7 +169,7 @@ def entry_of(
     for name in (one for one in LABELS if one in {**before, **after} and one not in used):
         is_set = name in before and name in after  # on one side alone, nothing is worth no line
         old, new = (
-            _value(context, event, names, members, name) if is_set or members.get(name) is not None else None
+            _value(context, event, names, members, name, roles) if is_set or members.get(name) is not None else None
             for members in (before, after)
         )
         if old != new:
@@ -201,7 +206,14 @@ def _what(context: RequestContext, event: AuditEvent, names: Names) -> Markup:
     return Markup('<a href="{}">{}</a>').format(context.base + page.format(id_), name)
 
 
-def _value(context: PageContext, event: AuditEvent, names: Names, members: Mapping[str, Any], name: str) -> str:
+def _value(
+    context: PageContext,
+    event: AuditEvent,
+    names: Names,
+    members: Mapping[str, Any],
+    name: str,
+    roles: Mapping[str, str],
+) -> str:
     """Returns what a member was or is, in words: amounts as money, roles and people by their names."""
     value = members[name]
     if value is None or value == []:
@@ -216,8 +228,8 @@ def _value(context: PageContext, event: AuditEvent, names: Names, members: Mappi
         return context.moment(datetime.fromisoformat(value))
     if name in _NAMED_AS:
         return names.subjects.get(f"account {value}", str(value))
-    if name == "role" and value in ROLE_NAMES:
-        return context.say(ROLE_NAMES[value])
+    if name == "role" and value in roles:
+        return context.say(roles[value])
     if name == "user_ids":
         value = [names.people.get(one, one) for one in value]
     if isinstance(value, list):

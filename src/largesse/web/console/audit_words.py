@@ -165,6 +165,7 @@ LABELS: Mapping[str, str] = MappingProxyType(
         "active": text("Switched on"),
         "amount_minor": text("Amount"),
         "balance_minor": text("Balance"),
+        "below": text("Warn below"),
         "below_minor": text("Warn below"),
         "cancelled": text("Codes"),
         "changed": text("Changed"),

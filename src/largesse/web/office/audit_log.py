@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from markupsafe import Markup
@@ -15,12 +16,16 @@ from largesse.db.scope import OFFICE
 from largesse.reports.names import Names
 from largesse.web.console.audit_log import entry_of
 from largesse.web.console.audit_words import KINDS, SENTENCES, acts_of
+from largesse.web.console.people import ROLE_NAMES
 from largesse.web.kit.query import INT64
 from largesse.web.office.context import OfficeContext
+from largesse.web.office.layout import ROLE_NAMES as STAFF_ROLE_NAMES
 
 _INSTALLATION = "installation"  # in the place of a customer's key
 # What is done to the whole installation.
 OF_OFFICE: Mapping[str, str] = {
+    "bank_file.read": text("%(who)s read the %(what)s, lines: %(new_lines)s"),
+    "bank_line.dismissed": text("%(who)s dismissed a line of a bank's file: %(what)s"),
     "catalogue.created": text("%(who)s created the %(what)s as a draft"),
     "catalogue.draft_discarded": text("%(who)s discarded the draft of the %(what)s"),
     "catalogue.draft_saved": text("%(who)s saved a draft of the %(what)s"),
@@ -32,7 +37,12 @@ OF_OFFICE: Mapping[str, str] = {
     "catalogue.undone": text("%(who)s undid the last publication of the %(what)s"),
     "catalogue.unscheduled": text("%(who)s took back the schedule of the %(what)s"),
     "claims.chained": text("%(who)s began to mark what becomes of codes"),
+    "customer_note.added": text("%(who)s added a note about the %(what)s"),
+    "customer_note.erased": text("%(who)s erased a note about the %(what)s"),
+    "gift.searched": text("%(who)s searched for gifts of all customers"),
     "ledger.chained": text("%(who)s marked the entries of the ledger"),
+    "privacy_request.done": text("%(who)s completed the %(what)s"),
+    "privacy_request.received": text("%(who)s received the %(what)s"),
     "reports.rebuilt": text("%(who)s rebuilt the reports"),
     "secrets.resealed": text("%(who)s encrypted everything under the newest master key"),
     "staff.deactivated": text("%(who)s deactivated %(what)s"),
@@ -40,10 +50,26 @@ OF_OFFICE: Mapping[str, str] = {
     "staff.reset": text("%(who)s created a link to sign in anew for %(what)s"),
     "staff.role_changed": text("%(who)s changed the role of %(what)s from %(old_role)s to %(new_role)s"),
     "stock.imported": text("%(who)s added voucher numbers to the stock"),
+    "stock.warned": text("%(who)s changed the stock warning of the %(what)s"),
     "world.exported": text("%(who)s wrote a seed file from the database"),
     "world.loaded": text("%(who)s loaded a seed file"),
 }
 _KIND_OF_OFFICE = "office"
+# Subjects as the log stores them: a text is said in the reader's language where its English fits.
+_SUBJECTS = (
+    text("bank file %(name)s, line %(line)s"),
+    text("bank file %(name)s"),
+    text("collection %(name)s"),
+    text("customer %(name)s"),
+    text("file %(name)s"),
+    text("gift %(name)s"),
+    text("order %(name)s"),
+    text("parcel %(name)s"),
+    text("privacy request %(name)s"),
+    text("product %(name)s"),
+)
+_FORMS = {re.compile(re.sub(r"%\((\w+)\)s", r"(?P<\1>.+)", one)): one for one in _SUBJECTS}
+_MANY = re.compile(r"(\d+) (product|collection)s")  # published together
 
 
 async def show(context: OfficeContext) -> Response:
@@ -72,7 +98,12 @@ async def show(context: OfficeContext) -> Response:
         "office_log.html",
         entries=[
             entry_of(
-                context, one, Names(), {**SENTENCES, **OF_OFFICE}, Markup("<strong>{}</strong>").format(one.subject)
+                context,
+                one,
+                Names(),
+                {**SENTENCES, **OF_OFFICE},
+                Markup("<strong>{}</strong>").format(_what(context, one.subject)),
+                STAFF_ROLE_NAMES if one.act.startswith("staff.") else ROLE_NAMES,
             )
             for one in events
         ],
@@ -83,3 +114,16 @@ async def show(context: OfficeContext) -> Response:
         newest=context.here(before=None) if before is not None else None,
         is_filtered=any(context.query(name) for name in ("of", "kind", "who", "q")) or before is not None,
     )
+
+
+def _what(context: OfficeContext, subject: str) -> str:
+    """Returns what an act is about, with its kind in the reader's language."""
+    if many := _MANY.fullmatch(subject):
+        count, kind = int(many[1]), many[2]
+        if kind == "product":
+            return context.ngettext("%(count)s product", "%(count)s products", count)
+        return context.ngettext("%(count)s collection", "%(count)s collections", count)
+    for form, said in _FORMS.items():
+        if found := form.fullmatch(subject):
+            return context.say(said, **found.groupdict())
+    return subject
