@@ -85,7 +85,7 @@ def test_a_blank_cell_leaves_what_is_there() -> None:
 
 def test_a_second_row_of_an_address_is_merged() -> None:
     found = checked("email,group\nada@example.com,Sales\nADA@example.com,London; Choir\n")
-    assert (found.repeated, found.rows[1].same_as) == (1, 2)
+    assert ([row.number for row in found.repeated], found.rows[1].same_as) == ([3], 2)
     assert found.changes[1].more_groups == ("London", "Choir")
 
 

@@ -21,8 +21,12 @@ from largesse.contacts.model import (
 
 @pytest.mark.parametrize(
     ("typed", "birthday"),
-    [("14/03", 314), ("14.03.", 314), ("14. 3.", 314), ("03-14", 314), ("--03-14", 314), ("29/02", 229), ("", None)],
-)
+    [
+        ("14/03", 314), ("14.03.", 314), ("14. 3.", 314), ("03-14", 314), ("--03-14", 314), ("29/02", 229), ("", None),
+        ("19 Mar", 319), ("29 February", 229), ("19 mars", 319), ("19. März", 319), ("1er août", 801), ("3rd Sep.", 903),
+        ("2 juil.", 702), ("19Mar", 319), ("24. DEZ", 1224),
+    ],
+)  # fmt: skip
 def test_birthdays_are_a_day_and_a_month(typed: str, birthday: int | None) -> None:
     assert read_birthday(typed) == birthday
 
@@ -40,6 +44,12 @@ def test_birthdays_are_a_day_and_a_month(typed: str, birthday: int | None) -> No
         ("14/03/1990", "birthday_year"),
         ("14.3.90", "birthday_year"),
         ("spring", "birthday_wrong"),
+        ("19 Mar 1990", "birthday_year"),
+        ("19. März 90", "birthday_year"),
+        ("30 February", "birthday_none"),
+        ("0 March", "birthday_none"),
+        ("2 jui", "birthday_wrong"),
+        ("2 Spring", "birthday_wrong"),
     ],
 )
 def test_other_birthdays_are_refused(typed: str, kind: str) -> None:

@@ -86,9 +86,9 @@ class CheckedContacts(msgspec.Struct, frozen=True):
         return [row.change for row in self.rows if not row.faults]
 
     @property
-    def repeated(self) -> int:
-        """How many rows without faults are merged into an earlier one."""
-        return sum(row.same_as is not None and not row.faults for row in self.rows)
+    def repeated(self) -> list[CheckedContact]:
+        """The rows without faults that are merged into an earlier one."""
+        return [row for row in self.rows if row.same_as is not None and not row.faults]
 
 
 def guess_contact_columns(sheet: Sheet, own: Sequence[OwnField]) -> ContactColumns:

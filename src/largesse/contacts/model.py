@@ -139,20 +139,42 @@ def read_email(typed: str) -> str:
 _WITH_YEAR = re.compile(r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}([ T].*)?|\d{1,2}[-/.]\s?\d{1,2}[-/.]\s?\d{2,4}")
 _DAY_FIRST = re.compile(r"(?P<day>\d{1,2})[./]\s?(?P<month>\d{1,2})\.?")
 _MONTH_FIRST = re.compile(r"(?:--)?(?P<month>\d{1,2})-(?P<day>\d{1,2})")
+_IN_WORDS = re.compile(
+    r"(?P<day>\d{1,2})(?:st|nd|rd|th|er)?\.?\s*(?P<month>[^\W\d_]{3,20})\.?(?P<year>,?\s+\d{2,4})?", re.IGNORECASE
+)
 _DAYS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 
 def read_birthday(typed: str) -> int | None:
-    """Returns a birthday such as `14/03`, `14.03.` or `03-14`; None for a blank one. Raises ContactFault."""
+    """Returns a birthday such as `14/03`, `14.03.`, `03-14` or `14 March`; None for a blank one. Raises ContactFault."""
     text = typed.strip()
     if not text:
         return None
-    if _WITH_YEAR.fullmatch(text):
+    in_words = _IN_WORDS.fullmatch(text)
+    if _WITH_YEAR.fullmatch(text) or (in_words and in_words["year"]):
         raise ContactFault("birthday", "birthday_year")
+    if in_words and (month := _month(folded(in_words["month"]))):
+        return checked_birthday(month * 100 + int(in_words["day"]))
     found = _DAY_FIRST.fullmatch(text) or _MONTH_FIRST.fullmatch(text)
     if found is None:
         raise ContactFault("birthday", "birthday_wrong")
     return checked_birthday(int(found["month"]) * 100 + int(found["day"]))
+
+
+def _month(word: str) -> int | None:
+    """Returns the month whose name begins so in a language that we speak; None if there is none, or several."""
+    found = {number for number, name in _month_names() if name.startswith(word)}
+    return found.pop() if len(found) == 1 else None
+
+
+@cache
+def _month_names() -> list[tuple[int, str]]:
+    return [
+        (number, folded(name).rstrip("."))
+        for one in LANGUAGES.values()
+        for width in ("wide", "abbreviated")
+        for number, name in one.locale.months["format"][width].items()
+    ]
 
 
 def checked_birthday(birthday: int) -> int:

@@ -92,8 +92,8 @@ def test_a_file_is_imported_and_all_that_is_wrong_with_it_is_said(service: Servi
     ada.page = checked
     for said in (
         "2 rows are ready. 2 rows are to be fixed.",
-        "bo@example Bo The part after @ is incomplete. No year has this day.",
-        "cy@example.com Cy Leave out the year. This is not a date, such as 01/03/2024.",
+        "bo@example Bo The part after @ is incomplete. Birthday “31/02”: No year has this day.",
+        "cy@example.com Cy Birthday “14/03/1990”: Leave out the year. Start date “soon”: This is not a date, such as 01/03/2024.",
         "Leave them out and import 2 contacts",
     ):
         assert said in ada.text
@@ -119,6 +119,7 @@ def test_rows_of_one_address_are_counted_as_one_contact(ada: Browser) -> None:
     ada.get("/app/contacts/import")
     ada.page = ada.upload("/app/contacts/import", b"email\nada@example.com\nADA@example.com\nbo@example.com\nnobody\n")
     assert "3 rows are ready. 1 row has the address of a row before it: both become one contact. 1 row is" in ada.text
+    assert "Row 3 has the address of row 2." in ada.text
     assert "Leave them out and import 2 contacts" in ada.text
 
 

@@ -33,6 +33,8 @@ _NO_EMAIL = text("Choose the column of the e-mail addresses, and one column for 
 _NOBODY = text("There is nobody to import.")
 _CHANGED = text("Some rows no longer fit your contacts. Check them and import again.")
 _SHOWN = 200  # rows to fix on the page
+_NAMED = 20  # rows with the address of another that the page names
+_MOST_VALUE = 60  # characters of a wrong value that the page shows
 _PART_NAMES = {
     "birthday": text("Birthday"),
     "start_date": text("Start date"),
@@ -123,6 +125,7 @@ async def _show(
         (str(at), _heading(context, headings, at, columns.base), _sample(sheet, at, columns.base))
         for at in range(sheet.width)
     ]
+    cells = {row.number: row.cells for row in sheet.rows}
     return context.page(
         "contacts/check.html",
         status=status,
@@ -132,9 +135,24 @@ async def _show(
         parts=[(part, context.say(_PART_NAMES[part]), columns.parts.get(part)) for part in PARTS],
         fields=[(f"{_FIELD}{field.key}", field.name, columns.fields.get(field.key)) for field in own],
         checked=checked,
-        to_fix=[(row, [wrong(context, kind) for _, kind in row.faults]) for row in checked.bad[:_SHOWN]],
+        to_fix=[(row, _said(context, cells[row.number], columns, row)) for row in checked.bad[:_SHOWN]],
+        most_named=_NAMED,
         most=MOST_AT_ONCE,
     )
+
+
+def _said(context: RequestContext, cells: Sequence[str], columns: ContactColumns, row: CheckedContact) -> list[str]:
+    """Returns all that is wrong with a row, with column and value unless the table shows them."""
+    said = []
+    for field, kind in row.faults:
+        what, at = wrong(context, kind), columns.parts.get(field)
+        if at is not None:
+            value = cells[at] if at < len(cells) else ""
+            value = value if len(value) <= _MOST_VALUE else f"{value[:_MOST_VALUE]}\N{HORIZONTAL ELLIPSIS}"
+            column = context.say(_PART_NAMES[field])
+            what = context.say("%(column)s “%(value)s”: %(wrong)s", column=column, value=value, wrong=what)
+        said.append(what)
+    return said
 
 
 def _with(checked: CheckedContacts, faults: ContactFaults) -> CheckedContacts:
