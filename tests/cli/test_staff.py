@@ -24,15 +24,16 @@ def test_somebody_is_invited_and_listed(run: Run, database: str, loaded: dict[st
     [kept] = sql(database, "SELECT * FROM staff_links")
     assert made["link"].rpartition("/")[2] not in str(dict(kept)), "only its hash is kept"
     assert listed(run) == [("ada@largesse.example", "owner", True)]
-    # Invited again, the link before holds no longer.
-    assert "lets in once" in run(*INVITE, "--role", "owner").stdout
+    # Nobody's role changes by an invitation. After a reset the link before holds no longer.
+    assert_refused(run(*INVITE, "--role", "support"), "is invited already, with the role owner")
+    assert listed(run) == [("ada@largesse.example", "owner", True)]
+    assert "lets in once" in run("staff", "reset", "ada@largesse.example").stdout
     assert sql(database, "SELECT count(*) FROM staff_links WHERE used_at IS NULL")[0][0] == 1
 
 
 def test_roles_are_given_and_places_taken_but_the_last_owners(run: Run, database: str, loaded: dict[str, Any]) -> None:
     run(*INVITE, "--role", "owner")
     said = "make somebody else one first"
-    assert_refused(run(*INVITE, "--role", "support"), said)
     assert_refused(run("staff", "set-role", "ada@largesse.example", "support"), said)
     assert_refused(run("staff", "deactivate", "ada@largesse.example"), said)
     run("staff", "invite", "bob@largesse.example", "--role", "owner")

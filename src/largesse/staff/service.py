@@ -22,10 +22,15 @@ class LastOwner(InvalidRequest):
 
 
 class AlreadyThere(InvalidRequest):
-    """The address belongs to a member of staff already."""
+    """The address belongs to a member of staff already, or is invited with the role `invited_as`."""
 
-    def __init__(self, email: str) -> None:
-        super().__init__(f"{email} is a member of staff already.")
+    def __init__(self, email: str, *, invited_as: str | None) -> None:
+        self.invited_as = invited_as
+        super().__init__(
+            f"{email} is a member of staff already."
+            if invited_as is None
+            else f"{email} is invited already, with the role {invited_as}. Create a new link for them with a reset."
+        )
 
 
 async def list_staff(connection: Connection) -> list[ListedStaff]:
@@ -34,24 +39,18 @@ async def list_staff(connection: Connection) -> list[ListedStaff]:
 
 
 async def invite(actor: Actor, email: str, *, name: str | None, role: str) -> str:
-    """Invites an address, and returns the secret of the link. Raises AlreadyThere, LastOwner, and InvalidRequest above the maximum.
+    """Invites an address, and returns the secret of the link. Raises AlreadyThere, and InvalidRequest above the maximum.
 
-    Who was invited or deactivated before is invited again, and begins anew: without second step.
+    Who was deactivated before is invited again, and begins anew: without second step.
     """
     async with actor.transaction(StaffRight.STAFF, changes_access=True) as transaction:
         connection = transaction.connection
         place = await connection.fetchrow(store.PLACE, email_key(email))
         assert place is not None, "VALUES has one row"
-        if place["is_there"]:
-            raise AlreadyThere(email)
+        if place["is_active"]:
+            raise AlreadyThere(email, invited_as=None if place["has_password"] else place["role"])
         if place["people"] >= MOST_STAFF:
             raise InvalidRequest(f"The back office has at most {MOST_STAFF} people.")
-        if (
-            place["is_active"]
-            and place["role"] == OWNER != role
-            and not await connection.fetchval(store.COUNT_OTHER_OWNERS, place["id"])
-        ):
-            raise LastOwner
         await open_credentials(connection)
         name = name or place["name"] or email.partition("@")[0]
         staff_id: int = await connection.fetchval(store.INVITE, email, email_key(email), name, role)

@@ -46,7 +46,7 @@ INVITE = """
     RETURNING id
 """
 PLACE = """
-    SELECT (SELECT count(*) FROM staff WHERE is_active) AS people, m.id, m.name, m.role, m.is_active, coalesce(m.is_active AND m.has_password, false) AS is_there
+    SELECT (SELECT count(*) FROM staff WHERE is_active) AS people, m.name, m.role, m.is_active, m.has_password
     FROM (VALUES (1)) AS one LEFT JOIN staff m ON m.email_key = $1
 """
 SET_ROLE = "UPDATE staff SET role = $2 WHERE id = $1"

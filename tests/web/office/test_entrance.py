@@ -106,6 +106,25 @@ def test_a_form_that_is_sent_twice_is_taken_once(service: Service) -> None:
     assert links[0][0] == 1
 
 
+def test_an_invitation_changes_nobody_who_is_there(service: Service) -> None:
+    browser, form = staff_in(service, "owner"), {"email": "invited@largesse.example", "name": "", "role": "support"}
+    browser.get("/office/staff")
+    assert "auditors change nothing" in browser.text
+    assert browser.post("/office/staff", **form).status_code == 200
+    links = "SELECT hash, used_at FROM staff_links ORDER BY hash"
+    before = [tuple(row) for row in service.sql(links)]
+    browser.get("/office/staff")
+
+    again = browser.post("/office/staff", **{**form, "role": "auditor"})
+
+    assert (again.status_code, "is invited already, with the role Support" in again.text) == (422, True)
+    assert [tuple(row) for row in service.sql(links)] == before
+    assert service.sql("SELECT role FROM staff WHERE email = 'invited@largesse.example'")[0]["role"] == "support"
+    browser.get("/office/staff")
+    there = browser.post("/office/staff", **{**form, "email": "owner@largesse.example"})
+    assert "owner@largesse.example is a member of staff already." in there.text
+
+
 def test_the_last_owner_stays(service: Service) -> None:
     browser, own = staff_in(service, "owner"), add_staff(service, "owner")
     service.sql("UPDATE staff SET role = 'support' WHERE id <> $1 RETURNING 1", own)

@@ -41,10 +41,15 @@ async def send_invitation(context: OfficeContext) -> Response:
         return await _shown(context, status=422)
     try:
         secret = await service.invite(context.actor, read.email, name=read.name or None, role=read.role)
-    except service.AlreadyThere:
-        form.error("email", context.say("%(email)s is a member of staff already.", email=read.email))
-    except service.LastOwner:
-        form.error("role", context.say(_LAST))
+    except service.AlreadyThere as there:
+        said = context.say("%(email)s is a member of staff already.", email=read.email)
+        if there.invited_as is not None:
+            said = context.say(
+                "%(email)s is invited already, with the role %(role)s. Open their page to create a new link.",
+                email=read.email,
+                role=context.say(ROLE_NAMES[there.invited_as]),
+            )
+        form.error("email", said)
     except InvalidRequest:
         form.error("email", context.say("The back office has reached its limit of people. Deactivate somebody first."))
     if form.errors:
