@@ -134,13 +134,14 @@ async def publish(actor: Actor, kind: str, object_id: int, seen: int) -> None:
 async def publish_many(actor: Actor, kind: str, keys: Sequence[str]) -> int:
     """Publishes up to 1,000 drafts of one kind, all of them or none, as one change of the catalogue; returns how many.
 
-    Raises ManagedByFile, NothingToPublish, and ChangedMeanwhile for a draft that was begun before a later publication.
+    A draft that publishes itself later stays. Raises ManagedByFile, NothingToPublish, and ChangedMeanwhile for a draft that was begun before a later publication.
     """
     async with actor.transaction(StaffRight.CATALOGUE) as transaction:
         connection = transaction.connection
         found = list((await store.read_many(connection, kind, keys[:MOST_AT_ONCE])).values())
         await store.lock_all(connection, kind, [one.id for one in found])
-        drafts = [one for one in (await store.read_many(connection, kind, keys[:MOST_AT_ONCE])).values() if one.draft]
+        again = await store.read_many(connection, kind, keys[:MOST_AT_ONCE])
+        drafts = [one for one in again.values() if one.draft and one.draft.publish_at is None]
         if not drafts:
             raise NothingToPublish
         for one in drafts:

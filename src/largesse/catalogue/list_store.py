@@ -21,6 +21,7 @@ _STATES = {
 _DRAFT_STATES = {
     "drafts": Fragment("true"),
     "scheduled": Fragment("d.publish_at IS NOT NULL"),
+    "unscheduled": Fragment("d.publish_at IS NULL"),
     "failed": Fragment("d.failed IS NOT NULL"),
 }
 _PRODUCT_COLUMNS = Fragment("""
@@ -118,6 +119,7 @@ _LIST_COLLECTIONS = {
         **_STATES,
         "drafts": Fragment("d.object_id IS NOT NULL"),
         "scheduled": Fragment("d.publish_at IS NOT NULL"),
+        "unscheduled": Fragment("d.object_id IS NOT NULL AND d.publish_at IS NULL"),
         "failed": Fragment("d.failed IS NOT NULL"),
     }.items()
 }

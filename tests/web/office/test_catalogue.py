@@ -196,8 +196,13 @@ def test_files_go_out_and_come_in(service: Service, sign_in: SignIn) -> None:
     good = wrong.replace(b"GBP,,GB,0", b"GBP,A,GB,5")
     answer = browser.upload("/office/catalogue/import", good)
     assert answer.headers["location"] == "/office/catalogue?state=drafts"
+    later = made(browser, key="new-later")
+    browser.post(later + "/schedule", seen=seen(browser.get(later).text), at="2090-01-01T09:00")
     assert "Publish 2 drafts" in browser.get("/office/catalogue?state=drafts&q=new").text
-    assert browser.post("/office/catalogue/publish", q="new", currency="").status_code == 303
+    published = browser.post("/office/catalogue/publish", q="new", currency="")
+    assert published.headers["location"] == "/office/catalogue?state=drafts&q=new&currency="
+    assert "new-later" in browser.get("/office/catalogue?state=drafts&q=new").text
+    assert "draft</button>" not in browser.page.text
     assert value(service, "SELECT count(*) FROM products WHERE key LIKE 'new-%' AND active") == 2
 
 

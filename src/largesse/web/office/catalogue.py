@@ -352,14 +352,14 @@ COLLECTIONS = Pages("collection", "/office/collections")
 
 
 async def draft_keys(context: OfficeContext, connection: Connection, kind: str) -> list[str]:
-    """Returns the keys with drafts that the filters of the address or the form find, up to what is published at once."""
+    """Returns the keys with unscheduled drafts that the filters of the address or the form find, up to what is published at once."""
     given = context.form if context.request.method == "POST" else context.form_of_address
     currency, most = given["currency"].upper(), editing.MOST_AT_ONCE
     if kind == "collection":
-        rows = await list_store.list_collections(connection, state="drafts", currency=currency, most=most)
+        rows = await list_store.list_collections(connection, state="unscheduled", currency=currency, most=most)
     else:
         rows = await list_store.list_products(
-            connection, words=given["q"], state="drafts", currency=currency, most=most
+            connection, words=given["q"], state="unscheduled", currency=currency, most=most
         )
     return [row["key"] for row in rows if row["managed"] == "office"]
 

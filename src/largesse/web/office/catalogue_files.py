@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
+from urllib.parse import urlencode
 
 from starlette.responses import Response
 
@@ -80,7 +81,8 @@ class Files:
         except StateConflict:
             return context.trouble(409, context.say(_NOT_ALL))
         said = context.ngettext("%(count)s draft was published.", "%(count)s drafts were published.", count)
-        return context.see(self.path, said)
+        filters = {"state": "drafts", "q": context.form["q"], "currency": context.form["currency"]}
+        return context.see(f"{self.path}?{urlencode(filters)}", said)
 
     def _shown(self, context: OfficeContext, *, faults: Sequence[RowFault] = (), status: int = 200) -> Response:
         shown = [
