@@ -17,7 +17,6 @@ class Waiting(NamedTuple):
     """How much waits for somebody, up to MOST_COUNTED each."""
 
     top_ups: int
-    parcels: int
     vouchers: int
     held: int
     failing: int

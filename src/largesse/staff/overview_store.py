@@ -5,7 +5,6 @@ from __future__ import annotations
 # Each number is exact below the bound $1, and found by an index of what waits.
 WAITING = """
     SELECT (SELECT count(*) FROM (SELECT FROM top_ups WHERE state = 'waiting' AND environment = 'production' LIMIT $1) AS w) AS top_ups,
-           (SELECT count(*) FROM (SELECT FROM shipments WHERE environment = 'production' AND shipped_at IS NULL LIMIT $1) AS w) AS parcels,
            (SELECT count(*) FROM (SELECT FROM voucher_waits LIMIT $1) AS w) AS vouchers,
            (SELECT count(*) FROM (SELECT FROM messages WHERE state = 'held' LIMIT $1) AS w) AS held,
            (SELECT count(*) FROM (SELECT FROM subscription_queues WHERE failing LIMIT $1) AS w) AS failing

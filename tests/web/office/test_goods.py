@@ -141,6 +141,8 @@ def test_a_parcel_comes_back_and_is_sent_again(service: Service, wade: Browser) 
     wade.get(here)
     assert "The address is wrong or unknown" in wade.text
     assert here in wade.get("/office/parcels?state=back").text
+    assert "/office/parcels?state=back" in wade.get("/office").text
+    assert "1 parcel came back" in wade.text
     wade.get(here)
     assert wade.post(f"{here}/again").status_code == 303
     assert here in wade.get("/office/parcels").text

@@ -12,6 +12,7 @@ from largesse.db.pool import Connection
 from largesse.db.scope import OFFICE
 from largesse.db.session import REQUESTS
 from largesse.db.statements import plan_by_index
+from largesse.fulfilment.parcels import ParcelState, count_parcels
 from largesse.fulfilment.stock import list_low_stock
 from largesse.jobs import retention
 from largesse.jobs.housekeeping import ROOMS
@@ -115,7 +116,10 @@ async def _items(context: OfficeContext, connection: Connection) -> list[Item]:
     top_ups = ngettext(
         "%(count)s top-up waits for its payment", "%(count)s top-ups wait for their payments", waiting.top_ups
     )
-    parcels = ngettext("%(count)s parcel is to be sent", "%(count)s parcels are to be sent", waiting.parcels)
+    of_parcels = await count_parcels(connection, "production")
+    to_send, came_back = of_parcels[ParcelState.WAITING], of_parcels[ParcelState.BACK]
+    parcels = ngettext("%(count)s parcel is to be sent", "%(count)s parcels are to be sent", to_send)
+    returned = ngettext("%(count)s parcel came back", "%(count)s parcels came back", came_back)
     vouchers = ngettext("%(count)s gift waits for stock", "%(count)s gifts wait for stock", waiting.vouchers)
     held = ngettext("%(count)s mail is held", "%(count)s mails are held", waiting.held)
     failing = ngettext("%(count)s webhook fails", "%(count)s webhooks fail", waiting.failing)
@@ -131,7 +135,8 @@ async def _items(context: OfficeContext, connection: Connection) -> list[Item]:
         (waiting.top_ups, "waiting", "landmark", top_ups, "/office/money"),
         (to_approve, "waiting", "scale", corrections, "/office/money/corrections"),
         (low, "waiting", "ticket", running_out, "/office/stock"),
-        (waiting.parcels, "waiting", "truck", parcels, "/office/parcels"),
+        (to_send, "waiting", "truck", parcels, "/office/parcels"),
+        (came_back, "bad", "truck", returned, "/office/parcels?state=back"),
         (waiting.vouchers, "bad", "ticket", vouchers, "/office/stock"),
         (waiting.held, "bad", "mail", held, "/office/deliveries"),
         (waiting.failing, "bad", "webhook", failing, "/office/deliveries/webhooks"),
@@ -153,7 +158,9 @@ async def _items(context: OfficeContext, connection: Connection) -> list[Item]:
 def _open(context: OfficeContext, path: str) -> str:
     """Returns the address of a page if there is one and the member may open it; otherwise nothing."""
     role = context.person.role
-    is_theirs = any(one.path == path and one.method == "GET" and role in one.roles for one in context.routes)
+    is_theirs = any(
+        one.path == path.partition("?")[0] and one.method == "GET" and role in one.roles for one in context.routes
+    )
     return path if is_theirs else ""
 
 
