@@ -185,7 +185,11 @@ def test_files_go_out_and_come_in(service: Service, sign_in: SignIn) -> None:
     assert file.text.lstrip("\ufeff").startswith("key,digital,currency,name")
     page = browser.get("/office/catalogue/import")
     assert page.status_code == 200
-    assert browser.post("/office/catalogue/import").status_code == 422
+    for file, said in ((b"", "Choose a file."), (b"key,colour\na,b\n", "There is no column colour.")):
+        refused = browser.upload("/office/catalogue/import", file)
+        assert refused.status_code == 422
+        assert f'id="file-error">{said}' in refused.text
+        assert "to correct" not in refused.text
     wrong = b"key,digital,currency,name,countries,denominations\nnew-a,yes,GBP,,GB,0\nnew-b,yes,GBP,B,GB,5\n"
     answer = browser.upload("/office/catalogue/import", wrong)
     assert answer.status_code == 422

@@ -12,11 +12,11 @@ from largesse.base.i18n.templates import text
 from largesse.catalogue import editing, sheet
 from largesse.catalogue.sheet import RowFault
 from largesse.db.scope import OFFICE
-from largesse.web.console.form import REQUIRED
 from largesse.web.office import catalogue
 from largesse.web.office.catalogue import Pages
 from largesse.web.office.catalogue_words import LABELS
 from largesse.web.office.context import OfficeContext
+from largesse.web.office.files import CHOOSE_FILE
 
 _MOST_FAULTS = 200  # shown; more are counted
 _MEANWHILE = text("Somebody else changed something in the file meanwhile. Import the file again.")
@@ -53,10 +53,14 @@ class Files:
         """Saves the rows of a file as drafts, or shows all that is wrong with them."""
         content = context.files.get("file", b"")
         if not content:
-            context.form.error("file", context.say(REQUIRED))
+            context.form.error("file", context.say(CHOOSE_FILE))
             return self._shown(context, status=422)
         async with context.database.connection(OFFICE) as connection:
             read = await sheet.read_sheet(connection, self.kind, content)
+        if read.faults and not read.faults[0].row:
+            fault = read.faults[0].fault
+            context.form.error("file", context.say(fault.said, **fault.values))
+            return self._shown(context, status=422)
         if read.faults:
             return self._shown(context, faults=read.faults, status=422)
         if not read.contents:
