@@ -59,6 +59,7 @@ class CheckedRow(msgspec.Struct, frozen=True):
     quantity: str
     problems: tuple[RowProblem, ...] = ()
     same_as: int | None = None  # the number of the first row with that address
+    members: int = 1  # recipients in it: a cell may hold a list
 
 
 class Checked(msgspec.Struct, frozen=True):
@@ -136,7 +137,8 @@ def _check(
         pass
     if not recipients:
         problems = _all_problems(listed, cell, quantity, problems)
-    return CheckedRow(row.number, email, name, quantity, tuple(problems)), listed, recipients
+    checked = CheckedRow(row.number, email, name, quantity, tuple(problems), members=len(recipients) or 1)
+    return checked, listed, recipients
 
 
 def _all_problems(listed: Sequence[Mailbox], cell: str, quantity: str, more: Sequence[RowProblem]) -> list[RowProblem]:

@@ -30,12 +30,12 @@ class Listed(msgspec.Struct, frozen=True):
     """A page of the list."""
 
     rows: tuple[CheckedRow, ...]
-    found: int  # rows on all pages
+    found: int  # recipients on all pages
     page: int
     pages: int
     counts: Mapping[
         str, int
-    ]  # rows by state and of `all`, whatever was searched for; of duplicates without the first of each
+    ]  # recipients by state and of `all`, whatever was searched for; of duplicates without the first of each
 
 
 STATES = ("ready", "fix", "repeated", "earlier")
@@ -53,7 +53,7 @@ def list_rows(checked: Checked, view: View, earlier: Collection[str] = ()) -> Li
     `earlier` are the addresses that had the gift before, as `email_key` makes them.
     """
     of_state = _by_state(checked, earlier)
-    counts = {"all": len(checked.rows), **{name: len(rows) for name, rows in of_state.items()}}
+    counts = {"all": _recipients(checked.rows), **{name: _recipients(rows) for name, rows in of_state.items()}}
     counts["repeated"] = len([row for row in of_state["repeated"] if row.same_as is not None])
     found: Sequence[CheckedRow] = of_state.get(view.state, checked.rows)
     if view.words.strip():
@@ -62,7 +62,11 @@ def list_rows(checked: Checked, view: View, earlier: Collection[str] = ()) -> Li
     most = FIX_ROWS if view.state == "fix" else PAGE_ROWS
     pages = max(1, -(-len(found) // most))
     page = min(max(view.page, 1), pages)
-    return Listed(tuple(found[(page - 1) * most : page * most]), len(found), page, pages, counts)
+    return Listed(tuple(found[(page - 1) * most : page * most]), _recipients(found), page, pages, counts)
+
+
+def _recipients(rows: Sequence[CheckedRow]) -> int:
+    return sum(row.members for row in rows)
 
 
 def _by_state(checked: Checked, earlier: Collection[str]) -> dict[str, list[CheckedRow]]:

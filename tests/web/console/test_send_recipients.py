@@ -86,6 +86,13 @@ def test_one_of_five_thousand_is_found_with_one_search(service: Service, sign_in
     assert "No recipient matches “nobody”." in browser.text
 
 
+def test_a_row_of_several_addresses_counts_as_its_recipients_everywhere(service: Service, sign_in: SignIn) -> None:
+    browser = sign_in("ada@acme.example")
+    draft(browser, service, "email,name\nzoe@x.com;yan@x.com,\nbo@x.com,Bo\nnobody,No\n")
+    assert "All 4 Ready 3 To fix 1" in browser.text
+    assert "Recipients 3 Gifts 3" in browser.text
+
+
 def test_a_recipient_is_edited_added_and_removed_in_the_list(service: Service, sign_in: SignIn) -> None:
     browser = sign_in("ada@acme.example")
     path = draft(browser, service, "zoe@x.com,Zoë\nbo@x.com,Bo\nzoe@x.com,Zoë\n")
