@@ -35,6 +35,9 @@ DOMAINS = ("acme.example", "müller.example", "acme-labs.example")
         ("a@b@acme.example", None),
         ("name@-acme.example", None),
         ("x" * 321, None),
+        ("v2@example.com\tbo åkesson", None),
+        ("v2@example.com Bo", None),
+        ("v2@mail.acme .example", "v2@mail.acme.example"),
     ],
 )
 def test_what_was_meant_is_found(typed: str, meant: str | None) -> None:

@@ -54,6 +54,11 @@ def test_the_separator_that_the_file_names_wins():
     assert rows(b"sep=;\r\na,b;c,d\r\n") == [(1, ["a,b", "c,d"])]
 
 
+def test_a_line_with_tabs_among_lines_with_commas_is_split():
+    text = "email,name\nv1@example.com,Al\nv2@example.com\tBo Åkesson\nv3@example.com,Cy\n"
+    assert rows(text.encode())[2] == (3, ["v2@example.com", "Bo Åkesson"])
+
+
 def test_names_with_commas_do_not_make_columns():
     text = "email;name\na@example.com;Smith, Anna\nb@example.com;Jones\nc@example.com;Lee, Bo\n"
     assert rows(text.encode())[1] == (2, ["a@example.com", "Smith, Anna"])

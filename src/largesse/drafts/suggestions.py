@@ -12,6 +12,7 @@ _AT = re.compile(r"\s*(?:\(at\)|\[at\]|\{at\}|\s+at\s+|\uff20)\s*", re.IGNORECAS
 _ROUND = " \t\"'<>()[].,;:"
 _MAILTO = re.compile(r"mailto:", re.IGNORECASE)
 _BLANKS = re.compile(r"\s+")
+_AND_MORE = re.compile(r"@\s*[^\s@]+\.[^\s@]+\s+[^\s.@]")  # an address, and a name after it
 _DOTS = re.compile(r"\.{2,}")
 _COMMAS = re.compile(r"[,;]+")
 # Providers whose domain people leave incomplete, beside the domains of the list itself.
@@ -47,6 +48,8 @@ def suggested(email: str, domains: Sequence[str] = ()) -> str | None:
     if not email or len(email) > _MAX_LENGTH:
         return None
     text = _MAILTO.sub("", _AT.sub("@", email)).strip(_ROUND)
+    if _AND_MORE.search(text):
+        return None
     text = _DOTS.sub(".", _BLANKS.sub("", text))
     while "@@" in text:
         text = text.replace("@@", "@")

@@ -39,6 +39,8 @@ def read_text_sheet(text: str) -> Steps[Sheet]:
             raise SheetRefused("quotes", row=rows.number) from None
         if cells is None:
             return maker.sheet()
+        if len(cells) == 1 and "\t" in cells[0]:  # pasted from a spreadsheet among typed lines
+            cells = cells[0].split("\t")
         maker.add(rows.number, cells)
         if rows.is_step:
             yield
