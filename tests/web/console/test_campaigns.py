@@ -81,6 +81,10 @@ def test_a_campaign_is_set_reserved_given_paused_and_ended(service: Service, sig
     review = str(set_one(ada, service, greeting="Enjoy!").headers["location"])
     ada.get(review)
     assert "4 gifts by the campaign's link" in ada.text
+    assert "Who is invited acme.example, sub.acme.example" in ada.text
+    assert "Greeting Enjoy!" in ada.text
+    assert "When Now" not in ada.text
+    assert "No date" not in ada.text
     assert "Reserve 4 gifts for" in ada.text
     assert service.balance("gbp") == before
     [number] = service.sql("SELECT id FROM campaigns WHERE ended_at IS NULL")[0]
@@ -118,6 +122,19 @@ def test_a_campaign_is_set_reserved_given_paused_and_ended(service: Service, sig
     assert "Summer party" in ada.text
     ada.get("/app/audit")
     assert "Ada ended the campaign Summer party" in ada.text
+
+
+def test_the_end_of_a_campaign_without_gifts_left_says_that_nothing_comes_back(
+    service: Service, sign_in: SignIn
+) -> None:
+    ada = sign_in("ada@acme.example")
+    path = reserve(ada, str(set_one(ada, service, gifts="1").headers["location"]))
+    ada.get(path)
+    [link] = re.findall(r'data-copy="([^"]+)"', main_of(ada))
+    visit(service, link.rpartition("/")[2], "zoe@acme.example")
+    ada.get(f"{path}/end")
+    assert "All gifts were taken, so none is cancelled and no money comes back." in ada.text
+    assert "£0.00" not in main_of(ada)
 
 
 def test_it_is_changed_until_its_gifts_are_reserved(service: Service, sign_in: SignIn) -> None:

@@ -78,8 +78,11 @@ def test_a_send_has_a_date_and_the_review_says_what_happens(ada: Browser, servic
     deliver(ada, service, path, claim_by=str(day(20)))
     ada.get(f"{path}/review")
     assert "What nobody has claimed by then is cancelled, and the money comes back in full." in ada.text
+    assert "when they like" not in ada.text
+    assert "Recipients can open their gift until" in ada.text
     assert "Claim it by" in ada.get(f"{path}/claim").text
     reference = place(ada, path)
+    assert "Recipients can open their gift until" in ada.get(f"{path}/sent").text
     assert claim_by(service, reference) == datetime.combine(day(20), datetime.min.time(), UTC) + timedelta(
         hours=23, minutes=59, seconds=59
     )

@@ -8,6 +8,7 @@ import io
 import re
 
 import pytest
+from tests.orders.test_cancelling import claim
 from tests.web.api.conftest import Service
 from tests.web.console.conftest import Browser, signed_in
 from tests.web.console.orders import WORLD, ada, cem, changed, filled, listed, put_away, send, sent_mail, work
@@ -62,6 +63,10 @@ def test_states_are_neutral_unless_somebody_must_act(ada: Browser, service: Serv
     )
     changed(service, reference)
     assert state() == ("waiting", "1 bounced")
+    claim(service, reference, 1)
+    assert service.client("hr").post(f"/orders/{reference}/cancel").status_code == 200
+    work(service)
+    assert state() == ("good", "Claimed, rest cancelled")
     later = send(service, sendAt="2999-01-01T09:00:00Z")
     work(service)
     assert listed(ada, "?state=scheduled") == [later]

@@ -41,7 +41,7 @@ def state_of_order(context: RequestContext, order: ListedOrder) -> Shown:
     if order.state == OrderState.CANCELLED:
         return Shown("still", context.say("Cancelled"))
     if order.state == OrderState.CLAIMED:
-        return Shown("good", context.say("Claimed"))
+        return Shown("good", context.say("Claimed, rest cancelled") if order.cancelled else context.say("Claimed"))
     if order.state == OrderState.SCHEDULED:
         return Shown("still", context.say("Scheduled"))
     if order.state == OrderState.BOUNCED:

@@ -22,8 +22,10 @@ from largesse.base.errors import (
     ReferenceUsed,
 )
 from largesse.base.i18n.templates import text
-from largesse.campaigns.store import find_by_order
+from largesse.campaigns.model import Campaign
+from largesse.campaigns.store import count_list, find_by_order, find_campaign
 from largesse.customers.customer_store import confirmed_above
+from largesse.db.pool import Connection
 from largesse.drafts.approving import ask_approval
 from largesse.drafts.checking import Checked
 from largesse.drafts.model import PriceLines, price_lines
@@ -128,7 +130,7 @@ async def _show(context: RequestContext, opened: Open, *, said: str | None = Non
     quote, lines, to_mend = await _price(context, opened, checked)
     async with context.database.connection(principal.scope) as connection:
         accounts = await list_funding_accounts(connection, principal)
-        campaign = await find_by_order(connection, principal.customer_id, opened.draft.id)
+        campaign, listed = await _campaign(connection, opened)
         request = await find_request(connection, principal.customer_id, principal.environment, opened.draft.id)
     return await step(
         context,
@@ -137,6 +139,7 @@ async def _show(context: RequestContext, opened: Open, *, said: str | None = Non
         status=status,
         chosen=gift,
         campaign=campaign,
+        listed=listed,
         checked=checked,
         quote=quote,
         lines=lines,
@@ -148,6 +151,16 @@ async def _show(context: RequestContext, opened: Open, *, said: str | None = Non
         reminder_days=opened.draft.reminder_days(opened.caller),
         account=next((one for one in accounts if one.id == opened.content.account_id), None),
     )
+
+
+async def _campaign(connection: Connection, opened: Open) -> tuple[Campaign | None, int]:
+    """Returns the campaign whose gifts the draft is to reserve, and how many addresses it lists."""
+    principal = opened.caller.principal
+    found = await find_by_order(connection, principal.customer_id, opened.draft.id)
+    campaign = found and await find_campaign(connection, principal.customer_id, principal.environment, found[0])
+    if campaign is None:
+        return None, 0
+    return campaign, 0 if campaign.domains else await count_list(connection, campaign)
 
 
 def _approval(opened: Open, quote: Quote | None, request: ApprovalRequest | None) -> str | None:

@@ -17,6 +17,7 @@ from largesse.drafts.model import DraftContent
 from largesse.ledger.store import list_funding_accounts
 from largesse.mail.order_mail import count_by_state
 from largesse.orders.acts import read_receipt
+from largesse.orders.claim_by_store import read_claim_by
 from largesse.orders.lookup import find_order
 from largesse.orders.order import SendResponse, is_of_campaign
 from largesse.templates.service import MAX_NAME, TooManyTemplates, create_template
@@ -77,12 +78,14 @@ async def _shown(context: RequestContext, caller: Caller, order: Row, *, status:
     async with context.database.connection(caller.principal.scope) as connection:
         counts = await count_by_state(connection, order["customer_id"], order["id"])
         accounts = await list_funding_accounts(connection, caller.principal)
+        claim_by = await read_claim_by(connection, (order["customer_id"], order["id"]))
     return context.page(
         "send/sent.html",
         status=status,
         may_keep=context.person.may(Right.TEMPLATES),
         most_name=MAX_NAME,
         order=order,
+        claim_by=claim_by,
         present=next((one.drawn for one in await offered_wrappings(context) if one.key == order["wrapping_key"]), None),
         account_name=next((one.name for one in accounts if one.id == order["account_id"]), None),
         now=caller.now,
