@@ -30,7 +30,6 @@ LABELS: Mapping[str, str] = {
     "allow_custom_value": text("Any amount"),
     "products": text("Products"),
     "picture": text("Picture"),
-    "file": text("File"),
 }
 HELP: Mapping[str, str] = {
     "countries": text("Two letters each, such as GB, IE."),
