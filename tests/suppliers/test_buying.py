@@ -7,6 +7,7 @@ import pytest
 import structlog
 from tests.suppliers.conftest import SETTLED, Opened, claim, pool, states, verified, work
 from tests.suppliers.conftest import WORLD as WORLD  # noqa: PLC0414 - the service's
+from tests.suppliers.server import Bought as Purchase
 from tests.suppliers.server import SupplierServer, serving
 
 from largesse.db.scope import OPERATOR, WORKER
@@ -156,6 +157,36 @@ async def test_a_late_answer_that_cannot_be_cancelled_fills_the_stock(service: A
                 "SELECT count(*) FROM vouchers v JOIN products p ON p.id = product_id WHERE order_id IS NULL AND key = 'bought'",
             )
             assert free == 1
+            assert (await verified(database, vault)).findings == []
+
+
+class SameNumber(SupplierServer):
+    """Delivers one number for every order."""
+
+    def buy(self, id_: str, state: str = "done") -> Purchase:
+        order = super().buy(id_, state)
+        order.number = "SAME-1"
+        return order
+
+
+@pytest.mark.slow
+async def test_a_line_whose_voucher_came_before_gets_another_though_it_cannot_be_cancelled(
+    service: Any, opened: Opened
+) -> None:
+    same = SameNumber({"well": 1}, prefix="SAME", cost=910, can_cancel=False)
+    other = SupplierServer({"well": 1}, prefix="OTHER4", cost=870)
+    with serving(same), serving(other):
+        async with pool(service) as (database, vault):
+            buyers = [
+                Buyer(database, vault, opened("cards", same, attempts=1)),
+                Buyer(database, vault, opened("other", other)),
+            ]
+            await claim(database, service, "bought", 2)
+            await work(buyers, database, "SELECT EXISTS (SELECT FROM supplier_orders WHERE state = 'kept')")
+            assert (await states(database))["line fulfilled"] == 2
+            assert (len(same.orders), len(other.orders)) == (2, 1)
+            paid = await database.fetchval(WORKER, "SELECT sum(cost_minor) FROM supplier_costs")
+            assert paid == same.charged + other.charged
             assert (await verified(database, vault)).findings == []
 
 

@@ -254,7 +254,9 @@ def _judge_failure(order: SupplierOrder, failed: SupplierFailed, policy: RetryPo
     failures = order.failures + 1
     again_s = _AGAIN.delay_s(failures) * policy.pace
     if order.state is not State.NEW:
-        if failed.error in BAD_VOUCHERS and failures >= policy.failures and order.reason != NOT_CANCELLABLE:
+        if failed.error in BAD_VOUCHERS and failures >= policy.failures:
+            if order.reason == NOT_CANCELLABLE:  # it is paid for, and the line needs another voucher
+                return Outcome(State.LOST, _watch_s(0, policy), reason=failed.error)
             return Outcome(State.CANCELLING, 0.0, reason=failed.error)
         return Outcome(order.state, again_s, failures, order.reason or failed.error)
     if failed.arrived:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 import structlog
@@ -140,7 +140,8 @@ async def _take_voucher(
     voucher = Voucher(bought.number, bought.pin, bought.use_by)
     voucher_id = await add_bought(connection, vault, order.product_id, order.wanted.value_minor, voucher)
     if voucher_id is None:
-        return judge(order, refuse_voucher(order, TWICE), now, policy)
+        outcome = judge(order, refuse_voucher(order, TWICE), now, policy)
+        return replace(outcome, bought=bought) if outcome.state is State.KEPT else outcome
     if done.outcome.state is State.DELIVERED:
         await hand_over(connection, vault, order.line, voucher_id, now)
     return done.outcome
