@@ -5,6 +5,7 @@ import time
 
 import pytest
 
+from largesse.base import clock
 from largesse.base.cooperative import CooperativeRunner, Steps, first_slice
 from largesse.base.errors import Unavailable
 
@@ -83,19 +84,21 @@ async def test_no_more_wait_than_may_and_a_failure_is_the_callers() -> None:
     assert await slices.finish("a", steps(1)) == "done"
 
 
-async def test_parts_of_a_longer_computation_leave_most_of_the_time() -> None:
+async def test_parts_of_a_longer_computation_leave_most_of_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each part is short enough to need no pause of its own; together they would take the whole time."""
-    runner = CooperativeRunner()
-    busy_s = 0.0
+    runner, now, pauses = CooperativeRunner(), 0.0, list[float]()
+
+    async def pause(seconds: float) -> None:
+        pauses.append(seconds)
 
     def part() -> Steps[str]:
-        nonlocal busy_s
-        began = time.perf_counter()
-        yield from steps(1)
-        busy_s += time.perf_counter() - began
+        nonlocal now
+        now += 0.0005
+        yield
         return "done"
 
-    began = time.perf_counter()
+    monkeypatch.setattr(clock, "passed_s", lambda: now)
+    monkeypatch.setattr(asyncio, "sleep", pause)
     for _ in range(50):
         assert await runner.finish("a", part(), is_part=True) == "done"
-    assert time.perf_counter() - began > 3 * busy_s
+    assert pauses == pytest.approx([3 * 0.0005] * 50)
