@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, date, datetime, timedelta
 
 import pytest
-from tests.automations.conftest import add_contact, findings, move_to, perform, placed, rule, runs, work
+from tests.automations.conftest import WORLD, add_contact, findings, move_to, perform, placed, rule, runs, work
 from tests.privacy.conftest import Run, dump, run
-from tests.web.api.conftest import Service
+from tests.web.api.conftest import Service, services_on
 
 from largesse.automations.service import (
     OwnAutomation,
@@ -21,6 +21,13 @@ from largesse.automations.service import (
 )
 
 __all__ = ["run"]
+
+
+@pytest.fixture
+def service(database_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """One of each test's own: `verify` would find orders of a later year, whose gifts another test has removed."""
+    with services_on(database_url, tmp_path_factory) as start:
+        yield start(WORLD)
 
 
 @pytest.mark.slow

@@ -235,7 +235,14 @@ def problem() -> Callable[..., str]:
 
 @pytest.fixture(scope="module")
 def start_service(module_database_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServiceFactory]:
-    """Starts services: `start_service(world=…, like=…, **settings)`; all end with the module, before its database.
+    """Starts services on the module's database, as `services_on` does; all end before it."""
+    with services_on(module_database_url, tmp_path_factory) as start:
+        yield start
+
+
+@contextmanager
+def services_on(database_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServiceFactory]:
+    """Starts services on a database: `start(world=…, like=…, **settings)`; all end with the block.
 
     `world` is YAML to load first. `like` is a service whose ids and keys the new one shares. `wrong_keys` counts those.
     """
@@ -244,7 +251,6 @@ def start_service(module_database_url: str, tmp_path_factory: pytest.TempPathFac
         def start(
             world: str | None = None, like: Service | None = None, wrong_keys: WrongKeys | None = None, **changes: Any
         ) -> Service:
-            database_url = module_database_url
             ids: Mapping[str, Mapping[str, int]] = like.ids if like else {}
             keys: Mapping[str, str] = like.keys if like else {}
             if world is not None:
