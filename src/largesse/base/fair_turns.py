@@ -15,7 +15,7 @@ from typing import Generic, Self, TypeVar
 from largesse.base.clock import passed_s
 from largesse.base.errors import Unavailable
 
-# In one turn of the event loop, one of so many that wait begins.
+# If paced, a quarter of those that wait may begin in one turn of the event loop.
 _SHARE = 4
 Key = TypeVar("Key", bound=Hashable)
 

@@ -154,7 +154,11 @@ def check_rule(rule: CampaignRule, now: datetime) -> None:
         ("name", not unfit(rule.name), "has characters that cannot be used."),
         ("gifts", 1 <= rule.gifts <= MOST_GIFTS, f"must be 1 to {MOST_GIFTS:,}."),
         ("greeting", len(rule.greeting or "") <= MOST_GREETING, f"must have at most {MOST_GREETING} characters."),
-        ("greeting", not has_placeholders(rule.greeting), "must have no placeholder: visitors are no contacts."),
+        (
+            "greeting",
+            not has_placeholders(rule.greeting),
+            "must have no placeholder, because visitors are not contacts.",
+        ),
         ("greeting", not unfit(rule.greeting or "", line_breaks=True), "has characters that cannot be used."),
         ("opens", rule.opens_at <= now + MOST_AHEAD, f"must be at most {MOST_AHEAD.days} days away."),
         ("closes", rule.closes_at > max(now, rule.opens_at), "must be later than now, and than it opens."),

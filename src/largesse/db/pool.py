@@ -83,7 +83,7 @@ class Database:
 
     @classmethod
     async def open(cls, dialer: Dialer, max_connections: int = 10) -> Self:
-        """Does the same as `connect`, with sessions that are opened so."""
+        """Opens the pool with sessions that `dialer` opens. Raises as `connect` does."""
         pool = await asyncpg.create_pool(
             min_size=0,
             max_size=max_connections,

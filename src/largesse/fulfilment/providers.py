@@ -56,7 +56,7 @@ class InventoryProvider:
         self._buy = buy
 
     async def allocate(self, connection: Connection, wanted: VoucherRequest, at: datetime) -> bool:
-        """Does what Provider says, but never before lines that already wait for the same product and value.
+        """Implements Provider. Lines that already wait for the same product and value come first.
 
         Numbers that another transaction is allocating are passed over.
         """
@@ -66,7 +66,7 @@ class InventoryProvider:
         return allocated is not None
 
     async def begin_buying(self, connection: Connection, wanted: VoucherRequest, at: datetime) -> bool:
-        """Does what Provider says."""
+        """Implements Provider."""
         return self._buy is not None and await self._buy(connection, wanted, at)
 
 
@@ -84,7 +84,7 @@ class TestProvider:
         self._inventory = inventory
 
     async def allocate(self, connection: Connection, wanted: VoucherRequest, at: datetime) -> bool:
-        """Does what Provider says. Finds a number for a product without one, except for recipients of the test lab whose gift waits."""
+        """Implements Provider. Finds a number for a product without one, except for recipients of the test lab whose gift waits."""
         if behaviour_of(wanted.email) is Behaviour.NO_STOCK and self._inventory is None:
             return False
         if self._inventory is not None and await _is_stocked(connection, wanted.product_id):
@@ -104,7 +104,7 @@ class TestProvider:
         return True
 
     async def begin_buying(self, connection: Connection, wanted: VoucherRequest, at: datetime) -> bool:  # noqa: ARG002 - as Provider
-        """Does what Provider says: buys nothing for recipients of staging and the demo."""
+        """Implements Provider. Buys nothing for recipients of staging and the demo."""
         return False
 
 

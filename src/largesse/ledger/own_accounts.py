@@ -55,7 +55,7 @@ class OwnAccountCache:
         return self._cached.get(key) or await self._lookups.submit(key)
 
     def forget(self, key: OwnKey) -> None:
-        """Has accounts looked up again: a crash of the database may have taken what was created just before it."""
+        """Forgets accounts, so that they are looked up again. A crash of the database may have lost those created just before it."""
         self._cached.drop(key)
 
     async def close(self) -> None:
@@ -130,7 +130,7 @@ async def _own_accounts_at_once(connection: Connection, keys: Sequence[OwnKey]) 
     return found
 
 
-# No commit waits for the disk here: whatever uses an account later writes all that was written before it.
+# This commit does not wait for the disk. That of the first order that uses an account does, and it writes everything before it.
 _BEGIN = Statement("BEGIN; SET LOCAL synchronous_commit = off;")
 _decode = msgspec.json.Decoder(list[tuple[int, str, str, str, int]]).decode
 

@@ -14,7 +14,7 @@ from functools import lru_cache
 
 # Cannot occur in a quoted-printable body, where every "=" is followed by two hex digits or the line's end.
 _BOUNDARY = "=_largesse"
-# What may not stand in a body that goes as it is. Mailboxes of the mbox kind would put a ">" before a line that begins with "From ".
+# What a body without an encoding must not contain. Mailboxes of the mbox kind would put a ">" before a line that begins with "From ".
 _UNSAFE = _BOUNDARY.encode(), b"\nFrom "
 _NOT_IN_HEADERS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]+")
 _ATOMS = re.compile(r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~ -]*")
@@ -60,7 +60,7 @@ def build(headers: Mapping[str, str], text: str, html: str, *, at: float) -> byt
         "",
         "",
     ]
-    # What is not ASCII in HTML has a character reference, so that most HTML can go as it is.
+    # Characters beyond ASCII become character references, so that most HTML needs no encoding.
     parts = _part("plain", text.encode()), _part("html", html.encode("ascii", "xmlcharrefreplace"))
     return "\r\n".join(lines).encode() + b"".join((*parts, f"--{_BOUNDARY}--\r\n".encode()))
 
@@ -74,7 +74,7 @@ def _date(at_s: int) -> str:
 def _part(subtype: str, content: bytes) -> bytes:
     lines = content.replace(b"\r\n", b"\n").replace(b"\r", b"\n").replace(b"\n", b"\r\n")
     encoding, encoded = (
-        ("7bit", lines) if _goes_as_it_is(lines, subtype) else ("quoted-printable", _quoted_printable(lines))
+        ("7bit", lines) if _needs_no_encoding(lines, subtype) else ("quoted-printable", _quoted_printable(lines))
     )
     head = (
         f"--{_BOUNDARY}\r\nContent-Type: text/{subtype}; charset=utf-8\r\nContent-Transfer-Encoding: {encoding}\r\n\r\n"
@@ -82,7 +82,7 @@ def _part(subtype: str, content: bytes) -> bytes:
     return head.encode() + encoded + b"\r\n"
 
 
-def _goes_as_it_is(lines: bytes, subtype: str) -> bool:
+def _needs_no_encoding(lines: bytes, subtype: str) -> bool:
     # Plain text goes as quoted-printable, which breaks long lines.
     return (
         subtype == "html"

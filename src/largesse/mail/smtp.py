@@ -252,7 +252,7 @@ class Session:
         protocol = self._smtp.protocol
         if not isinstance(protocol, SMTPProtocol):
             raise aiosmtplib.SMTPServerDisconnected("the connection was lost before the text")
-        protocol.write(message.replace(b"\n.", b"\n..") + b".\r\n")  # a message begins with the name of a header
+        protocol.write(message.replace(b"\n.", b"\n..") + b".\r\n")  # the first line is a header
         answer = await protocol.read_response(timeout=self._patience.answer_s)
         if answer.code != 250:
             raise SMTPDataError(answer.code, answer.message)

@@ -120,21 +120,21 @@ class HttpSupplier:
         self.needs_recipient = "recipient_email" in _places(self._options.order)
 
     async def order(self, line: SupplierLine) -> Answer:
-        """Does what Supplier says."""
+        """Implements Supplier."""
         if self._options.products and line.product not in self._options.products:
             return Refused()
         return await self._ask(self._options.order, line)
 
     async def poll(self, line: SupplierLine) -> Answer:
-        """Does what Supplier says."""
+        """Implements Supplier."""
         return await self._ask(self._options.poll, line)
 
     async def cancel(self, line: SupplierLine) -> Answer:
-        """Does what Supplier says."""
+        """Implements Supplier."""
         return NotCancellable() if self._options.cancel is None else await self._ask(self._options.cancel, line)
 
     async def catalogue(self) -> list[Offer]:
-        """Does what Supplier says."""
+        """Implements Supplier."""
         paths = self._options.catalogue
         if paths is None:
             return []
@@ -145,7 +145,7 @@ class HttpSupplier:
         return [_offer(item, paths) for item in items]
 
     async def balance(self) -> Balance | None:
-        """Does what Supplier says."""
+        """Implements Supplier."""
         paths = self._options.balance
         if paths is None:
             return None

@@ -65,7 +65,7 @@ WORDS = {
     ),
     "approval": Word(
         text("Approval"),
-        text("A send that a rule is about waits until somebody else approves it. Nothing is sent or charged before."),
+        text("A send that matches a rule waits until somebody else approves it. Nothing is sent or charged before."),
     ),
     "campaign": Word(
         text("Campaign"),

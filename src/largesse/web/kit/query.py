@@ -98,7 +98,7 @@ class Query:
     def number(self, name: str, highest: int = INT32) -> int | None:
         """Returns a parameter that is declared as a whole number, at most `highest`; None without one.
 
-        A list begins or ends at it. Beyond the highest id it does so at the highest.
+        A number above the highest id counts as the highest, so that a list begins or ends there.
         """
         assert isinstance(self._declared[name], Whole), f"{name} is not declared a whole number"
         found = self._read.get(name)
