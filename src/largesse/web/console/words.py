@@ -54,7 +54,7 @@ WORDS = {
     "automation": Word(
         text("Automation"),
         text(
-            "Sends a gift by itself on a day of each contact, such as the birthday. It tries a gift that could not be sent again for three days."
+            "Sends a gift by itself on a day of each contact, such as the birthday. If a gift cannot be sent, it tries again for three days."
         ),
     ),
     "budget": Word(
