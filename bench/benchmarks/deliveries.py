@@ -48,7 +48,7 @@ def run(suite: Suite) -> list[Row]:
             "deliveries/s",
             f"one worker, {SUBSCRIPTIONS} subscriptions",
             f"aiohttp posting the same bodies, {IN_FLIGHT} at once",
-            at_least(0.6),
+            at_least(0.7),
             pairs,
         )
     ]

@@ -54,7 +54,7 @@ def run(suite: Suite) -> list[Row]:
             "mails/s",
             "one worker",
             "aiosmtplib handing over one ready message, one connection",
-            at_least(0.6),
+            at_least(0.95),
             pairs,
         )
     ]

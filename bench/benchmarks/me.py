@@ -17,5 +17,5 @@ def run(suite: Suite) -> list[Row]:
     with suite.installation("me", one_account()) as made, made.serve_with() as server:
         pairs = against_fixed_bytes(suite, made, server, "/me")
     return [
-        row("me", "answers/s", "GET /me", "the same server, fixed bytes of that size, no key", at_least(0.4), pairs)
+        row("me", "answers/s", "GET /me", "the same server, fixed bytes of that size, no key", at_least(0.85), pairs)
     ]

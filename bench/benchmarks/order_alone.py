@@ -35,7 +35,7 @@ def run(suite: Suite) -> list[Row]:
             "ms",
             "p50, one connection",
             "p50 of pgbench with one client + p50 of GET /health",
-            at_most(2.5),
+            at_most(2),
             pairs,
         ),
         _with_budget(suite),

@@ -46,7 +46,7 @@ def run(suite: Suite) -> list[Row]:
             "orders/s",
             "64 connections, one account",
             "pgbench, 32 clients, one SQL function, one order a commit",
-            at_least(1.5),
+            at_least(3.4),
             against_sql,
         ),
         row(

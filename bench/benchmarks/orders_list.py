@@ -24,7 +24,7 @@ def run(suite: Suite) -> list[Row]:
             "answers/s",
             "GET /orders",
             "the same server, fixed bytes of that size, no key",
-            at_least(0.4),
+            at_least(0.55),
             pairs,
         )
     ]

@@ -36,7 +36,7 @@ def run(suite: Suite) -> list[Row]:
             "orders/s",
             "64 connections, 1,000 accounts of 200 customers",
             "pgbench, 32 clients, the same function over 1,000 accounts",
-            at_least(0.45),
+            at_least(1.1),
             pairs,
         ),
         row(

@@ -27,7 +27,19 @@ STRANGE_PATHS = (
     "/show\x00",
     "",
 )
-QUERIES = ("?page=2", "?page=0", "?page=x", "?pgae=1", "?page=1&page=2", "?", "?%ff", "?a=b#c")
+QUERIES = (
+    "?page=2",
+    "?page=3",
+    "?page=4",
+    "?page=5",
+    "?page=0",
+    "?page=x",
+    "?pgae=1",
+    "?page=1&page=2",
+    "?",
+    "?%ff",
+    "?a=b#c",
+)
 VERSIONS = ("HTTP/1.0", "HTTP/2.0", "HTTP/1.2", "HTTP", "http/1.1")
 TYPES = ("application/json", "application/json; charset=utf-8", "text/plain")
 HEADERS = (

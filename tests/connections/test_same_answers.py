@@ -22,6 +22,7 @@ from structlog.testing import capture_logs
 from tests.connections.random_requests import KEYS, requests_in_pieces
 from uvicorn.server import ServerState
 
+from largesse.base.batching import Receiver
 from largesse.base.errors import InsufficientBalance, Unauthorized
 from largesse.base.throttle import Rate
 from largesse.base.timeouts import Timeouts
@@ -51,6 +52,9 @@ PRINCIPALS = {
 }
 
 
+LEFT, LATER, FAILS, BUG = 2, 3, 4, 5  # pages
+
+
 class Pages(msgspec.Struct, frozen=True):
     page: Annotated[int, Meta(ge=1, le=9)] = 1
 
@@ -75,8 +79,25 @@ async def echo(services: Any, call: Call) -> Reply:
     return Reply(encode_json([caller.principal.customer_name, body, call.address]), status=201)
 
 
+def shown(call: Call) -> bytes:
+    if call.query.page == FAILS:
+        raise InsufficientBalance("used")
+    if call.query.page == BUG:
+        raise ZeroDivisionError
+    return encode_json([call.principal.customer_name, call.query])
+
+
 async def show(services: Any, call: Call) -> Reply:
-    return Reply(encode_json([call.principal.customer_name, call.query]))
+    return Reply(shown(call))
+
+
+def show_at_once(services: Any, call: Call, receiver: Receiver[bytes]) -> Reply | bool:
+    """Answers, leaves it to `show`, or answers later, by the page."""
+    body = shown(call)
+    if call.query.page == LATER:
+        asyncio.get_running_loop().call_soon(receiver.set_result, body)
+        return True
+    return call.query.page != LEFT and Reply(body)
 
 
 async def health(services: Any, call: Call) -> Reply:
@@ -88,7 +109,7 @@ def operation(method: str, path: str, handler: Any, **more: Any) -> Operation:
 
 
 OPERATIONS = [
-    operation("GET", "/show", show, query=Pages, scope="read"),
+    operation("GET", "/show", show, query=Pages, scope="read", at_once=show_at_once),
     operation("POST", "/show", echo, body=Body, query=Pages, scope="send"),
     operation("POST", "/recalls", echo, body=Body, scope="send", recalls=True),
     operation("GET", "/health", health, needs_key=False, query=NoQuery),
@@ -106,6 +127,17 @@ class Authenticator:
         if hash_ not in PRINCIPALS:
             raise Unauthorized("The API key is not known here.")
         return Caller(PRINCIPALS[hash_], 1, datetime.now(UTC), address)
+
+    def find_for(self, receiver: Receiver[Caller], hash_: bytes) -> bool:
+        loop = asyncio.get_running_loop()
+        if hash_ in PRINCIPALS:
+            loop.call_soon(receiver.set_result, Caller(PRINCIPALS[hash_], 1, datetime.now(UTC)))
+        else:
+            loop.call_soon(receiver.set_exception, Unauthorized("The API key is not known here."))
+        return True
+
+    def seen(self, found: Caller, address: str | None) -> Caller:
+        return msgspec.structs.replace(found, address=address)
 
     def recall(self, hash_: bytes, address: str | None = None) -> Caller | None:
         principal = PRINCIPALS.get(hash_)
@@ -160,6 +192,7 @@ class Two:
         found = []
         for manager, state in zip(self.managers, self._states, strict=True):
             REQUESTS._answered.clear()
+            self._log._noted.clear()  # what a connection that was lost left
             transport, server = Transport(), ServerState()
             server.default_headers = [(b"date", b"today")]
             connection = manager(config=self._config, server_state=server, app_state=state)
@@ -174,7 +207,6 @@ class Two:
                 await self._settle(connection)
             events = [{name: repr(said) for name, said in line.items() if name != "duration_ms"} for line in lines]
             noted = [one[: NotedRequest._fields.index("ended_s")] for one in self._log._noted]
-            self._log._noted.clear()
             found.append((transport.written, transport.is_closed, (events, dict(REQUESTS._answered), noted)))
             connection.connection_lost(None)
             await self._settle(connection)
@@ -275,16 +307,40 @@ async def test_requests_that_follow_one_another_at_once_are_answered_in_order(tw
         assert found[0][0].count(b"HTTP/1.1 20") == b"".join(pieces).count(b" HTTP/1.1")
 
 
+@pytest.mark.parametrize("key", ["right", "reads", "unknown"])
+@pytest.mark.parametrize("page", [1, LEFT, LATER, FAILS, BUG])
+async def test_what_needs_no_task_is_answered_alike(two: Two, key: str, page: int) -> None:
+    request = GET.replace(b"page=3", b"page=%d" % page).replace(KEYS["right"].encode(), KEYS[key].encode())
+    found = await two.answers([(request, False), (request, False), (POST, True), (request, True)])
+    assert found[0] == found[1]
+    assert found[0][0].count(b"HTTP/1.1 ") == 4
+
+
+async def test_a_request_that_waits_too_long_is_answered_once(two: Two, monkeypatch: pytest.MonkeyPatch) -> None:
+    waiting: list[Any] = []
+    monkeypatch.setattr(Authenticator, "find_for", lambda _, receiver, __: waiting.append(receiver) or True)
+    transport, server = Transport(), ServerState()
+    connection = two.managers[0](config=two._config, server_state=server, app_state=two._states[0])
+    connection.connection_made(transport)  # type: ignore[arg-type]
+    for at in (0, 1):
+        connection.data_received(GET)
+        assert (len(waiting), waiting[at].done()) == (at + 1, False)
+        waiting[at].cancel()
+        assert waiting[at].done()
+        assert transport.written.count(b"HTTP/1.1 503 ") == at + 1
+    assert not transport.is_closed
+
+
 async def test_whole_requests_go_without_asgi(two: Two, monkeypatch: pytest.MonkeyPatch) -> None:
     """Otherwise the rest of this file would show nothing."""
     begun: list[bytes] = []
-    begin = QuickConnection._begin
+    write = QuickConnection.write_answer
 
-    def count(self: Any, heads: Any, head: Any, body: bytes) -> None:
-        begun.append(body)
-        begin(self, heads, head, body)
+    def count(self: Any, answer: quick.Answer) -> None:
+        begun.append(answer[2])
+        write(self, answer)
 
-    monkeypatch.setattr(QuickConnection, "_begin", count)
+    monkeypatch.setattr(QuickConnection, "write_answer", count)
     for pieces, taken in (
         ([GET], 1),
         ([POST], 1),

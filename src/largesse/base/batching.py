@@ -15,13 +15,29 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Hashable, Sequence
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from largesse.base.errors import Unavailable
 
 Item = TypeVar("Item")
 Outcome = TypeVar("Outcome")
-_Waiting = tuple[Item, "asyncio.Future[Outcome]"]
+Outcome_contra = TypeVar("Outcome_contra", contravariant=True)
+
+
+class Receiver(Protocol[Outcome_contra]):
+    """What gets an outcome: a future, or what does something at once where a future would wake a task."""
+
+    def done(self) -> bool:
+        """Returns whether it waits for nothing any more."""
+
+    def set_result(self, result: Outcome_contra, /) -> None:
+        """Gets the outcome."""
+
+    def set_exception(self, exception: Exception, /) -> None:
+        """Gets an error instead."""
+
+
+_Waiting = tuple[Item, Receiver[Outcome]]
 
 
 class Batcher(Generic[Item, Outcome]):
@@ -69,6 +85,12 @@ class Batcher(Generic[Item, Outcome]):
 
     async def submit(self, item: Item) -> Outcome:
         """Returns the outcome of `item`. Raises Unavailable when too many wait already or the batcher has closed."""
+        future: asyncio.Future[Outcome] = self._loop.create_future()
+        self.submit_for(future, item)
+        return await future
+
+    def submit_for(self, receiver: Receiver[Outcome], item: Item) -> None:
+        """Gives the outcome of `item` to `receiver`, which must not raise. Raises Unavailable as `submit` does."""
         if self._closing:
             raise Unavailable("The service is stopping.")
         room = self._max_waiting - self._room_taken
@@ -76,14 +98,12 @@ class Batcher(Generic[Item, Outcome]):
         waiting = self._waiting.get(group)
         if room <= 0 or (waiting and self._group is not None and self._room_of(waiting) >= room):
             raise Unavailable("Too many requests are waiting.")
-        future: asyncio.Future[Outcome] = self._loop.create_future()
         if waiting is None:
             waiting = self._waiting[group] = deque()
-        waiting.append((item, future))
+        waiting.append((item, receiver))
         self._room_taken += self._weigh(item) if self._room_by_weight else 1
         if not self._is_shared and group not in self._handled:
             self._wake()
-        return await future
 
     async def close(self) -> None:
         """Handles what waits, then ends."""
@@ -139,12 +159,12 @@ class Batcher(Generic[Item, Outcome]):
             waiting = self._waiting[group]
             before = len(batch)
             while waiting and len(batch) < self._max_items:
-                item, future = waiting[0]
-                if not future.done():  # else its caller has given up
+                item, receiver = waiting[0]
+                if not receiver.done():  # else its caller has given up
                     weight += self._weigh(item)
                     if batch and weight > self._max_weight:
                         break
-                    batch.append((item, future))
+                    batch.append((item, receiver))
                 waiting.popleft()
                 self._room_taken -= self._weigh(item) if self._room_by_weight else 1
             if len(batch) == before and waiting:
@@ -176,10 +196,10 @@ class Batcher(Generic[Item, Outcome]):
 
 
 def _deliver(batch: Sequence[_Waiting[Item, Outcome]], outcomes: Sequence[Outcome | Exception]) -> None:
-    for (_, future), outcome in zip(batch, outcomes, strict=True):
-        if future.done():  # its caller went away
+    for (_, receiver), outcome in zip(batch, outcomes, strict=True):
+        if receiver.done():  # its caller went away
             continue
         if isinstance(outcome, Exception):
-            future.set_exception(outcome)
+            receiver.set_exception(outcome)
         else:
-            future.set_result(outcome)
+            receiver.set_result(outcome)

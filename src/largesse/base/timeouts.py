@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 from collections.abc import Iterator
 from types import TracebackType
-from typing import Any
+from typing import Any, Protocol
 
 from largesse.base.clock import passed_s
 
@@ -23,6 +23,13 @@ class TimedOut(TimeoutError):
     """It took too long. What was under way may have happened, or may yet."""
 
 
+class Waiting(Protocol):
+    """What a time-out ends: a task, or a request that waits without one."""
+
+    def cancel(self) -> object:
+        """Ends the wait."""
+
+
 class Timeouts:
     """Gives up waits of `patience_s` in which nothing has moved.
 
@@ -33,13 +40,22 @@ class Timeouts:
         self._patience_s = patience_s
         self._loop = asyncio.get_running_loop()
         self._moved_at = 0.0
-        self._since: dict[asyncio.Task[Any], float] = {}
-        self._given_up: set[asyncio.Task[Any]] = set()
+        self._since: dict[Waiting, float] = {}
+        self._given_up: set[Waiting] = set()
         self._looking = asyncio.create_task(self._look())
 
     def wait(self) -> Wait:
         """Returns a wait, for one `with` block after another: each raises TimedOut when all have lasted too long together."""
         return Wait(self._loop, self._since, self._given_up)
+
+    def watch(self, waiting: Waiting, since_s: float) -> None:
+        """Cancels what has waited too long since then, unless it ends before."""
+        self._since[waiting] = since_s
+
+    def ended(self, waiting: Waiting) -> None:
+        """Watches it no longer."""
+        self._since.pop(waiting, None)
+        self._given_up.discard(waiting)
 
     @contextlib.contextmanager
     def suspended(self) -> Iterator[None]:
@@ -70,10 +86,10 @@ class Timeouts:
             late = passed_s() - self._patience_s
             if self._moved_at > late:
                 continue
-            for task, since in self._since.items():
-                if since <= late and task not in self._given_up:
-                    self._given_up.add(task)
-                    task.cancel()
+            for waiting, since in list(self._since.items()):
+                if since <= late and waiting not in self._given_up:
+                    self._given_up.add(waiting)
+                    waiting.cancel()
 
 
 class Wait:
@@ -81,9 +97,7 @@ class Wait:
 
     __slots__ = ("_given_up", "_loop", "_since", "_spent_s", "_task")
 
-    def __init__(
-        self, loop: asyncio.AbstractEventLoop, since: dict[asyncio.Task[Any], float], given_up: set[asyncio.Task[Any]]
-    ) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, since: dict[Waiting, float], given_up: set[Waiting]) -> None:
         self._loop = loop  # asking for the one that runs is a system call
         self._since = since
         self._given_up = given_up

@@ -64,12 +64,17 @@ class Catalogue:
         # A load that was under way may have read an older version than was asked for; one that begins
         # after the question cannot, as versions only grow.
         for _ in range(2):
-            if self._snapshot is not None and self._snapshot.version >= version:
-                return self._snapshot
+            if (snapshot := self.loaded(version)) is not None:
+                return snapshot
             await self._load()
-        if self._snapshot is None or self._snapshot.version < version:
-            raise Unavailable("The catalogue is older than expected.")
-        return self._snapshot
+        if (snapshot := self.loaded(version)) is not None:
+            return snapshot
+        raise Unavailable("The catalogue is older than expected.")
+
+    def loaded(self, version: int) -> Snapshot | None:
+        """Returns what all customers share if it is in memory at that version or later."""
+        snapshot = self._snapshot
+        return snapshot if snapshot is not None and snapshot.version >= version else None
 
     async def of(self, caller: Caller) -> Snapshot:
         """Returns the same with the caller's own collections, no older than when the caller was looked up."""

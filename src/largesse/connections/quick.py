@@ -38,6 +38,9 @@ _END_OF_HEAD: Final = b"\r\n\r\n"
 _SPECIAL = frozenset((b"expect", b"transfer-encoding", b"upgrade", b"te", b"trailer"))
 
 
+Answer = tuple[int, bytes, bytes]  # the status, the header lines and the body
+
+
 class Answerer(Protocol):
     """What answers whole requests: `largesse.web.api.whole`."""
 
@@ -48,8 +51,8 @@ class Answerer(Protocol):
     def read_head(self, scope: Scope) -> Any | None:
         """Returns what `answer` needs of a request; None if it must go the ordinary way."""
 
-    def answer(self, head: Any, body: bytes) -> Coroutine[Any, Any, tuple[int, bytes, bytes]]:
-        """Returns the status, the header lines and the body of an answer."""
+    def begin(self, head: Any, body: bytes, writer: QuickConnection) -> None:
+        """Begins to answer a request. The connection then gets one answer, at once or from a task."""
 
 
 class _Known(NamedTuple):
@@ -209,7 +212,8 @@ class QuickConnection(Connection):
             return False
         head, begin, end = found
         if len(data) == end:
-            self._begin(self._heads, head, data[begin:])
+            self._is_answering = True
+            self._heads.answerer.begin(head, data[begin:], self)
         elif len(data) > end or is_second:
             return False
         else:
@@ -236,23 +240,33 @@ class QuickConnection(Connection):
     def _let_go(self) -> None:
         super().data_received(self._release())
 
-    def _begin(self, heads: Heads, head: Any, body: bytes) -> None:
-        self._is_answering = True
-        task = self.loop.create_task(self._answer_whole(heads, head, body))
+    def answer_in_task(self, answer: Coroutine[Any, Any, Answer]) -> None:
+        """Runs a coroutine in a task, and writes the answer that it returns."""
+        task = self.loop.create_task(self._write_from(answer))
         self.tasks.add(task)  # which the server waits for when it stops
         task.add_done_callback(self.tasks.discard)
 
-    async def _answer_whole(self, heads: Heads, head: Any, body: bytes) -> None:
+    async def _write_from(self, answer: Coroutine[Any, Any, Answer]) -> None:
         try:
-            status, lines, content = await heads.answerer.answer(head, body)
+            answered = await answer
         except BaseException:
-            self.transport.close()
+            self.close()
             raise
+        self.write_answer(answered)
+
+    def close(self) -> None:
+        """Closes the connection without an answer."""
+        self.transport.close()
+
+    def write_answer(self, answer: Answer) -> None:
+        """Writes the answer to the request under way, then goes on with what came meanwhile."""
+        assert self._heads is not None, "whole requests are answered"
+        status, lines, content = answer
         self._is_answering = False
         if self.transport.is_closing():  # its caller went away
             return
         is_last = self._manager.is_draining or self._is_broken
-        before = heads.server_lines(self.server_state.default_headers)
+        before = self._heads.server_lines(self.server_state.default_headers)
         after = _CLOSE if is_last else b""
         self.transport.write(b"%b%b%b%b\r\n%b" % (STATUS_LINE[status], before, lines, after, content))
         self.server_state.total_requests += 1

@@ -34,7 +34,7 @@ import structlog
 from prometheus_client import Counter
 
 from largesse.base import clock
-from largesse.base.batching import Batcher
+from largesse.base.batching import Batcher, Receiver
 from largesse.base.errors import TooManyRequests, Unauthorized
 from largesse.base.recently_used import RecentlyUsed
 from largesse.base.throttle import Pacer, Rate, Throttle, network_of
@@ -206,9 +206,24 @@ class Authenticator:
             raise
         if not is_right:
             self._remember(hash_)
+        return self.seen(found, address)
+
+    def find_for(self, receiver: Receiver[Caller], hash_: bytes) -> bool:
+        """Gives the caller with a secret of that hash, or an error, to `receiver`. Returns False if only `find` can look it up.
+
+        The receiver calls `seen`. Raises Unavailable.
+        """
+        if hash_ not in self._right:
+            return False
+        self._lookups.submit_for(receiver, hash_)
+        return True
+
+    def seen(self, found: Caller, address: str | None) -> Caller:
+        """Notes that a caller was looked up for a request from that address, and returns it with the address."""
         assert found.principal.key_id is not None, "what is looked up is a key"
         self._seen[found.principal.key_id] = address
-        return msgspec.structs.replace(found, address=address)
+        versions = found.catalogue_version, found.now, address, found.collections_version
+        return Caller(found.principal, *versions, None, found.follow_up)
 
     def recall(self, hash_: bytes, address: str | None = None) -> Caller | None:
         """Returns who called with the secret of that hash within the last minute, as if it called now; None for everybody else.

@@ -12,7 +12,7 @@ from datetime import datetime
 from operator import itemgetter
 from typing import NamedTuple
 
-from largesse.base.batching import Batcher
+from largesse.base.batching import Batcher, Receiver
 from largesse.base.errors import InvalidRequest
 from largesse.customers.principal import Principal
 from largesse.db.fragments import Fragment, compose, each, grouped, names
@@ -124,6 +124,10 @@ class OrderLists:
         Raises Unavailable when too many wait, and one of DATABASE_AWAY.
         """
         return await self._newest.submit(_List(principal.customer_id, principal.environment, limit))
+
+    def newest_for(self, receiver: Receiver[bytes], principal: Principal, *, limit: int) -> None:
+        """Gives the same, or an error, to `receiver`. Raises Unavailable when too many wait."""
+        self._newest.submit_for(receiver, _List(principal.customer_id, principal.environment, limit))
 
     async def after(self, principal: Principal, order_id: int, *, limit: int) -> bytes:
         """Returns the first orders of the principal's customer and environment with ids above `order_id`, oldest first, serialized.

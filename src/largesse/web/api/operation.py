@@ -11,6 +11,7 @@ from uuid import UUID
 import msgspec
 
 from largesse.audit.service import Acting, by_key
+from largesse.base.batching import Receiver
 from largesse.base.decoding import decode_body
 from largesse.base.errors import (
     Inactive,
@@ -99,6 +100,11 @@ class Call(msgspec.Struct, frozen=True):
         assert self.caller is not None, "the operation needs a key"
         return await services.catalogue.at(self.caller.catalogue_version)
 
+    def loaded_snapshot(self, services: Services) -> Snapshot | None:
+        """Returns the same where it is loaded."""
+        assert self.caller is not None, "the operation needs a key"
+        return services.catalogue.loaded(self.caller.catalogue_version)
+
     async def own_snapshot(self, services: Services) -> Snapshot:
         """Returns the same with the customer's own collections."""
         assert self.caller is not None, "the operation needs a key"
@@ -106,6 +112,8 @@ class Call(msgspec.Struct, frozen=True):
 
 
 Handler = Callable[[Services, Call], Awaitable[Reply]]
+# Returns the reply; True if the receiver gets its body later; False if only the handler can answer.
+AtOnce = Callable[[Services, Call, Receiver[bytes]], Reply | bool]
 
 
 class NoQuery(msgspec.Struct, frozen=True):
@@ -142,6 +150,7 @@ class Operation:
     needs_active: bool = True
     scope: str | None = None
     recalls: bool = False  # whether a remembered caller will do: it raises StaleCaller if not
+    at_once: AtOnce | None = None  # answers as the handler does, without a task
 
     @property
     def all_problems(self) -> tuple[ProblemType, ...]:

@@ -5,13 +5,15 @@ Whatever is refused for its head goes by ASGI, so that there is one way to refus
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Coroutine, Mapping, Sequence
+from typing import Any, Protocol
 
 import msgspec
+import structlog
 
 from largesse.base import clock
-from largesse.base.errors import Problem
+from largesse.base.errors import Problem, Unauthorized, Unavailable
+from largesse.base.timeouts import TimedOut
 from largesse.customers.access import StaleCaller
 from largesse.customers.authenticator import Caller, secret_hash, well_formed
 from largesse.web.api.answering import REFUSED, Answering, Found, log_request, new_request_id, reply_to
@@ -21,11 +23,28 @@ from largesse.web.api.reading import read_query, read_secret
 from largesse.web.kit.body import check_headers
 from largesse.web.kit.headers import check_size, read_headers
 from largesse.web.kit.refusal_log import ACTS_FOR
-from largesse.web.kit.replies import Reply, head_of, lines_of
+from largesse.web.kit.replies import Reply, head_lines
 from largesse.web.kit.requests import Scope, client_address
 from largesse.web.kit.services import Services
 
 _LOGGED = ("method", "client")
+
+_log = structlog.get_logger(__name__)
+
+Answer = tuple[int, bytes, bytes]  # the status, the header lines and the body
+
+
+class Writer(Protocol):
+    """The connection of a request: it gets one answer, at once or from a task."""
+
+    def write_answer(self, answer: Answer) -> None:
+        """Writes the answer."""
+
+    def answer_in_task(self, answer: Coroutine[Any, Any, Answer]) -> None:
+        """Runs a coroutine in a task, and writes the answer that it returns."""
+
+    def close(self) -> None:
+        """Closes the connection without an answer."""
 
 
 class Head(msgspec.Struct, frozen=True):
@@ -46,9 +65,9 @@ class WholeRequests:
     def __init__(
         self, services: Services, operations: Mapping[str, dict[str, Operation]], answering: Answering
     ) -> None:
-        self._services = services
+        self.services = services
         self._operations = operations
-        self._answering = answering
+        self.answering = answering
 
     @property
     def paths(self) -> Collection[str]:
@@ -82,31 +101,41 @@ class WholeRequests:
             {name: scope[name] for name in _LOGGED},
         )
 
-    async def answer(self, head: Head, body: bytes) -> tuple[int, bytes, bytes]:
-        """Answers a request. Returns the status, the header lines and the body."""
-        began_s = clock.passed_s()
+    def begin(self, head: Head, body: bytes, writer: Writer) -> None:
+        """Begins to answer a request: in a task, unless it waits for nothing but the look-up of its caller."""
+        if head.operation.at_once is not None and _AtOnce(self, head, writer).begin():
+            return
+        writer.answer_in_task(self.answer(head, body, head.scope.copy(), clock.passed_s()))
+
+    async def answer(self, head: Head, body: bytes, scope: Scope, began_s: float) -> Answer:
+        """Answers a request that began at `began_s`. Both ways to answer it share its scope."""
         request_id = head.request_id or new_request_id()
-        scope: Scope = head.scope.copy()
         ignored: list[str] = []
         try:
-            with self._services.timeouts.wait():
+            with self.services.timeouts.wait():
                 reply = await self._reply(head, body, scope, request_id, ignored)
         except Exception as error:  # noqa: BLE001 - each becomes an answer
             reply = reply_to(error, scope, head.found, request_id)
-        if ignored or reply.status >= REFUSED or self._answering.has_limit:
-            reply = self._answering.completed(reply, scope, head.found, request_id, ignored, began_s)
+        return self.completed(head, reply, scope, request_id, ignored, began_s)
+
+    def completed(
+        self, head: Head, reply: Reply, scope: Scope, request_id: bytes, ignored: Sequence[str], began_s: float
+    ) -> Answer:
+        """Returns the answer of a reply, counted and logged."""
+        if ignored or reply.status >= REFUSED or self.answering.has_limit:
+            reply = self.answering.completed(reply, scope, head.found, request_id, ignored, began_s)
         took_s, route = clock.passed_s() - began_s, head.operation.path
         REQUESTS.count(head.operation.name, reply.status, took_s)
-        log_request(self._services.request_log, scope, route, route, request_id, reply.status, took_s)
-        return reply.status, lines_of(head_of(reply, request_id)), reply.body
+        log_request(self.services.request_log, scope, route, route, request_id, reply.status, took_s)
+        return reply.status, head_lines(reply, request_id), reply.body
 
     async def _reply(self, head: Head, body: bytes, scope: Scope, request_id: bytes, ignored: list[str]) -> Reply:
         operation, caller = head.operation, None
         if operation.recalls and (reply := await self._reply_recalled(head, body, scope, request_id, ignored)):
             return reply
         if head.secret_hash is not None:
-            caller = await self._services.authenticator.find(head.secret_hash, client_address(scope))
-            self._answering.admit(caller, operation, scope)
+            caller = await self.services.authenticator.find(head.secret_hash, client_address(scope))
+            self.answering.admit(caller, operation, scope)
         return await self._run(head, caller, body, request_id, ignored)
 
     async def _reply_recalled(
@@ -114,11 +143,11 @@ class WholeRequests:
     ) -> Reply | None:
         """Runs an operation for a remembered caller. Returns None if the caller must be looked up first: nothing has happened then."""
         assert head.secret_hash is not None, "an operation that recalls its caller needs a key"
-        caller = self._services.authenticator.recall(head.secret_hash, client_address(scope))
+        caller = self.services.authenticator.recall(head.secret_hash, client_address(scope))
         if caller is None:
             return None
         try:
-            self._answering.admit(caller, head.operation, scope)
+            self.answering.admit(caller, head.operation, scope)
         except Problem:  # of a caller who may be gone, or another by now
             del scope[ACTS_FOR]
             return None
@@ -135,4 +164,80 @@ class WholeRequests:
         operation = head.operation
         ignored += head.unknown
         call = Call(caller, {}, head.query, body, request_id, ignored, operation.scope)
-        return await operation.handler(self._services, call)
+        return await operation.handler(self.services, call)
+
+
+class _AtOnce:
+    """A request that is answered without a task. It stands where futures would, which would wake one."""
+
+    __slots__ = ("_began_s", "_head", "_ignored", "_is_done", "_request_id", "_requests", "_scope", "_writer")
+
+    def __init__(self, requests: WholeRequests, head: Head, writer: Writer) -> None:
+        self._requests = requests
+        self._head = head
+        self._writer = writer
+        self._scope: Scope = head.scope.copy()
+        self._request_id = head.request_id or new_request_id()
+        self._ignored: list[str] = []
+        self._began_s = clock.passed_s()
+        self._is_done = False
+
+    def begin(self) -> bool:
+        """Looks up the caller. Returns False if a task must."""
+        services, head = self._requests.services, self._head
+        assert head.secret_hash is not None, "an operation that is answered at once needs a key"
+        try:
+            is_begun = services.authenticator.find_for(self, head.secret_hash)
+        except Unavailable:
+            return False
+        if is_begun:
+            services.timeouts.watch(self, self._began_s)
+        return is_begun
+
+    def done(self) -> bool:
+        """Returns whether the request was answered, as one is that waited too long."""
+        return self._is_done
+
+    def cancel(self) -> None:
+        """Answers a request that waited too long."""
+        self.set_exception(TimedOut())
+
+    def set_result(self, result: Caller | bytes) -> None:
+        """Goes on with the caller, or answers with the body that the operation waited for."""
+        try:
+            reply = Reply(result) if isinstance(result, bytes) else self._reply(result)
+        except Exception as error:  # noqa: BLE001 - each becomes an answer
+            self._end(error)
+            return
+        if reply is not True:
+            self._end(reply)
+
+    def set_exception(self, error: Exception) -> None:
+        """Answers with an error."""
+        self._end(error)
+
+    def _reply(self, found: Caller) -> Reply | bool:
+        requests, operation, scope = self._requests, self._head.operation, self._scope
+        caller = requests.services.authenticator.seen(found, client_address(scope))
+        requests.answering.admit(caller, operation, scope)
+        self._ignored += self._head.unknown
+        assert operation.at_once is not None, "an operation that is answered at once"
+        call = Call(caller, {}, self._head.query, b"", self._request_id, self._ignored, operation.scope)
+        return operation.at_once(requests.services, call, self)
+
+    def _end(self, outcome: Reply | Exception | bool) -> None:
+        """Writes the answer; False leaves it to a task. Raises nothing: what calls it has others to serve."""
+        self._is_done = True
+        requests, head, scope, request_id = self._requests, self._head, self._scope, self._request_id
+        requests.services.timeouts.ended(self)
+        try:
+            # A task looks up an unknown key once more, and counts it.
+            if isinstance(outcome, (bool, Unauthorized)):
+                self._writer.answer_in_task(requests.answer(head, b"", scope, self._began_s))
+                return
+            reply = outcome if isinstance(outcome, Reply) else reply_to(outcome, scope, head.found, request_id)
+            answer = requests.completed(head, reply, scope, request_id, self._ignored, self._began_s)
+            self._writer.write_answer(answer)
+        except Exception:  # noqa: BLE001 - each ends a request alone
+            _log.exception("answer_failed", operation=head.operation.name)
+            self._writer.close()

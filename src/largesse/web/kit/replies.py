@@ -20,6 +20,13 @@ class Reply(msgspec.Struct, frozen=True):
     headers: tuple[tuple[str, str], ...] = ()
 
 
+# What `head_of` returns for a reply with a body and without headers of its own, as lines: most replies are such.
+_USUAL_LINES = (
+    b"content-length: %d\r\ncache-control: no-store\r\nx-content-type-options: nosniff\r\nx-request-id: %b\r\n"
+    b"content-type: %b\r\n"
+)
+
+
 def head_of(reply: Reply, request_id: bytes) -> list[tuple[bytes, bytes]]:
     """Returns the headers of an answer for ASGI."""
     headers = [
@@ -33,6 +40,13 @@ def head_of(reply: Reply, request_id: bytes) -> list[tuple[bytes, bytes]]:
     for name, value in reply.headers:
         headers.append((name.encode("latin-1"), value.encode("latin-1")))
     return headers
+
+
+def head_lines(reply: Reply, request_id: bytes) -> bytes:
+    """Returns the same headers as lines of HTTP/1.1."""
+    if reply.headers or not reply.body:
+        return lines_of(head_of(reply, request_id))
+    return _USUAL_LINES % (len(reply.body), request_id, reply.media_type.encode())
 
 
 def lines_of(head: Iterable[tuple[bytes, bytes]]) -> bytes:

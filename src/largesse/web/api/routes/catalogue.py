@@ -8,6 +8,7 @@ from typing import Annotated
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from largesse.base.batching import Receiver
 from largesse.base.errors import NotFound
 from largesse.base.money import MAX_AMOUNT
 from largesse.catalogue.model import NOTHING_SAID
@@ -89,9 +90,22 @@ async def _products(services: Services, call: Call) -> Reply:
     query: ProductsQuery = call.query
     customer_id, country, currency = call.principal.customer_id, query.country.upper(), _upper(query.currency)
     wanted = customer_id, country, currency, _exact(query.amount), query.keyword
-    if query.currency or query.amount is not UNSET or query.keyword:
+    if _is_filtered(query):
         await services.catalogue.prepare(snapshot, *wanted)
     return Reply(snapshot.serialized_products(*wanted, query.page, query.limit))
+
+
+def _products_at_once(services: Services, call: Call, _: Receiver[bytes]) -> Reply | bool:
+    query: ProductsQuery = call.query
+    snapshot = call.loaded_snapshot(services)
+    if snapshot is None or _is_filtered(query):
+        return False
+    customer_id, country = call.principal.customer_id, query.country.upper()
+    return Reply(snapshot.serialized_products(customer_id, country, page=query.page, limit=query.limit))
+
+
+def _is_filtered(query: ProductsQuery) -> bool:
+    return bool(query.currency or query.amount is not UNSET or query.keyword)
 
 
 async def _product(services: Services, call: Call) -> Reply:
@@ -135,6 +149,7 @@ OPERATIONS = (
         "List the products that can be sent to a country",
         _products,
         "Catalogue",
+        at_once=_products_at_once,
         scope=READ,
         description="Those that everybody may send, and those that are sold to this customer alone, in the order of their ids. A page with "
         "fewer than `limit` is the last.",

@@ -8,6 +8,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
+from largesse.base.batching import Receiver
 from largesse.customers.member_store import User, list_users
 from largesse.customers.restrictions import READ
 from largesse.customers.roles import ROLES
@@ -42,7 +43,15 @@ class UserShape(msgspec.Struct, rename="camel"):
     label: Annotated[str, Meta(description="Display label")]
 
 
-async def _me(services: Services, call: Call) -> Reply:
+async def _me(_: Services, call: Call) -> Reply:
+    return _identity_of(call)
+
+
+def _me_at_once(_: Services, call: Call, __: Receiver[bytes]) -> Reply:
+    return _identity_of(call)
+
+
+def _identity_of(call: Call) -> Reply:
     principal = call.principal
     assert principal.service_account_id is not None, "a key acts for a service account"
     return Reply(
@@ -85,6 +94,7 @@ OPERATIONS = (
         "Tell whom the key acts for",
         _me,
         "Identity",
+        at_once=_me_at_once,
         shape=Identity,
         example={
             "customerId": 1,

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
+from largesse.base.batching import Receiver
 from largesse.base.decoding import Unreadable, WrongItem
 from largesse.base.errors import (
     BudgetExceeded,
@@ -176,6 +177,14 @@ async def _orders(services: Services, call: Call) -> Reply:
     return Reply(await lists.after(call.principal, query.after, limit=query.limit))
 
 
+def _orders_at_once(services: Services, call: Call, receiver: Receiver[bytes]) -> bool:
+    query = call.query
+    if query.external_reference is not None or query.after is not None:
+        return False
+    services.order_lists.newest_for(receiver, call.principal, limit=query.limit)
+    return True
+
+
 async def _order(services: Services, call: Call) -> Reply:
     actor, public_url = call.actor(services), services.settings.public_url
     receipt = await read_receipt(actor, call.principal, services.vault, public_url, call.path["reference"])
@@ -253,6 +262,7 @@ OPERATIONS = (
         "List the newest orders, those after one, or the one of a reference",
         _orders,
         "Orders",
+        at_once=_orders_at_once,
         scope=READ,
         shape=list[OrderRecord],
         query=OrdersQuery,
