@@ -1,1 +1,1 @@
-"""What every room uses and what knows no room: settings, errors, money, clock, texts, logs, limits."""
+"""What all rooms share, and what depends on no room: settings, errors, money, clock, texts, logs, limits."""

@@ -1,7 +1,7 @@
-"""Reads an amount that a person typed, or that stands in a file, in the way its reader's language writes numbers.
+"""Reads an amount that a person typed or a file contains, in the number format of its language.
 
-An amount is accepted only where it can mean one thing. A mark between digits is a decimal mark or separates thousands: where its place
-leaves both open (`1,000`), the language decides, and what the language does not decide is refused.
+An amount is accepted only if it has one meaning. A mark between digits is a decimal mark or separates thousands. If both are possible
+(`1,000`), the language decides. If the language does not decide either, the amount is refused.
 Babel's `parse_decimal` is not used: it reads `1,000` in German as 1, takes `1.0.0`, exponents and any digits.
 """
 
@@ -47,7 +47,7 @@ _MINUS = re.compile("[-\N{MINUS SIGN}\N{EN DASH}()]")
 
 
 class UnreadableAmount(AmountError):
-    """An amount that was not understood: `english` with its `values` says how it was read and what to type."""
+    """An amount that was not understood. `english`, with its `values`, says how it was read and what to type."""
 
     def __init__(self, english: str, **values: str) -> None:
         super().__init__(english % values)
@@ -57,7 +57,7 @@ class UnreadableAmount(AmountError):
 
 @dataclass(frozen=True, slots=True)
 class Readings:
-    """What digits and marks can mean: with every mark between thousands, and with the last one before decimals."""
+    """The two possible values of digits and marks: every mark separates thousands, or the last one is a decimal mark."""
 
     whole: Decimal | None
     with_decimals: Decimal | None
@@ -68,7 +68,7 @@ _NOTHING = Readings(None, None, "")
 
 
 def readings(number: str) -> Readings:
-    """Returns what digits and marks can mean; both are None where that is no number."""
+    """Returns the possible values of digits and marks. Both are None if the text is not a number."""
     grouped, pointed = _WHOLE.fullmatch(number), _WITH_DECIMALS.fullmatch(number)
     if pointed and pointed["mark"] == pointed["decimal"]:
         pointed = None
@@ -80,12 +80,12 @@ def readings(number: str) -> Readings:
 
 
 def normal_marks(typed: str) -> str:
-    """Returns a text with one kind of space and one kind of apostrophe, and nothing around it."""
+    """Returns a text without surrounding spaces, and with one kind of space and of apostrophe."""
     return _APOSTROPHES.sub("'", _SPACES.sub(" ", typed.strip()))
 
 
 def number_in(typed: str, currency: str) -> str:
-    """Returns the digits and marks of an amount in `currency`, beside which its sign or code may stand. Raises ValueError."""
+    """Returns the digits and marks of an amount in `currency`, without its sign or code. Raises ValueError."""
     found = _TYPED.fullmatch(normal_marks(typed))
     if found is None or len(typed) > LONGEST_AMOUNT:
         raise ValueError(f"{typed[:LONGEST_AMOUNT]!r} is no amount")
@@ -96,7 +96,7 @@ def number_in(typed: str, currency: str) -> str:
 
 
 def read_amount(typed: str, currency: str, language: Language = DEFAULT) -> int:
-    """Returns the minor units of `currency` that `typed` means to readers of a language; always above zero.
+    """Returns the minor units of `currency` that `typed` means in a language. They are always above zero.
 
     Raises UnreadableAmount.
     """
@@ -127,7 +127,7 @@ def read_amount(typed: str, currency: str, language: Language = DEFAULT) -> int:
 
 
 def example_amount(currency: str, language: Language) -> str:
-    """Returns an amount that may be typed, with a thousand and decimals where the currency has them."""
+    """Returns an example of an amount to type, with a thousands mark, and with decimals if the currency has them."""
     places = exponent(currency)
     form = f"#,##0.{'0' * places}" if places else "#,##0"
     return str(format_decimal(Decimal("1000.5") if places else 1000, form, language.locale))
@@ -139,13 +139,13 @@ def _digits(number: str) -> str:
 
 @cache
 def _currency_signs(currency: str) -> frozenset[str]:
-    """Returns the code of a currency, and how each language that we speak writes it."""
+    """Returns the code of a currency, and its sign in each of our languages."""
     locales = {one for language in LANGUAGES.values() for one in (language.locale, language.tag)}
     return frozenset({currency.casefold(), *(get_currency_symbol(currency, one).casefold() for one in locales)})
 
 
 def _decided(read: Readings, shown: str, currency: str, language: Language) -> Decimal:
-    """Returns the one amount that is meant. Raises UnreadableAmount where that is not sure."""
+    """Returns the amount that is meant. Raises UnreadableAmount if two are possible."""
     if read.with_decimals is None or read.whole is None:
         found = read.whole if read.with_decimals is None else read.with_decimals
         assert found is not None, "one of the two was read"
@@ -173,5 +173,5 @@ def _decimals(amount: Decimal) -> int:
 
 
 def _is_exact(amount: Decimal, currency: str) -> bool:
-    """Returns whether a currency has such an amount."""
+    """Returns whether an amount has at most the decimals of its currency."""
     return amount == amount.quantize(Decimal(1).scaleb(-exponent(currency)))

@@ -1,13 +1,13 @@
-"""Natural batching: whatever waits is handled together, and nothing waits for a timer.
+"""Batches items without a timer: items that wait are handled together.
 
-An idle batcher handles a lone item at once. While its tasks are busy, items gather, and the next free task
-takes all of them, up to a bound. Under load the batches grow by themselves and the cost per item falls.
+An idle batcher handles a single item at once. While its tasks are busy, items gather, and the next free task takes all of them,
+up to a bound. So batches grow with the load, and the cost of an item falls.
 
-Items may belong to groups. Those of one group are handled in order, by one task at a time: where they would meet at the
-same lock, they meet in one batch instead. Others pass by a batch of one group, on the tasks that are left; a batch of
-several is everybody's, and a later item waits for the next, as a batch for each would cost more than it saves. Groups
-take turns at going first, so that one that keeps sending does not keep the others waiting. Of the room to wait in, a group may
-fill half, two of them a third each, and so on: there is always some for another.
+Items may belong to groups. One task at a time handles the items of a group, in order: items that would wait for the same lock
+share a batch instead. While a batch of one group is handled, other tasks handle the other groups. While a batch of several groups is
+handled, all later items wait, as a batch for each group would cost more than it saves. Groups take turns at going first, so that a
+busy group does not delay the others. One group may use half of the waiting capacity, two groups a third each, and so on: some is
+always left for another.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ Outcome_contra = TypeVar("Outcome_contra", contravariant=True)
 
 
 class Receiver(Protocol[Outcome_contra]):
-    """What gets an outcome: a future, or what does something at once where a future would wake a task."""
+    """Gets an outcome: a future, or an object that acts on the outcome at once, where a future would wake a task."""
 
     def done(self) -> bool:
-        """Returns whether it waits for nothing any more."""
+        """Returns whether it no longer needs an outcome."""
 
     def set_result(self, result: Outcome_contra, /) -> None:
         """Gets the outcome."""
@@ -41,15 +41,15 @@ _Waiting = tuple[Item, Receiver[Outcome]]
 
 
 class Batcher(Generic[Item, Outcome]):
-    """Hands items to `handle` in batches and gives each caller the outcome of its own item.
+    """Passes items to `handle` in batches, and each outcome to the caller of its item.
 
-    `handle` gets a list of at most `max_items` items whose weights add up to at most `max_weight` (a single
-    heavier item goes alone) and returns one outcome per item, in order; an exception among them is raised to
-    that item's caller alone. An exception raised by `handle` itself goes to every caller of the batch.
+    `handle` gets at most `max_items` items, whose weights add up to at most `max_weight`; a heavier item goes alone. It returns one
+    outcome for each item, in order. An exception among them is raised to that item's caller alone. An exception that `handle`
+    raises goes to every caller of the batch.
 
-    A batch is of at most `max_groups` groups; of any number where that is left out.
+    A batch has items of at most `max_groups` groups, by default of any number.
 
-    `max_waiting` bounds how many items wait, or, with `room_by_weight`, what those that wait weigh.
+    `max_waiting` bounds the number of items that wait, or with `room_by_weight` their weight.
     """
 
     def __init__(  # noqa: PLR0913 - bounds, each by its name
@@ -73,18 +73,18 @@ class Batcher(Generic[Item, Outcome]):
         self._room_by_weight = room_by_weight
         self._group = group
         self._max_groups = max_groups
-        # By group, the one to go first first. Without groups all items are of one, which any number of tasks handle at once.
+        # By group, in the order in which they are next. Without groups, all items are in one, which all tasks handle at the same time.
         self._waiting: dict[Hashable, deque[_Waiting[Item, Outcome]]] = {}
         self._room_taken = 0
-        self._handled: set[Hashable] = set()  # groups that a task is at work on
-        self._is_shared = False  # a task is at work on a batch of several groups
+        self._handled: set[Hashable] = set()  # groups that a task handles now
+        self._is_shared = False  # a task handles a batch of several groups now
         self._idle: deque[asyncio.Future[None]] = deque()
         self._closing = False
         self._loop = asyncio.get_running_loop()
         self._tasks = [asyncio.create_task(self._work()) for _ in range(tasks)]
 
     async def submit(self, item: Item) -> Outcome:
-        """Returns the outcome of `item`. Raises Unavailable when too many wait already or the batcher has closed."""
+        """Returns the outcome of `item`. Raises Unavailable if too many items wait or the batcher is closed."""
         future: asyncio.Future[Outcome] = self._loop.create_future()
         self.submit_for(future, item)
         return await future
@@ -106,14 +106,14 @@ class Batcher(Generic[Item, Outcome]):
             self._wake()
 
     async def close(self) -> None:
-        """Handles what waits, then ends."""
+        """Handles the waiting items, then ends."""
         self._closing = True
         while self._idle:
             self._wake()
         await asyncio.gather(*self._tasks)
 
     def _room_of(self, waiting: deque[_Waiting[Item, Outcome]]) -> int:
-        """Returns how much of the room the items of a group take."""
+        """Returns how much of the waiting capacity a group's items use."""
         return sum(self._weigh(item) for item, _ in waiting) if self._room_by_weight else len(waiting)
 
     def _wake(self) -> None:
@@ -139,7 +139,7 @@ class Batcher(Generic[Item, Outcome]):
                     self._handled -= groups
                     self._is_shared &= not is_shared
             elif self._closing:
-                # What may still wait, another task that is at work now will take.
+                # If items still wait, a task that is busy now will take them.
                 return
             else:
                 idle = loop.create_future()
@@ -147,7 +147,7 @@ class Batcher(Generic[Item, Outcome]):
                 await idle
 
     def _take(self) -> tuple[list[_Waiting[Item, Outcome]], set[Hashable]]:
-        """Returns the next batch and the groups it is of; what stays waiting of those goes last the next time."""
+        """Returns the next batch and its groups. Items of these groups that still wait go last the next time."""
         batch: list[_Waiting[Item, Outcome]] = []
         groups: set[Hashable] = set()
         weight = 0
@@ -178,7 +178,7 @@ class Batcher(Generic[Item, Outcome]):
         return batch, groups
 
     async def _handle_batch(self, batch: list[_Waiting[Item, Outcome]]) -> None:
-        """Gives every caller of the batch its outcome, whatever happens: a task that died would leave all waiting."""
+        """Gives every caller of the batch its outcome, whatever happens: after an exception here, all callers would wait for ever."""
         outcomes: Sequence[Outcome | Exception]
         try:
             outcomes = await self._handle([item for item, _ in batch])
@@ -187,8 +187,8 @@ class Batcher(Generic[Item, Outcome]):
             task = asyncio.current_task()
             if task is None or task.cancelling():
                 raise
-            return  # not this task was cancelled, but something it waited for
-        except Exception as error:  # noqa: BLE001 - whatever went wrong belongs to the callers of this batch
+            return  # something that this task waited for was cancelled, not the task
+        except Exception as error:  # noqa: BLE001 - every error goes to the callers of this batch
             outcomes = [error] * len(batch)
         if len(outcomes) != len(batch):
             outcomes = [RuntimeError(f"{len(outcomes)} outcomes for {len(batch)} items")] * len(batch)

@@ -1,13 +1,13 @@
-"""The clocks, asked nowhere else, and which of them is for what.
+"""The clocks of the machine. No other module reads them.
 
-Every instant that is stored, or compared with one that is, comes from the database: `clock_now()` in SQL. All processes agree on it,
-whatever their machines' clocks say. Tests, and the demo for its history, move it in the table `clock`. The clocks of this module are the machine's own:
+Every stored instant, and every instant compared with one, comes from the database: `clock_now()` in SQL. So all processes use the same
+time, whatever their machines' clocks show. Tests and the demo move it in the table `clock`. The clocks of this module:
 
-    now()        date and time, for the world to read: the date of a letter, the instant in a signature, how late something was
-    passed_s()   seconds for what begins and ends here: time-outs, turns, allowances, how long something took
-    running_s()  seconds that also go on while the process or the machine stands still: leases, which run out meanwhile
+    now()        date and time for others to read: the date of a letter, the time in a signature
+    passed_s()   seconds within this process: time-outs, turns, allowances, durations
+    running_s()  seconds that also pass while the process or the machine is stopped: leases, which end meanwhile
 
-What decides by a clock over more than one call takes it as an argument, so that tests hand in one of their own.
+Code that compares times of several calls takes the clock as an argument, so that tests can pass their own.
 """
 
 from __future__ import annotations

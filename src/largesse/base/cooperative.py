@@ -1,7 +1,7 @@
-"""CooperativeRunner: runs a long computation in slices of a millisecond and leaves most of the processor's time to others.
+"""CooperativeRunner: runs a long computation in slices of a millisecond, and leaves most of the processor's time to others.
 
-A thread would not do: it holds the interpreter for five times as long, and several threads hand it to each other. A
-computation is a generator that yields wherever it may pause, and returns its result.
+A computation is a generator that yields wherever it may pause, and returns its result. A thread is no alternative: it would hold the
+interpreter for five milliseconds at a time.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _PAUSE_FACTOR = 3
 
 
 def first_slice(steps: Steps[Result]) -> Result | None:
-    """Runs `steps` for one slice. Returns their result, or None if they are not done; `CooperativeRunner.finish` goes on with them."""
+    """Runs `steps` for one slice. Returns their result, or None if they are not done. `CooperativeRunner.finish` continues them."""
     until = clock.passed_s() + _SLICE_S
     try:
         while True:
@@ -38,7 +38,7 @@ def first_slice(steps: Steps[Result]) -> Result | None:
 
 
 async def finish_soon(steps: Steps[Result]) -> Result:
-    """Returns the result of `steps`. Others run between slices, and nothing pauses longer: for what all requests wait for."""
+    """Returns the result of `steps`, which all requests wait for: others run between slices, without longer pauses."""
     while True:
         result = first_slice(steps)
         if result is not None:
@@ -54,7 +54,7 @@ class CooperativeRunner:
         self._slice = asyncio.Lock()
 
     async def finish(self, key: Hashable, steps: Steps[Result], *, is_part: bool = False) -> Result:
-        """Returns the result of `steps`. Raises what they raise, or Unavailable when too many wait.
+        """Returns the result of `steps`. Raises what they raise, or Unavailable if too many wait.
 
         A part of a longer computation pauses after its first slice, and after its last one too.
         """

@@ -1,7 +1,7 @@
-"""Addresses of databases: what `LARGESSE_DATABASE_URL` may say.
+"""Addresses of databases: the values of `LARGESSE_DATABASE_URL`.
 
-One address may name several hosts, of which one takes writes (docs/scaling.md). PostgreSQL's own programs read a port after
-each host; writing all ports after all hosts means the same, and names a host called "5432".
+One address may name several hosts, of which one takes writes (docs/scaling.md). As for PostgreSQL's own programs, each port follows
+its host.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ _Query = list[tuple[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class DatabaseAddress:
-    """Where a database is: an address for each of its hosts, in the order they are tried, as the driver takes them."""
+    """The address of a database at each of its hosts, in the order they are tried, as the driver takes them."""
 
     hosts: tuple[str, ...] = field(repr=False)  # may hold a password
     is_pooled: bool  # PgBouncer's, in transaction mode
 
     @classmethod
     def parse(cls, url: str) -> Self:
-        """Reads an address. Raises ValueError with what it must be like; the text never repeats the address."""
+        """Reads an address. Raises ValueError with the required form. The error never repeats the address."""
         if not url.startswith(_SCHEMES):
             raise ValueError("must look like postgresql://user:password@host:5432/database")
         try:
@@ -46,7 +46,7 @@ class DatabaseAddress:
 def for_programs(url: str, role: str) -> str:
     """Returns an address for PostgreSQL's own programs, psql and pg_dump, whose session acts as `role`.
 
-    Through PgBouncer it acts as the login: there a session cannot set a role. Raises ValueError as `parse` does.
+    Through PgBouncer, where a session cannot set a role, it acts as the login. Raises ValueError as `parse` does.
     """
     pooled = DatabaseAddress.parse(url).is_pooled
     parts = urlsplit(url)
@@ -72,7 +72,7 @@ class _NumberAsHost(ValueError):
 
 
 def _hosts_before_path(parts: SplitResult, query: _Query) -> list[str]:
-    """Returns the addresses by the hosts between `//` and the path; none where none is named there."""
+    """Returns an address for each host between `//` and the path; an empty list if there is none."""
     user, at, hosts = parts.netloc.rpartition("@")
     if not hosts:
         return []

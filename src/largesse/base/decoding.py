@@ -1,9 +1,8 @@
-"""Reading what callers send: JSON bodies and query parameters, into msgspec types, with errors for people.
+"""Decodes JSON bodies and query parameters into msgspec types, with errors for people.
 
-msgspec tells what is wrong in an English sentence and in nothing else: no member, no limit, no kind of mistake. To check bodies
-a second time by code of our own would say each rule twice, so its sentences are read here, by the expressions below. One that
-none of them fits is passed on whole (`is not valid: …`). `tests/base/test_decoding.py` has one of each kind and fails where a
-release of msgspec words it otherwise.
+msgspec describes a fault in an English sentence alone: it has no fields for the member, the limit or the kind of fault. Checking bodies a
+second time would repeat each rule, so the expressions below parse its sentences. A sentence that matches none of them is passed on whole
+(`is not valid: …`). `tests/base/test_decoding.py` has one of each kind and fails if a release of msgspec changes the wording.
 """
 
 from __future__ import annotations
@@ -46,11 +45,11 @@ _UNKNOWN = re.compile(r"is not valid: Object contains unknown field `(?P<name>.*
 
 
 class Unreadable(InvalidRequest):
-    """A body that is no JSON object at all, so that nothing in it can be read."""
+    """The body is not a JSON object."""
 
 
 class WrongItem(InvalidRequest):
-    """An item of a list in the body breaks a rule; those after it have not been looked at."""
+    """An item of a list in the body breaks a rule. The items after it have not been checked."""
 
 
 @cache
@@ -59,12 +58,12 @@ def _decoder(wanted: type[Any]) -> msgspec.json.Decoder[Any]:
 
 
 def decode_body(raw: bytes, wanted: type[Decoded], ignored: list[str] | None = None) -> Decoded:
-    """Returns the body `raw` as `wanted`, without coercion: `"10"` and `true` are no numbers.
+    """Returns the body `raw` as `wanted`, without coercion: `"10"` and `true` are not numbers.
 
-    Members that it does not have are ignored, and their names added to `ignored`: as `recipients[].emial`, once, for those within a
-    list, and `...` for those that were not looked for in a large body.
+    Unknown members are ignored, and their names added to `ignored`. The items of a list share one name, such as `recipients[].emial`.
+    `...` means that a large body was not searched further.
 
-    Raises Unreadable when it is not a JSON object in UTF-8, InvalidRequest naming the member otherwise.
+    Raises Unreadable if it is not a JSON object in UTF-8, otherwise InvalidRequest with the member.
     """
     if ignored is not None:
         # A body without any other member costs nothing more.
@@ -93,7 +92,7 @@ def unknown_parameters(query: Mapping[str, str], wanted: type[msgspec.Struct]) -
 
 
 def _unknown_members(raw: bytes, wanted: type[Any], message: str) -> list[str]:
-    """Returns the names in a body that `wanted` does not have; `message` is what msgspec said of the first thing wrong with it."""
+    """Returns the names in a body that `wanted` does not have; `message` is what msgspec reports for the first fault."""
     if len(raw) > _LOOKED_THROUGH_BYTES:
         path, rule = _read_message(message)
         unknown = _UNKNOWN.match(rule)
@@ -133,7 +132,7 @@ def _strict(wanted: type[Any]) -> type[Any]:
 
 
 def _strictly(annotation: Any) -> Any:
-    """Returns the type of a list of objects with these strict; it may be annotated and optional."""
+    """Returns the type of a list whose objects refuse unknown members. It may be annotated and optional."""
     inner = get_args(annotation)
     if isinstance(annotation, type) and issubclass(annotation, msgspec.Struct):
         return _strict(annotation)
@@ -145,7 +144,7 @@ def _strictly(annotation: Any) -> Any:
 
 
 def decode_query(query: Mapping[str, str], wanted: type[Decoded]) -> Decoded:
-    """Returns query parameters as `wanted`. Ignores unknown ones. Raises InvalidRequest naming the parameter."""
+    """Returns query parameters as `wanted`, and ignores unknown ones. Raises InvalidRequest with the parameter."""
     try:
         decoded = msgspec.convert(dict(query), wanted, strict=False)
     except msgspec.ValidationError as error:
@@ -157,9 +156,9 @@ def decode_query(query: Mapping[str, str], wanted: type[Decoded]) -> Decoded:
 
 
 def decode_part(raw: bytes, decoder: msgspec.json.Decoder[Decoded], path: str) -> Decoded:
-    """Returns a part of a body that is still encoded (msgspec.Raw), as `decoder` reads it; `path` is where it stood.
+    """Decodes a part of a body that is still encoded (msgspec.Raw). `path` is its place in the body.
 
-    Raises InvalidRequest naming the member.
+    Raises InvalidRequest with the member.
     """
     try:
         return decoder.decode(raw)
@@ -170,13 +169,13 @@ def decode_part(raw: bytes, decoder: msgspec.json.Decoder[Decoded], path: str) -
 
 
 def refused(member: str, rule: str) -> InvalidRequest:
-    """Returns the refusal of a member that breaks a rule. One within a list is in `errors` too, as several of a list may be wrong."""
+    """Returns the error for a member that breaks a rule. For a member of a list item, `errors` names it too, as several items may be wrong."""
     detail = f"`{member}` {rule}."
     return InvalidRequest(detail, errors=[FieldError(_pointer(member), detail)] if "[" in member else ())
 
 
 def explain(message: str) -> str:
-    """Returns a sentence for people from msgspec's message; the member is named as the caller wrote it."""
+    """Returns a sentence for people from msgspec's message. It names the member as the caller wrote it."""
     member, rule = _read_message(message)
     return f"`{member}` {rule}." if member else f"The body {rule}."
 
@@ -216,7 +215,7 @@ def _unreadable(error: Exception) -> Unreadable:
 
 
 def _read_members(raw: bytes) -> dict[str, Any]:
-    """Returns the members of the body, whatever their types; none where a number is out of range. Raises Unreadable."""
+    """Returns the members of the body, of any type; an empty dictionary if a number is out of range. Raises Unreadable."""
     if not raw.lstrip(b" \t\r\n").startswith(b"{"):
         raise Unreadable("The body must be a JSON object.") from None
     try:
@@ -229,7 +228,7 @@ def _read_members(raw: bytes) -> dict[str, Any]:
 
 
 def _wrong_item(members: dict[str, Any], wanted: type[Any]) -> WrongItem | None:
-    """Returns the refusal of the first wrong item of a list of objects, whose index msgspec does not tell."""
+    """Returns the error for the first wrong item of a list of objects. msgspec does not report its index."""
     for field in msgspec.structs.fields(wanted):
         items = members.get(field.encode_name)
         item_type = _item_struct(field.type)

@@ -1,6 +1,6 @@
-"""What an e-mail address is, for callers, world files and pages alike.
+"""Reads e-mail addresses, for the API, seed files and pages alike.
 
-Checked by the `email-validator` library, without looking anything up in the DNS.
+The `email-validator` library checks them, without DNS.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ _SPECIAL = frozenset({"arpa", "invalid", "local", "localhost", "onion", "test"})
 
 
 class EmailError(ValueError):
-    """A text that is no e-mail address; says why."""
+    """A text is not an e-mail address. The message says why."""
 
 
 def normalise_email(text: str) -> str:
     """Returns the address with its domain in lower case and its characters normalised (NFC). Raises EmailError.
 
-    Addresses under `.test` are accepted: they reach nobody, which is what trying things out wants.
+    Addresses under `.test` are accepted. They reach nobody, so they are useful for tests.
     """
     if len(text) > MAX_EMAIL:
         raise EmailError(f"It has {len(text)} characters; at most {MAX_EMAIL} are allowed.")
@@ -61,9 +61,9 @@ def _judge(text: str) -> ValidatedEmail:
 
 @lru_cache(maxsize=_DOMAINS)
 def _judge_domain(domain: str) -> tuple[str, int | None]:
-    """Returns the domain normalised, and the bytes of its longest form; or what is wrong with it, and None.
+    """Returns the normalised domain and the bytes of its longest form; or what is wrong with it, and None.
 
-    Kept, since reading one that is not of ASCII takes the library milliseconds, and many recipients share theirs.
+    Cached, as the library takes milliseconds for a domain beyond ASCII, and many recipients share one.
     """
     try:
         judged = _judge(f"{_ANY_LOCAL}@{domain}")
@@ -73,9 +73,9 @@ def _judge_domain(domain: str) -> tuple[str, int | None]:
 
 
 def email_key(email: str) -> str:
-    """Returns what two spellings of one address share: letter case is ignored.
+    """Returns the key that all spellings of an address share: it ignores letter case.
 
-    Not `casefold`, which also makes one of `straße` and `strasse`: those may be two people.
+    It does not use `casefold`, for which `straße` and `strasse` are equal: they may be two people.
     """
     return email.lower()
 
@@ -84,16 +84,16 @@ ERASED_DOMAIN = "erased.invalid"
 
 
 def erased_email(number: int) -> str:
-    """Returns what stands for an address that was erased: recipients of an order stay as many as they were. Nobody can be given it."""
+    """Returns a placeholder for an erased address, so that an order keeps its number of recipients. No real address equals it."""
     return f"erased-{number}@{ERASED_DOMAIN}"
 
 
 def is_erased(email: str) -> bool:
-    """Returns whether an address was erased, and this stands for it."""
+    """Returns whether this is the placeholder of an erased address."""
     return email.endswith(f"@{ERASED_DOMAIN}")
 
 
 def masked(email: str) -> str:
-    """Returns an address as those read it who need not know it: `b•••@example.com`."""
+    """Returns an address with most of its local part hidden: `b•••@example.com`."""
     local, _, domain = email.rpartition("@")
     return f"{local[:1]}•••@{domain}"

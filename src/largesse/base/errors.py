@@ -1,29 +1,29 @@
-"""Every error Largesse raises on purpose. None knows how it is shown: a page, a response and a command may show the same.
+"""The errors that Largesse raises on purpose. They do not depend on how they are shown: by a page, a response or a command.
 
-    OperatorError              an operator's mistake: one line, then a non-zero exit
-    ├── FileRefused         a file that cannot be taken
-    └── MayNotAct           the login may not act as the role that this needs
-    Problem                 what keeps a caller from getting what it asked for
-    ├── InvalidRequest      what it asked for breaks a rule
-    │   └── ApprovalRequired    a person's send that others approve first
-    ├── Unauthorized        no API key that holds
+    OperatorError           an operator's mistake: one line, then a non-zero exit
+    ├── FileRefused         a file cannot be read
+    └── MayNotAct           the database login may not act as the required role
+    Problem                 a request is refused
+    ├── InvalidRequest      the request breaks a rule
+    │   └── ApprovalRequired    somebody else must approve the send first
+    ├── Unauthorized        the API key is missing or unknown
     ├── PlanRequired        the customer's plan does not include the API
-    ├── InsufficientBalance the funding account does not hold what it costs
-    ├── Inactive            the service account has been switched off
-    ├── OtherServiceAccount the order is another service account's to decide over
-    ├── ScopeRequired       the API key is not for that
-    ├── NetworkNotAllowed   the API key is not for use from there
-    ├── OrderLimit          more than the service account may order at once
-    ├── DailyLimit          more than the service account may order in a day
-    ├── BudgetExceeded      more than is left of a budget, or than it allows for a gift
-    ├── NotFound            there is nothing of that name, or it is somebody else's
-    ├── ReferenceUsed       an order holds the external reference
-    ├── QuoteChanged        the order is not the one that was quoted
-    ├── QuoteExpired        the quote holds no longer
-    ├── TooManyRequests     more than anybody may ask for, for so many seconds
-    └── Unavailable         not now, for so many seconds
+    ├── InsufficientBalance the balance of the funding account is too low
+    ├── Inactive            the service account is deactivated
+    ├── OtherServiceAccount the order belongs to another service account
+    ├── ScopeRequired       the API key lacks a scope
+    ├── NetworkNotAllowed   the API key may not be used from this network
+    ├── OrderLimit          the order is above the service account's limit
+    ├── DailyLimit          the order is above the service account's daily limit
+    ├── BudgetExceeded      the order is above what is left of a budget, or above its limit for a gift
+    ├── NotFound            there is no such thing, or it belongs to somebody else
+    ├── ReferenceUsed       another order has the external reference
+    ├── QuoteChanged        the order differs from the quote
+    ├── QuoteExpired        the quote is no longer valid
+    ├── TooManyRequests     a limit is reached, for some seconds
+    └── Unavailable         the service cannot answer now, for some seconds
 
-`largesse.web.kit.problems` says what each is over HTTP, and names those that only HTTP knows.
+`largesse.web.kit.problems` maps each to an HTTP status, and adds those that only HTTP has.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ from msgspec import Meta
 
 
 class OperatorError(Exception):
-    """What an operator must put right before a command can run; its text is one line."""
+    """An operator must correct something before a command can run. The text is one line."""
 
 
 class MayNotAct(OperatorError):
-    """The login at the database may not act as the role that this needs."""
+    """The database login may not act as the required role."""
 
 
 class FileRefused(OperatorError):
-    """A file that cannot be taken. `code` says why and `values` where, for pages, which say it in their language."""
+    """A file cannot be read. `code` says why and `values` where, for pages, which translate it."""
 
     def __init__(self, code: str, detail: str, **values: str | int) -> None:
         super().__init__(detail)
@@ -53,7 +53,7 @@ class FileRefused(OperatorError):
 
 
 class FieldError(msgspec.Struct, frozen=True):
-    """One of the members that are wrong."""
+    """One invalid member of a request."""
 
     pointer: Annotated[
         str, Meta(description="Which member, as a JSON pointer into the body", examples=["#/recipients/1/email"])
@@ -64,9 +64,9 @@ class FieldError(msgspec.Struct, frozen=True):
 
 
 class Problem(Exception):
-    """What keeps a caller from getting what it asked for: `detail` says it in a sentence that the caller reads.
+    """A refused request. `detail` explains it to the caller in a sentence.
 
-    `slug` names the kind for programs, and in metrics. `errors` names the members that are wrong, where that is known.
+    `slug` names the kind for programs and metrics. `errors` names the invalid members, if known.
     """
 
     slug: ClassVar[str]
@@ -78,13 +78,13 @@ class Problem(Exception):
 
 
 class InvalidRequest(Problem):
-    """What was asked for breaks a rule."""
+    """The request breaks a rule."""
 
     slug = "invalid-request"
 
 
 class Unauthorized(Problem):
-    """No API key, or none that holds here."""
+    """The API key is missing or unknown."""
 
     slug = "unauthorized"
 
@@ -96,25 +96,25 @@ class PlanRequired(Problem):
 
 
 class InsufficientBalance(Problem):
-    """The funding account does not hold what the order costs."""
+    """The balance of the funding account is too low for the order."""
 
     slug = "insufficient-balance"
 
 
 class Inactive(Problem):
-    """The service account has been switched off."""
+    """The service account is deactivated."""
 
     slug = "inactive-service-account"
 
 
 class OtherServiceAccount(Problem):
-    """Another service account placed the order, and decides over it."""
+    """Another service account placed the order."""
 
     slug = "other-service-account"
 
 
 class ScopeRequired(Problem):
-    """The API key was made for other things."""
+    """The API key lacks the scope."""
 
     slug = "scope-required"
 

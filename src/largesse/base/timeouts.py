@@ -1,7 +1,7 @@
-"""Timeouts: who asks hears something in time, also where nothing answers any more.
+"""Time-outs of whole requests: a caller gets an answer in time, even if the database no longer answers.
 
-A network that swallows what is said can hold up a request in several places, one after another, each with a limit of its own. So
-there is one for the whole. A long queue that moves is waited for, as large orders may have to; one that stands still is not.
+A network that drops packets can delay a request in several places, one after another, each with its own time-out. So the whole request
+has one too. Waiting in a long queue that moves does not count, as large orders may have to; waiting in one that stands still does.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ _LOOK_EVERY_S = 0.5
 
 
 class TimedOut(TimeoutError):
-    """It took too long. What was under way may have happened, or may yet."""
+    """The request took too long. Its effect may have happened, or may still happen."""
 
 
 class Waiting(Protocol):
-    """What a time-out ends: a task, or a request that waits without one."""
+    """A task, or a request that waits without one."""
 
     def cancel(self) -> object:
         """Ends the wait."""
 
 
 class Timeouts:
-    """Gives up waits of `patience_s` in which nothing has moved.
+    """Ends waits of `patience_s` in which nothing has moved.
 
-    Those who wait are looked at together now and then: a timer for each would cost every request more.
+    All waits are checked together, every half second: a timer for each would make every request slower.
     """
 
     def __init__(self, patience_s: float = TIMEOUT_S) -> None:
@@ -45,21 +45,21 @@ class Timeouts:
         self._looking = asyncio.create_task(self._look())
 
     def wait(self) -> Wait:
-        """Returns a wait, for one `with` block after another: each raises TimedOut when all have lasted too long together."""
+        """Returns a wait for `with` blocks, one after another. A block raises TimedOut once all of them together have lasted too long."""
         return Wait(self._loop, self._since, self._given_up)
 
     def watch(self, waiting: Waiting, since_s: float) -> None:
-        """Cancels what has waited too long since then, unless it ends before."""
+        """Cancels `waiting` if it waits too long, counted from `since_s`."""
         self._since[waiting] = since_s
 
     def ended(self, waiting: Waiting) -> None:
-        """Watches it no longer."""
+        """Stops watching `waiting`."""
         self._since.pop(waiting, None)
         self._given_up.discard(waiting)
 
     @contextlib.contextmanager
     def suspended(self) -> Iterator[None]:
-        """Suspends the time-out for work of the caller's own, however long it takes."""
+        """Suspends the time-out during long work that the caller asked for."""
         task = asyncio.current_task(self._loop)
         assert task is not None
         began = passed_s()
@@ -71,11 +71,11 @@ class Timeouts:
                 self._since[task] = since + passed_s() - began
 
     def moved(self) -> None:
-        """Notes that something succeeded that others may be waiting behind."""
+        """Notes that an operation succeeded, so that the queue behind it moves."""
         self._moved_at = passed_s()
 
     async def close(self) -> None:
-        """Ends the looking; who still waits then waits for as long as it takes."""
+        """Stops the checks. Waits that are left have no time-out."""
         self._looking.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await self._looking
@@ -93,12 +93,12 @@ class Timeouts:
 
 
 class Wait:
-    """One wait, by the task that is in the `with` block."""
+    """A wait by the task that runs the `with` block."""
 
     __slots__ = ("_given_up", "_loop", "_since", "_spent_s", "_task")
 
     def __init__(self, loop: asyncio.AbstractEventLoop, since: dict[Waiting, float], given_up: set[Waiting]) -> None:
-        self._loop = loop  # asking for the one that runs is a system call
+        self._loop = loop  # `get_running_loop` is a system call
         self._since = since
         self._given_up = given_up
         self._spent_s = 0.0

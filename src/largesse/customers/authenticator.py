@@ -1,20 +1,13 @@
-"""The secrets of API keys: `lgs_live_` or `lgs_test_`, 256 random bits, a checksum.
+"""API keys: their secrets, the look-up of callers, and the limit on wrong keys. People of the web application as callers.
 
-The prefix tells people and secret scanners what was found, the checksum sorts out typing errors and made-up
-keys before any look-up. Only the hash is ever stored.
+A secret is `lgs_live_` or `lgs_test_`, 256 random bits and a checksum. The prefix says what it is to people and secret scanners. The
+checksum finds typing errors and invented keys without a look-up. Only the hash is stored.
 
-Wrong API keys, counted by the network address they come from.
+Nobody guesses 256 bits. But an attempt must not cost the database a look-up each time, and must be noticed. So wrong keys are limited by
+network address. Only wrong keys are refused for it: others in the same office go on working.
 
-Nobody guesses 256 bits. But who tries must not cost the database a look-up each time, and must be seen. Only wrong keys
-are ever refused for it: behind one address an office shares, right ones go on working.
-
-API keys: looking up who calls.
-
-A key is looked up on every request, so a deletion holds at once. Look-ups that wait are answered together by one query,
-which also tells the catalogue's current version. Only orders may be prepared for a remembered caller, since their
-transaction checks its key again, and what else they rely on.
-
-A person who acts in the web application, as what orders are placed for.
+A key is looked up for every request, so that a deletion takes effect at once. Look-ups that wait share one query, which also returns the
+catalogue's current version. Only orders may be prepared for a remembered caller: their transaction checks the key again.
 """
 
 from __future__ import annotations
@@ -101,7 +94,7 @@ _log = structlog.get_logger(__name__)
 
 
 class WrongKeys:
-    """How many wrong keys each address may still send."""
+    """Counts the wrong keys of each network address."""
 
     def __init__(self, rate: Rate = MOST_WRONG, *, now_s: Callable[[], float] = clock.passed_s) -> None:
         self._most = rate.most
@@ -110,11 +103,11 @@ class WrongKeys:
         self._lines: Throttle[None] = Throttle(_LINES, now_s=now_s)
 
     def are_too_many(self, address: str | None) -> bool:
-        """Returns whether the next wrong key from that address is one too many."""
+        """Returns whether the next wrong key from that address is above the limit."""
         return bool(self._left) and self._left.wait_s(network_of(address or "")) > 0
 
     def count(self, address: str | None) -> None:
-        """Counts one from there. Raises TooManyRequests when it is one too many, which is logged now and then."""
+        """Counts a wrong key. Raises TooManyRequests above the limit, and logs some of these."""
         network = network_of(address or "")
         wait_s = self._left.take(network)
         if not wait_s:
@@ -142,7 +135,7 @@ Remembered = tuple[KeyStatus, int]
 
 
 class _Found(NamedTuple):
-    """A caller that was looked up at that time."""
+    """A caller, and when it was looked up."""
 
     caller: Caller
     status: KeyStatus
@@ -150,32 +143,32 @@ class _Found(NamedTuple):
 
 
 class Caller(msgspec.Struct, frozen=True):
-    """Who calls and from which network address; the catalogue's versions and the database's clock when that was looked up."""
+    """Whom a request acts for, and its network address; with the catalogue's versions and the database's time at the look-up."""
 
     principal: Principal
     catalogue_version: int
-    now: datetime  # what deliveries go by
+    now: datetime  # the database's time
     address: str | None = None
     collections_version: int = 0  # of the customer's own collections; 0: it never had any
-    remembered: Remembered | None = None  # for a caller that was not looked up for this request: what it may rely on
-    follow_up: str | None = None  # what the customer has set for orders that nobody claims, as JSON
+    remembered: Remembered | None = None  # for a caller that was not looked up for this request: what must still hold
+    follow_up: str | None = None  # the customer's settings for unclaimed orders, as JSON
 
 
 class Authenticator:
-    """Tells who calls by the secret of an API key of one environment."""
+    """Finds callers by the API keys of one environment."""
 
     def __init__(self, database: Database, environment: str, wrong_keys: WrongKeys | None = None) -> None:
         self._database = database
         self._environment = environment
         self._lookups: Batcher[bytes, Caller] = Batcher(self._look_up, tasks=1, max_items=500, max_waiting=10_000)
-        # From an address that sends too many wrong keys, those not known to be right wait here, so that guessing costs the
-        # database next to nothing and a right key passes all the same.
+        # Keys that were not found before, from an address that sends too many wrong keys. They are looked up slowly, so that guessing costs
+        # the database almost nothing, and a right key still works.
         self._doubted: Batcher[bytes, Caller] = Batcher(self._look_up_by_turns, tasks=1, max_items=500, max_waiting=500)
         self._turns = Pacer(_DOUBTED_LOOKUPS_A_SECOND)
         self._wrong_keys = wrong_keys or WrongKeys()
         self._found: RecentlyUsed[bytes, _Found] = RecentlyUsed(max_entries=_CALLERS_REMEMBERED)
         self._catalogue_version = 0  # the newest that was looked up
-        self._right: set[bytes] = set()  # hashes that were found once; the key may have been deleted since
+        self._right: set[bytes] = set()  # hashes that were found before; the key may be deleted by now
         self._seen: dict[int, str | None] = {}  # keys by id, each with the address it was last used from
         self._written_at: dict[int, float] = {}
         self._writer = asyncio.create_task(self._write_last_seen_for_ever())
@@ -183,7 +176,7 @@ class Authenticator:
     async def authenticate(self, secret: str, address: str | None = None) -> Caller:
         """Returns the caller with `secret` from that network address.
 
-        Raises Unauthorized; TooManyRequests when too many wrong keys came from there.
+        Raises Unauthorized, or TooManyRequests if too many wrong keys came from there.
         """
         hash_ = secret_hash(secret)
         if hash_ not in self._right and not well_formed(secret):
@@ -193,13 +186,13 @@ class Authenticator:
         return await self.find(hash_, address)
 
     async def find(self, hash_: bytes, address: str | None = None) -> Caller:
-        """Returns the caller with a well-formed secret of that hash; otherwise does the same as `authenticate`."""
+        """Returns the caller whose well-formed secret has that hash. Raises what `authenticate` does."""
         is_right = hash_ in self._right
         is_doubted = not is_right and self._wrong_keys.are_too_many(address)
         try:
             found = await (self._doubted if is_doubted else self._lookups).submit(hash_)
         except Unauthorized:
-            # Who goes on with a key that was deleted is no guesser, and hears of the deletion each time.
+            # A caller with a deleted key is not guessing: each request gets the same answer.
             if not is_right:
                 self._wrong_keys.count(address)
             UNKNOWN.inc()
@@ -226,9 +219,9 @@ class Authenticator:
         return Caller(found.principal, *versions, None, found.follow_up)
 
     def recall(self, hash_: bytes, address: str | None = None) -> Caller | None:
-        """Returns who called with the secret of that hash within the last minute, as if it called now; None for everybody else.
+        """Returns the caller of that hash if it was looked up within the last minute, else None.
 
-        The key may be gone or changed: only a transaction that checks what is `remembered` may act for this caller.
+        The key may be deleted or changed since. Only a transaction that checks `remembered` may act for this caller.
         """
         found = self._found.get(hash_)
         if found is None:
@@ -248,7 +241,7 @@ class Authenticator:
         self._right.add(hash_)
 
     async def close(self) -> None:
-        """Ends the look-ups, and writes down once more when which key was last used, where the database allows."""
+        """Ends the look-ups. Writes when keys were last used, unless the database is away."""
         await asyncio.gather(self._lookups.close(), self._doubted.close())
         self._writer.cancel()
         with contextlib.suppress(asyncio.CancelledError):
@@ -282,7 +275,7 @@ class Authenticator:
                 _log.warning("last_seen_not_written", error=type(error).__name__)
 
     async def _write_last_seen(self) -> None:
-        """Notes when keys were last seen and from where, at most once a minute each, off the request."""
+        """Writes when keys were last used and from where, at most once a minute for each key."""
         now = clock.passed_s()
         self._written_at = {k: at for k, at in self._written_at.items() if now - at < _LAST_SEEN_EVERY_S}
         due = {key: self._seen[key] for key in sorted(self._seen.keys() - self._written_at.keys())}

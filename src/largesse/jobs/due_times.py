@@ -1,6 +1,6 @@
-"""Due times: the instants at which something happens by itself. The test lab brings those of a customer in staging forward.
+"""Due times: when something happens by itself. The test lab brings the due times of a customer in staging forward.
 
-A room registers its tables in its `tasks.py`; what is due stays a matter of the room's own statements, which compare with `clock_now()`.
+A room registers its tables in its `tasks.py`. Its own statements decide what is due, by `clock_now()`.
 See docs/decisions/0066-the-test-clock.md.
 """
 
@@ -16,10 +16,10 @@ from largesse.db.pool import Connection
 
 @dataclass(frozen=True, slots=True)
 class DueTimes:
-    """The rows of a table that wait for an instant: they fulfil `waits`, and `due` holds the columns with the instant, which comes first.
+    """Rows of a table that wait for a time. They match the condition `waits`. `due` names the columns with the time, the first due one first.
 
-    `staging` says which rows belong to the environment staging. The columns `since` hold instants from which a time is counted.
-    `before` is a statement that is run first, with the customer as $1.
+    `staging` is the condition for rows of the environment staging. The columns `since` hold the start of a period.
+    `before` is a statement that runs first, with the customer as $1.
     """
 
     table: str
@@ -34,7 +34,7 @@ class DueTimes:
 
     @property
     def bringing_forward(self) -> Fragment:
-        """The statement that brings what the customer $1 waits for in staging forward by $2, to now at the earliest."""
+        """The statement that brings the due times of customer $1 in staging forward by $2, to now at the earliest."""
         due = each("{name} = greatest({name} - $2::interval, (SELECT clock_now()))", self.due)
         since = each("{name} = {name} - $2::interval", self.since)
         return compose(
@@ -46,7 +46,7 @@ class DueTimes:
 
     @property
     def next(self) -> Fragment:
-        """The statement that returns when the first of what the customer $1 waits for in staging is due; null when nothing is."""
+        """The statement that returns the first due time of customer $1 in staging; null if nothing waits."""
         return compose(
             "SELECT min({due}) FROM {table} WHERE {later}",
             due=identifier(self.due[0]),
@@ -65,7 +65,7 @@ class DueTimes:
 
 
 async def bring_forward(connection: Connection, due_times: Sequence[DueTimes], customer_id: int, by: timedelta) -> int:
-    """Brings all that a customer waits for in staging forward; returns how many rows. Call it inside a transaction."""
+    """Brings the due times of a customer in staging forward, and returns the number of rows. Call it inside a transaction."""
     moved = 0
     for one in due_times:
         if one.before is not None:
@@ -78,6 +78,6 @@ async def bring_forward(connection: Connection, due_times: Sequence[DueTimes], c
 
 
 async def next_due(connection: Connection, due_times: Sequence[DueTimes], customer_id: int) -> datetime | None:
-    """Returns when the first of what a customer waits for in staging is due; None when it waits for nothing."""
+    """Returns the first due time of a customer in staging; None if nothing waits."""
     instants = [await connection.fetchval(one.next, customer_id) for one in due_times]
     return min((at for at in instants if at is not None), default=None)

@@ -31,7 +31,7 @@ _PRUNE_EVERY_S = 60.0
 
 
 async def prune(connection: Connection) -> bool:
-    """Removes a batch of old rows from each table; True when there may be more."""
+    """Deletes a batch of old rows from each table. Returns True if there may be more."""
     return await retention.prune(connection, RETENTION)
 
 

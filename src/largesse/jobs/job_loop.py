@@ -1,6 +1,6 @@
-"""When to try again: exponential backoff with a cap and jitter.
+"""Repeats a step of a worker: at once while it finds work, else when woken or after a while.
 
-A loop of a worker: repeats one step, at once while it finds work, else when woken or after a while.
+After failures it waits with exponential backoff, a cap and jitter.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ class Schedule:
     def delay_s(
         self, failures: int, *, at_least_s: float = 0.0, draw: Callable[[float, float], float] = random.uniform
     ) -> float:
-        """Returns the seconds to wait after the `failures`-th failure in a row, never more than the cap.
+        """Returns the seconds to wait after the `failures`-th failure in a row, at most the cap.
 
-        `at_least_s` is what the other side asked for (Retry-After), honoured up to the cap.
+        `at_least_s` is the `Retry-After` of the other side. It counts up to the cap.
         """
         middle_s = self.cap_s
-        if failures < 64:  # a longer row would overflow, and is at the cap by far
+        if failures < 64:  # more would overflow, and have long reached the cap
             middle_s = min(self.first_s * self.factor ** (failures - 1), self.cap_s)
         drawn_s = draw(middle_s * (1 - self.jitter), min(middle_s * (1 + self.jitter), self.cap_s))
         return max(drawn_s, min(at_least_s, self.cap_s))
 
 
-# Away, restarting, or a deadlock and the like: nothing wrong with the step, and soon over.
+# Errors that pass: the database is away or restarts, or met a deadlock. The step itself is sound.
 _TROUBLE: tuple[type[BaseException], ...] = (*DATABASE_AWAY, asyncpg.PostgresError)
 _AFTER_TROUBLE = Schedule(first_s=0.5, factor=2.0, cap_s=2.0)
 _AFTER_FAILURE = Schedule(first_s=1.0, factor=2.0, cap_s=30.0)
@@ -51,10 +51,9 @@ log = structlog.get_logger(__name__)
 
 
 class Loop:
-    """`step` returns True when it found work, so that there may be more.
+    """A loop that only `stop` ends. `step` returns True if it found work, as there may be more.
 
-    Nothing but `stop` ends the loop: one that fails, wherever, is counted and started again after a pause, which grows
-    while it goes on failing. `pause` replaces how long it is after a failure, for tests.
+    A step that fails is counted and repeated after a pause, which grows with each failure in a row. Tests set `pause`.
     """
 
     def __init__(
@@ -83,9 +82,9 @@ class Loop:
                 except (Exception, asyncio.CancelledError) as error:
                     task = asyncio.current_task()
                     if task is not None and task.cancelling():
-                        # The error may be of the cleaning up, as when the rollback fails.
+                        # The error may come from cleaning up, for example from a failed rollback.
                         raise asyncio.CancelledError from error
-                    # A CancelledError here is of something that the step waited for, not of this loop.
+                    # Otherwise something that the step waited for was cancelled, not this loop.
                     await self._rest(error, _AFTER_TROUBLE if isinstance(error, _TROUBLE) else self._pause)
 
     def stop(self) -> None:
@@ -105,7 +104,7 @@ class Loop:
         self._failures += 1
         pause_s = pause.delay_s(self._failures)
         metrics.LOOP_RESTARTS.labels(self.name).inc()
-        with contextlib.suppress(Exception):  # what cannot be said must not end what can be done
+        with contextlib.suppress(Exception):  # a failure to log must not end the loop
             said = {"loop": self.name, "error": type(error).__name__, "again_in_s": round(pause_s, 1)}
             if pause is _AFTER_TROUBLE:
                 log.warning("worker.database_trouble", **said)

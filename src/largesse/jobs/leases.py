@@ -1,10 +1,9 @@
-"""Leases: a worker's claim on a row, which runs out by itself when the worker dies.
+"""Leases: a worker's claim on a row, which expires if the worker dies.
 
-The row has `leased_until` and `fence`. Taking a lease raises the fence, and writing an outcome names the
-fence: a worker that was thought dead and comes back finds its fence outdated and changes nothing. All instants are
-the database's.
+The row has `leased_until` and `fence`. Taking a lease raises the fence, and an outcome is written only with the current fence. So a worker
+whose lease was taken by another changes nothing when it comes back. All times are the database's.
 
-The leases a process holds, and whether they certainly hold: what is done under one is done only while they do.
+A process records which of its leases are certainly valid, and works under a lease only while it is.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ LEASE_S = 15.0
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """A row held: whose it is, its key and the fence it was taken with."""
+    """A leased row: its customer, its key and its fence."""
 
     customer_id: int
     key: Any  # uuid.UUID or int, as the queue's key column
@@ -33,22 +32,22 @@ class Lease:
 
 
 def held_columns(leases: Sequence[Lease]) -> tuple[list[int], list[Any], list[int]]:
-    """Leases for a statement, in columns: customers, keys and fences."""
+    """Returns leases as columns for a statement: customers, keys and fences."""
     return ([lease.customer_id for lease in leases], [lease.key for lease in leases], [lease.fence for lease in leases])
 
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """How leases are taken: for how long, and what the process holds already, by key."""
+    """How leases are taken: for how long, and the keys that the process has leased already."""
 
     lease_s: float = LEASE_S
     held: Collection[Any] = frozenset()
 
 
 class StillHeldError(Exception):
-    """A lease of ours had run out and was taken anew while we still work under it.
+    """A lease of this process expired and was taken again while the process still works under it.
 
-    Roll the transaction back: the fence stays as it is, and what we did can be written. Renewing brings the lease back.
+    Roll the transaction back: the fence stays as it was, so outcomes can still be written. Renewing makes the lease valid again.
     """
 
 
@@ -70,8 +69,7 @@ class Queue:
     def taking(self) -> Fragment:
         """The statement that takes up to $1 rows for $2 seconds and returns them.
 
-        The bound on `order` lets go of what is due already; it is there to end the reading of the index, which knows
-        of no other.
+        The bound on `order` excludes nothing that is due. It ends the scan of the index.
         """
         return compose(
             """
@@ -92,7 +90,7 @@ class Queue:
 
     @cached_property
     def renewing(self) -> Fragment:
-        """The statement that prolongs by $4 seconds those of the leases in $1 to $3 that still hold, and returns their keys."""
+        """The statement that extends the leases in $1 to $3 that are still valid by $4 seconds, and returns their keys."""
         return compose(
             """
             UPDATE {table} SET leased_until = (SELECT clock_now()) + $4 * interval '1 second'
@@ -111,7 +109,7 @@ class Queue:
 
     @cached_property
     def giving_back(self) -> Fragment:
-        """The statement that frees those of the leases in $1 to $3 that still hold."""
+        """The statement that frees the leases in $1 to $3 that are still valid."""
         return compose(
             """
             UPDATE {table} SET leased_until = '-infinity'
@@ -126,7 +124,7 @@ class Queue:
     async def take(self, connection: Connection, limit: int, *arguments: Any, terms: Terms = _TERMS) -> list[Row]:
         """Leases up to `limit` rows that are due and free, and returns them. Call it inside a transaction.
 
-        What the transaction asks after that is planned as this is. Raises StillHeldError for what `terms` name as held.
+        Later queries of the transaction are planned by index too. Raises StillHeldError if a row is one that `terms` name as leased.
         """
         await plan_by_index(connection)
         rows: list[Row] = await connection.fetch(self.taking, limit, terms.lease_s, *arguments)
@@ -135,15 +133,15 @@ class Queue:
         return rows
 
     async def renew(self, connection: Connection, leases: Sequence[Lease], *, lease_s: float = LEASE_S) -> set[Any]:
-        """Prolongs those of `leases` that still hold, and returns their keys. A row just being written is left out.
+        """Extends those of `leases` that are still valid, and returns their keys. Skips rows that another transaction is writing.
 
-        So is one given back since the caller looked, whose fence is still the same: leased again, nobody would serve it.
+        Skips rows that were given back meanwhile, whose fence is still the same: leased again, nobody would serve them.
         """
         rows = await connection.fetch(self.renewing, *held_columns(leases), lease_s)
         return {row["key"] for row in rows}
 
     async def give_back(self, connection: Connection, leases: Sequence[Lease]) -> None:
-        """Frees those of `leases` that still hold, for any worker to take."""
+        """Frees those of `leases` that are still valid, for any worker."""
         await connection.execute(self.giving_back, *held_columns(leases))
 
 
@@ -151,10 +149,10 @@ _CERTAIN = 0.8  # of a lease's length: the rest is for what was begun while it w
 
 
 class Leases:
-    """Leases of one queue, with the time until which each is certain by this machine's clock.
+    """The leases of one queue, and until when each is certainly valid by this machine's clock.
 
-    A lease's time begins in the database after it was asked for here. So by the clock alone, and without asking anybody,
-    one that was taken or renewed a short while ago is certain; when in doubt, renewing tells.
+    A lease begins in the database after the process has asked for it. So one that was taken or renewed a short while ago is certainly
+    valid, without a query. If in doubt, renew it.
     """
 
     def __init__(self, queue: Queue, *, lease_s: float = LEASE_S, clock: Seconds = running_s) -> None:
@@ -164,34 +162,34 @@ class Leases:
         self._certain_until: dict[Lease, float] = {}
 
     def now(self) -> float:
-        """Returns the instant that `hold` wants: read it before the leases are asked for."""
+        """Returns the time to pass to `hold`. Read it before the leases are taken."""
         return self._clock()
 
     def hold(self, leases: Iterable[Lease], asked_at: float) -> None:
-        """Holds leases that were just taken."""
+        """Records leases that were just taken."""
         certain_until = asked_at + self.lease_s * _CERTAIN
         self._certain_until.update(dict.fromkeys(leases, certain_until))
 
     def drop(self, leases: Iterable[Lease]) -> None:
-        """Forgets leases that were given back, or whose outcome is written."""
+        """Removes leases that were given back, or whose outcome is written."""
         for lease in leases:
             self._certain_until.pop(lease, None)
 
     @property
     def terms(self) -> Terms:
-        """On what terms to take more."""
+        """How to take more leases."""
         return Terms(self.lease_s, {lease.key for lease in self._certain_until})
 
     def certain_s(self, lease: Lease) -> float:
-        """Returns for how many seconds from now the lease certainly holds; 0 if that is in doubt."""
+        """Returns for how many more seconds the lease is certainly valid; 0 if in doubt."""
         return max(self._certain_until.get(lease, 0.0) - self._clock(), 0.0)
 
     def doubt(self) -> None:
-        """Takes none for certain until it is renewed."""
+        """Marks all leases as doubtful until they are renewed."""
         self._certain_until = dict.fromkeys(self._certain_until, 0.0)
 
     async def renew(self, connection: Connection) -> None:
-        """Prolongs all that still hold; they are certain again. The others are left in doubt."""
+        """Renews all leases. Those that are still valid are certain again; the others stay doubtful."""
         held = list(self._certain_until)
         if not held:
             return
@@ -201,6 +199,6 @@ class Leases:
         self.hold((lease for lease in held if lease.key in renewed and lease in self._certain_until), asked_at)
 
     async def give_back(self, connection: Connection, leases: Sequence[Lease]) -> None:
-        """Frees leases for any worker to take."""
+        """Frees leases for any worker."""
         self.drop(leases)
         await self._queue.give_back(connection, leases)

@@ -1,7 +1,7 @@
-"""Waking workers: a NOTIFY when something was put into the outbox, and polling behind it.
+"""Wakes workers by NOTIFY when the outbox has new rows. Workers also poll, in case a notification is lost.
 
-NOTIFY takes a lock of the whole database until its transaction has committed, so an order never sends one: the
-placer notifies afterwards, at most every NOTIFY_EVERY_S. A lost notification costs POLL_S, and nothing else.
+NOTIFY locks the whole database until its transaction commits, so an order never sends one. The placer notifies afterwards, at most once in
+NOTIFY_EVERY_S. A lost notification delays work by at most POLL_S.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ log = structlog.get_logger(__name__)
 
 
 async def notify(connection: Connection, *, everything: bool = False) -> None:
-    """Wakes every worker once the connection's transaction, if it is in one, has committed.
+    """Wakes every worker, in a transaction after its commit.
 
-    With `everything`, periodic tasks that run now and then run at once too.
+    With `everything`, periodic tasks run at once too.
     """
     await connection.execute(f"NOTIFY {_CHANNEL}, '{_EVERYTHING}'" if everything else f"NOTIFY {_CHANNEL}")
 
 
 class Notifier:
-    """Notifies on behalf of a process that places many orders: `notify_soon` is cheap and never waits."""
+    """Notifies for a process that places many orders. `notify_soon` is cheap and never waits."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -43,7 +43,7 @@ class Notifier:
         self._again = False
 
     def notify_soon(self) -> None:
-        """Wakes the workers soon; many calls make one NOTIFY."""
+        """Wakes the workers soon. Several calls share one NOTIFY."""
         if self._notifying is not None and not self._notifying.done():
             self._again = True
             return
@@ -67,20 +67,20 @@ class Notifier:
 
 
 class Waker:
-    """Wakes one loop. Read `calls`, look for work, and `wait` with what was read: no call in between is missed."""
+    """Wakes one loop. Read `calls`, look for work, then call `wait` with the number read, so that no call in between is missed."""
 
     def __init__(self) -> None:
         self.calls = 0
         self._called = asyncio.Event()
 
     def wake(self) -> None:
-        """Ends the wait now, or the next one that has not heard of this."""
+        """Ends the current wait, or the next one."""
         self.calls += 1
         self._called.set()
         self._called = asyncio.Event()
 
     async def wait(self, heard: int, longest_s: float = POLL_S) -> None:
-        """Waits until there have been more than `heard` calls, at most `longest_s`."""
+        """Waits until `calls` is above `heard`, at most `longest_s`."""
         if self.calls != heard:
             return
         called = self._called
@@ -92,9 +92,9 @@ class Waker:
 
 
 async def listen(database: Database, wake: Callable[[bool], None]) -> None:
-    """Calls `wake` at each notification until cancelled, on a connection of its own; gets a new one when that breaks.
+    """Calls `wake` for each notification until cancelled. It has its own connection, and opens a new one if that breaks.
 
-    `wake` gets whether everything is to run. It is called with True whenever listening begins: what was notified before was not heard.
+    `wake` gets True if everything must run. It is called with True whenever listening begins, as earlier notifications were missed.
     """
     while True:
         try:

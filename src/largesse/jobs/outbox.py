@@ -1,7 +1,7 @@
-"""The outbox of mail: what a transaction hands over with the rest of its work, so that all of it exists or none does.
+"""The outbox of mail. A transaction writes mail here with the rest of its work, so that both are committed or neither is.
 
-Orders hand over jobs, from which their messages are made when they are due, and fulfilment hands over notifications, which are messages
-at once; a cancellation takes back what has not left. `delivery.mail` sends what is here. Mail to people who sign in, `delivery.people` does.
+Orders write jobs. Their messages are made when they are due. Fulfilment writes notifications, which are messages at once. A cancellation
+removes mail that has not left. `largesse.mail` sends what is here.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ _NEW_JOBS = Fragment("INSERT INTO mail_jobs (customer_id, order_id, environment,
 
 
 def new_mail_jobs(orders: Fragment, at: Fragment) -> Fragment:
-    """Returns SQL that makes the mail job of each of `orders` that is emailed: a statement, or part of one.
+    """Returns SQL that inserts the mail job of each emailed order in `orders`: a statement, or part of one.
 
     `orders` have `id`, `customer_id`, `environment`, `delivery_mode` and `scheduled_for`; `at` is a placeholder.
     """
@@ -117,7 +117,7 @@ def new_mail_jobs(orders: Fragment, at: Fragment) -> Fragment:
 
 
 async def insert_mail_jobs(connection: Connection, jobs: Sequence[tuple[int, int, str, datetime]]) -> None:
-    """Makes mail jobs of one customer on its node: of each the customer, the order, the environment, and when it is due."""
+    """Inserts mail jobs of one customer on its node. Each has the customer, the order, the environment and the due time."""
     await insert(connection, _NEW_JOBS, jobs)
 
 
@@ -131,7 +131,7 @@ async def add_notification(
     email: str,
     name: str | None,
 ) -> None:
-    """Makes a notification of a line, its customer, order and number, due, once for each kind, and wakes the workers after the commit."""
+    """Inserts a notification about a line (its customer, order and number), once for each kind. Wakes the workers after the commit."""
     await connection.execute(_ADD_NOTIFICATION, *line, environment, kind, email, name, at)
     await notify(connection)
 
@@ -145,9 +145,9 @@ async def add_reminders(
     environment: str,
     recipients: Sequence[tuple[str, str | None, Sequence[int]]],
 ) -> None:
-    """Makes reminders of one kind for recipients of an order, its customer and id: each address, name, and lines that nobody has claimed.
+    """Inserts reminders of one kind for recipients of an order (its customer and id): each with address, name and unclaimed lines.
 
-    Each is made once for each kind. Call it inside a transaction that has locked the lines; it wakes the workers after the commit.
+    A recipient gets one of each kind. Call it inside a transaction that has locked the lines. Wakes the workers after the commit.
     """
     numbers = [f"{{{','.join(map(str, lines))}}}" for _, _, lines in recipients]
     emails, names = [email for email, _, _ in recipients], [name for _, name, _ in recipients]
@@ -156,41 +156,41 @@ async def add_reminders(
 
 
 async def add_gift_mail(connection: Connection, line: tuple[int, int, int], environment: str, email: str) -> None:
-    """Makes the mail of a gift that got its recipient after its order was placed: its customer, order and number."""
+    """Inserts the mail of a gift (its customer, order and number) whose recipient was added after the order was placed."""
     await connection.execute(_ADD_GIFT, *line, environment, email)
 
 
 async def add_campaign_codes(connection: Connection, codes: Sequence[tuple[int, int, str, int, str]]) -> None:
-    """Makes mails with a visitor's code: customer, order, environment, the number of what was asked, and the address."""
+    """Inserts mails with a visitor's code: customer, order, environment, number of the code request, and address."""
     await connection.execute(_ADD_CAMPAIGN_CODES, *map(list, zip(*codes, strict=True)))
 
 
 def withdrawn_reminders(customer_id: int, order_id: int, numbers: Sequence[int]) -> Part:
-    """Returns the part of a statement that takes lines out of reminders that have not left. Call it in a transaction that has locked the lines."""
+    """Returns the part of a statement that removes lines from reminders that have not left. Call it in a transaction that has locked the lines."""
     return Part(_WITHDRAW_REMINDERS, customer_id, order_id, list(numbers))
 
 
 async def withdraw_reminders(connection: Connection, order: tuple[int, int], numbers: Sequence[int]) -> None:
-    """Takes lines of an order out of reminders that have not left. Call it inside a transaction that has locked the lines."""
+    """Removes lines of an order from reminders that have not left. Call it inside a transaction that has locked the lines."""
     await connection.execute(_WITHDRAW_REMINDERS, *order, list(numbers))
 
 
 async def lock_mail_job(connection: Connection, order: tuple[int, int]) -> None:
-    """Locks the mail job of an order, its customer and id, before a change of what its mail says: lines are locked before it, messages after it.
+    """Locks the mail job of an order (its customer and id) before its mail changes. Lock lines before it, and messages after it.
 
-    A fan-out holds the job while it makes messages of what the lines say: it is waited for, or sees what the caller has changed.
+    A fan-out locks the job while it makes messages from the lines. So this waits for it, or the fan-out sees the change.
     """
     await connection.execute(_LOCK_JOB, *order)
 
 
 async def reschedule_mail(connection: Connection, order: tuple[int, int], due_at: datetime) -> None:
-    """Sets another time for the mail of an order, its customer and id. Call it inside a transaction that has locked its mail job."""
+    """Reschedules the mail of an order (its customer and id). Call it inside a transaction that has locked its mail job."""
     await connection.execute(_RESCHEDULE, *order, due_at)
     await notify(connection)
 
 
 async def hold_mail_back(connection: Connection, customer_id: int, order_id: int) -> None:
-    """Takes the cancelled lines of an order out of its mail that has not left; a job or message without any lines left ends here."""
+    """Removes the cancelled lines of an order from mail that has not left. Ends jobs and messages that have no lines left."""
     order = (customer_id, order_id)
     await lock_mail_job(connection, order)
     await connection.execute(_HOLD_JOB, *order)
@@ -224,26 +224,26 @@ async def mail_thank_you(connection: Connection, user_id: int, order_id: int, de
 
 
 async def mail_test(connection: Connection, user_id: int, content: bytes) -> None:
-    """Mails a message to a user as their recipients will get it."""
+    """Mails a user a test of the message that recipients will get."""
     await connection.execute(_MAIL_TEST, user_id, content)
 
 
 async def mail_reset(connection: Connection, email_key: str) -> None:
     """Mails a link for a new password to the person who signs in with that address, if there is one.
 
-    Two statements, for nobody too: of people who are copied to every node the engine refuses a sub-select about each.
+    Always runs two statements, as Citus refuses a sub-select over people, who are copied to every node.
     """
     person_id = await connection.fetchval(_FIND_PERSON, email_key)
     await connection.execute(_MAIL_RESET, person_id)
 
 
 async def mail_new_device(connection: Connection, person_id: int, address: str | None, browser: str) -> None:
-    """Sends a person a mail that a browser signed in as them which had not done so before."""
+    """Mails a person that a new browser signed in as them."""
     await connection.execute(_MAIL_NEW_DEVICE, person_id, address, browser)
 
 
 async def mail_second_step(
     connection: Connection, person_id: int, change: str, address: str | None = None, browser: str | None = None
 ) -> None:
-    """Sends a person a mail about a change of their second step, one of the table's changes, and from where."""
+    """Mails a person that their second step changed, how, and from where."""
     await connection.execute(_MAIL_SECOND_STEP, person_id, change, address, browser)

@@ -1,4 +1,4 @@
-"""Outcomes written in batches: what gathers while one is written is the next. None is forgotten while the process lives."""
+"""Writes outcomes in batches. Outcomes that arrive while a batch is written make up the next one. None is lost while the process runs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LAST_TRIES_S = 10.0  # how long a process that ends goes on trying
 _MAX_WRITTEN = 500
 _AGAIN = Schedule(first_s=0.05, factor=2.0, cap_s=2.0)
 
-# Nothing is wrong with the outcomes: the database is away or out of something, or the batch met a deadlock or the like.
+# Errors that pass: the database is away or lacks a resource, or the batch was part of a deadlock. The outcomes are sound.
 _FOR_NOW: tuple[type[BaseException], ...] = (
     *DATABASE_AWAY,
     asyncpg.InsufficientResourcesError,
@@ -34,11 +34,11 @@ log = structlog.get_logger(__name__)
 
 
 class Recorder(Generic[Item]):
-    """Hands what was added to `write`, in order and in batches, again and again until it is written.
+    """Passes added items to `write`, in order and in batches, and repeats a batch until it is written.
 
-    `write` may be given what it wrote before, when the answer to its COMMIT was lost. A batch that the database refuses is
-    written one by one, and what it refuses alone is given up. The caller keeps the amount small: nothing new
-    is to be begun while `is_stuck`. A batch gathers for a short while, or until somebody waits for it.
+    `write` may get items that it wrote before, if the answer to its COMMIT was lost. If the database refuses a batch, its items are
+    written one by one, and those that are refused are given up. Callers bound the number of items: they start nothing new while
+    `is_stuck`. A batch gathers items for `gather_s`, or until `hasten` is called.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class Recorder(Generic[Item]):
     ) -> None:
         metrics.OUTCOMES_WAITING.labels(kind)  # both are exported from the start, as 0
         metrics.OUTCOMES_GIVEN_UP.labels(kind)
-        self.is_stuck = False  # the last try failed, and the next is still to come
+        self.is_stuck = False  # the last try failed, and the next is due
         self._kind = kind
         self._write = write
         self._gather_s = gather_s
@@ -57,7 +57,7 @@ class Recorder(Generic[Item]):
         self._ends: float | None = None  # by the event loop's clock: then what fails is given up
 
     def add(self, item: Item) -> asyncio.Future[bool]:
-        """Adds `item` to what is written next. The future tells when it is written, or that it was given up."""
+        """Adds `item` to the next batch. The future's result is True once it is written, False if it was given up."""
         written: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         self._waiting.append((item, written))
         metrics.OUTCOMES_WAITING.labels(self._kind).inc()
@@ -66,22 +66,22 @@ class Recorder(Generic[Item]):
         return written
 
     def hasten(self) -> None:
-        """Writes what waits now, because somebody waits for it."""
+        """Writes the waiting items now."""
         self._awaited.set()
 
     async def settle(self) -> None:
-        """Waits until everything is written, or cannot be for now."""
+        """Waits until everything is written, or a try has failed."""
         self.hasten()
         while self._writing is not None and not self.is_stuck:
             await self._tried.wait()
 
     def hurry(self, longest_s: float = LAST_TRIES_S) -> None:
-        """Gives up, after that time, what cannot be written at the first try, because the process is to end."""
+        """Gives up, from that time on, each batch whose first try fails. For a process that ends."""
         if self._ends is None:
             self._ends = asyncio.get_running_loop().time() + longest_s
 
     async def close(self, longest_s: float = LAST_TRIES_S) -> None:
-        """Waits until everything is written, or given up after that time."""
+        """Waits until everything is written, or is given up after that time."""
         self.hurry(longest_s)
         self.hasten()
         if self._writing is not None:

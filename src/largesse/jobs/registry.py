@@ -24,7 +24,7 @@ Result = TypeVar("Result")
 
 
 class WorkerContext:
-    """What a periodic task works with. `wake` makes the loops of those names look for work now.
+    """What periodic tasks use. `wake` makes the loops with these names look for work now.
 
     `default_expiry_days` is the setting.
     """
@@ -40,7 +40,7 @@ class WorkerContext:
         self._chains: Chains | None = None
 
     async def open_chains(self, connection: Connection) -> Chains:
-        """Returns the chains. A new installation gets their keys when its first process serves, so they are looked for until then."""
+        """Returns the chains. The first serving process of a new installation makes their keys, so this waits for them."""
         if self._chains is None or not self._chains.moves.has_keys:
             self._chains = await open_chains(connection, self.vault, keep=False)
         return self._chains
@@ -48,7 +48,7 @@ class WorkerContext:
     async def in_shard_groups(
         self, waiting: str, step: Callable[[Connection, Customers], Awaitable[Result]]
     ) -> list[Result]:
-        """Runs `step` in a transaction for each shard group with a customer that `waiting` finds; once where nothing is distributed."""
+        """Runs `step` in a transaction for each shard group with a customer that `waiting` finds; once if nothing is distributed."""
 
         async def run(customers: Customers) -> Result:
             async with self.database.transaction(WORKER) as connection:
@@ -59,7 +59,7 @@ class WorkerContext:
 
 @dataclass(frozen=True, slots=True)
 class PeriodicTask:
-    """A step that each worker repeats: at once while it returns True, otherwise after `every_s` seconds or when woken."""
+    """A step that each worker repeats: at once if it returned True, otherwise after `every_s` seconds or when woken."""
 
     name: str
     step: Callable[[WorkerContext], Awaitable[bool]]
@@ -70,7 +70,7 @@ class PeriodicTask:
 
 @dataclass(frozen=True, slots=True)
 class RoomTasks:
-    """All that a room registers. `gauges` are set to the number of rows that wait, and the test lab brings `due_times` forward."""
+    """What a room registers. `gauges` show the number of rows that wait. The test lab brings `due_times` forward."""
 
     periodic: Sequence[PeriodicTask] = ()
     retention: Sequence[Old] = ()

@@ -1,4 +1,4 @@
-"""Maintenance: what is old goes, in small batches, and what waits is measured. Whose table it is, says what in it is old or waits."""
+"""Maintenance: deletes old rows in small batches, and measures the rows that wait. The room of a table registers which these are."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _COUNTED = 10_000  # a full count would read the whole backlog, every few second
 
 @dataclass(frozen=True, slots=True)
 class Old:
-    """Rows of a table that may go: rows whose `age` is past `days`, as `also` is where it is given, and that fulfil `done`."""
+    """Old rows of a table: their `age`, and `also` if given, is older than `days`, and they match the condition `done`."""
 
     table: str
     age: str
@@ -28,7 +28,7 @@ class Old:
     also: str | None = None
 
     def statement(self, shard_group: Customers = None) -> Fragment:
-        """Returns the statement that removes up to $2 rows older than $1 days, of the shard group $3 where one is given."""
+        """Returns the statement that deletes up to $2 rows older than $1 days, of shard group $3 if one is given."""
         # What a node is to work out from its clock must not be part of a sum there.
         long_ago = LONG_AGO if shard_group is None else Fragment("$1::timestamptz")
         old = compose(
@@ -55,7 +55,7 @@ class Old:
 
 
 async def prune(connection: Connection, all_old: Iterable[Old]) -> bool:
-    """Removes a batch of what is old from each table; True when there may be more. What lies on a node that is away is left for later."""
+    """Deletes a batch of old rows from each table. Returns True if there may be more. Skips nodes that are away."""
     more = False
     for old in all_old:
         for shard_group in await list_shard_groups(connection, None) if old.table in DISTRIBUTED else [None]:
@@ -76,9 +76,9 @@ async def prune(connection: Connection, all_old: Iterable[Old]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """The rows of a table that wait. `index` holds them alone, sorted by `order`; the first waits since `since`.
+    """The rows of a table that wait. Only they are in `index`, which is sorted by `order`. The first one waits since `since`.
 
-    `oldest` is a statement for the instant since when the first has waited, where the index does not tell.
+    `oldest` is a statement for that time, if the index does not have it.
     """
 
     table: str
@@ -90,7 +90,7 @@ class Waiting:
 
     @property
     def counting(self) -> Fragment:
-        """The statement that counts them up to $1, and tells from there on about how many there were at the last ANALYZE."""
+        """The statement that counts the rows up to $1. Above that it returns the estimate of the last ANALYZE."""
         return compose(
             """
             SELECT CASE WHEN counted < $1 THEN counted ELSE greatest(counted, (
@@ -106,7 +106,7 @@ class Waiting:
 
     @property
     def ageing(self) -> Fragment:
-        """The statement that tells for how many seconds the first has waited; null when none does."""
+        """The statement that returns for how many seconds the first row has waited; null if none waits."""
         oldest = self.oldest or compose(
             "SELECT {since} FROM {table} WHERE {waits} ORDER BY {order} LIMIT 1",
             since=identifier(self.since),
@@ -118,14 +118,14 @@ class Waiting:
 
 
 async def measure(connection: Connection, queues: Iterable[Waiting]) -> None:
-    """Sets the gauges of queues. What it costs does not grow with them, inside a transaction that plans by index."""
+    """Sets the gauges of queues, at a cost that does not grow with them. Call it inside a transaction that plans by index."""
     for queue in queues:
         metrics.QUEUE_DEPTH.labels(queue.table).set(await count(connection, queue))
         metrics.QUEUE_AGE.labels(queue.table).set(await age_s(connection, queue))
 
 
 async def count(connection: Connection, waiting: Waiting) -> int:
-    """Returns how many rows wait: exactly, as long as they are fewer than 10,000; else about."""
+    """Returns how many rows wait. The number is exact below 10,000, else an estimate."""
     number: int = await connection.fetchval(waiting.counting, _COUNTED)
     return number
 

@@ -1,1 +1,1 @@
-"""Mail to recipients and to people: written, sent over SMTP, retried, captured in test mode, bounced and sent again."""
+"""Mail to recipients and to people: writes it, sends it over SMTP, retries, captures it in test mode, and handles bounces and resends."""

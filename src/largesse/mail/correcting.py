@@ -1,4 +1,4 @@
-"""Correcting a recipient's address, and sending the mail there."""
+"""Corrects a recipient's address, and sends their mail to it."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ async def correct_address(
     *,
     address: str | None = None,
 ) -> None:
-    """Changes the address of an order's recipient from `email` to `corrected`, in its normal form, and where their mail goes.
+    """Changes the address of an order's recipient from `email` to `corrected`, which is in normal form, and of their mail.
 
-    Mail that has left is sent again, with the same codes; what has not left goes there at once. The audit log records who
-    asked, from `address`. `chain` marks the order anew. Call it inside a transaction.
+    Mail that has left is sent again with the same codes. Other mail goes to the new address. The audit log records who corrected it, from
+    `address`. `chain` marks the order again. Call it inside a transaction.
 
     Raises NotFound for an unknown order, OtherServiceAccount for one that another placed, TooManyRequests as `resend`, and
-    InvalidRequest where nobody of the order is at `email`, somebody is at `corrected`, a gift was claimed, or the mail is just leaving.
+    InvalidRequest if no recipient has `email`, one has `corrected`, a gift was claimed, or the mail is being sent.
     """
     await commit_as_one(connection)
     order = await find_own_order(connection, principal, reference)
@@ -47,7 +47,7 @@ async def correct_address(
 
 
 async def _correct(connection: Connection, key: tuple[int, int], email: str, corrected: str) -> tuple[int, bool]:
-    """Changes the address of lines and messages; returns the first of the lines, and whether the mail has left."""
+    """Changes the address of lines and messages. Returns the first line, and whether the mail has left."""
     # Lines before the mail job, as a cancellation and an erasure lock them.
     lines = await connection.fetch(resending_store.LOCK_LINES, *key)
     await lock_mail_job(connection, key)
@@ -66,7 +66,7 @@ async def _correct(connection: Connection, key: tuple[int, int], email: str, cor
 
 
 async def _move_mail(connection: Connection, order: tuple[int, int], email: str, corrected: str) -> bool:
-    """Sends the recipient's messages to the other address; returns whether the last of them has left."""
+    """Moves the recipient's messages to the other address. Returns whether the last of them has left."""
     rows = await connection.fetch(resending_store.LOCK_MESSAGES, *order)
     own = [row for row in rows if _is_at(row["email"], email)]
     if any(row["is_leaving"] and row["waits"] for row in own):

@@ -1,4 +1,4 @@
-"""Making messages: one for each recipient of an order whose mail is due."""
+"""Makes messages: one for each recipient of an order whose mail is due."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _MAX_CODES = 10_000  # of the orders fanned out in one transaction, unless one o
 
 
 async def fan_out(connection: Connection, limit: int, customers: Customers = None) -> tuple[int, int]:
-    """Makes the messages of up to `limit` mail jobs that are due, of those customers, else of all; returns how many of each.
+    """Makes the messages of up to `limit` due mail jobs, of some customers or of all. Returns the number of jobs and of messages.
 
-    Call it inside a transaction. Several workers may do so at once: each takes other jobs.
+    Call it inside a transaction. Several workers may run it at once: each takes other jobs.
     """
     jobs = messages = 0
     await commit_as_one(connection)
@@ -50,7 +50,7 @@ def _columns(jobs: Sequence[Row]) -> tuple[list[int], list[int]]:
 
 
 def _within(jobs: Sequence[Row], codes: int) -> list[Row]:
-    """Returns the first of `jobs` that together have at most `codes` codes; one at least."""
+    """Returns the first of `jobs` that together have at most `codes` codes, but at least one job."""
     taken: list[Row] = []
     for job in jobs:
         codes -= job["codes_and_scheduled"][0]

@@ -1,4 +1,4 @@
-"""The mail of all customers, or one, that was given up or is held, for members of staff: the newest first."""
+"""Lists mail that was given up or is held, newest first, for members of staff."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ class GivenUp:
 
     @property
     def masked(self) -> str:
-        """Returns the address as those read it who need not know it."""
+        """Returns the address with most of its local part hidden."""
         return masked(self.email)
 
     @property
     def said(self) -> str:
-        """Returns what the mail server said, with the address masked in it."""
+        """Returns the mail server's answer, with the address masked."""
         return re.sub(re.escape(self.email), self.masked, self.reason or "", flags=re.IGNORECASE)
 
 
 async def list_given_up(
     connection: Connection, wanted: RequeueFilter, *, past: tuple[datetime, int] = NEWEST, limit: int = 50
 ) -> list[GivenUp]:
-    """Returns the newest messages that pass a filter, past an instant and an id: what `requeue` would send again, and what has no code left."""
+    """Returns the newest messages that pass a filter, before a time and an id. Includes those without valid codes, which `requeue` does not send."""
     rows = await wanted.fetch(connection, resending_store.NEWEST_GIVEN_UP, past, limit)
     orders = await connection.fetch(
         resending_store.ORDERS_OF, [row["customer_id"] for row in rows], [row["order_id"] for row in rows]

@@ -1,4 +1,4 @@
-"""The letter a recipient gets: all their codes of one order, or a notification about one of them, as HTML and as text."""
+"""Writes the letter to a recipient: all their codes of one order, or a notification about one of them, as HTML and as text."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class LetterCode:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Letter:
-    """What one recipient is to read. It has no repr: it holds codes."""
+    """The content of a letter to one recipient. It has no repr, as it contains codes."""
 
     kind: str  # gift, voucher_ready, shipped, campaign_code, or a reminder's
     reference: str  # the order's
@@ -74,26 +74,26 @@ class Letter:
 
     @property
     def is_reminder(self) -> bool:
-        """Whether it reminds of a gift that was mailed before."""
+        """Whether it is a reminder of a gift that was mailed before."""
         return self.kind.startswith("reminder")
 
     @property
     def no_more(self) -> str:
-        """The address at which the recipient ends the reminders; empty in other letters."""
+        """The address where the recipient can stop reminders; empty in other letters."""
         return f"{self.codes[0].link}/reminders" if self.is_reminder and self.codes else ""
 
     @property
     def subject(self) -> str:
-        """The subject in the letter's language, without the name of a sender that would lengthen it."""
+        """The subject in the letter's language, without the sender's name if it would be too long."""
         return _subject_and_sender(self, "")[0]
 
     def picture_address(self, name: str | None) -> str:
-        """Returns the address of a picture of the brand; empty without one."""
+        """Returns the address of a brand picture; empty if there is none."""
         return self.pictures + picture_path(name) if name else ""
 
 
 def message_id(letter: Letter, domain: str) -> str:
-    """Returns the Message-ID: the same however often the letter is tried, another for each resend."""
+    """Returns the Message-ID. It is the same for each attempt, and another for each resend."""
     what = f"{letter.reference}/{letter.email}/{letter.kind}/{letter.edition}".encode()
     return f"<{hashlib.sha256(what).hexdigest()[:32]}@{domain}>"
 
@@ -110,7 +110,7 @@ def write(letter: Letter, mail_from: str, *, at: float) -> bytes:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Shown:
-    """A letter as its recipient will see it."""
+    """A letter as its recipient sees it."""
 
     sender: str
     subject: str
@@ -118,7 +118,7 @@ class Shown:
 
 
 def show(letter: Letter, mail_from: str) -> Shown:
-    """Returns what the message of a letter shows, without making one."""
+    """Returns what a letter shows, without making its message."""
     house, email = _house_of(letter, mail_from)
     subject, sender = _subject_and_sender(letter, house or email.rpartition("@")[2])
     return Shown(sender or house or email, subject, _render(letter, _words(letter, subject), "html"))
@@ -132,7 +132,7 @@ def _render(letter: Letter, words: dict[str, Any], ending: str) -> str:
 
 
 def to_dial(email: str) -> str:
-    """Returns an e-mail address as SMTP takes it: an international domain becomes its `xn--` form, the local part stays."""
+    """Returns an e-mail address for SMTP: an international domain in its `xn--` form, and the local part as it is."""
     local, _, domain = email.rpartition("@")
     if domain.isascii():
         return email
@@ -140,7 +140,7 @@ def to_dial(email: str) -> str:
 
 
 def _words(letter: Letter, subject: str) -> dict[str, Any]:
-    """Returns what every template may name."""
+    """Returns the values for all templates."""
     value_minor = letter.value_minor
     steps, until = what_to_do(letter.language, letter.comes_as, letter.expiry_days)
     shown = theme(letter.wrapping_key, letter.brand)
@@ -181,13 +181,13 @@ _house = lru_cache(maxsize=8)(parseaddr)
 
 
 def _house_of(letter: Letter, mail_from: str) -> tuple[str, str]:
-    """Returns the name and address that the mail is from: the brand's name, at the configured address."""
+    """Returns the sender's name and address: the brand's name, and the configured address."""
     house, email = _house(mail_from)
     return _line(letter.brand.sender_name) or house, email
 
 
 def _subject_and_sender(letter: Letter, house: str) -> tuple[str, str]:
-    """Returns the subject, and who it is from: the sender by way of the house; empty where nobody is named."""
+    """Returns the subject, and the sender with the name of the service; an empty one if no sender is named."""
     is_one = len(letter.codes) <= 1
     subject, sender = _kept_subject_and_sender(letter.language, letter.kind, _line(letter.sender), house, is_one)
     if letter.kind == GIFT:
@@ -197,7 +197,7 @@ def _subject_and_sender(letter: Letter, house: str) -> tuple[str, str]:
 
 @lru_cache(maxsize=1_000)
 def _kept_subject_and_sender(language: Language, kind: str, sender: str, house: str, is_one: bool) -> tuple[str, str]:
-    """Returns subject and sender, cached, since all recipients of an order get the same."""
+    """Returns subject and sender, cached, as all recipients of an order get the same."""
     values = {"kind": kind, "sender": sender, "house": house, "is_one": is_one}
     subject, _, named_sender = render("headers.txt", language, values).partition("\n")
     return subject, named_sender.strip()
@@ -225,7 +225,7 @@ def _headers(letter: Letter, subject: str, sender: str, email: str) -> dict[str,
 
 
 def _line(text: str | None) -> str:
-    """Returns a name on one line, which turns no direction but its own: an order may be older than the rule that it holds to."""
+    """Returns a name on one line, whose writing direction affects nothing else. Old orders may have names that are refused today."""
     return mime.one_line(cleaned(text, " ")) if text else ""
 
 

@@ -1,4 +1,4 @@
-"""The captured mailbox: mail of staging, and all mail of the demo. At rest it is sealed."""
+"""The captured mailbox: mail of staging, and all mail of the demo. It is stored encrypted."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class CapturedMail:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class OpenedMail:
-    """A captured message as its recipient would see it. It has no repr: it holds codes."""
+    """A captured message as its recipient would see it. It has no repr, as it contains codes."""
 
     sender: str
     recipient: str
@@ -73,7 +73,7 @@ async def capture(
     subject: str,
     written: bytes,
 ) -> None:
-    """Stores a message that belongs to no order, under a negative number, so that it meets none of an order."""
+    """Stores a message without an order, under a negative id, as messages of orders have positive ones."""
     number: int = await connection.fetchval(store.NEXT_CAPTURED_NUMBER)
     await connection.execute(
         store.CAPTURE,
@@ -89,13 +89,13 @@ async def capture(
 async def list_captured(
     connection: Connection, environment: str, *, before: int | None = None, limit: int = 100
 ) -> list[CapturedMail]:
-    """Returns the newest captured messages of an environment, newest first; `before` is the id the last page ended with."""
+    """Returns the newest captured messages of an environment, newest first. `before` is the last id of the page before."""
     rows = await connection.fetch(store.CAPTURED_PAGE, environment, before, limit)
     return [CapturedMail(**row) for row in rows]
 
 
 async def open_captured(connection: Connection, vault: Vault, environment: str, captured_id: int) -> OpenedMail:
-    """Returns one captured message. Raises NotFound if the environment has none of that id, or if it cannot be opened any more."""
+    """Returns one captured message. Raises NotFound if the environment has no message with that id, or it can no longer be decrypted."""
     row = await connection.fetchrow(store.CAPTURED_MESSAGE, environment, captured_id)
     if row is None:
         raise NotFound("There is no such message here; captured mail is deleted after 30 days.")

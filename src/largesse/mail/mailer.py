@@ -1,4 +1,4 @@
-"""A worker's mail side: takes messages that are due, hands them over one by one, and has the outcomes written."""
+"""Sends the mail of a worker: takes due messages, hands them to the mail server one by one, and writes the outcomes."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ log = structlog.get_logger(__name__)
 
 
 class Mailer:
-    """Sends over one connection; a worker has several, which share their leases. Staging's mail is captured.
+    """Sends over one connection. A worker has several, which share leases. Captures the mail of staging.
 
-    `transport` None: mail of production is held until a worker has one, or captured too if `captures`, as in the demo.
-    `public_url_of` gives the address that the links of an environment's mail begin with. `leases` None: one of its own.
+    Without a `transport`, mail of production is held until a worker has one, or captured too with `captures`, as in the demo.
+    `public_url_of` returns the start of the links in an environment's mail. Without `leases`, it makes its own.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class Mailer:
         self._last: asyncio.Future[bool] | None = None  # the outcome of the last message handed over
 
     async def step(self) -> bool:
-        """Sends up to a lease's worth of messages; True when there may be more due."""
+        """Sends as many messages as are leased at once. Returns True if more may be due."""
         if self._draining or clock.passed_s() < self._resting_until:
             return False
         taken = await self._leases.take(_AT_ONCE, self._vault, self._public_url_of)
@@ -96,22 +96,22 @@ class Mailer:
         return True
 
     def drain(self) -> None:
-        """Starts no more messages; what is leased goes back. The one under way is waited for, so long and no longer.
+        """Starts no more messages, and gives leased ones back. Waits for the current one for a limited time.
 
-        One that has no answer by then may have been taken, and is tried again.
+        A message without an answer by then may have been taken, and is sent again.
         """
         self._draining = True
         if self._transport is not None:
             self._transport.hurry(self._drain_s)
 
     async def close(self) -> None:
-        """Ends the connection, with all outcomes written."""
+        """Writes all outcomes and closes the connection."""
         await self._leases.close()
         if self._transport is not None:
             await self._transport.close()
 
     async def _send_all(self, unsent: deque[Message]) -> str | None:
-        """Sends what is in `unsent` and takes it out; what stays in it was not sent. Says why the mail server is away."""
+        """Sends the messages in `unsent` and removes each one that was sent. Returns why the mail server is away, if it is."""
         ends = clock.passed_s() + _TURN_S
         try:
             while unsent and not self._draining and clock.passed_s() < ends:
@@ -127,7 +127,7 @@ class Mailer:
         return None
 
     async def _send(self, message: Message) -> None:
-        """Sends one message and has its outcome written, unless the outcome is not known yet."""
+        """Sends one message, and writes its outcome if it is known yet."""
         started = clock.passed_s()
         if self._captures or message.letter.environment != "production":
             self._tell(self._keep(message), started)
@@ -146,7 +146,7 @@ class Mailer:
             self._judge(message, handover, started)
 
     def _judge(self, message: Message, handover: Handover, started: float) -> None:
-        """Decides the outcome of a message; later, where it depends on what the connection accepts."""
+        """Decides the outcome of a message, or leaves it open until the connection accepts another message."""
         assert self._transport is not None
         fault = rule_of(handover).fault if handover.refused else None
         if fault is Fault.UNSURE:
@@ -159,14 +159,14 @@ class Mailer:
             self._settle_doubts(is_trusted=True)
 
     def _settle_doubts(self, *, is_trusted: bool) -> None:
-        """Decides the refusals in doubt: bounces if their connection took another message, else the server's fault."""
+        """Decides the open refusals: bounces if the connection accepted another message, otherwise faults of the server."""
         doubts, self._doubts = self._doubts, []
         fault = Fault.RECIPIENT if is_trusted else Fault.SERVER
         for message, handover, started in doubts:
             self._tell(judge(message, handover, fault), started)
 
     async def _allow(self, message: Message) -> None:
-        """Checks once more, when the server awaits the end of the text. Raises NotNowError unless the message may be sent."""
+        """Checks the message once more before its last bytes. Raises NotNowError unless it may be sent."""
         if self._draining:
             raise NotNowError("the worker is to end")
         await self._leases.allow(message, self._last)
@@ -175,7 +175,7 @@ class Mailer:
         return letters.write(message.letter, self._mail_from, at=clock.now().timestamp())
 
     def _keep(self, message: Message) -> Sent:
-        """Returns the outcome of a message that does not leave: captured, or what its address of the test lab says."""
+        """Returns the outcome of a message that is not sent: captured, or what its test lab address stands for."""
         letter = message.letter
         behaviour = (
             behaviour_of(letter.email) if letter.environment == "staging" and letter.kind == letters.GIFT else None
@@ -227,7 +227,7 @@ class Mailer:
 
 
 def judge(message: Message, handover: Handover, fault: Fault | None) -> Sent:
-    """Returns the outcome of a message: a refusal that is the recipient's fault is for good, all else is tried for three days."""
+    """Returns the outcome of a message. A refusal because of the recipient is final. Anything else is retried for three days."""
     state, delay_s = "pending", 0.0
     reason: str | None = handover.reason
     if handover.taken:

@@ -1,8 +1,8 @@
-"""What a worker's connections to the mail server share: the messages they lease, and their outcomes.
+"""The leased messages of a worker and their outcomes, shared by its connections to the mail server.
 
-Of everything a connection has handed over, at most one message is not yet written down as sent: the text of the next
-one ends only when the outcome of the last is in the database and the lease of the next is certain. So whatever goes
-wrong (a process killed or stopped for a minute, a database away), at most one message for each connection is sent twice.
+A connection ends the text of a message only when the outcome of the message before is in the database and the lease is certain. So
+at most one message of a connection has been sent and is not yet recorded. Whatever goes wrong (a process killed or stopped for a
+minute, a database away), at most one message for each connection is sent twice.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ FRESH_S = 0.05
 
 
 class NotNowError(Exception):
-    """A message may not be sent now, and was not."""
+    """A message may not be sent now, and was not sent."""
 
 
 class MessageLeases:
@@ -46,7 +46,7 @@ class MessageLeases:
         self._watched: dict[Lease, tuple[Message, bool | None, float]] = {}
 
     async def take(self, limit: int, vault: Vault, public_url_of: Callable[[str], str]) -> list[Message]:
-        """Leases up to `limit` messages that are due; none while outcomes cannot be written."""
+        """Leases up to `limit` due messages; none while outcomes cannot be written."""
         if self._recorder.is_stuck:
             return []
         asked_at = self._leases.now()
@@ -60,19 +60,19 @@ class MessageLeases:
         return taken
 
     async def renew(self) -> None:
-        """Prolongs the leases of all messages under way, and of messages whose outcome is not written yet."""
+        """Renews the leases of all messages under way, and of messages whose outcome is not written yet."""
         async with self._database.connection(WORKER) as connection:
             await self._leases.renew(connection)
 
     async def is_ours(self, message: Message) -> bool:
-        """Returns whether the message's lease certainly holds; the database is asked when the clock leaves it in doubt."""
+        """Returns whether the message's lease is certainly valid. If the clock leaves it in doubt, asks the database."""
         if not self._leases.certain_s(message.lease):
             await self.renew()
         return self._leases.certain_s(message.lease) > 0
 
     @contextlib.contextmanager
     def watch(self, message: Message) -> Iterator[None]:
-        """Watches a message while it is handed over: whatever is written meanwhile reads its row too."""
+        """Watches a message while it is handed over: statements that write outcomes meanwhile read its row too."""
         self._watched[message.lease] = message, None, 0.0
         try:
             yield
@@ -80,11 +80,10 @@ class MessageLeases:
             del self._watched[message.lease]
 
     async def allow(self, message: Message, last: asyncio.Future[bool] | None) -> None:
-        """Checks a message for the last time before it cannot be taken back. Raises NotNowError unless it may be sent.
+        """Checks a message for the last time before it is sent. Raises NotNowError unless it may be sent.
 
-        It looks at the row too: a cancellation since it was leased has changed that, and nobody else can tell.
-        `last` is the outcome of the one before it on the same connection, waited for as long as the lease is certain. A
-        statement that has just written outcomes has looked at the row, which saves a round trip for each message.
+        Reads its row too, as its gift may have been cancelled since it was leased. Waits for `last`, the outcome of the message before it
+        on the connection, as long as the lease is certain. If a statement that just wrote outcomes read the row, this saves a round trip.
         """
         try:
             await self._settle_last(message, last)
@@ -108,15 +107,15 @@ class MessageLeases:
                 raise NotNowError("the outcome of the last message cannot be written")
 
     def write_down(self, sent: Sent) -> asyncio.Future[bool]:
-        """Writes an outcome, now or when the database is back. The future tells when it is written."""
+        """Writes an outcome, now or when the database is back. The future is done once it is written."""
         return self._recorder.add(sent)
 
     async def settle(self) -> None:
-        """Waits until all outcomes are written, or cannot be for now."""
+        """Waits until all outcomes are written, or a try has failed."""
         await self._recorder.settle()
 
     async def give_back(self, leases: Sequence[Lease], reason: str | None = None) -> None:
-        """Frees messages that were not sent; with the reason where that is the mail server's fault."""
+        """Frees messages that were not sent, with the reason if it is the mail server's fault."""
         self._leases.drop(leases)
         async with self._database.connection(WORKER) as connection:
             if reason is None:

@@ -1,4 +1,4 @@
-"""Messages in the database: leased, and read with their codes."""
+"""Leases messages in the database, and reads them with their codes."""
 
 from __future__ import annotations
 
@@ -50,9 +50,9 @@ class Message:
 async def take(
     connection: Connection, limit: int, vault: Vault, public_url_of: Callable[[str], str], terms: Terms = _TERMS
 ) -> list[Message]:
-    """Leases up to `limit` messages that are due, with their letters. Call it inside a transaction.
+    """Leases up to `limit` due messages, with their letters. Call it inside a transaction.
 
-    One whose order lies on a node that is away is looked at again when its lease has run out.
+    A message whose order is on a node that is away is tried again when its lease has expired.
     """
     taken = await MESSAGES.take(connection, limit, terms=terms)
     orders, away = await _read_orders(connection, taken)
@@ -75,7 +75,7 @@ async def take(
 
 
 async def _read_orders(connection: Connection, taken: Sequence[Row]) -> tuple[dict[int, Row], set[int]]:
-    """Returns what the orders of messages say, by the message's id, with the codes of its lines; and the customers whose node is away."""
+    """Returns the texts of orders and the codes of lines by the message's id, and the customers whose node is away."""
 
     async def read(shard_group: Customers) -> list[Row]:
         return await connection.fetch(
@@ -93,7 +93,7 @@ async def _read_orders(connection: Connection, taken: Sequence[Row]) -> tuple[di
 
 
 async def _read_names(connection: Connection, taken: Sequence[Row], orders: Mapping[int, Row]) -> dict[int, Row]:
-    """Returns what the gifts of messages are called and how they come, by the message's id."""
+    """Returns the names and kinds of the gifts of messages, by the message's id."""
     rows = await connection.fetch(
         store.NAMES_OF_MESSAGES,
         [row["id"] for row in taken],
@@ -108,12 +108,12 @@ async def _read_names(connection: Connection, taken: Sequence[Row], orders: Mapp
 
 
 def _ask_of(row: Row) -> int | None:
-    """Returns the number of what a visitor asked, of a mail with a code for it."""
+    """Returns the number of a visitor's code request, of a mail with its code."""
     return -row["line_numbers"][0] if row["kind"] == CAMPAIGN_CODE else None
 
 
 async def still_stands(connection: Connection, message: Message) -> bool:
-    """Returns whether a message may go out as it was read: leased by nobody else, and no code in it voided, since."""
+    """Returns whether a message may be sent as it was read: nobody else has leased it since, and none of its codes was voided."""
     stands: bool | None = await connection.fetchval(
         store.STILL_STANDS, message.lease.customer_id, message.lease.key, message.lease.fence, message.line_numbers
     )
@@ -121,7 +121,7 @@ async def still_stands(connection: Connection, message: Message) -> bool:
 
 
 async def put_back(connection: Connection, leases: Sequence[Lease], reason: str) -> None:
-    """Frees messages that the mail server could not even be offered, with the reason; it costs them no attempt."""
+    """Frees messages that could not be offered to the mail server, with the reason. This does not count as an attempt."""
     await connection.execute(store.PUT_BACK, *held_columns(leases), reason)
 
 

@@ -1,4 +1,4 @@
-"""How the mail of an order is doing."""
+"""The state of the mail of an order."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from largesse.orders.lookup import find_order
 
 
 class RecipientDelivery(msgspec.Struct, kw_only=True):
-    """How the mail to one recipient of an order is doing."""
+    """The state of the mail to one recipient of an order."""
 
     email: str | None  # none in a code batch
     name: str | None
@@ -54,7 +54,7 @@ async def list_order_deliveries(
 
 
 async def count_by_state(connection: Connection, customer_id: int, order_id: int) -> dict[str, int]:
-    """Returns how many messages of an order's mail there are in each state, each edition for itself."""
+    """Returns how many messages of an order are in each state. Each resend counts for itself."""
     rows = await connection.fetch(store.COUNT_BY_STATE, customer_id, order_id)
     return {row["state"]: row["count"] for row in rows}
 
@@ -63,7 +63,7 @@ _Lines = Sequence[tuple[str | None, str | None, LineRecord]]
 
 
 def _not_fanned_out(lines: _Lines, due_at: datetime, state: str) -> list[RecipientDelivery]:
-    """Returns the recipients of an order whose mail job still waits, separated as the fan-out will."""
+    """Returns the recipients of an order whose mail job still waits, grouped as the fan-out will group them."""
     recipients: dict[str, RecipientDelivery] = {}
     for email, name, line in lines:
         if email is None:
@@ -86,7 +86,7 @@ def _with_lines(recipients: list[RecipientDelivery], lines: _Lines) -> list[Reci
 
 
 def _handed_over(line: LineRecord, at: datetime) -> RecipientDelivery:
-    """Returns a code of a batch: the caller has it, and no mail goes anywhere."""
+    """Returns the entry for a code of a batch, which the caller has got and no mail contains."""
     handed = _recipient(None, None, at, "manual")
     handed.code_count = 1
     handed.lines = [line]

@@ -17,7 +17,7 @@ from largesse.mail.messages import SPREAD_S, Message
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Sent:
-    """What became of a message. `captured` is its whole text, sealed, when it goes to the captured mailbox."""
+    """The outcome of a message. `captured` is its encrypted text, if it goes to the captured mailbox."""
 
     message: Message
     state: str  # sent, held, captured, bounced, exhausted; pending: again in `delay_s`
@@ -31,7 +31,7 @@ class Sent:
 
     @property
     def is_given_up(self) -> bool:
-        """Whether it will not be tried again."""
+        """Whether the message will not be tried again."""
         return self.state in {"bounced", "exhausted"}
 
 
@@ -53,12 +53,12 @@ async def _record_on_nodes(connection: Connection, sent: Sequence[Sent]) -> None
 
 
 async def record(connection: Connection, sent: Sequence[Sent], watched: Sequence[Message] = ()) -> tuple[int, set[int]]:
-    """Writes the outcomes of messages where the lease still holds; returns for how many it does not, and which may go next.
+    """Writes the outcomes of messages whose lease is still valid. Returns for how many it is not, and which messages may be sent next.
 
-    Those are the ids of the `watched` that may go out as they were read: leased by nobody else, and no code in them voided,
-    since. The same statement records the events of gifts that were sent or bounced. Captured mail goes into the mailbox, and the read models
-    hear of what was given up: then, and where customers are distributed, call it inside a transaction. An outcome that was written
-    before changes nothing, and counts as one whose lease is gone: what was written or given back is leased by nobody.
+    The latter are the ids of the `watched` messages that nobody else has leased since they were read, and of which no code was voided. The
+    same statement records the events of gifts that were sent or bounced. It stores captured mail in the mailbox, and updates the read models
+    for messages that were given up: in these cases, and if customers are distributed, call it inside a transaction. An outcome that was
+    written before changes nothing, and counts as one whose lease is gone.
     """
     rows = await connection.fetch(
         store.RECORD_ON_NODES if is_distributed(connection) else store.RECORD,

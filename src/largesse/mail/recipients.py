@@ -1,4 +1,4 @@
-"""The recipients of an order with the progress of their gifts, to be searched, filtered and listed."""
+"""Searches, filters and lists the recipients of an order, with the progress of their gifts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from largesse.mail import resending_store
 
 
 class RecipientState(StrEnum):
-    """How a recipient's gift stands. A recipient of several codes is in the first state that fits."""
+    """The state of a recipient's gift. With several codes, the first state that fits."""
 
     CANCELLED = "cancelled"
     EXPIRED = "expired"
@@ -75,7 +75,7 @@ class Recipient:
 
     @property
     def state(self) -> RecipientState:
-        """How the gift stands."""
+        """The state of the gift."""
         codes = len(self.numbers)
         if self.cancelled == codes:
             return RecipientState.CANCELLED
@@ -91,7 +91,7 @@ class Recipient:
 
     @property
     def last_at(self) -> datetime | None:
-        """When anything last happened to the gift, where its times were read."""
+        """When the gift last changed, if its times were read."""
         return max([*self.times.values(), *([self.sent_at] if self.sent_at else [])], default=None)
 
     @property
@@ -112,7 +112,7 @@ class Recipient:
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """A page of recipients. `counts` says how many each filter lets through; `found` how many pass filter and search."""
+    """A page of recipients. `counts` has the number for each filter, and `found` the number that pass filter and search."""
 
     recipients: list[Recipient]
     counts: dict[str, int]
@@ -122,7 +122,7 @@ class Listed:
 
 
 def choose(recipients: Sequence[Recipient], *, words: str, state: str, page: int, at_once: int) -> Listed:
-    """Returns the page of the recipients that pass a search and a filter: each of the words is in the name or the address."""
+    """Returns a page of the recipients that pass a filter and whose name or address contains each word of a search."""
     counts = {"": len(recipients), **dict.fromkeys(FILTERS, 0)}
     states = [one.state for one in recipients]
     for name, among in FILTERS.items():
@@ -143,7 +143,7 @@ def _has(recipient: Recipient, words: Iterable[str]) -> bool:
 
 
 async def read_recipients(connection: Connection, order: Row) -> list[Recipient]:
-    """Returns the recipients of an order in the order they were given; of a code batch its codes."""
+    """Returns the recipients of an order in the given order, or the codes of a code batch."""
     key = (order["customer_id"], order["id"])
     recipients: dict[str | int, Recipient] = {}
     for number, email, name, state, opened in await connection.fetch(_LINES, *key):
@@ -173,7 +173,7 @@ _LINES = """
 
 
 async def _add_mail(connection: Connection, order: tuple[int, int], recipients: dict[str | int, Recipient]) -> None:
-    """Adds the latest mail of each recipient; before the order's mail is made, that it waits."""
+    """Adds the latest mail of each recipient, or that the order's mail still waits."""
     rows = await connection.fetch(_MAIL, *order)
     for email, state, reason, fault, sent_at, resends in rows:
         one = recipients.get(email_key(email))
@@ -194,7 +194,7 @@ _MAIL = """
 
 
 async def add_times(connection: Connection, order: Row, recipients: Sequence[Recipient]) -> None:
-    """Adds to the recipients when the last of their codes had each event."""
+    """Adds the time of each event to the recipients: that of their last code."""
     numbers = {number: one for one in recipients for number in one.numbers}
     rows = await connection.fetch(resending_store.TIMES_OF_LINES, order["customer_id"], order["id"], list(numbers))
     for number, event, at in rows:
@@ -204,7 +204,7 @@ async def add_times(connection: Connection, order: Row, recipients: Sequence[Rec
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far an order's gifts have come: recipients whose mail has left or was refused, and codes that were opened, claimed and fulfilled."""
+    """The progress of an order's gifts: recipients whose mail has left or was refused, and codes that were opened, claimed and fulfilled."""
 
     mailed: int
     refused: int

@@ -1,8 +1,7 @@
-"""Whose fault a permanent refusal is: the recipient's, which is a bounce, or the mail server's, which somebody can mend.
+"""Decides whether a permanent refusal is because of the recipient, which is a bounce, or of the mail server, which can be corrected.
 
-A server that is set up wrongly (it wants a password, or does not relay for us) says 5xx to every message; those must not be
-lost for it. What counts is the enhanced status code (RFC 3463), then the plain code (RFC 5321, 4.2.3); words only where a
-server gives neither, and two patterns of them at that.
+A misconfigured server (it wants a password, or does not relay for us) answers 5xx to every message. These messages must not be lost. The
+enhanced status code (RFC 3463) decides, then the plain code (RFC 5321, 4.2.3). If a server sends neither, two patterns of words decide.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from largesse.mail.smtp import DATA, DOT, MAIL, RCPT, Handover
 
 
 class Fault(StrEnum):
-    """Whose fault a refusal is."""
+    """The cause of a refusal."""
 
     RECIPIENT = "recipient"  # the address, or this one message: it bounces
     SERVER = "server"  # the server's, or our standing with it: tried again by the schedule
@@ -25,7 +24,7 @@ class Fault(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One row of the table. What is None or empty does not matter; `status` is how the enhanced code begins."""
+    """One row of the table. None or empty fields match anything. `status` is the start of the enhanced code."""
 
     fault: Fault
     why: str
@@ -36,7 +35,7 @@ class Rule:
     is_plain: bool = False  # only where there is no enhanced code
 
     def fits(self, stage: str, code: int, status: str, text: str) -> bool:
-        """Returns whether an answer is of this rule: the stage it came at, its reply code, its enhanced status (may be empty), its text."""
+        """Returns whether an answer matches the rule: its stage, reply code, enhanced status (may be empty) and text."""
         return (
             (not self.stages or stage in self.stages)
             and status.startswith(self.status)

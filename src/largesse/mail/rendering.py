@@ -1,6 +1,6 @@
 """Themes: how a wrapped gift looks in the recipient's mail.
 
-Turning what a letter says into text and HTML, in the language of its recipient.
+Renders a letter as text and HTML, in the language of its recipient.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from largesse.orders.options import DEFAULT_WRAPPING, known_wrapping
 
 @dataclass(frozen=True, slots=True)
 class Theme:
-    """Colours that mail clients show without any picture being loaded."""
+    """Colours that mail clients show without loading a picture."""
 
     paper: str  # around the card
     ribbon: str  # the band on top, the button
@@ -46,7 +46,7 @@ THEMES = {
 
 
 def theme(key: str, brand: Brand = NO_BRAND) -> Theme:
-    """Returns the theme of the wrapping `key`: the brand's own, else one of everybody's. The default one takes the brand's colour."""
+    """Returns the theme of the wrapping `key`: the brand's own, otherwise a shared one. The default has the brand's colour."""
     if own := brand.wrapping(key):
         return Theme(mixed(own.paper, "#ffffff", 0.88), own.paper, ink_on(own.paper), "")
     known = THEMES[known_wrapping(key)]
@@ -56,7 +56,7 @@ def theme(key: str, brand: Brand = NO_BRAND) -> Theme:
 
 
 def button_theme(shown: Theme, brand: Brand) -> Theme:
-    """Returns the same with the colours of buttons: the brand's where it has one."""
+    """Returns the theme with the brand's colour for buttons, if it has one."""
     return replace(shown, ribbon=brand.colours.fill, ink=brand.colours.ink) if brand.colours else shown
 
 
@@ -69,13 +69,13 @@ _FIRST_STRONG_ISOLATE, _POP_ISOLATE = "\N{FIRST STRONG ISOLATE}", "\N{POP DIRECT
 
 
 def render(template: str, language: Language, values: Mapping[str, Any]) -> str:
-    """Returns what the template says in that language."""
+    """Returns the template rendered in that language."""
     return _template(language.tag, template).render(values, language=language)
 
 
 @lru_cache(maxsize=1_000)
 def what_to_do(language: Language, comes_as: str, days: int | None) -> tuple[tuple[str, ...], str]:
-    """Returns the steps to a gift that comes as a voucher, a parcel or a choice, and until when: nothing where no time is set."""
+    """Returns the steps to a gift that is a voucher, a parcel or a choice, and until when; nothing if there is no date."""
     said = render("steps.txt", language, {"comes_as": comes_as, "days": days})
     lines = tuple(said.splitlines())
     return (lines[:-1], lines[-1]) if days else (lines, "")
@@ -83,10 +83,9 @@ def what_to_do(language: Language, comes_as: str, days: int | None) -> tuple[tup
 
 @jinja2.pass_eval_context
 def apart(context: EvalContext, text: str) -> str:
-    """Returns a name in a sentence of ours, set apart so that either keeps its own direction of writing (UAX 9).
+    """Returns a name for a sentence, isolated so that each keeps its own direction of writing (UAX 9).
 
-    In plain text that takes characters which some clients show as boxes: they are there only where a name is written
-    from right to left.
+    In plain text this needs characters that some clients show as boxes, so they are added only for names written from right to left.
     """
     if context.autoescape:
         return Markup(f'<span dir="auto">{escape(text)}</span>')  # noqa: S704 - escaped

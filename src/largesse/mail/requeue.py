@@ -1,6 +1,6 @@
-"""Mail of production that no mail server can take yet: held where none is set, and let go where one is.
+"""Releases mail of production that was held because no mail server was set.
 
-Sending again what was given up, or is held: for an operator who has put right what was wrong.
+Requeues mail that was given up or is held, for an operator who has corrected the cause.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ _BITE = 1_000
 
 
 async def release(connection: Connection) -> int:
-    """Makes held messages due again, the oldest first, up to a batch waiting in all; returns how many.
+    """Makes held messages due, oldest first, until a batch waits. Returns how many.
 
-    Any number of workers may do so at once: each takes others. Their three days begin anew.
+    Several workers may run it at once: each takes other messages. Their three days begin again.
     """
     status = await connection.execute(resending_store.RELEASE, _BITE)
     return int(status.split()[-1])
@@ -44,7 +44,7 @@ MOST_REQUEUED = 10_000  # by a member of staff, at once
 
 @dataclass(frozen=True, slots=True)
 class RequeueFilter:
-    """Which mail to send again: what was given up or held since then, for a reason with these words in any case, of all customers or one."""
+    """Which mail to send again: given up or held since then, with these words in the reason (in any case), of all customers or one."""
 
     since: datetime
     reason: str | None = None
@@ -53,14 +53,14 @@ class RequeueFilter:
 
     @property
     def audited(self) -> dict[str, object]:
-        """Returns the filter as the audit log keeps it."""
+        """Returns the filter for the audit log."""
         also = {"customer": self.customer_id, "states": None if self.states == STATES else self.states}
         return {"since": self.since, "reason": self.reason} | {name: one for name, one in also.items() if one}
 
     async def fetch(
         self, connection: Connection, statements: tuple[Fragment, Fragment], past: tuple[datetime, int], limit: int
     ) -> list[Row]:
-        """Returns the next rows of a statement of `resending_store`, past an instant and an id."""
+        """Returns the next rows of a statement of `resending_store`, after a time and an id."""
         values = (list(self.states), self.reason, self.since, *past, limit)
         if self.customer_id is None:
             return await connection.fetch(statements[0], *values)
@@ -81,9 +81,9 @@ async def count_given_up(actor: Actor, wanted: RequeueFilter, *, most: int | Non
 
 
 async def requeue(actor: Actor, wanted: RequeueFilter, *, most: int | None = None) -> int:
-    """Makes messages due again, at most so many, with three more days and without codes that were cancelled since; returns how many.
+    """Makes messages due again, up to a limit, for three more days and without cancelled codes. Returns how many.
 
-    The request is stored in `mail_requeues` with that number. It is done in batches; broken off, it may be repeated.
+    The request is stored in `mail_requeues` with that number. It runs in batches. If interrupted, it can be repeated.
     """
     made = 0
     after = _START
@@ -107,7 +107,7 @@ def _batch(most: int | None, done: int) -> int:
 
 
 async def _make_due(connection: Connection, rows: Sequence[Row], *, rank: int) -> int:
-    """Makes one batch of messages due, one after the other behind the `rank` before it, so that new mail passes between."""
+    """Makes one batch of messages due one after the other, from `rank` on, so that new mail can go between them."""
     # A cancellation locks the mail job too: it is either seen here, or sees what is pending.
     for shard_group in await list_shard_groups(connection, None):
         await connection.execute(
@@ -131,7 +131,7 @@ async def _make_due(connection: Connection, rows: Sequence[Row], *, rank: int) -
 
 
 async def _standing(connection: Connection, rows: Sequence[Row]) -> list[tuple[Row, list[int]]]:
-    """Returns the messages that have lines whose codes are still valid, each with these. Orders may be on nodes, messages are not."""
+    """Returns the messages with lines whose codes are still valid, with these lines. Orders may be on nodes; messages are not."""
     cancelled = await connection.fetch(
         resending_store.CANCELLED_LINES, [row["customer_id"] for row in rows], [row["order_id"] for row in rows]
     )

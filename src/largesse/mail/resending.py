@@ -1,4 +1,4 @@
-"""Sending a recipient's mail once more, the mail of a few, or the mail to all who have not claimed."""
+"""Sends mail once more: to a recipient, to a few, or to all who have not claimed."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Unclaimed:
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """What was done for recipients who were chosen."""
+    """The result of a resend to chosen recipients."""
 
     count: int  # who is mailed again
     left_out: int  # who may not be now
@@ -46,12 +46,12 @@ class Chosen:
 async def resend(
     connection: Connection, principal: Principal, reference: str, email: str, *, address: str | None = None
 ) -> RecipientDelivery:
-    """Sends the mail of the recipient at `email` once more, as a message of its own. The audit log records who asked, from `address`.
+    """Sends the mail of the recipient at `email` once more, as a new message. The audit log records who did it, from `address`.
 
     Call it inside a transaction.
 
-    Raises NotFound for an unknown order, OtherServiceAccount for one that another placed, InvalidRequest when the address
-    is no recipient of it or the first mail has not left yet, TooManyRequests after MAX_RESENDS_A_DAY in 24 hours.
+    Raises NotFound for an unknown order, OtherServiceAccount for one that another placed, InvalidRequest if the address
+    is not one of its recipients or the first mail has not left yet, TooManyRequests after MAX_RESENDS_A_DAY in 24 hours.
     """
     await commit_as_one(connection)
     found = await find_own_order(connection, principal, reference)
@@ -82,10 +82,10 @@ async def resend(
 async def resend_unclaimed(
     connection: Connection, principal: Principal, reference: str, *, address: str | None = None
 ) -> int:
-    """Sends the mail of every recipient who has claimed nothing once more, with the codes that were not voided; returns how many.
+    """Sends the mail of every recipient who has claimed nothing once more, with the codes that were not voided. Returns how many.
 
-    Left out is whose mail has not left yet, and who was sent it again within RESENT_TO_ALL_AFTER_H hours. The audit log
-    records who asked, from `address`. Call it inside a transaction.
+    Skips recipients whose mail has not left yet, or was sent again within RESENT_TO_ALL_AFTER_H hours. The audit log records who did it, from
+    `address`. Call it inside a transaction.
 
     Raises NotFound for an unknown order, OtherServiceAccount for one that another placed.
     """
@@ -109,8 +109,8 @@ async def resend_chosen(
 ) -> Chosen:
     """Sends the mail of the recipients who have the lines `numbers` once more, as `resend` does for one.
 
-    Left out is whose mail has not left yet, who has claimed every code, and who was sent it MAX_RESENDS_A_DAY times in 24 hours. Records who
-    asked, from `address`. Call it inside a transaction.
+    Skips recipients whose mail has not left yet, who have claimed every code, or who got MAX_RESENDS_A_DAY resends in 24 hours. Records who did
+    it, from `address`. Call it inside a transaction.
 
     Raises NotFound for an unknown order, OtherServiceAccount for one that another placed, and InvalidRequest for more than MAX_CHOSEN.
     """
@@ -156,7 +156,7 @@ _OrderKey = tuple[int, int]
 
 
 async def _of_unclaimed(connection: Connection, order: _OrderKey) -> tuple[object, ...]:
-    """Returns the values of the unclaimed in the store."""
+    """Returns the store's values for unclaimed recipients."""
     cancelled, claimed = await _moved_lines(connection, order)
     return (*order, f"%@{ERASED_DOMAIN}", cancelled, claimed, RESENT_TO_ALL_AFTER_H)
 
@@ -169,7 +169,7 @@ async def _moved_lines(connection: Connection, order: _OrderKey) -> tuple[list[i
 
 
 async def _own_message(connection: Connection, order: _OrderKey, email: str) -> Row:
-    """Returns the order's own message to that address, locked: that makes resends of one recipient wait for each other."""
+    """Returns and locks the order's first message to that address, so that resends to a recipient wait for each other."""
     rows = await connection.fetch(resending_store.FIRST_MESSAGES, *order)
     asked = email_key(email.strip())
     first = next((row for row in rows if email_key(row["email"]) == asked), None)

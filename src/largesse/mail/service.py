@@ -25,7 +25,7 @@ async def resend_mail(actor: Actor, reference: str, email: str) -> RecipientDeli
 
 
 async def resend_unclaimed(actor: Actor, reference: str) -> int:
-    """Sends the mail of every recipient who has claimed nothing once more; returns how many. Raises as `resending.resend_unclaimed` does."""
+    """Sends the mail of every recipient who has claimed nothing once more. Returns how many. Raises as `resending.resend_unclaimed` does."""
     async with actor.transaction(Right.SEND) as transaction:
         address = actor.acting.who.address
         count = await resending.resend_unclaimed(transaction.connection, actor.principal, reference, address=address)

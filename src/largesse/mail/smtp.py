@@ -1,9 +1,7 @@
-"""Where mail goes, as LARGESSE_SMTP_URL tells.
+"""The mail server, from LARGESSE_SMTP_URL, and a connection to it, which sends one message after the other.
 
-One connection to the mail server: opened, used for one message after the other, closed.
-
-It knows how far a message got. Until the final dot the server has taken nothing, whatever happens; after it, only the
-answer tells, and a connection that breaks before the answer leaves open whether the message was taken.
+A session knows how far a message got. Before the final dot, the server has not taken the message. After it, only the answer says so: if the
+connection breaks before the answer, it is unknown whether the message was taken.
 """
 
 from __future__ import annotations
@@ -27,7 +25,7 @@ from largesse.base.settings import STARTTLS
 
 @dataclass(frozen=True, slots=True)
 class MailServer:
-    """Where mail goes, from LARGESSE_SMTP_URL. `starttls` None: if the server offers it."""
+    """A mail server. `starttls` None: use it if the server offers it."""
 
     host: str
     port: int
@@ -40,7 +38,7 @@ class MailServer:
     def from_url(cls, url: str) -> MailServer:
         """Returns the server of `smtp://user:pass@host:port?starttls=required` or `smtps://…`.
 
-        With a password STARTTLS is required, unless the address says that it may travel in clear.
+        With a password, STARTTLS is required unless the address allows plain text.
         """
         parts = urlsplit(url)
         tls = parts.scheme == "smtps"
@@ -75,16 +73,15 @@ _KEEPALIVE = ((socket.TCP_KEEPIDLE, 30), (socket.TCP_KEEPINTVL, 10), (socket.TCP
 
 
 class MailServerAwayError(Exception):
-    """The mail server cannot be talked to at all; says how that showed."""
+    """The mail server cannot be reached or used. The text says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class SmtpTimeouts:
-    """How long a mail server may take, in seconds: no less than RFC 5321 (4.5.3.2) asks of a client.
+    """How long a mail server may take, in seconds: at least what RFC 5321 (4.5.3.2) requires of a client.
 
-    The last is what it asks for most earnestly (4.5.3.2.6): a server that is given up before it has answered to the
-    final dot has often taken the message, and gets it a second time. The time for sending the text (4.5.3.2.5) is part
-    of it, since a message is handed to the socket in one piece.
+    The last matters most (4.5.3.2.6): a server often takes a message although the client gives up after the final dot, and then gets it
+    twice. It includes the time for sending the text (4.5.3.2.5), as a message is written to the socket in one piece.
     """
 
     connect_s: float = 30.0
@@ -96,7 +93,7 @@ class SmtpTimeouts:
 
 @dataclass(frozen=True, slots=True)
 class Handover:
-    """What the mail server said to one message, and at which stage. `code` None: the connection broke before that."""
+    """The mail server's answer to one message, and its stage. `code` None: the connection broke before an answer."""
 
     stage: str
     code: int | None
@@ -104,32 +101,32 @@ class Handover:
 
     @property
     def taken(self) -> bool:
-        """Whether the server has taken the message over."""
+        """Whether the server has taken the message."""
         return self.code is not None and self.code < 400
 
     @property
     def refused(self) -> bool:
-        """Whether the server said no, and not only for now; whose fault that is, `refusals` knows."""
+        """Whether the server refused the message for good. `refusals` decides because of what."""
         return self.code is not None and self.code >= 500
 
     @property
     def ends_connection(self) -> bool:
-        """Whether nothing more can be said on this connection: it broke, or the server said that it closes it."""
+        """Whether the connection cannot be used any more: it broke, or the server announced its end."""
         return self.code in {None, _CLOSING}
 
     @property
     def may_have_been_taken(self) -> bool:
-        """Whether the server had all of the message and never said what it did with it."""
+        """Whether the server had the whole message and did not answer."""
         return self.code is None and self.stage == DOT
 
     @property
     def reason(self) -> str:
-        """For people: the code and the server's words, fit to be written down whatever bytes it sent."""
+        """The code and the server's words for people, without bytes that cannot be stored."""
         return _NOT_TEXT.sub(" ", f"{self.code or ''} {self.text}").strip()[:_REASON_CHARACTERS]
 
 
 class Session:
-    """An open connection. Made by `open`; useless after a handover that `ends_connection`."""
+    """An open connection, made by `open`. It cannot be used after a handover that `ends_connection`."""
 
     def __init__(self, smtp: aiosmtplib.SMTP, patience: SmtpTimeouts) -> None:
         self._smtp = smtp
@@ -139,7 +136,7 @@ class Session:
 
     @classmethod
     async def open(cls, server: MailServer, patience: SmtpTimeouts, tls: ssl.SSLContext | None) -> Self:
-        """Returns a connection, encrypted and logged in as the server wants it. Raises MailServerAwayError when none can be had."""
+        """Returns a connection, encrypted and logged in as configured. Raises MailServerAwayError if it cannot be opened."""
         smtp: aiosmtplib.SMTP | None = None
         try:
             if tls is None and (server.tls or server.starttls is not False):
@@ -205,7 +202,7 @@ class Session:
 
     @property
     def is_encrypted(self) -> bool:
-        """Whether what is said goes through TLS, from the start or since STARTTLS."""
+        """Whether the connection uses TLS, from the start or since STARTTLS."""
         return self._smtp.get_transport_info("sslcontext") is not None
 
     @property
@@ -221,7 +218,7 @@ class Session:
             self.break_off()
 
     def break_off(self) -> None:
-        """Closes the connection wherever it stands."""
+        """Closes the connection at once."""
         self._smtp.close()
 
     async def _say_sender(self, sender: str, recipient: str, size: int) -> None:
@@ -248,7 +245,7 @@ class Session:
             raise SMTPDataError(answer.code, answer.message)
 
     async def _send_text(self, message: bytes) -> str:
-        """Returns the server's words when it has taken the text; SMTPDataError with those it refused it with."""
+        """Returns the server's answer once it has taken the text. Raises SMTPDataError with its refusal."""
         protocol = self._smtp.protocol
         if not isinstance(protocol, SMTPProtocol):
             raise aiosmtplib.SMTPServerDisconnected("the connection was lost before the text")
@@ -259,7 +256,7 @@ class Session:
         return answer.message
 
     async def _reset(self) -> None:
-        """Makes the server forget the message it refused; a connection that cannot is closed."""
+        """Resets the session after a refused message, or closes the connection if the reset fails."""
         try:
             await self._smtp.rset()
         except (SMTPException, OSError):
@@ -267,13 +264,13 @@ class Session:
 
 
 def _path(email: str) -> bytes:
-    """Returns an e-mail address as a command says it. Raises ValueError for one that could end the command."""
+    """Returns an e-mail address for a command. Raises ValueError for one that could end the command."""
     # The library's own parser takes a fifth of the time that a message does.
     return (quote_address(email) if _UNSAFE.search(email) else f"<{email}>").encode()
 
 
 async def _greet(smtp: aiosmtplib.SMTP) -> None:
-    """Sends EHLO, unless logging in or encrypting has done that."""
+    """Sends EHLO, unless logging in or encryption has sent it."""
     if not smtp.is_ehlo_or_helo_needed:
         return
     try:

@@ -1,8 +1,6 @@
-"""What is old, and what waits, in the tables of mail.
+"""Retention, gauges, erasing and key rotation of the tables of mail.
 
-Erasing whom mail went to: from messages, from what mail servers said of them, and from the captured mailbox.
-
-Bringing captured mail under the newest master key.
+Erasing removes recipients from messages, from answers of mail servers, and from the captured mailbox.
 """
 
 from __future__ import annotations
@@ -35,7 +33,7 @@ log = structlog.get_logger(__name__)
 
 
 class ErasedMail(NamedTuple):
-    """How many messages no longer say whom they went to, how many of them will not leave any more, and captured copies removed."""
+    """How many messages were erased, how many of them will not be sent any more, and how many captured copies were deleted."""
 
     messages: int
     cancelled: int
@@ -43,7 +41,7 @@ class ErasedMail(NamedTuple):
 
 
 async def find_notified_lines(connection: Connection, email: str) -> list[LineKey]:
-    """Returns the lines that mail went to that address about, other than the order's own: the person who claimed the gift left it."""
+    """Returns the lines with mail to that address other than the order's own: the person who claimed the gift gave it."""
     rows = await connection.fetch(store.NOTIFIED_LINES, email_key(email))
     return [
         LineKey(row["customer_id"], row["order_id"], row["number"])
@@ -55,9 +53,9 @@ async def find_notified_lines(connection: Connection, email: str) -> list[LineKe
 async def erase_mail(
     connection: Connection, order: tuple[int, int], numbers: Collection[int], stand_ins: Mapping[str, str]
 ) -> ErasedMail:
-    """Erases the recipients of those lines of an order from its mail; what has not left does not leave any more.
+    """Erases the recipients of some lines of an order from its mail. Mail that has not left is not sent.
 
-    `stand_ins` is what stands for each address of the lines. The caller holds the lines.
+    `stand_ins` has the placeholder of each address of the lines. The caller has locked the lines.
     """
     await lock_mail_job(connection, order)
     rows = await connection.fetch(store.LOCK_MAIL, *order)
@@ -78,13 +76,13 @@ async def erase_mail(
 
 
 async def erase_campaign_codes(connection: Connection, order: tuple[int, int]) -> None:
-    """Erases whom codes of a campaign that is over were mailed to; what has not left does not leave any more. Captured copies are deleted."""
+    """Erases the addresses that codes of an ended campaign were mailed to. Mail that has not left is not sent. Captured copies are deleted."""
     erased = [row["id"] for row in await connection.fetch(store.ERASE_CODES_OF_ORDER, *order)]
     await connection.execute(store.DELETE_CAPTURED, order[0], erased)
 
 
 async def erase_codes_to(connection: Connection, email: str, customer_id: int | None) -> int:
-    """Erases an address from mails with codes of campaigns, of one customer or of all; returns how many. Reads all such mails."""
+    """Erases an address from mails with codes of campaigns, of one customer or of all. Returns how many. Reads all such mails."""
     rows = await connection.fetch(store.CODES_TO, email_key(email), customer_id)
     own = [row for row in rows if email_key(row["email"]) == email_key(email)]
     for row in own:
@@ -100,12 +98,12 @@ async def count_codes_to(connection: Connection, email: str, customer_id: int | 
 
 
 async def erase_old_requeues(connection: Connection, days: int) -> None:
-    """Erases what operators searched for when they had mail sent again, from so many days ago on."""
+    """Erases the search words of requeues that are older than so many days."""
     await connection.execute(store.ERASE_OLD_REQUEUES, days)
 
 
 async def erase_from_requeues(connection: Connection, email: str) -> int:
-    """Takes the address out of what operators searched for when they had mail sent again; returns how often it was there."""
+    """Erases the address from the search words of requeues. Returns how many had it."""
     tag = await connection.execute(store.ERASE_FROM_REQUEUES, email_key(email))
     return int(tag.split()[-1])
 

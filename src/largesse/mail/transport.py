@@ -1,4 +1,4 @@
-"""Hands messages to the mail server over a connection that stays open for many."""
+"""Hands messages to the mail server over one connection."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _STOPPED = "the worker stopped before the mail server had answered"
 
 
 class SmtpTransport:
-    """Hands over one message at a time, over a connection it opens when needed."""
+    """Hands over one message at a time, over a connection that it opens when needed."""
 
     def __init__(
         self, server: MailServer, *, patience: SmtpTimeouts | None = None, tls: ssl.SSLContext | None = None
@@ -29,7 +29,7 @@ class SmtpTransport:
 
     @property
     def idle_s(self) -> float:
-        """For how long an open connection has not been used; 0 when there is none."""
+        """For how long the open connection has been idle; 0 if there is none."""
         return clock.passed_s() - self._used_at if self._session is not None else 0.0
 
     @property
@@ -40,11 +40,10 @@ class SmtpTransport:
     async def hand_over(self, sender: str, recipient: str, message: bytes, allow: Allow) -> Handover:
         """Hands one message to the server. Raises MailServerAwayError if it cannot connect.
 
-        `allow` is asked at the last moment, when the server awaits the text; whatever it raises comes through here, with
-        the message unsent and the connection closed.
+        Calls `allow` when the server waits for the text. If that raises, the message is not sent, the connection is closed, and the
+        exception is passed on.
 
-        A connection from before may have ended meanwhile: then a fresh one gets the message too, unless the server may
-        have taken it before it fell silent.
+        If an idle connection has ended, the message is sent over a new one, unless the server may have taken it.
         """
         try:
             async with asyncio.timeout_at(self._ends) as self._limit:
@@ -58,7 +57,7 @@ class SmtpTransport:
             self._limit = None
 
     def hurry(self, longest_s: float) -> None:
-        """Breaks off what is under way then, wherever it stands: the worker is to end."""
+        """Breaks off the current message at that time, because the worker ends."""
         self._ends = asyncio.get_running_loop().time() + longest_s
         if self._limit is not None:
             self._limit.reschedule(self._ends)

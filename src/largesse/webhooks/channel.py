@@ -1,7 +1,6 @@
 """One HTTP/1.1 connection that posts and reads answers: no redirects, no cookies, no decompression, bounded memory.
 
-A general client does much more for each request than a delivery wants, and takes four times as long for it
-(docs/decisions/0010-webhook-http-client.md).
+A general client does more than a delivery needs, and takes four times as long for a request (docs/decisions/0010-webhook-http-client.md).
 """
 
 from __future__ import annotations
@@ -18,12 +17,12 @@ _MAX_BODY_BYTES = 65_536  # an answer that goes on after these is cut off
 
 
 class BadAnswerError(Exception):
-    """What came back is not HTTP, or its head has no end."""
+    """The answer is not HTTP, or its head is too large."""
 
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """A receiver's answer: its status, its Retry-After if it has one, and the start of its body."""
+    """A receiver's answer: its status, its `Retry-After` header if there is one, and the start of its body."""
 
     status: int
     retry_after: str | None
@@ -81,14 +80,14 @@ class Channel(asyncio.Protocol):
     # asyncio's callbacks
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """asyncio: there is a connection."""
+        """Called by asyncio when the connection is open."""
         self._transport = cast("asyncio.Transport", transport)
         self._open = True
 
     def data_received(self, data: bytes) -> None:
-        """asyncio: bytes came. What nobody asked for, what is no HTTP, and a head beyond the limit end the connection."""
+        """Called by asyncio with new bytes. Ends the connection on bytes without a request, on invalid HTTP, and on a head beyond the limit."""
         if self._answered is None or self._answered.done():
-            self.abort()  # nothing was asked
+            self.abort()  # there is no request
             return
         self.heard = True
         if not self._in_body:
@@ -103,38 +102,38 @@ class Channel(asyncio.Protocol):
             self._fail(BadAnswerError())
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's callback
-        """asyncio: the connection is gone; an answer whose status was there counts all the same."""
+        """Called by asyncio when the connection is closed. An answer whose head was read still counts."""
         self._open = False
         if self._in_body:
-            self._finish(keep=False)  # a body that breaks off changes nothing: the status was there
+            self._finish(keep=False)  # the status is known: a body that breaks off changes nothing
         else:
             self._fail(ConnectionResetError("the connection was closed"))
 
     # httptools' callbacks
 
     def on_message_begin(self) -> None:
-        """httptools: an answer begins; one too many ends the connection."""
+        """Called by httptools when an answer begins. Ends the connection if there is no request for it."""
         if self._answered is None or self._answered.done():
-            self.abort()  # more came than was asked for
+            self.abort()  # a second answer to one request
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """httptools: one header; only `Retry-After` is stored."""
+        """Called by httptools for each header. Stores only `Retry-After`."""
         if name.lower() == b"retry-after":
             self._retry_after = value.decode("latin-1")
 
     def on_headers_complete(self) -> None:
-        """httptools: the head is whole; what follows is a body unless the answer is an interim one."""
+        """Called by httptools at the end of a head. A body follows, unless the answer is an interim one."""
         self._in_body = self._parser.get_status_code() >= 200
 
     def on_body(self, body: bytes) -> None:
-        """httptools: a piece of the body; its start is stored, and beyond the limit no more is read."""
+        """Called by httptools for each part of a body. Stores the start of the body, and stops reading beyond the limit."""
         self._body += body[: self._kept_bytes - len(self._body)]
         self._body_bytes += len(body)
         if self._body_bytes > self._most_bytes:
             self._finish(keep=False)
 
     def on_message_complete(self) -> None:
-        """httptools: the answer is whole."""
+        """Called by httptools at the end of an answer."""
         if self._in_body:
             self._finish(keep=self._parser.should_keep_alive())
         else:

@@ -1,8 +1,7 @@
-"""Delivering: takes queues, makes their attempts, and has the outcomes written in batches.
+"""Delivers webhooks: takes queues, makes their attempts, and writes the outcomes in batches.
 
-There are two rooms. First attempts and healthy subscriptions go through one; a subscription whose last attempt
-failed goes through the other until an attempt succeeds. So however many receivers are slow or dead, they wait for
-each other and for nobody else.
+There are two lanes. A subscription whose last attempt failed is in the failing lane until an attempt succeeds; all others are in
+the first. So slow and dead receivers delay each other, and nobody else.
 """
 
 from __future__ import annotations
@@ -27,8 +26,8 @@ from largesse.webhooks.store import secret_context
 from largesse.webhooks.transport import HttpTransport
 
 IN_FLIGHT = 4  # attempts of one subscription
-QUEUES_AT_ONCE = 128  # in each room of one worker
-_TURN_S = 5.0  # after this a queue starts no more attempts and goes to the back of the line
+QUEUES_AT_ONCE = 128  # in each lane of one worker
+_TURN_S = 5.0  # after this a queue starts no more attempts, and others go first
 _JOBS_A_TURN = 512
 _JOBS_A_FAILING_TURN = 2 * IN_FLIGHT
 
@@ -50,9 +49,9 @@ class _Turn:
 
 
 class Deliverer:
-    """A worker's webhook side. `step` starts what is due; `close` ends the turns and gives everything back.
+    """Delivers the webhooks of a worker. `step` starts what is due. `close` ends the turns and gives the queues back.
 
-    `on_freed` is called when a turn has ended, since its queue may be due again.
+    Calls `on_freed` at the end of each turn, since its queue may be due again.
     """
 
     def __init__(
@@ -68,15 +67,15 @@ class Deliverer:
         self._vault = vault
         self._transport = transport
         self._draining = False
-        self._room: dict[bool, dict[Lease, asyncio.Task[None]]] = {False: {}, True: {}}
+        self._lanes: dict[bool, dict[Lease, asyncio.Task[None]]] = {False: {}, True: {}}
         self._on_freed = on_freed
         self._lease_s = lease_s
         self._recorder: Recorder[Report] = Recorder("webhook", self._write)
 
     async def step(self, *, failing: bool) -> bool:
-        """Takes queues into the room and starts their turns; True when there may be more due."""
-        room = self._room[failing]
-        free = QUEUES_AT_ONCE - len(room)
+        """Takes queues into a lane and starts their turns. Returns True if more may be due."""
+        lane = self._lanes[failing]
+        free = QUEUES_AT_ONCE - len(lane)
         if free <= 0 or self._draining or self._recorder.is_stuck:
             return False
         jobs_each = _JOBS_A_FAILING_TURN if failing else _JOBS_A_TURN
@@ -89,7 +88,7 @@ class Deliverer:
             await self.renew()
             return False
         for queue in taken:
-            room[queue.lease] = asyncio.create_task(self._occupy(queue, failing))
+            lane[queue.lease] = asyncio.create_task(self._occupy(queue, failing))
         return bool(taken)
 
     async def renew(self) -> None:
@@ -101,37 +100,37 @@ class Deliverer:
     @property
     def _held(self) -> list[Lease]:
         """The leases of all turns."""
-        return [lease for room in self._room.values() for lease in room]
+        return [lease for lane in self._lanes.values() for lease in lane]
 
     async def settle(self) -> None:
         """Waits until no turn is left."""
-        while turns := [turn for room in self._room.values() for turn in room.values()]:
+        while turns := [turn for lane in self._lanes.values() for turn in lane.values()]:
             await asyncio.wait(turns)
 
     def drain(self) -> None:
-        """Starts no more attempts; queues go back as their attempts in flight end."""
+        """Starts no more attempts. Each queue is given back when its attempts in flight have ended."""
         self._draining = True
         self._recorder.hurry(self._transport.timeout_s + LAST_TRIES_S)
 
     async def close(self) -> None:
-        """Drains, waits for the attempts in flight (at most the time-out of one) and writes everything."""
+        """Drains, waits for the attempts in flight, at most as long as one may take, and writes all outcomes."""
         self.drain()
         await self.settle()
         await self._recorder.close()
 
     async def _occupy(self, queue: SubscriptionQueue, failing: bool) -> None:
-        """Serves a queue for one turn. After an error it is not given back: its lease running out is the pause."""
+        """Serves a queue for one turn. After an error the queue is not given back: it pauses until its lease ends."""
         try:
             if await self._take_turn(queue):
                 await self._recorder.add(queue.lease)
         except Exception as error:
             log.exception("webhook.turn_failed", subscription_id=str(queue.subscription_id), error=type(error).__name__)
         finally:
-            del self._room[failing][queue.lease]
+            del self._lanes[failing][queue.lease]
             self._on_freed()
 
     async def _take_turn(self, queue: SubscriptionQueue) -> bool:
-        """Makes the queue's attempts; False when one of them could not be written down."""
+        """Makes the queue's attempts. Returns False if the outcome of one could not be written."""
         signer = self._signer(queue)
         turn = _Turn(queue, iter(queue.jobs), clock.passed_s() + _TURN_S, signer)
         await asyncio.gather(*(self._run(turn) for _ in range(min(IN_FLIGHT, len(queue.jobs)))))
@@ -148,7 +147,7 @@ class Deliverer:
             if turn.gone or self._draining or clock.passed_s() >= turn.ends:
                 return
             if self._recorder.is_stuck:
-                return  # what cannot be written down is likely to be done twice
+                return  # an attempt whose outcome cannot be written is likely to be made again
             attempted = await self._attempt(turn, job)
             if attempted.verdict.outcome == "gone":
                 turn.gone = True

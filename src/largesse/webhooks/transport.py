@@ -1,7 +1,7 @@
-"""Attempts: a POST over a connection whose address was judged as it was dialled.
+"""Makes attempts: each is a POST over a connection to an address that was checked.
 
-Names are looked up for each connection, each address is judged, and what is dialled is the judged address itself,
-never the name. So a name that changes its mind, a host written in an odd way, a redirect: none gets past it.
+For each connection the name is looked up and its addresses are checked. The connection goes to a checked address, never to the name.
+So a name that changes its address, a host in an unusual spelling, or a redirect cannot reach a forbidden address.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _Place = tuple[str, str, int]  # scheme, host and port
 
 
 class ForbiddenAddressError(OSError):
-    """An address that must not be dialled; it is not said which, since callers read errors."""
+    """The address is forbidden. The error does not say which it is, as customers read errors."""
 
 
 class _ConnectError(Exception):
@@ -37,7 +37,7 @@ class _ConnectError(Exception):
 
 
 class HttpTransport:
-    """Makes attempts, with names looked up by `look_up`. Close it, or use it as a context manager."""
+    """Makes attempts, and looks names up with `look_up`. Close it, or use it as a context manager."""
 
     def __init__(
         self,
@@ -65,7 +65,7 @@ class HttpTransport:
         await self.close()
 
     async def close(self) -> None:
-        """Closes what is open; call it when no attempt is under way."""
+        """Closes the idle connections. Call it when no attempt is under way."""
         if self._sweeping is not None:
             self._sweeping.cancel()
         for idle in self._idle.values():
@@ -75,17 +75,16 @@ class HttpTransport:
         await asyncio.sleep(0)  # the transports close in the next turn of the loop
 
     async def post(self, target_url: str, body: bytes, headers: Mapping[str, str], customer_id: int) -> AttemptResult:
-        """Posts `body` and returns what came of it; never raises for anything the other side does.
+        """Posts `body` and returns the result. Raises nothing for what the receiver does.
 
-        The time-out is for all of it, the look-up of the name included. On a connection that the receiver closed while it lay idle
-        it may be sent twice.
+        The time-out includes the look-up of the name. The body may be sent twice if the receiver closes an idle connection.
         """
         return await self._attempt("POST", target_url, body, headers, customer_id, is_repeatable=True)
 
     async def request(
         self, method: str, url: str, body: bytes, headers: Mapping[str, str], customer_id: int
     ) -> AttemptResult:
-        """Sends a request at most once and returns what came of it, as `post` does. A GET alone may be sent twice."""
+        """Sends a request and returns the result, as `post` does, but sends only a GET twice."""
         return await self._attempt(method, url, body, headers, customer_id, is_repeatable=method == "GET")
 
     async def _attempt(
@@ -125,7 +124,7 @@ class HttpTransport:
             except ConnectionError:
                 if channel.heard:
                     raise
-                # The receiver closed it while it lay idle, as it may at any time: nothing was answered, so try anew.
+                # The receiver closed the idle connection, as it may at any time. It has not answered, so the next one is tried.
                 continue
             self._keep(place, channel)
             return response
@@ -135,7 +134,7 @@ class HttpTransport:
         return response
 
     async def _connect(self, target: Target, customer_id: int) -> Channel:
-        """Returns a connection to an address that is permitted, and to no other."""
+        """Returns a connection to a permitted address. Raises ForbiddenAddressError if there is none."""
         addresses: Sequence[Address] = (
             [target.address] if target.address is not None else await self._look_up(target.host, customer_id)
         )
@@ -177,7 +176,7 @@ class HttpTransport:
             self._sweeping = asyncio.get_running_loop().call_later(_KEPT_OPEN_S, self._sweep)
 
     def _sweep(self) -> None:
-        """Closes what has lain idle."""
+        """Closes the connections that have been idle too long."""
         now = clock.passed_s()
         for place, idle in list(self._idle.items()):
             for since, channel in idle:
@@ -200,7 +199,7 @@ def _read_target(method: str, url: str, allowed_networks: tuple[Network, ...]) -
 
 
 def name_of(failure: Exception) -> str:
-    """Returns a failure as callers and metrics know it. Its text is not shown: it may tell of the network inside."""
+    """Returns the name of a failure for customers and metrics. Its text is not shown, as it may describe the internal network."""
     if isinstance(failure, ForbiddenAddressError):
         return "forbidden_address"
     if isinstance(failure, TimeoutError):

@@ -1,4 +1,4 @@
-"""Sending mail to people who sign in: one after the other, and again later what the mail server did not take."""
+"""Sends mail to people who sign in, one after the other, and retries what the mail server did not take."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _log = structlog.get_logger(__name__)
 
 
 class PeopleMailer:
-    """Sends what is due over one connection. `public_url` is what links begin with."""
+    """Sends due mail over one connection. `public_url` is the start of links."""
 
     def __init__(
         self, database: Database, vault: Vault, transport: SmtpTransport, *, public_url: str, mail_from: str
@@ -47,7 +47,7 @@ class PeopleMailer:
         self._sender = to_dial(parseaddr(mail_from)[1])
 
     async def step(self) -> bool:
-        """Sends one that is due; whether there was one. A process that dies meanwhile leaves it to be sent again."""
+        """Sends one due mail. Returns whether there was one. If the process dies meanwhile, the mail is sent again."""
         async with self._database.transaction(WORKER) as connection:
             mail = await self._take(connection)
         if mail is None:
@@ -64,7 +64,7 @@ class PeopleMailer:
         await self._transport.close()
 
     async def _take(self, connection: Connection) -> PeopleMail | None:
-        """Returns the one that has been due for longest, put off to its next attempt, with a link of its own."""
+        """Returns the mail that has been due for longest, with a new link, and postpones it to its next attempt."""
         row = await connection.fetchrow(store.TAKE_PEOPLE_MAILS)
         if row is None:
             return None
@@ -106,7 +106,7 @@ class PeopleMailer:
         )
 
     async def _address(self, connection: Connection, row: Row, thanks: ThankYou | None) -> str | None:
-        """Returns where the mail leads: a fresh link for its purpose, or the page it is about. A test names its own."""
+        """Returns the link of the mail: a new one for its purpose, or the page that it is about. A test has its own."""
         if row["content"] is not None:
             return None
         if row["kind"] == "low_balance":
@@ -124,7 +124,7 @@ class PeopleMailer:
         return f"{self._public_url}/app/link/{secret}"
 
     async def _send(self, mail: PeopleMail) -> str:
-        """Returns what came of it: `sent`, `refused` for good, or `again`."""
+        """Returns the outcome: `sent`, `refused` for good, or `again`."""
         written = mail.content or write(mail, self._mail_from, clock.now())
         try:
             handover = await self._transport.hand_over(self._sender, to_dial(mail.email), written, _always)
@@ -137,4 +137,4 @@ class PeopleMailer:
 
 
 async def _always() -> None:
-    """Returns True: there is nothing to check again, so what is due is sent."""
+    """Returns True: this mail needs no check before it is sent."""

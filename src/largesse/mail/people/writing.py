@@ -1,4 +1,4 @@
-"""Writes mails to people who sign in, and queues those about accounts that hold little."""
+"""Writes mails to people who sign in, and queues those about low balances."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from largesse.orders.options import DEFAULT_WRAPPING
 
 @dataclass(frozen=True, slots=True)
 class LowBalance:
-    """An account that holds little, as it is now; amounts in minor units."""
+    """An account with a low balance, as it is now. Amounts are in minor units."""
 
     account: str
     environment: str
@@ -43,7 +43,7 @@ class LowBalance:
 
 @dataclass(frozen=True, slots=True)
 class AskedApproval:
-    """A request for approval, as it is now; amounts in minor units."""
+    """A request for approval, as it is now. Amounts are in minor units."""
 
     id: str
     environment: str
@@ -79,7 +79,7 @@ class ThankYou:
 async def read_thank_you(
     connection: Connection, vault: Vault, customer_id: int, order_id: int, user_id: int, mail_id: int
 ) -> ThankYou | None:
-    """Returns what the mail to a user says of the notes of an order; None if none is left. Call it inside a transaction."""
+    """Returns the content of the mail to a user about the notes of an order; None if there are no notes left. Call it inside a transaction."""
     await commit_as_one(connection)
     rows = await take_for_mail(connection, customer_id, order_id, user_id, mail_id)
     if not rows:
@@ -88,7 +88,7 @@ async def read_thank_you(
 
 
 async def read_approval(connection: Connection, user_id: int, kind: str, request_id: str) -> AskedApproval | None:
-    """Returns what the mail to a user says of a request; None if it or the person is gone, or no decision is needed any more."""
+    """Returns the content of the mail to a user about a request; None if it or the person is gone, or it has been decided."""
     row = await read_for_mail(connection, user_id, request_id)
     if row is None or (row["state"] == "waiting") != (kind == "approval_asked"):
         return None
@@ -96,13 +96,13 @@ async def read_approval(connection: Connection, user_id: int, kind: str, request
 
 
 async def read_automation(connection: Connection, user_id: int, automation_id: int) -> AskedAutomation | None:
-    """Returns what the mail to a user says of an automation; None if no decision of theirs is needed any more."""
+    """Returns the content of the mail to a user about an automation; None if they no longer have to decide."""
     row = await connection.fetchrow(store.ASKED_AUTOMATION, user_id, automation_id)
     return None if row is None else AskedAutomation(**row)
 
 
 async def queue_low_balances(connection: Connection, customers: Customers = None) -> int:
-    """Queues mails to everybody, of those customers or of all, whose accounts have fallen below their limit; returns how many mails. Call it inside a transaction."""
+    """Queues mails about accounts that fell below their limit, of some customers or of all. Returns the number of mails. Call it inside a transaction."""
     mails = 0
     await commit_as_one(connection)
     for _, account_id, user_ids in await mark_low_balances(connection, customers):
@@ -112,7 +112,7 @@ async def queue_low_balances(connection: Connection, customers: Customers = None
 
 
 async def read_low_balance(connection: Connection, user_id: int, account_id: int) -> LowBalance | None:
-    """Returns what the mail to a user says of an account; None where none is due any longer, or it has risen since."""
+    """Returns the content of the mail to a user about an account; None if the mail is no longer due, or the balance has risen."""
     row = await connection.fetchrow(store.LOW_BALANCE, user_id, account_id, list(NOTIFIED_ROLES))
     return None if row is None else LowBalance(**row)
 
@@ -123,7 +123,7 @@ CATALOGUES = Path(__file__).parent / "locale"
 
 @dataclass(frozen=True, slots=True, repr=False)
 class PeopleMail:
-    """One that is due. It has no repr: the link lets in."""
+    """A due mail. It has no repr, as its link gives access."""
 
     id: int
     kind: str  # invitation, reset, new_device, second_step, low_balance, approval_asked, approval_ended, automation_asked, thank_you or test
@@ -159,7 +159,7 @@ def write(mail: PeopleMail, mail_from: str, at: datetime) -> bytes:
 
 
 def show(mail: PeopleMail) -> tuple[str, str, str]:
-    """Returns the subject, the text and the HTML. The template has the subject, the words of the button and then the text."""
+    """Returns the subject, the text and the HTML. The template has the subject, the label of the button, and the text."""
     language = LANGUAGES.get(mail.language or "", DEFAULT)
     since = format_for_readers(mail.created_at, "long", locale=language.locale)
     said = (
