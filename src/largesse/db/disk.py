@@ -1,7 +1,7 @@
-"""Whether the disk of the database is full: what writes have met, and a look every few seconds.
+"""Watches whether the disk of the database is full: by failed writes, and by a check every few seconds.
 
-A look writes a temporary file of the server's: that takes room where the tables do, and needs no table, no right and no vacuum. On a
-cluster it is the coordinator's disk that is looked at; that a node's is full is known from writes alone.
+The check writes a temporary file of the server, on the disk of the tables. It needs no table, no right and no vacuum. On a cluster it
+checks the coordinator's disk. Only failed writes show that a node's disk is full.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ _log = structlog.get_logger(__name__)
 
 
 class DiskWatch:
-    """Remembers whether the last write, or the last look, found the disk full."""
+    """Stores whether the last write or check found the disk full."""
 
     def __init__(self) -> None:
         self.is_full = False
 
     def note_full(self, error: asyncpg.DiskFullError) -> None:
-        """Notes that something could not be written."""
+        """Notes that a write failed because the disk is full."""
         if not self.is_full:
             _log.error("database_full", error=" ".join(str(error).split()))
         self._set(is_full=True)
 
     async def look(self, database: Database) -> None:
-        """Checks whether there is room. While the database is away nothing is known, and nothing changes."""
+        """Checks whether the disk has room. Changes nothing while the database is away."""
         try:
             async with database.transaction(OPERATOR) as connection:
                 await connection.execute("SET LOCAL work_mem = '64kB'")
@@ -51,7 +51,7 @@ class DiskWatch:
         self._set(is_full=False)
 
     async def look_for_ever(self, database: Database) -> None:
-        """Checks now and then, until it is cancelled."""
+        """Repeats the check until cancelled."""
         while True:
             await self.look(database)
             await asyncio.sleep(LOOK_EVERY_S)

@@ -1,8 +1,8 @@
 """The embedded PostgreSQL: one server per data directory, shared by every process that uses it.
 
-Each user holds a shared lock on `postgres.users`. Who leaves tries for the exclusive one: getting it means to be the
-last, who stops the server. The kernel frees a killed process's lock, so a server it left behind is used by the next
-process and stopped by the last. Starting and stopping happen under an exclusive lock on `postgres.starting`.
+Each process holds a shared lock on `postgres.users`. A process that ends tries to get the exclusive lock. If it gets it, it is the last
+one and stops the server. The kernel frees the lock of a killed process, so the next process uses the server that it left, and the last one
+stops it. Starting and stopping need an exclusive lock on `postgres.starting`.
 See docs/decisions/0003-embedded-postgresql.md.
 """
 
@@ -36,10 +36,10 @@ def has_cluster(data_dir: Path) -> bool:
 
 
 class EmbeddedServer:
-    """This process's hold on the server of a data directory. Calls block; all may be made from several threads."""
+    """The use of a data directory's server by this process. Calls block, and may come from several threads."""
 
     def __init__(self, data_dir: Path, *, extra_settings: Mapping[str, str] | None = None) -> None:
-        """Sets the server up. `extra_settings` are PostgreSQL's own, and count only if this process starts the server."""
+        """Takes `extra_settings` of PostgreSQL, which apply only if this process starts the server."""
         self._data_dir = Path(os.path.realpath(data_dir))
         self._cluster = Cluster(self._data_dir, extra_settings or {})
         self._mutex = threading.Lock()
@@ -48,7 +48,7 @@ class EmbeddedServer:
         self._socket_dir = ""
 
     def acquire(self) -> None:
-        """Joins the server, starting it (and making the cluster) where none runs; raises OperatorError."""
+        """Begins to use the server. Makes the cluster and starts the server if needed. Raises OperatorError."""
         with self._mutex:
             if self._hold is not None:
                 return
@@ -70,7 +70,7 @@ class EmbeddedServer:
                 ) from error
 
     def url(self, database: str = "largesse", *, role: Role | None = None) -> str:
-        """Returns the address of one of the server's databases for a role, for asyncpg and libpq; None: for the superuser."""
+        """Returns the address of one of the server's databases for a role, or for the superuser if None. asyncpg and libpq read it."""
         if not self._socket_dir:
             raise RuntimeError("the embedded server has not been acquired")
         login = role or ADMIN
@@ -78,7 +78,7 @@ class EmbeddedServer:
         return f"postgresql://{who}@/{quote(database)}?host={quote(self._socket_dir)}&port={postmaster.PORT}"
 
     def ensure_running(self) -> None:
-        """Starts the server again where it died; cheap where it runs. Raises OperatorError."""
+        """Starts the server again if it died. Cheap if it runs. Raises OperatorError."""
         if self._cluster.running():
             return
         with self._mutex:
@@ -88,7 +88,7 @@ class EmbeddedServer:
                 self._socket_dir = self._cluster.start().socket_dir
 
     def release(self) -> None:
-        """Releases the server, and stops it if nobody else uses it. May be called again."""
+        """Ends the use of the server, and stops it if no other process uses it. May be called twice."""
         with self._mutex:
             if self._hold is None:
                 return
@@ -100,7 +100,7 @@ class EmbeddedServer:
                 self._leave()
 
     def _leave(self) -> None:
-        """Releases the server; the caller has the start lock."""
+        """Ends the use of the server. The caller holds the start lock."""
         assert self._hold is not None
         try:
             fcntl.flock(self._hold, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -112,7 +112,7 @@ class EmbeddedServer:
             self._hold = None
 
     def _make_data_dir(self) -> None:
-        """Makes the data directory. As root, the folder lets the server's user through to its own; all secrets inside are 0600."""
+        """Makes the data directory. For root, the server's user may pass through it to its own folder. All secrets inside have mode 0600."""
         self._data_dir.parent.mkdir(parents=True, exist_ok=True)
         try:
             self._data_dir.mkdir(mode=0o711 if os.geteuid() == 0 else 0o700)

@@ -1,12 +1,12 @@
-"""SQL that is put together, from texts of the code alone.
+"""Composes SQL from constants of the code.
 
-A statement is one text. Where several share a part, the part is a `Fragment`, and `compose` puts them together:
+A statement is one text. A part that several statements share is a `Fragment`, and `compose` inserts it:
 
     _COLUMNS = Fragment("id, event, state")
     _ONE = compose("SELECT {columns} FROM deliveries WHERE id = $1", columns=_COLUMNS)
 
-No value becomes part of a text: mypy lets in fragments and numbers alone, and `tests/test_house.py` fails for a fragment that is not a literal.
-Only names and placeholders may be computed, which `identifier` and `placeholder` check.
+No value becomes part of a statement: mypy accepts only fragments and numbers, and `tests/test_house.py` fails for a fragment that is not a
+literal. Only names and placeholders may be computed. `identifier` and `placeholder` check them.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ _PLACEHOLDER = re.compile(r"\$[1-9][0-9]{0,4}")
 
 
 def compose(text: str, **parts: Fragment | float) -> Fragment:
-    """Returns the text with each `{name}` replaced by the part of that name. Raises ValueError unless texts and parts fit each other."""
+    """Returns the text with each `{name}` replaced by the part of that name. Raises ValueError if a part is missing or not used."""
     if (places := set(_PLACE.findall(text))) != parts.keys():
         raise ValueError(f"a statement with places for {sorted(places)} and parts {sorted(parts)}")
     return Fragment(_PLACE.sub(lambda place: str(parts[place[1]]), text))
 
 
 def join(separator: Fragment, parts: Iterable[Fragment]) -> Fragment:
-    """Returns the parts as one, with the separator between them."""
+    """Returns the parts joined by the separator."""
     return Fragment(separator.join(parts))
 
 
@@ -61,7 +61,7 @@ def placeholder(text: str) -> Fragment:
 
 
 def declared(text: str) -> Fragment:
-    """Returns a text of a declaration, such as a `Table`, as a fragment. `tests/test_house.py` sees to it that declarations are literals."""
+    """Returns a text of a declaration, such as a `Table`, as a fragment. `tests/test_house.py` fails for a declaration that is not a literal."""
     return Fragment(text)
 
 
@@ -71,20 +71,20 @@ def day(value: date) -> Fragment:
 
 
 class Grouped(NamedTuple):
-    """A statement in two forms: about all customers, and about those of a shard group."""
+    """A statement in two forms: for all customers, and for those of a shard group."""
 
     of_all: Fragment
     of_group: Fragment
 
     def of(self, customers: Sequence[int] | None) -> Fragment:
-        """Returns the form for the customers of a shard group, whom the statement gets as one argument more, or for all."""
+        """Returns the form for the customers of a shard group, which are an additional argument, or the form for all."""
         return self.of_all if customers is None else self.of_group
 
 
 def grouped(text: str, customers: str, **parts: Fragment | float) -> Grouped:
-    """Returns both forms of a statement with places such as `{within o.customer_id}`, which limit it to the customers of the placeholder `customers`.
+    """Returns both forms of a statement with parts such as `{within o.customer_id}`, which limit it to the customers in the placeholder `customers`.
 
-    Where each table of a shard group is limited so, the statement is one for the node of the group, and may lock.
+    If each distributed table is limited like this, the statement runs on the node of the group, and may lock rows.
     """
     condition = f"AND \\1 = ANY({placeholder(customers)}::int[])"
     of_all, of_group = _WITHIN.sub("", text), _WITHIN.sub(condition, text)

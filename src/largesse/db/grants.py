@@ -1,7 +1,7 @@
-"""Making the roles and giving them their rights, and no more: what `migrate` does, and what `check` and `verify` compare.
+"""Makes the roles and grants them exactly their rights, for `migrate`. `check` and `verify` compare.
 
-Everything is looked at first and only what differs is done, so that it may be done again and again, and by several databases of
-one server at once, whose roles are the same. What the migrating login may not do is left for an administrator.
+Only differences are changed, so that it can be repeated, and be run by several databases of a server at once, which share the roles.
+Statements that the migrating login may not run are left for an administrator.
 """
 
 from __future__ import annotations
@@ -55,16 +55,16 @@ _OWNED_BY_OTHERS = """
 
 @dataclass(frozen=True, slots=True)
 class Differences:
-    """The rights that roles lack, and those they have beyond what is theirs."""
+    """The rights that roles lack, and those that they have but should not."""
 
     missing: tuple[Right, ...]
     extra: tuple[Right, ...]
 
 
 async def prepare_roles(session: Session) -> list[str]:
-    """Makes the roles and hands them the schema, and from then on acts as its owner; returns the statements that were refused.
+    """Makes the roles, gives the schema to the owner, and acts as the owner from then on. Returns the statements that were refused.
 
-    Where any was, an administrator has to run them; until all the schema is the owner's, the session goes on as its login.
+    An administrator must run those. Until the owner owns the whole schema, the session stays its login.
     Raises OperatorError for a login that only serves, delivers or reads.
     """
     await _refuse_acting(session)
@@ -92,7 +92,7 @@ async def _refuse_acting(session: Session) -> None:
 
 
 async def grant_rights(session: Session) -> list[str]:
-    """Grants the roles their rights and revokes all others; returns the statements that were refused."""
+    """Grants the roles their rights and revokes all others. Returns the statements that were refused."""
     found = await session.fetch(_KNOWN_ROLES, list(ACTING))
     if len(found) < len(ACTING):
         return []  # what makes the roles was refused before
@@ -100,16 +100,16 @@ async def grant_rights(session: Session) -> list[str]:
 
 
 async def set_policies(session: Session) -> list[str]:
-    """Declares row-level security, and removes any other; returns the statements that were refused.
+    """Sets the declared policies of row-level security, and removes all others. Returns the statements that were refused.
 
-    There is none until the schema is the roles' owner's, as who else owns it would see nothing any more; nor in a database that was restored
-    where there are no roles.
+    Does nothing until the owner owns the schema, as another owner would no longer see any rows; nor in a restored database
+    without the roles.
     """
     return await _do(session, policies_missing)
 
 
 async def policies_missing(session: Session) -> list[str]:
-    """Returns the statements that make row-level security what it should be: first what adds rows, last what takes some away."""
+    """Returns the statements that correct row-level security: first those that make rows visible, last those that hide rows."""
     handed = await session.fetchval(IS_OWNED_BY, Role.OWNER)
     distributed = await is_distributed(session)
     tables = await session.fetch(_SECURED)
@@ -135,7 +135,7 @@ async def policies_missing(session: Session) -> list[str]:
 
 
 async def differences(session: Session) -> Differences:
-    """Returns how the rights in the database differ from the declared ones; nothing if there are no roles."""
+    """Returns how the rights in the database differ from the declared ones; no differences if there are no roles."""
     objects = await session.fetch(_OBJECTS)
     rows = await session.fetch(_RIGHTS, list(ACTING))
     wanted = {right for kind, name in objects for right in rights_on(kind, name)}
@@ -144,9 +144,9 @@ async def differences(session: Session) -> Differences:
 
 
 async def _do(session: Session, missing: _Missing) -> list[str]:
-    """Runs the statements that `missing` tells; returns those it still tells then: they were refused.
+    """Runs the statements that `missing` returns. Returns those that it still returns afterwards: they were refused.
 
-    Twice, as taking a privilege on a table takes those on its columns along; and anew where somebody else was quicker.
+    Runs twice, as revoking a privilege on a table also revokes those on its columns. Repeats if another session was faster.
     """
     await session.execute(f"SET lock_timeout = {_LOCK_TIMEOUT_MS}")
     try:
@@ -171,7 +171,7 @@ async def _try(session: Session, missing: _Missing) -> list[str]:
 
 
 async def _run_beside_others(session: Session, statement: str) -> None:
-    """Runs one statement beside a service that works, which waits for it a fraction of a second at a time and never in a circle."""
+    """Runs one statement beside a running service, which it delays by a fraction of a second at most, and never in a deadlock."""
     for _ in range(_LOCK_TRIES):
         try:
             await session.execute(statement)
@@ -183,14 +183,14 @@ async def _run_beside_others(session: Session, statement: str) -> None:
 
 
 def is_advice(statement: str) -> bool:
-    """Returns whether everything works without the statement, which some hosters let nobody run."""
+    """Returns whether the statement is optional. Some hosting providers refuse it."""
     return bool(_ADVICE.match(statement))
 
 
 def as_script(statements: Sequence[str]) -> str:
-    """Returns the statements as a script for psql, which runs beside a service that works, as `_run_beside_others` does.
+    """Returns the statements as a script for psql that can run beside a running service, as in `_run_beside_others`.
 
-    Each statement is a transaction of its own, so that no lock is held while another is waited for. So is it under `psql -1`.
+    Each statement has its own transaction, even under `psql -1`, so that no lock is held while it waits for another.
     """
     waits = [statement for statement in statements if statement.startswith("ALTER ") and "OWNER TO" in statement]
     if not waits:
@@ -203,7 +203,7 @@ def as_script(statements: Sequence[str]) -> str:
 
 
 async def _roles_missing(session: Session) -> list[str]:
-    """Returns what makes the roles, lets the owner act as each of them, and the login as the owner."""
+    """Returns the statements that make the roles, and allow the owner to act as each of them, and the login as the owner."""
     row = await session.fetchrow(
         compose(
             """
@@ -241,7 +241,7 @@ async def _roles_missing(session: Session) -> list[str]:
 
 
 async def _schema_missing(session: Session) -> list[str]:
-    """Returns what lets all roles into the schema, and the owner alone make things in it."""
+    """Returns the statements that allow all roles to use the schema, and only the owner to create objects in it."""
     rows = await session.fetch(_SCHEMA_RIGHTS)
     held = {(row["grantee"], row["privilege_type"]) for row in rows}
     wanted = [*((role, "USAGE") for role in Role), (Role.OWNER, "CREATE")]
@@ -254,9 +254,9 @@ async def _schema_missing(session: Session) -> list[str]:
 
 
 async def _foreign_owned(session: Session) -> list[str]:
-    """Returns what hands over the schema that another login made, before there were roles.
+    """Returns the statements that give the owner a schema that another login made before there were roles.
 
-    They may act as its owner from then on, so that processes that still log in as them go on.
+    That login may act as the owner from then on, so that processes that still use it go on.
     """
     before = await session.fetch(_OWNED_BY_OTHERS, Role.OWNER)
     return [row["statement"] for row in [*before, *await session.fetch(_FOREIGN_OWNED, Role.OWNER)]]

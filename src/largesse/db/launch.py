@@ -1,9 +1,8 @@
 """Runs a PostgreSQL program as another user: `python -I -S launch.py UID GID CLUSTER PROGRAM ARGUMENT...`.
 
-PostgreSQL refuses to run as root. Its programs and its data may still lie below folders that only root can enter,
-so where the user cannot reach them the program keeps one capability for reading past folder permissions, and nothing
-where it can. The parent folders stay as they are. Linux only, standard library only; a script of its own because
-this has to happen between fork and exec, where code of a threaded process must not run.
+PostgreSQL refuses to run as root. But its programs and data may be below folders that only root can enter. If the user cannot reach them,
+the program keeps one capability, to read past folder permissions; otherwise none. The parent folders stay as they are. Linux and
+standard library only. It is a separate script, as it must run between fork and exec, where code of a threaded process must not run.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def main() -> None:
-    """Switches to the user and runs the program; never returns."""
+    """Switches to the user and runs the program. Never returns."""
     uid, gid = int(sys.argv[1]), int(sys.argv[2])
     cluster, command = Path(sys.argv[3]), sys.argv[4:]
     _become(uid, gid)
@@ -51,9 +50,9 @@ def _become(uid: int, gid: int) -> None:
 
 
 def _keep(capabilities: list[int]) -> bool:
-    """Makes these the capabilities that survive exec; False where the process does not own them.
+    """Sets the capabilities that survive exec. Returns False if the process does not have them.
 
-    The permitted set stays whole until exec, so that the next attempt can ask for others.
+    The permitted set is unchanged until exec, so that the next attempt can set others.
     """
     mask = sum(1 << capability for capability in capabilities)
     permitted = _permitted()

@@ -1,7 +1,7 @@
-"""What the migrations of this release make of a schema: its functions, triggers, constraints, unique indexes and rules.
+"""The functions, triggers, constraints, unique indexes and rules that the migrations of this release make.
 
-`manifest.txt` lists them, each with a digest of its definition. A test holds the list to the migrations; `largesse verify` holds the database to
-the list.
+`manifest.txt` lists them, each with a digest of its definition. A test compares the list with the migrations, and `largesse verify` the
+database with the list.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _NOT_ON_CLUSTER = frozenset(f"trigger {table}.guarded" for table in NOT_GUARDED)
 
 
 async def read_manifest(session: Session) -> dict[str, str]:
-    """Returns what the schema has, by kind and name, each with the digest of its definition."""
+    """Returns the objects of the schema by kind and name, each with the digest of its definition."""
     return {
         row["name"]: sha256(row["definition"].encode()).hexdigest()[:_DIGITS]
         for row in await session.fetch(_DEFINITIONS, list(TABLES))
@@ -36,7 +36,7 @@ async def read_manifest(session: Session) -> dict[str, str]:
 
 
 def released_manifest() -> dict[str, str]:
-    """Returns what this release makes, as `read_manifest` does."""
+    """Returns the objects of this release, as `read_manifest` does."""
     lines = MANIFEST.read_text("utf-8").splitlines()
     return {name: digest for name, _, digest in (line.rpartition(" ") for line in lines)}
 
@@ -47,7 +47,7 @@ def write_manifest(there: dict[str, str]) -> None:
 
 
 async def schema_differences(session: Session) -> Sequence[str]:
-    """Returns how the schema differs from what this release makes: `missing trigger entries.entries_append_only`."""
+    """Returns how the schema differs from that of this release, such as `missing trigger entries.entries_append_only`."""
     there, released = await read_manifest(session), released_manifest()
     if await is_distributed(session):
         there, released = (

@@ -60,11 +60,11 @@ class Upgraded:
 
 
 async def upgrade(url: str) -> Upgraded:
-    """Makes the roles, runs the revisions the database lacks, distributes the tables where there are nodes, and gives the roles their rights.
+    """Makes the roles, runs the missing revisions, distributes the tables if there are nodes, and grants the roles their rights.
 
-    Safe to run twice at once: the second waits, and finds nothing left to do. Raises asyncpg's errors, and
-    OperatorError for a schema of a later release, for nodes that cannot be worked with, and for an address of PgBouncer: the lock needs a
-    session of its own.
+    Two runs at once are safe: the second waits, and finds nothing to do. Raises asyncpg's errors, and
+    OperatorError for a schema of a later release, for unusable nodes, and for an address of PgBouncer, as the lock needs a session of its
+    own.
     """
     dialer = Dialer(_direct(url), UNLIMITED)
     connection = await dialer.dial()
@@ -95,7 +95,7 @@ async def upgrade(url: str) -> Upgraded:
 
 
 async def roles_to_make(url: str) -> list[str]:
-    """Returns the statements about roles that `upgrade` would run, for an administrator. Changes nothing; raises as `upgrade` does."""
+    """Returns the statements about roles that `upgrade` would run, for an administrator. Changes nothing. Raises what `upgrade` does."""
     connection = await Dialer(_direct(url), UNLIMITED).dial()
     try:
         return await grants.roles_to_make(connection)
@@ -136,9 +136,9 @@ def _revisions() -> list[Path]:
 
 
 async def _run_revisions(dialer: Dialer, after: str | None, *, as_owner: bool) -> None:
-    """Runs the revisions later than `after`, each in a transaction of its own that also notes it.
+    """Runs the revisions later than `after`, each in its own transaction, which also records it.
 
-    `as_owner` makes the owner's role the owner of what they make; else the login is.
+    With `as_owner` the owner's role owns what they make, otherwise the login.
     """
     session = await dialer.dial()
     try:
@@ -153,7 +153,7 @@ async def _run_revisions(dialer: Dialer, after: str | None, *, as_owner: bool) -
 
 
 async def _run_patiently(session: Session, revision: str, sql: str) -> None:
-    """Runs a revision in a transaction that waits for no lock for long, and again until it gets all its locks.
+    """Runs a revision in a transaction that waits for locks only a short time, and repeats it until it gets all of them.
 
     Raises OperatorError if it does not get them.
     """

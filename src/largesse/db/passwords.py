@@ -1,7 +1,7 @@
-"""Who may log in at the embedded server: nobody without a password, and the passwords are in one file of the data directory.
+"""Passwords of the embedded server. Every login needs one. They are in one file of the data directory.
 
-The file is written last, when the server has the passwords and asks for them. So its being there means that all of it is done;
-without it everything is done anew: in a new cluster, in one of a release before there were passwords, or where it was lost.
+The file is written last, when the server has the passwords and asks for them. If it exists, everything is done. Otherwise everything is
+done again: in a new cluster, in one of a release before there were passwords, or after the file was lost.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ TRUSTING = f"# Made by Largesse, for as long as passwords are being made.\nlocal
 
 
 def read_passwords(data_dir: Path) -> Mapping[str, str] | None:
-    """Returns the passwords by role; None where they have to be made."""
+    """Returns the passwords by role; None if they must be made."""
     try:
         passwords: dict[str, str] = json.loads((data_dir / _FILE).read_text("ascii"))
     except (FileNotFoundError, ValueError):
@@ -40,7 +40,7 @@ def make_passwords() -> Mapping[str, str]:
 
 
 def keep_passwords(data_dir: Path, passwords: Mapping[str, str]) -> None:
-    """Writes the file whole, for its owner alone; after a return it has reached the disk."""
+    """Writes the whole file to the disk, readable by its owner alone."""
     unfinished = data_dir / f"{_FILE}.new"
     unfinished.unlink(missing_ok=True)
     with os.fdopen(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
@@ -51,7 +51,7 @@ def keep_passwords(data_dir: Path, passwords: Mapping[str, str]) -> None:
 
 
 def password_sql(passwords: Mapping[str, str]) -> str:
-    """Returns what makes the roles and gives them their passwords."""
+    """Returns the SQL that makes the roles and sets their passwords."""
     # So many random bits cannot be guessed: deriving a key from them thousands of times would only cost at each login.
     statements = ["SET scram_iterations = 1"]
     for name, password in passwords.items():

@@ -1,8 +1,8 @@
-"""Several statements in one round trip, as PostgreSQL's protocol allows and the driver does not.
+"""Sends several statements in one round trip, which PostgreSQL's protocol allows and the driver does not.
 
-While a session of the driver is idle, an exchange has its transport: it writes all statements at once, reads their answers, and gives the
-transport back. The driver opens the session, signs in and encrypts; it also gets what the server sends of its own accord. The server answers
-each statement, as each ends with a Sync. See docs/decisions/0061-one-round-trip.md.
+While a session of the driver is idle, an exchange takes its transport: it writes all statements at once, reads their answers, and gives the
+transport back. The driver opens the session, signs in and encrypts. It also gets the messages that the server sends unasked. The server
+answers each statement, as each ends with a Sync. See docs/decisions/0061-one-round-trip.md.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Statement(NamedTuple):
 
 
 class Unanswered(Exception):
-    """The connection ended, or the time was over, before the server answered a statement. It may have run all the same."""
+    """The connection ended, or the time-out passed, before the server answered a statement. The statement may have run."""
 
     def __init__(self, why: BaseException) -> None:
         super().__init__(str(why))
@@ -41,7 +41,7 @@ Answer = str | asyncpg.PostgresError | Unanswered | None
 
 
 class Exchange(asyncio.Protocol):
-    """Statements that are sent together, and their answers. `prepared` has those that the session knows, and gets those that are new."""
+    """Statements that are sent together, and their answers. `prepared` has the statements that the session knows. New ones are added to it."""
 
     def __init__(self, transport: asyncio.Transport, statements: Sequence[Statement], prepared: set[str]) -> None:
         self.answers: list[Answer] = []
@@ -56,7 +56,7 @@ class Exchange(asyncio.Protocol):
         self._done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     async def run(self, timeout_s: float | None) -> None:
-        """Sends the statements and waits for the answers. Where some are Unanswered the session must end."""
+        """Sends the statements and waits for the answers. If some are Unanswered, the session must end."""
         loop, late = asyncio.get_running_loop(), TimeoutError("the server does not answer")
         timer = None if timeout_s is None else loop.call_later(timeout_s, self._end, late)
         known = self._prepared.copy()
@@ -70,7 +70,7 @@ class Exchange(asyncio.Protocol):
             self._transport.set_protocol(self._driver)
 
     def data_received(self, data: bytes) -> None:
-        """Reads the messages that are whole."""
+        """Reads the complete messages."""
         data, at = self._rest + data, 0
         while len(data) >= at + _HEAD:
             end = at + 1 + int.from_bytes(data[at + 1 : at + _HEAD], "big")
@@ -124,7 +124,7 @@ class Exchange(asyncio.Protocol):
 
 
 def message_of(statement: Statement, prepared: set[str]) -> bytes:
-    """Returns the messages that have a server run a statement, with Parse unless it is `prepared`; then it is."""
+    """Returns the messages that run a statement. They include Parse unless it is `prepared`, and add it to `prepared`."""
     sql = statement.sql.encode() + b"\0"
     if not statement.arguments:
         return pack("!cI", b"Q", len(sql) + 4) + sql

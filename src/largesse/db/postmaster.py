@@ -1,10 +1,9 @@
-"""What is known of a running server from outside: its postmaster.pid, its process, its socket.
+"""Observes a running server from outside, by its postmaster.pid, its process and its socket. Ends orphaned sessions.
 
-Orphans: sessions at the server whose process can no longer be heard, in the middle of a command.
-
-Between two commands the server has limits of its own (largesse.db.session). Within one it waits for the rest of it without
-end: for the rows of a COPY, or for the parameters of a statement that it has just prepared. Keepalive ends that where a host has vanished,
-but not where something on the way still acknowledges, and until then the session's locks stay.
+An orphan is a session whose client was cut off in the middle of a command. Between two commands the server has time-outs
+(largesse.db.session). Within a command it waits for the rest without a limit: for the rows of a COPY, or for the parameters of a prepared
+statement. Keepalive ends the session if the client's host has vanished, but not if something between them still acknowledges. Until then the
+session keeps its locks.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ _END_ORPHANS = """
 
 
 class Readiness(Enum):
-    """What a server says to a new connection."""
+    """A server's answer to a new connection."""
 
     ACCEPTING = "accepting"
     BUSY = "busy"  # there, but starting, recovering or stopping
@@ -53,7 +52,7 @@ class Postmaster:
 
 
 def read(cluster: Path) -> Postmaster | None:
-    """Returns the postmaster that last said it owns the cluster, alive or not; None after a clean stop."""
+    """Returns the postmaster that last owned the cluster, alive or not; None after a clean stop."""
     try:
         lines = (cluster / "postmaster.pid").read_text().splitlines()
         return Postmaster(
@@ -66,9 +65,9 @@ def read(cluster: Path) -> Postmaster | None:
 
 
 def is_alive(postmaster: Postmaster, cluster: Path) -> bool:
-    """Returns whether the process is there and is this cluster's server, not another that was given the same id.
+    """Returns whether the process exists and is this cluster's server, not another process with the same id.
 
-    A process that died and was not yet reaped has no command line left, and counts as dead.
+    A process that died and was not reaped yet has no command line, and counts as dead.
     """
     arguments = _command_line(postmaster.pid)
     return bool(arguments) and arguments[0].endswith(b"postgres") and os.fsencode(cluster) in arguments
@@ -112,7 +111,7 @@ def exists(pid: int) -> bool:
 
 
 def ask(socket_dir: str) -> Readiness:
-    """Begins a session as the application would, and goes before it is let in."""
+    """Begins a session as the application would, and ends it before it is authenticated."""
     try:
         first, _ = _knock(socket_dir)
     except TimeoutError:
@@ -123,7 +122,7 @@ def ask(socket_dir: str) -> Readiness:
 
 
 def asks_for_password(socket_dir: str) -> bool | None:
-    """Returns whether the server wants a password of its superuser; None where it says nothing of the kind."""
+    """Returns whether the server asks its superuser for a password; None if it does not answer that."""
     try:
         first, kind = _knock(socket_dir)
     except OSError:
@@ -132,7 +131,7 @@ def asks_for_password(socket_dir: str) -> bool | None:
 
 
 def _knock(socket_dir: str) -> tuple[bytes, int | None]:
-    """Returns the first message that a new session gets, by its kind, and what authentication that one wants (0: none)."""
+    """Returns the kind of the first message that a new session gets, and the authentication that it requires (0: none)."""
     parameters = b"user\0largesse\0database\0postgres\0\0"
     startup = struct.pack("!II", 8 + len(parameters), 3 << 16) + parameters
     with socket.socket(socket.AF_UNIX) as connection:
@@ -154,7 +153,7 @@ _log = structlog.get_logger(__name__)
 
 
 async def end_orphans(database: Database) -> int:
-    """Ends the orphans among the sessions of our own login, however they came about; returns how many there were."""
+    """Ends the orphans among the sessions of our own login. Returns how many there were."""
     async with database.transaction(WORKER) as connection:
         # A role sees and ends the sessions of those who logged in as it, not of those who act as it.
         await connection.execute("SET LOCAL ROLE NONE")
@@ -165,7 +164,7 @@ async def end_orphans(database: Database) -> int:
 
 
 async def end_orphans_for_ever(database: Database) -> None:
-    """Does so again and again, until cancelled."""
+    """Ends orphans repeatedly, until cancelled."""
     while True:
         await asyncio.sleep(_END_EVERY_S)
         try:

@@ -1,7 +1,7 @@
-"""Limits on the roles: how many sessions each may open, and how long a session may run, wait for a lock and hold one.
+"""Limits of the roles: how many sessions each may open, and how long a session may run, wait for a lock and hold one.
 
-Processes set time limits of their own when they connect (`largesse.db.session`). The limits here hold for every other session
-of the same login, such as `psql`, and the number of sessions holds for all of them.
+Processes set their own time limits when they connect (`largesse.db.session`). The limits here apply to all other sessions of the same
+login, such as `psql`. The number of sessions applies to all.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ LIMITS: Mapping[Role, RoleLimits] = {
 
 
 async def limits_missing(session: Session) -> list[str]:
-    """Returns the statements that set the limits of the roles, and of logins that are members of one. A limit that is set stays.
+    """Returns the statements that set the limits of the roles, and of logins that are members of one. Keeps a limit that is set already.
 
-    Returns none on a cluster, where one session opens others on the nodes as the same role.
+    Returns none on a cluster, where a session opens others on the nodes as the same role.
     """
     server = await session.fetchrow(_SERVER)
     assert server is not None, "a query of one row"

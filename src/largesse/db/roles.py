@@ -1,14 +1,14 @@
-"""The roles of the database, and how a process comes to act as one.
+"""The roles of the database, and how a process acts as one.
 
     OWNER      owns the schema and changes it: `migrate` alone
     APP        serves
-    WORKER     delivers and keeps house
+    WORKER     delivers and maintains
     OFFICE     the back office, in a serving process
     OPERATOR   commands
     READ       audits and reports: changes nothing
 
-None is a superuser, and all but the owner own nothing; what each may do is in `largesse.db.rights`. A login with
-more rights than it needs, as an owner or a superuser, acts as its role from the first statement on.
+None is a superuser, and only the owner owns anything. Their rights are in `largesse.db.rights`. A login with more rights than it needs,
+such as a superuser, acts as its role from the first statement on.
 See docs/decisions/0035-roles.md.
 """
 
@@ -54,9 +54,9 @@ def may_act(connection: asyncpg.Connection[asyncpg.Record]) -> Fragment:
 
 
 async def act_as(connection: asyncpg.Connection[asyncpg.Record], role: Role) -> bool:
-    """Makes the session act as a role; False, with nothing changed, where there is no such role or the login may not act as it.
+    """Makes the session act as a role, in one round trip. Returns False, and changes nothing, if there is no such role or the login may not act as it.
 
-    One round trip. Never on a session of PgBouncer's, which is another's after the transaction.
+    Never call it on a session of PgBouncer, which another client gets after the transaction.
     """
     done = await connection.execute(
         compose(
@@ -81,9 +81,9 @@ async def can_act_as(connection: asyncpg.Connection[asyncpg.Record], role: Role)
 
 
 async def why_not(connection: asyncpg.Connection[asyncpg.Record], role: Role) -> str | None:
-    """Returns why a session that could not act as its role must stop; None where it may go on as its login.
+    """Returns why a session that could not act as its role must stop; None if it may go on as its login.
 
-    It may where there are no roles, as they could not be made, or where it owns the schema.
+    It may if there are no roles, as they could not be made, or if it owns the schema.
     """
     refused: bool = await connection.fetchval(_MAY_NOT_ACT, role)
     if not refused:

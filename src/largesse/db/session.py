@@ -1,8 +1,8 @@
-"""Sessions of the database: how one is opened, and how long each of its two sides waits for the other.
+"""Opens sessions of the database, with time-outs on both sides.
 
-A host that vanishes, or a network that drops packets, reports nothing. So both sides have limits. The server ends a
-transaction whose client says nothing more, and frees its locks; the client drops a session whose server does not answer.
-Where the addresses are PgBouncer's, the server's limits are the role's own (docs/scaling.md).
+A host that vanishes, or a network that drops packets, reports no error. So both sides have time-outs. The server ends the transaction of a
+silent client, and frees its locks. The client drops a session whose server does not answer. Behind PgBouncer, the role has the server's
+time-outs (docs/scaling.md).
 """
 
 from __future__ import annotations
@@ -34,10 +34,9 @@ _OPEN_CREDENTIALS = "SELECT open_credentials($1)"
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How long, in seconds, a statement runs at most, waits for a lock, and a transaction for its next statement.
+    """Time-outs in seconds: of a statement, of its wait for a lock, and of a transaction's wait for its next statement.
 
-    The server enforces them. The client waits a little longer than the longest statement, as what comes after that
-    is no slow statement but a silent server.
+    The server enforces them. The client waits a little longer than the longest statement may take: after that, the server is silent.
     """
 
     statement_s: int  # 0, as for the others: no limit
@@ -89,7 +88,7 @@ _KEEPALIVE = {
 
 
 class Session(asyncpg.Connection):
-    """A connection that notices a peer that has vanished, and is given back without a round trip."""
+    """A connection that detects a vanished peer, and is given back without a round trip."""
 
     def __init__(self, protocol: Any, transport: asyncio.Transport, *more: Any) -> None:
         super().__init__(protocol, transport, *more)
@@ -109,9 +108,9 @@ class Session(asyncpg.Connection):
         self.coordinator: asyncpg.Connection | None = None
 
     def lend(self, scope: Scope, *, is_distributed: bool = False, credentials_key: bytes | None = None) -> None:
-        """Sets the scope of the transactions that begin from now on. Raises TypeError for what is no scope.
+        """Sets the scope of the transactions that begin from now on. Raises TypeError for anything but a scope.
 
-        `credentials_key` is what `open_credentials` shows.
+        `credentials_key` is for `open_credentials`.
         """
         if not isinstance(scope, Scope):
             raise TypeError("a transaction needs a Scope before its first statement")
@@ -207,11 +206,10 @@ class Session(asyncpg.Connection):
 
 
 class _DroppedSession(Session):
-    """One that is dropped as soon as the answer to a statement is waited for no longer.
+    """A session that is dropped as soon as the wait for a statement's answer is cancelled.
 
-    The driver would ask the server, on another connection, to cancel the statement, and wait for what comes of that: a
-    server that is silent would be waited for twice. And a COMMIT must not be cancelled: one that waits for a standby
-    would come back as done, on the primary alone.
+    The driver would ask the server on another connection to cancel the statement, and wait for the result: it would wait for a silent server
+    twice. And a COMMIT must not be cancelled: one that waits for a standby would count as done, on the primary alone.
     """
 
     def _cancel_current_command(self, *_: Any) -> None:
@@ -220,9 +218,9 @@ class _DroppedSession(Session):
 
 
 class Dialer:
-    """Opens sessions at an address: on the first of its hosts that takes one, the last that did being asked first.
+    """Opens sessions at an address, on the first of its hosts that accepts one. Tries the last host that did first.
 
-    With a `role` they act as it from the first statement on, where the login may.
+    With a `role` the sessions act as it from the first statement on, if the login may.
     """
 
     def __init__(self, address: DatabaseAddress, limits: Limits, role: Role | None = None) -> None:
@@ -284,7 +282,7 @@ class Dialer:
 
 
 def _keep_alive(sock: socket.socket) -> None:
-    """Makes the operating system notice a peer that has vanished, where it can."""
+    """Makes the operating system detect a vanished peer, if it can."""
     if sock.family == socket.AF_UNIX:
         return
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
