@@ -1,12 +1,10 @@
-"""A chain's marks, and its head.
+"""The marks and the head of a chain.
 
-The mark (`mac`) of a row is a keyed hash of its content and of the chain's head before it; it stands in the row. The head is a keyed
-hash of the last mark; it stands apart, and in no row. Access to the database alone is not enough to make either: a row that was added, changed or
-moved bears a mark that does not fit, where one is gone the next does not fit, and where the last are gone no head is to be had that fits
-the one before them.
+The mark (`mac`) of a row is a keyed hash of its content and of the chain's head before it, and is stored in the row. The head is a keyed hash
+of the last mark, and is stored apart from the rows. Both need a key that is not in the database. So a row that was added, changed or moved
+has a mark that does not match. After a deleted row the next mark does not match, and after deleted last rows the head does not match.
 
-A mark that does not fit breaks the chain at its row alone: the head after any mark follows from the mark, so that a check
-goes on behind it.
+A wrong mark breaks the chain at its row alone: the next head follows from the mark, so a check continues after it.
 """
 
 from __future__ import annotations
@@ -28,7 +26,7 @@ _encode = msgspec.json.Encoder(decimal_format="string").encode
 
 
 class _Keys:
-    """What one purpose has of one key: what makes marks and what makes heads."""
+    """The keys of one purpose under one key: one for marks and one for heads."""
 
     def __init__(self, number: int, key: bytes, purpose: str) -> None:
         self.number = number.to_bytes()
@@ -38,12 +36,12 @@ class _Keys:
 
 
 class Chain:
-    """The chains of one purpose, under numbered keys: the newest makes marks, each checks its own."""
+    """The chains of one purpose, under numbered keys. The newest makes marks. Each checks its own."""
 
     def __init__(self, purpose: str, keys: Mapping[int, bytes], early: int = 0) -> None:
         """Takes the keys by number, from 1 to 255. Numbers up to `early` mark rows as earlier releases did.
 
-        Without keys the chain can check, and finds that no mark fits.
+        Without keys, no mark matches.
         """
         self._keys = {number: _Keys(number, key, purpose) for number, key in keys.items()}
         self._newest = max(keys, default=0)
@@ -72,9 +70,9 @@ class Chain:
         return mac[0] <= self._early
 
     def add(self, head: bytes, row: bytes, number: int = 0) -> tuple[bytes, bytes]:
-        """Returns the mark of a row of this content that is added where the chain ends in `head`, and the head from then on.
+        """Returns the mark of a row that is added after `head`, and the new head.
 
-        Under the key of that number, if one is given, instead of the newest. Raises KeyError where there is none.
+        Uses the key of that number, if one is given, instead of the newest. Raises KeyError if there is none.
         """
         keys = self._keys[number or self._newest]
         made = keys.mark()
@@ -85,7 +83,7 @@ class Chain:
         return mac, made.finalize()[:_BYTES]
 
     def mark(self, row: bytes) -> bytes:
-        """Returns the mark of a row that stands in no chain."""
+        """Returns the mark of a row that is in no chain."""
         return self.add(START, row)[0]
 
     def is_mark(self, row: bytes, mac: bytes) -> bool:
@@ -93,7 +91,7 @@ class Chain:
         return self.fits(START, row, mac)
 
     def digest(self, row: bytes) -> bytes:
-        """Returns a keyed hash of a row, the same for as long as the installation lasts; none without keys."""
+        """Returns a keyed hash of a row, which never changes in an installation; empty without keys."""
         if self._digest is None:
             return b""
         made = self._digest()
@@ -101,7 +99,7 @@ class Chain:
         return made.finalize()[:_BYTES]
 
     def fits(self, head: bytes, row: bytes, mac: bytes) -> bool:
-        """Returns whether `mac` is the mark of a row of this content behind `head`."""
+        """Returns whether `mac` is the mark of a row with this content after `head`."""
         keys = self._keys.get(mac[0]) if mac else None
         if keys is None:
             return False
@@ -110,7 +108,7 @@ class Chain:
         return compare_digest(mac, mac[:1] + made.finalize()[:_BYTES])
 
     def head_after(self, mac: bytes) -> bytes:
-        """Returns the head of a chain whose last row has the mark `mac`; empty, which fits nothing, for what is no mark."""
+        """Returns the head of a chain whose last row has the mark `mac`; empty, which matches nothing, for an invalid mark."""
         keys = self._keys.get(mac[0]) if mac else None
         if keys is None:
             return b""
@@ -120,12 +118,12 @@ class Chain:
 
 
 def content(*columns: Any) -> bytes:
-    """Returns the content of a row as bytes, in which each column is separate from the next."""
+    """Returns the content of a row as bytes, with its columns separated."""
     return _encode(columns)
 
 
 def micros(instant: str) -> Fragment:
-    """Returns SQL for an instant as whole microseconds of the epoch, the form it has in contents."""
+    """Returns SQL for a time in whole microseconds since 1970, as in the content of rows."""
     return compose("(extract(epoch FROM {instant}) * 1000000)::bigint", instant=identifier(instant))
 
 

@@ -1,12 +1,10 @@
-"""The keys of chains: random, numbered, and sealed in the database under the master key.
+"""The keys of chains: random, numbered, and encrypted in the database under the master key.
 
-They are no part of the master key, so that an old one can go while every mark that was made under it can still be checked. A new
-master key brings a new key, since an owner of the old one may know the others; earlier marks stay, and are secured by those that follow.
+They are not derived from the master key, so that an old master key can be retired while marks are still checked. A new master key comes with
+a new chain key, as somebody with the old master key may know the others. Earlier marks stay, and later ones secure them.
 
-A key is sealed together with the format of the marks that it makes. So a key of the present format is a record, which the database
-alone can neither make nor change, that the installation is chained: nothing that bears no mark is ever taken over again.
-
-Bringing the keys of chains under the newest master key.
+A key is encrypted together with the format of its marks. So a key of the current format proves that the installation is chained, and nobody
+can make one with the database alone. From then on, rows without marks are never accepted.
 """
 
 from __future__ import annotations
@@ -43,7 +41,7 @@ RUN_MIGRATE = (
 
 @dataclass(frozen=True, slots=True)
 class Chains:
-    """The chains of an installation: those of its ledger's accounts, those of its audit log, and the one of line events."""
+    """The chains of an installation: of its ledger accounts, of its audit log, and of line events."""
 
     entries: Chain
     audit: Chain
@@ -51,16 +49,15 @@ class Chains:
 
     @classmethod
     def of(cls, keys: Mapping[int, bytes], early: int = 0) -> Chains:
-        """Returns all chains under these keys; those up to the number `early` are of earlier formats."""
+        """Returns all chains under these keys. Those up to the number `early` have earlier formats."""
         return cls(Chain("entries", keys, early), Chain("audit", keys), Chain("moves", keys))
 
 
 async def open_chains(connection: Connection, vault: Vault, *, keep: bool) -> Chains:
-    """Opens the chains of this database. Raises OperatorError when the vault does not open their keys.
+    """Opens the chains of this database. Raises OperatorError if the vault cannot decrypt their keys.
 
-    With `keep` the first key is made where there is none, and a new one when the master key is a new one. Raises OperatorError
-    where `migrate` has to run first, and where there is no key and something is chained all the same: a new one would only hide that the
-    key is gone.
+    With `keep`, makes the first key if there is none, and a new key for a new master key. Raises OperatorError if
+    `migrate` must run first, and if there is no key although rows are chained: a new key would hide that the old one was lost.
     """
     sealed = await _read(connection)
     if keep and not sealed:
@@ -74,16 +71,16 @@ async def open_chains(connection: Connection, vault: Vault, *, keep: bool) -> Ch
 
 
 async def is_chained(connection: Connection) -> bool:
-    """Returns whether the chains are of the present format, as far as is visible without the master key."""
+    """Returns whether the chains have the current format, as far as is visible without the master key."""
     sealed = await _read(connection)
     return bool(sealed) and len(sealed[max(sealed)]) > _SEALED_EARLY_BYTES
 
 
 async def bring_up_to_date(connection: Connection, vault: Vault) -> Chains | None:
-    """Begins the chains, or goes on under a key of the present format; returns None where that was done before.
+    """Begins the chains, or continues them under a key of the current format. Returns None if that was done before.
 
-    Call it in a transaction in which what has no mark of that format gets one: nobody else begins meanwhile. Raises OperatorError where
-    keys are gone.
+    Call it in the transaction that marks the rows without a mark of this format. Others wait for it. Raises OperatorError if
+    keys are missing.
     """
     await connection.execute(_ONE_AT_A_TIME)
     opened = _open_all(vault, await _read(connection))
@@ -116,7 +113,7 @@ def _chains(opened: Mapping[int, _Key]) -> Chains:
 
 
 async def _begin(connection: Connection, vault: Vault) -> Chains:
-    """Makes the first key of a new installation, unless somebody else has made it, and opens the chains."""
+    """Makes the first key of a new installation, unless another process has made it, and opens the chains."""
     async with connection.transaction():
         await connection.execute(_ONE_AT_A_TIME)
         if not await _read(connection):
@@ -136,7 +133,7 @@ async def _refuse_marks(connection: Connection) -> None:
 
 
 async def _renew(connection: Connection, vault: Vault, sealed: dict[int, bytes]) -> dict[int, bytes]:
-    """Brings the keys under the newest master key and makes one more; of several that do so at once, one wins."""
+    """Encrypts the keys under the newest master key and adds one. If several processes do this at once, one succeeds."""
     opened = _open_all(vault, sealed)
     if opened[max(opened)].format < _FORMAT:
         return sealed  # `migrate` comes first
@@ -161,7 +158,7 @@ async def _read(connection: Connection) -> dict[int, bytes]:
 
 
 async def _add(connection: Connection, vault: Vault, number: int) -> None:
-    """Makes a key of the present format. Raises OperatorError where all numbers are taken."""
+    """Makes a key of the current format. Raises OperatorError if all numbers are used."""
     if number > _MOST_KEYS:
         raise OperatorError(f"there are {_MOST_KEYS} keys of chains, and no number for one more")
     await connection.execute(

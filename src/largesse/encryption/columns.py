@@ -1,8 +1,8 @@
 """Encrypts a column again under the newest key, a few rows at a time, while the service works with them.
 
 A step reads rows in the order of their keys, without a lock. It locks those under an older key that nobody else has locked, so that no
-service waits and no deadlock can come of it. The rest is left for a later pass. A row that is done is never done again, so a run that is
-cut short loses no work.
+service waits and no deadlock is possible. A later pass takes the rest. A finished row is not encrypted again, so an interrupted run loses
+no work.
 
 A room registers an encrypted column by a `SealedTable` in its `tasks.py`.
 """
@@ -27,7 +27,7 @@ SealKey = tuple[Any, ...]
 
 
 class RotationStep(NamedTuple):
-    """The result of one step. `last` is the key of the last row it read, None when no row was left."""
+    """The result of one step. `last` is the key of the last row that it read; None if no row was left."""
 
     last: SealKey | None
     read: int

@@ -1,7 +1,7 @@
 """Key rotation: encrypts everything again under the newest master key while the service runs, until the older keys can go.
 
-It goes through each registered column until a pass finds nothing under an older key. After each step it rests for as long as the step
-took, so that it uses at most half of one connection and one processor.
+It repeats its passes over each registered column until one finds nothing under an older key. After each step it pauses as long as the step
+took, so that it uses at most half of a connection and of a processor.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ OnProgress = Callable[[str, int, int], None]
 
 
 class Resealed(msgspec.Struct):
-    """The result of a run: rows encrypted by table, rows that no key of the list decrypts, and the keys it retired."""
+    """The result of a run: encrypted rows by table, rows that no key of the list decrypts, and retired keys."""
 
     newest: str
     rows: dict[str, int]
@@ -66,9 +66,9 @@ async def reseal(
     rest: float = 1.0,
     at_once: int = _AT_ONCE,
 ) -> Resealed:
-    """Encrypts everything under the newest key of the vault and retires the others. It may be cut short and begun again.
+    """Encrypts everything under the newest key of the vault and retires the others. It may be interrupted and started again.
 
-    `rest` is how long it rests, as a multiple of how long it works. Raises OperatorError while a process encrypts under another key.
+    `rest` is the length of a pause, as a multiple of the step before it. Raises OperatorError while a process encrypts under another key.
     """
     began_s = clock.passed_s()
     await _wait_for_others(database, vault, idle)
@@ -93,7 +93,7 @@ async def reseal(
 
 
 class _TableRotation:
-    """Goes through a table until nothing is under an older key."""
+    """Encrypts a table until nothing is under an older key."""
 
     def __init__(
         self, database: Database, vault: Vault, table: SealedTable, rest: float, at_once: int, on_progress: OnProgress

@@ -1,9 +1,9 @@
-"""The proof of the master keys: a wrong one would take orders, seal their codes under itself, and open none of the others.
+"""Checks the master keys of a process: with a wrong key it would take orders, but could not decrypt the codes of others.
 
-For each key that a process has had in its list the database keeps a known text, sealed by that key. A list is right when it opens every text
-whose key is still needed, which it is until `largesse reseal` has retired it: without one of them something would stay shut.
+For each key that a process has used, the database stores a known text, encrypted under that key. A list of keys is right if it decrypts every
+text whose key is still needed. A key is needed until `largesse reseal` has retired it.
 
-Retiring master keys: when nothing is sealed under a key any more, and nobody seals under it, it can go.
+A key can be retired when nothing is encrypted under it, and no process encrypts under it.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class KeyRecord:
-    """A master key as the database knows it. `sealed` is its proof; `sealed_rest` what is left of it once it is retired."""
+    """A master key in the database. `sealed` is its known text. `sealed_rest` is the part of a retired key that is still needed."""
 
     id: bytes
     sealed: bytes
@@ -60,20 +60,20 @@ class KeyRecord:
 
     @property
     def name(self) -> str:
-        """What it is called where an operator reads it: gives nothing of the key away."""
+        """The name that operators see. It reveals nothing of the key."""
         return self.id.hex()
 
     @property
     def is_needed(self) -> bool:
-        """Whether something may be sealed under it."""
+        """Whether something may be encrypted under it."""
         return self.retired_at is None
 
 
 async def prove_master_key(connection: Connection, vault: Vault, *, keep: bool) -> None:
-    """Raises OperatorError when the vault's keys are not those of this database, or lack one that is still needed.
+    """Raises OperatorError if the vault's keys are not those of this database, or lack one that is still needed.
 
-    With `keep` new keys are stored from then on, and the newest is one that is sealed under. Claim links of keys that are
-    needed no longer open again. `connection` must not be in a transaction.
+    With `keep`, stores new keys, and records that the newest one encrypts. Makes the claim links of retired keys work. `connection` must not be
+    in a transaction.
     """
     try:
         async with connection.transaction():
@@ -89,18 +89,18 @@ async def prove_master_key(connection: Connection, vault: Vault, *, keep: bool) 
 
 
 async def is_sealed(connection: Connection) -> bool:
-    """Returns whether anything in the database was sealed by some master key."""
+    """Returns whether anything in the database is encrypted under a master key."""
     return bool(await list_master_keys(connection)) or await _sealed_last(connection) is not None
 
 
 async def list_master_keys(connection: Connection) -> list[KeyRecord]:
-    """Returns every key that was ever in the list of a process, those that came first first."""
+    """Returns every key that was ever in the list of a process, the oldest first."""
     rows = await connection.fetch(_LIST)
     return [KeyRecord(**row) for row in rows]
 
 
 async def note_sealing(connection: Connection, vault: Vault) -> bool:
-    """Notes that a process encrypts under the newest key of the vault now.
+    """Records that a process encrypts under the newest key of the vault now.
 
     Returns whether the database has every key of the vault, and the newest is not retired.
     """
@@ -114,7 +114,7 @@ async def note_sealing(connection: Connection, vault: Vault) -> bool:
 
 
 async def tell_sealing_for_ever(database: Database, vault: Vault) -> None:
-    """Notes it again and again, until cancelled."""
+    """Repeats `note_sealing` until cancelled."""
     while True:
         await asyncio.sleep(_TELL_EVERY_S)
         try:
@@ -125,7 +125,7 @@ async def tell_sealing_for_ever(database: Database, vault: Vault) -> None:
 
 
 async def _require_all(connection: Connection, vault: Vault, known: Sequence[KeyRecord]) -> None:
-    """Raises OperatorError unless the vault opens the proof of every key that is needed."""
+    """Raises OperatorError unless the vault decrypts the known text of every key that is needed."""
     if not known:
         last = await _sealed_last(connection)
         if last is not None and not vault.knows(last):
@@ -164,7 +164,7 @@ async def _keep(connection: Connection, vault: Vault) -> None:
 
 
 async def _sealed_last(connection: Connection) -> bytes | None:
-    """Returns what was sealed last: it tells the key of a database that was sealed before there was a proof."""
+    """Returns the last encrypted value. It shows the key of a database that is older than these checks."""
     sealed: bytes | None = await connection.fetchval(_LAST_SEALED)
     return sealed
 
@@ -189,7 +189,7 @@ IDLE = timedelta(seconds=60)
 
 
 async def sealing_elsewhere(connection: Connection, vault: Vault, idle: timedelta = IDLE) -> list[KeyRecord]:
-    """Returns the keys beside the newest that a process sealed under within `idle`."""
+    """Returns the keys other than the newest under which a process encrypted within `idle`."""
     now = await read_now(connection)
     return [
         key
@@ -199,10 +199,10 @@ async def sealing_elsewhere(connection: Connection, vault: Vault, idle: timedelt
 
 
 async def retire(connection: Connection, vault: Vault, idle: timedelta = IDLE) -> list[KeyRecord]:
-    """Retires every key but the newest; returns those that this was true of now.
+    """Retires every key but the newest. Returns those that it retired.
 
-    To be called when nothing is sealed under them. A key that a process seals under again meanwhile stays as it is. What is left of
-    keys that were retired before is brought under the newest.
+    Call it when nothing is encrypted under them. Skips a key under which a process encrypts again. Encrypts the needed parts of keys that were
+    retired before under the newest key.
     """
     retired = []
     for key in await list_master_keys(connection):

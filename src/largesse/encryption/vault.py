@@ -1,13 +1,11 @@
-"""Secrets at rest: sealing, look-up hashes and claim tokens, under keys derived from the master keys.
+"""Secrets at rest: encryption, look-up hashes and claim tokens, under keys derived from the master keys.
 
-Every purpose is a compartment with keys of its own (HKDF-SHA256, RFC 5869, the purpose in its `info`): what is sealed in one
-opens in no other. Sealing is AES-256-GCM and begins with the id of its key, which is how older master keys keep opening it
-after a rotation; look-ups are HMAC-SHA256 (RFC 2104); claim tokens are AES-SIV (RFC 5297), whose output depends on nothing but
-the code, so that one code always has one link. Links are out in the world: what they depend on of a master key outlives it, as
-its `RetiredKey`.
+Every purpose is a compartment with its own keys (HKDF-SHA256, RFC 5869, with the purpose as `info`). Only the compartment that encrypted a
+value can decrypt it. Encryption is AES-256-GCM. Its output begins with the id of the key, so that older master keys still decrypt it after a
+rotation. Look-ups are HMAC-SHA256 (RFC 2104). Claim tokens are AES-SIV (RFC 5297): they depend on the code alone, so a code always has the
+same link. People keep links, so the part of a master key that links need outlives it, as its `RetiredKey`.
 
-In 0.1.0 all compartments shared the keys of the codes. What was sealed or looked up so is still found and opened in each; what
-is new there is sealed under the compartment's own.
+In 0.1.0 all compartments shared the keys of codes. They still decrypt and find older values. New values use the compartment's own keys.
 """
 
 from __future__ import annotations
@@ -40,11 +38,11 @@ _URL_SAFE = bytes.maketrans(b"+/", b"-_")  # RFC 4648, section 5
 
 
 class DecryptionFailed(Exception):
-    """Sealed bytes that no master key opens, or that belong elsewhere."""
+    """No master key decrypts the bytes, or they belong to another compartment or context."""
 
 
 class RetiredKey(msgspec.Struct, frozen=True):
-    """What is still needed of a master key when nothing is sealed under it any more: it opens claim links, and nothing else."""
+    """The part of a retired master key that is still needed. It opens claim links, and nothing else."""
 
     links_id: bytes
     links: bytes
@@ -54,7 +52,7 @@ class RetiredKey(msgspec.Struct, frozen=True):
 
 
 class _Keys:
-    """What one purpose has of one master key: the key that seals and its id, and the key of look-ups."""
+    """The keys of one purpose under one master key: the encryption key with its id, and the look-up key."""
 
     def __init__(self, master_key: bytes, key_id: bytes, sealing: bytes, lookup: bytes) -> None:
         self.id = _derive(master_key, key_id, KEY_ID_BYTES)
@@ -64,7 +62,7 @@ class _Keys:
 
     @classmethod
     def of_codes(cls, master_key: bytes) -> _Keys:
-        """Returns the keys of the codes, which are the oldest: their names are those from before there were compartments."""
+        """Returns the keys of codes. They have the names from before there were compartments."""
         return cls(master_key, b"fingerprint", b"sealing", b"code-lookup")
 
     @classmethod
@@ -74,7 +72,7 @@ class _Keys:
         return cls(master_key, *names)
 
     def lookups(self, messages: Iterable[bytes]) -> list[int]:
-        """Returns the number that each message is found by: 64 bits of its HMAC, signed."""
+        """Returns the look-up number of each message: 64 bits of its HMAC, signed."""
         copy = self._lookup.copy
         numbers = []
         for message in messages:
@@ -89,14 +87,14 @@ _decode_rest = msgspec.msgpack.Decoder(RetiredKey).decode
 
 
 class Compartment:
-    """The secrets of one purpose, under a ring of keys: the first seals, all open."""
+    """The secrets of one purpose, under a ring of keys. The first key encrypts, and all decrypt."""
 
     def __init__(self, ring: Sequence[_Keys]) -> None:
         self._newest = ring[0]
         self._ring = {keys.id: keys for keys in ring}
 
     def seal(self, secret: bytes, context: bytes) -> bytes:
-        """Returns `secret` encrypted: the key's id, nonce, ciphertext and tag. Only the same `context` opens it."""
+        """Returns `secret` encrypted: the key's id, nonce, ciphertext and tag. Decryption needs the same `context`."""
         return self.seal_all([(secret, context)])[0]
 
     def seal_all(self, secrets: Sequence[tuple[bytes, bytes]]) -> list[bytes]:
@@ -109,7 +107,7 @@ class Compartment:
         ]
 
     def open(self, sealed: bytes, context: bytes) -> bytes:
-        """Returns what `seal` sealed. Raises DecryptionFailed."""
+        """Decrypts the output of `seal`. Raises DecryptionFailed."""
         keys = self._ring.get(sealed[:KEY_ID_BYTES])
         if keys is None:
             raise DecryptionFailed("sealed for another purpose, or under a master key that is not in the ring")
@@ -121,35 +119,35 @@ class Compartment:
 
     @property
     def newest_id(self) -> bytes:
-        """What begins all that the key seals that seals now: KEY_ID_BYTES."""
+        """The id of the key that encrypts now, KEY_ID_BYTES long. Its output begins with it."""
         return self._newest.id
 
     def knows(self, sealed: bytes) -> bool:
-        """Returns whether `sealed` was sealed by a key of the ring, as far as its id tells."""
+        """Returns whether a key of the ring encrypted `sealed`, by its id alone."""
         return sealed[:KEY_ID_BYTES] in self._ring
 
     def is_newest(self, sealed: bytes) -> bool:
-        """Returns whether `sealed` was sealed by the key that seals now."""
+        """Returns whether the newest key encrypted `sealed`."""
         return sealed[:KEY_ID_BYTES] == self._newest.id
 
     def lookup(self, message: bytes) -> int:
-        """Returns the number a new message is found by: 64 bits of its HMAC-SHA256, signed."""
+        """Returns the look-up number of a new message: 64 bits of its HMAC-SHA256, signed."""
         return self._newest.lookups([message])[0]
 
     def lookup_all(self, messages: Iterable[bytes]) -> list[int]:
-        """Returns the number that each new message is found by."""
+        """Returns the look-up number of each new message."""
         return self._newest.lookups(messages)
 
     def lookups(self, message: bytes) -> list[int]:
-        """Returns the numbers a message may be found by, one for each key of the ring, the newest first."""
+        """Returns the possible look-up numbers of a message, one for each key of the ring, newest first."""
         return [keys.lookups([message])[0] for keys in self._ring.values()]
 
     def name(self, message: bytes) -> str:
-        """Returns a look-up as 16 hexadecimal digits: the name of something that gives nothing of it away."""
+        """Returns a look-up number as 16 hexadecimal digits: a name that reveals nothing of the message."""
         return _in_hex(self.lookup(message))
 
     def is_name(self, name: str, message: bytes) -> bool:
-        """Returns whether `name` is what some key of the ring names `message`, compared in constant time."""
+        """Returns whether `name` is the name of `message` under a key of the ring, compared in constant time."""
         given = name.encode(errors="replace")  # a caller wrote it
         return any(hmac.compare_digest(_in_hex(n).encode(), given) for n in self.lookups(message))
 
@@ -199,12 +197,12 @@ class Vault:
         self._newest_id = codes[0].id
 
     def knows(self, sealed: bytes) -> bool:
-        """Returns whether `sealed` was sealed by one of the master keys for any purpose, as far as its key's id tells."""
+        """Returns whether one of the master keys encrypted `sealed` for any purpose, by its key's id alone."""
         return any(part.knows(sealed) for part in vars(self).values() if isinstance(part, Compartment))
 
     @property
     def credentials_key(self) -> bytes:
-        """What is shown to the database before credentials of people are changed."""
+        """The key that the database requires before credentials of people are changed."""
         return self._credentials_keys[0]
 
     @property
@@ -217,25 +215,25 @@ class Vault:
         return self._proofs[key_id].seal(text, context)
 
     def rest_of(self, key_id: bytes) -> bytes:
-        """Returns what is still needed of the master key of that id, one of `key_ids`, once nothing is sealed under it; sealed."""
+        """Returns, encrypted, the part of a master key (by its id, one of `key_ids`) that is needed after it is retired."""
         return self.rests.seal(_encode_rest(self._rests[key_id]), _REST_CONTEXT + key_id)
 
     def reseal_rest(self, key_id: bytes, sealed: bytes) -> bytes:
-        """Returns what `rest_of` gave under an older key, sealed under the newest. Raises DecryptionFailed."""
+        """Encrypts the output of `rest_of` under the newest key. Raises DecryptionFailed."""
         context = _REST_CONTEXT + key_id
         return self.rests.seal(self.rests.open(sealed, context), context)
 
     def keep_rest(self, key_id: bytes, sealed: bytes) -> None:
-        """Opens claim links of a master key that is not in the ring, by what is left of it. Raises DecryptionFailed."""
+        """Makes the claim links of a retired master key work, with the output of `rest_of`. Raises DecryptionFailed."""
         rest = _decode_rest(self.rests.open(sealed, _REST_CONTEXT + key_id))
         self._tokens.setdefault(rest.links_id, AESSIV(rest.links))
 
     def token(self, code: bytes, customer_id: int | None = None) -> str:
-        """Returns the claim token of a code of 10 bytes: 40 characters fit for a URL, 48 with the customer's id."""
+        """Returns the claim token of a code of 10 bytes: 40 URL-safe characters, or 48 with the customer's id."""
         return self.token_all([code], customer_id)[0]
 
     def token_all(self, codes: Iterable[bytes], customer_id: int | None = None) -> list[str]:
-        """Returns the claim token of each code, of one customer where one is given."""
+        """Returns the claim token of each code, of one customer if given."""
         key_id, encrypt = self._newest_id, self._tokens[self._newest_id].encrypt
         whose = b"" if customer_id is None else customer_id.to_bytes(_CUSTOMER_BYTES, "big")
         return [
@@ -244,7 +242,7 @@ class Vault:
         ]
 
     def code_of_token(self, token: str) -> tuple[bytes, int | None]:
-        """Returns the code that `token` made the token of, and the customer that it said. Raises DecryptionFailed for every other text."""
+        """Returns the code of a token that `token` made, and its customer. Raises DecryptionFailed for any other text."""
         try:
             sealed = base64.b64decode(token.encode("ascii"), altchars=b"-_", validate=True)
             opened = self._tokens[sealed[:KEY_ID_BYTES]].decrypt(sealed[KEY_ID_BYTES:], None)
@@ -254,7 +252,7 @@ class Vault:
         return code, int.from_bytes(whose, "big") if whose else None
 
     def sign_quote(self, quote: bytes) -> bytes:
-        """Returns what shows that `quote` is ours: the key's id and the HMAC-SHA256, SIGNATURE_BYTES in all."""
+        """Returns the signature of `quote`: the key's id and the HMAC-SHA256, SIGNATURE_BYTES in all."""
         return self._newest_id + hmac.digest(self._quotes[self._newest_id], quote, "sha256")
 
     def has_signed_quote(self, quote: bytes, signature: bytes) -> bool:
@@ -268,8 +266,8 @@ class Vault:
 def load_vault(settings: Settings) -> Vault:
     """Returns the vault of an installation.
 
-    With an embedded database the master key is generated into the data directory once; with an external one
-    it must be set, since every process of the installation needs the same. Raises OperatorError.
+    With an embedded database, the master key is generated once, in the data directory. With an external one it must be set, as all processes
+    of the installation need the same key. Raises OperatorError.
     """
     if settings.master_keys:
         return Vault(settings.master_keys)
@@ -289,7 +287,7 @@ def is_key_to_be_generated(settings: Settings) -> bool:
 
 
 def _keys_of_file(path: Path) -> tuple[bytes, ...]:
-    """Returns the keys in the file at `path`, one a line, the newest first; made with one key on first use."""
+    """Returns the keys in the file at `path`, one a line, newest first. Makes the file with one key on first use."""
     if not path.exists():
         _generate_master_key(path)
     keys = tuple(
@@ -303,7 +301,7 @@ def _keys_of_file(path: Path) -> tuple[bytes, ...]:
 
 
 def _generate_master_key(path: Path) -> None:
-    """Writes a new key to `path`. Linking into place makes one of several starters the maker."""
+    """Writes a new key to `path`. If several processes start at once, one of them makes the link, and its key counts."""
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(f"master-key.{os.getpid()}")
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)

@@ -1,4 +1,4 @@
-"""The events of a gift's life, from its mail to its end. Each is about one line of an order, and holds neither code nor PIN."""
+"""The events of a gift, from its mail to its end. Each is about one line of an order, and contains neither code nor PIN."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What makes a type of event.
+"""Types of events.
 
 `order.created`: an order was placed. Its payload is the order record, which `GET /orders` lists too.
 """
@@ -32,8 +32,8 @@ class Sampled(NamedTuple):
 class EventType(Generic[Payload]):
     """A type of event. Its payload is a struct with an `event` member, which holds the name.
 
-    `sample` makes a payload that nothing in the database stands behind. Raises ValueError for a name of another form than
-    `thing.happened`, and for a payload that does not tell its event.
+    `sample` makes a payload without anything in the database. Raises ValueError for a name that is not like `thing.happened`, and for a
+    payload without an `event` member.
     """
 
     name: str
@@ -96,7 +96,7 @@ class OrderRecord(msgspec.Struct, rename="camel"):
 
 
 def _sample(sampled: Sampled) -> OrderRecord:
-    """Returns an order record that is no order's: its id is 0."""
+    """Returns an order record without an order: its id is 0."""
     return OrderRecord(
         id=0,
         event=_ORDER_CREATED_NAME,

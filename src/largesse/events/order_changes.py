@@ -1,7 +1,7 @@
-"""The table `order_changes`: which orders have changed since the read models last looked at them.
+"""The table `order_changes`: which orders have changed since the read models last read them.
 
-A change says nothing of what it was: who takes it in reads how the order stands, so that two are as good as one. Each is written in
-the transaction that changes the order, but for its placing: that the worker learns from the order's event.
+A row does not say what changed: the read models read the order as it is now, so several changes count as one. A row is written in the
+transaction that changes the order. When an order is placed, its event is enough.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Change(NamedTuple):
 
 
 def changed_cte(orders: Fragment) -> Fragment:
-    """Returns the part of a statement that says that orders have changed.
+    """Returns the part of a statement that records changes of orders.
 
     `orders` is a query of constants for their `customer_id` and `order_id`.
     """
@@ -69,7 +69,7 @@ def changed_cte(orders: Fragment) -> Fragment:
 
 
 def changed(customer_id: int, order_id: int) -> Part:
-    """Returns the part of what is done to an order that says that it has changed."""
+    """Returns the part of a statement that records the change of an order."""
     return Part(_CHANGED, customer_id, order_id)
 
 
@@ -81,24 +81,24 @@ async def record_changes(connection: Connection, orders: Iterable[tuple[int, int
 
 
 async def read_changes(connection: Connection, limit: int, customers: Customers = None) -> list[Change]:
-    """Returns the newest changes that nobody has taken in, at most `limit`: what just happened does not wait behind a backlog."""
+    """Returns the newest changes, at most `limit`, so that recent changes do not wait behind a backlog."""
     rows = await connection.fetch(_NEWEST.of(customers), limit, *arguments(customers))
     return [Change(*row) for row in rows]
 
 
 async def remove_changes(connection: Connection, changes: Sequence[Change]) -> None:
-    """Removes changes; call it inside the transaction that took them in."""
+    """Deletes changes. Call it inside the transaction that updates the read models."""
     await connection.execute(_REMOVE, [change.customer_id for change in changes], [change.id for change in changes])
 
 
 async def count_changes(connection: Connection, *, up_to: int) -> int:
-    """Returns how many changes up to that id nobody has taken in."""
+    """Returns how many changes up to that id are left."""
     count: int = await connection.fetchval(_COUNT, up_to)
     return count
 
 
 async def change_all_orders(connection: Connection) -> tuple[int, int]:
-    """Records every order as changed; returns how many there are, and the last id of a change."""
+    """Records every order as changed. Returns how many there are, and the last id of a change."""
     await connection.execute(_CHANGE_ALL)
     row = await connection.fetchrow(_COUNT_ALL)
     assert row is not None, "an aggregate has a row"

@@ -1,8 +1,7 @@
-"""The table `events`: each is written in the transaction that it is about, fanned out to subscribers once, and pruned.
+"""The table `events`: an event is written in the transaction that it is about, fanned out to subscribers once, and pruned.
 
-Parts of statements (common table expressions) are for those who do more in the same round trip.
-
-Rewriting the order in an event, where personal data had to be erased.
+The parts of statements (common table expressions) allow more work in the same round trip. The order in an event is rewritten when personal
+data is erased.
 """
 
 from __future__ import annotations
@@ -93,17 +92,17 @@ async def record_event(
 
 
 async def begin_fan_out(connection: Connection, customers: Sequence[int] | None = None) -> None:
-    """Makes other workers wait until the transaction ends: events get their places in the stream in the order in which these are read.
+    """Makes other workers wait until the transaction ends, so that events get their positions in the order in which they are read.
 
-    With distributed customers, those of one shard group.
+    With distributed customers, it locks one shard group.
     """
     await connection.execute(_LOCK_STREAM, customers[0] if customers else 0)
 
 
 def waiting_events(limit: Fragment, of: Fragment = NOTHING) -> Fragment:
-    """Returns SQL that takes the first `limit` events nobody has fanned out, after `begin_fan_out`.
+    """Returns SQL that reads the first `limit` events that are not fanned out. Run it after `begin_fan_out`.
 
-    `of` is one condition more (`within`).
+    `of` is an additional condition (`within`).
     """
     return compose(
         """

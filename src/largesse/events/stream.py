@@ -1,6 +1,6 @@
-"""The stream of a customer's events, to pull: every event of the last 30 days in the order in which it was recorded.
+"""The stream of a customer's events, for callers that pull: every event of the last 30 days, in the order in which it was recorded.
 
-A cursor is the place of an event in the stream. A caller who goes on after the last one misses none, since places are given in order.
+A cursor is the position of an event in the stream. A caller who continues after the last one misses none, as positions are given in order.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class StreamedEvent(NamedTuple):
 
     @property
     def cursor(self) -> str:
-        """Returns the place of the event as callers see it."""
+        """Returns the position of the event for callers."""
         return base64.urlsafe_b64encode(self.position.to_bytes(_BYTES)).rstrip(b"=").decode()
 
 
