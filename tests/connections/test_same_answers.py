@@ -39,7 +39,7 @@ from largesse.web.api.metrics import REQUESTS
 from largesse.web.api.operation import Call, NoQuery, Operation
 from largesse.web.kit import refusal_log
 from largesse.web.kit.body import BodyMemory
-from largesse.web.kit.replies import Reply, encode_json
+from largesse.web.kit.replies import Answer, Reply, encode_json
 
 TRIED = int(os.environ.get("FUZZ_REQUESTS", "1000"))
 SEED = int(os.environ.get("FUZZ_SEED", "1"))
@@ -336,7 +336,7 @@ async def test_whole_requests_go_without_asgi(two: Two, monkeypatch: pytest.Monk
     begun: list[bytes] = []
     write = QuickConnection.write_answer
 
-    def count(self: Any, answer: quick.Answer) -> None:
+    def count(self: Any, answer: Answer) -> None:
         begun.append(answer[2])
         write(self, answer)
 

@@ -21,7 +21,7 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 from largesse.base.recently_used import RecentlyUsed
 from largesse.connections.protocol import Connection
 from largesse.web.api.application import WHOLE_REQUESTS
-from largesse.web.kit.replies import lines_of
+from largesse.web.kit.replies import Answer, lines_of
 from largesse.web.kit.requests import Scope
 
 if TYPE_CHECKING:
@@ -36,9 +36,6 @@ _CLOSE = b"connection: close\r\n"
 _END_OF_HEAD: Final = b"\r\n\r\n"
 # What ends with a request, or changes how its body is read.
 _SPECIAL = frozenset((b"expect", b"transfer-encoding", b"upgrade", b"te", b"trailer"))
-
-
-Answer = tuple[int, bytes, bytes]  # the status, the header lines and the body
 
 
 class Answerer(Protocol):

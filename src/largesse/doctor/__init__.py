@@ -1,1 +1,1 @@
-"""`largesse check`: looks for what cannot work or is doubtful in the settings, the database and the machine."""
+"""`largesse check`: finds errors and doubtful values in the settings, the database and the machine."""

@@ -22,7 +22,7 @@ class Level(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """What was found about a setting: a sentence, and what to do. Never a secret: it goes to logs and screens."""
+    """The result for a setting: a sentence, and what to do. It contains no secret, as it is logged and shown."""
 
     level: Level
     setting: str  # the variable to look at, or what else of the machine
@@ -38,12 +38,12 @@ def ok(setting: str, text: str) -> CheckResult:
 
 
 def warning(setting: str, text: str) -> CheckResult:
-    """Returns a result that works and that the operator should think about."""
+    """Returns a result for something that works, but that the operator should check."""
     return CheckResult(Level.WARNING, setting, text)
 
 
 def error(setting: str, text: str) -> CheckResult:
-    """Returns a result with which the service cannot work as intended."""
+    """Returns a result for something with which the service cannot work."""
     return CheckResult(Level.ERROR, setting, text)
 
 
@@ -55,11 +55,11 @@ class Report:
 
     @property
     def can_work(self) -> bool:
-        """Whether there is no error among the results; a warning hinders nothing."""
+        """Whether no result is an error. Warnings do not count."""
         return all(finding.level is not Level.ERROR for finding in self.findings)
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the report as JSON; `ok` is true when nothing is wrong that cannot work."""
+        """Returns the report as JSON; `ok` is true if there is no error."""
         return {
             "ok": self.can_work,
             "findings": [{"level": f.level, "setting": f.setting, "text": f.text} for f in self.findings],

@@ -44,7 +44,7 @@ _AHEAD_BY = "SELECT ahead_by::text FROM clock WHERE ahead_by <> '0'"
 
 
 async def check_roles(connection: Connection, settings: Settings) -> list[CheckResult]:
-    """Returns what `connection`, opened as a serving process would, tells about roles."""
+    """Returns the results about roles for `connection`, which was opened as a serving process does."""
     row = await connection.fetchrow(_LOGIN, Role.APP)
     assert row is not None, "whoever is logged in is there"
     if not row["acts"] and "pgbouncer=true" not in (settings.database_url or ""):
@@ -59,7 +59,7 @@ async def check_roles(connection: Connection, settings: Settings) -> list[CheckR
 
 
 def _more(row: object) -> str:
-    """Returns what somebody who logs in is beyond what a process needs; empty for nothing."""
+    """Returns the rights of a login beyond those that a process needs; empty if there are none."""
     for name, said in (
         ("rolsuper", "is a superuser"),
         ("owns", "owns the schema"),
@@ -118,7 +118,7 @@ _SAFETY = {
 
 
 async def check_database(settings: Settings) -> list[CheckResult]:
-    """Returns all that can be said about the database; it is started for that where it is an embedded one."""
+    """Returns all results about the database. Starts an embedded one for this."""
     if settings.database_url is None and not has_cluster(settings.data_dir):
         return [error(_NAME, "There is no embedded database yet: run `largesse migrate`.")]
     try:
@@ -174,7 +174,7 @@ async def _safety(connection: Connection) -> CheckResult:
 
 
 async def _room(connection: Connection) -> CheckResult:
-    """Returns how many connections there may be, by the least of the limits of server, database and role."""
+    """Returns how many connections are allowed: the lowest limit of server, database and role."""
     row = await connection.fetchrow(_ALLOWED)
     assert row is not None, "a query of one row"
     allowed: int = row["allowed"]
@@ -196,7 +196,7 @@ async def _clock(connection: Connection) -> CheckResult:
 
 
 def compare_clocks(sent: float, at: float, received: float) -> CheckResult:
-    """Returns the database's instant `at` beside this machine's before it was asked and after it had answered (seconds since 1970)."""
+    """Compares the database's time `at` with this machine's time before and after the query (seconds since 1970)."""
     ahead_s = at - (sent + received) / 2
     if abs(ahead_s) > _CLOCKS_APART_S + (received - sent) / 2:
         which = "ahead of" if ahead_s > 0 else "behind"

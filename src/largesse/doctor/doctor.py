@@ -14,7 +14,7 @@ from largesse.doctor.suppliers import check_suppliers
 async def check(environ: Mapping[str, str]) -> Report:
     """Checks the settings in `environ`, the machine, the database and the mail server. Changes and sends nothing.
 
-    What a malformed setting says is not guessed: what it leads to is not looked at.
+    Skips what depends on a malformed setting.
     """
     settings, malformed = read_settings(environ)
     findings: list[CheckResult] = [*malformed, *unknown_settings(environ), *doubtful_settings(settings)]

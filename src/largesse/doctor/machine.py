@@ -25,7 +25,7 @@ _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
 def check_data_dir(settings: Settings) -> list[CheckResult]:
-    """Returns whether the data directory can be used, and by nobody else; it is not used with an external database."""
+    """Returns whether the data directory can be used, and others cannot read it. An external database does not need it."""
     name, folder = "LARGESSE_DATA_DIR", settings.data_dir
     if settings.database_url is not None:
         return []
@@ -41,7 +41,7 @@ def check_data_dir(settings: Settings) -> list[CheckResult]:
 
 
 def check_open_files(settings: Settings) -> list[CheckResult]:
-    """Returns whether this process, and so one that is started alike, may open as many files as the busiest one wants."""
+    """Returns whether this process may open as many files as the busiest process needs."""
     name = "RLIMIT_NOFILE"
     wanted = files_needed(settings.max_connections, other_files=OPEN_FILES)
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
@@ -78,7 +78,7 @@ async def check_mail_server(url: str | None, patience: SmtpTimeouts = _PATIENCE)
 
 
 def _reason(away: MailServerAwayError) -> str:
-    """Returns what is wrong, for people, with what to do where that is known."""
+    """Returns what is wrong, and what to do about it if known."""
     cause = away.__cause__
     while cause is not None and isinstance(cause.__cause__, ssl.SSLError | OSError):
         cause = cause.__cause__  # the library wraps what the socket said
@@ -108,7 +108,7 @@ _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
 def check_master_key(settings: Settings) -> list[CheckResult]:
-    """Returns whether there is a master key, or will be one, and nobody else can read it."""
+    """Returns whether there is a master key, or will be one, that others cannot read."""
     path = master_key_file(settings)
     if is_key_to_be_generated(settings):
         return [ok(_MASTER_KEY_NAME, "A key is generated into the data directory when it is first needed.")]
@@ -124,7 +124,7 @@ def check_master_key(settings: Settings) -> list[CheckResult]:
 
 
 async def check_master_key_fits(connection: Connection, settings: Settings) -> list[CheckResult]:
-    """Returns whether a master key is the one the database is sealed under; nothing where nothing is sealed, or there is no key to try."""
+    """Returns whether the master key decrypts the database; no result if nothing is encrypted, or there is no key."""
     if not await is_sealed(connection):
         return []
     if is_key_to_be_generated(settings):
@@ -146,7 +146,7 @@ async def check_master_key_fits(connection: Connection, settings: Settings) -> l
 
 
 def _rotation(vault: Vault, known: Sequence[KeyRecord]) -> list[CheckResult]:
-    """Returns what is left to do of a change of keys."""
+    """Returns what is left to do of a key rotation."""
     newest, *others = vault.key_ids
     older = {key.id: key for key in known if key.id != newest}
     needed = [key.name for key in older.values() if key.is_needed]

@@ -22,7 +22,7 @@ _ALIKE = 0.6  # from here on a name may be a slip of another
 
 
 def read_settings(environ: Mapping[str, str]) -> tuple[Settings, list[CheckResult]]:
-    """Returns the settings as far as they can be read, with defaults in the place of malformed ones, and which those are."""
+    """Returns the settings, with defaults for malformed ones, and the malformed ones."""
     left = dict(environ)
     findings: list[CheckResult] = []
     while True:
@@ -45,7 +45,7 @@ def unknown_settings(environ: Mapping[str, str]) -> list[CheckResult]:
 
 
 def doubtful_settings(settings: Settings) -> list[CheckResult]:
-    """Returns what is well formed and yet hardly meant, for production: staging may stand on anybody's own machine."""
+    """Returns valid settings that are probably mistakes in production. Staging may run on anybody's own machine."""
     return [
         *_about_public_url(settings.public_url_of("production")),
         *_about_mail_from(settings.mail_from),
@@ -116,7 +116,7 @@ def is_local(host: str) -> bool:
 
 
 def is_private(host: str) -> bool:
-    """Returns whether a host can be seen from the outside, as far as its name or address alone tells."""
+    """Returns whether a host is private, by its name or address alone."""
     name = host.rstrip(".").lower()
     try:
         return not ipaddress.ip_address(name).is_global
@@ -134,14 +134,14 @@ _log = structlog.get_logger(__name__)
 
 
 def warn_of_unknown_settings() -> None:
-    """Logs variables that look like settings and are none: before anything can fail for want of one mistyped."""
+    """Logs variables that look like settings but are unknown, before the service fails because of a misspelt one."""
     _warn_of(unknown_settings(os.environ))
 
 
 def warn_of_doubtful_settings(settings: Settings, *, delivers: bool) -> None:
-    """Logs what is doubtful in production; staging may stand on anybody's own machine.
+    """Logs doubtful settings in production. Staging may run on anybody's own machine.
 
-    A process that delivers has to do with production's mail whichever environment it serves.
+    A process that delivers handles mail of production, whichever environment it serves.
     """
     if settings.environment == "production":
         _warn_of(doubtful_settings(settings))

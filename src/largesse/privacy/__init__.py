@@ -1,1 +1,1 @@
-"""Personal data of a recipient: exported, erased, and erased by itself after the retention period."""
+"""Personal data of recipients: export, erasure, and automatic erasure after the retention period."""

@@ -1,6 +1,6 @@
-"""Requests about personal data: taken in with their deadline, and done by an export or an erasure.
+"""Requests about personal data. Each has a deadline, and ends with an export or an erasure.
 
-The law gives a month (GDPR, article 12 (3)). The address is encrypted until the request is done, and erased then.
+The law allows a month (GDPR, article 12 (3)). The address is encrypted until the request is done, and erased then.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ SOON_DAYS = 7
 
 
 class Kind(StrEnum):
-    """What somebody asks for."""
+    """The kind of a request."""
 
     EXPORT = "export"
     ERASE = "erase"
@@ -40,7 +40,7 @@ class Outcome(StrEnum):
 
 
 def request_context(request_id: int) -> bytes:
-    """Returns what the address of a request is encrypted for."""
+    """Returns the encryption context of the address of a request."""
     return b"privacy-request/" + str(request_id).encode()
 
 
@@ -59,9 +59,9 @@ def shown_email(vault: Vault, request: PrivacyRequest) -> str | None:
 async def receive(
     actor: Actor, vault: Vault, kind: Kind, email: str, received_on: date, customer_id: int | None = None
 ) -> int:
-    """Takes in a request about an address in its normal form, with one customer or all; returns its id.
+    """Stores a request about an address in its normal form, of one customer or all. Returns its id.
 
-    Raises InvalidRequest for a day in the future or too long ago, and for one request too many, and NotFound for an unknown customer.
+    Raises InvalidRequest for a day in the future or too long ago, and if there are too many requests, and NotFound for an unknown customer.
     """
     async with actor.transaction(StaffRight.PRIVACY) as transaction:
         connection = transaction.connection
@@ -81,14 +81,14 @@ async def receive(
 
 
 async def export_for(actor: Actor, vault: Vault, request: PrivacyRequest) -> Json:
-    """Returns everything stored about the address of an open request. Raises NotFound where there is nothing, and StateConflict once it is done."""
+    """Returns everything stored about the address of an open request. Raises NotFound if there is nothing, and StateConflict once it is done."""
     return await export(actor, vault, open_email(vault, request), request.customer_id)
 
 
 async def erase_for(actor: Actor, vault: Vault, request: PrivacyRequest) -> Receipt:
     """Erases the address of an open request everywhere, finishes the request, and returns the receipt.
 
-    Raises NotFound where nothing is stored, StateConflict once it is done, and InvalidRequest for a request that asks for an export.
+    Raises NotFound if nothing is stored, StateConflict once it is done, and InvalidRequest for a request that asks for an export.
     """
     if request.kind != Kind.ERASE:
         raise InvalidRequest("The request asks for an export.")

@@ -66,13 +66,13 @@ class DueCounts:
 
 
 async def next_id(connection: Connection) -> int:
-    """Returns the id of a new request: its address is encrypted for it."""
+    """Returns the id of a new request, which is the encryption context of its address."""
     request_id: int = await connection.fetchval(_NEXT_ID)
     return request_id
 
 
 async def read_today(connection: Connection) -> date:
-    """Returns the day that it is in UTC."""
+    """Returns the current day in UTC."""
     today: date = await connection.fetchval(_TODAY)
     return today
 
@@ -91,17 +91,17 @@ async def count_open(connection: Connection) -> int:
 
 
 async def list_open(connection: Connection, *, limit: int) -> Sequence[PrivacyRequest]:
-    """Returns the open requests, the one that is due first first."""
+    """Returns the open requests, the first due one first."""
     return [PrivacyRequest(**row) for row in await connection.fetch(_OPEN, limit)]
 
 
 async def list_done(connection: Connection, *, before: int, limit: int) -> Sequence[PrivacyRequest]:
-    """Returns the newest requests below an id that are done."""
+    """Returns the newest finished requests below an id."""
     return [PrivacyRequest(**row) for row in await connection.fetch(_DONE, before, limit)]
 
 
 async def find_request(connection: Connection, request_id: int) -> PrivacyRequest | None:
-    """Returns a request; None where there is none."""
+    """Returns a request; None if there is none."""
     row = await connection.fetchrow(_ONE, request_id)
     return None if row is None else PrivacyRequest(**row)
 
@@ -112,7 +112,7 @@ async def lock_request(connection: Connection, request_id: int) -> None:
 
 
 async def finish_request(connection: Connection, request_id: int, outcome: str, erasure_id: int | None = None) -> bool:
-    """Marks a request as done and erases its address; False where it was done already."""
+    """Marks a request as done and erases its address. Returns False if it was done already."""
     return await connection.fetchval(_FINISH, request_id, outcome, erasure_id) is not None
 
 

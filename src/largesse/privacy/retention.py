@@ -1,7 +1,7 @@
-"""Retention: a worker erases recipients some days after nothing more can happen to any code of their order.
+"""Retention: a worker erases recipients some days after their order is finished.
 
-An order with something left to claim, choose or ship keeps its recipients, however old it is. The read models say which orders are
-finished, and since when. A worker erases the oldest first, a few at a time, and pauses for as long as it worked.
+An order is finished when none of its codes can be claimed, chosen or shipped any more. The read models say which orders are finished, and
+since when. A worker erases the oldest first, a few at a time, and then pauses for as long as that took.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class Retention:
         return due
 
     async def _erase(self, transaction: Transaction, codes: Mapping[int, int]) -> int:
-        """Erases the recipients of a customer's orders; returns how many orders no other worker had erased yet."""
+        """Erases the recipients of a customer's orders. Returns how many orders it erased; another worker may have erased some."""
         connection, customer_id = transaction.connection, transaction.actor.customer_id
         erased = []
         async with changing_orders(connection, transaction.entries, customer_id, sorted(codes)) as mine:

@@ -1,6 +1,6 @@
-"""Finding, exporting and erasing a recipient. Erasing removes who it was; orders, payments, mail, claims and counts stay.
+"""Finds, exports and erases a recipient. Erasing removes the personal data. Orders, payments, mail, claims and counts stay.
 
-Addresses are compared without letter case, as recipients are counted.
+Letter case of addresses is ignored.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from largesse.webhooks.tasks import erase_from_answers
 
 
 class Occurrences(msgspec.Struct, frozen=True):
-    """Where an address occurs: lines by order, orders whose texts contain it, and the numbers of what else does."""
+    """Where an address occurs: lines by order, orders whose texts contain it, and counts of everything else."""
 
     lines: Mapping[OrderKey, Sequence[int]]
     mentions: Sequence[OrderKey]
@@ -56,7 +56,7 @@ class Occurrences(msgspec.Struct, frozen=True):
 
 
 async def _find(connection: Connection, vault: Vault, email: str, customer_id: int | None = None) -> Occurrences:
-    """Returns where an address occurs, with one customer or all: as recipient, as address that a recipient left, and in texts.
+    """Returns where an address occurs, for one customer or all: as a recipient, as an address that a recipient gave, and in texts.
 
     Reads all orders, lines and messages, without a lock.
     """
@@ -87,7 +87,7 @@ class ErasedOrder(msgspec.Struct, frozen=True):
 
 
 async def erase_lines(connection: Connection, order: OrderKey, numbers: Sequence[int]) -> ErasedOrder:
-    """Erases the recipients of those lines of an order; call it inside a transaction."""
+    """Erases the recipients of some lines of an order. Call it inside a transaction."""
     erased = await erase_recipients(connection, order, numbers)
     await erase_recipients_of_lines(connection, order, numbers)
     await erase_notes(connection, order, numbers)
@@ -99,12 +99,12 @@ async def erase_lines(connection: Connection, order: OrderKey, numbers: Sequence
 
 
 async def forget_written(connection: Connection, customer_id: int, texts: Texts) -> None:
-    """Removes an order's texts from the search; call it inside the transaction that erases them."""
+    """Removes an order's texts from the search. Call it inside the transaction that erases them."""
     await forget_texts(connection, customer_id, texts.order_id, texts.external_reference, texts.written)
 
 
 async def export(actor: Actor, vault: Vault, email: str, customer_id: int | None = None) -> Json:
-    """Returns everything stored about an address, with one customer or all. Raises NotFound where there is nothing."""
+    """Returns everything stored about an address, for one customer or all. Raises NotFound if there is nothing."""
     async with actor.transaction(StaffRight.PRIVACY) as transaction:
         connection = transaction.connection
         found = await _find(connection, vault, email, customer_id)
@@ -132,16 +132,16 @@ async def export(actor: Actor, vault: Vault, email: str, customer_id: int | None
 
 
 def _taken_part(row: Row) -> Json:
-    """Returns the campaign that somebody may take part in, and when they got their gift, for export."""
+    """Returns a campaign that the person may take part in, and when they got their gift, for export."""
     return {name: row[name] for name in ("customer", "environment", "name", "taken_at")}
 
 
 async def erase(
     actor: Actor, vault: Vault, email: str, customer_id: int | None = None, *, request_id: int | None = None
 ) -> Receipt:
-    """Erases an address with one customer or all, an order at a time, and returns the receipt. Raises NotFound where there is nothing.
+    """Erases an address for one customer or all, one order at a time, and returns the receipt. Raises NotFound if there is nothing.
 
-    It finishes the request `request_id`. After an interruption it may be repeated: what is erased is not found again.
+    Finishes the request `request_id`. After an interruption it can be repeated.
     """
     async with actor.transaction(StaffRight.PRIVACY) as transaction:
         found = await _find(transaction.connection, vault, email, customer_id)
@@ -187,7 +187,7 @@ async def erase(
 
 
 async def _forget_visitor(connection: Connection, email: str, customer_id: int | None) -> int:
-    """Erases an address from lists of campaigns and what was asked of them; returns from how many lists."""
+    """Erases an address from lists of campaigns and from code requests. Returns from how many lists."""
     await forget_asks(connection, email, customer_id)
     await erase_codes_to(connection, email, customer_id)
     return await forget_people(connection, email, customer_id)

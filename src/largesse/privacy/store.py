@@ -68,7 +68,7 @@ Json = dict[str, Any]
 
 
 async def read_order(connection: Connection, vault: Vault, order: OrderKey, numbers: Sequence[int]) -> Json:
-    """Returns an order with these of its lines and their mail, for export."""
+    """Returns an order with some of its lines and their mail, for export."""
     row = await connection.fetchrow(_ORDER, *order)
     assert row is not None, "orders are never deleted"
     columns: Json = dict(row)
@@ -118,7 +118,7 @@ async def _mail(connection: Connection, order: OrderKey, numbers: Sequence[int])
 
 
 async def read_members(connection: Connection, email: str) -> list[Json]:
-    """Returns the memberships of an address, each with the names of the budgets that are about it."""
+    """Returns the memberships of an address, each with the names of its budgets."""
     members = []
     for customer_id, user_id, *columns in await connection.fetch(_MEMBERS, email):
         member: Json = dict(zip(_MEMBER, columns, strict=True))
@@ -142,7 +142,7 @@ def _exported(vault: Vault, row: Row) -> Json:
 
 
 class Receipt(msgspec.Struct, frozen=True):
-    """What an erasure removed, by number, without names."""
+    """What an erasure removed: counts, no names."""
 
     number: int
     at: datetime
@@ -162,7 +162,7 @@ class Receipt(msgspec.Struct, frozen=True):
 async def add_receipt(
     connection: Connection, counts: Mapping[str, int], *, customer_id: int | None, retention_days: int | None = None
 ) -> Receipt:
-    """Saves what an erasure removed; `retention_days` where the retention period ended."""
+    """Stores what an erasure removed. `retention_days` is set if the retention period had ended."""
     row = await connection.fetchrow(_ADD_RECEIPT, customer_id, *counts.values(), retention_days)
     assert row is not None, "an INSERT returns its row"
     return Receipt(number=row["id"], at=row["at"], **counts)

@@ -1,6 +1,6 @@
 """Finds gifts of all customers, for members of staff: by address, reference, the caller's reference, code or tracking number.
 
-Each customer's own index is asked in turn, so that orders need not be in one more. A code is found by its number, and nothing of it is read.
+Searches the index of each customer in turn, so that no further index is needed. Finds a code by its look-up number, and reads nothing of it.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ _BY_TRACKING_NUMBER = compose(
 
 @dataclass(frozen=True, slots=True)
 class FoundOrder:
-    """An order of any customer. `number` is the line that was searched for; None where the order was."""
+    """An order of any customer. `number` is the line that was searched for; None if the search was for the order."""
 
     customer_id: int
     customer: str
@@ -95,7 +95,7 @@ def _found(rows: Sequence[Row]) -> list[FoundOrder]:
 
 
 async def find_by_reference(connection: Connection, reference: str) -> list[FoundOrder]:
-    """Returns the order of a reference, and the newest orders that callers gave it as theirs, at most MOST_FOUND each."""
+    """Returns the order with a reference, and the newest orders with that external reference, at most MOST_FOUND each."""
     own = await connection.fetch(_BY_REFERENCE, reference.upper(), MOST_FOUND)
     return _found([*own, *await connection.fetch(_BY_EXTERNAL_REFERENCE, reference, MOST_FOUND)])
 
@@ -106,7 +106,7 @@ async def find_by_address(connection: Connection, email: str) -> list[FoundOrder
 
 
 async def find_by_code(connection: Connection, vault: Vault, code: bytes) -> list[FoundOrder]:
-    """Returns the order with a code, in either environment; nothing for a code that there is not. Reads nothing of the code."""
+    """Returns the order with a code, in either environment; nothing for an unknown code. Reads nothing of the code."""
     return _found(await connection.fetch(_BY_CODE, vault.codes.lookups(code), MOST_FOUND))
 
 

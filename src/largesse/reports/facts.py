@@ -18,7 +18,7 @@ OrderKey = tuple[int, int]  # customer and order
 
 @dataclass(slots=True)
 class Facts:
-    """What is known of changed orders. Orders that do not exist are in none of these."""
+    """The state of changed orders. Orders that do not exist are not in it."""
 
     orders: dict[OrderKey, Row] = field(default_factory=dict)
     moves: Mapping[int, Moves] = field(default_factory=dict)
@@ -35,7 +35,7 @@ async def read_code_counts(
 
 
 async def read_facts(connection: Connection, keys: Sequence[OrderKey], shard_group: Customers = None) -> Facts:
-    """Returns the states of these orders, all of that shard group, if one is given. It locks nothing: what changes meanwhile comes with a change of its own."""
+    """Returns the states of these orders, all of that shard group, if one is given. It locks nothing: a later change is recorded for itself."""
     facts = Facts()
     columns = _columns(keys)
     of = arguments(shard_group)

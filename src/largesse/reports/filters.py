@@ -18,7 +18,7 @@ from largesse.reports.sums import SUMS, OrderState, Sums
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupFilter:
-    """What orders must have in common; None for whatever it is, 0 for none."""
+    """What orders must have in common. None means any, 0 none."""
 
     currency: str | None = None
     source: str | None = None
@@ -48,7 +48,7 @@ class OrderFilter:
 
 
 class Place(NamedTuple):
-    """Where an order stands in lists: the newest come first, and of those of one instant the last."""
+    """The position of an order in lists, which are newest first."""
 
     created_at: datetime
     order_id: int
@@ -77,7 +77,7 @@ BY = {
 
 @dataclass(frozen=True, slots=True)
 class Added:
-    """The sums of what is alike: `key` says in what, and all of it is in one currency."""
+    """The sums of orders with the same `key` and currency."""
 
     key: Any
     currency: str
@@ -89,8 +89,8 @@ async def add_up(
 ) -> list[Added]:
     """Returns the sums of the orders that pass a filter, grouped by one of BY and by currency, in the order of both.
 
-    `only` names those that are read, which is quicker; the others are 0. Claims and cancellations are those of the filter's days, of
-    whatever day their orders are. A filter that searches for words cannot be added up.
+    `only` names the sums to read, which is faster; the others are 0. Claims and cancellations are those of the filter's days, of orders of any
+    day. A filter that searches for words cannot be added up.
     """
     assert not wanted.search.strip(), "words have no sums"
     parts = list(_parts(wanted.since or _FIRST, wanted.until or _LAST, by_day=by == "day"))
@@ -132,7 +132,7 @@ _SUMS_OF_PART = """
 
 
 def having(group: GroupFilter, first: int) -> Fragment:
-    """Returns SQL for what groups `g` must have, as conditions that follow another; their values are from placeholder `first` on."""
+    """Returns SQL for the conditions on groups `g`, to add to other conditions. The values begin at placeholder `first`."""
     conditions = [
         compose(" AND g.{name} = ${at}", name=identifier(name), at=at) for at, name in enumerate(group.said, first)
     ]
@@ -150,7 +150,7 @@ def together(added: Iterable[Added]) -> list[Added]:
 def _parts(since: date, until: date, *, by_day: bool) -> Iterator[tuple[str, date, date]]:
     """Splits the days from `since` to `until` into whole months and the days around them: grain, first day, day after the last.
 
-    A month that is under way is read whole, as days to come have no sums.
+    The current month is read whole, as later days have no sums.
     """
     if not by_day and (today := clock.now().date()) <= until:
         until = max(until, _next_month(today) - timedelta(days=1))

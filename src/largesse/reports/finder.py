@@ -1,8 +1,8 @@
-"""Finding orders: the newest that pass a filter, from a place on, however many there are.
+"""Finds orders: the newest that pass a filter, from a position on, at a cost that does not depend on their number.
 
-Every list is read from an index in its own order. Where orders must have something in common, each group's newest is looked at
-first: the newest orders of all are in the groups whose newest are. Where words are searched for, the orders of the rarest word
-are gone through, a bounded number at once; who wants more goes on from there.
+Each list is read from an index in the order of the list. If orders must have something in common, the newest order of each group is read
+first: the newest orders are in the groups with the newest orders. A search for words reads the orders of the rarest word, a bounded number at
+a time. A caller can continue from there.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ _LATEST = datetime(9999, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Orders that pass a filter, the newest first. `goes_on` is where to look for more in the direction that was asked for.
+    """Orders that pass a filter, newest first. `goes_on` is where to continue in the requested direction.
 
-    A search may have to go on where nothing was found yet; `sums` are what the orders it has found add up to, by currency.
+    A search may have to continue although it found nothing yet. `sums` are the sums of the orders that it found, by currency.
     """
 
     places: list[Place]
@@ -37,12 +37,12 @@ class Found:
     sums: dict[str, Sums] = field(default_factory=dict)
 
     def first(self, limit: int) -> Found:
-        """Returns what a search would have found that looks for at most so many."""
+        """Returns the result of the same search with a lower limit."""
         return Found(self.places[:limit], self.places[limit - 1]) if len(self.places) > limit else self
 
 
 async def place_of(connection: Connection, wanted: OrderFilter, order_id: int) -> Place | None:
-    """Returns where an order stands in lists; None for one that the customer does not have in this environment."""
+    """Returns the position of an order in lists; None if the customer does not have it in this environment."""
     created_at = await connection.fetchval(_PLACE, wanted.customer_id, wanted.environment, order_id)
     return Place(created_at, order_id) if created_at else None
 
@@ -56,9 +56,9 @@ async def find_orders(
     newer: bool = False,
     terms: Sequence[Term] | None = None,
 ) -> Found:
-    """Returns at most `limit` orders that pass the filter: the newest, the next older ones from a place on, or the next `newer` ones.
+    """Returns at most `limit` orders that pass the filter: the newest, the next older ones from a position on, or the next `newer` ones.
 
-    `terms` are those of the filter's search, if they were read before.
+    `terms` are the terms of the filter's search, if they were read before.
     """
     reach = _Reach(wanted, past, newer=newer)
     if wanted.search.strip():
@@ -86,7 +86,7 @@ MOST_SORTED = 1_000  # orders of a filter that are sorted by their total, the ne
 
 @dataclass(frozen=True, slots=True)
 class Sorted:
-    """Orders in the order of their total. `goes_on` is where to look for more in the direction that was asked for."""
+    """Orders sorted by total. `goes_on` is where to continue in the requested direction."""
 
     places: list[Place]
     goes_on: Place | None
@@ -153,7 +153,7 @@ _OLDER = (
 
 
 class _Reach:
-    """From where to where a list goes, and in which direction: bounds on `created_at` and `order_id` as SQL, from $3 to $5."""
+    """The bounds and the direction of a list: conditions on `created_at` and `order_id` as SQL, from $3 to $5."""
 
     def __init__(self, wanted: OrderFilter, past: Place | None, *, newer: bool) -> None:
         since, until = _instant(wanted.since, _EARLIEST), _instant(_day_after(wanted.until), _LATEST)
@@ -184,7 +184,7 @@ def _plain(reach: _Reach) -> Fragment:
 
 
 def _of_states(reach: _Reach) -> Fragment:
-    """Orders of states alone: $7 has them."""
+    """A filter of states alone: $7 has them."""
     return compose(
         """
         SELECT o.created_at, o.order_id FROM unnest($7::text[]) AS s (state)
@@ -199,9 +199,9 @@ def _of_states(reach: _Reach) -> Fragment:
 
 
 def _grouped(wanted: OrderFilter, reach: _Reach) -> Fragment:
-    """Orders of groups and states: $7 has the states, what follows what the groups have.
+    """A filter of groups and states: $7 has the states, the following placeholders the conditions on groups.
 
-    A few orders of each group show how far back the list goes at most (`cut`), so that no more of any group are read than that.
+    A few orders of each group show how far back the list goes at most (`cut`), which bounds what is read of each group.
     """
 
     def one(of: Fragment, more: Fragment = NOTHING) -> Fragment:
@@ -272,9 +272,9 @@ async def _search(
 async def _narrow(
     connection: Connection, wanted: OrderFilter, candidates: Sequence[Place], terms: Sequence[Term]
 ) -> tuple[Sequence[Place], list[Term]]:
-    """Returns those of `candidates` that may have a word of each of the terms, and the terms that each of them is still to be asked for.
+    """Returns those of `candidates` that may have a word of each term, and the terms that must still be checked for each.
 
-    A term of many words costs a look for each of them. Where few orders of that time have any, these are read instead.
+    A term of many words needs one read for each word. If few orders of that time have any of them, these are read instead.
     """
     left = []
     for term in terms:
@@ -289,7 +289,7 @@ async def _narrow(
 
 
 class _Passing(NamedTuple):
-    """An order that passes, and what it adds to the sums."""
+    """An order that passes, and its share of the sums."""
 
     place: Place
     codes: int

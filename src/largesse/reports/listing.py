@@ -1,4 +1,4 @@
-"""Orders as a list shows them, and what a list can be filtered by."""
+"""Orders in lists, and the values of their filters."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MAX_CHOICES = 5_000  # groups whose names are offered
 
 @dataclass(frozen=True, slots=True)
 class ListedOrder:
-    """An order in a list: what it is, how it stands, and who placed it. Amounts are in minor units."""
+    """An order in a list: its gift, its state, and who placed it. Amounts are in minor units."""
 
     order_id: int
     reference: str
@@ -67,9 +67,9 @@ class ListedOrder:
 
 @dataclass(frozen=True, slots=True)
 class OrderPage:
-    """A part of a list, in its order. `next` and `previous` are ids of orders to go on from; None: there is no more.
+    """A part of a list, in its order. `next` and `previous` are ids of orders to continue from; None if there are no more.
 
-    `is_all` is False where a list is sorted and more orders pass its filter than are sorted: it then has the newest of them.
+    `is_all` is False if more orders pass the filter than are sorted. The list then has the newest of them.
     """
 
     orders: list[ListedOrder]
@@ -81,7 +81,7 @@ class OrderPage:
 async def list_page(
     connection: Connection, wanted: OrderFilter, limit: int, *, before: Place | None = None, after: Place | None = None
 ) -> OrderPage:
-    """Returns at most `limit` orders that pass the filter: the newest, those before a place, or those after one."""
+    """Returns at most `limit` orders that pass the filter: the newest, those before a position, or those after one."""
     found = await find_orders(connection, wanted, limit, past=after or before, newer=after is not None)
     return await _page(connection, wanted, found, before, after)
 
@@ -128,7 +128,7 @@ async def sorted_page(
 async def search_page(
     connection: Connection, wanted: OrderFilter, limit: int, *, before: Place | None = None, after: Place | None = None
 ) -> tuple[OrderPage, list[Added], bool]:
-    """Returns a page of a filter that searches, the sums of what it finds by currency, and whether these are all: of many, the newest are added up."""
+    """Returns a page of a search, the sums of its orders by currency, and whether these are complete: of many orders, only the newest are added up."""
     terms = await read_terms(connection, wanted)
     newest = await find_orders(connection, wanted, LOOKED_AT, terms=terms)
     found = newest.first(limit)
@@ -139,7 +139,7 @@ async def search_page(
 
 
 async def search_sums(connection: Connection, wanted: OrderFilter) -> tuple[list[Added], bool]:
-    """Returns the sums of what a filter that searches finds, by currency, and whether these are all: of many, the newest are added up."""
+    """Returns the sums of the orders of a search, by currency, and whether they are complete: of many orders, only the newest are added up."""
     newest = await find_orders(connection, wanted, LOOKED_AT)
     return _sums(newest), newest.goes_on is None
 
@@ -160,7 +160,7 @@ async def _page(
 
 
 async def read_listed(connection: Connection, customer_id: int, places: Sequence[Place]) -> list[ListedOrder]:
-    """Returns the orders of a customer that stand at these places, in their order."""
+    """Returns the orders of a customer at some positions, in their order."""
     rows = await connection.fetch(_LISTED, customer_id, [place.order_id for place in places])
     by_id = {row["order_id"]: row for row in rows}
     orders = [_listed(by_id[place.order_id]) for place in places if place.order_id in by_id]
@@ -217,9 +217,9 @@ _LISTED = """
 async def _as_they_stand(
     connection: Connection, customer_id: int, orders: list[ListedOrder], new: set[int]
 ) -> list[ListedOrder]:
-    """Returns the orders as they stand now, where the read models are behind, so that a person sees their own change at once.
+    """Returns the orders with their current state if the read models are behind, so that people see their own changes at once.
 
-    The read models do not have those that are `new`.
+    The read models do not have the `new` ones.
     """
     listed = [order.order_id for order in orders]
     changed = new | {row["order_id"] for row in await connection.fetch(_CHANGED, customer_id, listed)}
@@ -253,7 +253,7 @@ _CHANGED = """
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """What a customer's orders have in common, each as pairs of what is asked for and what people read, by name."""
+    """The values of a customer's filters, by name: pairs of a value and its label."""
 
     sources: list[tuple[str, str]]
     gifts: list[tuple[str, str]]  # `product-7` or `collection-3`

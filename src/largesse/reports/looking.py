@@ -1,6 +1,6 @@
-"""Looking for gifts of all customers, by members of staff: each search and each look at a gift is an entry of the audit log.
+"""Searches for gifts of all customers by members of staff. The audit log has each search and each look at a gift.
 
-The installation's log has both; the customer's has who looked at which gift.
+The installation's log has both. The customer's log has who looked at which gift.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ LONGEST_SOUGHT = 254
 
 
 class By(StrEnum):
-    """What a gift is looked for by."""
+    """What a search for gifts goes by."""
 
     ADDRESS = "address"
     REFERENCE = "reference"
@@ -35,7 +35,7 @@ class By(StrEnum):
 
 
 async def search_gifts(actor: Actor, vault: Vault, by: By, sought: str) -> Sequence[FoundOrder]:
-    """Returns the orders that are found; the log has what they were looked for by, not the text. Raises InvalidRequest for a text beyond its limits."""
+    """Returns the orders that are found. The log has what the search went by, not its text. Raises InvalidRequest for a text beyond its limits."""
     sought = sought.strip()
     if not 0 < len(sought) <= LONGEST_SOUGHT:
         raise InvalidRequest(f"A search has 1 to {LONGEST_SOUGHT} characters.")

@@ -1,4 +1,4 @@
-"""The names of what the audit log is about: it keeps ids, people read names."""
+"""The names of the subjects of the audit log. The log stores ids; people read names."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Names:
 async def read_names(
     connection: Connection, customer_id: int, subjects: Iterable[str], user_ids: Collection[int]
 ) -> Names:
-    """Returns the names of these subjects of a customer, in the transaction's environment. Those that have none are left out."""
+    """Returns the names of subjects of a customer, in the transaction's environment. Skips those without a name."""
     subjects = set(subjects)
     ids: dict[str, list[int]] = {
         kind: [] for kind in ("account", "service account", "API key", "template", "collection", "budget")

@@ -1,4 +1,4 @@
-"""Recipients whom a search means, among the newest orders that it finds."""
+"""Finds the recipients of a search, among the newest orders that it finds."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ class FoundRecipient:
 async def find_recipients(
     connection: Connection, customer_id: int, orders: Sequence[ListedOrder], search: str, limit: int
 ) -> list[FoundRecipient]:
-    """Returns recipients of those orders in whose name or address each word of a search occurs, those of the newest order first.
+    """Returns recipients of some orders whose name or address contains each word of a search, those of the newest order first.
 
-    `orders` are listed newest first. Of many lines, the newest orders are looked through.
+    `orders` are newest first. If they have too many lines, only the newest orders are read.
     """
     looked_at = {order.order_id: order for order in _first(orders)}
     words = [folded(word) for word in search.split()[:MAX_TERMS]]
@@ -65,5 +65,5 @@ def _first(orders: Sequence[ListedOrder]) -> Iterator[ListedOrder]:
 
 
 def _literally(word: str) -> str:
-    """Returns a word as LIKE takes it for itself."""
+    """Returns a word with the wildcards of LIKE escaped."""
     return word.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")

@@ -1,7 +1,7 @@
-"""The words that an order is found by, and the orders that a search means. Stored and searched texts are split alike.
+"""The words of orders for searches. Stored texts and search texts are split in the same way.
 
-A search word stands for all stored words that begin with it. If these belong to few orders, all are read. For a common word, orders are
-read from the newest on; for a common beginning, those of its first words in the alphabet.
+A search word matches all stored words that begin with it. If they belong to few orders, all of these are read. For a common word, orders are
+read newest first; for a common beginning, those of its first words in the alphabet.
 """
 
 from __future__ import annotations
@@ -44,18 +44,18 @@ _PARTS = re.compile(r"[^\W_]+")
 
 
 def words_of(text: str | None) -> set[str]:
-    """Returns the words of a text, plain; single characters are none."""
+    """Returns the normalised words of a text, without single characters."""
     found = _PARTS.findall(folded(text)) if text else ()
     return {word[:MAX_WORD] for word in found if len(word) >= _SHORTEST}
 
 
 def whole(text: str) -> str:
-    """Returns an address or a reference as it is found when it is asked for whole, or by how it begins."""
+    """Returns an address or a reference as one word, to be found whole or by its beginning."""
     return email_key(text.strip())
 
 
 def words_of_recipient(email: str | None, name: str | None) -> Iterator[str]:
-    """Returns the words that find a recipient: the address, the parts of it before the @, and the name."""
+    """Returns the words of a recipient: the address, its parts before the @, and the name."""
     if email:
         yield whole(email)
         yield from words_of(email.rpartition("@")[0])
@@ -65,7 +65,7 @@ def words_of_recipient(email: str | None, name: str | None) -> Iterator[str]:
 def words_of_order(
     reference: str | None, texts: Iterable[str | None], recipients: Iterable[tuple[str | None, str | None]]
 ) -> set[str]:
-    """Returns all words an order is found by: the caller's reference, texts, and recipients, each an address and a name."""
+    """Returns all words of an order: of its external reference, its texts, and its recipients, each an address and a name."""
     words = {whole(reference), *words_of(reference)} if reference else set()
     for text in texts:
         words |= words_of(text)
@@ -82,9 +82,9 @@ _LAST = "\U0010ffff"
 
 
 class Term(NamedTuple):
-    """A word as it was typed: all its orders where they are few, else the words that are looked for.
+    """A search word: all its orders if they are few, otherwise the stored words that are read.
 
-    `is_cut` tells that it begins more words than are looked for.
+    `is_cut` means that more stored words begin with it than are read.
     """
 
     typed: str
@@ -99,7 +99,7 @@ class Term(NamedTuple):
 
 
 async def read_terms(connection: Connection, wanted: OrderFilter) -> list[Term]:
-    """Returns the terms of a filter's search; all of them must be found in an order."""
+    """Returns the terms of a filter's search. An order must match all of them."""
     terms = []
     for typed in wanted.search.split()[:MAX_TERMS]:
         term = await _read_term(connection, wanted, typed, {whole(typed), folded(typed)[:MAX_WORD]})
@@ -134,7 +134,7 @@ _FEW = """
 
 
 async def _of_reference(connection: Connection, wanted: OrderFilter, reference: str) -> set[Place]:
-    """Returns the order of that reference, which is found by the whole of it."""
+    """Returns the order with a reference, which must be complete."""
     if not is_reference(reference):
         return set()
     rows = await connection.fetch(_OF_REFERENCE, reference, wanted.customer_id, wanted.environment)
@@ -171,7 +171,7 @@ async def read_candidates(
     arguments: Sequence[object],
     limit: int,
 ) -> list[Place]:
-    """Returns the first so many orders that have one of a common term's words, within bounds and in an order of `finding`."""
+    """Returns the first orders with one of a common term's words, within bounds and in an order of `finder`."""
     # Each word's orders come from the index in the order of the list, and are merged: none is read that is not wanted.
     of_words = [compose(_OF_WORD, at=at, bounds=bounds, order=order) for at, _ in enumerate(term.words, 7)]
     rows = await connection.fetch(
@@ -192,7 +192,7 @@ async def read_candidates(
 async def read_orders_among(
     connection: Connection, wanted: OrderFilter, term: Term, candidates: Sequence[Place]
 ) -> frozenset[Place] | None:
-    """Returns which orders of the time of `candidates` have one of a common term's words; None where those are more than LOOKED_AT."""
+    """Returns which orders of the time of `candidates` have one of a common term's words; None if there are more than LOOKED_AT."""
     ends = candidates[0], candidates[-1]
     rows = await connection.fetch(
         _ORDERS_AMONG,

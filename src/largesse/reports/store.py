@@ -1,4 +1,4 @@
-"""Writing the read models: each function one statement for all rows it is given."""
+"""Writes the read models: each function runs one statement for all its rows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class Group(msgspec.Struct, frozen=True):
-    """What orders have in common; 0 stands for none. The columns of `report_groups` but for its id."""
+    """What orders have in common; 0 means none. The columns of `report_groups` except its id."""
 
     customer_id: int
     environment: str
@@ -126,7 +126,7 @@ _ADD_TO_SUMS = compose(
 
 
 async def group_ids(connection: Connection, groups: Iterable[Group]) -> dict[Group, int]:
-    """Returns the id of each of the groups, which are added where they are new."""
+    """Returns the id of each group. Adds new groups."""
     wanted = sorted(set(groups), key=msgspec.structs.astuple)
     found = await _find_groups(connection, wanted)
     new = [group for group in wanted if group not in found]
@@ -142,12 +142,12 @@ async def _find_groups(connection: Connection, groups: Sequence[Group]) -> dict[
 
 
 async def write_orders(connection: Connection, orders: Sequence[ReportedOrder]) -> None:
-    """Writes the state of orders over their earlier one."""
+    """Writes the state of orders, and replaces their earlier one."""
     await connection.execute(_WRITE_ORDERS, _encode(orders).decode())
 
 
 async def add_words(connection: Connection, words: Sequence[FoundWord]) -> None:
-    """Adds words by which orders are found; those that are there stay."""
+    """Adds words of orders. Keeps those that exist."""
     if words:
         await connection.execute(_ADD_WORDS, _encode(words).decode())
 
@@ -155,12 +155,12 @@ async def add_words(connection: Connection, words: Sequence[FoundWord]) -> None:
 async def remove_words(
     connection: Connection, customer_id: int, order_ids: Sequence[int], words: Iterable[str]
 ) -> None:
-    """Removes these words from a customer's orders, so that they are no longer found by them."""
+    """Removes words from a customer's orders."""
     await connection.execute(REMOVE_WORDS, customer_id, order_ids, sorted(words))
 
 
 async def add_to_sums(connection: Connection, changes: Mapping[SumsKey, Sums]) -> None:
-    """Adds to the sums, whose rows are made where they are new."""
+    """Adds to the sums. Makes rows for new ones."""
     if changes:
         rows = [(*key, *(getattr(sums, name) for name in SUMS)) for key, sums in sorted(changes.items())]
         columns = zip(*rows, strict=True)

@@ -14,7 +14,7 @@ AGES_S = (HOUR_S, DAY_S, 7 * DAY_S, 30 * DAY_S)
 
 
 class OrderState(StrEnum):
-    """The state of an order in lists, named by what can be done about it."""
+    """The state of an order in lists."""
 
     SCHEDULED = "scheduled"
     """Its mail is to leave later."""
@@ -34,7 +34,7 @@ class OrderState(StrEnum):
 
 @dataclass(slots=True)
 class Sums:
-    """What orders add up to; the columns of `report_sums`. Amounts are in minor units."""
+    """The sums of orders: the columns of `report_sums`. Amounts are in minor units."""
 
     orders: int = 0
     codes: int = 0
@@ -56,7 +56,7 @@ class Sums:
 
     @property
     def net_minor(self) -> int:
-        """What was spent, less what was returned: what people call spent."""
+        """The amount spent: payments without refunds."""
         return self.spent_minor - self.refunded_minor
 
     @property
@@ -71,7 +71,7 @@ AGE_SUMS = SUMS[-len(AGES_S) - 1 :]
 
 @dataclass(frozen=True, slots=True)
 class OrderSummary:
-    """How an order stands: a row of `report_orders` but for its codes' fulfilment, which adds nothing up."""
+    """The state of an order: a row of `report_orders` without the fulfilment of its codes, which is in no sum."""
 
     customer_id: int
     group_id: int
@@ -100,7 +100,7 @@ class Moves:
     last_at: datetime | None = None
 
     def add(self, event: str, day: date, age: int, count: int, last_at: datetime) -> None:
-        """Adds that an event came to so many codes, on a day, in the age of an order, to the last of them at an instant."""
+        """Adds an event of some codes: its day, the age of the order, and the time of the last one."""
         self.last_at = last_at if self.last_at is None else max(self.last_at, last_at)
         if event == "claimed":
             self.claims[day] += count
@@ -114,7 +114,7 @@ class Moves:
 
 
 def ended_at(codes: int, moves: Moves) -> datetime | None:
-    """Returns when the last of so many codes came to its end: nothing more will happen to any. None while something may."""
+    """Returns when an order with that many codes was finished, so that nothing more can happen to them; None if it is not."""
     ended = moves.fulfilled + moves.expired + sum(moves.cancellations.values())
     return moves.last_at if ended == codes else None
 
@@ -131,7 +131,7 @@ def state_of(*, codes: int, claimed: int, cancelled: int, is_scheduled: bool, bo
 
 
 def add_changes(changed: Iterable[tuple[OrderSummary | None, OrderSummary | None]]) -> dict[SumsKey, Sums]:
-    """Returns what to add to the sums where orders stood one way and stand another; None for one that was not, or is no more."""
+    """Returns what to add to the sums for changed orders, by their states before and now. None means no order."""
     changes: dict[SumsKey, Sums] = defaultdict(Sums)
     for before, after in changed:
         if before == after:

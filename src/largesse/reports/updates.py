@@ -1,7 +1,7 @@
-"""Updates the read models: writes the new state of changed orders and adds the difference to the sums; `rebuild` makes them anew.
+"""Updates the read models: writes the new state of changed orders and adds the difference to the sums. `rebuild` makes them again.
 
-One worker at a time in the whole installation does this; the others try again soon. So two never add to one sum at once, and no
-difference is based on a state that another worker has changed.
+Only one worker of the installation does this at a time; the others try again soon. So no two add to one sum at once, and no difference is
+based on a state that another worker has changed.
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ _TRY = "SELECT pg_try_advisory_xact_lock($1) FROM (SELECT FROM order_changes LIM
 async def apply_changes(
     connection: Connection, acting: Acting, limit: int = CHANGES_AT_ONCE, customers: Customers = None
 ) -> int:
-    """Takes in up to `limit` changes of orders, of those customers, else of all; returns how many: 0 when there are none, or another worker is at it.
-    Marks their line events.
+    """Applies up to `limit` changes of orders, of some customers or of all, and marks their line events. Returns how many: 0 if there are none, or if
+    another worker applies changes.
 
-    Call it inside a transaction, with which the changes and what follows from them are written or not at all. It may be begun
-    again after anything: what an order adds to the sums follows from its row, not from how often it was read.
+    Call it inside a transaction. It can be repeated after any failure: the sums follow from the row of an order, not from how often it was
+    read.
     """
     if not await connection.fetchval(_TRY, _ONE_AT_A_TIME):
         return 0
@@ -86,16 +86,16 @@ async def _take_in(connection: Connection, acting: Acting, limit: int, shard_gro
 
 
 async def lock_updates(connection: Connection) -> None:
-    """Prevents every worker from taking changes in until the transaction ends."""
+    """Prevents every worker from applying changes until the transaction ends."""
     await connection.execute(_LOCK, _ONE_AT_A_TIME)
 
 
 async def forget_recipient(
     connection: Connection, customer_id: int, order_ids: Sequence[int], texts: Iterable[tuple[str | None, str | None]]
 ) -> None:
-    """Removes a recipient, whose addresses and names are `texts`, from what finds a customer's orders.
+    """Removes the words of a recipient, whose addresses and names are `texts`, from a customer's orders.
 
-    Call it inside the transaction that changes the lines. What of it other recipients share, the worker adds again.
+    Call it inside the transaction that changes the lines. The worker adds words again that other recipients share.
     """
     words = {word for email, name in texts for word in words_of_recipient(email, name)}
     await _forget_words(connection, customer_id, order_ids, words)
@@ -104,9 +104,9 @@ async def forget_recipient(
 async def forget_texts(
     connection: Connection, customer_id: int, order_id: int, reference: str | None, texts: Iterable[str | None]
 ) -> None:
-    """Removes a former reference and texts of an order from what finds it.
+    """Removes the words of a former reference and of former texts from an order.
 
-    Call it inside the transaction that changes the order. What of it is left, the worker adds again.
+    Call it inside the transaction that changes the order. The worker adds words again that are left.
     """
     await _forget_words(connection, customer_id, [order_id], words_of_order(reference, texts, ()))
 
@@ -222,10 +222,10 @@ _LOOK_AGAIN_S = 0.2
 
 
 async def rebuild(database: Database, acting: Acting, progress: Callable[[int, int], None]) -> int:
-    """Empties the read models and takes every order in again, the newest first; returns how many orders that were.
+    """Empties the read models and adds every order again, newest first. Returns the number of orders.
 
-    Workers that run help. When it is broken off they go on by themselves, and begun again it begins anew. `progress` is called
-    now and then with how many orders are done, of how many.
+    Running workers help. If it is interrupted, they go on. If it is started again, it begins from the start. Calls `progress`
+    now and then with the number of finished orders and of all orders.
     """
     async with database.transaction(OPERATOR) as connection:
         await connection.execute("SET LOCAL statement_timeout = 0")

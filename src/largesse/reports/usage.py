@@ -1,4 +1,4 @@
-"""Which recipients had a gift before, how often templates are used, and what a customer has set up."""
+"""Finds recipients who had a gift before, and counts uses of templates and what a customer has set up."""
 
 from __future__ import annotations
 
@@ -64,9 +64,9 @@ async def earlier_gifts(
     collection_id: int | None,
     now: datetime,
 ) -> dict[str, datetime]:
-    """Returns when each of these addresses last had that gift, of those who had it lately; only in orders that the principal may see.
+    """Returns when each address last got a gift, if it did lately, in orders that the principal may see.
 
-    The addresses come as they were given. What the worker has not taken in yet, within seconds, is not known.
+    Returns the addresses as they were given. Orders of the last seconds may be missing.
     """
     by_word = {whole(address): address for address in addresses}
     rows = await connection.fetch(
@@ -99,7 +99,7 @@ async def template_uses(
 ) -> dict[int, TemplateUses]:
     """Returns how often each of the customer's templates was used in the environment, by id, without unused ones.
 
-    What the worker has not taken in yet, within seconds, is not counted.
+    Orders of the last seconds may be missing.
     """
     rows = await connection.fetch(
         _TEMPLATE_USES, principal.customer_id, principal.environment, list(template_ids), MOST_COUNTED + 1

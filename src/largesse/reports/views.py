@@ -37,7 +37,7 @@ async def list_views(connection: Connection, customer_id: int, environment: str,
 
 
 async def save_view(actor: Actor, name: str, query: str) -> None:
-    """Saves a view of the person; one of that name is replaced. Raises TooManyViews, and InvalidRequest for a name or query too long."""
+    """Saves a view of the person, and replaces one with the same name. Raises TooManyViews, and InvalidRequest if the name or query is too long."""
     if not 0 < len(name) <= MAX_NAME:
         raise InvalidRequest(f"`name` must have 1 to {MAX_NAME} characters.")
     if len(query) > MAX_QUERY:

@@ -1,7 +1,7 @@
-"""Anchors: where each chain ended at some time. Stored elsewhere, an anchor shows a chain that was rewritten or rolled back since.
+"""Anchors: the end of each chain at some time. An anchor that is stored elsewhere shows if a chain was rewritten or rolled back since.
 
 An anchor names the last entry of every account, the last event of every audit log and the last mark of line events, each with its mark.
-Nobody can forge a mark from it: the head that a chain continues from stands in the database alone.
+Nobody can forge a mark with it: the heads that chains continue from are in the database alone.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Anchor(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 async def take_anchor(database: Database, *, note: bool) -> Anchor:
-    """Returns where all chains end now. With `note` the database notes it for the accounts' people too."""
+    """Returns the ends of all chains. With `note`, also records it for the customers' people."""
     async with (
         database.connection(OPERATOR) as connection,
         connection.transaction(isolation="repeatable_read", readonly=not note),
@@ -62,7 +62,7 @@ async def take_anchor(database: Database, *, note: bool) -> Anchor:
 
 
 async def make_anchor(connection: Connection) -> Anchor:
-    """Returns where all chains end. Call it in a transaction that sees one snapshot."""
+    """Returns the ends of all chains. Call it in a transaction with one snapshot."""
     return Anchor(
         await read_now(connection),
         [Anchored(*row) for row in await connection.fetch(_ENTRIES)],
@@ -72,7 +72,7 @@ async def make_anchor(connection: Connection) -> Anchor:
 
 
 async def note_anchor(connection: Connection, anchor: Anchor) -> None:
-    """Notes for the accounts' people that this anchor was made. Call it inside a transaction."""
+    """Records for the customers' people that this anchor was made. Call it inside a transaction."""
     await note_anchored(connection, anchor.made_at, [(one.of, one.id, one.mac) for one in anchor.entries])
 
 

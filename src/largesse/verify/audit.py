@@ -1,4 +1,4 @@
-"""The audit: every check against one snapshot of the database, beside a service that goes on placing orders."""
+"""The audit: every check on one snapshot of the database, while the service places orders."""
 
 from __future__ import annotations
 
@@ -55,9 +55,9 @@ _STATEMENT_TIMEOUT_S = 6 * 3600.0
 async def audit(
     database: Database, vault: Vault, *, anchor: Anchor | None = None, progress_to: TextIO = sys.stderr
 ) -> Report:
-    """Makes every check, against an `anchor` too where there is one; the results come in the order of the checks. Changes nothing.
+    """Runs every check, also against an `anchor` if given. Returns the results in the order of the checks. Changes nothing.
 
-    All is read in one snapshot, so that orders placed meanwhile are seen whole or not at all.
+    Reads one snapshot, which contains each order placed meanwhile whole or not at all.
     """
     progress = Progress(progress_to)
     try:
@@ -70,7 +70,7 @@ async def audit(
 async def audit_snapshot(
     connection: Connection, vault: Vault, progress: Progress, anchor: Anchor | None = None
 ) -> Report:
-    """Makes every check on what the connection's open transaction sees."""
+    """Runs every check in the connection's open transaction."""
     # Sorts and joins of whole tables: more memory than an order needs, and time that an order must not take. Nobody waits
     # for a lock of this transaction, so it may also be left alone while the codes are opened.
     await connection.execute(

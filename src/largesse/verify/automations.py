@@ -1,4 +1,4 @@
-"""Checks of automations: what they say they sent is there, once, and nothing else is."""
+"""Checks of automations: each recorded gift exists once, and there are no others."""
 
 from __future__ import annotations
 

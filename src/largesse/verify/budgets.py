@@ -1,4 +1,4 @@
-"""Checks of budgets: what was spent of each follows from the orders, and no order escapes one."""
+"""Checks of budgets: the amount spent of each follows from the orders, and every order counts towards its budgets."""
 
 from __future__ import annotations
 

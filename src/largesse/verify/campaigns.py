@@ -1,4 +1,4 @@
-"""Checks of campaigns: each mailbox has one gift, the order's lines say so too, and what is over was refunded."""
+"""Checks of campaigns: each mailbox has one gift, the order's lines agree, and ended campaigns were refunded."""
 
 from __future__ import annotations
 

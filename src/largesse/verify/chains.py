@@ -44,7 +44,7 @@ _CUSTOMER_KEY = "SELECT key FROM customers WHERE id = $1"
 async def check_chains(
     connection: Connection, vault: Vault, progress: Progress, timeout_s: float, anchor: Anchor | None = None
 ) -> list[Finding]:
-    """Makes every mark again; call it inside a transaction. Memory stays bounded. Under another master key no mark fits."""
+    """Computes every mark again. Call it inside a transaction. Memory is bounded. Under another master key no mark matches."""
     try:
         chains = await open_chains(connection, vault, keep=False)
     except OperatorError:
@@ -61,7 +61,7 @@ async def check_chains(
 
 
 class _Seen:
-    """What an anchor names of one kind of chain, as long as it has not been seen with the mark it had."""
+    """The rows of one kind of chain that an anchor names and that were not found yet with their mark."""
 
     def __init__(self, anchored: Iterable[Anchored]) -> None:
         self._missing = {(one.of, one.id): one for one in anchored}
@@ -73,12 +73,12 @@ class _Seen:
             del self._missing[of, id_]
 
     def missing(self, kind: str) -> Iterable[str]:
-        """Returns what was not seen so."""
+        """Returns the rows that were not found with their mark."""
         return (f"{one.name} {kind} {one.id}" for one in self._missing.values())
 
 
 class _Walk:
-    """Along all chains of the snapshot that the connection's transaction sees."""
+    """Reads all chains in the snapshot of the connection's transaction."""
 
     def __init__(self, connection: Connection, broken: dict[str, Tally], progress: Progress, timeout_s: float) -> None:
         self._connection, self._progress, self._timeout_s = connection, progress, timeout_s
@@ -86,7 +86,7 @@ class _Walk:
         self._names: dict[int, str] = {}
 
     async def ledger(self, chain: Chain, seen: _Seen) -> None:
-        """Checks every account with entries, and those that should have some."""
+        """Checks every account that has entries, or should have some."""
         owner: tuple[int, int] = (0, 0)
         account: Along | None = None
         name = ""

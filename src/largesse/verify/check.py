@@ -1,7 +1,4 @@
-"""How far a long audit is: one line on a terminal, rewritten in place; nothing anywhere else.
-
-A check, what it finds, and the report of all.
-"""
+"""Checks, their results and the report; and the progress of a long audit, which is one line on a terminal."""
 
 from __future__ import annotations
 
@@ -16,7 +13,7 @@ _EVERY_S = 0.5
 
 
 class Progress:
-    """Shows the step under way and, within it, how many of its rows are done."""
+    """Shows the current step, and how many of its rows are checked."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -31,7 +28,7 @@ class Progress:
         self._show()
 
     def add(self, rows: int) -> None:
-        """Counts rows that were checked; the count is shown now and then."""
+        """Counts rows that were checked, and shows the count now and then."""
         self._done += rows
         if clock.passed_s() - self._shown_at >= _EVERY_S:
             self._show()
@@ -63,7 +60,7 @@ class Check:
 
     @property
     def statement(self) -> Fragment:
-        """The statement that counts the rows which break the rule, and gives the ids of the first."""
+        """The statement that counts the rows that break the rule, and returns the ids of the first ones."""
         return compose(
             "SELECT id::text, count(*) OVER () AS total FROM ({sql}) AS broken (id) LIMIT {most}",
             sql=declared(self.sql),
@@ -86,7 +83,7 @@ class Finding:
 
 
 class Tally:
-    """What breaks a rule, counted as it is met: how many there are, and the first of them."""
+    """Counts the rows that break a rule, and stores the first ones."""
 
     def __init__(self, check: str, rule: str) -> None:
         self._check, self._rule = check, rule
@@ -106,14 +103,14 @@ class Tally:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What an audit looked at, and what disagreed."""
+    """What an audit checked, and what it found."""
 
     checks: tuple[str, ...]
     counted: dict[str, int]  # rows by table
     findings: Sequence[Finding]
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the report as JSON; `ok` is true when nothing disagrees."""
+        """Returns the report as JSON; `ok` is true if no check failed."""
         return {
             "ok": not self.findings,
             "checks": list(self.checks),

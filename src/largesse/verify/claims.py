@@ -1,4 +1,4 @@
-"""Checks of lines: states, refunds, vouchers and parcels, and that every code decrypts, which no SQL can check."""
+"""Checks of lines: states, refunds, vouchers and parcels, and that every code decrypts."""
 
 from __future__ import annotations
 
@@ -226,7 +226,7 @@ _CODES = """
 
 
 async def check_codes(connection: Connection, vault: Vault, progress: Progress, timeout_s: float) -> list[Finding]:
-    """Opens the code of every line whose order exists; call it inside a transaction. Memory stays bounded."""
+    """Decrypts the code of every line whose order exists. Call it inside a transaction. Memory is bounded."""
     broken = {check: Tally(check, rule) for check, rule in RULES.items()}
     async for rows in _chunks(connection, timeout_s):
         for check, line in _disagreements(rows, vault):

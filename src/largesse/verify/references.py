@@ -1,4 +1,4 @@
-"""Checks of what foreign keys would hold on the tables that carry none."""
+"""Checks of references in tables without foreign keys."""
 
 from __future__ import annotations
 

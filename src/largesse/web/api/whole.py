@@ -5,8 +5,8 @@ Whatever is refused for its head goes by ASGI, so that there is one way to refus
 
 from __future__ import annotations
 
-from collections.abc import Collection, Coroutine, Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 import msgspec
 import structlog
@@ -23,28 +23,13 @@ from largesse.web.api.reading import read_query, read_secret
 from largesse.web.kit.body import check_headers
 from largesse.web.kit.headers import check_size, read_headers
 from largesse.web.kit.refusal_log import ACTS_FOR
-from largesse.web.kit.replies import Reply, head_lines
+from largesse.web.kit.replies import Answer, Reply, Writer, head_lines
 from largesse.web.kit.requests import Scope, client_address
 from largesse.web.kit.services import Services
 
 _LOGGED = ("method", "client")
 
 _log = structlog.get_logger(__name__)
-
-Answer = tuple[int, bytes, bytes]  # the status, the header lines and the body
-
-
-class Writer(Protocol):
-    """The connection of a request: it gets one answer, at once or from a task."""
-
-    def write_answer(self, answer: Answer) -> None:
-        """Writes the answer."""
-
-    def answer_in_task(self, answer: Coroutine[Any, Any, Answer]) -> None:
-        """Runs a coroutine in a task, and writes the answer that it returns."""
-
-    def close(self) -> None:
-        """Closes the connection without an answer."""
 
 
 class Head(msgspec.Struct, frozen=True):

@@ -2,13 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Coroutine, Iterable
+from typing import Any, Protocol
 
 import msgspec
 
 from largesse.web.kit.requests import Scope, Send
 
 encode_json = msgspec.json.Encoder().encode
+
+
+Answer = tuple[int, bytes, bytes]  # the status, the header lines and the body
+
+
+class Writer(Protocol):
+    """The connection of a request: it gets one answer, at once or from a task."""
+
+    def write_answer(self, answer: Answer) -> None:
+        """Writes the answer."""
+
+    def answer_in_task(self, answer: Coroutine[Any, Any, Answer]) -> None:
+        """Runs a coroutine in a task, and writes the answer that it returns."""
+
+    def close(self) -> None:
+        """Closes the connection without an answer."""
 
 
 class Reply(msgspec.Struct, frozen=True):
