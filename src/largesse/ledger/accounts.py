@@ -63,10 +63,10 @@ class AccountRefused(InvalidRequest):
 
 
 async def create_account(actor: Actor, *, currency: str, name: str) -> tuple[int, str]:
-    """Creates an account that is assigned to nobody; returns its id, and its key, which is made from its name.
+    """Creates an account that is assigned to nobody. Returns its id and its key, which is made from its name.
 
-    Raises AccountRefused for a name that an open account of the environment has, an unknown currency, a customer that is invoiced, and one
-    that has MOST_ACCOUNTS.
+    Raises AccountRefused if an open account of the environment has the name, the currency is unknown, or the customer is invoiced or has
+    MOST_ACCOUNTS.
     """
     customer_id, environment = actor.customer_id, actor.environment
     async with actor.transaction(Right.SETTINGS, StaffRight.CUSTOMERS) as transaction:
@@ -102,7 +102,7 @@ async def rename_account(actor: Actor, account_id: int, name: str) -> None:
 
 
 async def close_account(actor: Actor, account_id: int) -> None:
-    """Closes an account that holds nothing; a closed one stays as it is.
+    """Closes an empty account. Does nothing if it is closed.
 
     Raises NotFound, and AccountRefused for the master account, one that holds money, and one with a waiting top-up.
     """
@@ -122,7 +122,7 @@ async def close_account(actor: Actor, account_id: int) -> None:
 
 
 async def open_account(actor: Actor, account_id: int) -> None:
-    """Opens a closed account; an open one stays as it is. Raises NotFound, and AccountRefused for a name that is taken."""
+    """Opens a closed account. Does nothing if it is open. Raises NotFound, and AccountRefused for a name that is taken."""
     async with actor.transaction(Right.SETTINGS, StaffRight.CUSTOMERS) as transaction:
         account = await _lock(transaction, account_id)
         if account["closed_at"] is None:
@@ -133,7 +133,7 @@ async def open_account(actor: Actor, account_id: int) -> None:
 
 
 async def assign_accounts(actor: Actor, holder: Holder, holder_id: int, account_ids: Collection[int]) -> None:
-    """Makes these the only accounts of the environment that a holder may use, beside those open to all. It applies from the next request on.
+    """Sets the accounts of the environment that a holder may use, in addition to those open to all. It applies from the next request on.
 
     Raises NotFound for an account, or a holder, that is not the customer's.
     """
@@ -161,7 +161,7 @@ async def assign_account(actor: Actor, holder: Holder, holder_id: int, account_i
 async def watch_balance(actor: Actor, account_id: int, watch: Watch | None) -> None:
     """Sets who is notified when the balance falls below an amount; None notifies nobody.
 
-    Nobody is notified at once of a balance that is low already. Raises NotFound for an account that is not the customer's in this
+    Does not notify anybody at once if the balance is low already. Raises NotFound for an account that is not the customer's in this
     environment, and InvalidRequest for an amount that is not positive, no people, more than MOST_WATCHERS, or a person who may not be notified.
     """
     async with actor.transaction(Right.TRANSFER) as transaction:
@@ -191,7 +191,7 @@ async def _require_free_name(transaction: Transaction, name: str, account_id: in
 
 
 async def _lock_holder(transaction: Transaction, holder: Holder, holder_id: int) -> tuple[str, list[Assignable]]:
-    """Locks a holder, so that two assignments at once do not mix; returns its name in the audit log, and the accounts. Raises NotFound."""
+    """Locks a holder, so that two assignments at once do not mix. Returns its name in the audit log, and the accounts. Raises NotFound."""
     actor, connection = transaction.actor, transaction.connection
     subject = await connection.fetchval(holder.lock, actor.customer_id, holder_id)
     if subject is None:
@@ -219,7 +219,7 @@ async def _assign(
 
 
 async def _require_watch(transaction: Transaction, watch: Watch) -> None:
-    """Raises InvalidRequest unless the account can be watched so."""
+    """Raises InvalidRequest unless the account can be watched like this."""
     if watch.below_minor <= 0:
         raise InvalidRequest("The amount must be greater than zero.")
     if not 0 < len(watch.user_ids) <= MOST_WATCHERS:

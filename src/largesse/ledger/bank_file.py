@@ -1,7 +1,7 @@
-"""The CSV file in which a bank tells what has come in: every bank's is another, so little is asked of it.
+"""Reads a bank's CSV file of incoming transfers. Banks use different columns, so it requires little of them.
 
-One column holds the amount and one the currency, found by their headings or named; where the file is of one currency, that is said
-instead. What a transfer is for may stand in any column: a reference is known wherever it stands.
+One column has the amount and one the currency. They are found by their headings, or named. The currency of a file with one currency can be
+given instead. References are found in any column.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _CURRENCIES = ("currency", "währung", "waehrung", "devise", "ccy")
 
 @dataclass(frozen=True, slots=True)
 class BankLine:
-    """A line of the file, by its number; `mark` tells it from every other, and is the same when it comes again.
+    """A line of the file, by its number. `mark` is unique to it, and the same in a file with the same line.
 
     `named` are the references in any of its columns.
     """
@@ -44,7 +44,7 @@ class BankLine:
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """How the file is to be read, as far as it is said: headings of its columns, or the one currency."""
+    """How to read the file, if given: the headings of its columns, or its currency."""
 
     amount: str | None = None
     currency: str | None = None
@@ -52,7 +52,7 @@ class Columns:
 
 
 def read_bank_file(name: str, content: bytes, columns: Columns, *, most: int | None = None) -> list[BankLine]:
-    """Returns the lines of a file, without those that are blank. Raises FileRefused, naming what of the file is not as it must be."""
+    """Returns the lines of a file without blank ones. Raises FileRefused with the fault."""
     most = MAX_LINES if most is None else most
     rows = _rows(_text(name, content), name)
     at, amount, currency = _heading(rows, columns, name)
@@ -79,7 +79,7 @@ def read_bank_file(name: str, content: bytes, columns: Columns, *, most: int | N
 def read_decimal(text: str, decimal: str | None = None, currency: str = ANY_CURRENCY) -> Decimal:
     """Returns an amount as banks write it: `1,234.50`, `1.234,50`, `1 234,50`, `1'234.50`, `+100`, `£5`. Raises ValueError.
 
-    Where a single comma or point could part thousands as well (`1,234`), `decimal` must say what it is.
+    If a single comma or point could also separate thousands (`1,234`), `decimal` must say which it is.
     """
     sign = text.strip()[:1]
     unsigned = text.strip().removeprefix(sign) if sign in {"+", "-"} else text
@@ -116,7 +116,7 @@ def _text(name: str, content: bytes) -> str:
 
 
 def _rows(text: str, name: str) -> list[tuple[int, tuple[str, ...]]]:
-    """Yields each row with the number of the line it ends on, its cells trimmed."""
+    """Yields each row, with trimmed cells, and the number of its last line."""
     lines = text.splitlines(keepends=True)
     delimiter = max(_DELIMITERS, key=lambda sign: sum(line.count(sign) for line in lines[:_HEADING_WITHIN]))
     reader = csv.reader(iter(lines), delimiter=delimiter)
@@ -133,7 +133,7 @@ def _rows(text: str, name: str) -> list[tuple[int, tuple[str, ...]]]:
 
 
 def _heading(rows: Sequence[tuple[int, Sequence[str]]], columns: Columns, name: str) -> tuple[int, int, int]:
-    """Returns which row is the heading, and where in it the amount and the currency are."""
+    """Returns the number of the heading row, and the columns of amount and currency."""
     for at, (_, cells) in enumerate(rows[:_HEADING_WITHIN]):
         names = [cell.casefold() for cell in cells]
         amount = _place(names, columns.amount, _AMOUNTS)
@@ -148,7 +148,7 @@ def _heading(rows: Sequence[tuple[int, Sequence[str]]], columns: Columns, name: 
 
 
 def _place(names: Sequence[str], named: str | None, usual: Sequence[str]) -> int | None:
-    """Returns where a column is. A heading may go on after its usual word: `Amount (GBP)`."""
+    """Returns the index of a column. A heading may continue after its usual word: `Amount (GBP)`."""
     if named is not None:
         return names.index(named.casefold()) if named.casefold() in names else None
     return next((at for word in usual for at, name in enumerate(names) if re.match(rf"{word}\b", name)), None)

@@ -1,6 +1,6 @@
-"""Files of banks that members of staff read on a page: each line with its outcome, which the database says anew each time.
+"""Bank files that members of staff import on a page. The outcome of each line is read from the database each time.
 
-Stored of a line is what finds the top-up that it pays for: its amount, its currency and the references that it names, not who paid.
+A line is stored with its amount, its currency and the references in it, which find its top-up; not with who paid.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class LineState(StrEnum):
 
 
 class NothingToDecide(StateConflict):
-    """The line was decided meanwhile, or is none that can be decided so."""
+    """The line was decided meanwhile, or cannot be decided like this."""
 
     def __init__(self) -> None:
         super().__init__("There is nothing to decide about this line.")
@@ -76,21 +76,21 @@ class BankFile:
 
 @dataclass(frozen=True, slots=True)
 class ReviewedLine:
-    """A line with its outcome as things stand."""
+    """A line with its current outcome."""
 
     state: LineState
     match: Match
 
     @property
     def is_creditable(self) -> bool:
-        """Whether its top-up can be credited with what came."""
+        """Whether its top-up can be confirmed with the amount that was paid."""
         why = self.match.why
         return self.state is LineState.DECIDE and why is not None and why.code in _CREDITABLE
 
 
 @dataclass(frozen=True, slots=True)
 class Confirmed:
-    """How many top-ups the lines of a file confirmed, and how many lines did not that would have."""
+    """How many top-ups the lines of a file confirmed, and how many lines failed to confirm theirs."""
 
     confirmed: int
     refused: int
@@ -99,9 +99,9 @@ class Confirmed:
 async def read_file(
     actor: Actor, name: str, content: bytes, columns: Columns, decimals: str | None
 ) -> tuple[int, bool]:
-    """Reads a bank's file; returns its id, and whether it is new. One that was read before stays as it is. Raises FileRefused.
+    """Imports a bank's file. Returns its id, and whether it is new. Does nothing if it was imported before. Raises FileRefused.
 
-    Nothing is confirmed.
+    Confirms no top-up.
     """
     lines = read_bank_file(name[:_LONGEST_NAME], content, columns, most=MOST_LINES)
     options = repr((columns.amount, columns.currency, columns.all_in, decimals)).encode()
@@ -120,7 +120,7 @@ async def read_file(
 
 
 async def list_files(connection: Connection, most: int) -> list[BankFile]:
-    """Returns the files that were read last."""
+    """Returns the files that were imported last."""
     return [BankFile(**row) for row in await connection.fetch(_NEWEST, most)]
 
 
@@ -156,7 +156,7 @@ async def confirm_file(actor: Actor, file_id: int) -> Confirmed:
 
 
 async def credit_line(actor: Actor, file_id: int, line: int) -> TopUp:
-    """Confirms the top-up that a line names with what came: another amount, or after its time. Raises NotFound and NothingToDecide."""
+    """Confirms the top-up of a line with the amount that was paid: another amount, or after it expired. Raises NotFound and NothingToDecide."""
     one, mark = await _to_decide(actor, file_id, line)
     if not one.is_creditable or one.match.reference is None or one.match.amount_minor is None:
         raise NothingToDecide

@@ -1,10 +1,10 @@
-"""The chain of each account's entries: what their marks are made of, and what stood there before the first mark.
+"""The chain of each account's entries: the content of their marks, and the entries before the first mark.
 
-Entries bear marks since there are chains (largesse.encryption). What an account had before is held by its opening: the mark that its last
-entry of then would bear, had all of them been chained. `largesse migrate` makes openings, all of them at once and never again.
+Entries have had marks since chains were added (largesse.encryption). Older entries are covered by the opening of their account: the mark that
+the last of them would have if all had been chained. `largesse migrate` makes all openings at once, and only once.
 
-A mark covers what its account is, too: its environment, kind and currency. Marks of the first format did not; the account bears a mark
-of its own for them (`accounts.mac`).
+A mark also covers the environment, kind and currency of its account. Marks of the first format did not, so the account has its own mark for
+them (`accounts.mac`).
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ def entry_content(  # noqa: PLR0913, PLR0917 - the columns of a row
     at_us: int,
     *more: str | None,
 ) -> bytes:
-    """Returns what an entry's mark is made of. Its order is named by reference, for its id is drawn as it is written.
+    """Returns the content of an entry's mark. It has the reference of its order, as the order's id is not known yet.
 
-    `more` is the environment, kind and currency of its account, and of an entry that pays an order the digest of that; marks of the first
-    format leave it out.
+    `more` is the environment, kind and currency of its account, and for an entry that pays an order the order's digest. Marks of the first
+    format are without it.
     """
     return content(
         customer_id,
@@ -65,12 +65,12 @@ def entry_content(  # noqa: PLR0913, PLR0917 - the columns of a row
 
 
 def pays_order(kind: str, amount_minor: int) -> bool:
-    """Returns whether an entry is the one of an order's two that covers what was ordered."""
+    """Returns whether an entry is the one of an order's two entries that covers the order."""
     return kind == "order" and amount_minor < 0
 
 
 class Account(Protocol):
-    """An account as far as marks cover it, with the head of its chain."""
+    """The parts of an account that marks cover, with the head of its chain."""
 
     @property
     def environment(self) -> str:
@@ -82,27 +82,27 @@ class Account(Protocol):
 
     @property
     def currency(self) -> str:
-        """The code of ISO 4217."""
+        """The ISO 4217 code."""
 
     @property
     def head(self) -> bytes:
-        """What the next mark is made of beside its entry."""
+        """The head, from which the next mark is made together with its entry."""
 
 
 def account_content(customer_id: int, account_id: int, environment: str, kind: str, currency: str) -> bytes:
-    """Returns what an account's own mark is made of; no entry's content begins with a word."""
+    """Returns the content of an account's own mark. It begins with a word, which no entry's content does."""
     return content("account", customer_id, account_id, environment, kind, currency)
 
 
 def micros_of(at: datetime) -> int:
-    """Returns an instant as whole microseconds of the epoch."""
+    """Returns a time in whole microseconds since 1970."""
     return (at - _EPOCH) // _MICROSECOND
 
 
 class Along:
-    """Along the entries of one account, oldest first, making each mark again. `on_broken` gets what does not match: `entry 17`.
+    """Checks the entries of one account, oldest first, by computing each mark again. `on_broken` gets what does not match: `entry 17`.
 
-    `account` is a row of ACCOUNT_COLUMNS. Whoever begins later than at the first entry says by `behind` which mark the one before it bears.
+    `account` is a row of ACCOUNT_COLUMNS. `behind` is the mark of the entry before the first one to check.
     """
 
     def __init__(
@@ -117,7 +117,7 @@ class Along:
             self._opening = account["entry_id"], account["opening_mac"]
 
     def entry(self, entry_id: int, columns: Sequence[Any], mac: bytes | None, digest: str | None = None) -> bytes:
-        """Checks the next entry, with the digest of the order that it pays. Returns the mark that an anchor may know it by."""
+        """Checks the next entry, with the digest of the order that it pays. Returns its mark, for a comparison with an anchor."""
         if self._opening is not None:
             last, opening_mac = self._opening
             if entry_id <= last:
@@ -138,7 +138,7 @@ class Along:
         return mac or b""
 
     def end(self) -> bool:
-        """Ends the check: returns whether the chain ends where the account says, and whether the account is as marked."""
+        """Ends the check. Returns whether the chain ends at the head of the account, and whether the account matches its mark."""
         if self._opening is not None:
             self._miss_opening()
         return self._at == self._account["chain_head"] and self._is_as_marked()
@@ -166,7 +166,7 @@ class Along:
         return mac
 
     def _miss_opening(self) -> None:
-        """Notes that the opening was changed. What comes after it is checked all the same."""
+        """Reports that the opening was changed, and goes on with the entries after it."""
         assert self._opening is not None
         last, mac = self._opening
         self._on_broken(f"entries up to {last}")
@@ -186,7 +186,7 @@ ReadDigests = Callable[
 
 
 def paid_orders(rows: Iterable[Row]) -> list[tuple[tuple[int, int], int]]:
-    """Returns the orders that entries pay whose mark may cover them, each with its number of codes."""
+    """Returns the orders that entries pay and whose marks may cover them, each with its number of codes."""
     return [
         ((columns[0], order_id), codes)
         for _, mac, order_id, codes, *columns in rows
@@ -202,15 +202,15 @@ async def read_entries(
 
 
 async def unchained(connection: Connection) -> list[str]:
-    """Returns the accounts that have entries and no chain: `acme/gbp`."""
+    """Returns the accounts that have entries but no chain: `acme/gbp`."""
     return [row["name"] for row in await connection.fetch(_UNCHAINED, START)]
 
 
 async def mark_ledger(connection: Connection, chain: Chain) -> int:
-    """Marks the ledger's rows in the current format, once; returns how many entries had no mark.
+    """Marks the ledger's rows in the current format, once. Returns how many entries had no mark.
 
-    Call it in the transaction that makes the first key of that format (`chains.bring_up_to_date`). Where the ledger was chained before,
-    each account gets a mark of what it is. Raises OperatorError where an account does not end where its chain does.
+    Call it in the transaction that makes the first key of that format (`chain_keys.bring_up_to_date`). If the ledger was chained before,
+    each account gets its own mark. Raises OperatorError if an account and its chain do not end with the same entry.
     """
     accounts = await connection.fetch(_ACCOUNTS_WITH_ENTRIES)
     if not chain.has_early:
@@ -230,7 +230,7 @@ async def mark_ledger(connection: Connection, chain: Chain) -> int:
 
 
 async def _open_account(connection: Connection, chain: Chain, account: Row) -> int:
-    """Makes the opening of one account; returns how many entries it holds."""
+    """Makes the opening of one account. Returns how many entries it covers."""
     customer_id, account_id, *facts = tuple(account)[:5]
     mac, head, last, count = b"", START, 0, 0
     while rows := await read_entries(connection, customer_id, account_id, last, _ENTRIES_AT_ONCE):

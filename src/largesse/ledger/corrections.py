@@ -1,7 +1,6 @@
-"""Corrections of what an account holds: one member of staff proposes one, and another approves it, which posts it.
+"""Corrections of balances: one member of staff proposes a correction, and another approves it, which posts it.
 
-Nobody decides about their own. A decision is made under the lock of the correction, so that it is posted once however often and by however many
-it is pressed. docs/decisions/0083-corrections-by-two-people.md says what is posted.
+Nobody decides about their own. A decision locks the correction, so that it is posted once, however often people press the button. docs/decisions/0083-corrections-by-two-people.md says what is posted.
 """
 
 from __future__ import annotations
@@ -28,14 +27,14 @@ KINDS = ("credit", "debit", "refund")
 
 
 class OwnCorrection(InvalidRequest):
-    """The member of staff would decide about what they proposed."""
+    """The member of staff proposed the correction, so somebody else must decide."""
 
     def __init__(self) -> None:
         super().__init__("Nobody approves or declines their own correction.")
 
 
 class CorrectionEnded(InvalidRequest):
-    """The correction does not wait any more: it was decided, withdrawn, or nobody decided in time. `state` says which."""
+    """The correction no longer waits: it was decided, withdrawn, or has expired. `state` says which."""
 
     def __init__(self, state: str) -> None:
         super().__init__(f"The correction is {state}.")
@@ -43,7 +42,7 @@ class CorrectionEnded(InvalidRequest):
 
 
 class MoreThanOrder(InvalidRequest):
-    """A refund of more than is left of what the claimed codes of its order cost; `left_minor` is that."""
+    """The refund is above what is left to refund of the claimed codes of its order, `left_minor`."""
 
     def __init__(self, left_minor: int, currency: str) -> None:
         super().__init__(
@@ -60,7 +59,7 @@ class PaidElsewhere(InvalidRequest):
 
 
 class NoSuchOrder(NotFound):
-    """The customer has no order of the reference."""
+    """The customer has no order with the reference."""
 
     def __init__(self) -> None:
         super().__init__("The customer has no order of that reference.")
@@ -74,7 +73,7 @@ class AccountClosed(InvalidRequest):
 
 
 class TooManyWaiting(InvalidRequest):
-    """As many corrections wait as may."""
+    """The highest number of corrections waits already."""
 
     def __init__(self) -> None:
         super().__init__(f"{MAX_WAITING} corrections wait already, and no more may.")
@@ -164,7 +163,7 @@ async def withdraw_correction(actor: Actor, correction_id: int) -> Correction:
 
 
 def _member(actor: Actor) -> int:
-    """Returns the id of the member of staff. A command is nobody in particular, and corrects nothing."""
+    """Returns the id of the member of staff. A command is no member of staff, and cannot correct anything."""
     if actor.staff is None:
         raise InvalidRequest("Two members of staff correct money, on pages.")
     member: int = actor.staff.person_id

@@ -1,6 +1,6 @@
-"""SQL of low balances: at which balance of an account somebody is notified, once until it has risen again.
+"""The SQL of low balances. People are notified once when a balance falls below an amount, and again after it has risen.
 
-Orders know nothing of it. The worker compares balances from time to time, in one statement over the watched accounts.
+Placing orders does not check it. The worker compares balances from time to time, in one statement for all watched accounts.
 """
 
 from __future__ import annotations
@@ -100,10 +100,10 @@ _MARK_LOW = grouped(
 
 
 async def mark_low_balances(connection: Connection, customers: Customers = None) -> list[tuple[int, int, list[int]]]:
-    """Marks which watched accounts are low now, and returns those that have fallen since the last call: customer, account, user ids.
+    """Marks the watched accounts that are low now, of some customers or of all. Returns those that have fallen since the last call: customer, account,
+    user ids.
 
-    Of these customers, or of all. Records `account.low` for each that has fallen. The commit says that the users were notified: of two
-    calls at once, only one gets an account.
+    Records `account.low` for each of these. After the commit the users count as notified: of two calls at once, only one returns an account.
     """
     fallen = []
     for group in await list_shard_groups(connection, customers):

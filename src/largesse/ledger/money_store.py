@@ -28,7 +28,7 @@ _ACCOUNTS = """
 
 @dataclass(frozen=True, slots=True)
 class OwedAmount:
-    """What a customer owes in one environment and currency, in minor units; below zero it has paid too much."""
+    """What a customer owes in one environment and currency, in minor units. Below zero it has paid too much."""
 
     account_id: int
     customer_id: int

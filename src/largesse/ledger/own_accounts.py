@@ -1,7 +1,7 @@
-"""The ledger accounts that a customer has beside its funding accounts: one for each environment, currency and kind.
+"""The ledger accounts of a customer other than funding accounts: one for each environment, currency and kind.
 
-They are created when they are first needed, and their ids never change. A look-up comes first: an INSERT that finds the row there already
-has spent an id all the same, and ids of accounts are of 32 bits.
+They are created when they are first needed, and their ids never change. A look-up comes first, as an INSERT that finds an existing row still
+uses up an id, and ids of accounts have 32 bits.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _LOCK_CUSTOMERS = "SELECT id FROM customers WHERE id = ANY($1::int[]) ORDER BY i
 
 
 class OwnAccounts(msgspec.Struct, frozen=True, gc=False):
-    """The ids of the accounts that an order in a currency may change, beside funding accounts."""
+    """The ids of the accounts that an order in a currency may change, other than funding accounts."""
 
     receivable: int
     sales: int
@@ -51,7 +51,7 @@ class OwnAccountCache:
         )
 
     async def find(self, key: OwnKey) -> OwnAccounts:
-        """Returns the accounts of a customer, environment and currency. Raises Unavailable when too many wait."""
+        """Returns the accounts of a customer, environment and currency. Raises Unavailable if too many wait."""
         return self._cached.get(key) or await self._lookups.submit(key)
 
     def forget(self, key: OwnKey) -> None:
@@ -96,14 +96,14 @@ async def own_accounts(connection: Connection, customer_id: int, environment: st
 
 
 async def set_has_budgets(connection: Connection, customer_id: int, sales_id: int, *, has_budgets: bool) -> None:
-    """Sets whether orders that change a sales account are held to budgets. The account must be locked."""
+    """Sets whether budgets apply to orders that change a sales account. The account must be locked."""
     await connection.execute(_SET_HAS_BUDGETS, customer_id, sales_id, has_budgets)
 
 
 async def find_own_accounts(
     connection: Connection, customer_id: int, environment: str, currency: str
 ) -> dict[str, int]:
-    """Returns those ids as far as the accounts exist."""
+    """Returns the ids of those accounts that exist."""
     key = (customer_id, environment, currency)
     return (await _find(connection, [key]))[key]
 

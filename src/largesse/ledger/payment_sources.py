@@ -1,7 +1,7 @@
-"""What an order is paid from: each payment source is a class here, which says what follows from it.
+"""Payment sources of orders. Each is a class here, with its rules.
 
-Whose orders are paid from which is the customer's `funding`. An order keeps the account it was paid from as its `account_id`; null
-says that it was invoiced. CONTRIBUTING.md says what a payment source more takes.
+The customer's `funding` decides which one its orders use. An order stores the account that paid as its `account_id`; null means that it was
+invoiced. CONTRIBUTING.md says how to add a payment source.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from largesse.db.fragments import Fragment, compose, identifier
 
 
 class FromAccount(msgspec.Struct, frozen=True):
-    """A funding account, which the caller names and which must hold what the order costs."""
+    """A funding account, which the caller names. Its balance must cover the order."""
 
     account_id: int
 
@@ -29,7 +29,7 @@ class FromAccount(msgspec.Struct, frozen=True):
 
 
 class OnInvoice(msgspec.Struct, frozen=True):
-    """An invoice: what the customer owes stands in its receivable account, which may go below zero without a limit."""
+    """An invoice. The amount due is in the customer's receivable account, which may go below zero without a limit."""
 
     account_id: ClassVar[None] = None
     rule: ClassVar[str] = "`account_id` must be omitted: this customer is invoiced."
@@ -47,17 +47,17 @@ _ON_INVOICE = OnInvoice()
 
 
 def payment_source(account_id: int | None) -> PaymentSource:
-    """Returns what pays for an order that names, or stores, that funding account; None: an invoice."""
+    """Returns the payment source of an order with that funding account; None means an invoice."""
     return _ON_INVOICE if account_id is None else FromAccount(account_id)
 
 
 def is_fitting(source: PaymentSource, funding: str) -> bool:
-    """Returns whether a customer with that `funding` pays so."""
+    """Returns whether customers with that `funding` use this source."""
     return isinstance(source, SOURCES[funding])
 
 
 def unfitting(funding: str) -> InvalidRequest:
-    """Returns the refusal of an order that is to be paid in another way than a customer with that `funding` pays."""
+    """Returns the error for an order whose payment source does not match the customer's `funding`."""
     return InvalidRequest(SOURCES[funding].rule)
 
 

@@ -1,7 +1,7 @@
-"""Bank transfers that have come in, matched by their references with the top-ups they pay for.
+"""Matches incoming bank transfers with top-ups, by their references.
 
-A transfer confirms a top-up once, if it has its amount and currency. Every other line is left alone and listed with the reason, for an
-operator to decide.
+A transfer with the amount and currency of its top-up confirms it, once. Every other line is listed with the reason, for an operator to
+decide.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ async def match_payments(
 ) -> AsyncIterator[list[Match]]:
     """Confirms the top-ups that the lines pay for, each in its own transaction, and yields the outcome of each line, 500 at a time.
 
-    It can be run again after an interruption: a line that was taken before is known. With `dry_run` nothing is written.
+    It can be repeated after an interruption, and skips lines that it has matched. With `dry_run` it writes nothing.
     """
     taken: dict[str, bytes] = {}  # by earlier lines of this file, which a dry run does not write
     for at in range(0, len(lines), _AT_ONCE):
@@ -103,7 +103,7 @@ def _match(
 
 
 def _amount(line: BankLine, top_up: TopUp, decimal: str | None) -> tuple[int, Why | None]:
-    """Returns what came, in minor units of the top-up's currency; 0, and why, where that is not known."""
+    """Returns the paid amount in minor units of the top-up's currency; or 0, and why it is not known."""
     if line.currency != top_up.currency:
         said = f"it is in {line.currency or 'no currency'}, the account in {top_up.currency}"
         return 0, Why("other_currency", said, {"found": line.currency, "currency": top_up.currency})
@@ -117,7 +117,7 @@ def _amount(line: BankLine, top_up: TopUp, decimal: str | None) -> tuple[int, Wh
 
 
 def _hindrance(amount_minor: int, top_up: TopUp, *, is_taken: bool) -> Why | None:
-    """Returns why an amount that came does not confirm the top-up that it is for; None if it does."""
+    """Returns why a paid amount does not confirm its top-up; None if it does."""
     if is_taken or top_up.state == "confirmed":
         return Why("confirmed", "the top-up is confirmed already: it may have been paid twice")
     if top_up.state == "cancelled":

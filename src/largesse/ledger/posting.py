@@ -1,10 +1,9 @@
-"""The journal: balanced transfers of append-only entries, each with its account's balance after it.
+"""The journal: balanced transfers of append-only entries. Each entry has the balance of its account after it.
 
-A transfer is a set of entries that add up to zero. In the database they share a `movement_id`, as it was called at first: a
-column is not renamed under processes that still write it.
+A transfer is a set of entries that add up to zero. In the database they share a `movement_id`, the former name: a column cannot be renamed
+while processes of an earlier release write it.
 
-Whoever posts holds the row locks of the accounts, taken in id order, so that two transfers never wait for each
-other in a circle.
+Posting needs the row locks of the accounts, taken in the order of ids, so that transfers cannot deadlock.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ NEXT_TRANSFER_ID = "SELECT nextval('movements_id_seq')"
 
 
 class Entry(msgspec.Struct, frozen=True, gc=False):
-    """One entry to be written: `amount_minor` was added to the account, which then stood at `balance_minor`."""
+    """An entry to write: `amount_minor` was added to the account, whose balance was then `balance_minor`."""
 
     customer_id: int  # whose account it is
     account_id: int
@@ -55,7 +54,7 @@ class Entry(msgspec.Struct, frozen=True, gc=False):
 
 
 class Locked(NamedTuple):
-    """An account that this transaction has locked: what it holds, where the chain of its entries ends, and what it is."""
+    """An account that this transaction has locked: its balance, the head of its chain, and its marked properties."""
 
     balance_minor: int
     head: bytes
@@ -65,7 +64,7 @@ class Locked(NamedTuple):
 
 
 class _Row(msgspec.Struct, gc=False, omit_defaults=True):
-    """An entry as it is written, with its mark."""
+    """A row of `entries`, with its mark."""
 
     customer_id: int
     account_id: int
@@ -79,7 +78,7 @@ class _Row(msgspec.Struct, gc=False, omit_defaults=True):
 
 
 class Posting(NamedTuple):
-    """Entries with their marks, and in columns the accounts they are on, as the last of each leaves it."""
+    """Entries with their marks, and their accounts in columns, with the balance and head after the last entry."""
 
     rows: list[_Row]
     customers: list[int]
@@ -96,7 +95,7 @@ class Posting(NamedTuple):
 async def post(
     connection: Connection, chain: Chain, locked: Mapping[int, Locked], entries: Sequence[Entry], at: datetime
 ) -> None:
-    """Writes entries in the order given, and leaves their accounts, which are `locked`, as the last entry of each says."""
+    """Writes entries in the given order, and the balances of their accounts, which are `locked`."""
     if is_distributed(connection):
         for customer_id in {entry.customer_id: None for entry in entries}:
             own = [entry for entry in entries if entry.customer_id == customer_id]
@@ -109,9 +108,9 @@ async def post(
 async def post_by_shard_group(
     connection: Connection, posting: Posting, at: datetime, ids: Sequence[int], order_ids: Sequence[int] | None = None
 ) -> None:
-    """Writes entries of one customer under these ids, and then what they leave, on its node.
+    """Writes entries of one customer with these ids, and the balances after them, on its node.
 
-    With `order_ids` an entry has, for the id of its order, the place of that among them, from 1.
+    With `order_ids`, the order id of an entry is the position of its order in them, from 1.
     """
     rows = []
     for entry_id, row in zip(ids, posting.rows, strict=True):
@@ -135,8 +134,8 @@ _ORDER_ID = Fragment("order_id")
 def new_entries(at: str, entries: str, *, order_id: Fragment = _ORDER_ID) -> Fragment:
     """Returns SQL that writes entries: a statement, or part of one. Use it with `new_balances`.
 
-    `at` and `entries` are placeholders, of the time and of the first of a posting's arguments. `order_id` is SQL for the id that an
-    entry is to have, where the one given has something that stands for it.
+    `at` and `entries` are placeholders for the time and for the first of a posting's arguments. `order_id` is SQL for the order id of an
+    entry that has a position instead.
     """
     return compose(
         """
@@ -158,7 +157,7 @@ def new_entries(at: str, entries: str, *, order_id: Fragment = _ORDER_ID) -> Fra
 def new_balances(customers: str, accounts: str, balances: str, heads: str) -> Fragment:
     """Returns SQL that sets the balance of each account from its last entry: a statement, or part of one.
 
-    The arguments are placeholders of the rest of a posting's.
+    The parameters are placeholders for the other arguments of a posting.
     """
     return compose(
         """
@@ -189,10 +188,9 @@ def mark_entries(
     at: datetime,
     digests: Mapping[str | None, str] = MappingProxyType({}),
 ) -> Posting:
-    """Returns entries of that time as they are to be written, on accounts that are locked.
+    """Marks entries of a time, on locked accounts. Every entry gets its mark here, and nowhere else.
 
-    `digests` are those of the orders that are paid, by reference.
-    Every entry gets its mark here, and nowhere else.
+    `digests` are the digests of the orders that are paid, by reference.
     """
     at_us, ends = micros_of(at), {account_id: one.head for account_id, one in accounts.items()}
     facts = {key: (one.environment, one.kind, one.currency) for key, one in accounts.items()}
@@ -216,13 +214,13 @@ def mark_entries(
 
 
 async def lock_accounts(connection: Connection, customer_id: int, account_ids: Sequence[int]) -> dict[int, Locked]:
-    """Locks a customer's accounts until the transaction ends, in the order of their ids; returns them by id."""
+    """Locks a customer's accounts until the transaction ends, in the order of their ids. Returns them by id."""
     rows = await connection.fetch(_LOCK, customer_id, account_ids)
     return {account_id: Locked(*rest) for account_id, *rest in rows}
 
 
 class Credit(NamedTuple):
-    """What came of a credit: the account's balance in minor units, and whether it `is_new` or was made before."""
+    """The result of a credit: the account's balance in minor units, and whether it `is_new` or was made before."""
 
     balance_minor: int
     is_new: bool
@@ -231,10 +229,10 @@ class Credit(NamedTuple):
 async def top_up(
     connection: Connection, chain: Chain, account_id: int, amount_minor: int, reference: str | None
 ) -> Credit:
-    """Credits a funding account; call it inside a transaction.
+    """Credits a funding account. Call it inside a transaction.
 
-    One reference credits an account once: repeating it with the same amount changes nothing, with another
-    amount it raises OperatorError, as does an amount that is not positive, an unknown account, or a closed one.
+    A reference credits an account once. Repeating it with the same amount changes nothing. Raises OperatorError for another amount, an amount
+    that is not positive, and an unknown or closed account.
     """
     account = await connection.fetchrow(_FUNDING_ACCOUNT, account_id)
     if account is None:
@@ -273,11 +271,10 @@ async def pay_in(  # noqa: PLR0913 - what a payment is, each by its name
     reference: str | None,
     check: Callable[[int], None],
 ) -> Credit:
-    """Moves money that came from outside from a customer's deposits to another of its accounts.
+    """Moves incoming money from a customer's deposits to another of its accounts.
 
-    `to` is that customer and account.
-    `check` is given the account's balance, and raises OperatorError where this payment may not be. Once for each reference of the account,
-    as `top_up` says; raises OperatorError as it does. Call it inside a transaction.
+    `to` is the customer and the account. `check` gets the account's balance, and raises OperatorError if the payment is not allowed. A reference
+    counts once for the account, as for `top_up`, which raises the same errors. Call it inside a transaction.
     """
     if amount_minor <= 0:
         raise OperatorError("the amount must be greater than zero")

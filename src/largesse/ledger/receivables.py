@@ -1,7 +1,7 @@
 """Receivables: what an invoiced customer owes, by month and in all, and its payments.
 
-All of it is read from the ledger. What is owed at the end of a month is the balance of the receivable then; what was charged in the month
-is the rest after the payments. So the months add up, whatever was cancelled in them.
+Everything is read from the ledger. The amount due at the end of a month is the balance of the receivable at that time. The amount charged in a
+month is the change of the balance without the payments. So the months add up, also after cancellations.
 """
 
 from __future__ import annotations
@@ -140,10 +140,10 @@ async def list_receivables(connection: Connection, customer: str | None = None) 
 
 
 async def settle(actor: Actor, *, currency: str, amount_minor: int, reference: str) -> Credit:
-    """Records a payment by the actor's customer; what it still owes is the amount by which its receivable is below zero.
+    """Records a payment by the actor's customer. It owes the amount by which its receivable is below zero.
 
-    One reference is one payment: repeating it with the same amount changes nothing. Raises OperatorError for a customer that was never
-    invoiced in this currency, an amount that is not positive or more than is owed, and a reference of another amount.
+    A reference is one payment. Repeating it with the same amount changes nothing. Raises OperatorError for a customer that was never invoiced in
+    this currency, an amount that is not positive or above the amount due, and a reference with another amount.
     """
     customer_id, environment = actor.customer_id, actor.environment
     assert environment is not None, "a receivable is in an environment"

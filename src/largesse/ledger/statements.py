@@ -1,10 +1,7 @@
-"""What accounts held on the last days, to be drawn as a line.
+"""Statements of accounts: the entries of a period, with an opening and a closing balance. And the balances of the last days, for a chart.
 
-The statement of an account: its entries of a time, between an opening and a closing balance.
-
-The entries of a month are those from the first that was written in it up to the first that was written in the next, in the
-order in which they changed the balance. So statements of months that follow each other miss no entry, count none twice,
-and each opens with the balance that the one before closed with.
+The entries of a month are those from its first entry up to the first entry of the next month, in the order in which they changed the
+balance. So consecutive months miss no entry, count none twice, and each opens with the closing balance of the month before.
 """
 
 from __future__ import annotations
@@ -38,10 +35,10 @@ _LAST_ENTRY = "SELECT max(id) FROM entries WHERE customer_id = $1 AND account_id
 
 
 async def read_history(connection: Connection, customer_id: int, account_ids: Sequence[int]) -> dict[int, list[int]]:
-    """Returns what each of those accounts of a customer held, in minor units, as every second of the last DAYS (UTC) began, oldest first.
+    """Returns the balances of some accounts of a customer, in minor units, at the start of every other one of the last DAYS (UTC), oldest first.
 
-    Ids of entries ascend with time but for a moment, so each place is found by halving, as in statements; what was written at midnight
-    may count for either day.
+    Ids of entries ascend with time except for moments, so binary search finds each position, as in statements. An entry of midnight may count for
+    either day.
     """
     rows = await connection.fetch(_HISTORY, customer_id, list(account_ids), DAYS, _EVERY)
     found: dict[int, list[int]] = {account_id: [] for account_id in account_ids}
@@ -83,7 +80,7 @@ _ENTRIES_AT_ONCE = 2_000
 
 @dataclass(frozen=True, slots=True)
 class StatementEntry:
-    """One entry: what happened, by how much the balance changed, and what it then was, in minor units."""
+    """One entry: its kind, the change of the balance, and the balance after it, in minor units."""
 
     id: int
     at: datetime
@@ -99,7 +96,7 @@ class StatementEntry:
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """An account's entries with ids from `first` up to, and without, `end`; balances in minor units."""
+    """An account's entries with ids from `first` to below `end`. Balances are in minor units."""
 
     customer_id: int
     account_id: int
@@ -141,7 +138,7 @@ async def read_statement(
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a time begins in an account: the id of its first entry, and the balance before it in minor units."""
+    """The start of a period in an account: the id of its first entry, and the balance before it in minor units."""
 
     first: int
     balance_minor: int
@@ -150,7 +147,7 @@ class Place:
 async def read_places(
     connection: Connection, customer_id: int, account_id: int, instants: Iterable[datetime]
 ) -> list[Place]:
-    """Returns where these times begin in a customer's account, as statements part them."""
+    """Returns the starts of periods in a customer's account, as in statements."""
     account = (customer_id, account_id)
     firsts = [await _first_entry(connection, account, at) for at in instants]
     return [Place(first, await _balance_before(connection, account, first)) for first in firsts]
@@ -159,9 +156,9 @@ async def read_places(
 async def statement_entries(
     database: Database, scope: Scope, statement: Statement
 ) -> AsyncIterator[list[StatementEntry]]:
-    """Returns the entries of a statement, oldest first, some thousand at a time, each time on a connection that is given back.
+    """Returns the entries of a statement, oldest first, some thousand at a time. Holds no connection in between, so the reader may be slow.
 
-    So the reader may be slow. What is written meanwhile is not among them: entries never change, and a statement has its end.
+    Later entries are not included: entries never change, and a statement has a fixed end.
     """
     after = None
     while True:
@@ -176,7 +173,7 @@ async def statement_entries(
 async def statement_page(
     connection: Connection, statement: Statement, after: int | None, most: int
 ) -> list[StatementEntry]:
-    """Returns at most so many entries of a statement, oldest first: its first ones, or those after the one of that id."""
+    """Returns a page of the entries of a statement, oldest first: its first ones, or those after an id."""
     rows = await connection.fetch(
         _PAGE, statement.customer_id, statement.account_id, max(statement.first - 1, after or 0), statement.end, most
     )
@@ -190,10 +187,10 @@ _Account = tuple[int, int]
 async def order_entries(
     connection: Connection, customer_id: int, account_id: int, order_id: int, moments: Iterable[datetime]
 ) -> list[StatementEntry]:
-    """Returns the entries of an order on the account that paid for it, written at those moments: its own, and those of refunds.
+    """Returns the entries of an order on the account that paid for it, written at some times: the payment and refunds.
 
-    No index finds them (docs/decisions/0044-no-index-by-order.md): the entries about each moment are read, some seconds of them, or some minutes
-    where none of the order bears that very time.
+    There is no index of them (docs/decisions/0044-no-index-by-order.md), so it reads the entries of some seconds around each time, or of some
+    minutes if none of the order has exactly that time.
     """
     found: dict[int, StatementEntry] = {}
     for at in moments:
@@ -211,10 +208,10 @@ async def _balance_before(connection: Connection, account: _Account, entry_id: i
 
 
 async def _first_entry(connection: Connection, account: _Account, at: datetime) -> int:
-    """Returns the id of the account's first entry of this instant or later; where all its entries end when there is none.
+    """Returns the id of the account's first entry at this time or later, or the id after its last entry.
 
-    Ids ascend with time but for the skew, so the place is found by halving, some thirty look-ups in the primary key
-    however many entries there are, and the last stretch is read: all by one statement.
+    Ids ascend with time except for the skew, so binary search finds the position in some thirty look-ups of the primary key, and then reads the
+    last part: all in one statement.
     """
     found: int | None = await connection.fetchval(_FIRST_ENTRY, *account, at, at - _SKEW)
     return await _end(connection, account) if found is None else found
