@@ -1,12 +1,9 @@
-"""Who may do what: what a key may do at all, and with what another service account has made.
+"""Access of API keys and people: whether they may act at all, and on what others have made.
 
-Whatever a key asks for, it is there, and its customer's plan and its service account allow it.
+A key is checked when a request arrives, and again in the transaction that writes, as a body may take long. That transaction locks the key.
+So a deletion waits for the transaction, or the transaction for the deletion, and nothing is written with a deleted key.
 
-Checked when a request comes in, and again inside the transaction that writes what it asked for: a body may be long under
-way. There the key's row is locked as well, so that a deletion waits for the transaction, or the transaction for the
-deletion, and nothing is ever written with a key after its deletion.
-
-Transactions of a person: each holds the session, the membership and the role that it relies on until it ends.
+A transaction of a person locks the session, the membership and the role that it relies on until it ends.
 """
 
 from __future__ import annotations
@@ -26,11 +23,11 @@ from largesse.db.pool import Connection, Database, coordinator_of
 
 
 class StaleCaller(Exception):
-    """A remembered caller may have changed, or what it relied on. Nothing was written: look it up and try again."""
+    """A remembered caller may have changed. Nothing was written: look the caller up and try again."""
 
 
 class KeyStatus(NamedTuple):
-    """What a key that is there stands on."""
+    """What the access of an existing key depends on."""
 
     plan: str
     service_account_active: bool
@@ -41,14 +38,14 @@ class KeyStatus(NamedTuple):
 
     @classmethod
     def of(cls, principal: Principal) -> Self:
-        """Returns the status of a key whose principal was just read."""
+        """Returns the status of a key from its principal."""
         networks = None if principal.networks is None else [str(one) for one in principal.networks]
         active, limits, scopes = principal.service_account_active, principal.limits, principal.scopes
         return cls(principal.plan, active, limits, scopes, networks, principal.funding)
 
 
 class HeldPerson(NamedTuple):
-    """Who is signed in with a session, as the transaction that locked it found them."""
+    """The person of a session, as read by the transaction that locked it."""
 
     user_id: int
     customer_id: int
@@ -57,17 +54,17 @@ class HeldPerson(NamedTuple):
 
 
 class PersonStatus(NamedTuple):
-    """What a person stands on who may still sign in."""
+    """What the access of a person depends on."""
 
     role: str
     account_ids: Collection[int] = ()  # funding accounts that are theirs to use, beside those open to all
 
 
 def key_statuses(key_ids: Fragment) -> Fragment:
-    """Returns SQL for the status of each key of those ids: `id` and the fields of a KeyStatus. It locks the keys.
+    """Returns SQL that locks keys and returns the status of each: `id` and the fields of a KeyStatus.
 
-    `key_ids` is SQL for an array of integers. Nothing but deleting or narrowing a key waits for the locks. A subquery for each, not a join: the planner
-    must look each up, however many keys it thinks there are. And not in the index of those that are there, which it took for next to nothing.
+    `key_ids` is SQL for an array of integers. Only deleting or narrowing a key waits for the locks. It has a subquery for each key, not a join, so
+    that the planner looks each one up by its id.
     """
     return compose(
         """
@@ -114,7 +111,7 @@ def require_key_status(
 
 
 async def person_statuses(connection: Connection, session_ids: Collection[int]) -> dict[int, PersonStatus]:
-    """Returns what those people stand on whose sessions are still open, by session, which are locked as `hold_people` does."""
+    """Returns the status of people whose sessions are still open, by session. Locks them as `hold_people` does."""
     held = await hold_people(connection, session_ids)
     return await _with_accounts(
         connection, {key: (one.customer_id, one.user_id, one.role) for key, one in held.items()}
@@ -122,13 +119,13 @@ async def person_statuses(connection: Connection, session_ids: Collection[int]) 
 
 
 async def member_statuses(connection: Connection, user_ids: Collection[int]) -> dict[int, PersonStatus]:
-    """Returns what those people stand on who are still members, signed in or not, by `Principal.person_key`. Locks their memberships."""
+    """Returns the status of people who are still members, signed in or not, by `Principal.person_key`. Locks their memberships."""
     rows = await coordinator_of(connection).fetch(access_store.HOLD_USERS, sorted(user_ids))
     return await _with_accounts(connection, {-row["id"]: (row["customer_id"], row["id"], row["role"]) for row in rows})
 
 
 async def _with_accounts(connection: Connection, people: Mapping[int, tuple[int, int, str]]) -> dict[int, PersonStatus]:
-    """Returns the status of people, each a customer, a user and a role, with the accounts that are theirs to use."""
+    """Returns the status of people, each a customer, a user and a role, with the accounts that they may use."""
     accounts: dict[int, list[int]] = {}
     # An administrator uses every account. A statement of its own, by the customer, as accounts may lie elsewhere than people.
     if some := [person for person in people.values() if person[2] != ADMIN]:
@@ -143,9 +140,9 @@ async def _with_accounts(connection: Connection, people: Mapping[int, tuple[int,
 
 
 async def hold_people(connection: Connection, session_ids: Collection[int]) -> dict[int, HeldPerson]:
-    """Returns who is signed in with those sessions, by session; one that has ended, or whose membership has, is left out.
+    """Returns the people of sessions, by session, without sessions or memberships that have ended.
 
-    Locks session and membership: whatever ends one of them, or changes a role, waits until the transaction ends.
+    Locks session and membership, so that ending one of them, or changing a role, waits until the transaction ends.
     """
     coordinator = coordinator_of(connection)
     sessions = await coordinator.fetch(access_store.HOLD_SESSIONS, sorted(session_ids))
@@ -162,13 +159,13 @@ async def hold_people(connection: Connection, session_ids: Collection[int]) -> d
 
 
 def require_sender(principal: Principal, standing: PersonStatus | None) -> None:
-    """Raises Unauthorized where a person of that standing may not send what was requested. None means no longer signed in."""
+    """Raises Unauthorized if a person with that status may not send what was requested. None means no longer signed in."""
     if standing is None or standing.role != principal.role or standing.role not in SENDERS:
         raise Unauthorized("This person may no longer send for this customer.")
 
 
 def require_admission(principal: Principal, *, inactive_too: bool = False) -> None:
-    """Raises what keeps a key that was just looked up from being let in: PlanRequired, or Inactive unless `inactive_too`."""
+    """Raises PlanRequired, or Inactive unless `inactive_too`, if a key that was just looked up may not call the API."""
     require_plan(principal.plan)
     if not inactive_too:
         require_active(principal.service_account_active, principal.service_account_name)
@@ -177,7 +174,7 @@ def require_admission(principal: Principal, *, inactive_too: bool = False) -> No
 def is_own(principal: Principal, service_account_id: int | None, user_id: int | None) -> bool:
     """Returns whether an order of a service account or a person belongs to the principal.
 
-    Of people, an administrator decides over all, and so does a member of staff.
+    All orders belong to an administrator, and to a member of staff.
     """
     if principal.role == ADMIN:
         return True
@@ -187,7 +184,7 @@ def is_own(principal: Principal, service_account_id: int | None, user_id: int | 
 
 
 def require_own(principal: Principal, service_account_id: int | None, user_id: int | None, reference: str) -> None:
-    """Raises OtherServiceAccount unless the order of that reference, placed by one of the two, is the principal's to decide over."""
+    """Raises OtherServiceAccount unless the order, which a service account or a person placed, belongs to the principal."""
     if is_own(principal, service_account_id, user_id):
         return
     if principal.user_id is not None:
@@ -200,13 +197,13 @@ def require_own(principal: Principal, service_account_id: int | None, user_id: i
 
 
 def require_plan(plan: str) -> None:
-    """Raises PlanRequired when the customer's plan does not include the API."""
+    """Raises PlanRequired if the customer's plan does not include the API."""
     if plan == "starter":
         raise PlanRequired("The API is available on the Pro plan and above; this customer is on Starter.")
 
 
 def require_active(active: bool, name: str) -> None:
-    """Raises Inactive when the service account of that name has been switched off."""
+    """Raises Inactive if the service account is deactivated."""
     if not active:
         raise Inactive(f"The service account {name!r} is not active.")
 
@@ -217,10 +214,10 @@ class AccessChanged(Exception):
 
 @asynccontextmanager
 async def writing(database: Database, person: Person, *, changes_access: bool = False) -> AsyncIterator[Connection]:
-    """Begins a transaction for what the person writes, which first locks their session and their role. Raises AccessChanged.
+    """Begins a transaction for what the person writes. It first locks their session and their role. Raises AccessChanged.
 
-    With `changes_access` it goes on to end sessions, or to change who may do what. Such transactions of a customer, and of
-    a person, wait for each other before they lock anything else, so that no two of them wait for each other's sessions.
+    Set `changes_access` if it ends sessions, or changes rights. Such transactions of a customer, and of a person, wait for each other before
+    they lock anything else, so that they cannot deadlock.
     """
     async with database.transaction(person.scope) as connection:
         if changes_access:

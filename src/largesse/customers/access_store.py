@@ -1,4 +1,4 @@
-"""The SQL that people and keys are let in by: what a transaction holds, and look-ups."""
+"""The SQL of access: locks and look-ups of people and keys."""
 
 from __future__ import annotations
 

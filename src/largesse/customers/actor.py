@@ -1,6 +1,6 @@
-"""Who performs an operation, and the transaction they perform it in.
+"""Actors: who performs an operation, and in which transaction.
 
-A room's operations take an `Actor`, so that a right, a transaction and an audit entry stand in one place for all callers:
+A room's operations take an `Actor`, so that right, transaction and audit entry are in one place for all callers:
 
     async with actor.transaction(Right.MOVE_FUNDS) as transaction:
         ...                                                      # reads and writes through transaction.connection
@@ -36,11 +36,11 @@ class Transaction:
     actor: Actor
 
     def on_behalf_of(self, customer_id: int, environment: str | None = None) -> Transaction:
-        """Returns the same transaction, whose audit entries belong to a customer: the customer of the row an operator named by its id."""
+        """Returns the same transaction with audit entries for a customer: that of a row which an operator named by its id."""
         return replace(self, actor=self.actor.on_behalf_of(customer_id, environment))
 
     def of_installation(self) -> Transaction:
-        """Returns the same transaction, whose audit entries belong to the installation, which no customer reads."""
+        """Returns the same transaction with audit entries for the installation, which no customer can read."""
         return replace(self, actor=replace(self.actor, customer_id=INSTALLATION, environment=None, reason=None))
 
     @property
@@ -70,8 +70,8 @@ class Transaction:
 class Actor:
     """Who performs an operation: a person, an API key, a member of staff or a command.
 
-    `customer_id` is 0 and `environment` None for a member of staff and a command, who act for the whole installation. `person` is of a
-    person alone, `staff` of a member of staff, and `caller` of a person and an API key.
+    Members of staff and commands act for the whole installation: their `customer_id` is 0, and their `environment` None. Only a person has
+    `person`, only a member of staff `staff`, and only a person and an API key `caller`.
     """
 
     acting: Acting
@@ -102,21 +102,21 @@ class Actor:
         return None if self.person is None else self.person.role
 
     def on_behalf_of(self, customer_id: int, environment: str | None = None, reason: str | None = None) -> Actor:
-        """Returns the same actor, whose audit entries belong to a customer, and say the reason. For commands and members of staff."""
+        """Returns the same actor with audit entries for a customer, with the reason. For commands and members of staff."""
         return replace(self, customer_id=customer_id, environment=environment, reason=reason or self.reason)
 
     def within(self, transaction: Transaction) -> Actor:
-        """Returns the same actor, whose operations are part of an open transaction of theirs."""
+        """Returns the same actor, whose operations run in an open transaction of theirs."""
         return replace(self, begin=lambda _: nullcontext(transaction.connection))
 
     @asynccontextmanager
     async def transaction(
         self, right: Right | StaffRight | None = None, staff: StaffRight | None = None, *, changes_access: bool = False
     ) -> AsyncIterator[Transaction]:
-        """Begins a transaction that holds what the actor's right rests on until it ends.
+        """Begins a transaction that locks what the actor's right depends on.
 
-        An operation that people of customers and members of staff perform names both rights: `Right.SETTINGS, StaffRight.CUSTOMERS`. One that
-        names none of staff is not for them, and one that names theirs alone is for no person or key.
+        An operation for people of customers and members of staff names both rights: `Right.SETTINGS, StaffRight.CUSTOMERS`. Staff may not perform
+        one without a right of staff. People and keys may not perform one with a right of staff alone.
 
         With `changes_access`, transactions of the same customer or person wait for each other first: for operations that end
         sessions or change who may do what. Raises AccessChanged for a person without the right, or who lost it since the
@@ -138,7 +138,7 @@ class Actor:
 
 
 def person_actor(database: Database, person: Person, acting: Acting) -> Actor:
-    """Returns the actor for a person who is signed in. Each transaction holds their session, membership and role."""
+    """Returns the actor for a person who is signed in. Each transaction locks their session, membership and role."""
     return Actor(
         acting,
         lambda changes_access: writing(database, person, changes_access=changes_access),
@@ -152,7 +152,7 @@ def person_actor(database: Database, person: Person, acting: Acting) -> Actor:
 def key_actor(database: Database, turns: FairTurns[int], principal: Principal, acting: Acting, *scopes: str) -> Actor:
     """Returns the actor for an API key, whose transactions hold it as `hold_key` does, with the scopes that the operation requires.
 
-    Such a transaction may wait for locks with a connection in hand, so customers take turns: it raises Unavailable if too many wait.
+    Such a transaction may wait for locks while it uses a connection, so customers take turns. It raises Unavailable if too many wait.
     """
 
     @asynccontextmanager
@@ -170,7 +170,7 @@ def command_actor(database: Database, acting: Acting) -> Actor:
 
 
 def worker_actor(database: Database, acting: Acting) -> Actor:
-    """Returns the actor for what a worker does by itself."""
+    """Returns the actor for the automatic work of a worker."""
     return Actor(acting, lambda _: database.transaction(WORKER))
 
 

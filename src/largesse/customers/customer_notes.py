@@ -1,4 +1,4 @@
-"""What members of staff write down about a customer. A note may name people: it can be erased, and goes when an address in it is erased."""
+"""Notes of members of staff about a customer. A note may name people: it can be erased, and is erased with an address in it."""
 
 from __future__ import annotations
 

@@ -120,7 +120,7 @@ class ListedCustomer:
 async def search_customers(
     connection: Connection, search: str, *, before: int = _HIGHEST, limit: int = 50
 ) -> list[ListedCustomer]:
-    """Returns the newest customers below an id of which name and key have words that begin as those of a search do; all for none."""
+    """Returns the newest customers below an id whose name or key has words that begin with those of a search. An empty search finds all."""
     words = _WORD.findall(search.lower())[:_MOST_WORDS]
     if not words and search.strip():
         return []
@@ -138,7 +138,7 @@ async def read_customer(connection: Connection, customer_id: int) -> Customer:
 
 
 async def numbered_keys(connection: Connection, key: str) -> set[str]:
-    """Returns which of a key, and the key with a number up to _MOST_NUMBERED, customers have."""
+    """Returns which keys are used: a key, and the same with a number up to _MOST_NUMBERED."""
     keys = [key, *(f"{key}-{number}" for number in range(2, _MOST_NUMBERED + 1))]
     return {row["key"] for row in await connection.fetch(_KEYS_AMONG, keys)}
 
@@ -188,13 +188,13 @@ async def set_confirmed_above(connection: Connection, customer_id: int, amounts:
 
 
 async def find_follow_up(connection: Connection, customer_id: int) -> str | None:
-    """Returns what a customer has set for orders that nobody claims, as JSON. None: nothing."""
+    """Returns a customer's settings for unclaimed orders, as JSON; None if there are none."""
     stored: str | None = await connection.fetchval(_FOLLOW_UP, customer_id)
     return stored
 
 
 async def set_follow_up(connection: Connection, customer_id: int, stored: str | None) -> None:
-    """Saves that, as `find_follow_up` returns it."""
+    """Saves the settings, as `find_follow_up` returns them."""
     await connection.execute(_SET_FOLLOW_UP, customer_id, stored)
 
 
@@ -205,7 +205,7 @@ async def takes_notes(connection: Connection, customer_id: int) -> bool:
 
 
 async def set_takes_notes(connection: Connection, customer_id: int, taken: bool) -> None:
-    """Saves whether they may."""
+    """Sets whether recipients may write a thank-you note."""
     await connection.execute(_SET_TAKES_NOTES, customer_id, taken)
 
 
@@ -244,7 +244,7 @@ async def lock_service_account(connection: Connection, customer_id: int, account
 
 
 async def set_active(connection: Connection, customer_id: int, account_id: int, *, active: bool) -> None:
-    """Sets whether a service account is switched on."""
+    """Activates or deactivates a service account."""
     await connection.execute(_SET_ACTIVE, customer_id, account_id, active)
 
 

@@ -1,4 +1,4 @@
-"""Views of the web application as a customer sees it, by members of staff: for a reason that the customer can read, and for 30 minutes."""
+"""Lets members of staff see the web application as a customer does, for 30 minutes, and for a reason that the customer can read."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def read_reason(typed: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class CustomerView:
-    """An open view: whose pages, of which environment, and until when."""
+    """An open view: its customer, its environment and its end."""
 
     customer_id: int
     customer: str
@@ -50,9 +50,9 @@ class CustomerView:
     ends_at: datetime
 
     def session(self, email: str, language: str | None, zone: str | None) -> Session:
-        """Returns what stands for the session of a person who sees everything that a viewer does, and may change nothing.
+        """Returns a session for a viewer, who sees all pages and may change nothing.
 
-        No id of it is one of a person's, so that it has no orders, views or accounts of its own.
+        Its ids belong to no person, so it has no orders, views or accounts of its own.
         """
         person = Person(
             session_id=0,
@@ -88,7 +88,7 @@ class CustomerView:
 
 
 async def begin_view(actor: Actor, session_id: int, reason: str) -> datetime:
-    """Begins a view of the actor's customer and environment in a session of the back office; returns when it ends.
+    """Begins a view of the actor's customer and environment in a session of the back office. Returns its end.
 
     It ends a view that the session has open. Raises InvalidRequest for a reason beyond its limits, and NotFound for an unknown customer.
     """
@@ -106,12 +106,12 @@ async def begin_view(actor: Actor, session_id: int, reason: str) -> datetime:
 
 
 async def end_view(actor: Actor, session_id: int) -> None:
-    """Ends the view that a session has open; does nothing where there is none."""
+    """Ends the open view of a session, if there is one."""
     async with actor.transaction(StaffRight.SEE_AS) as transaction:
         await transaction.connection.execute(_END, session_id)
 
 
 async def find_view(connection: Connection, session_id: int) -> CustomerView | None:
-    """Returns the view that a session has open; None where there is none, or it has ended."""
+    """Returns the open view of a session; None if there is none."""
     row = await connection.fetchrow(_FIND, session_id)
     return None if row is None else CustomerView(**row)

@@ -1,4 +1,4 @@
-"""Each form is taken once: a repeat, clicked twice or sent again, gets the answer of the first."""
+"""Each form is carried out once. A repeat, after a double click or a reload, gets the answer of the first."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LOOK_EVERY_S = 0.1
 
 
 class StillUnderWay(Exception):
-    """The first one has not been answered yet, or its process ended before it was."""
+    """The first submission has no answer yet, or its process ended before it had one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,5 +49,5 @@ async def answer_post(database: Database, post: Post, answer: bytes, sql: SignIn
 
 
 async def take_back_post(database: Database, post: Post, sql: SignInSql = sign_in_store) -> None:
-    """Allows the form to be sent again, because nothing came of it."""
+    """Allows the form to be sent again, because it had no effect."""
     await database.execute(LOOKUP, sql.TAKE_BACK_POST, post.session_id, post.token)

@@ -1,8 +1,8 @@
-"""What is said between us and a passkey (WebAuthn level 3): what a browser is asked, and whether its answer holds.
+"""Passkeys (WebAuthn level 3): the requests to a browser, and the checks of its answers.
 
 The library is imported when it is first needed: most processes never see a passkey.
 
-Passkeys of people: stored by name, asked for as a second step, each challenge taken once and within some minutes.
+Passkeys of people are a second step. Each challenge counts once, for some minutes.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _PORTS = {"http": 80, "https": 443}
 
 
 class NotThePasskey(Exception):
-    """What came is no answer of a passkey to what was asked."""
+    """The answer is not a valid answer of a passkey to the challenge."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class Signed:
 
 
 class RelyingParty:
-    """An installation as passkeys know it: by the name of its public address."""
+    """The installation for passkeys: they are bound to the name in its public address."""
 
     def __init__(self, public_url: str) -> None:
         parts = urlsplit(by_name(public_url))
@@ -58,7 +58,7 @@ class RelyingParty:
 
     @property
     def has_name(self) -> bool:
-        """Whether there can be passkeys at all: they are for a name, never for a number."""
+        """Whether passkeys are possible: they need a host name, not an IP address."""
         try:
             ipaddress.ip_address(self._host)
         except ValueError:
@@ -153,7 +153,7 @@ _RENEWED_AFTER = timedelta(minutes=5)  # so that each page has at least the rest
 
 
 class Unfit(InvalidRequest):
-    """A passkey that cannot be added: one too many, or registered already."""
+    """The passkey cannot be added: there are too many, or it is registered already."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ SENDERS = (ADMIN, "member")
 class Principal:
     """The customer and service account an API key belongs to, or the customer and the person, read afresh for each request.
 
-    For a person, the fields about API keys are None, and the service account none that is there.
+    For a person, the fields about API keys are None, and there is no service account.
     """
 
     key_id: int | None
@@ -39,24 +39,24 @@ class Principal:
 
     @property
     def draws_on_all(self) -> bool:
-        """Whether it may draw from each funding account of the customer, no matter who it is assigned to."""
+        """Whether it may use every funding account of the customer, whoever the account is assigned to."""
         return self.role == ADMIN
 
     @property
     def person_key(self) -> int | None:
-        """What the status of a person is found by: the session, or for a send that others approved minus the user. None for an API key."""
+        """The key of a person's status: the session id, or for a send that others approved the negative user id. None for an API key."""
         if self.session_id is not None or self.user_id is None:
             return self.session_id
         return -self.user_id
 
     @property
     def scope(self) -> Scope:
-        """For whom its transactions act."""
+        """The scope of its transactions."""
         return for_customer(self.customer_id, self.environment)
 
 
 def staff_principal(customer_id: int, environment: str) -> Principal:
-    """Returns what a member of staff is, or a command, who acts on behalf of a customer: an administrator who is nobody of the customer's."""
+    """Returns the principal of a member of staff or a command that acts on behalf of a customer: an administrator without a membership."""
     return Principal(
         key_id=None,
         environment=environment,

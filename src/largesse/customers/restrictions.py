@@ -1,12 +1,12 @@
-"""How far a key or a service account is narrowed: what for, from where, and how much.
+"""Restrictions of keys and service accounts: scopes, networks and limits.
 
-    read       everything that only tells: the catalogue, templates, accounts, orders, how they are doing
-    send       orders and quotes, cancellations, mail once more
+    read       everything that only reads: the catalogue, templates, accounts, orders and their progress
+    send       orders and quotes, cancellations, resends
     codes      codes and PINs in answers: orders of code batches, and reading those again
     webhooks   subscriptions and their deliveries
-    contacts   people whom the company sends to: reading and changing them
+    contacts   the people a company sends to: reading and changing them
 
-A key has all of these unless it was narrowed. `GET /me` takes none.
+A key has all of these unless it was narrowed. `GET /me` needs none.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MOST_NETWORKS = 100  # of a key
 
 
 class Limit(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a service account may order in one currency, in its minor units; None: as much as it likes."""
+    """What a service account may order in one currency, in minor units. None means no limit."""
 
     largest_order_minor: int | None = None
     daily_minor: int | None = None  # in a day of UTC
@@ -51,7 +51,7 @@ def read_limits(limits: str | None) -> Mapping[str, Limit]:
 
 
 def write_limits(limits: Mapping[str, Limit]) -> str | None:
-    """Returns limits by currency as the database stores them, without those that limit nothing."""
+    """Returns limits by currency as the database stores them, without empty ones."""
     kept = {currency: limit for currency, limit in sorted(limits.items()) if limit != Limit()}
     return _encode(kept).decode() if kept else None
 
@@ -82,13 +82,13 @@ def _amount_text(minor: int | None, currency: str) -> str:
 
 
 def require_scope(principal: Principal, scope: str) -> None:
-    """Raises ScopeRequired unless the key was made for that, too."""
+    """Raises ScopeRequired unless the key has the scope."""
     if principal.scopes is not None and scope not in principal.scopes:
         raise ScopeRequired(f"This API key may not be used for `{scope}`, only for {_listed(principal.scopes)}.")
 
 
 def require_network(principal: Principal, address: str | None) -> None:
-    """Raises NetworkNotAllowed where the key may be used from some networks and `address` is in none of them."""
+    """Raises NetworkNotAllowed if the key is restricted to networks that do not contain `address`."""
     if principal.networks is not None and not _is_within(address, principal.networks):
         raise NetworkNotAllowed(f"This API key may not be used from {address or 'an unknown address'}.")
 

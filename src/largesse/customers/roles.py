@@ -9,7 +9,7 @@ ROLES = ("admin", "member", "finance", "viewer")
 
 
 class Right(Enum):
-    """What somebody may be allowed to do."""
+    """A right that a role may have."""
 
     SEND = auto()  # orders: send, schedule, cancel, resend
     SEE_ORDERS = auto()
@@ -26,7 +26,7 @@ class Right(Enum):
 
 
 class Reach(Enum):
-    """How far a right goes: all of the customer's, or what is one's own (orders one placed, accounts one may use)."""
+    """The reach of a right: everything of the customer, or one's own (orders one placed, accounts one may use)."""
 
     ALL = auto()
     OWN = auto()
