@@ -1,7 +1,7 @@
 """The catalogue of a process, never older than the version a request has seen.
 
-What all customers share is in memory as a whole. After an edit only what it changed is read. The own collections of a customer
-are read when that customer uses some, and those of the customers that used theirs last are cached.
+Everything that all customers share is in memory. After an edit, only its changes are read. The own collections of a customer are read when
+the customer uses them. A cache holds those that were used last.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _OwnKey = tuple[int, str]  # a customer, and an environment that it acts in
 
 
 class Catalogue:
-    """Gives out snapshots and reads what a newer version has changed when it is asked for."""
+    """Returns snapshots, and reads the changes of a newer version when it is needed."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class Catalogue:
     async def at(self, version: int) -> Snapshot:
         """Returns what all customers share, at `version` (read from `catalogue_version`) or later.
 
-        All who wait share one load. Its failure goes to each of them, and the next caller loads again.
+        Callers that wait share one load. If it fails, all of them get the error, and the next caller loads again.
         """
         # A load that was under way may have read an older version than was asked for; one that begins
         # after the question cannot, as versions only grow.
@@ -72,7 +72,7 @@ class Catalogue:
         raise Unavailable("The catalogue is older than expected.")
 
     def loaded(self, version: int) -> Snapshot | None:
-        """Returns what all customers share if it is in memory at that version or later."""
+        """Returns what all customers share, if it is in memory at that version or later."""
         snapshot = self._snapshot
         return snapshot if snapshot is not None and snapshot.version >= version else None
 
@@ -96,11 +96,11 @@ class Catalogue:
         amount: Decimal | None = None,
         keyword: str | None = None,
     ) -> None:
-        """Computes what `snapshot` lists by these filters, and in which currencies. Raises Unavailable if too many wait."""
+        """Computes the products and currencies of `snapshot` for some filters. Raises Unavailable if too many wait."""
         await self.finish(customer_id, snapshot.preparing(customer_id, country, currency, amount, keyword))
 
     async def finish(self, customer_id: int, steps: Steps[Result]) -> Result:
-        """Returns the result of a computation over a snapshot, done in slices where it takes long. Raises Unavailable when too many wait."""
+        """Returns the result of a computation over a snapshot, which runs in slices if it takes long. Raises Unavailable if too many wait."""
         result = first_slice(steps)
         return await self._runner.finish(customer_id, steps) if result is None else result
 
@@ -144,6 +144,6 @@ async def _let_go(parts: list[object]) -> None:
 
 
 def _mark_failure_seen(loading: asyncio.Task[None]) -> None:
-    """Prevents asyncio's warning when everybody who waited for a failed load has gone."""
+    """Prevents asyncio's warning about a failed load for which nobody waits any more."""
     if not loading.cancelled():
         loading.exception()

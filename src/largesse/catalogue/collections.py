@@ -24,14 +24,14 @@ class Collections:
 
     @classmethod
     def of(cls, collections: Iterable[Collection], serializer: Serializer) -> Collections:
-        """Returns the collections, in whatever order they come."""
+        """Returns the collections, given in any order."""
         return cls([CollectionItem(collection, serializer) for collection in collections], serializer)
 
     def __len__(self) -> int:
         return len(self._by_id)
 
     def get(self, collection_id: int | None) -> CollectionItem | None:
-        """Returns the collection of that id, no matter who may send it."""
+        """Returns the collection with the id, whoever may send it."""
         return None if collection_id is None else self._by_id.get(collection_id)
 
     def sold_to(self, customer_id: int) -> list[CollectionItem]:
@@ -39,7 +39,7 @@ class Collections:
         return [item for item in self._by_id.values() if item.collection.sold_to(customer_id)]
 
     def changed(self, changes: Mapping[int, Collection | None]) -> Collections:
-        """Returns the collections with these by id; None: without that one."""
+        """Returns the collections with changes by id. None removes one."""
         if not changes:
             return self
         left = (item for item in self._by_id.values() if item.id not in changes)

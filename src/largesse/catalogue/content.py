@@ -1,6 +1,6 @@
-"""What the office changes of a product or a collection: the content as it is published, as people type it, and what is wrong with it.
+"""The content of products and collections that the office changes, and the faults in it.
 
-Forms and CSV files hold the same texts by the same names, so both are read here. All mistakes are found at once, each with its field.
+Forms and CSV files have the same texts under the same names, so both are read here. All faults are found at once, each with its field.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ FAULTS = (
 
 
 class Fault(NamedTuple):
-    """What is wrong with a field: a text of FAULTS, and its values."""
+    """A fault of a field: a text of FAULTS, and its values."""
 
     field: str
     said: str
@@ -60,7 +60,7 @@ class Fault(NamedTuple):
 
 
 class Faulty(InvalidRequest):
-    """A product or a collection has mistakes; `faults` are all of them."""
+    """A product or a collection has `faults`."""
 
     def __init__(self, faults: Sequence[Fault]) -> None:
         super().__init__(" ".join(f"`{fault.field}`: {fault.english}" for fault in faults)[:1_000])
@@ -90,7 +90,7 @@ class ProductContent(msgspec.Struct, frozen=True, kw_only=True):
     suppliers: tuple[str, ...] = (STOCK,)
 
     def as_product(self, product_id: int) -> Product:
-        """Returns the product of the catalogue that it is."""
+        """Returns the content as a product of the catalogue."""
         lowest, highest = self.min_amount_minor, self.max_amount_minor
         return Product(
             id=product_id,
@@ -122,7 +122,7 @@ class CollectionContent(msgspec.Struct, frozen=True, kw_only=True):
     active: bool = True
 
     def as_collection(self, collection_id: int) -> Collection:
-        """Returns the collection of the catalogue that it is."""
+        """Returns the content as a collection of the catalogue."""
         return Collection(
             id=collection_id,
             name=self.name,
@@ -141,7 +141,7 @@ KINDS = tuple(_TYPES)
 
 
 def decode(kind: str, text: str) -> Content:
-    """Returns the content that a row or a draft has as JSON."""
+    """Decodes content from the JSON of a row or a draft."""
     return msgspec.json.decode(text, type=_TYPES[kind])
 
 

@@ -171,7 +171,7 @@ COLLECTIONS_OF_PRODUCT = """
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """What is not published yet of a product or a collection, saved by `author`."""
+    """Unpublished content of a product or a collection, saved by `author`."""
 
     content: Content
     edition: int
@@ -184,7 +184,7 @@ class Draft:
 
 @dataclass(frozen=True, slots=True)
 class Edited:
-    """A product or a collection as the office sees it: what is published, and its draft."""
+    """A product or a collection for the office: the published content, and its draft."""
 
     kind: str
     id: int
@@ -196,7 +196,7 @@ class Edited:
 
     @property
     def newest(self) -> Content:
-        """What the form shows: the draft, or else what is published."""
+        """The content in the form: the draft, otherwise the published content."""
         return self.content if self.draft is None else self.draft.content
 
     @property
@@ -212,7 +212,7 @@ class Edited:
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """What was published of a product or a collection."""
+    """A published content of a product or a collection."""
 
     edition: int
     content: Content
@@ -233,7 +233,7 @@ def _edited(kind: str, row: Row) -> Edited:
 
 
 async def read(connection: Connection, kind: str, object_id: int, *, locks: bool = False) -> Edited | None:
-    """Returns a product or a curated collection with its draft; None where there is none. `locks` holds it until the transaction ends."""
+    """Returns a product or a curated collection with its draft; None if there is none. `locks` locks it until the transaction ends."""
     if locks:
         await connection.execute(_LOCK[kind], object_id)
     row = await connection.fetchrow(_READ[kind], object_id)
@@ -256,14 +256,14 @@ async def list_contents(connection: Connection, kind: str, after: str, most: int
 
 
 async def next_edition(connection: Connection) -> int:
-    """Returns a number that is higher than that of everything saved before."""
+    """Returns a number that is higher than all earlier ones."""
     return int(await connection.fetchval(_NEXT_EDITION))
 
 
 async def save_drafts(
     connection: Connection, kind: str, drafts: Sequence[tuple[int, Content, int]], author: str
 ) -> None:
-    """Saves drafts: the id of each object, its content, and the edition that is published. A schedule is taken back."""
+    """Saves drafts: the id of each object, its content, and the published edition. Removes their schedules."""
     ids, contents, based_on = ([one[column] for one in drafts] for column in range(3))
     await connection.execute(_SAVE_DRAFTS, kind, ids, [encode(one) for one in contents], based_on, author)  # type: ignore[arg-type]
 
@@ -274,7 +274,7 @@ async def delete_drafts(connection: Connection, kind: str, object_ids: Sequence[
 
 
 async def schedule(connection: Connection, kind: str, object_id: int, at: datetime | None) -> None:
-    """Sets when a draft is published; None: not by itself."""
+    """Sets when a draft publishes itself; None means never."""
     await connection.execute(_SCHEDULE, kind, object_id, at)
 
 
@@ -284,30 +284,30 @@ async def fail(connection: Connection, kind: str, object_id: int, why: str) -> N
 
 
 async def list_due(connection: Connection, most: int) -> list[Row]:
-    """Returns the drafts whose time has come: kind, id of the object, and who saved it."""
+    """Returns the drafts that are due: kind, id of the object, and who saved it."""
     rows: list[Row] = await connection.fetch(DUE, most)
     return rows
 
 
 async def add(connection: Connection, kind: str, new: Mapping[str, Content]) -> dict[str, int]:
-    """Adds objects by key that nobody can send yet; returns their ids. A key that is taken is left out."""
+    """Adds objects that nobody can send yet, by key. Returns their ids, without keys that are taken."""
     rows = [{"key": key, **json.loads(encode(content))} for key, content in new.items()]
     return {row["key"]: row["id"] for row in await connection.fetch(_NEW[kind], json.dumps(rows))}
 
 
 async def delete_new(connection: Connection, kind: str, object_id: int) -> bool:
-    """Deletes what was never published, unless something names it. Returns whether it did."""
+    """Deletes an object that was never published, unless something refers to it. Returns whether it did."""
     return str(await connection.execute(_DELETE_NEW[kind], object_id)).endswith(" 1")
 
 
 async def write(connection: Connection, kind: str, published: Mapping[int, Content], edition: int) -> int:
-    """Publishes contents by id under an edition, by one statement: one change of the catalogue. Returns how many it wrote."""
+    """Publishes contents by id under an edition, as one change of the catalogue, in one statement. Returns how many it wrote."""
     rows = [{"id": one, "edition": edition, **json.loads(encode(content))} for one, content in published.items()]
     return int(str(await connection.execute(_WRITE[kind], json.dumps(rows))).rpartition(" ")[2])
 
 
 async def release(connection: Connection, kind: str, object_id: int) -> str | None:
-    """Hands an object over to the office, and returns its key; None where the office has it, or there is none."""
+    """Gives an object to the office, and returns its key; None if the office has it, or there is none."""
     key: str | None = await connection.fetchval(_RELEASE[kind], object_id)
     return key
 
@@ -326,7 +326,7 @@ async def delete_old_versions(connection: Connection, kind: str, object_ids: Seq
 
 
 async def list_versions(connection: Connection, kind: str, object_id: int, most: int = KEPT_VERSIONS) -> list[Version]:
-    """Returns what was published, newest first."""
+    """Returns the published versions, newest first."""
     rows = await connection.fetch(_VERSIONS, kind, object_id, most)
     return [
         Version(row["edition"], decode(kind, row["content"]), row["published_at"], row["published_by"]) for row in rows
@@ -355,11 +355,11 @@ async def product_keys(connection: Connection, ids: Collection[int]) -> dict[int
 
 
 async def find(connection: Connection, kind: str, key: str) -> int | None:
-    """Returns the id of the object of a key; None where there is none."""
+    """Returns the id of the object with a key; None if there is none."""
     object_id: int | None = await connection.fetchval(_IDS_BY_KEY[kind], key)
     return object_id
 
 
 async def has_picture(connection: Connection, name: str) -> bool:
-    """Returns whether there is a picture of that name."""
+    """Returns whether there is a picture with that name."""
     return bool(await connection.fetchval(_HAS_PICTURE, name))

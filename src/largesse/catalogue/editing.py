@@ -1,7 +1,7 @@
 """Operations of the office on products and curated collections: drafts, and publishing them.
 
-Everything that is changed is a draft first. Publishing replaces what customers see by one statement, which notes what it changed, so that every
-process takes over that alone (docs/decisions/0062-catalogue-by-changes.md). What a seed file manages is changed here only after `release`.
+Every change is a draft first. Publishing replaces what customers see in one statement. It records the changes, so that each process reads
+only these (docs/decisions/0062-catalogue-by-changes.md). Objects of a seed file can be changed here only after `release`.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ _MOST_SHOWN = 200  # characters of a text in the audit log
 
 
 class ManagedByFile(StateConflict):
-    """The seed file manages it: it is changed there, or released first."""
+    """The seed file manages the object. Change it there, or release it first."""
 
     def __init__(self) -> None:
         super().__init__("The seed file manages it. Release it first, or change the file.")
 
 
 class ChangedMeanwhile(StateConflict):
-    """Somebody else saved, published or discarded it since the form was opened; `edited` is how it is now."""
+    """Somebody else saved, published or discarded it since the form was opened. `edited` is the current state."""
 
     def __init__(self, edited: Edited) -> None:
         super().__init__("Somebody else changed it meanwhile.")
@@ -56,14 +56,14 @@ class ChangedMeanwhile(StateConflict):
 
 
 class NothingToPublish(StateConflict):
-    """There is no draft, or nothing in it differs from what is published."""
+    """There is no draft, or it does not differ from the published content."""
 
     def __init__(self) -> None:
         super().__init__("There is nothing to publish.")
 
 
 async def read_names(connection: Connection, typed: Sequence[Mapping[str, str]]) -> Names:
-    """Returns the customers and products that texts of forms or rows name by their keys."""
+    """Returns the customers and products whose keys are in texts of forms or rows."""
     customers = {key for one in typed for key in keys_in(one.get("customers", ""))}
     products = {key for one in typed for key in keys_in(one.get("products", ""))}
     return Names(
@@ -73,7 +73,7 @@ async def read_names(connection: Connection, typed: Sequence[Mapping[str, str]])
 
 
 async def create(actor: Actor, kind: str, key: str, content: Content) -> int:
-    """Creates something that nobody can send until its draft is published; returns its id. Raises Faulty for a key that cannot be."""
+    """Creates an object that nobody can send until its draft is published. Returns its id. Raises Faulty for an invalid key."""
     _require_key(key)
     async with actor.transaction(StaffRight.CATALOGUE) as transaction:
         ids = await store.add(transaction.connection, kind, {key: content})
@@ -97,7 +97,7 @@ async def save_draft(actor: Actor, kind: str, object_id: int, content: Content, 
 
 
 async def set_picture(actor: Actor, product_id: int, picture: Picture | None, seen: int) -> None:
-    """Puts a picture into a product's draft; None: takes it out. Raises as `save_draft` does."""
+    """Sets the picture of a product's draft; None removes it. Raises as `save_draft` does."""
     async with actor.transaction(StaffRight.CATALOGUE) as transaction:
         edited = await _lock(transaction, "product", product_id, seen)
         assert isinstance(edited.newest, ProductContent)
@@ -113,7 +113,7 @@ async def set_picture(actor: Actor, product_id: int, picture: Picture | None, se
 
 
 async def discard_draft(actor: Actor, kind: str, object_id: int, seen: int) -> bool:
-    """Deletes a draft, and with it what was never published and nothing names. Returns whether that is gone. Raises as `save_draft` does."""
+    """Deletes a draft, and its object if that was never published and nothing refers to it. Returns whether the object is gone. Raises as `save_draft` does."""
     async with actor.transaction(StaffRight.CATALOGUE) as transaction:
         edited = await _lock(transaction, kind, object_id, seen)
         if edited.draft is None:
@@ -125,16 +125,16 @@ async def discard_draft(actor: Actor, kind: str, object_id: int, seen: int) -> b
 
 
 async def publish(actor: Actor, kind: str, object_id: int, seen: int) -> None:
-    """Publishes a draft: from the next request on it is what customers see. Raises as `save_draft` does, and NothingToPublish."""
+    """Publishes a draft. Customers see it from the next request on. Raises as `save_draft` does, and NothingToPublish."""
     async with actor.transaction(StaffRight.CATALOGUE) as transaction:
         edited = await _lock(transaction, kind, object_id, seen)
         await _publish(transaction, edited, _author(actor))
 
 
 async def publish_many(actor: Actor, kind: str, keys: Sequence[str]) -> int:
-    """Publishes up to 1,000 drafts of one kind, all of them or none, as one change of the catalogue; returns how many.
+    """Publishes up to 1,000 drafts of one kind, all of them or none, as one change of the catalogue. Returns how many.
 
-    A draft that publishes itself later stays. Raises ManagedByFile, NothingToPublish, and ChangedMeanwhile for a draft that was begun before a later publication.
+    Skips drafts that publish themselves later. Raises ManagedByFile, NothingToPublish, and ChangedMeanwhile for a draft that was begun before a later publication.
     """
     async with actor.transaction(StaffRight.CATALOGUE) as transaction:
         connection = transaction.connection
@@ -153,7 +153,7 @@ async def publish_many(actor: Actor, kind: str, keys: Sequence[str]) -> int:
 
 
 async def schedule(actor: Actor, kind: str, object_id: int, at: datetime | None, seen: int) -> None:
-    """Sets when a draft publishes itself; None: not any more. Raises as `publish` does, and Faulty for a time that has passed."""
+    """Sets when a draft publishes itself; None means never. Raises as `publish` does, and Faulty for a time in the past."""
     async with actor.transaction(StaffRight.CATALOGUE) as transaction:
         edited = await _lock(transaction, kind, object_id, seen)
         if edited.draft is None:
@@ -166,7 +166,7 @@ async def schedule(actor: Actor, kind: str, object_id: int, at: datetime | None,
 
 
 async def undo(actor: Actor, kind: str, object_id: int, seen: int) -> None:
-    """Publishes again what stood before the last publication. A draft stays, and says that it is older. Raises as `save_draft` does."""
+    """Publishes the content before the last publication again. Keeps a draft, marked as older. Raises as `save_draft` does."""
     async with actor.transaction(StaffRight.CATALOGUE) as transaction:
         edited = await _lock(transaction, kind, object_id, seen)
         versions = await store.list_versions(transaction.connection, kind, object_id, 2)
@@ -180,7 +180,7 @@ async def undo(actor: Actor, kind: str, object_id: int, seen: int) -> None:
 
 
 async def release(actor: Actor, kind: str, object_id: int) -> None:
-    """Hands what the seed file manages over to the office: a later load leaves it as it is. Raises NotFound."""
+    """Gives an object of the seed file to the office: later loads skip it. Raises NotFound."""
     async with actor.transaction(StaffRight.CATALOGUE) as transaction:
         key = await store.release(transaction.connection, kind, object_id)
         if key is None:
@@ -195,7 +195,7 @@ async def import_drafts(
 ) -> None:
     """Saves drafts of one kind by key, creating those that are missing: all of them or none.
 
-    `seen` has the editions of those that were there when the contents were read. Raises ChangedMeanwhile and ManagedByFile.
+    `seen` has the editions of existing objects when the contents were read. Raises ChangedMeanwhile and ManagedByFile.
     """
     async with actor.transaction(StaffRight.CATALOGUE) as transaction:
         connection = transaction.connection
@@ -218,9 +218,9 @@ async def import_drafts(
 
 
 async def publish_due(connection: Connection, actor: Actor, most: int) -> int:
-    """Publishes the drafts whose time has come, each in a transaction of its own; returns how many were due.
+    """Publishes the due drafts, each in its own transaction. Returns how many were due.
 
-    One that cannot be published any more stays as a draft that says why.
+    A draft that can no longer be published stays, with the reason.
     """
     due = await store.list_due(connection, most)
     for row in due:
@@ -257,7 +257,7 @@ async def _write(
     *,
     keeps_draft: bool = False,
 ) -> None:
-    """Publishes contents. The row of the catalogue's version, which others wait for, is locked by the last statement."""
+    """Publishes contents. Locks the row of the catalogue's version, for which others wait, in the last statement."""
     connection, ids = transaction.connection, [one.id for one in edited]
     edition = await store.next_edition(connection)
     if not keeps_draft:
@@ -308,7 +308,7 @@ def _author(actor: Actor) -> str:
 
 
 def _shown(content: Content, names: Sequence[str]) -> dict[str, object]:
-    """Returns fields as the audit log keeps them: amounts in major units, and the beginnings of texts."""
+    """Returns fields for the audit log: amounts in major units, and the beginnings of texts."""
     return {name.removesuffix("_minor"): _value(content, name) for name in names}
 
 

@@ -18,7 +18,7 @@ MOST_LOOKED_AT = 1_000  # templates, and collections
 
 @dataclass(frozen=True, slots=True)
 class LostTemplate:
-    """A template that can be sent now and cannot after the change."""
+    """A template that can be sent now, but not after the change."""
 
     id: int
     customer: str  # its key
@@ -29,7 +29,7 @@ class LostTemplate:
 
 @dataclass(frozen=True, slots=True)
 class LostChoice:
-    """A collection that offers the product now, and after the change does not at `values_minor` (empty: at none)."""
+    """A collection that offers the product now, but not at `values_minor` after the change. Empty means at no value."""
 
     id: int
     name: str
@@ -39,7 +39,7 @@ class LostChoice:
 
 @dataclass(frozen=True, slots=True)
 class Impact:
-    """What would no longer fit. `is_partial` says that there are more templates or collections than were looked at."""
+    """What a change breaks. `is_partial` means that not all templates or collections were checked."""
 
     templates: Sequence[LostTemplate] = ()
     collections: Sequence[LostChoice] = ()
@@ -50,7 +50,7 @@ class Impact:
 
 
 async def read_impact(connection: Connection, edited: Edited) -> Impact:
-    """Returns what publishing the draft would do, beside the object itself."""
+    """Returns what publishing the draft would break."""
     if edited.draft is None:
         return Impact()
     if isinstance(edited.content, ProductContent):

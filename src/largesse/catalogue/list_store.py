@@ -133,7 +133,7 @@ _KEYS = {
 async def list_products(
     connection: Connection, *, words: str = "", state: str = "all", currency: str = "", after: str = "", most: int = 50
 ) -> list[Row]:
-    """Returns products by key, after a key: those that have all words in their key or name, each as its beginning."""
+    """Returns products by key, after a key, whose key or name has words that begin with each search word."""
     query = " & ".join(f"{word}:*" for word in _WORDS.findall(words.lower())[:_MOST_WORDS])
     if state in _DRAFT_STATES:
         return list(await connection.fetch(_DRAFTED_PRODUCTS[state], currency, after, most, query))
@@ -157,5 +157,5 @@ async def list_currencies(connection: Connection) -> list[str]:
 
 
 async def keys_like(connection: Connection, kind: str, beginning: str) -> set[str]:
-    """Returns the keys that begin so, of products or collections."""
+    """Returns the keys of products or collections that begin with a text."""
     return {row["key"] for row in await connection.fetch(_KEYS[kind], beginning)}

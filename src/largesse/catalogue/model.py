@@ -1,17 +1,12 @@
-"""What pages show of products beyond their names: read when it is shown, and not in the snapshot, which it would swell.
+"""Products: one gift each, digital or physical. Collections: what a recipient chooses a gift from. And the amounts they can be sent for
+(docs/contract.md, Sending). Long texts about products are not in the snapshot, but read when they are shown.
 
-What a physical gift costs, in whole minor units.
+The price of a physical gift, in whole minor units:
 
     value = cost marked up, rounded half up to the minor unit
     total = marked-up cost and postage with the country's VAT on both, rounded half up once per code
 
-All is exact until that one rounding: no binary floats, and no penny lost or made on the way.
-
-Products: one gift each, digital or physical.
-
-Collections: what a recipient chooses a gift from.
-
-Which amounts a gift or collection can be sent for (docs/contract.md, Sending).
+Everything is exact until that one rounding. There are no binary floats.
 """
 
 from __future__ import annotations
@@ -38,7 +33,7 @@ MAX_TERMS = 4_000
 
 @dataclass(frozen=True, slots=True)
 class Details:
-    """Texts about a product, each with line breaks, in the one language that its name is in; None where nothing is said."""
+    """Texts about a product, with line breaks, in the language of its name; None if there are none."""
 
     description: str | None = None
     how_to_redeem: str | None = None
@@ -76,10 +71,10 @@ _VAT = msgspec.json.Decoder(dict[str, Decimal])
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """A gift, as the database has it.
+    """A gift, as in the database.
 
-    Digital: sent at one of `denominations_minor` (ascending), or where there are none at any amount of
-    `range_minor`; sold in `countries`. Physical: `cost_minor` marked up; sold where postage is known.
+    A digital gift is sent at one of `denominations_minor` (ascending), or if there are none at any amount of `range_minor`, and sold in
+    `countries`. A physical gift has the price `cost_minor` with markup, and is sold where postage is known.
     """
 
     id: int
@@ -99,14 +94,14 @@ class Product:
 
     @property
     def sold_countries(self) -> frozenset[str]:
-        """Where it is sold: ISO 3166-1 alpha-2 codes."""
+        """The countries where it is sold: ISO 3166-1 alpha-2 codes."""
         if self.is_digital:
             return self.countries
         return frozenset(self.postage_minor)
 
     @property
     def limits_minor(self) -> tuple[int, int] | None:
-        """The lowest and the highest amount it can be sent at; None for a physical gift, which has one price."""
+        """The lowest and the highest amount at which it can be sent; None for a physical gift, which has one price."""
         if self.denominations_minor:
             return self.denominations_minor[0], self.denominations_minor[-1]
         return self.range_minor
@@ -124,7 +119,7 @@ Value = TypeVar("Value")
 
 
 class ProductReader:
-    """Makes products of rows of `products`; jsonb columns come as text. Products of one reader share what is equal in them."""
+    """Makes products of rows of `products`, whose jsonb columns are text. Products of one reader share equal values."""
 
     def __init__(self) -> None:
         self._shared: dict[Hashable, Any] = {}
@@ -175,10 +170,10 @@ _NO_PERCENT = Decimal(0)
 
 @dataclass(frozen=True, slots=True)
 class Collection:
-    """A collection, as the database has it.
+    """A collection, as in the database.
 
-    Curated (`customer_id` None): sent at one of `value_points_minor` (ascending), or at any positive amount
-    where `allow_custom_value`. Custom: one customer's own, always sent at `value_minor`.
+    A curated one (`customer_id` None) is sent at one of `value_points_minor` (ascending), or at any positive amount with
+    `allow_custom_value`. A custom one belongs to a customer, and is always sent at `value_minor`.
     """
 
     id: int
@@ -197,7 +192,7 @@ class Collection:
         return "curated" if self.customer_id is None else "custom"
 
     def sold_to(self, customer_id: int) -> bool:
-        """Returns whether a customer may send it: a curated one all may, a custom one its owner alone."""
+        """Returns whether a customer may send it: everybody a curated one, only its owner a custom one."""
         return self.customer_id is None or self.customer_id == customer_id
 
 
@@ -221,7 +216,7 @@ _MOST_LISTED = 30  # amounts named in an error; more are given by their ends
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """What one code is worth and what is charged for it, in minor units of `currency`."""
+    """The value of one code and its price, in minor units of `currency`."""
 
     currency: str
     value_minor: int
@@ -229,9 +224,9 @@ class Price:
 
 
 def gift_price(product: Product, country: str, value: float | None) -> Price:
-    """Returns the price of one code of `product` sent in `country` at `value` (major units; None when not given).
+    """Returns the price of one code of `product` sent in `country` at `value` (major units; None if not given).
 
-    Raises InvalidRequest, naming the limit, when it cannot be sent so.
+    Raises InvalidRequest with the limit if it cannot be sent at that value.
     """
     currency = product.currency
     if not product.sold_in(country):
@@ -253,7 +248,7 @@ def gift_price(product: Product, country: str, value: float | None) -> Price:
 def collection_price(collection: Collection, value: float | None) -> Price:
     """Returns the price of one code of `collection` at `value` (major units; ignored for a custom collection).
 
-    Raises InvalidRequest, naming the limit, when it cannot be sent so.
+    Raises InvalidRequest with the limit if it cannot be sent at that value.
     """
     currency = collection.currency
     if collection.value_minor is not None:
@@ -268,14 +263,14 @@ def collection_price(collection: Collection, value: float | None) -> Price:
 
 
 def least_gift_minor(product: Product, country: str) -> int | None:
-    """Returns the least that `product` can be sent for in `country`, where it is sold; None if it cannot be sent."""
+    """Returns the lowest amount for which `product` can be sent in `country`, where it is sold; None if it cannot be sent."""
     if not product.is_digital:
         return delivered_minor(product, country)
     return None if product.limits_minor is None else product.limits_minor[0]
 
 
 def least_collection_minor(collection: Collection) -> int | None:
-    """Returns the least that `collection` can be sent for: 0 if any positive amount will do; None if it cannot be sent."""
+    """Returns the lowest amount for which `collection` can be sent: 0 if any positive amount is allowed; None if it cannot be sent."""
     if collection.value_minor is not None:
         return collection.value_minor
     if collection.allow_custom_value:
@@ -284,9 +279,9 @@ def least_collection_minor(collection: Collection) -> int | None:
 
 
 def can_become(product: Product, country: str, currency: str, value_minor: int, customer_id: int) -> bool:
-    """Returns whether a recipient in `country` who chooses from a gift of that value and customer can have `product`.
+    """Returns whether a recipient in `country` can choose `product` for a gift of that value and customer.
 
-    A digital one must be sold at exactly that value, a physical one must be covered by it, delivery and tax included.
+    A digital product must be sold at exactly that value. The value must cover a physical one with delivery and tax.
     """
     if product.currency != currency or not product.sold_in(country):
         return False

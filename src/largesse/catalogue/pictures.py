@@ -1,6 +1,6 @@
-"""What kind of image some bytes are, and how large: read from their heads, without decoding them.
+"""Pictures of products: which images are allowed, and storing them under names made from their content.
 
-Pictures of products: what may be one, and keeping them by their content, which their names are made of.
+Reads the kind and the size of an image from its header, without decoding it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _OF_PRODUCTS = "SELECT id, picture FROM products WHERE id = ANY($1::int[]) AND p
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """`kind` is how a file of it ends: png, jpg or webp."""
+    """An image. `kind` is its file extension: png, jpg or webp."""
 
     kind: str
     width: int  # pixels
@@ -35,7 +35,7 @@ class Image:
 
 
 def read_image(content: bytes) -> Image | None:
-    """Returns the image in `content`, complete from its first byte to its last; None if it is none of the three kinds."""
+    """Returns the image in `content`, which must be complete; None if it is none of the three kinds."""
     try:
         if content.startswith(_PNG) and content.endswith(_PNG_END):
             return _png(content)
@@ -62,7 +62,7 @@ def _jpeg(content: bytes) -> Image | None:
 
 
 def _segments(content: bytes) -> Iterator[tuple[int, int]]:
-    """Yields the segments before the image data: the marker of each, and where its length stands."""
+    """Yields the segments before the image data: each marker, and the position of its length."""
     at = 2
     while content[at] == 0xFF:
         marker = content[at + 1]
@@ -107,19 +107,19 @@ _TYPES = {"png": "image/png", "jpg": "image/jpeg", "webp": "image/webp"}
 
 
 class PictureRefused(Exception):
-    """It is no picture, or too large a one; the text says so behind the name of a field."""
+    """It is not a picture, or too large. The text follows the name of a field."""
 
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A picture with the name that it is served by."""
+    """A picture with its public name."""
 
     name: str
     content: bytes = field(repr=False)
 
 
 def read_picture(content: bytes) -> Picture:
-    """Returns the picture of these bytes. Raises PictureRefused, naming the limit."""
+    """Returns the picture of these bytes. Raises PictureRefused with the limit."""
     if len(content) > MAX_BYTES:
         raise PictureRefused(f"must have at most {MAX_BYTES // 1024} KiB, and has more")
     image = read_image(content)
@@ -143,7 +143,7 @@ async def save_pictures(connection: Connection, pictures: Iterable[Picture]) -> 
 
 
 async def read_content(connection: Connection, name: str) -> bytes | None:
-    """Returns the picture of that name; None where there is none."""
+    """Returns the picture with that name; None if there is none."""
     if not _NAME.fullmatch(name):
         return None
     content: bytes | None = await connection.fetchval(_CONTENT, name)
@@ -151,7 +151,7 @@ async def read_content(connection: Connection, name: str) -> bytes | None:
 
 
 async def pictures_of(connection: Connection, product_ids: Sequence[int]) -> dict[int, str]:
-    """Returns the names of the products' pictures. Products without one are left out."""
+    """Returns the names of products' pictures, without products that have none."""
     rows = await connection.fetch(_OF_PRODUCTS, product_ids)
     return {row["id"]: row["picture"] for row in rows}
 

@@ -1,7 +1,7 @@
-"""The products of a snapshot: immutable, and a changed copy shares all that has not changed.
+"""The products of a snapshot. They are immutable. A changed copy shares everything that has not changed.
 
-A list for one country is in chunks, and what is worked out from it, such as those with a word in their name, is cached for each chunk: after a
-change only the changed chunks are looked through again. Long computations are generators that yield where they may pause.
+The list of a country is divided into chunks. Results, such as the products with a word in their name, are cached for each chunk: after a change
+only changed chunks are searched again. Long computations are generators that yield where they may pause.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _NONE: Items = SortedChunks()
 
 
 class _Buckets(Generic[Value]):
-    """An immutable map of whole numbers, of which a changed copy shares all but one bucket."""
+    """An immutable map of integers. A changed copy shares all buckets but one."""
 
     __slots__ = ("_buckets",)
 
@@ -46,7 +46,7 @@ class _Buckets(Generic[Value]):
         return None if bucket is None else bucket.get(key)
 
     def put(self, key: int, value: Value | None) -> _Buckets[Value]:
-        """Returns a map with the value; None: without the key."""
+        """Returns a map with the value, or without the key if the value is None."""
         bucket = dict(self._buckets.get(key // CHUNK, {}))
         if value is None:
             bucket.pop(key, None)
@@ -59,7 +59,7 @@ class _Buckets(Generic[Value]):
 
 
 class _Derived(NamedTuple):
-    """What was worked out from a list, and from each of its chunks by the chunk's address: `source` keeps the chunks where they are."""
+    """The result for a list, and for each of its chunks by the chunk's address. `source` keeps the chunks alive, so that addresses stay valid."""
 
     source: Items
     parts: dict[int, Any]
@@ -73,7 +73,7 @@ class _Page(NamedTuple):
 
 
 class _Extended(NamedTuple):
-    """A list of what everybody may send, and what one customer alone may, as one."""
+    """The list of products that everybody may send together with those of one customer."""
 
     source: Items
     own: tuple[ProductItem, ...]
@@ -81,7 +81,7 @@ class _Extended(NamedTuple):
 
 
 class _Memory:
-    """What is cached for lists that are asked for again. Snapshots share it: each checks that an entry was made of its own list."""
+    """The cache of lists. Snapshots share it: each checks that an entry was made from its own list."""
 
     def __init__(self) -> None:
         self.derived: RecentlyUsed[Hashable, _Derived] = RecentlyUsed(
@@ -115,7 +115,7 @@ class Products:
         self._memory = memory
 
     def has(self, product_id: int | None) -> bool:
-        """Returns whether the product exists, no matter who may send it."""
+        """Returns whether the product exists, whoever may send it."""
         return product_id is not None and self._by_id.get(product_id) is not None
 
     def find(self, product_id: int, country: str, customer_id: int) -> Product | None:
@@ -129,11 +129,11 @@ class Products:
         return None if item is None else item.serialized(country)
 
     def find_all(self, customer_id: int, filters: Filters) -> Items:
-        """Returns what the customer may send in the country, filtered."""
+        """Returns the products that the customer may send in the country, filtered."""
         return finish(self.filtering(customer_id, filters))
 
     def serialized_page(self, customer_id: int, filters: Filters, page: int, limit: int) -> Serialized:
-        """Returns a page of these, from 1, serialized."""
+        """Returns a page (1-based) of these products, serialized."""
         found = self.find_all(customer_id, filters)
         # Customers whom no product names see the same, so they share the page.
         key = (customer_id if self._named.get(customer_id) else None, filters, page, limit)
@@ -158,7 +158,7 @@ class Products:
         return finish(self.counting(country)) + Counter(own)
 
     def filtering(self, customer_id: int, filters: Filters) -> Steps[Items]:
-        """Finds what `find_all` returns, which then has it at hand."""
+        """Computes and caches the result of `find_all`."""
         country, *chosen = filters
         found = self._open.get(country, _NONE)
         if any(one is not None and one != "" for one in chosen):
@@ -167,13 +167,13 @@ class Products:
         return self._extended(customer_id, filters, found, own) if own else found
 
     def counting(self, country: str) -> Steps[Counter[str]]:
-        """Counts what `currencies` returns of everybody's."""
+        """Counts the currencies of the products that everybody may send."""
         found = self._open.get(country, _NONE)
         counted: Counter[str] = yield from self._derive(("currencies", country), found, _count_currencies, _sum)
         return counted
 
     def changed(self, changes: Mapping[int, Product | None]) -> Steps[Products]:
-        """Returns the products with these by id; None: without that one."""
+        """Returns the products with changes by id. None removes one."""
         by_id, open_, named_ = self._by_id, dict(self._open), self._named
         for product_id, product in changes.items():
             former = by_id.get(product_id)
@@ -197,7 +197,7 @@ class Products:
         return Products(by_id, open_, named_, self._serializer, self._memory)
 
     def parts(self) -> list[object]:
-        """Returns what holds the products, in parts, to be let go one after the other from the end: all at once takes too long."""
+        """Returns the parts of the structure, to be freed one after the other from the end, as freeing all at once takes too long."""
         lists = (chunk for listed in self._open.values() for chunk in listed.chunks)
         return [*self._by_id.parts(), *self._named.parts(), *lists]
 
@@ -214,7 +214,7 @@ class Products:
         of_chunk: Callable[[list[ProductItem]], Any],
         join: Callable[[Iterable[Any]], Any],
     ) -> Steps[Any]:
-        """Returns what is joined of what each chunk gives; takes over what unchanged chunks gave before."""
+        """Returns the joined results of the chunks. Reuses the results of unchanged chunks."""
         former = self._memory.derived.get(key)
         if former is not None and former.source is source:
             return former.whole
@@ -242,7 +242,7 @@ class Products:
 
 
 class ProductsBuilder:
-    """Makes the products of a whole catalogue, which are added one by one in the order of their ids."""
+    """Builds the products of a whole catalogue, which are added one by one in the order of their ids."""
 
     def __init__(self, serializer: Serializer) -> None:
         self._serializer = serializer
@@ -288,7 +288,7 @@ def _open_countries(item: ProductItem | None) -> frozenset[str]:
 
 
 def _customers(item: ProductItem | None) -> frozenset[int]:
-    """Returns the customers who alone may send it."""
+    """Returns the only customers who may send it, if there are any."""
     return frozenset() if item is None else item.product.customer_ids or frozenset()
 
 

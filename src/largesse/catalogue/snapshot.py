@@ -1,4 +1,4 @@
-"""The catalogue in memory: immutable, of one version, with the serialized form of each gift, made once."""
+"""The catalogue in memory: immutable, at one version, with the serialized form of each gift."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _BY_ID = attrgetter("id")
 
 
 class _Listed(NamedTuple):
-    """A serialized list of collections, and what it was made of."""
+    """A serialized list of collections, and its collections."""
 
     curated: Collections
     own: Collections
@@ -30,10 +30,10 @@ class _Listed(NamedTuple):
 
 
 class Snapshot:
-    """The catalogue at one version. Countries and currencies are asked for in upper case.
+    """The catalogue at one version. Countries and currencies are in upper case.
 
-    What a caller may not see (unknown, inactive, not sold in the country, somebody else's) is None alike. The catalogue that all customers
-    share has curated collections alone; `with_own` adds those of the customer who asks.
+    Returns None for everything that a caller may not see: unknown, inactive, not sold in the country, or somebody else's. The shared catalogue has
+    only curated collections. `with_own` adds those of a customer.
     """
 
     __slots__ = ("_curated", "_lists", "_own", "_products", "_serializer", "version")
@@ -63,7 +63,7 @@ class Snapshot:
     def of(
         cls, version: int, products: Iterable[Product], collections: Iterable[Collection], serializer: Serializer
     ) -> Snapshot:
-        """Returns a snapshot of these products and collections, in whatever order they come."""
+        """Returns a snapshot of products and collections, given in any order."""
         builder = ProductsBuilder(serializer)
         for product in sorted(products, key=_BY_ID):
             builder.add(product)
@@ -79,17 +79,17 @@ class Snapshot:
     def changed(
         self, version: int, products: Mapping[int, Product | None], collections: Mapping[int, Collection | None]
     ) -> Steps[Snapshot]:
-        """Returns the catalogue at a later version, with these products and curated collections by id; None: without that one."""
+        """Returns the catalogue at a later version, with changed products and curated collections by id. None removes one."""
         changed = yield from self._products.changed(products)
         curated = self._curated.changed(collections)
         return Snapshot(version, changed, curated, self._serializer, lists=self._lists)
 
     def follows(self, former: Snapshot) -> bool:
-        """Returns whether it was made from the other by changes, and shares what has not changed."""
+        """Returns whether it was made from the other by changes, and shares the rest with it."""
         return self._lists is former._lists
 
     def parts(self) -> list[object]:
-        """Returns what holds the products, in parts (`Products.parts`)."""
+        """Returns the parts of the products (`Products.parts`)."""
         return self._products.parts()
 
     def product(self, product_id: int, country: str, customer_id: int) -> Product | None:
@@ -115,7 +115,7 @@ class Snapshot:
     ) -> Serialized:
         """Returns a page (1-based) of the customer's products in `country`, by id, serialized.
 
-        `amount`, in major units, keeps what can be sent for that or less; `keyword` what has it in its name.
+        `amount`, in major units, selects products that can be sent for that or less; `keyword` those with it in their name.
         """
         return self._products.serialized_page(customer_id, (country, currency, amount, keyword), page, limit)
 
@@ -187,7 +187,7 @@ class Snapshot:
         return serialized
 
     def has_gift(self, product_id: int | None, collection_id: int | None) -> bool:
-        """Returns whether the product or collection of a customer's template is still in the catalogue, no matter who may send it."""
+        """Returns whether the product or collection of a customer's template is still in the catalogue, whoever may send it."""
         in_catalogue = self._curated.get(collection_id) or self._own.get(collection_id)
         return self._products.has(product_id) or in_catalogue is not None
 
@@ -200,7 +200,7 @@ class Snapshot:
 
 
 class _ProductsOf(Sequence[Product]):
-    """The products of listed items, each taken when it is looked at."""
+    """The products of listed items, as a sequence."""
 
     def __init__(self, items: Sequence[ProductItem]) -> None:
         self._items = items

@@ -1,6 +1,6 @@
-"""SQL of products and collections. What people have changed or removed (`of_people`) is theirs: loading a seed file leaves it as it is.
+"""The SQL of products and collections. Loading a seed file skips what people have changed or removed (`of_people`).
 
-A trigger raises the catalogue's version with each change, so that every process has the change with the next request it answers.
+A trigger raises the catalogue's version with each change, so that every process reads the change with its next request.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _LOCK_CUSTOMER = "SELECT FROM customers WHERE id = $1 FOR NO KEY UPDATE"
 
 @dataclass(frozen=True, slots=True)
 class OwnCollection:
-    """A customer's own collection: what recipients in `country` choose from, worth `value_minor`."""
+    """A customer's own collection, from which recipients in `country` choose a gift worth `value_minor`."""
 
     name: str
     country: str
@@ -45,7 +45,7 @@ async def read_details(connection: Connection, product_ids: Iterable[int]) -> di
 
 
 async def count_collections(connection: Connection, customer_id: int) -> int:
-    """Returns how many own collections a customer has. Locks the customer, so that two who add one do not both take the last place."""
+    """Returns how many own collections a customer has. Locks the customer, so that two requests cannot exceed the limit."""
     await connection.execute(_LOCK_CUSTOMER, customer_id)
     return int(await connection.fetchval(_COUNT, customer_id))
 
