@@ -1,4 +1,4 @@
-"""Holding the rows of a sheet to the rules of an order: all that is wrong with each, and who is in it twice."""
+"""Checks the rows of a sheet by the rules of an order: finds all faults of each row, and repeated recipients."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ PROBLEMS = {
 
 
 class RowProblem(msgspec.Struct, frozen=True):
-    """What is wrong with a cell: `kind` is one of PROBLEMS, `detail` the address that it is about where the cell has several."""
+    """A fault of a cell. `kind` is one of PROBLEMS. `detail` is the address with the fault, if the cell has several."""
 
     field: str  # email, name or quantity
     kind: str
@@ -43,14 +43,14 @@ class RowProblem(msgspec.Struct, frozen=True):
 
     @property
     def message(self) -> str:
-        """What is wrong, in words for people."""
+        """The fault in words for people."""
         return PROBLEMS[self.kind] + (f" {self.detail}" if self.detail else "")
 
 
 class CheckedRow(msgspec.Struct, frozen=True):
-    """A row with what is in its columns, and what is wrong with that.
+    """A row with the values of its columns, and its faults.
 
-    Of a cell such as `Ada <ada@example.com>` the name and the address are apart. A cell with several recipients is as it was given.
+    A cell such as `Ada <ada@example.com>` is split into name and address. A cell with several recipients is unchanged.
     """
 
     number: int
@@ -63,43 +63,43 @@ class CheckedRow(msgspec.Struct, frozen=True):
 
 
 class Checked(msgspec.Struct, frozen=True):
-    """The rows of a sheet, checked: `recipients` are those of the rows that are fine, in their order."""
+    """The checked rows of a sheet. `recipients` are those of the valid rows, in their order."""
 
     rows: tuple[CheckedRow, ...]
     recipients: tuple[OrderRecipient, ...]
 
     @property
     def bad(self) -> tuple[CheckedRow, ...]:
-        """The rows that are wrong."""
+        """The rows with faults."""
         return tuple(row for row in self.rows if row.problems)
 
     @property
     def repeated(self) -> tuple[CheckedRow, ...]:
-        """The rows that are fine, and whose address has been in one before."""
+        """The valid rows whose address is in an earlier valid row."""
         return tuple(row for row in self.rows if row.same_as is not None and not row.problems)
 
     @property
     def recipient_count(self) -> int:
-        """The recipients of an order of the rows that are fine: an address in several rows is one."""
+        """The number of recipients of an order of the valid rows. An address in several rows counts once."""
         return len({email_key(recipient.email) for recipient in self.recipients})
 
     @property
     def code_count(self) -> int:
-        """The codes that the rows that are fine ask for."""
+        """The number of codes of the valid rows."""
         return sum(recipient.quantity for recipient in self.recipients)
 
     @property
     def has_too_many(self) -> bool:
-        """Whether they ask for more codes than one order may have."""
+        """Whether the valid rows have more codes than one order may have."""
         return self.code_count > MAX_CODES
 
     def can_be_sent(self, *, leaves_out: bool = False) -> bool:
-        """Returns whether there is somebody, and nothing is wrong, or the rows to fix are left out."""
+        """Returns whether there are recipients, and no faults unless rows with faults are skipped."""
         return bool(self.recipients) and (leaves_out or not self.bad) and not self.has_too_many
 
 
 def check_rows(sheet: Sheet, columns: Columns) -> Steps[Checked]:
-    """Returns all rows but the heading, checked, one a step: an address at a domain not of ASCII takes milliseconds."""
+    """Returns all checked rows except the heading. Checks one row a step, as an address with a domain beyond ASCII takes milliseconds."""
     rows: list[CheckedRow] = []
     recipients: list[OrderRecipient] = []
     seen: dict[str, int] = {}
@@ -142,7 +142,7 @@ def _check(
 
 
 def _all_problems(listed: Sequence[Mailbox], cell: str, quantity: str, more: Sequence[RowProblem]) -> list[RowProblem]:
-    """Returns all that is wrong with a row, in the order of its columns."""
+    """Returns all faults of a row, in the order of its columns."""
     problems: list[RowProblem] = []
     for own, address in listed:
         problems += _problems(address, own, is_listed=len(listed) > 1 and address != cell)
@@ -155,7 +155,7 @@ def _all_problems(listed: Sequence[Mailbox], cell: str, quantity: str, more: Seq
 
 
 def _problems(email: str, name: str, *, is_listed: bool) -> Iterator[RowProblem]:
-    """Yields what keeps a recipient out of an order, by the order's own rules."""
+    """Yields the faults of a recipient by the rules of an order."""
     if not email:
         yield RowProblem("email", "email_missing")
     elif len(email) > MAX_EMAIL:

@@ -1,4 +1,4 @@
-"""Which column of a sheet is what: guessed from headings and cells, and chosen by the person where the guess is wrong."""
+"""The meaning of a sheet's columns: guessed from headings and cells, and corrected by the person."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _MOST_NAMES = 2
 
 
 class Columns(msgspec.Struct, frozen=True):
-    """Which column, from 0, is what; None where there is none. A name may be put together from two."""
+    """The index of each column, from 0; None if there is none. A name may have two columns."""
 
     email: int | None = None
     names: tuple[int, ...] = ()
@@ -39,12 +39,12 @@ class Columns(msgspec.Struct, frozen=True):
 
     @property
     def used(self) -> tuple[int, ...]:
-        """The columns that mean something."""
+        """The columns with a meaning."""
         return tuple(at for at in (self.email, *self.names, self.quantity) if at is not None)
 
 
 def guess_columns(sheet: Sheet) -> Columns:
-    """Returns what the headings say, and where there are none, what the cells look like. A quantity is never guessed from its cells."""
+    """Guesses columns by headings, or without headings by cells. A quantity is never guessed by its cells."""
     first = sheet.rows[0].cells
     headings = [plain_heading(cell) for cell in first]
     known = _by_heading(headings)
@@ -66,7 +66,7 @@ def as_labelled(sheet: Sheet, columns: Columns) -> Columns:
 
 
 def is_quantity(text: str) -> bool:
-    """Returns whether a cell says how many codes; one that is blank says one."""
+    """Returns whether a cell is a number of codes. A blank one means one."""
     if not text:
         return True
     is_number = text.isascii() and text.isdigit() and len(text) <= len(str(MAX_QUANTITY))
@@ -74,14 +74,14 @@ def is_quantity(text: str) -> bool:
 
 
 def heading_key(sheet: Sheet, columns: Columns) -> bytes | None:
-    """Returns what sheets with the same headings share, by which a choice is remembered; None without headings."""
+    """Returns the key of sheets with these headings, under which a choice is stored; None without headings."""
     if not columns.has_heading:
         return None
     return hashlib.sha256("\n".join(map(plain_heading, sheet.rows[0].cells)).encode()).digest()
 
 
 def fits(columns: Columns, sheet: Sheet) -> bool:
-    """Returns whether a sheet has all those columns, each for one thing."""
+    """Returns whether a sheet has all these columns, and none is used twice."""
     used = columns.used
     return (
         len(set(used)) == len(used) and len(columns.names) <= _MOST_NAMES and all(0 <= at < sheet.width for at in used)
@@ -110,7 +110,7 @@ def _addresses_at(sheet: Sheet, *, has_heading: bool) -> int | None:
 
 
 def _name_at(sheet: Sheet, email: int | None, known: Columns) -> tuple[int, ...]:
-    """Returns the first other column of words, where the headings do not say; none where all have headings that say something else."""
+    """Returns the first other column of words without a known heading; none if all have headings with another meaning."""
     if known.email is not None or email is None:
         return ()
     rows = sheet.rows[:_SAMPLED_ROWS]
@@ -126,7 +126,7 @@ def _first(headings: list[str], wanted: set[str]) -> int | None:
 
 
 def plain_heading(heading: str) -> str:
-    """Returns a heading without letter case, accents, blanks and signs, to compare it by."""
+    """Returns a heading without letter case, accents, blanks and signs, for comparisons."""
     return _SIGNS.sub("", heading.casefold().translate(_PLAINLY))
 
 

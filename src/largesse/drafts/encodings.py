@@ -32,7 +32,7 @@ _MOST_NAMES = 200  # that are looked at
 
 
 class FileText(msgspec.Struct, frozen=True):
-    """A text file as it is read: with its encoding, and those that it may be read in. None of these for ASCII."""
+    """A text file with its encoding, and the encodings that a person may choose; none for ASCII."""
 
     text: str
     encoding: str
@@ -40,7 +40,7 @@ class FileText(msgspec.Struct, frozen=True):
 
 
 class Offer(msgspec.Struct, frozen=True):
-    """A better encoding: one of ENCODINGS or TWICE, and a name as it is and as it would be."""
+    """A better encoding: one of ENCODINGS or TWICE, and an example of a name before and after."""
 
     encoding: str
     before: str
@@ -72,7 +72,7 @@ def read_text(data: bytes) -> FileText:
 
 
 def converted(sheet: Sheet, old: str, new: str, keep: Iterable[int] = ()) -> Sheet:
-    """Returns a sheet that was read in one encoding as it is in another. Rows of the numbers to keep, and what does not fit, stay."""
+    """Converts a sheet from one encoding to another. Rows to keep, and cells that cannot be converted, stay."""
     kept = frozenset(keep)
     return Sheet(
         [
@@ -83,7 +83,7 @@ def converted(sheet: Sheet, old: str, new: str, keep: Iterable[int] = ()) -> She
 
 
 def repaired(sheet: Sheet) -> Sheet:
-    """Returns a sheet without the odd letters of text that was encoded twice."""
+    """Repairs a sheet whose text was encoded twice."""
     return converted(sheet, "cp1252", "utf-8")
 
 
@@ -114,7 +114,7 @@ def _score(names: Iterable[str]) -> float:
 
 
 def _oddness(name: str) -> int:
-    """Returns how many characters no name has there: signs, capitals within a word, and accents on end."""
+    """Returns how many characters do not belong in a name: signs, capitals within a word, and accents in a row."""
     signs = sum(
         not one.isascii() and one not in _NAME_SIGNS and unicodedata.category(one)[0] not in "LM" for one in name
     )

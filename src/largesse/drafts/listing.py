@@ -18,7 +18,7 @@ _GROUPED = str.maketrans("", "", " ,.'\N{RIGHT SINGLE QUOTATION MARK}\N{NO-BREAK
 
 
 class View(msgspec.Struct, frozen=True):
-    """Which rows of the list to show. What is not offered counts as not chosen."""
+    """Which rows of the list to show. Unknown values are ignored."""
 
     words: str = ""  # that the name, the address or the number contains
     state: str = ""  # one of STATES
@@ -50,7 +50,7 @@ SORTS: Mapping[str, Callable[[CheckedRow], Any]] = {
 def list_rows(checked: Checked, view: View, earlier: Collection[str] = ()) -> Listed:
     """Returns the page of the list that a view shows. Without a chosen order, the rows to fix come first.
 
-    `earlier` are the addresses that had the gift before, as `email_key` makes them.
+    `earlier` are the addresses that had the gift before, as returned by `email_key`.
     """
     of_state = _by_state(checked, earlier)
     counts = {"all": _recipients(checked.rows), **{name: _recipients(rows) for name, rows in of_state.items()}}

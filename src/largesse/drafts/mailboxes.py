@@ -29,10 +29,10 @@ def is_bare(text: str) -> bool:
 
 
 def read_mailboxes(text: str) -> list[Mailbox] | None:
-    """Returns the name and the address of each mailbox in a list; None for what is no list of mailboxes.
+    """Returns the name and the address of each mailbox in a list; None for any other text.
 
-    A list has commas, semicolons, tabs or line breaks between its members, or blanks where all are bare addresses. A name with a comma
-    may do without quotation marks where semicolons stand between the members, as Outlook writes it.
+    The separators are commas, semicolons, tabs or line breaks, or blanks between bare addresses. With semicolons, a name with a comma needs no
+    quotation marks, as in Outlook.
     """
     found: list[Mailbox] = []
     for part in _split(text, ";\t\n"):
@@ -47,9 +47,9 @@ def read_mailboxes(text: str) -> list[Mailbox] | None:
 
 
 def one_mailbox_a_line(text: str) -> Steps[str]:
-    """Returns a text in which each line that is a list of mailboxes became lines of CSV with one each; other lines are as they were.
+    """Replaces each line that is a list of mailboxes by lines of CSV with one mailbox each. Other lines stay.
 
-    A text that begins with headings of several columns is a table, whatever stands in its cells.
+    A text that begins with headings of several columns is a table, whatever is in its cells.
     """
     first = next((line for line in lines_of(text) if line.strip()), "")
     if first[:4].lower() == "sep=":  # a table by its own word

@@ -1,4 +1,4 @@
-"""Corrects a sheet: rows that are typed again, and rows that are added. Writes the rows to fix as a file."""
+"""Corrects a sheet: replaces rows, and adds rows. Writes the rows with faults to a file."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _HEADING = ("email", "name", "quantity", "row", "what is wrong")
 
 
 def bad_rows_file(checked: Checked) -> bytes:
-    """Returns a CSV file of them, whose first columns are read again as they are, with each one's number and what is wrong with it."""
+    """Returns a CSV file of rows with faults. Its first columns can be imported again. The others are the row's number and its faults."""
     rows = [
         (row.email, row.name, row.quantity, str(row.number), " ".join(problem.message for problem in row.problems))
         for row in checked.bad
@@ -24,7 +24,7 @@ def bad_rows_file(checked: Checked) -> bytes:
 
 
 class Typed(msgspec.Struct, frozen=True):
-    """What was typed into a row of the list."""
+    """The typed values of a row in the list."""
 
     email: str
     name: str = ""
@@ -32,16 +32,16 @@ class Typed(msgspec.Struct, frozen=True):
 
     @property
     def is_blank(self) -> bool:
-        """Whether nothing was typed."""
+        """Whether all values are blank."""
         return not (self.email.strip() or self.name.strip() or self.quantity.strip())
 
 
 def mended_sheet(
     sheet: Sheet, columns: Columns, typed: Mapping[int, Typed], more: Sequence[Typed] = ()
 ) -> tuple[Sheet, Columns]:
-    """Returns the sheet with what was typed in the rows of these numbers, and more rows at its end. A blank row is removed.
+    """Returns the sheet with typed values in some rows, and with more rows at its end. Removes blank rows.
 
-    A name from two columns is in the first of them afterwards. What has no column yet gets one. Raises SheetRefused.
+    A name from two columns moves to the first one. A value without a column gets a new one. Raises SheetRefused.
     """
     columns = _with_room(columns, sheet.width, [*typed.values(), *more])
     maker = SheetMaker()
@@ -54,7 +54,7 @@ def mended_sheet(
 
 
 def as_typed(row: CheckedRow) -> Typed:
-    """Returns what somebody would type to get this row."""
+    """Returns the values to type for this row."""
     return Typed(row.email, row.name, row.quantity)
 
 
@@ -72,9 +72,9 @@ def _with_room(columns: Columns, width: int, typed: Collection[Typed]) -> Column
 
 
 def _written(typed: Typed, cells: Sequence[str], columns: Columns) -> list[str]:
-    """Returns the cells of a row with what was typed in their columns.
+    """Returns the cells of a row with the typed values.
 
-    An address in a column that is not used goes: the person saw it beside the row, and took it over or left it out.
+    Removes an address in an unused column: the person saw it beside the row, and used it or not.
     """
     written: dict[int | None, str] = dict(zip(columns.names, (typed.name, ""), strict=False))
     written |= {columns.email: typed.email, columns.quantity: typed.quantity}

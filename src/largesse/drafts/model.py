@@ -1,7 +1,4 @@
-"""A draft: one send, as far as it has been put together.
-
-The price of a draft, line by line.
-"""
+"""A draft: an unfinished send. And its price, line by line."""
 
 from __future__ import annotations
 
@@ -32,7 +29,7 @@ OF_CAMPAIGN = "campaign"
 
 
 class SheetName(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A sheet of a workbook: its name, or also why it cannot be read, as SheetRefused says it."""
+    """A sheet of a workbook: its name, and if it cannot be read the reason, as in SheetRefused."""
 
     name: str
     refused: str | None = None
@@ -52,7 +49,7 @@ class Source(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class DraftContent(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What has been said so far, each as it was given; at most one of the three gifts is set."""
+    """The content so far, as it was given. At most one of the three gifts is set."""
 
     product_id: int | None = None
     collection_id: int | None = None
@@ -76,7 +73,7 @@ class DraftContent(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def choice(self) -> Choice | None:
-        """What is to be sent; None as long as nothing was chosen."""
+        """The chosen gift; None before one is chosen."""
         if self.template_id is not None:
             return TemplateChoice(self.template_id)
         if self.collection_id is not None:
@@ -86,7 +83,7 @@ class DraftContent(msgspec.Struct, frozen=True, omit_defaults=True):
         return None
 
     def chosen(self, choice: Choice) -> DraftContent:
-        """Returns the same with another gift. What was said of it and of who gets it stays."""
+        """Returns the same with another gift. Texts and recipients stay."""
         nothing = msgspec.structs.replace(
             self, product_id=None, collection_id=None, template_id=None, country=None, value=None
         )
@@ -94,21 +91,21 @@ class DraftContent(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Draft(msgspec.Struct, frozen=True):
-    """A draft with its id, which is the reference that its order will have: it is sent once, however often it is tried."""
+    """A draft with its id, which becomes the external reference of its order, so that it is sent once, however often it is tried."""
 
     id: str
     content: DraftContent
     changed_at: datetime
 
     def claim_by(self, caller: Caller) -> datetime | None:
-        """Returns the claim-by date that the draft has: the one that was said, otherwise its customer's default. None where there is none."""
+        """Returns the claim-by date of the draft: its own, otherwise its customer's default; None if there is none."""
         content = self.content
         if content.has_claim_by:
             return content.claim_by
         return read_defaults(caller.follow_up).claim_by(content.send_at or caller.now)
 
     def reminder_days(self, caller: Caller) -> tuple[int, ...]:
-        """Returns after how many days each its recipients are reminded: what was said, otherwise as its customer's default says."""
+        """Returns after how many days its recipients are reminded: its own days, otherwise its customer's default."""
         days = self.content.reminder_days
         if days is not None:
             return days
@@ -117,7 +114,7 @@ class Draft(msgspec.Struct, frozen=True):
         return tuple(one for one in default if claim_by is None or sent_at + timedelta(days=one) < claim_by)
 
     def to_request(self, caller: Caller, recipients: Sequence[OrderRecipient], quote: str | None = None) -> SendRequest:
-        """Returns the request of the person to send it to these recipients, or as anonymous codes. Its gift must be chosen."""
+        """Returns the person's request to send it to some recipients, or as anonymous codes. Its gift must be chosen."""
         content = self.content
         choice = content.choice
         assert choice is not None, "a request has a gift"
@@ -141,7 +138,7 @@ class Draft(msgspec.Struct, frozen=True):
 
 
 class PriceLines(msgspec.Struct, frozen=True):
-    """What each code costs, and all of them, in minor units of `currency`."""
+    """The price of each code, and of all, in minor units of `currency`."""
 
     currency: str
     value_minor: int
@@ -154,7 +151,7 @@ class PriceLines(msgspec.Struct, frozen=True):
 def price_lines(quote: Quote, product: Product | None, country: str) -> PriceLines:
     """Returns the lines of a quote; `product` is the one sent, None for a collection.
 
-    VAT is what is left of the price: it is rounded together with value and postage, so that the lines add up.
+    VAT is the rest of the price: it is rounded together with value and postage, so that the lines add up.
     """
     unit_minor = quote.total_minor // quote.code_count
     postage_minor = 0

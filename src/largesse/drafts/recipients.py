@@ -26,7 +26,7 @@ from largesse.drafts.workbook import Workbooks, is_workbook
 
 
 class Taking(Enum):
-    """What becomes of the rows that a draft has when more are given."""
+    """What happens to the rows of a draft when more are added."""
 
     REPLACE = "replace"  # they go
     ADD = "add"  # they stay, before the new ones
@@ -54,9 +54,9 @@ class RecipientService:
         file_name: str | None = None,
         taking: Taking = Taking.REPLACE,
     ) -> None:
-        """Reads the recipients from a CSV or XLSX file, or without a name of it from cells that were typed or pasted.
+        """Reads the recipients from a CSV or XLSX file, or without a file name from typed or pasted cells.
 
-        Of a workbook with several sheets, the one with the most addresses is taken. Raises SheetRefused.
+        Takes the sheet of a workbook that has the most addresses. Raises SheetRefused.
         """
         source, sheets = await self.read(principal, data)
         sheet = sheets[source.sheet]
@@ -79,13 +79,13 @@ class RecipientService:
         await self._replace(actor, draft_id, {}, code_quantity=code_quantity, columns=None, source=Source())
 
     async def set_columns(self, actor: Actor, draft_id: str, sheet: Sheet, columns: Columns) -> None:
-        """Sets which column of the draft's sheet is what, and remembers it for files with the same headings."""
+        """Sets the meaning of the columns of the draft's sheet, and stores it for files with the same headings."""
         async with store.changing_draft(actor, draft_id) as change:
             change.content = msgspec.structs.replace(change.content, columns=columns, leaves_out=False)
             await store.remember_columns(change.connection, actor, heading_key(sheet, columns), columns)
 
     async def choose_sheet(self, actor: Actor, principal: Principal, draft: Draft, at: int) -> None:
-        """Makes another sheet of the workbook the recipients. Raises SheetRefused for one that cannot be read, and NotFound."""
+        """Takes the recipients from another sheet of the workbook. Raises SheetRefused if it cannot be read, and NotFound."""
         sheets = draft.content.source.sheets
         if at >= len(sheets):
             raise NotFound("The workbook has no such sheet.")
@@ -133,7 +133,7 @@ class RecipientService:
     # Single rows
 
     async def edit(self, actor: Actor, draft_id: str, typed: Mapping[int, Typed], more: Sequence[Typed] = ()) -> None:
-        """Replaces the rows of these numbers by what was typed, and adds more at the end. A blank row is removed.
+        """Replaces some rows by typed values, and adds more at the end. Removes blank rows.
 
         Raises SheetRefused.
         """
@@ -224,7 +224,7 @@ def _addresses(sheet: Sheet) -> int:
 
 
 def suggestions(checked: Checked, rows: Iterable[CheckedRow]) -> dict[int, str]:
-    """Returns the address that was probably meant, by the number of the row, where the address is all that is wrong with it."""
+    """Returns the address that was probably meant, by the number of the row, for rows with a wrong address and no other fault."""
     domains = common_domains(one.email for one in checked.recipients)
     found = {row.number: suggested(row.email, domains) for row in rows if _may_be_meant(row)}
     return {number: email for number, email in found.items() if email is not None}

@@ -35,7 +35,7 @@ REFUSALS = {
 
 
 class SheetRefused(InvalidRequest):
-    """A file, or what was pasted, that is no sheet or exceeds a limit; `why` is one of REFUSALS."""
+    """A file or pasted text is not a sheet, or exceeds a limit. `why` is one of REFUSALS."""
 
     def __init__(self, why: str, *, row: int = 0, limit: int = 0) -> None:
         super().__init__(REFUSALS[why].format(row=row, limit=f"{limit:,}"))
@@ -45,7 +45,7 @@ class SheetRefused(InvalidRequest):
 
 
 class SheetRow(msgspec.Struct, frozen=True, array_like=True):
-    """A row that is not blank: its number where it came from, from 1, and its cells without blanks around them."""
+    """A row that is not blank: its number in its file, from 1, and its trimmed cells."""
 
     number: int
     cells: list[str]
@@ -58,7 +58,7 @@ class Sheet(msgspec.Struct, frozen=True):
 
     @property
     def width(self) -> int:
-        """The columns of its widest row."""
+        """The number of columns of its widest row."""
         return max((len(row.cells) for row in self.rows), default=0)
 
     def without(self, numbers: Collection[int]) -> Sheet:
@@ -76,7 +76,7 @@ def lines_of(text: str) -> Iterator[str]:
 
 
 class SheetMaker:
-    """Makes a sheet of rows as they come, and refuses what exceeds a limit."""
+    """Makes a sheet from rows. Raises SheetRefused above a limit."""
 
     def __init__(self) -> None:
         self._rows: list[SheetRow] = []

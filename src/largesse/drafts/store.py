@@ -1,4 +1,4 @@
-"""Drafts in the database. Each belongs to one person in one environment, and nobody else can tell that it exists."""
+"""Drafts in the database. Each belongs to one person in one environment, and is not found for anybody else."""
 
 from __future__ import annotations
 
@@ -180,7 +180,7 @@ async def save_sheets(connection: Connection, owner: Owner, draft_id: str, sheet
 async def write_rows(
     connection: Connection, owner: Owner, draft_id: str, sheet: int, numbers: Collection[int], rows: Sequence[SheetRow]
 ) -> None:
-    """Puts these rows in the place of those of these numbers. Call it inside a transaction, with the draft locked."""
+    """Replaces some rows, by number. Call it inside a transaction, with the draft locked."""
     key = (owner.customer_id, owner.environment, draft_id)
     if numbers:
         await connection.execute(_DELETE_SOME_ROWS, *key, sheet, list(numbers))

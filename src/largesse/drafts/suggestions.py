@@ -1,4 +1,4 @@
-"""What is wrong with a text that should be an e-mail address, and what its author may have meant."""
+"""Finds the fault of an invalid e-mail address, and the address that its author may have meant."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MAX_LENGTH = 320  # of a text that is looked at
 
 
 def fault_of(email: str) -> str:
-    """Returns what is wrong with an address that was refused, as a kind of `checking.PROBLEMS`."""
+    """Returns the fault of an invalid address, a kind of `checking.PROBLEMS`."""
     local, at, domain = email.partition("@")
     if not at:
         return "email_no_at"

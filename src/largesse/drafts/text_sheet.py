@@ -1,6 +1,6 @@
 """Sheets written as text: CSV files of any spreadsheet, and cells pasted from one.
 
-The separator is the one that makes most rows alike.
+The separator is the one that gives most rows the same width.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def read_text_sheet(text: str) -> Steps[Sheet]:
 
 
 class _Rows:
-    """Splits a text into rows, each held to its limits before it is split."""
+    """Splits a text into rows. Checks the limits of each row before it is split."""
 
     def __init__(self, text: str, separator: str, *, strict: bool) -> None:
         self.number = 0  # of the row that was read last, from 1
@@ -58,7 +58,7 @@ class _Rows:
 
     @property
     def is_step(self) -> bool:
-        """Whether enough was read to give way; then it counts anew."""
+        """Whether a step has been read. Then counts again."""
         if self._since_step < _CHARACTERS_A_STEP:
             return False
         self._since_step = 0
@@ -93,7 +93,7 @@ def _separator_of(text: str) -> Steps[tuple[str, str]]:
 
 
 def _fit(text: str, separator: str) -> Steps[tuple[int, int]]:
-    """Returns how many of the first rows are of one width, more than one cell, when they are separated so; and that width."""
+    """Returns how many of the first rows have the same width, above one cell, with a separator; and that width."""
     rows = _Rows(text, separator, strict=False)
     widths: Counter[int] = Counter()
     try:

@@ -1,4 +1,4 @@
-"""Sheets of XLSX workbooks, read by a process of its own (`workbook_process`)."""
+"""Reads the sheets of XLSX workbooks in a separate process (`workbook_process`)."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _DECODER = msgspec.json.Decoder(_Answer)
 
 
 def is_workbook(data: bytes) -> bool:
-    """Returns whether a file begins as workbooks do, of a kind that is read or not."""
+    """Returns whether a file begins as a workbook, of a supported kind or not."""
     return data.startswith((ZIP, OLD_WORKBOOK))
 
 
@@ -53,9 +53,9 @@ class Workbooks:
         self._turns: FairTurns[int] = FairTurns(at_once=2, each=1, max_waiting=20)
 
     async def read(self, customer_id: int, data: bytes) -> dict[str, Sheet | SheetRefused]:
-        """Returns the sheets that are shown and not blank, by name: each as it is read, or why it is refused.
+        """Returns the visible sheets that are not blank, by name: each with its rows, or the reason why it cannot be read.
 
-        Raises SheetRefused if none can be read, and Unavailable when too many wait.
+        Raises SheetRefused if none can be read, and Unavailable if too many wait.
         """
         if len(data) > MAX_FILE_BYTES:
             raise SheetRefused("bytes", limit=MAX_FILE_BYTES)
@@ -78,7 +78,7 @@ class Workbooks:
 
 
 async def _made(read: _Sheet) -> Sheet:
-    """Returns the sheet of what the program has read. Raises SheetRefused."""
+    """Returns the sheet from the output of the program. Raises SheetRefused."""
     if read.refused is not None:
         raise SheetRefused(read.refused, limit=MAX_ROWS if read.refused == "rows" else read.limit)
     maker = SheetMaker()
@@ -90,7 +90,7 @@ async def _made(read: _Sheet) -> Sheet:
 
 
 async def _ask(data: bytes) -> _Answer:
-    """Returns what the program says of a file; that it is broken where the program could not say."""
+    """Returns the output of the program for a file, or that the file is broken if the program failed."""
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-I",

@@ -1,4 +1,4 @@
-"""Allocation: vouchers to lines, at once, or in turn when the inventory is filled again."""
+"""Allocates vouchers to lines: at once, or in turn when the inventory is filled again."""
 
 from __future__ import annotations
 
@@ -29,9 +29,8 @@ async def settle_product(
 ) -> bool:
     """Settles a claimed line's product and, when that is digital, allocates its voucher or lets the line wait.
 
-    It waits for a supplier where the provider buys from one, else for stock.
-
-    False when it has to wait; then call `allocate_waiting` after the commit, since numbers may have come meanwhile.
+    It waits for a supplier if the provider buys from one, otherwise for stock. Returns False if it must wait. Then call `allocate_waiting` after
+    the commit, as numbers may have been imported meanwhile.
     """
     await record_move(connection, line.key, State.CHOSEN, at, product_id=product.id)
     if not product.is_digital:
@@ -55,7 +54,7 @@ async def wait_for_stock(
 async def take_from_stock(
     connection: Connection, vault: Vault, line: LineKey, product_id: int, value_minor: int, at: datetime
 ) -> bool:
-    """Hands a number of the stock to a line that no supplier could serve. False when there is none."""
+    """Gives a number from stock to a line that no supplier could serve. Returns False if there is none."""
     await connection.execute(store.LOCK_LINE, *line)
     if await connection.fetchval(store.ALLOCATE, product_id, value_minor, *line, at) is None:
         return False
@@ -67,7 +66,7 @@ async def take_from_stock(
 async def add_bought(
     connection: Connection, vault: Vault, product_id: int, value_minor: int, voucher: Voucher
 ) -> int | None:
-    """Adds a voucher that was bought to the stock, encrypted, and returns its id; None when its number was there before."""
+    """Adds a bought voucher to the stock, encrypted, and returns its id; None if its number exists."""
     sealed = seal_voucher(vault, voucher, product_id)
     if await connection.fetch(store.KNOWN, sealed.lookups):
         return None
@@ -78,7 +77,7 @@ async def add_bought(
 
 
 async def hand_over(connection: Connection, vault: Vault, line: LineKey, voucher_id: int, at: datetime) -> None:
-    """Hands a voucher to a line whose product is settled, and makes the mail to its recipient due."""
+    """Gives a voucher to a line whose product is settled, and makes the mail to its recipient due."""
     await connection.execute(store.LOCK_LINE, *line)
     assert (await read_progress(connection, line)).state is State.CHOSEN, "only chosen lines wait"
     await connection.execute(store.HAND_OUT, voucher_id, *line, at)
@@ -87,11 +86,9 @@ async def hand_over(connection: Connection, vault: Vault, line: LineKey, voucher
 
 
 async def allocate_waiting(begin: Begin, vault: Vault, product_id: int, value_minor: int) -> int:
-    """Allocates what the inventory has to the lines that wait for it, oldest first, each in turn; returns how many it served.
+    """Allocates vouchers from the inventory to waiting lines, oldest first. Returns how many it served.
 
-    `begin` begins a transaction, and lines in its scope are served.
-
-    Whoever is served this way gets a mail. Any number may run at once: one works, the others then find nothing.
+    `begin` begins a transaction. Lines in its scope are served, and their recipients get a mail. If several run at once, one does the work.
     """
     served = 0
     while True:
@@ -106,14 +103,14 @@ async def allocate_waiting(begin: Begin, vault: Vault, product_id: int, value_mi
 
 
 async def allocate_all_waiting(database: Database, vault: Vault) -> int:
-    """Calls `allocate_waiting` for everything that waits and has stock; returns how many lines were served."""
+    """Calls `allocate_waiting` for all waiting products with stock. Returns how many lines were served."""
     async with database.connection(WORKER) as connection:
         rows = await connection.fetch(store.STOCKED_WAITS)
     return sum([await allocate_waiting(lambda: database.transaction(WORKER), vault, *row) for row in rows])
 
 
 async def _pair(connection: Connection, product_id: int, value_minor: int) -> list[tuple[Row, int]]:
-    """Returns the next lines that wait in the connection's scope, each with a voucher that is locked for it."""
+    """Returns the next waiting lines in the connection's scope, each with a locked voucher."""
     if not await connection.fetchval(store.CAN_SERVE, product_id, value_minor):
         return []
     # One server at a time for each product, so that the order holds.

@@ -1,6 +1,6 @@
-"""Which products of a collection a recipient may choose: plain rules.
+"""Operations of recipients on claimed gifts: choose a product, give an address, ask for a mail. Each is one transaction that locks the line.
 
-What a recipient can do with a claimed gift: choose, give an address, ask for a mail. Each is one transaction with the line locked.
+Also the rules for which products of a collection a recipient may choose.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ async def read_product(connection: Connection, product_id: int) -> Product:
 
 
 class GiftStep(Enum):
-    """What a claimed gift's page shows."""
+    """The step that the page of a claimed gift shows."""
 
     CHOOSE = auto()
     ADDRESS = auto()
@@ -67,7 +67,7 @@ _THANKFUL = (GiftStep.WAIT, GiftStep.VOUCHER, GiftStep.PARCEL)
 
 @dataclass(frozen=True, slots=True, repr=False)
 class ClaimedGift:
-    """A claimed gift with everything its recipient is shown. It has no repr: it holds a voucher and an address."""
+    """A claimed gift with everything that its recipient sees. It has no repr, as it contains a voucher and an address."""
 
     line: Line
     step: GiftStep
@@ -84,7 +84,7 @@ class ClaimedGift:
 
 
 class NotPossible(Exception):
-    """The gift is not in a state to do that any more: its page tells how it stands."""
+    """The operation is no longer possible for the gift. Its page shows its state."""
 
 
 class ClaimedGifts:
@@ -100,12 +100,12 @@ class ClaimedGifts:
         self._turns = turns
 
     async def settle(self, connection: Connection, line: Line, product_id: int, at: datetime) -> bool:
-        """Settles the product of a line that was just claimed; False where it has to wait, and then calls for `serve`."""
+        """Settles the product of a line that was just claimed. Returns False if it must wait. Then call `serve`."""
         product = await read_product(connection, product_id)
         return await settle_product(connection, self._provider, line, product, at)
 
     async def serve(self, line: Line, product_id: int) -> None:
-        """Hands what stock has come meanwhile to the customer's lines that wait for it; after the commit of the claim that has to wait."""
+        """Allocates new stock to the customer's waiting lines. Call it after the commit of a claim that must wait."""
         await allocate_waiting(
             lambda: self._database.transaction(line.scope), self._vault, product_id, line.value_minor
         )
@@ -118,7 +118,7 @@ class ClaimedGifts:
             return None if line is None else await self._read(connection, line)
 
     async def choose(self, key: LineKey, product_id: int, language: str | None) -> None:
-        """Settles which product of the collection it is, once. Raises NotPossible."""
+        """Sets the chosen product of the collection, once. Raises NotPossible."""
         async with self._changing(key, GiftStep.CHOOSE, language) as (connection, gift, at):
             product = next((product for product in gift.choices if product.id == product_id), None)
             if product is None:
@@ -130,7 +130,7 @@ class ClaimedGifts:
     async def deliver_to(
         self, key: LineKey, address: Mapping[str, str], email: str | None, language: str | None
     ) -> None:
-        """Requests the parcel to `address`, once; `email` gets a mail when it leaves. Raises NotPossible."""
+        """Requests the parcel to `address`, once. Mails `email` when it leaves. Raises NotPossible."""
         async with self._changing(key, GiftStep.ADDRESS, language) as (connection, gift, at):
             assert gift.product is not None, "an address is asked for once the product is settled"
             await request_shipment(connection, self._vault, gift.line, gift.product.id, address, at)
@@ -138,7 +138,7 @@ class ClaimedGifts:
                 await record_email(connection, key, seal_email(self._vault, email, key))
 
     async def tell(self, key: LineKey, email: str, language: str | None) -> None:
-        """Sends `email` a mail when the voucher is there. Raises NotPossible."""
+        """Mails `email` when the voucher is ready. Raises NotPossible."""
         async with self._changing(key, GiftStep.WAIT, language) as (connection, _, _):
             await record_email(connection, key, seal_email(self._vault, email, key))
 

@@ -1,7 +1,4 @@
-"""Reading an operator's CSV file, row by row.
-
-The voucher inventory: importing numbers, and what is left of it.
-"""
+"""The voucher inventory: imports numbers from CSV files, and lists the stock."""
 
 from __future__ import annotations
 
@@ -32,7 +29,7 @@ _DELIMITERS = ",;\t"
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Upload:
-    """A file that a page was sent, which is read as one on disk is."""
+    """An uploaded file, which is read like a file on disk."""
 
     name: str
     content: bytes
@@ -47,8 +44,8 @@ def read_rows(
 ) -> Iterator[tuple[int, dict[str, str]]]:
     """Yields each row with its line number, fields trimmed, by the names of the heading line.
 
-    A file of one column may lack the heading when `alone` names that column. Comma, semicolon and tab all separate.
-    Raises FileRefused naming the line.
+    A file with one column may lack the heading if `alone` names the column. Separators are comma, semicolon and tab.
+    Raises FileRefused with the line.
     """
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
@@ -118,7 +115,7 @@ class InventoryProduct:
 
 @dataclass(frozen=True, slots=True)
 class RefusedNumber:
-    """A number that was there already, by its line of the file: `why` is stock, sold, or twice in the file."""
+    """A number that exists already, with its line in the file. `why` is stock, sold, or twice in the file."""
 
     line: int
     why: str
@@ -126,9 +123,9 @@ class RefusedNumber:
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """What an import came to: numbers added, numbers that were there already, and waiting lines served from it.
+    """The result of an import: new numbers, numbers that existed already, and waiting lines that were served.
 
-    `refused` are the first thousand of those that were there.
+    `refused` are the first thousand existing numbers.
     """
 
     added: int
@@ -179,12 +176,12 @@ async def import_vouchers(
     most: int | None = None,
     on_progress: Callable[[int, int], None] = lambda _done, _total: None,
 ) -> Imported:
-    """Adds the numbers of a CSV file to the inventory, encrypted. A command also serves lines that wait for them, oldest first; else a worker does.
+    """Adds the numbers of a CSV file to the inventory, encrypted. A command also serves waiting lines, oldest first; otherwise a worker does.
 
-    Columns: `number`; `value` in major units, or `value` of the call for all; `pin` and `use_by` where the shop has
-    them. The whole file is read before anything is written: a row that cannot be taken raises FileRefused with its
-    line, and nothing was imported, as for more than `most` rows. A number already in the inventory is passed over and counted, so that a
-    file may be imported again. Each transaction that added some is in the audit log; `on_progress` hears how many of how many rows are done.
+    Columns: `number`; `value` in major units, or the `value` of the call for all rows; `pin` and `use_by` if there are any. The whole file is read
+    first: an invalid row raises FileRefused with its line, and nothing is imported, as for more than `most` rows. Existing numbers are skipped and
+    counted, so that a file can be imported again. The audit log has each transaction that added numbers. `on_progress` gets the number of finished
+    rows and of all rows.
     """
     total = 0
     for item in _inventory_read(stocked, path, value):
@@ -213,7 +210,7 @@ async def import_vouchers(
 
 
 async def list_inventory(connection: Connection) -> list[InventoryLevel]:
-    """Returns every product's stock by value, and how many lines wait for it; those with waiting lines first."""
+    """Returns every product's stock by value, with the number of waiting lines. Those with waiting lines come first."""
     rows = await connection.fetch(store.LEVELS)
     return [InventoryLevel(*row) for row in rows]
 
@@ -221,7 +218,7 @@ async def list_inventory(connection: Connection) -> list[InventoryLevel]:
 async def _add(
     connection: Connection, vault: Vault, stocked: InventoryProduct, items: Sequence[_Item], seen: set[int]
 ) -> tuple[int, list[RefusedNumber]]:
-    """Writes those of `items` that are new; returns how many, and the others. `seen` are numbers of the file before, by look-up."""
+    """Writes the new ones of `items`. Returns how many, and the others. `seen` are earlier numbers of the file, by look-up number."""
     sealed = [seal_voucher(vault, item.voucher, stocked.id) for item in items]
     known = await _known(connection, [lookup for one in sealed for lookup in one.lookups])
     new: list[tuple[_Item, SealedVoucher]] = []
@@ -252,7 +249,7 @@ async def _add(
 
 
 async def _known(connection: Connection, lookups: Sequence[int]) -> dict[int, bool]:
-    """Returns which numbers are in the inventory, and whether each was handed out."""
+    """Returns which numbers are in the inventory, and whether each was allocated."""
     rows = await connection.fetch(store.KNOWN, lookups)
     return {row["lookup"]: row["is_sold"] for row in rows}
 
@@ -278,7 +275,7 @@ def _implied(stocked: InventoryProduct, value: str | None) -> int | None:
 
 
 def _amount(stocked: InventoryProduct, text: str, line: int | None) -> int:
-    """Returns what a line, or with None the whole file, says that numbers are worth. Raises FileRefused."""
+    """Returns the value of a line, or with None that of the whole file. Raises FileRefused."""
     what, values = ("--value", {}) if line is None else (f"line {line}: value", {"line": line})
     try:
         value_minor = read_amount(text, stocked.currency)

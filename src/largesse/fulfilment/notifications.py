@@ -18,7 +18,7 @@ SHIPPED = "shipped"
 async def write_notification(connection: Connection, vault: Vault, line: LineKey, kind: str, at: datetime) -> bool:
     """Makes a mail to the line's recipient due, once for each kind, and wakes the workers after the commit.
 
-    It goes to the address the recipient left, else to the one the gift was sent to; False when there is neither.
+    It goes to the address that the recipient gave, otherwise to the one the gift was sent to. Returns False if there is neither.
     """
     row = await connection.fetchrow(store.ADDRESSEE, *line)
     if row is None:
@@ -33,7 +33,7 @@ async def write_notification(connection: Connection, vault: Vault, line: LineKey
 
 
 def seal_email(vault: Vault, email: str, line: LineKey) -> bytes:
-    """Returns the address that a recipient left, encrypted for its line."""
+    """Returns the address that a recipient gave, encrypted for its line."""
     return vault.emails.seal(email.encode(), _context(line))
 
 

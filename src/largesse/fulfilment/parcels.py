@@ -1,6 +1,6 @@
-"""Parcels for the people who pack them: what waits, what was sent, and what came back.
+"""Parcels for the people who pack them: those that wait, were sent, or came back.
 
-A list names no recipient. Addresses are handed out by `pack_parcels`, which the audit log keeps.
+Lists have no recipients. `pack_parcels` returns addresses, and records it in the audit log.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MOST_NUMBER = 2**63 - 1
 
 
 class ParcelState(StrEnum):
-    """Where a parcel is."""
+    """The state of a parcel."""
 
     WAITING = "waiting"  # to be packed and sent
     SENT = "sent"
@@ -84,7 +84,7 @@ class NotOnItsWay(StateConflict):
 
 
 class NotBack(StateConflict):
-    """The parcel did not come back, or waits to be sent again already."""
+    """The parcel did not come back, or already waits to be sent again."""
 
     def __init__(self) -> None:
         super().__init__("The parcel did not come back.")
@@ -93,7 +93,7 @@ class NotBack(StateConflict):
 async def list_parcels(
     connection: Connection, environment: str, state: ParcelState, beyond: int | None, most: int
 ) -> list[Parcel]:
-    """Returns parcels beyond the one of that id: those that wait oldest first, others newest first."""
+    """Returns parcels after an id: waiting ones oldest first, others newest first."""
     return await _parcels(connection, await connection.fetch(store.LISTED[state], environment, beyond, most))
 
 
@@ -116,14 +116,14 @@ async def list_to_pick(connection: Connection, environment: str) -> list[ToPick]
 
 
 async def count_parcels(connection: Connection, environment: str) -> dict[ParcelState, int]:
-    """Returns how many parcels wait and how many are back, at most 1,000 of each."""
+    """Returns how many parcels wait and how many came back, at most 1,000 of each."""
     row = await connection.fetchrow(store.COUNTS, environment)
     assert row is not None, "an aggregate has a row"
     return {ParcelState.WAITING: row["waiting"], ParcelState.BACK: row["back"]}
 
 
 async def note_return(actor: Actor, environment: str, parcel_id: int, reason: str) -> Parcel:
-    """Notes that a parcel came back. Raises NotFound, and NotOnItsWay."""
+    """Records that a parcel came back. Raises NotFound, and NotOnItsWay."""
     assert reason in RETURN_REASONS, "forms offer no other"
     async with actor.transaction(StaffRight.PARCELS) as transaction:
         parcel = await _lock(transaction, environment, parcel_id)
@@ -133,7 +133,7 @@ async def note_return(actor: Actor, environment: str, parcel_id: int, reason: st
 
 
 async def send_again(actor: Actor, environment: str, parcel_id: int) -> Parcel:
-    """Puts a returned parcel back among those to pack. Raises NotFound, NotBack and AddressErased."""
+    """Puts a returned parcel back in the list of parcels to pack. Raises NotFound, NotBack and AddressErased."""
     async with actor.transaction(StaffRight.PARCELS) as transaction:
         parcel = await _lock(transaction, environment, parcel_id)
         if parcel.state is not ParcelState.BACK:
@@ -160,7 +160,7 @@ async def _change(
 
 
 async def _parcels(connection: Connection, rows: Sequence[Row]) -> list[Parcel]:
-    """Returns parcels with the references of their orders, asked for apart, as orders may lie on nodes, where parcels do not."""
+    """Returns parcels with the references of their orders, which need another statement, as orders may be on nodes and parcels are not."""
     keys = [row["customer_id"] for row in rows], [row["order_id"] for row in rows]
     found = await connection.fetch(REFERENCES, *keys) if rows else []
     references = {(row["customer_id"], row["id"]): row["reference"] for row in found}

@@ -22,7 +22,7 @@ _TEST_NUMBER_BYTES = 10
 
 @dataclass(frozen=True, slots=True)
 class VoucherRequest:
-    """The voucher a line is to get: of a product, worth `value_minor` of its currency."""
+    """A voucher for a line: of a product, worth `value_minor` of its currency."""
 
     line: LineKey
     product_id: int
@@ -35,10 +35,10 @@ Buy = Callable[[Connection, VoucherRequest, datetime], Awaitable[bool]]
 
 
 class Provider(Protocol):
-    """Allocates voucher numbers inside the caller's transaction, which holds the line's lock."""
+    """Allocates voucher numbers inside the caller's transaction, which has locked the line."""
 
     async def allocate(self, connection: Connection, wanted: VoucherRequest, at: datetime) -> bool:
-        """Writes the line's voucher to `vouchers`; False when there is none to be had now."""
+        """Writes the line's voucher to `vouchers`. Returns False if there is none now."""
         ...
 
     async def begin_buying(self, connection: Connection, wanted: VoucherRequest, at: datetime) -> bool:
@@ -47,7 +47,7 @@ class Provider(Protocol):
 
 
 class InventoryProvider:
-    """Allocates imported numbers, each once, the first imported first. A product that a supplier is asked for first gets none.
+    """Allocates imported numbers, each once, in the order of their import; none for a product whose supplier comes first.
 
     `buy` begins to buy from the product's suppliers.
     """
@@ -58,7 +58,7 @@ class InventoryProvider:
     async def allocate(self, connection: Connection, wanted: VoucherRequest, at: datetime) -> bool:
         """Implements Provider. Lines that already wait for the same product and value come first.
 
-        Numbers that another transaction is allocating are passed over.
+        Skips numbers that another transaction is allocating.
         """
         if wanted.suppliers[0] != STOCK:
             return False
@@ -71,10 +71,9 @@ class InventoryProvider:
 
 
 class TestProvider:
-    """Makes up numbers that no shop takes, for staging and the demo.
+    """Invents numbers that no shop accepts, for staging and the demo.
 
-    Products that an operator has imported numbers for come from that inventory when one is given (`inventory`), so that a
-    demo shows an import at work.
+    With `inventory`, products with imported numbers use these, so that the demo can show an import.
     """
 
     __test__ = False  # no test, whatever its name says to pytest

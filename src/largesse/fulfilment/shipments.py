@@ -47,7 +47,7 @@ _decode = msgspec.json.Decoder(dict[str, str]).decode
 
 @dataclass(frozen=True, slots=True)
 class Shipped:
-    """A parcel's way: None until it is shipped."""
+    """The shipping data of a parcel; None until it is shipped."""
 
     requested_at: datetime
     shipped_at: datetime | None
@@ -57,7 +57,7 @@ class Shipped:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class PackedParcel:
-    """A parcel to pack, with where it goes."""
+    """A parcel to pack, with its address."""
 
     id: int
     order_reference: str
@@ -83,7 +83,7 @@ class PackedParcel:
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """What was said of a parcel that was handed to a carrier, in a line of a file or form."""
+    """A line of a file or form about a parcel that was given to a carrier."""
 
     shipment: str
     carrier: str
@@ -94,7 +94,7 @@ class Sent:
 async def request_shipment(
     connection: Connection, vault: Vault, line: Line, product_id: int, address: Mapping[str, str], at: datetime
 ) -> None:
-    """Requests a parcel to `address`, which is stored encrypted. The caller holds the line's lock."""
+    """Requests a parcel to `address`, which is stored encrypted. The caller has locked the line."""
     await connection.execute(
         store.INSERT_SHIPMENT,
         *line.key,
@@ -107,7 +107,7 @@ async def request_shipment(
 
 
 async def read_shipment(connection: Connection, line: LineKey) -> Shipped | None:
-    """Returns the line's parcel; None before its address is known."""
+    """Returns the line's parcel; None until it has an address."""
     row = await connection.fetchrow(store.SHIPMENT, *line)
     return None if row is None else Shipped(*row)
 
@@ -124,9 +124,9 @@ def reseal_address(vault: Vault, sealed: bytes, line: LineKey) -> bytes:
 
 
 async def export_shipments(actor: Actor, vault: Vault, environment: str, file: TextIO, *, again: bool = False) -> int:
-    """Writes the parcels to send to `file` as CSV; returns how many. Each is exported once, unless `again`.
+    """Writes the parcels to send to `file` as CSV. Returns how many. Each is exported once, unless `again`.
 
-    With `again`, all that are not on their way are written. The audit log keeps how many were, a transaction at a time.
+    With `again`, writes all that are not shipped. The audit log has the number of parcels of each transaction.
     """
     writer = csv.writer(file)
     writer.writerow(COLUMNS)
@@ -150,9 +150,9 @@ async def pack_parcels(
     again: bool = False,
     ids: Sequence[int] | None = None,
 ) -> list[PackedParcel]:
-    """Returns the first 500 parcels to pack after the one of that id, with their addresses.
+    """Returns the first 500 parcels to pack after an id, with their addresses.
 
-    Those that were handed out before are left out, unless `again`. With `ids` only those.
+    Skips those that were exported before, unless `again`. With `ids`, returns only those.
     """
     async with actor.transaction(StaffRight.PARCELS) as transaction:
         connection = transaction.connection
