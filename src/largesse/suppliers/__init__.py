@@ -1,1 +1,1 @@
-"""Suppliers: vouchers that are bought from others' APIs when a gift is claimed."""
+"""Suppliers: buys vouchers from other companies' APIs when a gift is claimed."""

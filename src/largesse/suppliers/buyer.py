@@ -1,6 +1,6 @@
-"""Buying: a worker leases supplier orders, calls the supplier outside of any transaction, and writes the outcome under the lease.
+"""Buys vouchers: a worker leases supplier orders, calls the supplier outside of any transaction, and writes the outcome under the lease.
 
-The order call of an order is made at most once: `asked` is stored before it. After that the supplier is polled for the order, also by another worker.
+The order call of an order is made at most once: the state `asked` is stored before it. After that, workers poll the supplier for the order.
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ log = structlog.get_logger(__name__)
 
 
 def open_lanes(database: Database, vault: Vault, supplier: OpenSupplier) -> list[Buyer]:
-    """Returns the buyers of a worker at one supplier, which share the calls it may make at once.
+    """Returns the buyers of a worker at one supplier. They share the number of calls that the supplier allows at once.
 
-    A step waits for the slowest of its calls: an answer that takes long keeps only its own lane waiting.
+    A step waits for the slowest of its calls, so a slow answer delays only its own lane.
     """
     at_once = supplier.description.at_once
     lanes = min(at_once, _LANES)
@@ -62,7 +62,7 @@ def open_lanes(database: Database, vault: Vault, supplier: OpenSupplier) -> list
 
 
 class Buyer:
-    """One that buys at a supplier. `step` takes what is due, makes up to `at_once` calls and writes their outcomes."""
+    """Buys at a supplier. `step` leases due orders, makes up to `at_once` calls, and writes their outcomes."""
 
     def __init__(self, database: Database, vault: Vault, supplier: OpenSupplier, *, at_once: int | None = None) -> None:
         self.at_once = at_once or supplier.description.at_once
@@ -72,7 +72,7 @@ class Buyer:
         self.name = supplier.description.name
 
     async def step(self) -> bool:
-        """Serves as many orders as there are calls at once; True when there may be more due."""
+        """Serves as many orders as it may call at once. Returns True if more may be due."""
         orders, at = await self._take()
         if not orders:
             return False
@@ -83,7 +83,7 @@ class Buyer:
         return True
 
     async def _take(self) -> tuple[list[SupplierOrder], datetime]:
-        """Leases what is due, and returns it with the instant the database goes by. New ones are `asked` from here on."""
+        """Leases due orders, and returns them with the database's time. Sets new ones to `asked`."""
         terms = Terms(2 * self._supplier.description.timeout_s + _WRITING_S)
         try:
             async with self._database.transaction(WORKER) as connection:
@@ -136,7 +136,7 @@ class Buyer:
         )
 
     async def _serve(self, order: SupplierOrder, at: datetime, since: float) -> Done:
-        """Makes the call that an order's state asks for."""
+        """Makes the next call for an order, by its state."""
         answer = await self._call(_CALLS.get(order.state, "poll"), order)
         if order.state is State.LATE and isinstance(answer, NotCancellable):
             answer = await self._call("poll", order)

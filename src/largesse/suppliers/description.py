@@ -1,4 +1,4 @@
-"""Descriptions of suppliers: the files that LARGESSE_SUPPLIERS names, read and checked, and the suppliers opened from them."""
+"""Reads and checks the descriptions of suppliers, the files that LARGESSE_SUPPLIERS names, and opens the suppliers."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ _Seconds = Annotated[float, msgspec.Meta(ge=0.05, le=7 * 86_400.0)]
 
 
 class Secret(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
-    """Where a secret is: in an environment variable, or alone in a file."""
+    """The place of a secret: an environment variable, or a file."""
 
     env: str | None = None
     file: str | None = None
 
 
 class Description(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
-    """A supplier as its file describes it. `options` are of its kind."""
+    """The description of a supplier in its file. `options` depend on its kind."""
 
     name: str
     kind: str = "http"
@@ -53,18 +53,18 @@ class Description(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 
     @property
     def policy(self) -> RetryPolicy:
-        """How long the supplier is waited for."""
+        """The time limits for the supplier."""
         return RetryPolicy(self.poll_s, self.unknown_after_s, self.give_up_after_s, self.attempts, pace=self.pace)
 
     @property
     def networks(self) -> tuple[Network, ...]:
-        """The networks beside the public ones that its addresses may lead to. Raises ValueError."""
+        """The allowed networks in addition to public addresses. Raises ValueError."""
         return tuple(ipaddress.ip_network(network) for network in self.allowed_networks)
 
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """What a kind of supplier is made from. Requests of `transport` go to public addresses and the allowed networks alone."""
+    """The arguments for a kind of supplier. `transport` sends requests only to public addresses and to the allowed networks."""
 
     name: str
     options: Mapping[str, Any]
@@ -82,12 +82,12 @@ class OpenSupplier:
     transport: HttpTransport
 
     async def close(self) -> None:
-        """Closes its connections; call it when no call is under way."""
+        """Closes its connections. Call it when no call is under way."""
         await self.transport.close()
 
 
 def read_descriptions(paths: Sequence[Path]) -> list[Description]:
-    """Reads the files. Raises OperatorError, naming the file and the field, for the first mistake."""
+    """Reads the files. Raises OperatorError with file and field for the first mistake."""
     if len(paths) > MOST_SUPPLIERS:
         raise OperatorError(f"LARGESSE_SUPPLIERS must name at most {MOST_SUPPLIERS} files")
     descriptions = [_read(path) for path in paths]
@@ -149,7 +149,7 @@ def _kind(description: Description) -> Callable[[Setup], Supplier]:
 
 
 def _secret(supplier: str, name: str, secret: Secret, environ: Mapping[str, str]) -> str:
-    """Returns a secret. No message says more of it than where it should be."""
+    """Returns a secret. Errors contain only its place."""
     if (secret.env is None) == (secret.file is None):
         raise OperatorError(f"supplier {supplier}: secrets.{name} must have either `env` or `file`")
     if secret.env is not None:

@@ -1,4 +1,4 @@
-"""The supplier that a file describes: addresses, templates of requests, where answers have what, and how requests are signed."""
+"""The supplier kind `http`: a file describes its addresses, the templates of requests, the paths in answers, and the signature."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Signing(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 
 
 class AnswerPaths(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
-    """Where an answer has what: names with dots between, numbers for places of a list."""
+    """The paths of values in an answer: names separated by dots, and numbers for items of a list."""
 
     id: str
     status: str
@@ -72,7 +72,7 @@ class AnswerPaths(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 
 
 class CataloguePaths(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
-    """The request for the catalogue, where its answer has the list, and where each of its items has what."""
+    """The request for the catalogue, the path of the list in its answer, and the paths in each item."""
 
     path: str
     items: str
@@ -84,7 +84,7 @@ class CataloguePaths(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 
 
 class BalancePaths(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
-    """The request for the balance, and where its answer has what."""
+    """The request for the balance, and the paths in its answer."""
 
     path: str
     amount: str
@@ -110,7 +110,7 @@ class HttpOptions(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 
 
 class HttpSupplier:
-    """Calls a supplier as its description says."""
+    """Calls a supplier by its description."""
 
     def __init__(self, setup: Setup) -> None:
         self._options = msgspec.convert(setup.options, HttpOptions)
@@ -252,7 +252,7 @@ _ANSWERS: Mapping[str, Answer] = {
 
 
 def _check(options: HttpOptions, secrets: Mapping[str, str]) -> None:
-    """Raises ValueError, naming the field, for what the types of the options do not say."""
+    """Raises ValueError with the field for faults that the types of the options do not find."""
     for name, call in (("order", options.order), ("poll", options.poll), ("cancel", options.cancel)):
         if call is not None and not (places := _places(call)) <= _PLACES:
             raise ValueError(f"{name} has the unknown place {{{min(places - _PLACES)}}}")
@@ -274,7 +274,7 @@ def _places(call: Call) -> set[str]:
 
 
 def _filled(template: Any, values: Mapping[str, str]) -> Any:
-    """Returns a body with the places of its texts filled in. A text that is `{value_minor}` alone becomes a number."""
+    """Returns a body with its placeholders replaced. The text `{value_minor}` alone becomes a number."""
     if isinstance(template, dict):
         return {key: _filled(value, values) for key, value in template.items()}
     if isinstance(template, list):
@@ -287,7 +287,7 @@ def _filled(template: Any, values: Mapping[str, str]) -> Any:
 
 
 def _at(content: object, path: str) -> object:
-    """Returns what is at a path; None where there is nothing."""
+    """Returns the value at a path; None if there is none."""
     for name in path.split("."):
         if isinstance(content, dict):
             content = content.get(name)
