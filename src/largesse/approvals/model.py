@@ -1,6 +1,7 @@
-"""The rules of approvals: which sends wait for which approval, who may give it, and when enough have.
+"""The rules of approvals: which sends need which approvals, who may give them, and how many are needed.
 
-Nobody approves their own send. A rule names its approvers, or any administrator is one. An approval counts as long as the person who gave it may still give it.
+Nobody approves their own send. A rule names its approvers, otherwise every administrator is one. An approval counts as long as its person may
+still give it.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ WAITING, APPROVED, DECLINED, WITHDRAWN, EXPIRED = STATES = ("waiting", "approved
 
 
 class SendFacts(NamedTuple):
-    """What decides which rules a person's send falls under."""
+    """The facts that decide which rules apply to a person's send."""
 
     customer_id: int
     environment: str
@@ -34,7 +35,7 @@ class SendFacts(NamedTuple):
 
 
 class ApprovalRule(msgspec.Struct, frozen=True, kw_only=True):
-    """A rule by which sends wait for approval. Conditions that are None or empty are none."""
+    """A rule by which sends need approval. A condition that is None or empty always holds."""
 
     customer_id: int
     id: int
@@ -52,7 +53,7 @@ class ApprovalRule(msgspec.Struct, frozen=True, kw_only=True):
     expires_days: int = 7
 
     def is_about(self, send: SendFacts) -> bool:
-        """Returns whether a send falls under it: it meets every condition."""
+        """Returns whether the rule applies to a send: every condition holds."""
         return (
             (self.customer_id, self.environment) == (send.customer_id, send.environment)
             and self.role in (None, send.role)
@@ -71,26 +72,26 @@ class ApprovalRule(msgspec.Struct, frozen=True, kw_only=True):
         return user_id in self.approver_ids if self.approver_ids else role == ADMIN
 
     def is_met(self, approvals: Mapping[int, str], requester_id: int) -> bool:
-        """Returns whether enough have approved, given by their user id with the role that they have now."""
+        """Returns whether enough people have approved, given by user id and current role."""
         given = sum(one != requester_id and self.may_approve(one, role) for one, role in approvals.items())
         return given >= self.needed
 
 
 class Grant(msgspec.Struct, frozen=True):
-    """An approval that an order may be placed under: of what was quoted, at that price, by the rules that it fell under."""
+    """An approval under which an order may be placed: of the quoted send, at its price, by the rules that applied."""
 
     digest: bytes
     total_minor: int
     rule_ids: frozenset[int]
 
     def covers(self, rules: Iterable[ApprovalRule], digest: bytes | None, total_minor: int) -> bool:
-        """Returns whether an order under those rules is what was approved."""
+        """Returns whether the approval covers an order under some rules."""
         is_same = digest == self.digest and total_minor == self.total_minor
         return is_same and {rule.id for rule in rules} <= self.rule_ids
 
 
 class ApprovalRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """A send that waits for approval, or did. It has the id of its draft, and the order that it becomes has it too."""
+    """A send that needs, or needed, approval. It has the id of its draft, which its order gets too."""
 
     customer_id: int
     environment: str
@@ -118,7 +119,7 @@ class ApprovalRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Decision(msgspec.Struct, frozen=True):
-    """What somebody said about a request."""
+    """A decision of a person about a request."""
 
     user_id: int
     approves: bool
@@ -127,7 +128,7 @@ class Decision(msgspec.Struct, frozen=True):
 
 
 def rules_of(send: SendFacts, rules: Iterable[ApprovalRule]) -> list[ApprovalRule]:
-    """Returns the rules that a send falls under."""
+    """Returns the rules that apply to a send."""
     return [rule for rule in rules if rule.is_about(send)]
 
 
@@ -142,5 +143,5 @@ def is_approved(rules: Collection[ApprovalRule], approvals: Mapping[int, str], r
 
 
 def can_be_met(rules: Iterable[ApprovalRule], people: Mapping[int, str], requester_id: int) -> bool:
-    """Returns whether there are people enough, given by their user id with their role, to meet every rule."""
+    """Returns whether there are enough people, given by user id and role, to meet every rule."""
     return all(rule.is_met(people, requester_id) for rule in rules)

@@ -1,7 +1,7 @@
-"""Operations on approvals: setting and ending rules, asking, deciding, and taking a request back.
+"""Operations on approvals: creating and ending rules; submitting, deciding and withdrawing requests.
 
-`drafts.approving` asks for a draft and sends what was approved. A decision is made under the lock of its request, so that however often and by however many
-it is pressed, it counts once.
+`drafts.approving` submits a draft, and sends it once it is approved. A decision locks its request, so that it counts once, however often people
+press the button.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class OwnRequest(InvalidRequest):
 
 
 class RequestEnded(InvalidRequest):
-    """The request does not wait any more: it was decided, taken back, or nobody decided in time. `state` says which."""
+    """The request no longer waits: it was decided, withdrawn, or has expired. `state` says which."""
 
     def __init__(self, state: str) -> None:
         super().__init__(f"The request is {state}.")
@@ -88,7 +88,7 @@ class RequestChanged(InvalidRequest):
 
 @dataclass(frozen=True, slots=True)
 class SeenRequest:
-    """A request as somebody sees it: its rules, and whether they may decide about it."""
+    """A request for a person: with its rules, and whether the person may decide about it."""
 
     request: ApprovalRequest
     rules: Collection[ApprovalRule]
@@ -96,7 +96,7 @@ class SeenRequest:
 
 
 async def create_rule(actor: Actor, rule: ApprovalRule) -> int:
-    """Sets a rule, of the actor's customer and environment, and returns its id. It applies from the next order on.
+    """Creates a rule of the actor's customer and environment, and returns its id. It applies from the next order on.
 
     Raises InvalidRequest, TooManyRules, RuleNameTaken, NobodyMayApprove, NotFound for an approver who is not there, and OperatorError for an
     unknown currency.
@@ -125,7 +125,7 @@ async def create_rule(actor: Actor, rule: ApprovalRule) -> int:
 
 
 async def end_rule(actor: Actor, rule_id: int) -> str:
-    """Ends a rule and returns its name: it is about no send any more. What waits for it goes on waiting. Raises NotFound."""
+    """Ends a rule and returns its name. It applies to no later send. Requests that wait for it still wait. Raises NotFound."""
     assert actor.environment is not None, "rules are of an environment"
     async with actor.transaction(Right.SETTINGS) as transaction:
         name = await store.end_rule(transaction.connection, actor.customer_id, actor.environment, rule_id)
@@ -136,7 +136,7 @@ async def end_rule(actor: Actor, rule_id: int) -> str:
 
 
 async def submit(transaction: Transaction, request: ApprovalRequest, rules: Collection[ApprovalRule]) -> None:
-    """Saves a request of the actor as waiting, and mails those who may decide. Raises NobodyMayApprove, NotFound for another person's."""
+    """Saves a waiting request of the actor, and mails those who may decide. Raises NobodyMayApprove, and NotFound for another person's."""
     connection, actor = transaction.connection, transaction.actor
     people = await store.list_people(connection, actor.customer_id)
     if not can_be_met(rules, people, request.user_id):
@@ -171,7 +171,7 @@ async def list_seen(actor: Actor, connection: Connection) -> list[SeenRequest]:
 
 
 async def decide(actor: Actor, request_id: str, note: str, *, approves: bool) -> ApprovalRequest:
-    """Approves or declines a send, and returns the request as it is then: approved once every rule is met, else still waiting.
+    """Approves or declines a send, and returns the new state of the request: approved if every rule is met, otherwise still waiting.
 
     Raises NotFound if the person may not decide, OwnRequest, RequestEnded, and RequestChanged if the draft is not the one in the request.
     """
@@ -204,7 +204,7 @@ async def decide(actor: Actor, request_id: str, note: str, *, approves: bool) ->
 
 
 async def withdraw(actor: Actor, request_id: str) -> None:
-    """Takes the person's own request back. Raises NotFound, and RequestEnded once it was sent, declined or expired."""
+    """Withdraws the person's own request. Raises NotFound, and RequestEnded once it was sent, declined or expired."""
     async with actor.transaction(Right.SEND) as transaction:
         request = (await _lock(actor, transaction.connection, request_id)).request
         if request.user_id != actor.user_id:
@@ -216,7 +216,7 @@ async def withdraw(actor: Actor, request_id: str) -> None:
 
 
 async def expire_requests(connection: Connection) -> int:
-    """Ends requests that nobody decided in time, and mails their people; returns how many. Call it inside a transaction."""
+    """Ends requests that nobody decided in time, and mails their people. Returns how many. Call it inside a transaction."""
     expired = await store.expire(connection)
     for request_id, user_id in expired:
         await mail_approval(connection, "approval_ended", [user_id], request_id)
@@ -253,7 +253,7 @@ def _refuse_ended(request: ApprovalRequest) -> None:
 
 
 async def _state_after(connection: Connection, request: ApprovalRequest, rules: Collection[ApprovalRule]) -> str:
-    """Returns what a request is after all that was said, by those who may still say so."""
+    """Returns the state of a request after all decisions of people who may still decide."""
     decisions = await store.list_decisions(connection, request)
     if any(not one.approves for one in decisions):
         return DECLINED
@@ -263,7 +263,7 @@ async def _state_after(connection: Connection, request: ApprovalRequest, rules: 
 
 
 def _require_sound(rule: ApprovalRule) -> None:
-    """Raises InvalidRequest for a rule that breaks a rule by itself."""
+    """Raises InvalidRequest for an invalid rule."""
     if not 0 < len(rule.name) <= MOST_NAME:
         raise InvalidRequest(f"`name` must have 1 to {MOST_NAME} characters.")
     if rule.role is not None and rule.role not in ROLES:

@@ -109,7 +109,7 @@ async def read_rules(connection: Connection, customer_ids: Collection[int]) -> l
 
 
 async def read_grants(connection: Connection, keys: Sequence[tuple[int, str, str]]) -> dict[str, Grant]:
-    """Returns the approvals of drafts by id, from customer, environment and id of each. They stay until the transaction ends."""
+    """Returns and locks the approvals of drafts by id, given by customer, environment and id."""
     rows = await coordinator_of(connection).fetch(_GRANTS, *map(list, zip(*keys, strict=True)))
     return {row["id"]: Grant(row["digest"], row["total_minor"], frozenset(row["rule_ids"])) for row in rows}
 
@@ -154,7 +154,7 @@ async def end_rule(connection: Connection, customer_id: int, environment: str, r
 async def find_request(
     connection: Connection, customer_id: int, environment: str, request_id: str, *, lock: bool = False
 ) -> ApprovalRequest | None:
-    """Returns a request; None if there is none. With `lock` it stays as it is until the transaction ends."""
+    """Returns a request; None if there is none. With `lock` it is locked until the transaction ends."""
     key = customer_id, environment, request_id
     if lock:
         await connection.fetch(_LOCK, *key)  # then, as a statement of its own, whether its order was placed
@@ -170,7 +170,7 @@ async def list_requests(
 
 
 async def save_request(connection: Connection, request: ApprovalRequest) -> int | None:
-    """Saves a request as waiting and returns its round; None if the draft's request is another person's."""
+    """Saves a waiting request and returns its round; None if the draft has a request of another person."""
     round_: int | None = await connection.fetchval(
         _ASK,
         request.customer_id,
@@ -199,13 +199,13 @@ async def end_request(connection: Connection, request: ApprovalRequest, state: s
 async def add_decision(
     connection: Connection, request: ApprovalRequest, user_id: int, note: str, *, approves: bool
 ) -> bool:
-    """Adds what somebody says about a request; returns whether they had said nothing in this round."""
+    """Adds a decision about a request. Returns False if the person had decided in this round."""
     key = request.customer_id, request.environment, request.id, request.round
     return bool(await connection.fetchval(_DECIDE, *key, user_id, approves, note))
 
 
 async def list_decisions(connection: Connection, request: ApprovalRequest) -> list[Decision]:
-    """Returns what was said about a request in its round."""
+    """Returns the decisions about a request in its round."""
     key = request.customer_id, request.environment, request.id, request.round
     return [Decision(*row) for row in await connection.fetch(_DECISIONS, *key)]
 
@@ -224,12 +224,12 @@ async def list_people(connection: Connection, customer_id: int) -> dict[int, str
 
 
 async def expire(connection: Connection) -> list[tuple[str, int]]:
-    """Ends requests that nobody decided in time; returns each with its person. Call it inside a transaction."""
+    """Ends requests that nobody decided in time. Returns each with its person. Call it inside a transaction."""
     return [(row["id"], row["user_id"]) for row in await connection.fetch(_EXPIRE)]
 
 
 async def read_for_mail(connection: Connection, user_id: int, request_id: str) -> Row | None:
-    """Returns what a mail to a person says of a request; None if either is gone."""
+    """Returns the content of a mail to a person about a request; None if either is gone."""
     return await connection.fetchrow(_FOR_MAIL, user_id, request_id)
 
 

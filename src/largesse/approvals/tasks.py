@@ -1,4 +1,4 @@
-"""Ending requests for approval that nobody decided in time, and deleting old ones."""
+"""Ends requests for approval that nobody decided in time, and deletes old ones."""
 
 from __future__ import annotations
 

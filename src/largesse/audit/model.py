@@ -1,4 +1,4 @@
-"""The acts of the audit log: the name of each and what happened."""
+"""The acts of the audit log: their names, and what each means."""
 
 from __future__ import annotations
 

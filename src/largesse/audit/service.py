@@ -1,14 +1,13 @@
-"""Who acts, and keeping what they do.
+"""The audit log: records who did what, and reads it.
 
     acting = Acting(by_person(user.id, user.email, address, request_id), chains)
     async with database.transaction(scope) as connection:
         …                                                         # the act
         await acting.record(connection, "key.deleted", f"API key {key.id}", customer_id=key.customer_id)
 
-`record` is the last thing in its transaction: it locks where the customer's log ends, and who locked anything else after that could wait
-for somebody who waits for it.
+`record` comes last in its transaction: it locks the end of the customer's log, and a later lock could cause a deadlock.
 
-Reading the audit log: all of it, oldest first, or a customer's, newest first; in pages that follow each other by key.
+The log is read as a whole, oldest first, or for a customer, newest first, in pages by key.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ _encode = msgspec.json.Encoder(decimal_format="number").encode
 
 
 class Who(msgspec.Struct, frozen=True):
-    """Who acts, as the log keeps it: `name` is what people know them by, `id` a person's, an API key's or a member of staff's."""
+    """Who acts. `name` is for people. `id` is that of a person, an API key or a member of staff."""
 
     kind: str  # person, key, staff, command or worker
     id: int | None
@@ -47,22 +46,22 @@ class Who(msgspec.Struct, frozen=True):
 
 
 def by_person(user_id: int, name: str, address: str | None, request_id: str | None) -> Who:
-    """Returns a person, who is known by their e-mail address."""
+    """Returns a person, with their e-mail address as name."""
     return Who("person", user_id, name, address, request_id)
 
 
 def by_key(key_id: int, name: str, address: str | None, request_id: str | None) -> Who:
-    """Returns an API key, known by the name of its service account."""
+    """Returns an API key, with its service account as name."""
     return Who("key", key_id, name, address, request_id)
 
 
 def by_staff(staff_id: int, email: str, address: str | None, request_id: str | None) -> Who:
-    """Returns a member of staff, who is known by their e-mail address."""
+    """Returns a member of staff, with their e-mail address as name."""
     return Who("staff", staff_id, email, address, request_id)
 
 
 def by_command(command: str) -> Who:
-    """Returns an operator at a shell: the command, and the machine's name for the user who ran it."""
+    """Returns an operator's command, and the user who ran it on this machine."""
     try:
         user = getpass.getuser()
     except (KeyError, OSError):  # a user without a name
@@ -71,7 +70,7 @@ def by_command(command: str) -> Who:
 
 
 def by_worker(job: str) -> Who:
-    """Returns a worker, which does by itself what it was set to do."""
+    """Returns a worker, for its automatic work."""
     return Who("worker", None, job)
 
 
@@ -94,7 +93,7 @@ class Acting(msgspec.Struct, frozen=True):
     ) -> None:
         """Records what was done to `subject` and what changed, without secrets. Call it last in the transaction.
 
-        Raises ValueError for an act that ACTS does not list, and for what is too long or looks like a secret: mistakes of the code.
+        Raises ValueError for mistakes of the code: an act that is not in ACTS, and values that are too long or look like a secret.
         """
         if act not in ACTS:
             raise ValueError(f"no act of the audit log: {act}")
@@ -120,12 +119,12 @@ class Acting(msgspec.Struct, frozen=True):
 
 
 def event_content(customer_id: int, at_us: int, *columns: Any) -> bytes:
-    """Returns what the mark of an event is made of: all its columns but the id, its time in microseconds of the epoch."""
+    """Returns the content of an event's mark: all columns except the id, with its time in microseconds since 1970."""
     return content(customer_id, at_us, *columns)
 
 
 async def _lock_head(connection: Connection, customer_id: int) -> Row:
-    """Returns where the customer's log ends, locked until the transaction ends, and the transaction's time."""
+    """Returns and locks the end of the customer's log, with the transaction's time."""
     row = await connection.fetchrow(store.LOCK_HEAD, customer_id)
     if row is None:  # its first act
         await connection.execute(store.NEW_HEAD, customer_id, START)
@@ -152,7 +151,7 @@ _FIRST = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class AuditEvent:
-    """One event as people read it; `customer` is its key, None for the installation's own."""
+    """An event for people. `customer` is the customer's key; None for the installation."""
 
     id: int
     at: datetime
@@ -171,7 +170,7 @@ class AuditEvent:
 
 @dataclass(frozen=True, slots=True)
 class EventFilter:
-    """Which events of a customer. What is empty filters nothing; letter case is ignored."""
+    """A filter of events. Empty fields match everything. Letter case is ignored."""
 
     customer_id: int
     acts: tuple[str, ...] = ()
@@ -202,7 +201,7 @@ async def newest_of_all(
 ) -> tuple[list[AuditEvent], int | None]:
     """Returns the newest events of a customer, of the installation (0) or of all, older than the event `before`, and where the next page begins.
 
-    At most 5,000 events are looked at, so that a page may be empty and the next one not.
+    Reads at most 5,000 events, so a page may be empty although later pages are not.
     """
     rows = await connection.fetch(
         store.NEWEST_OF_ALL, _LOOKED_AT, before, customer_id, list(acts), who, words, limit + 1

@@ -1,1 +1,1 @@
-"""Automations: gifts that are sent by themselves on a day of a contact."""
+"""Automations: gifts that are sent automatically on a day of a contact."""

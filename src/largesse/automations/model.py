@@ -1,4 +1,4 @@
-"""An automation, the days on which it sends, and what keeps a gift from being sent."""
+"""An automation, the days on which it sends, and the reasons not to send."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ BALANCE, BUDGET, PER_GIFT = "balance", "budget", "per_gift"
 
 
 class AutomationRule(msgspec.Struct, frozen=True, kw_only=True):
-    """What people set of an automation."""
+    """The settings of an automation."""
 
     name: str
     occasion: str
@@ -79,7 +79,7 @@ class Automation(AutomationRule, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True)
 class RunKey:
-    """Which gift of an automation: whose, and for which day of the contact."""
+    """The key of an automation's gift: its contact, and the day."""
 
     customer_id: int
     automation_id: int
@@ -88,13 +88,13 @@ class RunKey:
 
     @property
     def external_reference(self) -> str:
-        """Returns the reference of its order. It names rule, contact and day, so that there is one order at most."""
+        """Returns the reference of its order. It contains rule, contact and day, so that there is at most one order."""
         return f"automation-{self.automation_id}-{self.contact_id}-{self.on_day.isoformat()}"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Days:
-    """What of a contact decides their days. It has no repr: it is about a person."""
+    """The dates of a contact. It has no repr, as it is personal."""
 
     birthday: int | None  # the month times 100 and the day
     start_date: date | None
@@ -124,14 +124,14 @@ def has_day(rule: AutomationRule, contact: Days, day: date) -> bool:
 
 
 def keys_of(day: date, leap_day: str) -> Collection[int]:
-    """Returns which birthdays fall on a day, as the month times 100 and the day: its own, and 29 February in a year without one."""
+    """Returns the birthdays that fall on a day, as month times 100 plus day: its own, and 29 February in a year without one."""
     own = day.month * 100 + day.day
     is_its_day = own == (228 if leap_day == "before" else 301)
     return (own, 229) if is_its_day and not isleap(day.year) else (own,)
 
 
 def send_day(day: date, weekend: str) -> date:
-    """Returns the day on which a gift for that day leaves."""
+    """Returns the day on which the gift for a day is sent."""
     after_friday = day.isoweekday() - 5
     if weekend == "keep" or after_friday <= 0:
         return day

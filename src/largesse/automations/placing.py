@@ -1,7 +1,7 @@
-"""Placing the gifts of automations that are due. Serving processes do it, each run taken by one of them for a while.
+"""Places the due gifts of automations. Serving processes do this. One of them takes a run for a while.
 
-A run is noted as being placed before its order is, and counts towards the cap from then on. If the process dies, another looks at the run
-again, and the reference of the order, which names rule, contact and day, keeps it from being sent twice.
+A run gets the state `placing` before its order is placed, and counts towards the cap from then on. If the process dies, another one takes the run
+again. The external reference of the order has rule, contact and day, so that it is not sent twice.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ log = structlog.get_logger(__name__)
 
 
 class AutomationRunner:
-    """Places what is due in an environment, again and again until it is closed."""
+    """Places the due runs of an environment until it is closed."""
 
     def __init__(
         self,
@@ -79,17 +79,17 @@ class AutomationRunner:
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Begins to look for what is due."""
+        """Begins to look for due runs."""
         self._task = asyncio.create_task(self._run())
 
     async def close(self) -> None:
-        """Finishes what is being placed, then ends."""
+        """Finishes the current runs, then ends."""
         self._closing.set()
         if self._task is not None:
             await self._task
 
     async def step(self) -> bool:
-        """Places the next runs that are due; whether there were any."""
+        """Places the next due runs. Returns whether there were any."""
         async with self._database.transaction(LOOKUP) as connection:
             keys = await run_store.take_runs(connection, self._environment, RUNS_AT_ONCE, TAKEN_FOR_S)
         slots = asyncio.Semaphore(_SIDE_BY_SIDE)
@@ -116,7 +116,7 @@ class AutomationRunner:
                 continue
 
     async def _place(self, key: RunKey) -> None:
-        """Places one run, or notes why not."""
+        """Places one run, or records why not."""
         try:
             prepared = await self._prepare(key)
             if prepared is not None:
@@ -127,7 +127,7 @@ class AutomationRunner:
             log.exception("automation_run.failed", customer=key.customer_id, automation=key.automation_id)
 
     async def _prepare(self, key: RunKey) -> tuple[Caller, SendRequest, datetime] | None:
-        """Notes that the run is being placed, and returns whose order is to be placed and until when it is tried; None if it is not to be."""
+        """Records that the run is being placed. Returns whose order to place, and until when to try it; None if it must not be placed."""
         async with self._database.transaction(for_customer(key.customer_id, self._environment)) as connection:
             automation = await store.lock_automation(connection, key.customer_id, self._environment, key.automation_id)
             run = await run_store.lock_run(connection, key)
@@ -201,8 +201,8 @@ def _verdict(
     used: int,
     earlier: str | None,
 ) -> tuple[str, str | None] | None:
-    """Returns how a gift that is due stands if it is not sent now, and why; None where it is sent. `used` are the month's gifts, `earlier` is why it
-    could not be placed before."""
+    """Returns the state of a due gift that is not sent now, and why; None if it is sent. `used` is the number of the month's gifts, `earlier` the reason
+    why it could not be placed before."""
     if contact is None or not contact[2].is_active:
         return SKIPPED, LEFT
     if automation.paused_at is not None or automation.ended_at is not None:
@@ -217,7 +217,7 @@ def _verdict(
 
 
 def _reason(problem: Problem) -> str:
-    """Returns why a gift could not be placed: a code that pages say in the person's language, or the words of the problem."""
+    """Returns why a gift could not be placed: a code that pages translate, or the text of the problem."""
     match problem:
         case InsufficientBalance():
             return BALANCE
@@ -229,7 +229,7 @@ def _reason(problem: Problem) -> str:
 
 
 def _request(caller: Caller, automation: Automation, key: RunKey, email: str, name: str | None) -> SendRequest:
-    """Returns the request of the order: the template, with what the customer has set for gifts that nobody claims."""
+    """Returns the request of the order: the template, with the customer's settings for unclaimed gifts."""
     defaults = read_defaults(caller.follow_up)
     return send_request(
         TemplateChoice(automation.template_id),

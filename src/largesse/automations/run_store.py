@@ -1,4 +1,4 @@
-"""The SQL of placing the gifts of automations: taking what is due, what decides about it, and where it stands."""
+"""The SQL of placing the gifts of automations: due runs, the facts that decide about them, and their states."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ _HOLDER = "SELECT source = 'automation' AND user_id IS NOT NULL FROM orders WHER
 
 
 async def take_runs(connection: Connection, environment: str, most: int, for_s: float) -> list[RunKey]:
-    """Takes runs that are due, of all customers, for so many seconds."""
+    """Takes due runs of all customers for some seconds."""
     return [RunKey(*row) for row in await connection.fetch(_TAKE, environment, most, for_s)]
 
 
 async def lock_run(connection: Connection, key: RunKey) -> Row | None:
-    """Returns a run that waits or is being placed, locked."""
+    """Returns and locks a run that waits or is being placed."""
     return await connection.fetchrow(_RUN, key.customer_id, key.automation_id, key.contact_id, key.on_day)
 
 
 async def read_contact(
     connection: Connection, key: RunKey, group_id: int | None
 ) -> tuple[str, str | None, Days] | None:
-    """Returns the address and name of a run's contact, and what decides their days. None for one who was deleted."""
+    """Returns the address, name and dates of a run's contact; None if the contact was deleted."""
     row = await connection.fetchrow(_CONTACT, key.customer_id, key.contact_id, group_id)
     if row is None:
         return None
@@ -56,7 +56,7 @@ async def read_contact(
 
 
 async def count_used(connection: Connection, key: RunKey, send_on: date) -> tuple[int, int]:
-    """Returns how many gifts of the automation were placed in a run's month, or are being placed; and how many are due before it."""
+    """Returns how many gifts of the automation were placed, or are being placed, in a run's month; and how many are due before it."""
     row = await connection.fetchrow(_USED, key.customer_id, key.automation_id, send_on, key.on_day, key.contact_id)
     assert row is not None, "counts are a row"
     return row["used"], row["before"]
@@ -71,7 +71,7 @@ async def set_run(
     order_reference: str | None = None,
     look_at: datetime | None = None,
 ) -> None:
-    """Saves where a run stands, and when somebody looks at it next."""
+    """Saves the state of a run, and when to look at it next."""
     run = (key.customer_id, key.automation_id, key.contact_id, key.on_day)
     await connection.execute(_SET, *run, state, reason, order_reference, look_at)
 

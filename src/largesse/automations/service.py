@@ -1,6 +1,6 @@
-"""Operations on automations: setting, changing, approving, pausing and ending them, and skipping single days.
+"""Operations on automations: creating, changing, approving, pausing and ending them, and skipping single days.
 
-An automation sends as the person who set it last, with their rights. Whoever changes it becomes that person, and an approval ends.
+An automation sends as the person who created or changed it last, with their rights. A change ends its approval.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class OwnAutomation(InvalidRequest):
 
 @cache
 def country_zones() -> Sequence[tuple[str, str]]:
-    """Returns a time zone of each country: the first that the CLDR names for it and this machine knows."""
+    """Returns a time zone for each country: the first one in the CLDR that this machine knows."""
     found = []
     for country, zones in get_global("territory_zones").items():
         zone = next((name for name in zones if is_zone(name)), None)
@@ -83,7 +83,7 @@ def country_zones() -> Sequence[tuple[str, str]]:
 
 
 def is_zone(name: str) -> bool:
-    """Returns whether this machine knows a time zone of that name."""
+    """Returns whether this machine knows a time zone with that name."""
     try:
         ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):
@@ -92,7 +92,7 @@ def is_zone(name: str) -> bool:
 
 
 async def create_automation(actor: Actor, rule: AutomationRule) -> int:
-    """Sets an automation and returns its id. Raises AutomationFault for what is wrong with the rule, and TooManyAutomations."""
+    """Creates an automation and returns its id. Raises AutomationFault for a fault of the rule, and TooManyAutomations."""
     async with actor.transaction(Right.CONTACTS) as transaction:
         connection = transaction.connection
         assert actor.environment is not None, "an automation belongs to an environment"
@@ -110,7 +110,7 @@ async def create_automation(actor: Actor, rule: AutomationRule) -> int:
 
 
 async def change_automation(actor: Actor, automation_id: int, rule: AutomationRule) -> None:
-    """Sets an automation anew, as the actor's. Raises NotFound, and AutomationFault for what is wrong with the rule."""
+    """Changes an automation, which then is the actor's. Raises NotFound, and AutomationFault for a fault of the rule."""
     async with actor.transaction(Right.CONTACTS) as transaction:
         connection = transaction.connection
         await lock_customer(connection, actor.customer_id)
@@ -133,7 +133,7 @@ async def _ask_approval(connection: Connection, actor: Actor, automation_id: int
 
 
 async def approve_automation(actor: Actor, automation_id: int) -> None:
-    """Approves an automation that asks for it. Raises NotFound, OwnAutomation, and AccessChanged if the person is not an administrator."""
+    """Approves an automation that needs it. Raises NotFound, OwnAutomation, and AccessChanged if the person is not an administrator."""
     async with actor.transaction(Right.CONTACTS) as transaction:
         automation = await _locked(transaction, automation_id)
         if automation.user_id == actor.user_id:
@@ -164,7 +164,7 @@ async def end_automation(actor: Actor, automation_id: int) -> None:
 
 
 async def skip_day(actor: Actor, automation_id: int, contact_id: int, on_day: date, *, skipped: bool) -> bool:
-    """Skips the gift of a contact for one of their days, or takes that back; False if it is too late. Raises NotFound."""
+    """Skips the gift of a contact for a day, or undoes it. Returns False if it is too late. Raises NotFound."""
     async with actor.transaction(Right.CONTACTS) as transaction:
         connection = transaction.connection
         automation = await _locked(transaction, automation_id)
@@ -188,7 +188,7 @@ async def skip_day(actor: Actor, automation_id: int, contact_id: int, on_day: da
 
 
 async def preview(connection: Connection, automation: Automation, *, days: int = PREVIEW_DAYS) -> list[Row]:
-    """Returns the gifts of the next days: contact, day, when each leaves, and what was decided about it already."""
+    """Returns the gifts of the next days: contact, day, when each is sent, and its decision if there is one."""
     today = (await read_now(connection)).date()
     return await store.preview_days(
         connection, country_zones(), automation, first=today, last=today + timedelta(days=days), limit=MOST_LISTED
@@ -271,7 +271,7 @@ def _check_values(rule: AutomationRule) -> None:
 
 
 def _facts(rule: AutomationRule) -> Mapping[str, Any]:
-    """Returns what the audit log says of a rule."""
+    """Returns a rule for the audit log."""
     names = AutomationRule.__struct_fields__
     facts = {name: getattr(rule, name) for name in names}
     return {

@@ -239,7 +239,7 @@ async def find_automation(
 async def lock_automation(
     connection: Connection, customer_id: int, environment: str, automation_id: int
 ) -> Automation | None:
-    """Returns an automation without names, locked."""
+    """Returns and locks an automation, without names."""
     row = await connection.fetchrow(_LOCK, customer_id, environment, automation_id)
     return None if row is None else _automation(row)
 
@@ -263,7 +263,7 @@ async def list_waiting_for_approval(
 
 
 async def count_blocked(connection: Connection, customer_id: int, environment: str, *, most: int) -> list[Row]:
-    """Returns by automation how many gifts were refused and are tried again, of at most so many, and since when the first is due."""
+    """Returns by automation how many refused gifts are tried again, up to a limit, and since when the first one is due."""
     return await connection.fetch(_BLOCKED, customer_id, environment, most)
 
 
@@ -293,14 +293,14 @@ async def insert_automation(
 
 
 async def change_automation(connection: Connection, automation: Automation, user_id: int, rule: AutomationRule) -> None:
-    """Sets an automation anew, as that person's. What was planned is planned anew, and an approval ends."""
+    """Changes an automation, which then belongs to the person. Plans it again, and ends its approval."""
     key = (automation.customer_id, automation.environment, automation.id)
     await connection.execute(_CHANGE, *key, user_id, *_values(rule))
     await connection.execute(_DROP_WAITING, automation.customer_id, automation.id)
 
 
 async def approve_automation(connection: Connection, automation: Automation, user_id: int) -> None:
-    """Notes who approved it."""
+    """Records who approved it."""
     await connection.execute(_APPROVE, automation.customer_id, automation.id, user_id)
 
 
@@ -310,7 +310,7 @@ async def pause_automation(connection: Connection, automation: Automation, *, pa
 
 
 async def end_automation(connection: Connection, automation: Automation) -> None:
-    """Ends it, and deletes what it was about to send."""
+    """Ends it, and deletes its planned gifts."""
     await connection.execute(_END, automation.customer_id, automation.id)
     await connection.execute(_DROP_WAITING, automation.customer_id, automation.id)
 
@@ -318,13 +318,13 @@ async def end_automation(connection: Connection, automation: Automation) -> None
 async def skip_day(
     connection: Connection, automation: Automation, contact_id: int, on_day: date, send_on: date
 ) -> bool:
-    """Skips a gift; returns False if it is being placed, or was decided already."""
+    """Skips a gift. Returns False if it is being placed, or was decided."""
     key = (automation.customer_id, automation.environment, automation.id)
     return await connection.fetchval(_SKIP, *key, contact_id, on_day, send_on) is not None
 
 
 async def unskip_day(connection: Connection, automation: Automation, contact_id: int, on_day: date) -> bool:
-    """Takes that back, as long as the day has not passed."""
+    """Undoes the skipping of a gift, unless its day has passed."""
     key = (automation.customer_id, automation.id)
     if await connection.fetchval(_UNSKIP, *key, contact_id, on_day) is None:
         return False
@@ -335,7 +335,7 @@ async def unskip_day(connection: Connection, automation: Automation, contact_id:
 async def plan_due(
     connection: Connection, zones: Sequence[tuple[str, str]], *, most: int, ahead: int, back: int
 ) -> tuple[int, int]:
-    """Plans automations whose turn it is; returns how many, and how many runs were new. `zones` are of countries."""
+    """Plans the due automations. Returns how many, and how many runs were new. `zones` has the time zones of countries."""
     row = await connection.fetchrow(PLAN, *_columns(zones), most, ahead, back)
     assert row is not None, "an aggregate has a row"
     return row["automations"], row["runs"]
@@ -344,7 +344,7 @@ async def plan_due(
 async def plan_ahead(
     connection: Connection, zones: Sequence[tuple[str, str]], customer_id: int, *, ahead: int, by: timedelta
 ) -> None:
-    """Plans the automations of a customer in staging through so many days after that much time, and then lets the time pass for them."""
+    """Plans the automations of a customer in staging for a number of days after a period, before the period passes for them."""
     await connection.execute(_PLAN_AHEAD, *_columns(zones), customer_id, ahead, by)
     await connection.execute(_AHEAD, customer_id, by)
 
@@ -362,7 +362,7 @@ async def preview_days(
     last: date,
     limit: int,
 ) -> list[Row]:
-    """Returns the days of an automation in a period, with what was decided about each already."""
+    """Returns the days of an automation in a period, each with its decision."""
     rule = automation
     return await connection.fetch(
         _PREVIEW, *_columns(zones), rule.customer_id, rule.environment, rule.id, rule.occasion, rule.group_id, list(rule.years),
@@ -371,13 +371,13 @@ async def preview_days(
 
 
 async def list_past(connection: Connection, customer_id: int, automation_id: int, limit: int) -> list[Row]:
-    """Returns the runs that were decided, the newest first."""
+    """Returns the decided runs, newest first."""
     return await connection.fetch(_PAST, customer_id, automation_id, limit)
 
 
 async def count_runs(
     connection: Connection, customer_id: int, automation_ids: Sequence[int], after: date
 ) -> dict[int, Row]:
-    """Returns by automation how many gifts were placed and failed after a day, and when the next leaves."""
+    """Returns by automation how many gifts were placed and failed after a day, and when the next one is sent."""
     rows = await connection.fetch(_COUNTS, customer_id, list(automation_ids), after)
     return {row["automation_id"]: row for row in rows}

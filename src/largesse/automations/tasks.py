@@ -1,4 +1,4 @@
-"""What automations register: the worker plans the days that come, and in staging the test clock brings them nearer."""
+"""What automations register: the worker plans the next days. In staging, the test clock brings them forward."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _AT_ONCE = 200  # automations of a statement
 
 
 async def plan(context: WorkerContext) -> bool:
-    """Plans the automations whose turn it is. Each has its turn once an hour, so that new contacts are not passed over."""
+    """Plans the due automations: each once an hour, so that new contacts are included."""
     async with context.database.transaction(WORKER) as connection:
         planned, _ = await store.plan_due(
             connection, country_zones(), most=_AT_ONCE, ahead=PLANNED_DAYS, back=MADE_UP_DAYS
@@ -26,7 +26,7 @@ async def plan(context: WorkerContext) -> bool:
 
 
 async def plan_before_clock(connection: Connection, customer_id: int, by: timedelta) -> None:
-    """Plans what would have been planned in a time that is about to pass for a customer in staging."""
+    """Plans the days of a period before the test clock skips it for a customer in staging."""
     await store.plan_ahead(connection, country_zones(), customer_id, ahead=PLANNED_DAYS, by=by)
 
 

@@ -1,4 +1,4 @@
-"""What a brand is, and its colours, which stay readable whatever was chosen (WCAG 2.2, contrast of 4.5 to 1)."""
+"""Brands, and their colours, which are adjusted to stay readable (WCAG 2.2, contrast of 4.5 to 1)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _PLACEHOLDER = re.compile(r"\{[^{}]*\}?|\}")
 
 
 class BrandFault(InvalidRequest):
-    """The parts of a brand that are wrong, such as `colour`, each with what is wrong."""
+    """The faults of a brand by its parts, such as `colour`."""
 
     def __init__(self, **parts: str) -> None:
         super().__init__(". ".join(f"`{part}` {detail}" for part, detail in parts.items()))
@@ -48,7 +48,7 @@ def contrast(one: str, other: str) -> float:
 
 
 def ink_on(ground: str) -> str:
-    """Returns white or black, whichever reads better on that ground. One of both always reaches 4.5 to 1."""
+    """Returns white or black, whichever has more contrast on a background. One of them always reaches 4.5 to 1."""
     return max((_WHITE, _BLACK), key=lambda ink: contrast(ink, ground))
 
 
@@ -59,7 +59,7 @@ def mixed(one: str, other: str, share: float) -> str:
 
 
 class Colours(NamedTuple):
-    """A chosen colour with what is written on it, and the nearest colours for text on light and on dark pages."""
+    """A chosen colour, the colour of text on it, and the nearest colours for text on light and on dark pages."""
 
     fill: str
     ink: str
@@ -68,7 +68,7 @@ class Colours(NamedTuple):
 
 
 def colours_of(fill: str) -> Colours:
-    """Returns the colours that follow from a chosen one."""
+    """Returns the colours for a chosen one."""
     return Colours(
         fill, ink_on(fill), _readable(fill, _LIGHT_GROUNDS, _BLACK), _readable(fill, (_DARK_GROUND,), _WHITE)
     )
@@ -91,7 +91,7 @@ class OwnWrapping(msgspec.Struct, frozen=True):
 
     @property
     def print(self) -> str:
-        """The colour of the pattern: stands out from the paper."""
+        """The colour of the pattern, which contrasts with the paper."""
         return mixed(self.paper, ink_on(self.paper), 0.35)
 
 
@@ -117,7 +117,7 @@ class Brand(msgspec.Struct, frozen=True):
         return next((one for one in self.wrappings if one.key == key), None)
 
     def subject_from(self, sender: str) -> str | None:
-        """Returns the subject of a gift's mail; None where there is none, or where it names a sender whom the order does not."""
+        """Returns the subject of a gift's mail; None if there is none, or if it names a sender and the order has none."""
         if self.subject is None or (SENDER in self.subject and not sender):
             return None
         return self.subject.replace(SENDER, sender)
@@ -134,7 +134,7 @@ def check_subject(subject: str) -> None:
 
 
 def _readable(colour: str, grounds: Sequence[str], towards: str) -> str:
-    """Returns the colour, moved towards black or white as little as makes it readable on all grounds."""
+    """Returns the colour, moved towards black or white just enough to be readable on all backgrounds."""
     steps = (mixed(colour, towards, step / 50) for step in range(51))
     return next(one for one in steps if all(contrast(one, ground) >= _CONTRAST for ground in grounds))
 

@@ -40,7 +40,7 @@ MOST_PICTURES = 30  # of a customer, beside those in use
 
 @dataclass(frozen=True, slots=True)
 class BrandContent:
-    """What a person types for a brand; empty texts for nothing."""
+    """The typed values of a brand. Empty texts mean none."""
 
     colour: str = ""
     sender_name: str = ""
@@ -51,7 +51,7 @@ class BrandContent:
 
 @dataclass(frozen=True, slots=True)
 class WrappingContent:
-    """What a person types for an own wrapping. `picture` is an uploaded file; empty for a pattern."""
+    """The typed values of an own wrapping. `picture` is an uploaded file; empty for a pattern."""
 
     name: str
     pattern: str
@@ -61,12 +61,12 @@ class WrappingContent:
 
 
 async def read_brand(connection: Connection, customer_id: int) -> Brand:
-    """Returns a customer's brand; one without anything where it has none."""
+    """Returns a customer's brand; an empty one if it has none."""
     return (await store.read_brands(connection, [customer_id])).get(customer_id, NO_BRAND)
 
 
 async def set_brand(actor: Actor, content: BrandContent) -> Brand:
-    """Saves the texts and the colour of a brand. Raises BrandFault with all that is wrong."""
+    """Saves the texts and the colour of a brand. Raises BrandFault with all faults."""
     read = _Reader()
     typed = Brand(
         colour=read.part(_colour, "colour", content.colour) if content.colour.strip() else None,
@@ -84,7 +84,7 @@ async def set_brand(actor: Actor, content: BrandContent) -> Brand:
 
 
 async def set_logo(actor: Actor, content: bytes) -> None:
-    """Saves the logo of a brand, the bytes of a file; empty ones remove it. Raises BrandFault."""
+    """Saves the logo of a brand, the content of a file. An empty one removes the logo. Raises BrandFault."""
     logo = _read_picture("logo", content)
     async with actor.transaction(Right.SETTINGS) as transaction:
         before = await _locked(transaction)
@@ -95,7 +95,7 @@ async def set_logo(actor: Actor, content: bytes) -> None:
 
 
 async def add_wrapping(actor: Actor, content: WrappingContent) -> OwnWrapping:
-    """Adds an own wrapping with a key made of its name. Raises BrandFault with all that is wrong."""
+    """Adds an own wrapping, with a key made from its name. Raises BrandFault with all faults."""
     read = _Reader()
     name = read.part(_text, "name", content.name, MOST_WRAPPING_NAME)
     paper, ribbon = read.part(_colour, "paper", content.paper), read.part(_colour, "ribbon", content.ribbon)
@@ -125,7 +125,7 @@ async def add_wrapping(actor: Actor, content: WrappingContent) -> OwnWrapping:
 
 
 async def remove_wrapping(actor: Actor, key: str) -> None:
-    """Deletes an own wrapping. Orders that name it look like those without one from then on. Raises NotFound."""
+    """Deletes an own wrapping. Its orders have the default wrapping from then on. Raises NotFound."""
     async with actor.transaction(Right.SETTINGS) as transaction:
         wrapping = (await _locked(transaction)).wrapping(key)
         if wrapping is None:
@@ -135,7 +135,7 @@ async def remove_wrapping(actor: Actor, key: str) -> None:
 
 
 async def _locked(transaction: Transaction) -> Brand:
-    """Returns the brand of the actor's customer, which nobody else changes meanwhile. Makes an empty one where there is none."""
+    """Returns and locks the brand of the actor's customer. Makes an empty one if there is none."""
     connection, customer_id = transaction.connection, transaction.actor.customer_id
     await customer_store.lock_customer(connection, customer_id)
     brand = (await store.read_brands(connection, [customer_id])).get(customer_id)
@@ -166,13 +166,13 @@ async def _save_picture(transaction: Transaction, picture: Picture, brand: Brand
 
 
 class _Reader:
-    """Reads the parts of a form, and collects what is wrong with them."""
+    """Reads the parts of a form, and collects their faults."""
 
     def __init__(self) -> None:
         self.faults: dict[str, str] = {}
 
     def part(self, read: Callable[..., Read], *given: object) -> Read | None:
-        """Returns what `read` makes of a part; None where it is wrong."""
+        """Returns the result of `read` for a part; None after a fault."""
         try:
             return read(*given)
         except BrandFault as fault:
@@ -180,7 +180,7 @@ class _Reader:
             return None
 
     def end(self) -> None:
-        """Raises BrandFault if anything was wrong."""
+        """Raises BrandFault if there were faults."""
         if self.faults:
             raise BrandFault(**self.faults)
 
@@ -233,7 +233,7 @@ def _text(part: str, typed: str, most: int, *, line_breaks: bool = False) -> str
 
 
 def _described(brand: Brand) -> dict[str, str]:
-    """Returns what the audit log says of a brand."""
+    """Returns a brand for the audit log."""
     parts = ("colour", "logo", "sender_name", "reply_to", "subject", "footer")
     return {part: value for part in parts if (value := getattr(brand, part))}
 

@@ -1,6 +1,6 @@
 """A budget, the orders that count towards it, and the rules by which it refuses one.
 
-A period is one of UTC, and `starts_on` its first day. A budget in all has one period, which starts on ALL.
+Periods are in UTC, and `starts_on` is their first day. A budget without periods has one, which starts on ALL.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Spender(NamedTuple):
 
 
 class Budget(msgspec.Struct, frozen=True, kw_only=True):
-    """A budget, with what was spent of it in its current period."""
+    """A budget, with the amount spent in its current period."""
 
     customer_id: int
     id: int
@@ -67,11 +67,11 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def left_minor(self) -> int | None:
-        """What may still be spent in the current period, never below zero; None without a sum."""
+        """What may still be spent in the current period, never below zero; None without a total."""
         return None if self.limit_minor is None else max(0, self.limit_minor - self.spent_minor)
 
     def key(self, at: datetime) -> PeriodKey:
-        """Returns the sum that an order of that time is added to."""
+        """Returns the key of the sum to which an order of that time is added."""
         return self.customer_id, self.id, period_start(self.period, at)
 
     def limits(self, spender: Spender) -> bool:
@@ -91,13 +91,13 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True):
                 return spender.account_id == self.subject_id
 
     def is_of(self, user_id: int, role: str, account_ids: Collection[int] = ()) -> bool:
-        """Returns whether it may limit what a person sends who draws from those accounts."""
+        """Returns whether it may limit a person who uses those accounts."""
         spender = Spender(*self.scope, user_id=user_id, role=role)
         return self.limits(spender) or (self.kind == "account" and self.subject_id in account_ids)
 
 
 class Charge(msgspec.Struct, frozen=True, gc=False):
-    """An order that counts towards a budget in the period that starts on a day, with what it costs."""
+    """The amount of an order that counts towards a budget, in the period that starts on a day."""
 
     customer_id: int
     budget_id: int
@@ -107,7 +107,7 @@ class Charge(msgspec.Struct, frozen=True, gc=False):
 
 
 class BudgetLeft(msgspec.Struct, frozen=True):
-    """What is left of a budget before and after an order; None of one without a sum."""
+    """What is left of a budget before and after an order; None for a budget without a total."""
 
     budget: Budget
     before_minor: int | None
@@ -124,7 +124,7 @@ def period_start(period: str, at: datetime) -> date:
 
 
 def period_end(period: str, at: datetime) -> date | None:
-    """Returns the day on which the next period starts; None for a budget in all."""
+    """Returns the day on which the next period starts; None for a budget without periods."""
     if period == "total":
         return None
     start = period_start(period, at)
@@ -138,7 +138,7 @@ def budgets_of(spender: Spender, budgets: Iterable[Budget]) -> list[Budget]:
 
 
 def left_after(budget: Budget, total_minor: int) -> BudgetLeft:
-    """Returns what an order of that price leaves of a budget."""
+    """Returns what is left of a budget after an order with that price."""
     before = budget.left_minor
     return BudgetLeft(budget, before, None if before is None else max(0, before - total_minor))
 
@@ -146,7 +146,7 @@ def left_after(budget: Budget, total_minor: int) -> BudgetLeft:
 def require_within(
     budgets: Iterable[Budget], spent: Mapping[PeriodKey, int], at: datetime, total_minor: int, gift_minor: int
 ) -> None:
-    """Raises BudgetExceeded when an order costs more than is left of one of its budgets, or a gift more than it allows."""
+    """Raises BudgetExceeded if an order costs more than is left of one of its budgets, or a gift more than the budget allows."""
     for budget in budgets:
         currency = budget.currency
         if budget.per_gift_minor is not None and gift_minor > budget.per_gift_minor:

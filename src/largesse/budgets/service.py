@@ -1,4 +1,4 @@
-"""Operations on budgets: creating, changing and ending one. Each holds the lock that orders are decided under, so that none slips by."""
+"""Operations on budgets: creating, changing and ending one. Each takes the lock under which orders are decided, so that no order is missed."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MOST_PEOPLE = 500  # of a group
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewBudget:
-    """A budget to create. Amounts are in minor units of its currency; None limits nothing."""
+    """A budget to create. Amounts are in minor units of its currency. None means no limit."""
 
     name: str
     currency: str
@@ -55,7 +55,7 @@ class BudgetNameTaken(InvalidRequest):
 
 
 class BelowSpent(InvalidRequest):
-    """The sum is less than what was spent in the current period already."""
+    """The total is below what was spent in the current period."""
 
     def __init__(self, spent_minor: int, currency: str) -> None:
         super().__init__(
@@ -65,7 +65,7 @@ class BelowSpent(InvalidRequest):
 
 
 async def create_budget(actor: Actor, new: NewBudget) -> int:
-    """Creates a budget and returns its id. Orders of the current month or quarter count towards it; a budget in all starts empty.
+    """Creates a budget and returns its id. Orders of the current month or quarter count towards it. A budget without periods starts empty.
 
     Raises InvalidRequest, TooManyBudgets, BudgetNameTaken, BelowSpent, NotFound for a subject that is not the customer's, and OperatorError
     for an unknown currency.
@@ -130,7 +130,7 @@ async def change_budget(
 
 
 async def end_budget(actor: Actor, budget_id: int) -> str:
-    """Ends a budget and returns its name: it limits nothing any more. Refunds still go back to it. Raises NotFound."""
+    """Ends a budget and returns its name. It no longer limits orders. Refunds still count. Raises NotFound."""
     async with actor.transaction(Right.SETTINGS) as transaction:
         connection = transaction.connection
         await commit_as_one(connection)
@@ -147,7 +147,7 @@ async def end_budget(actor: Actor, budget_id: int) -> str:
 
 
 def _require_sound(new: NewBudget) -> None:
-    """Raises InvalidRequest for a budget that breaks a rule by itself."""
+    """Raises InvalidRequest for an invalid budget."""
     if not 0 < len(new.name) <= MOST_NAME:
         raise InvalidRequest(f"`name` must have 1 to {MOST_NAME} characters.")
     if new.kind not in KINDS or new.period not in PERIODS:
@@ -184,7 +184,7 @@ def _find(budgets: Collection[Budget], budget_id: int) -> Budget:
 
 
 async def _subject(transaction: Transaction, new: NewBudget) -> str:
-    """Returns what the audit log calls those whom a budget is about. Raises NotFound."""
+    """Returns the name of the subject of a budget for the audit log. Raises NotFound."""
     actor = transaction.actor
     if new.kind == "role":
         return f"people with the role {new.role}"
@@ -266,7 +266,7 @@ def _as_new(budget: Budget) -> NewBudget:
 
 
 def _amounts(budget: Budget) -> Mapping[str, str]:
-    """Returns the amounts of a budget as the audit log shows them."""
+    """Returns the amounts of a budget for the audit log."""
 
     def text(minor: int | None) -> str:
         return "any amount" if minor is None else label(minor, budget.currency)

@@ -1,1 +1,1 @@
-"""Campaigns: one link for so many gifts until a date, for addresses of given domains or of a list."""
+"""Campaigns: one link for a number of gifts until a date, for addresses of some domains or of a list."""

@@ -1,4 +1,4 @@
-"""The SQL of what visitors ask codes for."""
+"""The SQL of code requests of visitors."""
 
 from __future__ import annotations
 
@@ -53,19 +53,19 @@ _DROP_OF_CAMPAIGN = "DELETE FROM campaign_asks WHERE customer_id = $1 AND campai
 
 
 async def insert_ask(connection: Connection, campaign: Campaign, email: str, language: str) -> None:
-    """Notes that a visitor asked for a code to be mailed to an address."""
+    """Adds a request of a visitor to mail a code to an address."""
     key = (campaign.customer_id, campaign.environment, campaign.id)
     await connection.execute(_ADD, *key, mailbox_of(email), email, language)
 
 
 async def lock_latest(connection: Connection, campaign: Campaign, mailbox: str) -> tuple[int, str, bool] | None:
-    """Returns what was asked last for a mailbox, locked: its number, the address as it was typed, and whether its code still counts."""
+    """Returns and locks the last code request for a mailbox: its number, the address as typed, and whether its code is still valid."""
     row = await connection.fetchrow(_LATEST, campaign.customer_id, campaign.id, mailbox, CODE_LASTS)
     return None if row is None else (row["id"], row["email"], row["counts"])
 
 
 async def take_new(connection: Connection, limit: int) -> list[Row]:
-    """Returns what nobody has decided about, locked, with what decides. Call it inside a transaction."""
+    """Returns and locks the undecided code requests, with the facts that decide. Call it inside a transaction."""
     keys = await connection.fetch(_LOCK_NEW, limit)
     if not keys:
         return []
@@ -85,22 +85,22 @@ async def find_order_id(connection: Connection, customer_id: int, reference: str
 
 
 async def decide(connection: Connection, decided: Sequence[tuple[int, int, str]]) -> None:
-    """Saves the decision about each: customer, number and state."""
+    """Saves the decision about each request: customer, number and state."""
     await connection.execute(_DECIDE, *map(list, zip(*decided, strict=True)))
 
 
 async def drop_asks_of(connection: Connection, campaign: Campaign) -> None:
-    """Deletes what was asked of a campaign."""
+    """Deletes the code requests of a campaign."""
     await connection.execute(_DROP_OF_CAMPAIGN, campaign.customer_id, campaign.id)
 
 
 async def count_asks(connection: Connection, email: str, customer_id: int | None) -> int:
-    """Returns how often codes were asked for a mailbox lately, of one customer's campaigns or all."""
+    """Returns the number of recent code requests for a mailbox, of one customer's campaigns or of all."""
     count: int = await connection.fetchval(_COUNT, mailbox_of(email), customer_id)
     return count
 
 
 async def forget_asks(connection: Connection, email: str, customer_id: int | None) -> int:
-    """Deletes what was asked for a mailbox; returns how much."""
+    """Deletes the code requests for a mailbox. Returns how many."""
     tag = await connection.execute(_DROP, mailbox_of(email), customer_id)
     return int(tag.split()[-1])

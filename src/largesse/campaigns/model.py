@@ -34,7 +34,7 @@ _IN_BRACKETS = re.compile(r"<([^<>]*)>")
 
 
 class State(StrEnum):
-    """How a campaign stands."""
+    """The state of a campaign."""
 
     DRAFT = "draft"
     """Nothing is reserved: its gifts were not ordered, or wait for approval."""
@@ -57,7 +57,7 @@ class CampaignFault(InvalidRequest):
 
 
 class CampaignRule(msgspec.Struct, frozen=True, kw_only=True):
-    """What people set of a campaign."""
+    """The settings of a campaign."""
 
     name: str
     template_id: int
@@ -92,7 +92,7 @@ class Campaign(msgspec.Struct, frozen=True, kw_only=True):
     owner: str | None = None  # the name of the person who reserved it
 
     def state(self, now: datetime, *, is_ordered: bool, has_left: bool) -> State:
-        """Returns how it stands, if its gifts were ordered or not, and one is left or none."""
+        """Returns the state, given whether its gifts were ordered, and whether one is left."""
         if self.ended_at is not None:
             return State.ENDED
         if self.closes_at <= now:
@@ -107,7 +107,7 @@ class Campaign(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def mailbox_of(email: str) -> str:
-    """Returns what the spellings of one mailbox share: without what follows a plus in its local part, letter case ignored."""
+    """Returns the key of all spellings of a mailbox: without a part after a plus sign, and with letter case ignored."""
     local, _, domain = email_key(email).rpartition("@")
     return f"{local.partition('+')[0] or local}@{domain}"
 
@@ -148,7 +148,7 @@ def read_mailboxes(text: str) -> Steps[tuple[str, ...]]:
 
 
 def check_rule(rule: CampaignRule, now: datetime) -> None:
-    """Raises CampaignFault for the first field of a rule that is wrong in itself."""
+    """Raises CampaignFault for the first invalid field of a rule."""
     for field, is_right, detail in (
         ("name", 0 < len(rule.name) <= MOST_NAME, f"must have 1 to {MOST_NAME} characters."),
         ("name", not unfit(rule.name), "has characters that cannot be used."),

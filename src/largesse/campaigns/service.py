@@ -1,7 +1,7 @@
-"""Operations on campaigns: setting, changing, pausing and ending them.
+"""Operations on campaigns: creating, changing, pausing and ending them.
 
-A campaign reserves its money as an order of so many codes, of which each visitor gets one. The order begins as a draft of its person, so that prices, budgets,
-balances and approvals are those of any send.
+A campaign reserves its money with an order of codes. Each visitor gets one of them. The order begins as a draft of its person, so that prices,
+budgets, balances and approvals apply as to any send.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class IsReserved(InvalidRequest):
 
 
 async def create_campaign(actor: Actor, caller: Caller, rule: CampaignRule) -> Campaign:
-    """Sets a campaign and the draft of its order. Nothing is reserved yet. Raises CampaignFault for what is wrong with the rule, and TooManyCampaigns."""
+    """Creates a campaign and the draft of its order. Reserves nothing yet. Raises CampaignFault for a fault of the rule, and TooManyCampaigns."""
     async with actor.transaction(Right.SEND) as transaction:
         connection = transaction.connection
         whose = _whose(actor)
@@ -65,9 +65,9 @@ async def create_campaign(actor: Actor, caller: Caller, rule: CampaignRule) -> C
 
 
 async def change_campaign(actor: Actor, caller: Caller, campaign_id: int, rule: CampaignRule) -> None:
-    """Sets a campaign anew whose gifts are not ordered yet. Raises NotFound, AccessChanged for somebody else's, IsReserved, and CampaignFault.
+    """Changes a campaign whose gifts are not ordered yet. Raises NotFound, AccessChanged for somebody else's, IsReserved, and CampaignFault.
 
-    A draft that was deleted meanwhile, as drafts are after two weeks, begins again.
+    Makes the draft again if it was deleted meanwhile, as drafts are after two weeks.
     """
     async with actor.transaction(Right.SEND) as transaction:
         connection = transaction.connection
@@ -101,9 +101,9 @@ async def pause_campaign(actor: Actor, campaign_id: int, *, paused: bool) -> Non
 
 
 async def close_campaign(actor: Actor, campaign_id: int) -> Campaign:
-    """Ends a campaign now; the worker refunds its rest. What visitors have stays theirs. Raises NotFound.
+    """Ends a campaign now. The worker refunds the rest. Visitors keep their gifts. Raises NotFound.
 
-    If nothing was ordered, its draft is deleted.
+    If nothing was ordered, deletes its draft.
     """
     async with actor.transaction(Right.SEND) as transaction:
         connection = transaction.connection
@@ -115,7 +115,7 @@ async def close_campaign(actor: Actor, campaign_id: int) -> Campaign:
 
 
 async def read_rule(connection: Connection, campaign: Campaign, content: DraftContent) -> CampaignRule:
-    """Returns what was set of a campaign whose gifts are not ordered yet."""
+    """Returns the settings of a campaign whose gifts are not ordered yet."""
     listed = [] if campaign.domains else await store.read_list(connection, campaign, MOST_ADDRESSES)
     return CampaignRule(
         name=campaign.name,
@@ -154,7 +154,7 @@ def _content(caller: Caller, rule: CampaignRule) -> DraftContent:
 
 
 async def _locked(transaction: Transaction, campaign_id: int) -> Campaign:
-    """Returns a campaign that is not over, locked, for somebody who may change it. Raises NotFound."""
+    """Returns and locks a campaign that is not over, for somebody who may change it. Raises NotFound."""
     actor = transaction.actor
     assert actor.environment is not None, "a campaign belongs to an environment"
     connection = transaction.connection
@@ -173,7 +173,7 @@ def _whose(actor: Actor) -> tuple[int, str, int]:
 
 
 def _facts(rule: CampaignRule) -> Mapping[str, Any]:
-    """Returns what the audit log says of a rule: no addresses."""
+    """Returns a rule for the audit log, without addresses."""
     facts = msgspec.to_builtins(rule)
     facts["listed"] = len(facts.pop("mailboxes"))
     return {name: value for name, value in facts.items() if value not in (None, [], 0)}
