@@ -36,7 +36,7 @@ _encode = msgspec.json.Encoder(decimal_format="number").encode
 
 
 class Who(msgspec.Struct, frozen=True):
-    """Who acts. `name` is for people. `id` is that of a person, an API key or a member of staff."""
+    """Who acts. `name` is for people. `id` identifies a person, an API key or a member of staff."""
 
     kind: str  # person, key, staff, command or worker
     id: int | None

@@ -31,7 +31,7 @@ class Collections:
         return len(self._by_id)
 
     def get(self, collection_id: int | None) -> CollectionItem | None:
-        """Returns the collection with the id, whoever may send it."""
+        """Returns the collection with the id, also if the customer may not send it."""
         return None if collection_id is None else self._by_id.get(collection_id)
 
     def sold_to(self, customer_id: int) -> list[CollectionItem]:

@@ -115,7 +115,7 @@ class Products:
         self._memory = memory
 
     def has(self, product_id: int | None) -> bool:
-        """Returns whether the product exists, whoever may send it."""
+        """Returns whether the product exists, also if the customer may not send it."""
         return product_id is not None and self._by_id.get(product_id) is not None
 
     def find(self, product_id: int, country: str, customer_id: int) -> Product | None:

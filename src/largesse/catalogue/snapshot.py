@@ -187,7 +187,7 @@ class Snapshot:
         return serialized
 
     def has_gift(self, product_id: int | None, collection_id: int | None) -> bool:
-        """Returns whether the product or collection of a customer's template is still in the catalogue, whoever may send it."""
+        """Returns whether the product or collection of a customer's template is still in the catalogue, also if the customer may not send it."""
         in_catalogue = self._curated.get(collection_id) or self._own.get(collection_id)
         return self._products.has(product_id) or in_catalogue is not None
 

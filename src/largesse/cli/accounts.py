@@ -105,7 +105,7 @@ _COLUMNS = (
 
 @click.group(cls=Commands)
 def accounts() -> None:
-    """See the funding accounts and what they hold; make, rename, close and open them, and say who may use them."""
+    """List, create, rename, close and open funding accounts, and assign who may use them."""
 
 
 accounts.add_command(assign)
@@ -145,7 +145,7 @@ async def accounts_create(customer: str, name: str, currency: str, environment: 
 @click.argument("name")
 @command
 async def accounts_rename(account: str, name: str) -> None:
-    """Rename the funding account ACCOUNT; its key stays."""
+    """Rename the funding account ACCOUNT. Its key stays."""
     name = read_name(name, LONGEST_NAME)
     async with operator_on_account(account) as (actor, found):
         await rename_account(actor, found["id"], name)
@@ -156,7 +156,7 @@ async def accounts_rename(account: str, name: str) -> None:
 @click.argument("account")
 @command
 async def accounts_close(account: str) -> None:
-    """Close the funding account ACCOUNT, which must hold nothing: no order is paid from it and no top-up paid into it."""
+    """Close the empty funding account ACCOUNT. It can no longer pay for orders or be topped up."""
     async with operator_on_account(account) as (actor, found):
         await close_account(actor, found["id"])
     click.echo(f"{found['name']} is closed.")

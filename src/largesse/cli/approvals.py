@@ -26,7 +26,7 @@ _environment = click.option(
 
 @click.group(cls=Commands)
 def approvals() -> None:
-    """See which sends wait for approval and by which rules, and end a rule."""
+    """List approval requests and rules, and end a rule."""
 
 
 @approvals.command("list")
@@ -35,7 +35,7 @@ def approvals() -> None:
 @format_options
 @command
 async def approvals_list(customer: str, environment: str, form: str | None) -> None:
-    """List the newest sends of CUSTOMER that people asked others to approve."""
+    """List the newest approval requests of CUSTOMER."""
     async with current_database() as database, database.connection(OPERATOR) as connection:
         customer_id = await find_customer(connection, customer)
         requests = await list_requests(connection, customer_id, environment, most=MOST_LISTED)
@@ -78,7 +78,7 @@ async def approvals_rules(customer: str, environment: str, form: str | None) -> 
 @_environment
 @command
 async def approvals_end_rule(customer: str, rule: int, environment: str) -> None:
-    """End the approval rule RULE of CUSTOMER, by its id. What waits for it goes on waiting."""
+    """End the approval rule RULE of CUSTOMER, by its id. Requests that wait for it still wait."""
     async with operator_actor(customer, environment) as actor:
         name = await end_rule(actor, rule)
     click.echo(f"{name} has ended.")

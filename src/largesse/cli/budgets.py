@@ -80,9 +80,9 @@ async def budgets_create(  # noqa: PLR0913 - what a budget is, each by its name
     per_gift: str | None,
     environment: str,
 ) -> None:
-    """Create the budget NAME for CUSTOMER, of those that one of the options names. It applies from the next order on.
+    """Create the budget NAME for CUSTOMER. It applies from the next order on.
 
-    What was spent in the current month or quarter (UTC) counts; the period `total` counts from now.
+    Orders of the current month or quarter (UTC) count. The period `total` counts from now.
     """
     name, code = read_name(name, MOST_NAME), currency.strip().upper()
     if sum(map(bool, (people, role, service_account, account))) != 1:
@@ -118,7 +118,7 @@ async def budgets_create(  # noqa: PLR0913 - what a budget is, each by its name
 async def budgets_change(
     customer: str, budget: int, name: str | None, limit: str | None, per_gift: str | None, environment: str
 ) -> None:
-    """Change the budget BUDGET of CUSTOMER, by its id, from the next order on. What you give no option for stays as it is."""
+    """Change the budget BUDGET of CUSTOMER, by its id, from the next order on. Options that you leave out change nothing."""
     async with acting_operator() as (database, acting):
         async with database.connection(OPERATOR) as connection:
             customer_id = await find_customer(connection, customer)
@@ -143,7 +143,7 @@ async def budgets_change(
 @_environment
 @command
 async def budgets_end(customer: str, budget: int, environment: str) -> None:
-    """End the budget BUDGET of CUSTOMER, by its id: it limits nothing any more."""
+    """End the budget BUDGET of CUSTOMER, by its id. It no longer limits orders."""
     async with operator_actor(customer, environment) as actor:
         name = await end_budget(actor, budget)
     click.echo(f"{name} has ended.")

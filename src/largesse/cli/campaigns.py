@@ -42,7 +42,7 @@ _environment = click.option(
 
 @click.group(cls=Commands)
 def campaigns() -> None:
-    """See a customer's campaigns and what is left of them, and end one."""
+    """List a customer's campaigns, and end one."""
 
 
 @campaigns.command("list")
@@ -51,7 +51,7 @@ def campaigns() -> None:
 @format_options
 @command
 async def campaigns_list(customer: str, environment: str, form: str | None) -> None:
-    """List the newest campaigns of CUSTOMER, with what they gave and what came back."""
+    """List the newest campaigns of CUSTOMER, with gifts taken and refunded."""
     async with current_database() as database, database.connection(OPERATOR) as connection:
         customer_id = await find_customer(connection, customer)
         found = await store.list_campaigns(connection, customer_id, environment, None, _MOST)
@@ -80,7 +80,7 @@ async def campaigns_show(customer: str, campaign: int, environment: str, form: s
 @_environment
 @command
 async def campaigns_end(customer: str, campaign: int, environment: str) -> None:
-    """End the campaign CAMPAIGN of CUSTOMER, by its id. A worker refunds what nobody took; gifts that were taken stay."""
+    """End the campaign CAMPAIGN of CUSTOMER, by its id. A worker refunds the remaining gifts. Visitors keep theirs."""
     async with operator_actor(customer, environment) as actor:
         await close_campaign(actor, campaign)
     click.echo("It has ended. A worker refunds the rest.")

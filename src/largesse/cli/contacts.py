@@ -63,7 +63,7 @@ async def contacts_list(customer: str, environment: str, form: str | None) -> No
 async def contacts_import(file: BinaryIO, customer: str, environment: str) -> None:
     """Create and change a customer's contacts from the CSV file FILE, whose first row has headings.
 
-    A contact is found by its address. Blank cells leave what is there. Where a row is wrong, nothing is imported.
+    A contact is found by its address. Blank cells change nothing. If a row has a fault, nothing is imported.
     """
     sheet = await finish_soon(read_text_sheet(read_text(file.read()).text))
     async with acting_operator() as (database, acting):

@@ -36,7 +36,7 @@ _funding = click.Choice(tuple(SOURCES))
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @command
 async def customers_create(name: str, plan: str, funding: str, key: str | None, as_json: bool) -> None:
-    """Create a customer called NAME, and print its key. It has no people, keys and funding accounts yet."""
+    """Create a customer called NAME, and print its key. It has no people, API keys or funding accounts yet."""
     name = read_name(name, MOST_CUSTOMER_NAME)
     if key is not None and "/" in (key := read_name(key, MOST_CUSTOMER_KEY, argument="--key")):
         raise OperatorError("--key must not contain a slash")
@@ -58,7 +58,7 @@ async def customers_create(name: str, plan: str, funding: str, key: str | None, 
 @click.option("--funding", type=_funding, help="From a balance, or by invoice.")
 @command
 async def customers_set(key: str, name: str | None, plan: str | None, funding: str | None) -> None:
-    """Change name, plan or funding of the customer KEY; what you give no option for stays as it is."""
+    """Change name, plan or funding of the customer KEY. Options that you leave out change nothing."""
     if name is None and plan is None and funding is None:
         raise OperatorError("say what is to change: --name, --plan or --funding")
     if name is not None:

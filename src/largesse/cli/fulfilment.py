@@ -22,7 +22,7 @@ from largesse.installation import open_vault
 
 @click.group(cls=Commands)
 def stock() -> None:
-    """Import voucher numbers, and see what is left of them."""
+    """Import voucher numbers, and list the stock."""
 
 
 @stock.command("import")
@@ -33,10 +33,10 @@ def stock() -> None:
 async def stock_import(product: str, file: Path, value: str | None) -> None:
     """Add the voucher numbers of the CSV file FILE to the stock of PRODUCT.
 
-    PRODUCT is a key of the world file or an id. FILE has a column `number`, or is a list of numbers without a
-    heading; it may have `value` (in major units; needed where the gift has several amounts), `pin` and `use_by`.
-    Numbers already in the stock are refused and counted. Gifts that wait are served from the new numbers, the
-    oldest first, and their recipients are mailed.
+    PRODUCT is a key of the seed file or an id. FILE has a column `number`, or is a list of numbers without a
+    heading. It may have `value` (in major units; required if the gift has several amounts), `pin` and `use_by`.
+    Numbers already in the stock are refused and counted. Waiting gifts get the new numbers, oldest first, and
+    their recipients are mailed.
     """
     from largesse.fulfilment.inventory import find_inventory_product, import_vouchers
 
@@ -62,7 +62,7 @@ async def stock_import(product: str, file: Path, value: str | None) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @command
 async def stock_list(as_json: bool) -> None:
-    """List the stock of each gift and amount: free, handed out, and how many recipients wait."""
+    """List the stock of each gift and amount: available, used, and how many recipients wait."""
     from largesse.fulfilment.inventory import list_inventory
 
     async with current_database() as database, database.connection(OPERATOR) as connection:
@@ -97,7 +97,7 @@ async def stock_list(as_json: bool) -> None:
 
 @click.group(cls=Commands)
 def shipments() -> None:
-    """Hand parcels to packing, and say which are on their way."""
+    """Export parcels to pack, and import their tracking numbers."""
 
 
 @shipments.command("export")
@@ -106,7 +106,7 @@ def shipments() -> None:
 @click.option("--environment", type=click.Choice(ENVIRONMENTS), help="Instead of LARGESSE_ENVIRONMENT.")
 @command
 async def shipments_export(output: Path | None, again: bool, environment: str | None) -> None:
-    """Write the parcels to send as CSV, each once. It holds names and addresses: keep it safe."""
+    """Write the parcels to send as CSV, each once. The file has names and addresses: keep it safe."""
     from largesse.fulfilment.shipments import export_shipments
 
     settings = load_settings()
@@ -130,8 +130,8 @@ async def shipments_export(output: Path | None, again: bool, environment: str | 
 async def shipments_import(file: Path, environment: str | None) -> None:
     """Mark the parcels of the CSV file FILE as shipped and mail their recipients.
 
-    FILE has the columns `shipment` (the number of the export), `carrier` and `tracking_number`. It is taken whole or
-    not at all; a parcel shipped before is left as it is.
+    FILE has the columns `shipment` (the number of the export), `carrier` and `tracking_number`. All rows are
+    imported, or none. Parcels that were shipped before do not change.
     """
     from largesse.fulfilment.shipments import import_shipments
 

@@ -29,11 +29,11 @@ _SAY_EVERY_S = 30.0
 )
 @command
 async def reseal(as_json: bool, rest: float) -> None:
-    """Bring everything sealed under the newest master key, beside a running service.
+    """Encrypt everything under the newest master key, while the service runs.
 
-    First put the new key in front of LARGESSE_MASTER_KEY, keep the old one behind it, and restart every process with that
-    list. Then run this: it says when the old key can go. It may be cut short and run again. Exit 1 where something cannot
-    be opened by any key of the list.
+    First put the new key in front of the old one in LARGESSE_MASTER_KEY, and restart every process with that list. Then
+    run this command. It says when you can remove the old key. You can interrupt and repeat it. Exits with 1 if no key
+    of the list decrypts something.
     """
     from largesse.encryption.key_rotation import rotate_keys
 

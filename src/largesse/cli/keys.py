@@ -69,7 +69,7 @@ async def keys_create(
 ) -> None:
     """Create an API key and print its secret, this once.
 
-    It may be used for everything and from everywhere, unless --scope or --network narrow it.
+    It has all scopes and works from all networks, unless --scope or --network restrict it.
     """
     name = read_name(name, MOST_NAME, argument="--name")
     parsed_networks = _read_networks(networks)
@@ -112,7 +112,7 @@ async def keys_set(
 ) -> None:
     """Set what the API key KEY_ID (see `keys list`) may be used for, and from where, from its next request on.
 
-    What you give no option for stays as it is.
+    Options that you leave out change nothing.
     """
     if (all_scopes and scopes) or (any_network and networks):
         raise OperatorError("--all-scopes goes without --scope, and --any-network without --network")
@@ -180,7 +180,7 @@ def _described(key: ApiKey, *, with_deleted: bool) -> dict[str, object]:
 @click.argument("key_id", type=click.IntRange(1, 2_147_483_647))
 @command
 async def keys_delete(key_id: int) -> None:
-    """Delete the API key KEY_ID (see `keys list`); it stops working at once."""
+    """Delete the API key KEY_ID (see `keys list`). It stops working at once."""
     async with operator_actor() as actor:
         await delete_key(actor, key_id)
     click.echo(f"API key {key_id} is deleted.")

@@ -190,8 +190,8 @@ def _require_staging(service: Service, *, is_live_allowed: bool) -> dict[str, An
 def listen(forward_to: str, events: tuple[str, ...], live: bool, service: str, key: str) -> None:
     """Forward events to a program on this machine, signed as webhooks are.
 
-    Follows the stream of events of the key's customer and environment, from now on. The key needs the scope `read`. The signing
-    secret is printed; it stays the same for a key. An event is posted once, whatever the program answers. Ends with Ctrl-C.
+    Follows the stream of events of the key's customer and environment, from now on. The key needs the scope `read`. Prints the
+    signing secret, which stays the same for a key. Posts each event once, whatever the program answers. Ends with Ctrl-C.
     """
     with one_line():
         if unknown := [event for event in events if event not in EVENTS]:

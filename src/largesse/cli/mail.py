@@ -29,8 +29,8 @@ def mail() -> None:
 async def mail_requeue(since: str, reason: str | None, dry_run: bool) -> None:
     """Send again the mail that bounced, was given up after three days, or is held.
 
-    Each message goes out as before, without codes cancelled since, and has three days to be taken. Mail that was asked
-    for again meanwhile is left out. Repeating the command sends nothing twice.
+    Each message goes out as before, without codes cancelled since, and has three days to be taken. Skips mail
+    that was sent again meanwhile. Repeating the command sends nothing twice.
     """
     wanted = RequeueFilter(running.read_since(since), None if reason is None else _read_reason(reason))
     async with operator_actor() as actor:

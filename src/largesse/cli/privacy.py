@@ -37,8 +37,8 @@ def privacy() -> None:
 async def privacy_export(email: str, customer: str | None) -> None:
     """Print what is stored about the recipient EMAIL, in JSON.
 
-    Everything but codes, PINs and vouchers: orders sent to it, their status, mail, parcels with their addresses, contacts. It reads all
-    orders, which takes a while where there are many.
+    Everything except codes, PINs and vouchers: orders, their status, mail, parcels with addresses, contacts. It reads all orders, which takes a
+    while if there are many.
     """
     address = _read(email)
     async with _operator(customer) as (actor, vault, customer_id):

@@ -47,9 +47,9 @@ _metrics_host = click.option(
 )
 @command
 async def database_url(role: str) -> None:
-    """Print the database's address for psql and pg_dump; it may hold a password.
+    """Print the database's address for psql and pg_dump. It may contain a password.
 
-    pg_dump wants `--role owner`. An embedded database is there as long as another process of Largesse runs.
+    pg_dump needs `--role owner`. An embedded database runs as long as another process of Largesse does.
     """
     settings = load_settings()
     if settings.database_url is None and not has_cluster(settings.data_dir):
@@ -64,7 +64,7 @@ async def database_url(role: str) -> None:
 )
 @command
 async def migrate(roles_sql: bool) -> None:
-    """Bring the database to the current schema, with its roles and their rights, and chain what the ledger has."""
+    """Upgrade the database to the current schema, with its roles and their rights, and chain the ledger."""
     settings = load_settings()
     async with database_address(settings, None) as url:
         if roles_sql:
@@ -133,7 +133,7 @@ def serve(
 ) -> None:
     """Serve the API, the claim page and the docs.
 
-    A socket that systemd hands over (see largesse-serve.socket) is listened on, instead of --host and --port.
+    Listens on a socket from systemd (see largesse-serve.socket), if there is one, instead of --host and --port.
     """
     from largesse.doctor.settings import warn_of_doubtful_settings, warn_of_unknown_settings
     from largesse.serving import serve as serve_app
@@ -190,9 +190,9 @@ def _address_of(inherited: socket.socket, host: str, port: int) -> tuple[str, in
 @click.option("--metrics-port", type=click.IntRange(1, 65535), help="Serve Prometheus metrics on this port.")
 @_metrics_host
 def worker(metrics_port: int | None, metrics_host: str) -> None:
-    """Deliver webhooks and mail, and keep house; any number may run.
+    """Deliver webhooks and mail, and do maintenance. You can run several.
 
-    SIGTERM drains: what is in flight is finished, what was leased is given back.
+    After SIGTERM it finishes what it has begun, gives its leases back, and ends.
     """
     import uvloop
 
@@ -249,10 +249,10 @@ async def _check_ready(settings: Settings) -> None:
 @click.option("--port", default=8000, show_default=True, type=click.IntRange(1, 65535), help="Port to listen on.")
 @click.option("--no-history", is_flag=True, help="Begin without orders, instead of three months of them.")
 def demo(host: str, port: int, no_history: bool) -> None:
-    """Try everything: a demo world on an embedded database, in one process, with nothing to configure.
+    """Try everything: demo data on an embedded database, in one process, with nothing to configure.
 
-    Whoever reaches it reads its mailbox, codes and PINs: another --host than this machine's own is for a network
-    that you trust. Test mode has the next port.
+    Everybody who can reach it can read its mailbox, codes and PINs. Use another --host than this machine's own only
+    on a network that you trust. Test mode has the next port.
     """
     import uvloop
 

@@ -32,7 +32,7 @@ _NONE = "none"
 
 @click.group("service-accounts", cls=Commands)
 def service_accounts() -> None:
-    """List, create, limit, switch off and switch on service accounts, which API keys act as."""
+    """List, create, limit, deactivate and activate service accounts. API keys belong to them."""
 
 
 @service_accounts.command("list")
@@ -57,8 +57,8 @@ async def service_accounts_limit(
 ) -> None:
     """Limit what the service account CUSTOMER/KEY may order, with all its keys, from the next order on.
 
-    An order counts with what it costs, even when it is cancelled later. A daily limit counts orders from when it was first set, in each
-    environment separately. What you give no option for stays as it is.
+    An order counts with its price, even if it is cancelled later. A daily limit counts orders from when it was first set, in each
+    environment separately. Options that you leave out change nothing.
     """
     if largest_order is None and daily is None:
         raise OperatorError("say what is to change: --largest-order or --daily")

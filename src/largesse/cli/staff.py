@@ -25,7 +25,7 @@ _as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 @click.group(cls=Commands)
 def staff() -> None:
-    """Invite people to the back office, and see who is there."""
+    """Invite people to the back office, and list and manage them."""
 
 
 @staff.command("invite")
@@ -35,7 +35,7 @@ def staff() -> None:
 @_as_json
 @command
 async def staff_invite(email: str, role: str, name: str | None, as_json: bool) -> None:
-    """Invite EMAIL, and print the link that lets them in, once."""
+    """Invite EMAIL, and print the invitation link once."""
     try:
         address = normalise_email(email.strip())
     except EmailError as error:
@@ -61,7 +61,7 @@ async def staff_list(form: str | None) -> None:
 @click.argument("role", type=_role)
 @command
 async def staff_set_role(email: str, role: str) -> None:
-    """Give EMAIL a role; they have it from their next request on."""
+    """Change the role of EMAIL, from their next request on."""
     async with operator_actor() as actor:
         member = await find_staff(actor, email)
         await set_role(actor, member.id, role)
@@ -72,7 +72,7 @@ async def staff_set_role(email: str, role: str) -> None:
 @click.argument("email")
 @command
 async def staff_deactivate(email: str) -> None:
-    """Take EMAIL's place away, and end their sessions, at once."""
+    """Deactivate EMAIL, and end their sessions at once."""
     async with operator_actor() as actor:
         member = await find_staff(actor, email)
         await deactivate(actor, member.id)
@@ -84,7 +84,7 @@ async def staff_deactivate(email: str) -> None:
 @_as_json
 @command
 async def staff_reset(email: str, as_json: bool) -> None:
-    """Print a link by which EMAIL chooses a new password, once; their sessions and their second step end."""
+    """Print a link once with which EMAIL chooses a new password. Ends their sessions, and removes their second step."""
     async with operator_actor() as actor:
         member = await find_staff(actor, email)
         secret = await reset(actor, member.id)

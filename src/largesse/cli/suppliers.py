@@ -32,7 +32,7 @@ _COSTS = ("supplier", "product", "bought", "kept", "value", "value_currency", "c
 
 @click.group(cls=Commands)
 def suppliers() -> None:
-    """See the suppliers that gifts are bought from, what was ordered there, and what it cost."""
+    """List and check suppliers, their catalogues, orders and costs."""
 
 
 @suppliers.command("list")
@@ -72,7 +72,7 @@ async def suppliers_check(name: str) -> None:
 @click.argument("name")
 @command
 async def suppliers_balance(name: str) -> None:
-    """Print what is left of the money at the supplier NAME."""
+    """Print the balance at the supplier NAME."""
     async with opened(find_description(load_settings(), name)) as supplier:
         balance = await supplier.supplier.balance()
     if balance is None:
@@ -84,7 +84,7 @@ async def suppliers_balance(name: str) -> None:
 @click.argument("name")
 @command
 async def suppliers_catalogue(name: str) -> None:
-    """Print what the supplier NAME sells as products of a seed file that are not active yet."""
+    """Print the catalogue of the supplier NAME as inactive products of a seed file."""
     async with opened(find_description(load_settings(), name)) as supplier:
         offers = await supplier.supplier.catalogue()
     click.echo(as_seed(name, offers), nl=False)
@@ -94,7 +94,7 @@ async def suppliers_catalogue(name: str) -> None:
 @click.argument("name")
 @command
 async def suppliers_import(name: str) -> None:
-    """Save what the supplier NAME sells as drafts of products. Products that exist stay as they are."""
+    """Import the catalogue of the supplier NAME as drafts of products. Skips products that exist."""
     async with opened(find_description(load_settings(), name)) as supplier:
         offers = await supplier.supplier.catalogue()
     async with acting_operator() as (database, acting), database.connection(OPERATOR) as connection:
@@ -127,9 +127,9 @@ async def suppliers_orders(supplier: str | None, states: tuple[str, ...], limit:
 @format_options
 @command
 async def suppliers_costs(since: datetime | None, until: datetime | None, form: str | None) -> None:
-    """List what was bought and its margin, by supplier and product.
+    """List costs and margins, by supplier and product.
 
-    The margin is value less cost, where both are in one currency.
+    The margin is the value minus the cost, if both have the same currency.
     """
     today = clock.now().date()
     first = since.date() if since is not None else date.fromordinal(today.toordinal() - 30)

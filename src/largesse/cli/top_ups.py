@@ -41,7 +41,7 @@ _MATCH_COLUMNS = ("line", "outcome", "reference", "amount", "currency", "account
 
 @click.group("top-ups", cls=Commands)
 def top_ups() -> None:
-    """See the top-ups that customers requested, and credit the ones that were paid."""
+    """List the top-ups that customers requested, and credit paid ones."""
 
 
 @top_ups.command("list")
@@ -66,7 +66,7 @@ async def top_ups_list(customer: str | None, ended: bool, form: str | None) -> N
 @click.option("--amount", help="The amount received, in major units, if it differs from the requested one.")
 @command
 async def top_ups_confirm(reference: str, amount: str | None) -> None:
-    """Credit the account of the top-up REFERENCE: its money has come.
+    """Credit the account of the top-up REFERENCE, whose money has arrived.
 
     Repeating it changes nothing.
     """
@@ -103,7 +103,7 @@ async def top_ups_import(
     dry_run: bool,
     form: str | None,
 ) -> None:
-    """Credit the top-ups that the transfers in FILE pay for: a bank's CSV, taken as it is.
+    """Credit the top-ups that are paid by the transfers in FILE, a bank's CSV file.
 
     A line confirms a top-up if any of its columns names the reference of a waiting one, and amount and currency are the requested
     ones. Each line counts once, however often you import the file. Every line is listed with its outcome. Exits with 1 if a line names

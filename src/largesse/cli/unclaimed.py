@@ -32,7 +32,7 @@ def unclaimed() -> None:
 @format_options
 @command
 async def unclaimed_list(customer: str | None, form: str | None) -> None:
-    """List the orders whose claim-by date is still to come or is being carried out, the next first."""
+    """List the orders with a claim-by date that has not passed or is being carried out, the next one first."""
     async with current_database() as database, database.connection(OPERATOR) as connection:
         customer_id = None if customer is None else await find_customer(connection, customer)
         rows = await list_claim_by(connection, customer_id, _MOST)
@@ -52,9 +52,9 @@ def _row(row: Row) -> dict[str, Any]:
 @click.option("--api", type=click.Choice(["yes", "no"]), help="Whether it applies to orders of the API, too.")
 @command
 async def unclaimed_set(customer: str, claim_by_days: str | None, remind_after: str | None, api: str | None) -> None:
-    """Set what happens to gifts that nobody claims, in orders that the customer CUSTOMER places from now on and that say nothing.
+    """Set what happens to gifts that nobody claims, in new orders of the customer CUSTOMER without settings of their own.
 
-    What is left out stays as it is.
+    Options that you leave out change nothing.
     """
     given: dict[str, Any] = {}
     if claim_by_days is not None:

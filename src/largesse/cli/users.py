@@ -29,7 +29,7 @@ _as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 @click.group(cls=Commands)
 def users() -> None:
-    """Invite people to the web application, and see who belongs to which customer."""
+    """Invite people to the web application, and list and manage them."""
 
 
 @users.command("invite")
@@ -40,7 +40,7 @@ def users() -> None:
 @_as_json
 @command
 async def users_invite(email: str, customer: str, name: str | None, role: str | None, as_json: bool) -> None:
-    """Invite EMAIL, and print the link that lets them in, once; it is mailed, too, where a mail server is set."""
+    """Invite EMAIL, and print the invitation link once. It is also mailed if a mail server is set."""
     address = _address(email)
     if name is not None and (not 0 < len(name.strip()) <= 100 or unfit(name)):
         raise OperatorError("--name must have 1 to 100 characters, and no control characters")
@@ -68,7 +68,7 @@ async def users_list(customer: str | None, form: str | None) -> None:
 @_of_customer
 @command
 async def users_set_role(email: str, role: str, customer: str) -> None:
-    """Give EMAIL a role; they have it from their next request on."""
+    """Change the role of EMAIL, from their next request on."""
     async with operator_actor(customer) as actor:
         member = await named_member(actor, customer, email)
         await set_role(actor, member.id, role)
@@ -80,7 +80,7 @@ async def users_set_role(email: str, role: str, customer: str) -> None:
 @_of_customer
 @command
 async def users_deactivate(email: str, customer: str) -> None:
-    """Take EMAIL's place at a customer away, and end their sessions there, at once."""
+    """Remove EMAIL from a customer, and end their sessions there at once."""
     async with operator_actor(customer) as actor:
         member = await named_member(actor, customer, email)
         await remove(actor, member.id, take_all_accounts)
@@ -93,7 +93,7 @@ async def users_deactivate(email: str, customer: str) -> None:
 @_as_json
 @command
 async def users_reset(email: str, second_step: bool, as_json: bool) -> None:
-    """Print a link by which EMAIL chooses a new password, once; it ends their sessions."""
+    """Print a link once with which EMAIL chooses a new password. Ends their sessions."""
     address = _address(email)
     mails = load_settings().smtp_url is not None
     async with operator_actor() as actor:

@@ -20,9 +20,9 @@ from largesse.installation import check_schema, open_database, open_vault
 @click.option("--note", is_flag=True, help="Note it in the database too, for the accounts' people to see and compare.")
 @command
 async def anchor(as_json: bool, note: bool) -> None:
-    """Print where each account's entries and each audit log end, with the marks they end in; keep it elsewhere.
+    """Print the last entry of each account and the last event of each audit log, with their marks. Store it elsewhere.
 
-    `largesse verify --anchor FILE` then finds what was made anew or rolled back since, no matter by whom.
+    `largesse verify --anchor FILE` then finds whatever was rewritten or rolled back since.
     """
     from largesse.verify.anchor import take_anchor
 
@@ -45,7 +45,7 @@ async def anchor(as_json: bool, note: bool) -> None:
 )
 @command
 async def verify(as_json: bool, anchored: Path | None) -> None:
-    """Audit the ledger, balances, orders and codes; exit 1 and list whatever disagrees."""
+    """Audit the ledger, balances, orders and codes. Lists failures, and exits with 1 if there are any."""
     from largesse.verify.anchor import read_anchor
     from largesse.verify.audit import audit
 
@@ -63,10 +63,10 @@ async def verify(as_json: bool, anchored: Path | None) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print findings as JSON.")
 @command
 async def check(as_json: bool) -> None:
-    """Say what is doubtful about this configuration; exit 1 for what cannot work.
+    """Check this configuration. Lists errors and warnings, and exits with 1 if there are errors.
 
-    Looks at every setting, the data directory, the database and the mail server, with which it speaks as a worker
-    would. Changes nothing and sends nothing.
+    Checks every setting, the data directory, the database and the mail server, to which it connects as a worker
+    does. Changes nothing and sends nothing.
     """
     from largesse.doctor.doctor import check as check_all
 

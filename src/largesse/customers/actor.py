@@ -36,7 +36,7 @@ class Transaction:
     actor: Actor
 
     def on_behalf_of(self, customer_id: int, environment: str | None = None) -> Transaction:
-        """Returns the same transaction with audit entries for a customer: that of a row which an operator named by its id."""
+        """Returns the same transaction with audit entries for the customer of a row, which an operator named by its id."""
         return replace(self, actor=self.actor.on_behalf_of(customer_id, environment))
 
     def of_installation(self) -> Transaction:

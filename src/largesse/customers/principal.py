@@ -39,7 +39,7 @@ class Principal:
 
     @property
     def draws_on_all(self) -> bool:
-        """Whether it may use every funding account of the customer, whoever the account is assigned to."""
+        """Whether it may use every funding account of the customer, no matter who has it assigned."""
         return self.role == ADMIN
 
     @property

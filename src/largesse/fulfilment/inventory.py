@@ -275,7 +275,7 @@ def _implied(stocked: InventoryProduct, value: str | None) -> int | None:
 
 
 def _amount(stocked: InventoryProduct, text: str, line: int | None) -> int:
-    """Returns the value of a line, or with None that of the whole file. Raises FileRefused."""
+    """Returns the value of a line, or with None the value of the whole file. Raises FileRefused."""
     what, values = ("--value", {}) if line is None else (f"line {line}: value", {"line": line})
     try:
         value_minor = read_amount(text, stocked.currency)

@@ -194,7 +194,7 @@ _MAIL = """
 
 
 async def add_times(connection: Connection, order: Row, recipients: Sequence[Recipient]) -> None:
-    """Adds the time of each event to the recipients: that of their last code."""
+    """Adds the time of each event to the recipients: the time at which their last code had it."""
     numbers = {number: one for one in recipients for number in one.numbers}
     rows = await connection.fetch(resending_store.TIMES_OF_LINES, order["customer_id"], order["id"], list(numbers))
     for number, event, at in rows:
