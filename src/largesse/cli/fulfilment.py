@@ -62,7 +62,7 @@ async def stock_import(product: str, file: Path, value: str | None) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @command
 async def stock_list(as_json: bool) -> None:
-    """List the stock of each gift and amount: available, used, and how many recipients wait."""
+    """List the stock of each gift and amount: numbers that are free and handed out, and waiting recipients."""
     from largesse.fulfilment.inventory import list_inventory
 
     async with current_database() as database, database.connection(OPERATOR) as connection:
