@@ -1,1 +1,1 @@
-"""What all rooms share, and what depends on no room: settings, errors, money, clock, texts, logs, limits."""
+"""Modules that all packages share and that depend on none of them: settings, errors, money, clock, texts, logs, limits."""

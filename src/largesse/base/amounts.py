@@ -18,9 +18,9 @@ from largesse.base.i18n.languages import DEFAULT, LANGUAGES, Language
 from largesse.base.i18n.templates import text
 from largesse.base.money import MAX_AMOUNT, AmountError, exponent, to_minor
 
-# The longest that is read: MAX_AMOUNT with its decimals, spaces and the longest sign has fewer characters.
+# Characters of the longest amount that is read. MAX_AMOUNT with decimals, spaces and the longest sign has fewer.
 LONGEST_AMOUNT = 40
-ANY_CURRENCY = "XXX"  # ISO 4217: none; for amounts that are compared with those of any currency
+ANY_CURRENCY = "XXX"  # ISO 4217: no currency. For amounts that are compared with amounts in any currency
 # Two decimals are read in every currency, so that `500.00` is 500 yen, as the contract writes it.
 _USUAL_DECIMALS = 2
 
@@ -37,7 +37,7 @@ _OTHER_CURRENCY = text(
 _GROUPS = r"[1-9][0-9]{0,2}(?:(?P<mark>[.,' ])[0-9]{3})(?:(?P=mark)[0-9]{3})*"
 _WHOLE = re.compile(rf"[0-9]+|{_GROUPS}")
 _WITH_DECIMALS = re.compile(rf"(?P<whole>[0-9]+|{_GROUPS})(?P<decimal>[.,])(?P<decimals>[0-9]+)")
-# What is no digit may stand before and after the number; `25,-` is a whole amount in German and in Swiss French.
+# Characters other than digits may surround the number. `25,-` is a whole amount in German and in Swiss French.
 _TYPED = re.compile(
     r"(?P<before>[^0-9.,']*)(?P<number>[0-9](?:[0-9.,' ]*[0-9])?)(?:[.,][-\u2013\u2014]{1,2})?(?P<after>[^0-9.,']*)"
 )

@@ -3,7 +3,7 @@
 Every stored instant, and every instant compared with one, comes from the database: `clock_now()` in SQL. So all processes use the same
 time, whatever their machines' clocks show. Tests and the demo move it in the table `clock`. The clocks of this module:
 
-    now()        date and time for others to read: the date of a letter, the time in a signature
+    now()        date and time that others read: the date of a letter, the time in a signature
     passed_s()   seconds within this process: time-outs, turns, allowances, durations
     running_s()  seconds that also pass while the process or the machine is stopped: leases, which end meanwhile
 
@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 
 Seconds = Callable[[], float]
 
-_BOOTTIME = getattr(time, "CLOCK_BOOTTIME", None)  # Linux has it
+_BOOTTIME = getattr(time, "CLOCK_BOOTTIME", None)  # on Linux only
 
 
 def now() -> datetime:
@@ -26,7 +26,7 @@ def now() -> datetime:
     return datetime.now(UTC)
 
 
-# Seconds since some moment, never set back; only differences mean anything. It is no function of ours: requests ask it often.
+# Seconds since an arbitrary moment, never set back: use differences only. An alias, as requests call it too often for a wrapper.
 passed_s: Seconds = time.monotonic
 
 

@@ -17,9 +17,9 @@ Result = TypeVar("Result")
 Steps = Generator[None, None, Result]
 
 _SLICE_S = 0.001
-# What a computation may take before it pauses between slices: most are over by then.
+# Seconds that a computation may take before it pauses between slices. Most end sooner.
 _BRISK_S = 0.02
-# A pause is this many times as long as the slice before it. With shorter ones an order meets so many slices on its way
+# A pause is this many times as long as the slice before it. With shorter pauses, an order waits for so many slices
 # that it takes six times as long as on an idle service.
 _PAUSE_FACTOR = 3
 
@@ -38,7 +38,7 @@ def first_slice(steps: Steps[Result]) -> Result | None:
 
 
 async def finish_soon(steps: Steps[Result]) -> Result:
-    """Returns the result of `steps`, which all requests wait for: others run between slices, without longer pauses."""
+    """Returns the result of `steps` soon, as all requests wait for it: other tasks run between slices, but there are no longer pauses."""
     while True:
         result = first_slice(steps)
         if result is not None:

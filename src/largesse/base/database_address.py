@@ -1,6 +1,6 @@
 """Addresses of databases: the values of `LARGESSE_DATABASE_URL`.
 
-One address may name several hosts, of which one takes writes (docs/scaling.md). As for PostgreSQL's own programs, each port follows
+An address may name several hosts; one of them takes writes (docs/scaling.md). As for PostgreSQL's own programs, each port follows
 its host.
 """
 
@@ -11,7 +11,7 @@ from typing import Self
 from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlencode, urlsplit
 
 _SCHEMES = ("postgresql://", "postgres://")
-# What tells that an address is PgBouncer's: `postgresql://…/largesse?pgbouncer=true`.
+# The parameter that marks an address of PgBouncer: `postgresql://…/largesse?pgbouncer=true`.
 _PGBOUNCER = ("pgbouncer", "true")
 _Query = list[tuple[str, str]]
 
@@ -88,7 +88,7 @@ def _hosts_before_path(parts: SplitResult, query: _Query) -> list[str]:
 
 
 def _hosts_in_query(parts: SplitResult, query: _Query) -> list[str]:
-    """Returns the addresses by the parameters `host` and `port`, where a path of a socket can stand; else the address itself."""
+    """Returns an address for each host in the parameter `host`, which may be a socket's path. Without one, returns the address itself."""
     named = dict(query)
     if not named.get("host"):
         return [_join(parts, query)]
@@ -117,7 +117,7 @@ def _check_port(port: str) -> None:
 
 
 def _join(parts: SplitResult, query: _Query, netloc: str | None = None) -> str:
-    # Not by `geturl`, which forgets the `//` before a path without a host.
+    # `geturl` would drop the `//` before a path without a host.
     address = f"{parts.scheme}://{parts.netloc if netloc is None else netloc}{parts.path}"
-    # Blanks as %20: PostgreSQL's own programs take a plus sign for itself.
+    # Spaces become %20: PostgreSQL's own programs do not read a plus sign as a space.
     return f"{address}?{urlencode(query, quote_via=quote)}" if query else address

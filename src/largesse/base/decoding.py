@@ -66,7 +66,7 @@ def decode_body(raw: bytes, wanted: type[Decoded], ignored: list[str] | None = N
     Raises Unreadable if it is not a JSON object in UTF-8, otherwise InvalidRequest with the member.
     """
     if ignored is not None:
-        # A body without any other member costs nothing more.
+        # A body without unknown members is decoded only once.
         try:
             whole: Decoded = _strict_decoder(wanted).decode(raw)  # type: ignore[arg-type]
         except msgspec.ValidationError as error:

@@ -140,7 +140,7 @@ class DailyLimit(Problem):
 class BudgetExceeded(Problem):
     """The order costs more than is left of a budget, or a gift more than the budget allows.
 
-    `left_minor` is what is left, None where a gift costs more than `per_gift_minor`.
+    `left_minor` is what is left of the budget, or None if a gift costs more than `per_gift_minor`.
     """
 
     slug = "budget-exceeded"
@@ -162,7 +162,7 @@ class BudgetExceeded(Problem):
 
 
 class ApprovalRequired(InvalidRequest):
-    """A person's send waits until others have approved it. `rules` are the names of the rules that say so."""
+    """A person's send needs the approval of others. `rules` names the approval rules that apply."""
 
     def __init__(self, rules: Sequence[str]) -> None:
         super().__init__(f"The send needs approval: {', '.join(rules)}.")
@@ -170,16 +170,16 @@ class ApprovalRequired(InvalidRequest):
 
 
 class NotFound(Problem):
-    """There is nothing of that name, or it is somebody else's: nobody can tell which.
+    """There is nothing with that id or name, or it belongs to somebody else. The caller cannot tell which.
 
-    The one way to say so: look-ups raise it, and who asks them does not look at what comes back.
+    Look-ups raise it, so that their callers need not check the result.
     """
 
     slug = "not-found"
 
 
 class ReferenceUsed(Problem):
-    """The order of the reference `holder` holds the external reference already."""
+    """Another order has the external reference already. `holder` is the reference of that order."""
 
     slug = "reference-used"
 
@@ -189,25 +189,25 @@ class ReferenceUsed(Problem):
 
 
 class QuoteChanged(Problem):
-    """The order, or its price, is not what was quoted."""
+    """The order or its price differs from the quote."""
 
     slug = "quote-changed"
 
 
 class QuoteExpired(Problem):
-    """The quote holds no longer."""
+    """The quote is no longer valid."""
 
     slug = "quote-expired"
 
 
 class StateConflict(Problem):
-    """It cannot be done as things stand: it was done before, or comes too early or too late."""
+    """The state does not allow the action: it was done before, or comes too early or too late."""
 
     slug = "state-conflict"
 
 
 class TooManyRequests(Problem):
-    """More than anybody may ask for; `retry_after_s` seconds from now it may be asked for again."""
+    """The caller has reached a limit, and may try again in `retry_after_s` seconds."""
 
     slug = "too-many-requests"
 
@@ -217,7 +217,7 @@ class TooManyRequests(Problem):
 
 
 class Unavailable(Problem):
-    """Nothing is wrong with what was asked for, but it cannot be had now; in `retry_after_s` seconds it may."""
+    """The request is valid, but the service cannot answer it now. Callers may try again in `retry_after_s` seconds."""
 
     slug = "unavailable"
 

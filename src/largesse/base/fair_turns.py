@@ -1,7 +1,7 @@
-"""FairTurns: a bounded number of pieces of work at once, in all and for each key, and those who wait are let in by turns of keys.
+"""FairTurns: bounds how much work runs at once, in all and for each key. Keys take turns when callers wait.
 
-For what may take long, or hold something that others need, such as a connection to the database: a key that does much of it
-keeps only itself waiting.
+Use it for work that may take long, or that needs something scarce, such as a connection to the database: a key with much
+work delays only itself.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from typing import Generic, Self, TypeVar
 from largesse.base.clock import passed_s
 from largesse.base.errors import Unavailable
 
-# If paced, a quarter of those that wait may begin in one turn of the event loop.
+# If paced, a quarter of the waiting callers may begin in one turn of the event loop.
 _SHARE = 4
 Key = TypeVar("Key", bound=Hashable)
 
 
 class FairTurns(Generic[Key]):
-    """`at_once` turns at a time, `each` of them for one key; `max_waiting` may wait, of which a key fills half at most.
+    """At most `at_once` turns at a time, and `each` for one key. `max_waiting` callers may wait, half of them for one key.
 
-    With `alone_after_s` a key may have them all once no other has asked for a turn for so long: how many there are of one key
-    is bounded where others would notice, and only there.
+    With `alone_after_s`, a key may use all turns once no other key has asked for one for that many seconds: the bound for
+    each key applies only while it helps others.
 
-    With `is_paced`, one and a quarter of those that wait begin in each turn of the event loop. So an answer of the database is not
-    read behind all requests that arrived together: the database works again while they are prepared.
+    With `is_paced`, one caller and a quarter of the waiting ones begin in each turn of the event loop. So answers of the database
+    are read before all requests that arrived together have begun, and the database works again while those are prepared.
     """
 
     def __init__(
@@ -38,20 +38,20 @@ class FairTurns(Generic[Key]):
         self._max_waiting = max_waiting
         self._alone_after_s = alone_after_s
         self._is_paced = is_paced
-        self._room = 1  # how many may still begin in this turn of the event loop, if they are paced
+        self._room = 1  # how many callers may still begin in this turn of the event loop, if paced
         self._is_passing_on = False
         self._last_key: Key | None = None
-        self._several_until = 0.0  # by `passed_s`; 0: never yet
+        self._several_until = 0.0  # by `passed_s`; 0: only one key has asked so far
         self._busy: Counter[Key] = Counter()
-        self._waiting: dict[Key, deque[asyncio.Future[None]]] = {}  # the key to be let in first, first
+        self._waiting: dict[Key, deque[asyncio.Future[None]]] = {}  # the next key first
         self._waiting_count = 0
 
     def turn(self, key: Key) -> Turn[Key]:
-        """Returns a turn, for an `async with` block that begins once there is one. Raises Unavailable when too many wait already."""
+        """Returns a turn, for an `async with` block that begins once a turn is free. Raises Unavailable if too many wait."""
         return Turn(self, key)
 
     def begins(self, key: Key) -> bool:
-        """Begins a turn, which `end` ends, if there is one at once; `turn` waits for it, and ends it, too."""
+        """Begins a turn if one is free, and returns whether it did. The caller must `end` it. `turn` also waits, and ends it."""
         if self._alone_after_s is not None and key != self._last_key:
             self._several_until = 0.0 if self._last_key is None else passed_s() + self._alone_after_s
             self._last_key = key
@@ -61,7 +61,7 @@ class FairTurns(Generic[Key]):
         return False
 
     async def wait(self, key: Key) -> None:
-        """Waits for a turn that did not begin at once. Raises Unavailable when too many wait already."""
+        """Waits for a turn that did not begin at once. Raises Unavailable if too many wait."""
         waiting = self._waiting.get(key, ())
         if len(waiting) >= self._max_waiting - self._waiting_count:
             raise Unavailable("Too many requests are waiting.")
@@ -76,7 +76,7 @@ class FairTurns(Generic[Key]):
             raise
 
     def end(self, key: Key) -> None:
-        """Ends a turn of `key`, and lets in who may be now."""
+        """Ends a turn of `key`, and admits the next callers."""
         self._free += 1
         self._busy[key] -= 1
         if not self._busy[key]:
@@ -85,7 +85,7 @@ class FairTurns(Generic[Key]):
             self._let_in()
 
     def _may(self, key: Key) -> bool:
-        """Returns whether there may be one more of the key."""
+        """Returns whether the key may have one more turn."""
         return self._busy[key] < self._each or self._is_alone()
 
     def _is_alone(self) -> bool:
@@ -107,7 +107,7 @@ class FairTurns(Generic[Key]):
         self._is_passing_on = False
         self._room = 1 + self._waiting_count // _SHARE
         waiting = 0
-        while self._room and self._waiting_count != waiting:  # each time lets in one of a key
+        while self._room and self._waiting_count != waiting:  # each pass admits one caller of each key
             waiting = self._waiting_count
             self._let_in()
 
@@ -129,7 +129,7 @@ class FairTurns(Generic[Key]):
 
 
 class Turn(Generic[Key]):
-    """One turn. It may be ended before its block is: where what follows keeps nobody waiting."""
+    """One turn. It may end before its block does, if the rest of the block needs nothing scarce."""
 
     __slots__ = ("_has_it", "_key", "_turns")
 
@@ -150,7 +150,7 @@ class Turn(Generic[Key]):
         self.end()
 
     def end(self) -> None:
-        """Ends the turn; the second time does nothing."""
+        """Ends the turn. A second call does nothing."""
         if self._has_it:
             self._has_it = False
             self._turns.end(self._key)

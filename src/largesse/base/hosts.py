@@ -1,7 +1,7 @@
-"""The host names a service answers to where it speaks to this machine's user alone.
+"""The host names that a service answers to if it is for this machine's user alone.
 
-Any web page can give its own name the address 127.0.0.1 and then read, as its own, what listens there (DNS rebinding). The
-browser still says by which name it came, so names that are not ours are turned away.
+Any web page can give its own name the address 127.0.0.1 and then read the answers of a local service (DNS rebinding). The
+browser still sends that name in the Host header, so requests with other names are refused.
 """
 
 from __future__ import annotations
@@ -21,33 +21,33 @@ NOT_OURS = (
 
 
 def by_name(url: str) -> str:
-    """Returns an address with the name of this machine for its number, as browsers keep cookies and passkeys apart by it."""
+    """Returns an address with `localhost` instead of 127.0.0.1: browsers keep cookies and passkeys of the two apart."""
     return url.replace("//127.0.0.1:", "//localhost:", 1)
 
 
 def own_hosts(*, listens_on: str = "", urls: Iterable[str] = ()) -> frozenset[str]:
-    """Returns this machine's names for itself, those of `urls`, and the one it listens on, unless that is a wildcard."""
+    """Returns this machine's local names, the hosts of `urls`, and the host it listens on, unless that is a wildcard."""
     named = {_normal(host) for host in (listens_on, *(urlsplit(url).hostname or "" for url in urls))}
     return LOCAL_HOSTS | (named - {"", "0.0.0.0", "::"})  # noqa: S104 - to leave them out
 
 
 def is_own_host(hosts: Collection[str], given: Sequence[str], connected_to: str = "") -> bool:
-    """Returns whether the one Host header `given` names a host of ours, on whatever port.
+    """Returns whether exactly one Host header is `given` and names one of `hosts`, on any port.
 
-    `connected_to` is the address of our end of the connection, which is ours too: no name can lead a browser to send it.
+    `connected_to`, the address of our end of the connection, is accepted too: DNS rebinding cannot make a browser send it.
     """
     host = _host_of(given[0]) if len(given) == 1 else ""
     return bool(host) and (host in hosts or host == _normal(connected_to))
 
 
 def _host_of(header: str) -> str:
-    """Returns the host of a Host header, without its port; empty when it cannot be read."""
+    """Returns the host of a Host header, without its port. Empty if the header is malformed."""
     found = _HOST.fullmatch(header.strip())
     return _normal(found[1]) if found else ""
 
 
 def _normal(host: str) -> str:
-    """Returns a host written the one way: lower case, addresses in their short form."""
+    """Returns a host in its normal form: names in lower case, addresses shortened."""
     try:
         address = ipaddress.ip_address(host.strip("[]").partition("%")[0])
     except ValueError:

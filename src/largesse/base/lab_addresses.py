@@ -1,12 +1,12 @@
-"""Addresses of the test lab: mail to them behaves in staging. In production nothing about them is special.
+"""Addresses of the test lab: each causes a certain outcome in staging. In production they are ordinary addresses.
 
     bounce@test.invalid    the mail bounces
-    late@test.invalid      the mail server takes the mail an hour later
-    claims@test.invalid    the recipient claims the gift as soon as the mail is there
+    late@test.invalid      the mail server accepts the mail an hour later
+    claims@test.invalid    the recipient claims the gift as soon as the mail arrives
     never@test.invalid     the recipient never claims
     no-stock@test.invalid  a claimed gift waits for a voucher number
 
-With a suffix, as `bounce+7@test.invalid`, each is as many recipients as a test needs.
+A suffix, such as `bounce+7@test.invalid`, makes as many recipients as a test needs.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _ADDRESS = re.compile(r"([a-z-]+)(?:\+[^@]*)?@test\.invalid", re.IGNORECASE)
 
 
 class Behaviour(Enum):
-    """What happens to mail for an address of the lab, or to its gift."""
+    """What happens to the mail or the gift of an address of the lab."""
 
     BOUNCE = "bounce"
     LATE = "late"
@@ -31,6 +31,6 @@ _BEHAVIOURS = {behaviour.value: behaviour for behaviour in Behaviour}
 
 
 def behaviour_of(email: str | None) -> Behaviour | None:
-    """Returns the behaviour of an address; None for any other address."""
+    """Returns the behaviour of an address of the lab, or None for any other address."""
     found = _ADDRESS.fullmatch(email or "")
     return _BEHAVIOURS.get(found[1].lower()) if found else None

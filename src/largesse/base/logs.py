@@ -26,9 +26,9 @@ LINES_LOST = Counter("largesse_log_lines_lost", "Lines of the log that could not
 
 
 class _Output:
-    """Standard error, for whole lines. One that cannot be written is lost and counted, and stops nothing.
+    """Standard error, for whole lines. A line that cannot be written is lost and counted; nothing else fails.
 
-    Nothing is buffered: what a full disk refused would be tried again at the end, and spoil the exit status.
+    Nothing is buffered: a buffered line that a full disk refused would be written again at exit, and change the exit status.
     """
 
     def __init__(self) -> None:
@@ -39,7 +39,7 @@ class _Output:
         self._is_broken = False  # the last line was written in part
 
     def write(self, line: bytes) -> None:
-        """Writes a line, its end included, and tells in one of its own how many before it were lost."""
+        """Writes a line that ends in a line break. If lines before it were lost, logs how many."""
         with self._lock:
             lost, self._lost = self._lost, 0
             if not self._try(line):
@@ -64,7 +64,7 @@ class _Output:
 
 
 class _Logger:
-    """Writes what our own loggers say; knows its name."""
+    """Writes the lines of our own loggers."""
 
     def __init__(self, output: _Output, name: str = "") -> None:
         self._output = output
@@ -77,7 +77,7 @@ class _Logger:
 
 
 class _Handler(logging.Handler):
-    """Writes what the standard library's loggers say."""
+    """Writes the lines of the standard library's loggers."""
 
     def __init__(self, output: _Output) -> None:
         super().__init__()
@@ -93,7 +93,7 @@ class _Handler(logging.Handler):
 
 
 def configure_logs(log_format: str, level: int = logging.INFO) -> None:
-    """Sends structlog's and the standard library's logs to standard error; `log_format` is json or console.
+    """Sends structlog's and the standard library's logs to standard error. `log_format` is json or console.
 
     Our own lines do not pass through the standard library: a worker writes thousands a second.
     """
@@ -130,10 +130,7 @@ def _console() -> list[structlog.typing.Processor]:
 def _serialize(event: Any, **_: Any) -> str:
     try:
         return _encode(event).decode()
-    except (
-        UnicodeEncodeError,
-        TypeError,
-    ):  # half a character, a key that is no text: rare, and worth a line all the same
+    except (UnicodeEncodeError, TypeError):  # a lone surrogate, or a key that is not a text
         return json.dumps(event, default=repr, skipkeys=True)
 
 

@@ -1,4 +1,4 @@
-"""The port on which a process serves its metrics, to this machine alone or on another address."""
+"""Serves the metrics of a process on a port, for this machine alone or on another address."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _tell = make_wsgi_app()
 
 
 def serve_metrics(ports: Sequence[int], host: str = LOOPBACK) -> int:
-    """Serves this process's metrics on the first of these ports of `host` that is free; returns it.
+    """Serves this process's metrics on the first free one of these ports of `host`, and returns that port.
 
-    Several processes are given the same ports, and each takes one. Raises OperatorError when none is left.
+    Several processes get the same list, and each takes one port. Raises OperatorError if none is free.
     """
     for port in ports:
         try:
@@ -37,14 +37,14 @@ def serve_metrics(ports: Sequence[int], host: str = LOOPBACK) -> int:
 
 
 class _Handler(WSGIRequestHandler):
-    timeout = 10  # seconds that a request may take to come
+    timeout = 10  # seconds within which a request must arrive
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - as the library calls it
         """Logs nothing."""
 
 
 def _answer_here(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
-    """Returns the metrics, for requests under a name of this machine."""
+    """Returns the metrics, but only to requests whose Host header names this machine."""
     if not is_own_host(LOCAL_HOSTS, [environ.get("HTTP_HOST", "")]):
         start_response("421 Misdirected Request", [("Content-Type", "text/plain; charset=utf-8")])
         return [NOT_OURS.encode()]

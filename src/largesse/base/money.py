@@ -14,17 +14,17 @@ from functools import cache, lru_cache
 from babel import Locale
 from babel.numbers import format_currency, get_currency_precision, get_currency_symbol
 
-# The largest amount anywhere, in major units: times the 5,000 codes of the largest order and the
-# 1,000 minor units of the finest currency it is still exact as a JSON double (below 2**53).
+# The largest amount, in major units. Multiplied by the 5,000 codes of the largest order and the 1,000 minor units
+# of the finest currency, it is still exact as a JSON double (below 2**53).
 MAX_AMOUNT = 1_000_000_000
 
-# Arithmetic that fails where it would have to round.
+# Arithmetic that fails instead of rounding.
 _EXACT = Context(traps=[Inexact])
 _LETTER_THEN_DIGIT = re.compile(r"(?<=[^\W\d_])(?=\d)")
 
 
 class AmountError(ValueError):
-    """An amount that is no amount of its currency; the text completes "`value` …"."""
+    """An invalid amount for its currency. The text completes "`value` …"."""
 
 
 @cache
@@ -41,14 +41,14 @@ def _scale(currency: str) -> int:
 def to_minor(amount: float | Decimal, currency: str) -> int:
     """Returns the minor units of `amount` major units of `currency`.
 
-    Raises AmountError when it is not finite, is finer than the minor unit, or exceeds MAX_AMOUNT.
+    Raises AmountError if it is not finite, is finer than the minor unit, or exceeds MAX_AMOUNT.
     """
-    if isinstance(amount, Decimal) and not amount.is_finite():  # a signalling NaN could not be looked up
+    if isinstance(amount, Decimal) and not amount.is_finite():  # the cache cannot hash a signalling NaN
         raise AmountError("must be a finite number")
     return _read_minor(amount, currency)
 
 
-@lru_cache(maxsize=10_000)  # Decimals take microseconds, and gifts come in few values
+@lru_cache(maxsize=10_000)  # Decimals take microseconds, and gifts have few values
 def _read_minor(amount: float | Decimal, currency: str) -> int:
     scale = _scale(currency)
     if isinstance(amount, int):
@@ -80,7 +80,7 @@ def to_decimal(minor: int, currency: str) -> Decimal:
 
 
 def canonical(minor: int, currency: str) -> str:
-    """Returns the canonical text of an amount: two decimals, and more only where the amount has more: `10.00`, `1.125`."""
+    """Returns the canonical text of an amount: two decimals, or more if the amount needs them: `10.00`, `1.125`."""
     places = exponent(currency)
     while places > 2 and minor % 10 == 0:
         minor //= 10
@@ -96,13 +96,13 @@ def prefix(currency: str) -> str:
 
 @lru_cache(maxsize=10_000)
 def written(minor: int, currency: str, locale: Locale | str) -> str:
-    """Returns an amount as the readers of a locale write it: `£10.00`, `10,00 €` with a no-break space."""
+    """Returns an amount in the format of a locale: `£10.00`, `10,00 €` with a no-break space."""
     text = format_currency(Decimal(minor) / _scale(currency), currency, locale=locale)
-    # The CLDR sets a symbol of letters apart from the digits, Babel does not.
+    # The CLDR wants a space between a symbol of letters and the digits. Babel writes none.
     return _LETTER_THEN_DIGIT.sub("\N{NO-BREAK SPACE}", text, count=1)
 
 
 @lru_cache(maxsize=10_000)
 def label(minor: int, currency: str) -> str:
-    """Returns an amount with its prefix for people: `£10.00`, `¥500`, `CHF 10.00`."""
+    """Returns an amount with its prefix: `£10.00`, `¥500`, `CHF 10.00`."""
     return written(minor, currency, "en").replace("\N{NO-BREAK SPACE}", " ")

@@ -1,4 +1,4 @@
-"""How many files, sockets among them, this process may have open."""
+"""The limit of open files, including sockets, of this process."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import resource
 
 
 def allow_files(wanted: int) -> int:
-    """Raises the limit of open files to `wanted`, or as far as the hard limit lets it; never lowers it.
+    """Raises the limit of open files to `wanted`, or as far as the hard limit allows. Never lowers it.
 
     Returns how many may be open now, at most `wanted`.
     """

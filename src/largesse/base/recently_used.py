@@ -1,4 +1,4 @@
-"""RecentlyUsed: a bounded cache that drops what was used longest ago."""
+"""RecentlyUsed: a bounded cache that drops the least recently used values."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Value = TypeVar("Value")
 
 
 class RecentlyUsed(Generic[Key, Value]):
-    """Holds the most recently used values: at most `max_entries`, which together weigh at most `max_total`; without `weigh`, nothing has a weight."""
+    """A cache of at most `max_entries` values, whose weights add up to at most `max_total`. Without `weigh`, values weigh 0."""
 
     def __init__(self, *, max_entries: int, max_total: int = 0, weigh: Callable[[Value], int] = lambda _: 0) -> None:
         self._max_entries = max_entries
@@ -24,7 +24,7 @@ class RecentlyUsed(Generic[Key, Value]):
         return len(self._entries)
 
     def get(self, key: Key) -> Value | None:
-        """Returns the value of the key, now the most recent; None where there is none."""
+        """Returns the value of the key and marks it as used now, or returns None if there is none."""
         value = self._entries.get(key)
         if value is not None:
             self._entries.move_to_end(key)
@@ -37,7 +37,7 @@ class RecentlyUsed(Generic[Key, Value]):
             self._total -= self._weigh(value)
 
     def put(self, key: Key, value: Value) -> None:
-        """Stores a value in place of the key's former one and drops the longest unused. A value that outweighs the whole cache is not stored."""
+        """Sets the value of a key, and drops the least recently used ones. Does not store a value heavier than `max_total`."""
         former = self._entries.pop(key, None)
         if former is not None:
             self._total -= self._weigh(former)

@@ -1,6 +1,6 @@
 """The settings: environment variables outside, one frozen typed object inside.
 
-`SETTINGS` describes each for `docs/settings.md`, where a test holds the two together.
+`docs/settings.md` describes each. A test compares the two.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from largesse.base.database_address import DatabaseAddress
 from largesse.base.errors import OperatorError
 
 ENVIRONMENTS = ("production", "staging")
-# How `?starttls=` of LARGESSE_SMTP_URL may be written, and whether it is required; None: used where the server offers it.
+# The values of `?starttls=` in LARGESSE_SMTP_URL, and whether they require it. None: it is used if the server offers it.
 STARTTLS: Mapping[str, bool | None] = {
     "required": True,
     "true": True,
@@ -35,7 +35,7 @@ STARTTLS: Mapping[str, bool | None] = {
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
-# Deliveries and mails about an order are stored for so long, whatever their outcome.
+# Days for which deliveries and mails about an order are stored, whatever their outcome.
 SHORTEST_RETENTION_DAYS = 35
 
 _MOST_LINES = 10
@@ -44,27 +44,27 @@ _LONGEST_LINE = 100
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What an installation is set to. Secrets stay out of its `repr`."""
+    """The settings of an installation. Its `repr` has no secrets."""
 
     database_url: str | None
-    owner_database_url: str | None  # for `migrate` and commands; None: the same
+    owner_database_url: str | None  # for `migrate` and commands; None: `database_url`
     data_dir: Path
     environment: str
-    public_url: str  # of the environment this process answers for
-    other_public_url: str  # of the other one
+    public_url: str  # of this process's environment
+    other_public_url: str  # of the other environment
     master_keys: tuple[bytes, ...]  # newest first, 32 bytes each; empty: generated into the data directory
     smtp_url: str | None
     mail_from: str
-    office_networks: tuple[Network, ...]  # from where the back office may be used; empty: from everywhere
+    office_networks: tuple[Network, ...]  # which may use the back office; empty: all may
     webhook_allowed_networks: tuple[Network, ...]
     webhook_timeout_s: float
     suppliers: tuple[Path, ...]  # the files that describe the suppliers
-    rate_limit: int  # requests a minute and key; 0: no limit
+    rate_limit: int  # requests a minute for each key; 0: no limit
     request_log: int  # requests a second that a serving process writes into the request log
-    max_connections: int | None  # of callers, in a serving process; None: as many as the system allows, up to a bound
-    transfer_details: tuple[str, ...]  # lines: to which bank account top-ups are paid
-    default_expiry_days: int  # after the claim, where an order does not say; 0: never
-    retention_days: int  # how long recipients are known once their order has come to its end; 0: for good
+    max_connections: int | None  # of clients to a serving process; None: as many as the system allows, up to a bound
+    transfer_details: tuple[str, ...]  # lines that describe the bank account for top-ups
+    default_expiry_days: int  # after the claim, if the order sets none; 0: never
+    retention_days: int  # for which recipients are stored after their order has ended; 0: for ever
     docs_url: str | None  # of the documentation as `make docs` builds it; None: pages have no links to it
     log_format: str  # json or console
 
@@ -74,12 +74,12 @@ class Settings:
         return f"Settings({', '.join(shown)})"
 
     def public_url_of(self, environment: str) -> str:
-        """Returns the address of an environment: what its claim links begin with."""
+        """Returns the address of an environment, with which its claim links begin."""
         return self.public_url if environment == self.environment else self.other_public_url
 
 
 class SettingError(OperatorError):
-    """A variable that is malformed: its `name`, and what is `said` about it."""
+    """A malformed variable. `said` is the message without the variable's `name`."""
 
     def __init__(self, name: str, said: str) -> None:
         super().__init__(f"{name} {said}")
@@ -88,7 +88,7 @@ class SettingError(OperatorError):
 
 
 def load_settings(environ: Mapping[str, str] = os.environ) -> Settings:
-    """Reads the settings; raises SettingError naming the first variable that is malformed."""
+    """Reads the settings. Raises SettingError for the first malformed variable."""
     return _read(_Reader(environ))
 
 
@@ -135,7 +135,7 @@ def _read(read: _Reader) -> Settings:
 
 
 class _Reader:
-    """Reads one variable at a time. No message repeats a value: it could be a secret."""
+    """Reads one variable at a time. No error repeats a value, as it could be a secret."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._environ = environ
@@ -228,7 +228,7 @@ class _Reader:
 
 
 def _split(url: str) -> SplitResult | None:
-    """Returns the parts of an address with a host and, if any, a possible port; None for any other text."""
+    """Returns the parts of an address that has a host and, if any, a valid port. None for any other text."""
     try:
         parts = urlsplit(url)
         proper = parts.hostname and parts.port != 0
@@ -238,7 +238,7 @@ def _split(url: str) -> SplitResult | None:
 
 
 def decode_master_key(text: str, name: str) -> bytes:
-    """Returns the 32 bytes of a master key written in base64 or hexadecimal; `name` is said in the OperatorError."""
+    """Returns the 32 bytes of a master key in base64 or hexadecimal. Raises SettingError, with `name`."""
     try:
         key = (
             bytes.fromhex(text)

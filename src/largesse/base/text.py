@@ -1,12 +1,10 @@
-"""Which characters a text may hold: one rule for what comes by the API, in a world file and from a page.
+"""Which characters a text may have: one rule for the API, seed files and pages.
 
-Refused are control characters, which do nothing but harm where a text is shown, and bidirectional ones (Unicode Standard
-Annex 9, section 2), which make it read as another: a sender named "Bank<U+202E>moc.live" looks like someone else's address.
-A message alone may break its lines.
+Control characters are refused, as they only do harm where a text is shown. So are bidirectional ones (Unicode Standard Annex 9,
+section 2), which make a text look like another: a sender named "Bank<U+202E>moc.live" looks like someone else's address.
+Only a message may have line breaks.
 
-Keys made of names: what people call a thing, as commands and world files can name it.
-
-Cells of files that spreadsheets open.
+Also here: keys made from names, for commands and seed files, and cells of files that spreadsheets open.
 """
 
 from __future__ import annotations
@@ -17,7 +15,7 @@ import re
 import unicodedata
 from collections.abc import Collection, Iterable
 
-# C0, DEL, C1, and lone surrogates, which no encoding has.
+# C0, DEL, C1, and lone surrogates, which no encoding can write.
 _CONTROL = r"\x00-\x1f\x7f-\x9f\ud800-\udfff"
 _CONTROL_BUT_BREAKS = r"\x00-\x09\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff"
 _LINE_SEPARATORS = r"\u2028\u2029"
@@ -30,15 +28,15 @@ _IS_BIDIRECTIONAL = re.compile(f"[{_BIDIRECTIONAL}]")
 
 
 def unfit(text: str, *, line_breaks: bool = False) -> str | None:
-    """Returns what `text` holds that no text for people may, in words that follow "must hold no"; None when it is fit.
+    """Returns the kind of characters that `text` may not have, in words that follow "must hold no". None if the text is valid.
 
-    `line_breaks` are for a message alone.
+    `line_breaks` allows them, for a message.
     """
     return _named((_IN_LINES if line_breaks else _IN_A_LINE).search(text))
 
 
 def unfit_key(text: str) -> str | None:
-    """Returns the same of what a caller names a thing of its own by: control characters alone are refused."""
+    """Returns the same as `unfit`, for a name that a caller gives its own thing: only control characters are refused."""
     return _named(_IN_A_KEY.search(text))
 
 
@@ -56,7 +54,7 @@ def _named(found: re.Match[str] | None) -> str | None:
 
 
 def folded(text: str) -> str:
-    """Returns a text to search by, without regard to letter case and accents: `Zoë` is `zoe`."""
+    """Returns a text for searches that ignore letter case and accents: `Zoë` becomes `zoe`."""
     if text.isascii():
         return text.lower()
     split = unicodedata.normalize("NFKD", text.casefold())
@@ -68,7 +66,7 @@ _NOT_IN_A_KEY = re.compile(r"[^a-z0-9]+")
 
 
 def free_key(name: str, taken: Collection[str], nameless: str) -> str:
-    """Returns the name in small letters, digits and hyphens, numbered where that is taken; `nameless` for one that has none of them."""
+    """Returns a key made from a name: small letters, digits and hyphens, or else `nameless`. Adds a number if the key is taken."""
     plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
     wanted = _NOT_IN_A_KEY.sub("-", plain).strip("-")[:_LONGEST] or nameless
     key, number = wanted, 1
@@ -78,24 +76,24 @@ def free_key(name: str, taken: Collection[str], nameless: str) -> str:
     return key
 
 
-# What a spreadsheet takes for a formula when a cell begins with it (OWASP, CSV injection).
+# If a cell begins with one of these, spreadsheets read it as a formula (OWASP, CSV injection).
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
-# By which spreadsheets know UTF-8.
+# The byte order mark, which tells spreadsheets that a file is UTF-8.
 _MARK = "\ufeff"
 
 
 def plain_text(text: str) -> str:
-    """Returns a text that no spreadsheet computes: with an apostrophe before what would begin a formula."""
+    """Returns a text that no spreadsheet computes: one that would begin a formula gets an apostrophe in front."""
     return f"'{text}" if text.startswith(_FORMULA) else text
 
 
 def without_apostrophe(text: str) -> str:
-    """Returns what `plain_text` was given, of a cell that came back."""
+    """Returns the text of a cell without the apostrophe that `plain_text` added."""
     return text[1:] if text.startswith("'") and text[1:].startswith(_FORMULA) else text
 
 
 def csv_file(rows: Iterable[Iterable[str]]) -> bytes:
-    """Returns a CSV file of texts, none of which a spreadsheet computes."""
+    """Returns a CSV file of texts that no spreadsheet computes."""
     written = io.StringIO(newline="")
     written.write(_MARK)
     csv.writer(written).writerows(map(plain_text, row) for row in rows)

@@ -1,7 +1,7 @@
-"""Throttling: how often somebody may do something, counted in memory by each process for itself.
+"""Throttling: how often a caller may do something. Each process counts for itself, in memory.
 
-A `Throttle` refuses who has used an allowance up, `Waits` remembers who has to wait, a `Pacer` lets everybody wait for a turn. Counts that must outlive a
-process, such as wrong PINs, stand in the database, by the arithmetic of the same `Rate`.
+A `Throttle` refuses a caller whose allowance is used up. `Waits` stores how long callers must wait. A `Pacer` makes all callers wait
+for a turn. Counts that must outlive a process, such as wrong PINs, are in the database, and use the same `Rate`.
 """
 
 from __future__ import annotations
@@ -24,38 +24,38 @@ _LONGEST_WAIT_S = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """An allowance of `most` that refills steadily, from nothing to all of it in `refill_s` seconds."""
+    """An allowance of `most` that refills steadily, from empty to full in `refill_s` seconds."""
 
     most: float
     refill_s: float
 
     def left_after(self, left: float, passed_s: float) -> float:
-        """Returns what is left of the allowance, of which `left` was, `passed_s` seconds ago."""
+        """Returns what is left of the allowance now, if `left` was left `passed_s` seconds ago."""
         return min(self.most, left + max(0.0, passed_s) * self.most / self.refill_s)
 
     def wait_s(self, left: float) -> float:
-        """Returns how long until one may be taken when `left` is left; 0 when it is now."""
+        """Returns the seconds until one may be taken if `left` is left. 0 if it may be taken now."""
         return max(0.0, 1 - left) * self.refill_s / self.most
 
 
 class Throttle(Generic[Key]):
     """An allowance for each key: a customer, an API key, a network address.
 
-    At most `remembered` keys are held. Beyond that those untouched for longest are forgotten, and their allowance is
-    whole again: memory is bounded whatever keys come.
+    At most `remembered` keys are stored, so that memory is bounded. Beyond that, the keys unused for longest are dropped,
+    and their allowance is full again.
     """
 
     def __init__(self, rate: Rate, *, remembered: int = _REMEMBERED, now_s: clock.Seconds = clock.passed_s) -> None:
         self._rate = rate
         self._remembered = remembered
         self._now_s = now_s
-        self._left: dict[Key, tuple[float, float]] = {}  # what was left and when, the latest last
+        self._left: dict[Key, tuple[float, float]] = {}  # what was left and when, the latest change last
 
     def __len__(self) -> int:
         return len(self._left)
 
     def take(self, key: Key) -> float:
-        """Takes one off the allowance and returns 0; when none is left, how many seconds to wait for one."""
+        """Takes one off the allowance and returns 0. If none is left, returns the seconds until there is one."""
         now_s = self._now_s()
         left = self._left_of(key, now_s)
         if left < 1:
@@ -67,17 +67,17 @@ class Throttle(Generic[Key]):
         return 0.0
 
     def spend(self, key: Key, refusal: str) -> None:
-        """Takes one off the allowance. Raises TooManyRequests, saying `refusal`, when none is left."""
+        """Takes one off the allowance. Raises TooManyRequests with the text `refusal` if none is left."""
         if wait_s := self.take(key):
             raise TooManyRequests(refusal, retry_after_s=wait_s)
 
     def quota(self, key: Key) -> tuple[int, float]:
-        """Returns how many may be taken at once now, and in how many seconds it is one more. Takes nothing."""
+        """Returns how many may be taken now, and the seconds until there is one more. Takes nothing."""
         left = self._left_of(key, self._now_s())
         return int(left), self._rate.wait_s(left - int(left))
 
     def wait_s(self, key: Key) -> float:
-        """Returns what `take` would return; takes nothing."""
+        """Returns what `take` would return. Takes nothing."""
         if not self._left:
             return 0.0
         return self._rate.wait_s(self._left_of(key, self._now_s()))
@@ -88,9 +88,9 @@ class Throttle(Generic[Key]):
 
 
 class Waits(Generic[Key]):
-    """Who has to wait, and for how long still: answering them again costs nothing.
+    """Callers that must wait, and for how long, so that refusing them again costs nothing.
 
-    At most `remembered` are; beyond that the oldest are forgotten, and counted anew.
+    At most `remembered` callers are stored. Beyond that, the oldest are dropped.
     """
 
     def __init__(self, *, remembered: int = _REMEMBERED, now_s: clock.Seconds = clock.passed_s) -> None:
@@ -102,14 +102,14 @@ class Waits(Generic[Key]):
         return len(self._until_s)
 
     def tell(self, key: Key, wait_s: float) -> None:
-        """Makes one caller wait for that long from now on."""
+        """Makes a caller wait for `wait_s` seconds from now."""
         self._until_s.pop(key, None)
         self._until_s[key] = self._now_s() + wait_s
         if len(self._until_s) > self._remembered:
             del self._until_s[next(iter(self._until_s))]
 
     def left_s(self, key: Key) -> float:
-        """Returns how long that one has to wait still; 0 when it need not."""
+        """Returns the seconds that a caller must still wait, or 0."""
         until_s = self._until_s.get(key)
         if until_s is None:
             return 0.0
@@ -121,9 +121,9 @@ class Waits(Generic[Key]):
 
 
 class Pacer:
-    """Lets `per_s` through a second, one after another: who waits for answers cannot use the process up.
+    """Admits `per_s` callers a second, one after another, so that they cannot use up the process.
 
-    A lone one passes at once. Only where many come do they wait, all alike.
+    A single caller is admitted at once. If many come, all wait in the same way.
     """
 
     def __init__(self, per_s: float) -> None:
@@ -141,7 +141,7 @@ class Pacer:
 
 @lru_cache(1_000)
 def network_of(host: str) -> bytes:
-    """Returns what counts as one network address: an IPv4 address, or the /64 of an IPv6 one; any other text as it is."""
+    """Returns the part of an address that counts as one network: all of an IPv4 address, the /64 of an IPv6 one, or any other text."""
     try:
         address = ipaddress.ip_address(host.split("%", 1)[0])
     except ValueError:

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from largesse.base.clock import passed_s
 
-# With what comes before and after, an answer well within 15 seconds.
+# Together with the work before and after, a caller has its answer well within 15 seconds.
 TIMEOUT_S = 10.0
 _LOOK_EVERY_S = 0.5
 

@@ -1,4 +1,4 @@
-"""The time zones of a country (the CLDR's), so that a day is named, and mail leaves, as it is there."""
+"""The time zones of a country (from the CLDR), for its days and for the times at which mail is sent there."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from babel.core import get_global
 
 _DAY = timedelta(days=1)
-# When mail may leave by itself: between these hours everywhere in the recipient's country.
+# Automatic mail is sent between these hours, everywhere in the recipient's country.
 _MORNING, _EVENING = 9, 18
 _STEP = timedelta(minutes=15)
 _STEPS = 2 * 24 * 4
@@ -19,12 +19,12 @@ _TOLERANCE = timedelta(minutes=1)
 
 @cache
 def zones_of(country: str) -> tuple[tzinfo, ...]:
-    """Returns the zones of a country (ISO 3166-1 alpha-2); UTC for one without any."""
+    """Returns the zones of a country (ISO 3166-1 alpha-2), or UTC if it has none."""
     found: list[tzinfo] = []
     for name in get_global("territory_zones").get(country.upper(), ()):
         try:
             found.append(ZoneInfo(name))
-        except (ZoneInfoNotFoundError, ValueError):  # this machine has no data of it
+        except (ZoneInfoNotFoundError, ValueError):  # this machine has no data for the zone
             continue
     return tuple(found) or (UTC,)
 
@@ -35,7 +35,7 @@ def last_whole_day(until: datetime, country: str) -> date:
 
 
 def daytime_from(at: datetime, country: str) -> datetime:
-    """Returns the first instant from then on at which it is day everywhere in a country; `at` itself for one that has no such time."""
+    """Returns the first time from `at` on when it is daytime everywhere in a country. Returns `at` if the country has no such time."""
     if is_daytime(at, country):
         return at
     quarter = at.replace(minute=at.minute // 15 * 15, second=0, microsecond=0)

@@ -1,4 +1,4 @@
-"""The languages of pages and mail: which one somebody wants, and how it writes amounts, dates and countries."""
+"""The languages of pages and mail: how to choose one, and how it writes amounts, dates and countries."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MOST_WANTED = 20
 
 @dataclass(frozen=True, slots=True)
 class Language:
-    """A language we speak: how its speakers call it, and the locale its amounts and dates follow."""
+    """A language that Largesse has texts in. `name` is in the language itself. `locale` formats amounts and dates."""
 
     tag: str
     name: str
@@ -31,36 +31,36 @@ class Language:
         return str(self.locale.text_direction)
 
     def amount(self, minor: int, currency: str) -> str:
-        """Returns an amount of minor units for its readers: `£10.00`, `10,00 €`."""
+        """Returns an amount of minor units as text: `£10.00`, `10,00 €`."""
         return written(minor, currency, self.locale)
 
     def typed(self, minor: int, currency: str) -> str:
-        """Returns an amount as a field of a form holds it, without sign and groups: `10.00`, `10,00`."""
+        """Returns an amount for a field of a form, without sign and groups: `10.00`, `10,00`."""
         places = exponent(currency)
         return str(format_decimal(to_decimal(minor, currency), f"0.{'0' * places}" if places else "0", self.locale))
 
     def day(self, at: datetime | date) -> str:
-        """Returns a date for its readers: `20 November 2026`."""
+        """Returns a date as text: `20 November 2026`."""
         return format_date(at, format="long", locale=self.locale)
 
     def short_day(self, at: datetime | date, *, with_year: bool = True) -> str:
-        """Returns a date where there is little room: `20 Nov 2026`, `20 Nov`."""
+        """Returns a short date: `20 Nov 2026`, `20 Nov`."""
         return str(format_skeleton("yMMMd" if with_year else "MMMd", at, locale=self.locale))
 
     def number(self, count: int) -> str:
-        """Returns a whole number for its readers: `1,204`, `1.204`."""
+        """Returns a whole number as text: `1,204`, `1.204`."""
         return str(format_decimal(count, locale=self.locale))
 
     def percent(self, share: float) -> str:
-        """Returns a share for its readers, in whole per cent: `82%`, `82 %`."""
+        """Returns a share as text, in whole per cent: `82%`, `82 %`."""
         return str(format_percent(share, locale=self.locale))
 
     def country(self, code: str) -> str:
-        """Returns the name of a country in this language; the code itself (ISO 3166-1 alpha-2) where it has none."""
+        """Returns the name of a country in this language, or its code (ISO 3166-1 alpha-2) if it has none."""
         return str(self.locale.territories.get(code, code))
 
 
-# The first is for those who want none of them. British English writes dates without doubt, and dollars as US$.
+# The first is the default. British English writes dates that cannot be misread, and dollars as US$.
 LANGUAGES = {
     language.tag: language
     for language in (
@@ -73,26 +73,26 @@ DEFAULT = LANGUAGES["en"]
 
 
 def chosen_language(asked: str | None, remembered: str | None, accepted: str) -> Language | None:
-    """Returns the language asked for by the switch, else the remembered one, else the best of `Accept-Language`.
+    """Returns the language chosen on the page, else the remembered one, else the best of `Accept-Language`.
 
-    None where somebody wants none that we speak: then their gift's country is the better guess.
+    None if we have none of these languages: then the country of the gift is the better guess.
     """
     return _first_spoken((asked, remembered, *_by_preference(accepted)))
 
 
 def language_of(chosen: str | None, country: str) -> Language:
-    """Returns the language of a recipient: the one they chose, if any, else the language of the country their gift is for."""
+    """Returns the language of a recipient: the one they chose, if any, else the language of their gift's country."""
     return LANGUAGES.get(chosen or "") or language_of_country(country)
 
 
 @cache
 def language_of_country(country: str) -> Language:
-    """Returns the first of the country's official languages (the CLDR's, ISO 3166-1 alpha-2) that we speak."""
+    """Returns the first official language of a country (ISO 3166-1 alpha-2; languages of the CLDR) that we have."""
     return _first_spoken(get_official_languages(country, de_facto=True)) or DEFAULT
 
 
 def _first_spoken(tags: Iterable[str | None]) -> Language | None:
-    """Returns the first of these languages that we speak."""
+    """Returns the first of these languages that we have."""
     for tag in tags:
         language = LANGUAGES.get((tag or "").lower().split("-", 1)[0])
         if language is not None:
@@ -101,7 +101,7 @@ def _first_spoken(tags: Iterable[str | None]) -> Language | None:
 
 
 def _by_preference(accepted: str) -> list[str]:
-    """Returns the tags of an Accept-Language header (RFC 9110, section 12.5.4), most wanted first."""
+    """Returns the tags of an Accept-Language header (RFC 9110, section 12.5.4), most preferred first."""
     weighted = []
     for part in accepted.split(",")[:_MOST_WANTED]:
         tag, _, parameter = part.partition(";")

@@ -1,4 +1,4 @@
-"""Templates that speak a language, and the catalogues they take their texts from."""
+"""Templates in a language, and the catalogues of their texts."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _PLACEHOLDER = re.compile(r"%\((\w+)\)s")
 
 
 class _Translated(InternationalizationExtension):
-    """Jinja's `{% trans %}`, its texts put in the place of the English ones when a template is compiled.
+    """Jinja's `{% trans %}`, which inserts the translated texts when a template is compiled.
 
-    An environment speaks one language, so nothing is looked up while it renders: a letter takes half the time.
-    Plurals, which a number decides, are looked up as Jinja does.
+    An environment has one language, so that rendering looks nothing up, and a letter takes half the time.
+    Plurals depend on a number, so Jinja looks them up when it renders.
     """
 
     def _make_node(
@@ -36,7 +36,7 @@ class _Translated(InternationalizationExtension):
     ) -> nodes.Output:
         if plural is not None or context is not None:
             return super()._make_node(singular, plural, context, variables, *more)  # type: ignore[arg-type]
-        # Words and the names of variables in turn.
+        # Words and names of variables alternate.
         parts = _PLACEHOLDER.split(self.environment.texts.gettext(singular))  # type: ignore[attr-defined]
         return nodes.Output(
             [
@@ -49,9 +49,9 @@ class _Translated(InternationalizationExtension):
 def template_environment(
     folder: Path | tuple[Path, ...], tag: str, catalogues: Path | tuple[Path, ...] = CATALOGUES
 ) -> jinja2.Environment:
-    """Returns the templates of `folder`, or of several in order of precedence, in the language `tag`. Values in files named `*.html` are escaped.
+    """Returns the templates of one folder, or of several in order of precedence, in the language `tag`. Values in `*.html` files are escaped.
 
-    `catalogues` has the texts of each language: in a file called after its tag, or in several in a folder so called.
+    `catalogues` has the texts of each language, in a file named after its tag, or in the files of a folder of that name.
     """
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(folder),
@@ -72,7 +72,7 @@ def template_environment(
 
 
 def _counting(texts: gettext.NullTranslations, language: Language) -> Callable[..., str]:
-    """Returns Jinja's `ngettext`, which writes whole numbers as the language does: `1,204`."""
+    """Returns Jinja's `ngettext` with whole numbers in the format of the language: `1,204`."""
 
     @jinja2.pass_context
     def ngettext(context: Context, singular: str, plural: str, number: int, **values: object) -> str:
@@ -85,7 +85,7 @@ def _counting(texts: gettext.NullTranslations, language: Language) -> Callable[.
 
 @cache
 def translations(tag: str, catalogues: Path | tuple[Path, ...] = CATALOGUES) -> gettext.NullTranslations:
-    """Returns the texts of a language, read from its catalogue; English is what templates and code say."""
+    """Returns the texts of a language from its catalogue. English has none, as templates and code are in English."""
     folders = (catalogues,) if isinstance(catalogues, Path) else catalogues
     paths = [
         path
@@ -107,5 +107,5 @@ def translations(tag: str, catalogues: Path | tuple[Path, ...] = CATALOGUES) -> 
 
 
 def text(english: str) -> str:
-    """Marks a text of the code that is said later, in the language of its reader."""
+    """Marks a text in the code that is translated later, for its reader."""
     return english
