@@ -49,8 +49,8 @@ SETTINGS: Mapping[str, str] = {
     "random_page_cost": "1.1",
     "timezone": "UTC",
     "log_timezone": "UTC",
-    # The log must never hold a code, a PIN or a key. An error's statement, parameters and details repeat values, and so
-    # may its text; the application reports the errors it meets without them. What is left: starts, stops, crashes.
+    # The log must never contain a code, a PIN or a key. An error's statement, parameters, details and even its text may
+    # repeat values, so the log has only starts, stops and crashes. The application logs its errors without values.
     "log_min_messages": "log",
     "log_min_error_statement": "panic",
     "log_error_verbosity": "terse",

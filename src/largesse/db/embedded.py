@@ -57,7 +57,7 @@ class EmbeddedServer:
                 with self._starting():
                     self._hold = self._lock_file("postgres.users")
                     self._holder_pid = os.getpid()
-                    fcntl.flock(self._hold, fcntl.LOCK_SH)  # at once: exclusive holders hold the start lock too
+                    fcntl.flock(self._hold, fcntl.LOCK_SH)  # does not wait: exclusive locks need the start lock too
                     try:
                         self._cluster.initialise()
                         self._socket_dir = self._cluster.start().socket_dir
@@ -92,7 +92,7 @@ class EmbeddedServer:
         with self._mutex:
             if self._hold is None:
                 return
-            if self._holder_pid != os.getpid():  # a fork's copy: the hold is its parent's
+            if self._holder_pid != os.getpid():  # this is a forked process, and its parent uses the server
                 os.close(self._hold)
                 self._hold = None
                 return

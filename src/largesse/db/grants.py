@@ -29,12 +29,12 @@ Session: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
 
 _TRIES = 20
 _PAUSE_S = 0.05
-# Shorter than `deadlock_timeout` (1 s): where a service holds locks, this side gives up, and no transaction of the service is ended.
+# Shorter than `deadlock_timeout` (1 s): if a service has the lock, this side gives up, and no transaction of the service is ended.
 _LOCK_TIMEOUT_MS = 200
-_LOCK_TRIES = 300  # at a lock, over a minute and more
-# Somebody else, who migrates another database of this server, has made or changed the same role meanwhile.
+_LOCK_TRIES = 300  # for one lock, in more than a minute
+# Another `migrate`, of another database on this server, has made or changed the same role meanwhile.
 _RACED = (asyncpg.DuplicateObjectError, asyncpg.UniqueViolationError, asyncpg.InternalServerError)
-# What is not allowed, and what follows upon it.
+# A statement was not allowed, or needs a role that was not allowed to be made.
 _REFUSED = (asyncpg.InsufficientPrivilegeError, asyncpg.UndefinedObjectError)
 _LOGIN = "SELECT session_user::text"
 _KNOWN_ROLES = "SELECT FROM pg_roles WHERE rolname = ANY($1::text[])"
@@ -95,7 +95,7 @@ async def grant_rights(session: Session) -> list[str]:
     """Grants the roles their rights and revokes all others. Returns the statements that were refused."""
     found = await session.fetch(_KNOWN_ROLES, list(ACTING))
     if len(found) < len(ACTING):
-        return []  # what makes the roles was refused before
+        return []  # the statements that make the roles were refused before
     return await _do(session, _rights_missing)
 
 
@@ -126,8 +126,8 @@ async def policies_missing(session: Session) -> list[str]:
         is_held = bool(handed) and table["name"] in HELD_APART
         if table["is_on"] is not is_held:
             statements.append(f"ALTER TABLE {table['name']} {'ENABLE' if is_held else 'DISABLE'} ROW LEVEL SECURITY")
-        # Where rows move from node to node, they are written there in the name of the table's owner, whom security that is forced would
-        # keep from it, whatever its policies are.
+        # When rows move to another node, the table's owner writes them there. Forced security would prevent this, whatever the policies
+        # are.
         is_forced = is_held and not distributed
         if table["is_forced"] is not is_forced:
             statements.append(f"ALTER TABLE {table['name']} {'' if is_forced else 'NO '}FORCE ROW LEVEL SECURITY")
@@ -232,7 +232,7 @@ async def _roles_missing(session: Session) -> list[str]:
     statements = [f"CREATE ROLE {role} {login}" for role in Role if role not in there]
     if row["has_nodes"]:
         statements += [f"ALTER ROLE {role} LOGIN" for role in row["cannot_log_in"] or []]
-        # Their policies let every row through, but the coordinator's way to write rows is closed to roles that have policies at all.
+        # Their policies allow every row. But the coordinator cannot write rows as a role to which any policies apply.
         statements += [f"ALTER ROLE {role} BYPASSRLS" for role in row["held"] or []]
     # pg_dump reads all rows or fails; nothing else depends on it.
     statements += [] if row["sees_all"] else [f"ALTER ROLE {Role.OWNER} BYPASSRLS"]
@@ -268,7 +268,7 @@ async def _rights_missing(session: Session) -> list[str]:
 
 
 _Missing: TypeAlias = Callable[[Session], Awaitable[list[str]]]
-# Limits on roles, what pg_dump wants, and what keeps a statement from changing its own scope.
+# Limits of roles, the right that pg_dump needs, and the one that prevents a statement from changing its own scope.
 _ADVICE = re.compile(
     rf"ALTER ROLE \S+ (CONNECTION LIMIT|SET) |ALTER ROLE {Role.OWNER} BYPASSRLS|\w+ EXECUTE ON FUNCTION pg_catalog"
 )
@@ -278,8 +278,8 @@ _RETRIED = (
     "EXCEPTION WHEN lock_not_available THEN PERFORM pg_sleep(0.05); END; END LOOP; END $$;"
 )
 
-# Ours are the tables, sequences and functions of the role that owns the table of migrations. `kind` is as GRANT says it. Sequences of
-# identity columns, and what belongs to extensions, go with what they belong to; so do the parts of tables that are distributed, which end in a number.
+# Our tables, sequences and functions belong to the role that owns the table of migrations. `kind` is the word that GRANT uses. Left out are
+# objects that belong to another one: sequences of identity columns, objects of extensions, and shards, whose names end in a number.
 _OURS = Fragment("""
     SELECT 'pg_class'::regclass AS class, c.oid, c.relowner AS owner, c.oid::regclass::text AS name,
            CASE c.relkind WHEN 'S' THEN 'SEQUENCE' ELSE 'TABLE' END AS kind,
@@ -325,7 +325,7 @@ _FOREIGN_OWNED = compose(
       AND NOT EXISTS (SELECT FROM pg_depend d
                       WHERE d.classid = ours.class AND d.objid = ours.oid
                         AND (d.deptype = 'e' OR d.deptype IN ('a', 'i') AND ours.kind = 'SEQUENCE'))
-    ORDER BY name = 'alembic_version', name  -- that last, by which the others are known
+    ORDER BY name = 'alembic_version', name  -- this table last: its owner tells which objects are ours
 """,
     ours=_OURS,
 )

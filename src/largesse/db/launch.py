@@ -40,7 +40,7 @@ def main() -> None:
 
 def _become(uid: int, gid: int) -> None:
     _libc.prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0)
-    # PostgreSQL looks for its programs with access(2), which otherwise leaves a user's capabilities out of account.
+    # PostgreSQL looks for its programs with access(2), which otherwise ignores a user's capabilities.
     _libc.prctl(PR_SET_SECUREBITS, SECBIT_NO_SETUID_FIXUP, 0, 0, 0)
     os.setgroups([])
     os.setresgid(gid, gid, gid)

@@ -20,9 +20,9 @@ Session: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
 
 MANIFEST = Path(__file__).with_name("manifest.txt")
 _DIGITS = 16
-# What may be beside ours: an administrator's own. Whatever else is more than the list has changes what is written.
+# Kinds that an administrator may add. Additional objects of other kinds would change what is written.
 _MAY_BE_MORE = ("function", "index")
-# Where customers are distributed over nodes, foreign keys between tables of different kinds are gone.
+# If customers are distributed over nodes, there are no foreign keys between tables of different kinds.
 _HELD_ON_CLUSTER = ("function", "trigger")
 _NOT_ON_CLUSTER = frozenset(f"trigger {table}.guarded" for table in NOT_GUARDED)
 
@@ -65,7 +65,7 @@ async def schema_differences(session: Session) -> Sequence[str]:
     return sorted(found)
 
 
-# A function has settings of its own on a cluster; they change nothing of what it does.
+# On a cluster, functions have additional settings, which do not change what they do.
 _DEFINITIONS = """
     WITH ours AS (
         SELECT oid, relname FROM pg_class

@@ -36,7 +36,7 @@ class PoolGauges(Collector):
         self.pools: WeakSet[Pool] = WeakSet()
 
     def collect(self) -> Iterator[Metric]:
-        """Yields the gauges `largesse_pool_…`, read from the pools at the moment they are asked for."""
+        """Yields the gauges `largesse_pool_…`, with the usage of the pools now."""
         usages = [pool.usage() for pool in list(self.pools)]
         connections = GaugeMetricFamily(
             "largesse_pool_connections", "Connections to the database, by whether they are in use.", labels=["state"]

@@ -1,9 +1,9 @@
 """Brings a database to the current schema.
 
 A revision is a file in `migrations`, `NNNN_name.sql`, numbered without gaps. A released revision never changes: the next one corrects it.
-Its first line may say which code runs on it, so that a release can be rolled out beside the one before (docs/upgrades):
+Its first line may say which code runs on it, so that a release can run beside the previous one (docs/upgrades):
 
-- `-- Expand`: the code that ran on the revision before.
+- `-- Expand`: the code that ran on the previous revision.
 - `-- Contract: code of NNNN`: the code of that revision and of later ones. Without either, only code that has the revision itself.
 - `-- Outside a transaction`, on a line of its own, is for CREATE INDEX CONCURRENTLY and for
   changes to many rows in parts. A blank line ends a statement, and each can be repeated.
@@ -31,7 +31,7 @@ Session: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
 REVISIONS = Path(__file__).parent / "migrations"
 LOCK_KEY = 0x6C617267657373  # "largess"; one `migrate` at a time holds this advisory lock
 
-# A revision waits so long for the lock of a table; those who come behind it wait too, less than a request's statement may take.
+# How long a revision waits for the lock of a table. Requests behind it wait too, but less than a statement's time limit.
 _LOCK_TIMEOUT_MS = 2_000
 _LOCK_TRIES = 30
 _LONGEST_PAUSE_S = 10.0
@@ -43,7 +43,7 @@ _LOCK = "SELECT pg_advisory_lock($1)"
 _ACTS_AS = "SELECT current_user = $1"
 _HAS_REVISION = "SELECT to_regclass('alembic_version')"
 _REVISION = "SELECT version_num FROM alembic_version"
-# A revision of an older release has no such column.
+# The table of an older release does not have this column.
 _RUNS_FROM = "SELECT to_jsonb(a) ->> 'runs_from' FROM alembic_version AS a"
 _REVISIONS = "SELECT version_num, runs_from FROM alembic_version"
 _DELETE_REVISION = "DELETE FROM alembic_version"
@@ -54,7 +54,7 @@ _ADD_REVISION = "INSERT INTO alembic_version (version_num, runs_from) VALUES ($1
 class Upgraded:
     """The result of `upgrade`."""
 
-    revision: str  # the one the database is at
+    revision: str  # of the database now
     refused: Sequence[str]  # statements on roles and rights that the login may not run: for an administrator
     distributed: Sequence[str]  # tables that it distributed over the nodes of a cluster
 
@@ -76,7 +76,7 @@ async def upgrade(url: str) -> Upgraded:
                 raise OperatorError(
                     f"the database's schema is at revision {revision}, newer than this release of Largesse"
                 )
-            return Upgraded(revision, (), ())  # of the next release, beside which this one runs
+            return Upgraded(revision, (), ())  # the schema of the next release, on which this one runs
         refused = await grants.prepare_roles(connection)
         # Before a table is made or changed on the coordinator alone.
         if trouble := await sharding.trouble(connection):
@@ -84,7 +84,7 @@ async def upgrade(url: str) -> Upgraded:
         owns = await connection.fetchval(_ACTS_AS, Role.OWNER)
         if revision != head_revision():
             await _run_revisions(dialer, revision, as_owner=owns)
-        if refused:  # with what the revisions have just made
+        if refused:  # also include the objects that the revisions have just made
             refused = await grants.roles_to_make(connection)
         distributed = await sharding.distribute(connection)
         refused += await grants.grant_rights(connection)
@@ -119,7 +119,7 @@ async def current_revision(connection: asyncpg.Connection[asyncpg.Record]) -> st
 
 
 async def runs_on(connection: asyncpg.Connection[asyncpg.Record]) -> bool:
-    """Returns whether this release runs on a schema of a later one."""
+    """Returns whether this release runs on the schema of a later one."""
     # Without the column, the schema is of a release before 0.2.0.
     runs_from: str | None = await connection.fetchval(_RUNS_FROM)
     return runs_from is not None and runs_from <= head_revision()
@@ -188,7 +188,7 @@ async def _run(session: Session, revision: str, sql: str) -> None:
         await session.execute(_ADD_REVISION, revision, runs_from)
 
 
-# Named so since releases before 0.2.0, which ran their revisions with Alembic.
+# The name is from releases before 0.2.0, which ran their revisions with Alembic.
 _VERSION_TABLE = """
     CREATE TABLE IF NOT EXISTS alembic_version (
         version_num varchar(32) NOT NULL CONSTRAINT alembic_version_pkc PRIMARY KEY);

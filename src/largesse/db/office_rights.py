@@ -1,4 +1,4 @@
-"""What the back office does not read of the database, and what nobody else reads of its people."""
+"""What the back office may not read, and which data of its members only few other roles read."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from largesse.db.roles import Role
 
-# What members of staff sign in with and write down: for the back office, for commands, and for the worker, who keeps house.
+# How members of staff sign in, and what they record. For the back office, for commands, and for the worker's clean-up.
 OF_STAFF = frozenset(
     (
         "customer_notes",
@@ -21,11 +21,11 @@ OF_STAFF = frozenset(
     )
 )
 READ_STAFF = frozenset((Role.WORKER, Role.OFFICE, Role.OPERATOR))
-# What the back office does not read: how people of customers sign in, keys, and letters with codes in them.
+# Tables that the back office does not read: how people of customers sign in, and keys.
 NOT_OF_OFFICE = frozenset(
     ("chain_keys", "claim_addresses", "form_posts", "pin_failures", "sessions", "sign_in_allowances")
 )
-# Columns that everybody reads but the back office: what is sealed of codes, PINs, voucher numbers and secrets, and what keys are found by.
+# Columns that all other roles read: encrypted codes, PINs, voucher numbers and secrets, and the hashes that find keys.
 HIDDEN_OF_OFFICE: Mapping[str, tuple[str, ...]] = {
     "api_keys": ("hash",),
     "captured_mail": ("sealed",),
@@ -36,7 +36,7 @@ HIDDEN_OF_OFFICE: Mapping[str, tuple[str, ...]] = {
     "vouchers": ("sealed",),
     "webhook_subscriptions": ("sealed_secret", "previous_secret"),
 }
-# Their other columns. A column of theirs that is in neither list is hidden of it, and a test fails.
+# The other columns of these tables. A column in neither list is hidden from the back office, and a test fails.
 SHOWN_TO_OFFICE: Mapping[str, tuple[str, ...]] = {
     "api_keys": (
         "id",

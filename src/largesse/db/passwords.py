@@ -17,7 +17,7 @@ from largesse.db.roles import Role
 ADMIN = "largesse"  # the superuser, who makes roles and databases
 _FILE = "postgres.passwords"
 
-# What pg_hba.conf says. The server listens on its socket alone.
+# The contents of pg_hba.conf. The server listens only on its socket.
 ASKING = """# Made by Largesse. Nobody gets in without a password (postgres.passwords in the data directory).
 local all all scram-sha-256
 local replication all scram-sha-256

@@ -36,7 +36,7 @@ class Unanswered(Exception):
         self.why = why
 
 
-# The first column of the first row; without rows the command's tag, such as `COMMIT`; or why there is neither.
+# The first column of the first row. Without rows, the command's tag, such as `COMMIT`. Or the error.
 Answer = str | asyncpg.PostgresError | Unanswered | None
 
 
@@ -116,7 +116,7 @@ class Exchange(asyncio.Protocol):
     def _end(self, why: BaseException | None = None) -> None:
         if self._done.done():
             return
-        if isinstance(self._answer, asyncpg.PostgresError):  # the last words of a server that ends the session
+        if isinstance(self._answer, asyncpg.PostgresError):  # the server has ended the session with this error
             self.answers.append(self._answer)
         while len(self.answers) < len(self._statements):
             self.answers.append(Unanswered(why or EOFError()))

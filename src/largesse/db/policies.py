@@ -1,14 +1,14 @@
-"""Row-level security: which rows of which table the serving process sees and writes. The one place where that is said.
+"""Row-level security: which rows of each table the serving process may see and write. This module alone decides it.
 
-Every table with `customer_id` is here, and a test fails for one that is not. `migrate` makes it so (`granting`), and `check` and `verify` compare.
+Every table with `customer_id` is listed here; a test fails if one is missing. `migrate` sets the policies (`grants`). `check` and `verify` compare.
 
-OFFICE has all rows of the tables that it reads, and none of the others. APP has what its transaction has said (`largesse.db.scope`) and no other row. A scope that was never said is an error of the statement, not an
-empty answer: the setting is read as it stands, and what stands there is no array then. The other roles act across customers and have all rows; who
-owns the tables, too, as security is forced where there is one server.
+OFFICE has all rows of the tables that it reads. APP has only the rows of its transaction's scope (`largesse.db.scope`). Without a scope, a statement fails
+instead of finding no rows, as the setting is not an array. The other roles act across customers and have all rows. So has the owner of the tables, which
+needs a policy for it, as security is forced on a single server.
 
-Tables of nobody are not here: what everybody shares (products, currencies, the clock), what the installation keeps for itself (keys, proofs, limits of
-guesses), and people with what they sign in by. One person may belong to several customers and is known before any is chosen; what each of
-these rows is about is found by the hash of a secret, or by the session that such a hash has found.
+Tables without a customer are not listed: shared ones (products, currencies, the clock), those of the installation (keys, proofs, limits of guesses), and
+people with their credentials. A person may belong to several customers, and is identified before one is chosen. Their rows are found by the hash
+of a secret, or by a session that such a hash has found.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from largesse.db.fragments import Fragment, compose
 from largesse.db.office_rights import NOT_OF_OFFICE
 from largesse.db.roles import Role
 
-# As PostgreSQL writes expressions back, so that they can be compared.
+# Expressions in the form in which PostgreSQL returns them, so that they can be compared.
 _CUSTOMERS = Fragment("(current_setting('largesse.customers'::text))::integer[]")
 _ENVIRONMENTS = Fragment("(current_setting('largesse.environments'::text))::text[]")
 _CUSTOMERS_ONCE = compose("( SELECT {customers} AS current_setting)::integer[]", customers=_CUSTOMERS)
 _ENVIRONMENTS_ONCE = compose("( SELECT {environments} AS current_setting)::text[]", environments=_ENVIRONMENTS)
-# Of sums and joined texts, which no index has: a policy judges the rows that a statement finds, and has no part in how it finds them. With plain conditions
-# the planner, as long as it knew nothing of a table, looked for a reference among all orders of a customer.
+# Conditions on sums and joined texts, which no index has: a policy checks the rows that a statement finds, but must not decide how it finds them.
+# With plain conditions, the planner looked for a reference among all orders of a customer while it had no statistics of the table.
 _HERE = f"((environment || ''::text) = ANY ({_ENVIRONMENTS}))"
 
 
@@ -38,13 +38,13 @@ def _own(column: str = "customer_id") -> str:
 
 
 def _read_once(expression: str) -> str:
-    """Returns the same, with each setting read once a statement and not for each row that is written: a batch names a hundred customers."""
+    """Returns the expression with each setting read once in a statement, not for each row that is written: a batch may name a hundred customers."""
     return expression.replace(_CUSTOMERS, _CUSTOMERS_ONCE).replace(_ENVIRONMENTS, _ENVIRONMENTS_ONCE)
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Policy:
-    """A policy for all commands: rows that may be seen and changed (`using`) and those that may be written (`check`; None: the same)."""
+    """A policy for all commands. `using` selects the rows to see and change, `check` the rows that may be written (None: the same)."""
 
     table: str
     name: str
@@ -60,13 +60,13 @@ class Policy:
 
     @property
     def drop(self) -> str:
-        """The statement that takes it away."""
+        """The statement that removes it."""
         return f"DROP POLICY {self.name} ON {self.table}"
 
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """The rows of a table that a transaction for customers has; `written` where it may write fewer than it sees."""
+    """The rows of a table that a transaction for customers may see. `written` is set if it may write fewer."""
 
     seen: str
     written: str | None = None
@@ -74,7 +74,7 @@ class Rows:
 
 _OF_CUSTOMER = Rows(_own())
 _OF_ENVIRONMENT = Rows(f"({_own()} AND {_HERE})")
-# Rows without a customer may be seen, and a free voucher taken; no row can be made so.
+# Rows without a customer may be seen, and a free voucher taken. But such rows cannot be written.
 _OR_NOBODYS = Rows(f"((customer_id IS NULL) OR {_own()})", _own())
 
 TABLES: Mapping[str, Rows] = {
@@ -83,13 +83,13 @@ TABLES: Mapping[str, Rows] = {
     "account_watchers": _OF_CUSTOMER,
     "account_watches": _OF_CUSTOMER,
     "accounts": _OF_ENVIRONMENT,
-    # Of both environments, as its people see them in one list.
+    # Rows of both environments, as people see them in one list.
     "api_keys": _OF_CUSTOMER,
     "api_requests": _OF_ENVIRONMENT,
     "approval_decisions": _OF_ENVIRONMENT,
     "approval_requests": _OF_ENVIRONMENT,
     "approval_rules": _OF_ENVIRONMENT,
-    # An event is about one environment, or none.
+    # Not every event has an environment.
     "audit_events": _OF_CUSTOMER,
     "audit_heads": _OF_CUSTOMER,
     "automation_runs": _OF_ENVIRONMENT,
@@ -161,7 +161,7 @@ TABLES: Mapping[str, Rows] = {
 
 
 def policies_on(table: str, *, is_distributed: bool = False) -> tuple[Policy, ...]:
-    """Returns the policies of a table, none for a table of nobody. A database that is distributed over nodes takes no sub-select in one."""
+    """Returns the policies of a table, none for a table without a customer. A database that is distributed over nodes allows no sub-select in them."""
     if table not in TABLES:
         return ()
     rows = TABLES[table]

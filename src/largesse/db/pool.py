@@ -1,4 +1,4 @@
-"""The connection pool, and which errors of the driver mean that the database is away."""
+"""The connection pool, and the errors of the driver that mean that the database is unavailable."""
 
 from __future__ import annotations
 
@@ -23,15 +23,13 @@ from largesse.db.session import COMMANDS, CONNECT_TIMEOUT_S, REQUESTS, Dialer, L
 Row = asyncpg.Record
 Connection = asyncpg.Connection
 
-# What the server says when it lacks room on its disk, memory or connections, or cannot read or write its files. It has undone then
-# what it was to do.
+# The server lacks disk space, memory or connections, or cannot read or write its files. It has rolled back the statement.
 OUT_OF_RESOURCES: tuple[type[BaseException], ...] = (asyncpg.InsufficientResourcesError, asyncpg.PostgresIOError)
 
-# Those, and what the driver raises when the server is stopping, starting, gone, silent, or a standby (before its
-# promotion, or after the promotion of another), and when a time limit has passed: of a statement, a lock, or a transaction in which
-# nothing was said. A statement that fails so may be tried again on another connection; a COMMIT that fails so may
-# or may not have happened.
-# InternalClientError: a statement was begun on a connection that its server is about to close.
+# Also: the server is stopping, starting, gone, silent, or a standby (before its promotion, or after the promotion of
+# another), or a time limit has passed: of a statement, of a lock, or of an idle transaction. The statement may be
+# tried again on another connection. A COMMIT with such an error may or may not have happened.
+# InternalClientError: a statement began on a connection that the server was about to close.
 DATABASE_AWAY: tuple[type[BaseException], ...] = (
     OSError,
     TimeoutError,
@@ -45,12 +43,12 @@ DATABASE_AWAY: tuple[type[BaseException], ...] = (
     asyncpg.IdleInTransactionSessionTimeoutError,
 )
 
-# Those, and whatever the server itself refuses.
+# Also: all errors of the server itself.
 DATABASE_FAILED: tuple[type[BaseException], ...] = (*DATABASE_AWAY, asyncpg.PostgresError)
 
-# For one that is free, or a new one.
+# How long callers wait for a free or new connection.
 _ACQUIRE_TIMEOUT_S = CONNECT_TIMEOUT_S
-# Until an idle one is closed: before the server does.
+# An idle connection is closed after this time, before the server closes it.
 _IDLE_S = 20.0
 
 _log = structlog.get_logger(__name__)
@@ -58,9 +56,9 @@ _IDLE_LIMIT = "SELECT current_setting('idle_in_transaction_session_timeout')"
 
 
 class Database:
-    """A pool of connections; `transaction`, `connection` and `session` lend one for as long as the block lasts.
+    """A pool of connections. `transaction`, `connection` and `session` provide one for the length of a block.
 
-    Each takes the scope that its transactions act in (largesse.db.scope).
+    Each takes the scope of its transactions (largesse.db.scope).
     """
 
     def __init__(self, pool: asyncpg.Pool, dialer: Dialer) -> None:
@@ -69,15 +67,15 @@ class Database:
         self._waiting = 0
         self.disk = DiskWatch()
         self.is_distributed = False  # whether customers are distributed over nodes (largesse.db.sharding)
-        self.credentials_key: bytes | None = None  # of the master key, once it is proved
+        self.credentials_key: bytes | None = None  # derived from the master key, once that is verified
 
     @classmethod
     async def connect(
         cls, url: str, *, role: Role | None = None, max_connections: int = 10, limits: Limits = REQUESTS
     ) -> Self:
-        """Opens the pool, whose sessions act as `role`; None: as the login, for tests and benchmarks.
+        """Opens the pool. Its sessions act as `role`. If that is None, they act as the login, for tests and benchmarks.
 
-        Raises one of DATABASE_AWAY when the server cannot be reached, and OperatorError when the login may not act as the role.
+        Raises one of DATABASE_AWAY if the server cannot be reached, and OperatorError if the login may not act as the role.
         """
         return await cls.open(Dialer(DatabaseAddress.parse(url), limits, role), max_connections)
 
@@ -106,12 +104,12 @@ class Database:
         return database
 
     async def close(self) -> None:
-        """Waits until all connections are given back and closes them."""
+        """Waits until all connections are returned, and closes them."""
         await self._pool.close()
         POOLS.pools.discard(self)
 
     def usage(self) -> PoolUsage:
-        """Returns how the pool is used now."""
+        """Returns the usage of the pool now."""
         open_, idle = self._pool.get_size(), self._pool.get_idle_size()
         return PoolUsage(open_ - idle, idle, self._waiting, self._pool.get_max_size())
 
@@ -119,17 +117,17 @@ class Database:
     async def connection(self, scope: Scope) -> AsyncIterator[Connection]:
         """Opens a connection for statements that need no common transaction.
 
-        In the scope of customers they are one transaction all the same: BEGIN sets the scope, and only what BEGIN sets reaches the nodes
-        of a distributed database. In other scopes each statement stands alone.
+        In the scope of customers they still are one transaction: BEGIN sets the scope, and only what BEGIN sets reaches the nodes
+        of a distributed database. In other scopes, each statement is a transaction of its own.
         """
-        has_customers = getattr(scope, "customers", None)  # both refuse what is no scope
+        has_customers = getattr(scope, "customers", None)  # the calls below refuse anything but a scope
         async with (self.transaction if has_customers else self.session)(scope) as connection:
             yield connection
 
     @asynccontextmanager
     async def session(self, scope: Scope) -> AsyncIterator[Connection]:
         """Opens a connection outside any transaction, for callers that begin their own."""
-        # Not by the pool's own time-out, which makes a task of every acquisition.
+        # The pool's own time-out would create a task for every acquisition.
         self._waiting += 1
         try:
             async with asyncio.timeout(_ACQUIRE_TIMEOUT_S):
@@ -137,7 +135,7 @@ class Database:
         finally:
             self._waiting -= 1
         session = cast("Session", connection)
-        # By its own methods: a connection that is lost is no longer to be had of the pool.
+        # Fetched now, as the pool's wrapper of a lost connection no longer has them.
         lend, take_back = session.lend, session.take_back
         try:
             lend(scope, is_distributed=self.is_distributed, credentials_key=self.credentials_key)
@@ -154,19 +152,19 @@ class Database:
             if _is_lost(connection):
                 # Idle connections may be lost too, and the next caller would wait for a silent server to find out.
                 await self._pool.expire_connections()
-            with contextlib.suppress(asyncpg.InternalClientError):  # dropped while it is given back
+            with contextlib.suppress(asyncpg.InternalClientError):  # the connection was lost while it was returned
                 await self._pool.release(connection)
 
     @asynccontextmanager
     async def transaction(self, scope: Scope) -> AsyncIterator[Connection]:
-        """Opens a connection in a READ COMMITTED transaction, which is committed if the block ends without an error."""
+        """Opens a connection in a READ COMMITTED transaction. Commits it if the block ends without an error."""
         async with self.session(scope) as connection:
             transaction = connection.transaction()
             await transaction.start()
             try:
                 yield connection
             except BaseException:
-                # The first error is raised, also if the connection is lost, which rolls back by itself.
+                # Raise the first error, also if the connection is lost. The server then rolls back.
                 with contextlib.suppress(*DATABASE_AWAY):
                     await transaction.rollback()
                 raise
@@ -174,7 +172,7 @@ class Database:
 
     @asynccontextmanager
     async def snapshot(self, scope: Scope) -> AsyncIterator[Connection]:
-        """Opens a connection in a read-only transaction whose statements all see the database as the first does."""
+        """Opens a connection in a read-only transaction. All its statements see the database as the first one does."""
         async with (
             self.session(scope) as connection,
             connection.transaction(isolation="repeatable_read", readonly=True),
@@ -211,18 +209,18 @@ class Database:
             return await connection.fetchval(query, *arguments)
 
     async def execute(self, scope: Scope, query: str, *arguments: Any) -> str:
-        """Runs one statement; its command tag, such as `UPDATE 1`."""
+        """Runs one statement. Returns its command tag, such as `UPDATE 1`."""
         async with self.connection(scope) as connection:
             return await connection.execute(query, *arguments)
 
 
 class ReadOnly(Database):
-    """The same pool for reading: the database refuses writes."""
+    """The same pool, but read-only: the database refuses writes."""
 
     def __init__(self, database: Database) -> None:
         super().__init__(database._pool, database.dialer)  # noqa: SLF001 - of the same class
         self.is_distributed = database.is_distributed
-        self.session = database.session  # type: ignore[method-assign]  # counts who waits, for both
+        self.session = database.session  # type: ignore[method-assign]  # counts the waiting callers of both
 
     @asynccontextmanager
     async def transaction(self, scope: Scope) -> AsyncIterator[Connection]:
@@ -238,23 +236,23 @@ class ReadOnly(Database):
 
 
 async def _check_role(connection: Connection, role: Role, limits: Limits) -> None:
-    """Raises OperatorError if the session must not go on without its role; else services log a warning."""
+    """Raises OperatorError if the session may not continue without its role. Otherwise services log a warning."""
     if cast("Session", connection).acts_as is not None:
         return
     if trouble := await why_not(connection, role):
         raise MayNotAct(trouble)
-    if limits is not COMMANDS:  # `check` tells an operator
+    if limits is not COMMANDS:  # operators learn it from `check`
         _log.warning("database_role_not_taken", role=role, see="docs/database.md, Database roles")
 
 
 async def _check_limits(connection: Connection) -> None:
-    """Logs which limits the role lacks behind PgBouncer, where they are the role's."""
+    """Logs a warning if the role lacks limits. Behind PgBouncer, only the role can have them."""
     if await connection.fetchval(_IDLE_LIMIT) == "0":
         _log.warning("database_role_without_limits", see="docs/scaling.md, PgBouncer")
 
 
 def scope_of(connection: Connection) -> Scope:
-    """Returns the scope of the connection's transactions. Raises LookupError for a connection that was given back."""
+    """Returns the scope of the connection's transactions. Raises LookupError if it was returned to the pool."""
     scope = cast("Session", connection).scope
     if scope is None:
         raise LookupError("this connection was given back to the pool")
@@ -265,7 +263,7 @@ def is_distributed(connection: Connection) -> bool:
     """Returns whether customers are distributed over nodes, so that a statement should be about one customer."""
     return bool(
         getattr(connection, "is_distributed", False)
-    )  # of a plain one of the driver's, which tests have, nothing is known
+    )  # tests use plain connections of the driver, without this attribute
 
 
 def coordinator_of(connection: Connection) -> Connection:
@@ -274,7 +272,7 @@ def coordinator_of(connection: Connection) -> Connection:
 
 
 async def commit_as_one(connection: Connection) -> None:
-    """Commits what the transaction writes on a node and on the coordinator together or not at all, as on one server.
+    """Makes the COMMIT atomic for writes on a node and on the coordinator, as on one server.
 
     Call it inside the transaction.
     """
@@ -283,23 +281,23 @@ async def commit_as_one(connection: Connection) -> None:
 
 
 async def act_for(connection: Connection, scope: Scope) -> None:
-    """Narrows the scope of a look-up's transaction to the customer that it found. Raises RuntimeError for any other."""
+    """Narrows the scope of a look-up's transaction to the customer that it found. Raises RuntimeError in other transactions."""
     await cast("Session", connection).act_for(scope)
 
 
 async def open_credentials(connection: Connection) -> None:
     """Allows the rest of the transaction to change credentials and memberships of people.
 
-    Call it before writing `people`, `users`, `sessions`, `sign_in_links`, `passkeys` or `recovery_codes`. It shows the database a key
-    derived from the master key; commands and the owner of the tables need none.
+    Call it before writing `people`, `users`, `sessions`, `sign_in_links`, `passkeys` or `recovery_codes`. It proves to the database
+    that the caller has the master key, by a key derived from it. Commands and the owner of the tables need none.
     """
-    opens = getattr(connection, "open_credentials", None)  # a plain one of the driver's, which tests have, has no key
+    opens = getattr(connection, "open_credentials", None)  # tests use plain connections of the driver
     if opens is not None:
         await opens()
 
 
 def credentials_key(connection: Connection) -> bytes | None:
-    """Returns the key that functions need before they return credentials: a parameter, never text of a statement."""
+    """Returns the key that SQL functions require to return credentials. Pass it as a parameter, never in a statement's text."""
     return getattr(connection, "credentials_key", None)
 
 
@@ -313,7 +311,7 @@ def in_one_line(error: BaseException) -> str:
 def _is_lost(connection: Any) -> bool:
     try:
         return bool(connection.is_closed())
-    except asyncpg.InterfaceError:  # the pool has noticed before
+    except asyncpg.InterfaceError:  # the pool has noticed it already
         return True
 
 
@@ -321,7 +319,7 @@ def _is_lost(connection: Any) -> bool:
 async def connect_once(
     url: str, scope: Scope, *, role: Role | None = None, limits: Limits = COMMANDS
 ) -> AsyncIterator[Connection]:
-    """Opens one connection for a command that needs no pool. `role` and errors are those of `Database.connect`."""
+    """Opens one connection for a command that needs no pool. `role` and the errors are as for `Database.connect`."""
     address = DatabaseAddress.parse(url)
     connection = await Dialer(address, limits, role).dial()
     try:

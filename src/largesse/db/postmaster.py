@@ -79,7 +79,7 @@ def _command_line(pid: int) -> list[bytes]:
             return Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
         except OSError:
             return []
-    # Elsewhere the arguments come as one line: it is cut where the server's own options begin.
+    # Other systems list the arguments as one line, which is cut where the server's own options begin.
     listing = subprocess.run(  # noqa: S603 - the id is a number
         ["/bin/ps", "-ww", "-o", "command=", "-p", str(pid)], capture_output=True, check=False
     ).stdout
@@ -138,7 +138,7 @@ def _knock(socket_dir: str) -> tuple[bytes, int | None]:
         connection.settimeout(PROBE_LIMIT_S)
         connection.connect(f"{socket_dir}/.s.PGSQL.{PORT}")
         connection.sendall(startup)
-        head = connection.recv(9, socket.MSG_WAITALL)  # a kind, a length, and of `R` a number
+        head = connection.recv(9, socket.MSG_WAITALL)  # a kind, a length, and for `R` a number
         wanted = struct.unpack("!I", head[5:9])[0] if head[:1] == b"R" and len(head) == 9 else None
         if wanted == 0:
             connection.sendall(struct.pack("!cI", b"X", 4))
@@ -146,7 +146,7 @@ def _knock(socket_dir: str) -> tuple[bytes, int | None]:
 
 
 _END_EVERY_S = 2.0
-# A process of ours has the rest of a command ready, and a database may be slow to say that it waits for it.
+# Long enough for our own processes to send the rest of a command, and for the database to update its state.
 _WAITED_S = 5.0
 
 _log = structlog.get_logger(__name__)
@@ -155,7 +155,7 @@ _log = structlog.get_logger(__name__)
 async def end_orphans(database: Database) -> int:
     """Ends the orphans among the sessions of our own login. Returns how many there were."""
     async with database.transaction(WORKER) as connection:
-        # A role sees and ends the sessions of those who logged in as it, not of those who act as it.
+        # A role can see and end sessions that logged in as it, but not those that act as it.
         await connection.execute("SET LOCAL ROLE NONE")
         ended = await connection.fetch(_END_ORPHANS, _WAITED_S)
     if ended:

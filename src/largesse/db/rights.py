@@ -1,12 +1,12 @@
-"""What each role may do, table by table: the one place where that is said. `migrate` makes it so (`granting`).
+"""What each role may do with each table. This module alone decides it. `migrate` grants the rights (`grants`).
 
-Every role but the owner reads every table, but for columns that are hidden and for what `office_rights` says of the back office, row-level security permitting, and uses every sequence but READ; only what can be made anew is ever
-emptied.
-Below stands who writes. A table that is not here can be written by its owner alone, and a test fails.
+All roles read all tables, within row-level security, but for hidden columns and the exceptions in `office_rights`. All but READ use all
+sequences. TRUNCATE is granted only on tables that can be rebuilt.
+The list below says which roles write. A table that is missing can only be written by its owner, and a test fails.
 
-Whoever locks rows of a table must be allowed to update one of its columns, which is then the one that harms least: `UPDATE(x)`.
-Of the tables that only grow (entries, audit_events, code_readings, order_acts, line_events) no row can be changed or deleted, nor of
-orders, but for their texts and their schedule.
+A role that locks rows must have UPDATE on at least one column. It gets it on the most harmless one: `UPDATE(x)`.
+Rows of append-only tables (entries, audit_events, code_readings, order_acts, line_events) cannot be changed or deleted. Of orders,
+only texts and schedule can change.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from largesse.db.roles import ACTING, Role
 
 @dataclass(frozen=True, slots=True)
 class Writes:
-    """What the roles may do with a table besides reading it: privileges with commas between, as GRANT takes them."""
+    """What the roles may do with a table besides reading it: privileges as in GRANT, separated by commas."""
 
     app: str = ""
     worker: str = ""
@@ -28,7 +28,7 @@ class Writes:
     operator: str = ""
 
     def of(self, role: Role) -> tuple[str, ...]:
-        """Returns the privileges of a role; `UPDATE(x)` is one on the column `x` alone."""
+        """Returns the privileges of a role. `UPDATE(x)` is for the column `x` only."""
         said = {
             Role.APP: self.app,
             Role.WORKER: self.worker,
@@ -38,7 +38,7 @@ class Writes:
         return tuple(said.split(", ")) if said else ()
 
 
-# What can be made anew from the rest.
+# Tables that can be rebuilt from the others.
 _READ_MODEL = Writes(worker="INSERT, UPDATE, DELETE", operator="INSERT, UPDATE, DELETE, TRUNCATE")
 
 TABLES: Mapping[str, Writes] = {
@@ -46,7 +46,7 @@ TABLES: Mapping[str, Writes] = {
     "account_users": Writes(app="INSERT, DELETE", operator="INSERT, DELETE"),
     "account_watchers": Writes(app="INSERT, DELETE"),
     "account_watches": Writes(app="INSERT, UPDATE, DELETE", worker="UPDATE"),
-    # What an account is never changes.
+    # Customer, currency and environment of an account never change.
     "accounts": Writes(
         app="INSERT, UPDATE(balance_minor), UPDATE(chain_head), UPDATE(name), UPDATE(closed_at), UPDATE(has_budgets)",
         worker="UPDATE(balance_minor), UPDATE(chain_head)",
@@ -64,7 +64,7 @@ TABLES: Mapping[str, Writes] = {
     "audit_heads": Writes(
         app="INSERT, UPDATE", worker="INSERT, UPDATE", office="INSERT, UPDATE", operator="INSERT, UPDATE"
     ),
-    # A worker plans; serving processes place.
+    # A worker plans the runs. Serving processes place the orders.
     "automation_runs": Writes(app="INSERT, UPDATE, DELETE", worker="INSERT, DELETE"),
     "automations": Writes(
         app="INSERT, UPDATE", worker="UPDATE(planned_through), UPDATE(plan_at)", operator="UPDATE(paused_at)"
@@ -73,7 +73,7 @@ TABLES: Mapping[str, Writes] = {
     "bank_lines": Writes(office="INSERT, UPDATE(dismissed_by), UPDATE(dismissed_at)"),
     "brand_pictures": Writes(app="INSERT, UPDATE(created_at), DELETE"),
     "brands": Writes(app="INSERT, UPDATE"),
-    # A worker refunds; what counts towards which budget never changes.
+    # A worker refunds. Which order counts towards which budget never changes.
     "budget_orders": Writes(
         app="INSERT, UPDATE(refunded_minor)",
         worker="UPDATE(refunded_minor)",
@@ -91,7 +91,7 @@ TABLES: Mapping[str, Writes] = {
         app="INSERT, UPDATE(name), UPDATE(limit_minor), UPDATE(per_gift_minor), UPDATE(ended_at)",
         operator="INSERT, UPDATE(name), UPDATE(limit_minor), UPDATE(per_gift_minor), UPDATE(ended_at)",
     ),
-    # Serving processes take what visitors ask and give gifts; a worker decides who is mailed, and ends campaigns.
+    # Serving processes store visitors' requests and give gifts. A worker decides who is mailed, and ends campaigns.
     "campaign_asks": Writes(
         app="INSERT, UPDATE(state)", worker="UPDATE(state), DELETE", office="DELETE", operator="DELETE"
     ),
@@ -109,9 +109,9 @@ TABLES: Mapping[str, Writes] = {
     "captured_mail": Writes(
         app="INSERT", worker="INSERT, UPDATE(claims), DELETE", office="DELETE", operator="UPDATE(sealed), DELETE"
     ),
-    # Written by a trigger, which removes old rows.
+    # Written by a trigger, which also removes old rows.
     "catalogue_changes": Writes(worker="INSERT, DELETE", office="INSERT, DELETE", operator="INSERT, DELETE"),
-    # A worker publishes those that are scheduled.
+    # A worker publishes scheduled drafts.
     "catalogue_drafts": Writes(
         worker="UPDATE, DELETE", office="INSERT, UPDATE, DELETE", operator="INSERT, UPDATE, DELETE"
     ),
@@ -120,7 +120,7 @@ TABLES: Mapping[str, Writes] = {
     "chain_keys": Writes(operator="INSERT, UPDATE"),
     "chain_openings": Writes(operator="INSERT"),
     "claim_addresses": Writes(app="INSERT, UPDATE, DELETE", worker="DELETE"),
-    "clock": Writes(),  # moved by tests and the demo alone, as the owner
+    "clock": Writes(),  # only tests and the demo move it, as the owner
     "code_readings": Writes(app="INSERT"),
     "collection_versions": Writes(
         app="INSERT, UPDATE", worker="INSERT, UPDATE", office="INSERT, UPDATE", operator="INSERT, UPDATE"
@@ -151,7 +151,7 @@ TABLES: Mapping[str, Writes] = {
     "draft_columns": Writes(app="INSERT, UPDATE", worker="DELETE"),
     "draft_rows": Writes(app="INSERT, DELETE"),
     "drafts": Writes(app="INSERT, UPDATE, DELETE", worker="DELETE", office="DELETE", operator="DELETE"),
-    # The worker refunds what nobody has claimed by the claim-by date.
+    # The worker refunds gifts that were not claimed by the claim-by date.
     "entries": Writes(app="INSERT", worker="INSERT", office="INSERT", operator="INSERT"),
     "erasures": Writes(worker="INSERT", office="INSERT", operator="INSERT"),
     "events": Writes(
@@ -165,7 +165,7 @@ TABLES: Mapping[str, Writes] = {
         worker="UPDATE(due_at), UPDATE(reminded), UPDATE(reminded_last)",
     ),
     "form_posts": Writes(app="INSERT, UPDATE, DELETE", worker="DELETE"),
-    # Marks are made by the worker alone.
+    # Only the worker makes marks.
     "line_event_head": Writes(worker="UPDATE"),
     "line_event_marks": Writes(worker="INSERT"),
     "line_events": Writes(app="INSERT", worker="INSERT", office="INSERT", operator="INSERT"),
@@ -192,8 +192,8 @@ TABLES: Mapping[str, Writes] = {
     "order_changes": Writes(
         app="INSERT", worker="INSERT, UPDATE, DELETE", office="INSERT", operator="INSERT, UPDATE, DELETE"
     ),
-    # Texts alone, out of which an operator erases an address (`largesse privacy erase`), and the worker after the retention period; and
-    # when a scheduled order leaves, as long as it has not.
+    # Only texts, from which an operator (`largesse privacy erase`) or the worker (after the retention period) erases addresses, and the
+    # time of a scheduled order that has not been sent.
     "orders": Writes(
         app="INSERT, UPDATE(scheduled_for), UPDATE(placed_digest), UPDATE(mac)",
         worker="UPDATE(message), UPDATE(from_name), UPDATE(external_reference), UPDATE(erased_at), UPDATE(placed_digest), UPDATE(mac)",
@@ -235,7 +235,7 @@ TABLES: Mapping[str, Writes] = {
     "supplier_costs": Writes(worker="INSERT, UPDATE"),
     "supplier_orders": Writes(app="INSERT", worker="INSERT, UPDATE"),
     "templates": Writes(app="INSERT, UPDATE", operator="INSERT, UPDATE"),
-    # A worker says which mail has a note.
+    # A worker stores which mail contains a note.
     "thank_you_notes": Writes(
         app="INSERT", worker="UPDATE(mail_id), DELETE", office="DELETE", operator="UPDATE(sealed), DELETE"
     ),
@@ -258,9 +258,9 @@ TABLES: Mapping[str, Writes] = {
     ),
 }
 
-# Tables with columns that commands alone read: hashes of passwords, and encrypted secrets, are returned by functions that ask for a key.
+# Columns that only commands read. Functions that require a key return these password hashes and encrypted secrets to others.
 HIDDEN: Mapping[str, tuple[str, ...]] = {"people": ("password", "totp"), "staff": ("password", "totp")}
-# Their other columns. A column of theirs that is in neither list is hidden, and a test fails.
+# The other columns of these tables. A column in neither list is hidden, and a test fails.
 SHOWN: Mapping[str, tuple[str, ...]] = {
     "people": (
         "id",
@@ -291,13 +291,13 @@ SHOWN: Mapping[str, tuple[str, ...]] = {
     ),
 }
 
-# Who may call a function that is there on a cluster alone (largesse.db.sharding).
+# Which roles may call a function that exists only on a cluster (largesse.db.sharding).
 FUNCTIONS_OF_CLUSTER: Mapping[str, tuple[Role, ...]] = {"customers_of_code": (Role.APP,)}
 
-# Who may call a function; those of triggers are called by nobody.
+# Which roles may call a function. No role calls the functions of triggers.
 FUNCTIONS: Mapping[str, tuple[Role, ...]] = {
     "clock_now": ACTING,
-    # What the application looks up before it knows the customer.
+    # Look-ups by the application before it knows the customer.
     "callers": (Role.APP,),
     "campaign_of_token": (Role.APP,),
     "captured_message": (Role.APP, Role.OPERATOR),
@@ -323,7 +323,7 @@ FUNCTIONS: Mapping[str, tuple[Role, ...]] = {
     "user_of_link": (Role.APP,),
     "take_automation_runs": (Role.APP,),
     "waiting_lines": (Role.APP, Role.WORKER, Role.OPERATOR),
-    # Those of triggers.
+    # Functions of triggers.
     "catalogue_changed": (),
     "close_credentials": (),
     "guard_corrections": (),
@@ -337,20 +337,20 @@ FUNCTIONS: Mapping[str, tuple[Role, ...]] = {
 class Right:
     """One privilege of a role, or of everybody (`PUBLIC`), on an object."""
 
-    kind: str  # as GRANT says it: TABLE, SEQUENCE or FUNCTION
-    name: str  # of a function with its arguments
-    column: str  # of a privilege on a single one, else empty
+    kind: str  # as in GRANT: TABLE, SEQUENCE or FUNCTION
+    name: str  # for a function, with its arguments
+    column: str  # of a privilege on one column, else empty
     grantee: str
     privilege: str
 
     @property
     def grant(self) -> str:
-        """The statement that gives it."""
+        """The statement that grants it."""
         return f"GRANT {self._what} TO {self.grantee}"
 
     @property
     def revoke(self) -> str:
-        """The statement that takes it away."""
+        """The statement that revokes it."""
         return f"REVOKE {self._what} FROM {self.grantee}"
 
     @property
@@ -360,7 +360,7 @@ class Right:
 
 
 def rights_on(kind: str, name: str) -> Iterator[Right]:
-    """Yields what all roles may do with an object, which may be one that nothing is said of."""
+    """Yields the rights of all roles on an object, also if it is not listed here."""
     if kind == "TABLE":
         for role in ACTING:
             for privilege in (*_reads(name, role), *TABLES.get(name, Writes()).of(role)):

@@ -20,7 +20,7 @@ import asyncpg
 
 from largesse.db.fragments import Fragment, compose, identifier
 
-_SET_OPTION_SINCE = 16  # from then on a membership says by itself whether it lets act as the role
+_SET_OPTION_SINCE = 16  # since this version, each membership has an option that allows acting as the role
 _PROBE = "SELECT 1"
 _MAY_NOT_ACT = """
     SELECT EXISTS (SELECT FROM pg_roles WHERE rolname = $1) AND NOT coalesce((
@@ -40,7 +40,7 @@ class Role(StrEnum):
     READ = "largesse_read"
 
 
-# Those that processes act as day by day.
+# The roles that processes act as in normal operation.
 ACTING = (Role.APP, Role.WORKER, Role.OFFICE, Role.OPERATOR, Role.READ)
 
 

@@ -1,11 +1,11 @@
 """Scopes: which customers a transaction acts for. A connection is taken with a scope, which holds for all transactions on it.
 
     for_customer(id, environment)   a customer in one environment; `for_customers` for a batch of several
-    LOOKUP                          no customer yet: a caller is looked up by a key, a line by its code; also for what belongs to no
+    LOOKUP                          no customer yet: looks up a caller by a key, or a line by its code. Also for data that belongs to no
                                     customer, such as sequences, or to all, such as the catalogue in memory
     WORKER                          the worker: delivers, expires and prunes for all customers
     OFFICE                          members of staff, who act for all customers
-    OPERATOR                        commands, and what a process does as it starts
+    OPERATOR                        commands, and the start of a process
 
 The connection stores the scope. A transaction for customers sets it with BEGIN, in the same message, by two settings that end with the
 transaction: `largesse.customers` and `largesse.environments`, arrays of ids and of environments.
