@@ -23,10 +23,10 @@ from largesse.db.scope import Actor, Scope
 from largesse.db.sharding import SERVICE_SETTINGS, SESSION_SETTINGS
 
 CONNECT_TIMEOUT_S = 4.0
-# Of one host of several: who waits for a session must reach the next host in time when the first does not answer.
+# For one host of several: if the first does not answer, the caller must still reach the next one in time.
 _HOST_TIMEOUT_S = 1.5
 _CLOSE_TIMEOUT_S = 2.0
-# A peer that does not even acknowledge is taken for dead after some 10 seconds, where the system's default is two hours.
+# A peer that acknowledges nothing counts as dead after some 10 seconds. The system's default is two hours.
 _KEEPALIVE_IDLE_S, _KEEPALIVE_EVERY_S, _KEEPALIVE_COUNT = 5, 2, 3
 _UNACKNOWLEDGED_MS = 10_000
 _OPEN_CREDENTIALS = "SELECT open_credentials($1)"
@@ -39,10 +39,10 @@ class Limits:
     The server enforces them. The client waits a little longer than the longest statement may take: after that, the server is silent.
     """
 
-    statement_s: int  # 0, as for the others: no limit
+    statement_s: int  # 0 in any field: no limit
     lock_s: int
     idle_in_transaction_s: int
-    idle_s: int = 0  # outside a transaction: what a silent network has left at the server must not add up there
+    idle_s: int = 0  # outside a transaction, so that sessions of lost clients do not add up at the server
     cancels: bool = False
 
     @property
@@ -66,17 +66,17 @@ class Limits:
         return "largesse command" if self.cancels else "largesse"
 
 
-# A caller gets an answer within 15 seconds, whatever happens to the database: one wait for a session and one for
-# a statement must fit in that, and a transaction that was left alone must have ended by then.
+# A caller gets an answer within 15 seconds, whatever happens to the database. One wait for a session and one for
+# a statement must fit in that, and an abandoned transaction must have ended by then.
 REQUESTS = Limits(statement_s=7, lock_s=3, idle_in_transaction_s=5, idle_s=30)
-# A worker's steps touch more rows, and nobody waits for them.
+# A worker's steps change more rows, and no caller waits for them.
 WORK = Limits(statement_s=10, lock_s=5, idle_in_transaction_s=10, idle_s=30)
-# Loads and imports may take their time, but not keep locks while they do nothing.
+# Loads and imports may take long, but must not keep locks while they do nothing.
 COMMANDS = Limits(statement_s=600, lock_s=30, idle_in_transaction_s=10, cancels=True)
 # A revision may take hours to build an index.
 UNLIMITED = Limits(statement_s=0, lock_s=0, idle_in_transaction_s=60, cancels=True)
 
-# What a statement reads that is held to a scope which was never said: no array, and so an error that tells what is wrong.
+# Values of the scope's settings while no scope is set. They are not arrays, so a policy fails with an error that shows the reason.
 _UNSAID = {"largesse.customers": "no scope was said", "largesse.environments": "no scope was said"}
 
 _KEEPALIVE = {
@@ -88,23 +88,23 @@ _KEEPALIVE = {
 
 
 class Session(asyncpg.Connection):
-    """A connection that detects a vanished peer, and is given back without a round trip."""
+    """A connection that detects a vanished peer, and returns to the pool without a round trip."""
 
     def __init__(self, protocol: Any, transport: asyncio.Transport, *more: Any) -> None:
         super().__init__(protocol, transport, *more)
         _keep_alive(transport.get_extra_info("socket"))
         self._wire = transport
         self._sent_together: set[str] = set()  # statements that the server has prepared for exchanges
-        self._has_begun = False  # a transaction in an exchange, of which the driver does not know
+        self._has_begun = False  # an exchange began a transaction, which the driver does not know
         self.answer_s: float | None = None  # how long an exchange waits for its answers
         self.is_pooled = False
         self.scope: Scope | None = None
         self.acts_as: Role | None = None  # the role that the login has taken
-        self.begins_as: Role | None = None  # what each transaction acts as, where the session is PgBouncer's
+        self.begins_as: Role | None = None  # the role of each transaction, if the session is PgBouncer's
         self.is_distributed = False  # whether customers are distributed over nodes (largesse.db.sharding)
         self.credentials_key: bytes | None = None
-        self._has_opened = False  # credentials, in the transaction under way
-        # The coordinator's session that a node's is lent with (largesse.db.shard_groups).
+        self._has_opened = False  # `open_credentials` has run in this transaction
+        # For a session on a node: the session on the coordinator that belongs to it (largesse.db.shard_groups).
         self.coordinator: asyncpg.Connection | None = None
 
     def lend(self, scope: Scope, *, is_distributed: bool = False, credentials_key: bytes | None = None) -> None:
@@ -126,7 +126,7 @@ class Session(asyncpg.Connection):
     async def open_credentials(self) -> None:
         """Allows the rest of the transaction to change credentials of people, if the session was lent with their key.
 
-        Raises RuntimeError outside a transaction: it would be over before the change.
+        Raises RuntimeError outside a transaction, as it would end before the change.
         """
         if self.credentials_key is None:
             return
@@ -134,7 +134,7 @@ class Session(asyncpg.Connection):
             raise RuntimeError("credentials are changed in a transaction")
         if self._has_opened:
             return
-        # A parameter: the text of a statement is read by every session of the same role.
+        # As a parameter, because every session of the role can read the text of a statement.
         await self.fetchval(_OPEN_CREDENTIALS, self.credentials_key)
         self._has_opened = True
 
@@ -154,7 +154,7 @@ class Session(asyncpg.Connection):
             self._has_opened = self._has_begun = False
         query = self._with_scope(query)
         if self.is_distributed and query.startswith("BEGIN"):
-            # A coordinator repeats for its nodes the whole message that sets something, once for each thing set: BEGIN is none of it.
+            # A coordinator passes the whole message to its nodes for each setting in it. So BEGIN must be a message of its own.
             begin, _, query = query.partition(";")
             begun: str = await super().execute(begin, timeout=timeout)
             if not query.strip():
@@ -164,13 +164,13 @@ class Session(asyncpg.Connection):
 
     @property
     def can_send_together(self) -> bool:
-        """Whether `send_together` may be called. Not behind PgBouncer, nor on a cluster, which takes a transaction's settings one by one."""
+        """Whether `send_together` may be called: not behind PgBouncer, nor on a cluster, where BEGIN must be a message of its own."""
         return not (self.is_pooled or self.is_distributed)
 
     async def send_together(self, *statements: Statement) -> list[Answer]:
         """Runs statements in one round trip, and returns the answer to each. BEGIN sets role and scope, as in `execute`.
 
-        A failed statement fails the others of its transaction. Drops the session where one is Unanswered, or nobody waits any more.
+        If a statement fails, so do the others of its transaction. Drops the session if the last one is Unanswered, or the caller is cancelled.
         """
         scoped = [statement._replace(sql=self._with_scope(statement.sql)) for statement in statements]
         exchange = Exchange(self._wire, scoped, self._sent_together)
@@ -186,7 +186,7 @@ class Session(asyncpg.Connection):
         return exchange.answers
 
     def _with_scope(self, query: str) -> str:
-        """Returns the query; a BEGIN also sets role and scope."""
+        """Returns the query. If it is a BEGIN, adds role and scope."""
         said = self._said if query.startswith("BEGIN") else ""
         return f"{query.rstrip(';')}; {said}" if said else query
 
@@ -196,7 +196,7 @@ class Session(asyncpg.Connection):
         return f"{role}{self.scope.said}" if self.scope else role
 
     def get_reset_query(self) -> str:
-        """Returns nothing: no session state is left behind, so giving a connection back takes no round trip."""
+        """Returns an empty query: no session state is left, so returning a connection takes no round trip."""
         return ""
 
     async def close(self, *, timeout: float | None = None) -> None:  # noqa: ASYNC109 - as the driver has it
@@ -213,14 +213,14 @@ class _DroppedSession(Session):
     """
 
     def _cancel_current_command(self, *_: Any) -> None:
-        # Not at once: the driver, which calls this, still writes.
+        # Later, as the driver, which calls this, still writes.
         asyncio.get_running_loop().call_soon(self.terminate)
 
 
 class Dialer:
     """Opens sessions at an address, on the first of its hosts that accepts one. Tries the last host that did first.
 
-    With a `role` the sessions act as it from the first statement on, if the login may.
+    With a `role`, the sessions act as it from the first statement on, if the login may.
     """
 
     def __init__(self, address: DatabaseAddress, limits: Limits, role: Role | None = None) -> None:
@@ -232,8 +232,8 @@ class Dialer:
         distribution = SESSION_SETTINGS if limits.cancels else {**SESSION_SETTINGS, **SERVICE_SETTINGS}
         self._options: dict[str, Any] = {
             "command_timeout": limits.answer_s,
-            # Behind PgBouncer each transaction may meet another session of the server: no statement is prepared for later,
-            # and parameters that PgBouncer does not keep per client are refused.
+            # Behind PgBouncer, each transaction may get another session of the server. So no statement is prepared for later,
+            # and PgBouncer refuses parameters that it does not store for each client.
             "statement_cache_size": 0 if address.is_pooled else 100,
             "server_settings": session
             if address.is_pooled
@@ -242,11 +242,11 @@ class Dialer:
         }
 
     async def dial(self, *_: Any, **more: Any) -> Session:
-        """Returns a new session. Raises what the driver does when no host takes it."""
+        """Returns a new session. Raises the driver's error if no host accepts it."""
         session = await self._reach(more)
         if self.role is not None:
             try:
-                if self.is_pooled:  # the next transaction of such a session may be another's
+                if self.is_pooled:  # the next transaction of such a session may be another client's
                     session.begins_as = self.role if await can_act_as(session, self.role) else None
                 else:
                     session.acts_as = self.role if await act_as(session, self.role) else None
@@ -256,7 +256,7 @@ class Dialer:
         return session
 
     def at(self, host: str, port: int) -> Dialer:
-        """Returns what opens the same sessions on another server."""
+        """Returns a dialer that opens the same sessions on another server."""
         other = copy.copy(self)
         other.hosts = (address_at(self.hosts[0], host, port),)
         return other
@@ -271,7 +271,9 @@ class Dialer:
             except (OSError, asyncpg.CannotConnectNowError, asyncpg.TargetServerAttributeNotMatched) as error:
                 refused = error
                 continue
-            except asyncpg.ObjectNotInPrerequisiteStateError as error:  # it lets nobody in to the database for now
+            except (
+                asyncpg.ObjectNotInPrerequisiteStateError
+            ) as error:  # the server accepts no sessions for this database now
                 refused = asyncpg.CannotConnectNowError(str(error))
                 continue
             self.hosts = hosts[at:] + hosts[:at]

@@ -1,10 +1,10 @@
-"""Sessions on the node of a customer: the coordinator need not plan and pass on what is for that node alone.
+"""Sessions on the node of a customer, so that the coordinator need not plan and pass on statements for that node.
 
-Any node takes what a coordinator does about tables that are distributed. So the node of a customer only matters for
-the cost, and may be known from some seconds ago: a node passes on what is not its own. What is the coordinator's alone (keys, sequences) a node does
-not have: a session on one is lent with one on the coordinator.
+Any node accepts statements on distributed tables, and passes on those that are for another node. So an outdated node of a customer
+only costs time, and the list may be some seconds old. A node does not have the coordinator's own tables (keys) and sequences, so a
+session on a node comes with one on the coordinator.
 
-ShardGroupRunner: work of all customers, done at one node after the other where customers are distributed, so that a node that is away stops no other.
+ShardGroupRunner: runs work for all customers, one node after another if customers are distributed, so that a node that is down does not stop the others.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ _log = structlog.get_logger(__name__)
 
 
 class Node(Database):
-    """A pool of sessions on a node, each lent with one of the coordinator's."""
+    """A pool of sessions on a node. Each comes with a session on the coordinator."""
 
-    coordinator: Database | None = None  # none while it is opened
+    coordinator: Database | None = None  # None while the pool is being opened
 
     @asynccontextmanager
     async def session(self, scope: Scope) -> AsyncIterator[Connection]:
-        """Does the same as `Database.session`. What is begun beside it ends after it and is rolled back: it holds what the node's transaction relies on, and writes nothing."""
+        """Does the same as `Database.session`. A transaction on the coordinator only takes locks, and is rolled back after the node's transaction."""
         if self.coordinator is None:
             async with super().session(scope) as connection:
                 yield connection
             return
-        # The node's first: who waits for one that is away takes nothing of the coordinator's.
+        # The node's session first, so that callers that wait for a lost node use no session of the coordinator.
         async with super().session(scope) as connection, self.coordinator.session(scope) as coordinator:
             cast("Session", connection).coordinator = coordinator
             try:
@@ -54,7 +54,7 @@ class Node(Database):
 
 
 class Nodes:
-    """The nodes of a database, and which customer is on which. Unused on one server."""
+    """The nodes of a database, and the node of each customer. Unused on one server."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -64,11 +64,11 @@ class Nodes:
         self._opening: defaultdict[tuple[str, int], asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def node_of(self, customer_id: int) -> Database:
-        """Returns the node with a customer's rows, or the database itself where the node cannot be reached directly.
+        """Returns the node with a customer's rows, or the database itself if the node cannot be reached directly.
 
-        Raises one of DATABASE_AWAY where the node is away.
+        Raises one of DATABASE_AWAY if the node is down.
         """
-        if self._database.dialer.is_pooled:  # nodes are behind the coordinator then
+        if self._database.dialer.is_pooled:  # then only the coordinator can be reached
             return self._database
         now_s = clock.passed_s()
         if now_s >= self._known_until_s:
@@ -80,7 +80,7 @@ class Nodes:
         return self._database if address is None else await self._at(*address)
 
     async def close(self) -> None:
-        """Closes what was opened."""
+        """Closes the pools of all nodes."""
         for node in self._opened.values():
             if node is not self._database:
                 await node.close()
@@ -100,7 +100,7 @@ class Nodes:
         try:
             node = await Node.open(self._database.dialer.at(host, port))
         except (OperatorError, asyncpg.InvalidAuthorizationSpecificationError) as error:
-            # It lets the coordinator in, which costs more.
+            # Only the coordinator may sign in there, so statements go through it, which costs more.
             _log.warning(
                 "node_not_entered", node=f"{host}:{port}", error=type(error).__name__, see="docs/scaling.md, Citus"
             )
@@ -113,14 +113,14 @@ class Nodes:
 Result = TypeVar("Result")
 Customers = Sequence[int] | None  # of one shard group, by id; None: all, on one server
 
-_NODES_KNOWN_S = 1.0  # a customer that is new, or has moved, is found after this
-_REST_S = 2.0  # a node that was away is left alone for this long
+_NODES_KNOWN_S = 1.0  # a new or moved customer is found after this time
+_REST_S = 2.0  # a node that was down is not tried for this long
 
 log = structlog.get_logger(__name__)
 
 
 async def list_shard_groups(connection: Connection, customers: Customers) -> Sequence[Customers]:
-    """Returns the given customers, else all: one shard group at a time where they are distributed."""
+    """Returns the given customers as one group. If none are given, returns all: by shard group if they are distributed."""
     if customers is not None or not is_distributed(connection):
         return [customers]
     return [shard_group.customers for shard_group in await read_shard_groups(connection)]
@@ -129,9 +129,9 @@ async def list_shard_groups(connection: Connection, customers: Customers) -> Seq
 async def read_by_shard_group(
     connection: Connection, customer_ids: Iterable[int], read: Callable[[Customers], Awaitable[list[Row]]]
 ) -> tuple[list[Row], set[int]]:
-    """Returns what `read` finds of customers, by shard group where they are distributed, and the customers whose node is away.
+    """Returns the rows that `read` returns, called for each shard group if customers are distributed, and the customers whose node is down.
 
-    Call it inside a transaction, which goes on without them.
+    Call it inside a transaction, which continues without those customers.
     """
     if not is_distributed(connection):
         return await read(None), set()
@@ -149,7 +149,7 @@ async def read_by_shard_group(
 
 
 class ShardGroupRunner:
-    """Runs work on each node of a database. Work on a node that is away waits for the next run."""
+    """Runs work on each node of a database. Work on a node that is down waits for the next run."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -158,10 +158,10 @@ class ShardGroupRunner:
         self._away_until_s: dict[int, float] = {}
 
     async def run(self, waiting: str, step: Callable[[Customers], Awaitable[Result]], *more: object) -> list[Result]:
-        """Returns what `step` returns for all customers; if they are distributed, for each shard group with a waiting customer.
+        """Calls `step` for all customers, or if they are distributed, for each shard group with a waiting customer. Returns the results.
 
-        The statement `waiting` returns them, of the customers in `$1` and with `more` as its other arguments, the longest waiting first.
-        Raises the error if every node is away.
+        The statement `waiting` returns the waiting customers among `$1`, the longest waiting first. `more` are its other arguments.
+        Raises the error if every node is down.
         """
         if not self._database.is_distributed:
             return [await step(None)]

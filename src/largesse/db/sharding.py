@@ -1,10 +1,10 @@
-"""Citus: which tables are distributed over nodes, and distributing them. On one server nothing here has an effect.
+"""Citus: which tables are distributed over nodes, and how to distribute them. On one server, nothing here has an effect.
 
-    DISTRIBUTED   what orders and claims fill: by `customer_id`, all rows of a customer on one node
-    REFERENCE     what those refer to, or are read with: a copy on every node
-    the rest      on the coordinator, as on any PostgreSQL
+    DISTRIBUTED   tables that orders and claims fill: by `customer_id`, all rows of a customer on one node
+    REFERENCE     tables that those refer to or are read with: a copy on every node
+    the others    on the coordinator, as on any PostgreSQL
 
-`migrate` compares and does what is missing, so that it may be done again and again. This is the one place that knows of Citus.
+`migrate` compares and distributes the missing ones, so it can be repeated. Only this module knows about Citus.
 See docs/decisions/0046-customers-on-nodes.md.
 """
 
@@ -24,7 +24,7 @@ Session: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
 
 COLUMN = "customer_id"
 DISTRIBUTED = (
-    "accounts",  # first: the others are put beside it
+    "accounts",  # first, as the others are co-located with it
     "account_service_accounts",
     "account_users",
     "account_watchers",
@@ -53,21 +53,21 @@ DISTRIBUTED = (
 )
 REFERENCE = ("clock", "currencies", "customers", "people", "service_accounts", "users")
 
-# Of the tables whose changes take a key (migration `credentials`), those that are on every node: there changing them takes none.
+# Tables whose changes normally need a key (migration `credentials`), but not on a cluster, as they are on every node.
 NOT_GUARDED = ("people", "users")
 
-# For every session. Passes to the nodes what a transaction sets: its scope, and how long it waits for a lock. PostgreSQL without the
-# extension ignores it.
+# For every session. Passes a transaction's settings to the nodes: its scope and its lock time-out. PostgreSQL without the extension
+# ignores it.
 SESSION_SETTINGS: Mapping[str, str] = {"citus.propagate_set_commands": "local"}
-# For every session of a service. The engine hides shards in the system's catalogues, which makes the driver's first look-up of an array
-# type take seconds in each session. Commands compare catalogues with what should be there, and must not see them.
+# For every session of a service. Citus hides shards in the system's catalogues, which makes the driver's first look-up of an array
+# type take seconds in each session. Commands compare the catalogues with the expected objects, so they must not see shards.
 SERVICE_SETTINGS: Mapping[str, str] = {"citus.override_table_visibility": "off"}
 _IS_LOADED = "SELECT current_setting('citus.version', true) IS NOT NULL"
 _NODES = """
     SELECT count(*) FILTER (WHERE shouldhaveshards) AS holding, count(*) FILTER (WHERE groupid = 0) AS coordinators
     FROM pg_dist_node WHERE isactive AND noderole = 'primary'
 """
-# Nodes whose version of the extension is another than the coordinator's.
+# Nodes whose version of the extension differs from the coordinator's.
 _OTHER_VERSIONS = """
     SELECT n.nodename || ':' || n.nodeport AS node, r.result AS version, o.extversion AS ours
     FROM run_command_on_all_nodes($$
@@ -88,10 +88,10 @@ _HAS_MARK = "SELECT EXISTS (SELECT FROM distribution)"
 
 
 def at_node(column: str, customer: str) -> Fragment:
-    """Returns the part of a condition that has a statement be for the node of one customer; nothing where `customer` is empty.
+    """Returns a condition that makes a statement one for the node of one customer. Returns nothing if `customer` is empty.
 
-    `column` is of a table that is distributed, `customer` a placeholder. It says again what the condition says row by row, so that it is
-    known before any row is read.
+    `column` is of a distributed table, and `customer` is a placeholder. The rest of the statement implies the condition, but Citus needs it
+    before it reads any row.
     """
     if not customer:
         return NOTHING
@@ -99,10 +99,10 @@ def at_node(column: str, customer: str) -> Fragment:
 
 
 def within(column: str, customers: str, given: Sequence[int] | None) -> Fragment:
-    """Returns the condition that limits a statement to the customers in an array; nothing if none are given, for all customers.
+    """Returns a condition that limits a statement to an array of customers. Returns nothing if `given` is None, for all customers.
 
-    `column` is of a table, `customers` a placeholder. Where it is said of each table, and they share a shard group, the statement is one for their
-    node, and may lock.
+    `customers` is a placeholder. If each table has this condition, and the customers share a shard group, the statement runs on their node,
+    and may lock rows.
     """
     if given is None:
         return NOTHING
@@ -112,21 +112,21 @@ def within(column: str, customers: str, given: Sequence[int] | None) -> Fragment
 
 
 def arguments(given: Sequence[int] | None) -> tuple[Sequence[int], ...]:
-    """Returns what the placeholder of `within` stands for: nothing where there is none."""
+    """Returns the arguments for the placeholder of `within`: none if it returned nothing."""
     return () if given is None else (given,)
 
 
-# The engine commits in two phases what two of its servers have written, and does not know that tables of the coordinator's own are written:
-# after this, which changes nothing in a table that it does know of, it takes the coordinator for one of them.
+# Citus commits in two phases if several servers have written, but it does not notice writes to the coordinator's own tables. This statement
+# changes nothing, but in a table that Citus knows. After it, the coordinator counts as a server that has written.
 WRITE_ON_COORDINATOR = "UPDATE distribution SET since = since WHERE NOT one"
 
-# How a coordinator reports a node whose connection broke within a statement: as errors of its own, with these words.
+# The coordinator's errors, and words in them, when the connection to a node broke during a statement.
 LOST_NODE: tuple[type[asyncpg.PostgresError], ...] = (asyncpg.InternalServerError, asyncpg.PostgresIOError)
 _LOST_NODE_WORDS = re.compile(r"connection|could not (receive|send) data|SSL SYSCALL|failed to COPY to shard")
 
 HAS_EXTENSION = Fragment("EXISTS (SELECT FROM pg_extension WHERE extname = 'citus')")
 _IS_DISTRIBUTED = compose("SELECT {has_extension}", has_extension=HAS_EXTENSION)
-# What operators read, with the statements that help.
+# Messages for operators, with the statements that help.
 _NO_CLUSTER = (
     "the database has the extension citus and no cluster: "
     "SELECT citus_set_coordinator_host('its own address'), then citus_add_node for each node"
@@ -145,14 +145,14 @@ async def is_distributed(session: Session) -> bool:
 
 
 def is_of_lost_node(error: asyncpg.PostgresError) -> bool:
-    """Returns whether one of LOST_NODE is that a node was lost."""
+    """Returns whether an error, one of LOST_NODE, means that a node was lost."""
     return _LOST_NODE_WORDS.search(str(error)) is not None
 
 
 async def trouble(session: Session) -> str | None:
-    """Returns what is wrong with the nodes and what to do; None where all is well, or on one server.
+    """Returns what is wrong with the nodes and what to do. None if all is well, or on one server.
 
-    A node that is away is no trouble: customers on others go on.
+    A node that is down is not reported, as the customers on other nodes are not affected.
     """
     if await session.fetchval(_HAS_LOST_TABLES):
         return (
@@ -183,9 +183,9 @@ async def trouble(session: Session) -> str | None:
 
 
 async def distribute(session: Session) -> list[str]:
-    """Distributes the tables that are not yet; returns their names.
+    """Distributes the tables that are not yet distributed, and returns their names.
 
-    Call it as the owner of the schema, outside any transaction, where there is no trouble.
+    Call it as the owner of the schema, outside any transaction, if `trouble` returns None.
     """
     if not await is_distributed(session):
         return []
@@ -197,22 +197,22 @@ async def distribute(session: Session) -> list[str]:
     if not (copied or distributed or held) and has_mark:
         return []
     async with session.transaction():
-        # Triggers refuse what no role may do anyway, row by row on the nodes.
+        # Citus calls triggers on nodes unsafe. Ours only refuse changes, row by row.
         await session.execute(
             "SET LOCAL citus.enable_unsafe_triggers = on; SET LOCAL citus.multi_shard_modify_mode = 'sequential';"
         )
-        # Nodes do not know which transactions have shown the key of credentials.
+        # Nodes do not know which transactions have called `open_credentials`.
         for table in NOT_GUARDED:
             await session.execute(f"DROP TRIGGER IF EXISTS guarded ON {table}")
         keys = await session.fetch(_KEYS_BETWEEN, list(DISTRIBUTED), distributed)
-        # With a foreign key to a copy the engine takes charge of a table of the coordinator's too, and of all statements about it.
+        # A foreign key to a copied table would make Citus manage the coordinator's own table, and all statements about it.
         for key in (*held, *keys):
             await session.execute(f"ALTER TABLE {key['child']} DROP CONSTRAINT {key['name']}")
         await _distribute(session, copied, distributed)
-        # A row on the coordinator cannot be held to one on a node.
+        # A row on the coordinator cannot have a foreign key to a row on a node.
         for key in (key for key in keys if key["child"] in DISTRIBUTED):
             await session.execute(f"ALTER TABLE {key['child']} ADD CONSTRAINT {key['name']} {key['means']}")
-        # Nodes work it out beside their rows, from their own copy of the clock.
+        # Nodes compute the time themselves, from their own copy of the table `clock`.
         await session.execute(_CUSTOMERS_OF_CODE)
         await session.execute("ALTER FUNCTION clock_now() SET citus.allow_nested_distributed_execution = on")
         await session.execute(_ADD_MARK)
@@ -222,9 +222,9 @@ async def distribute(session: Session) -> list[str]:
 
 
 async def customers_of_code(session: Session, lookups: Sequence[int]) -> set[int]:
-    """Returns the customers that have lines found by those numbers, where customers are distributed: all nodes are asked, each apart.
+    """Returns the customers that have lines with these look-up numbers, for a distributed database. Queries each node separately.
 
-    Raises what the driver does for a connection that broke, which means that the database is away, where none is found and a node does not answer.
+    If it finds none and a node does not answer, raises the driver's error for a broken connection (one of DATABASE_AWAY).
     """
     rows = await session.fetch(_CUSTOMERS_BY_CODE, lookups)
     return {row["id"] for row in rows}
@@ -298,14 +298,14 @@ async def node_addresses(session: Session, customer_ids: Sequence[int]) -> dict[
 
 @dataclass(frozen=True, slots=True)
 class ShardGroup:
-    """Customers whose rows are in the same shard of each table: a statement about them alone goes to their node."""
+    """Customers whose rows are in the same shard of each table. A statement about only these goes to their node."""
 
     node: int
     customers: Sequence[int]
 
 
 async def read_shard_groups(session: Session, customer_ids: Sequence[int] | None = None) -> list[ShardGroup]:
-    """Returns the shard groups of these customers, else of all. For a distributed database."""
+    """Returns the shard groups of these customers, or of all if None. For a distributed database."""
     if customer_ids is None:
         customer_ids = await session.fetchval(_CUSTOMERS)
     rows = await session.fetch(_SHARD_GROUPS, customer_ids)
@@ -313,17 +313,17 @@ async def read_shard_groups(session: Session, customer_ids: Sequence[int] | None
 
 
 async def _trouble_without(session: Session) -> str | None:
-    if await session.fetchval(_FIND_TABLE, _MARK) is None:  # a release from before there was any
+    if await session.fetchval(_FIND_TABLE, _MARK) is None:  # an older release, without the table
         return None
     if not await session.fetchval(_HAS_MARK):
         return None
     return _NO_EXTENSION
 
 
-# Of tables that one revision made, one that is distributed and one that stays on the coordinator.
+# Two tables of the same revision: `orders` is distributed, `api_keys` stays on the coordinator.
 _HAS_LOST_TABLES = "SELECT to_regclass('orders') IS NULL AND to_regclass('api_keys') IS NOT NULL"
-# A node is asked about all its shards at once, by their own names: what a coordinator asks of several nodes fails where one of them is away.
-# As who owns the schema: nobody is known to act for yet.
+# Queries all shards of a node in one statement, by the names of the shards: a normal query over several nodes fails if one of them is down.
+# Runs as the owner of the schema, as the customer is not known yet.
 _CUSTOMERS_OF_CODE = """
     CREATE OR REPLACE FUNCTION customers_of_code(lookups bigint[]) RETURNS SETOF integer
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
@@ -358,7 +358,7 @@ _CUSTOMERS_OF_CODE = """
     END $$
 """
 _KINDS = "SELECT table_name::text AS name, citus_table_type AS kind FROM citus_tables"
-# The foreign keys to tables that are about to be distributed, which stand in the way until both of their ends are.
+# The foreign keys from or to tables that are about to be distributed. They are dropped first, as both tables must be distributed.
 _KEYS_BETWEEN = """
     SELECT conrelid::regclass::text AS child, quote_ident(conname) AS name, pg_get_constraintdef(oid) AS means
     FROM pg_constraint
@@ -366,7 +366,7 @@ _KEYS_BETWEEN = """
       AND (conrelid::regclass::text = ANY($2::text[]) OR confrelid::regclass::text = ANY($2::text[]))
     ORDER BY conname
 """
-# Those of the coordinator's own tables to tables that are copied.
+# The foreign keys from the coordinator's own tables to copied tables.
 _KEYS_TO_COPIES = """
     SELECT conrelid::regclass::text AS child, quote_ident(conname) AS name FROM pg_constraint
     WHERE contype = 'f' AND confrelid::regclass::text = ANY($1::text[]) AND conrelid::regclass::text <> ALL($2::text[])

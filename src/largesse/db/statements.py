@@ -1,13 +1,13 @@
-"""Helpers for statements that several rooms need.
+"""Helpers for statements that several packages need.
 
-- `insert` writes rows by `INSERT … VALUES`. Citus plans that for one shard; it plans `INSERT … SELECT` for every shard, also one that is
-  being moved. On one server, one JSON array a statement costs less.
+- `insert` writes rows by `INSERT … VALUES`, which Citus plans for one shard. It plans `INSERT … SELECT` for every shard, also for one that
+  is being moved. On one server, one JSON array for each statement costs less.
 - `run_together` and `commit_with` run statements in one round trip.
-- `fetch_together` runs statements as one where one server has all tables, which saves round trips, and one after the other on a cluster.
-- `plan_by_index` and `planned_at_once` tell the planner what it cannot know: its figures are of the last ANALYZE, a table may have grown
-  to a million rows since, and it knows nothing of how many rows a policy lets through.
-- `Table` saves whole lists of rows, found by key and written only where different. A statement with nothing to do is not sent, since a
-  trigger for each statement (`catalogue_changed`) fires even when no row is hit.
+- `fetch_together` runs statements as one on a single server, which saves round trips. On a cluster, it runs them one after another.
+- `plan_by_index` and `planned_at_once` help the planner. Its statistics are from the last ANALYZE, since when a table may have grown to a
+  million rows, and it cannot estimate how many rows a policy allows.
+- `Table` saves whole lists of rows, found by key and written only if different. A statement with nothing to do is not sent, since a
+  trigger for each statement (`catalogue_changed`) fires even if no row is changed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from largesse.db.pipeline import Statement, Unanswered
 from largesse.db.pool import DATABASE_FAILED, Connection, Row, is_distributed
 from largesse.db.session import Session
 
-# Rows of a statement at most. Each count is a statement of its own, which a session keeps: so there are few, the powers of two.
+# Rows of a statement at most. A session prepares a statement for each number of rows, so only powers of two are used.
 _ROWS_AT_ONCE = 64
 _SPACE, _COMMA = Fragment(" "), Fragment(", ")
 _NOW = "SELECT clock_now()"
@@ -38,8 +38,8 @@ async def insert(
 ) -> None:
     """Writes rows in their order, by INSERTs of 64, 32, 16 … 1 rows, so that few distinct statements are prepared.
 
-    `into` is the beginning of the statement, up to its columns, and `conflict` its end, if it has one; each row has a value for each column. Where customers are distributed, rows of
-    several customers are written by several nodes, and committed in two phases.
+    `into` is the beginning of the statement, up to its columns. `conflict` is its end, if any. Each row has a value for each column.
+    If customers are distributed, several nodes write the rows of several customers, and commit in two phases.
     """
     first = 0
     while left := len(rows) - first:
@@ -59,13 +59,13 @@ def _values(rows: int, columns: int) -> Fragment:
 
 
 async def read_now(connection: Connection) -> datetime:
-    """Returns the time of the database, which every process goes by."""
+    """Returns the time of the database, which all processes use."""
     now: datetime = await connection.fetchval(_NOW)
     return now
 
 
 class Part:
-    """A statement with its arguments, `$1` being the first. It neither needs nor minds what the parts beside it write."""
+    """A statement with its arguments, the first one being `$1`. It must not depend on what the other parts write."""
 
     __slots__ = ("arguments", "sql")
 
@@ -75,7 +75,7 @@ class Part:
 
 
 async def fetch_together(connection: Connection, *parts: Part) -> list[Row]:
-    """Runs all parts; the rows of the last."""
+    """Runs all parts, and returns the rows of the last one."""
     *first, last = parts
     if not is_distributed(connection):
         sql = _one_statement(tuple((part.sql, len(part.arguments)) for part in parts))
@@ -87,7 +87,7 @@ async def fetch_together(connection: Connection, *parts: Part) -> list[Row]:
 
 @lru_cache(maxsize=64)
 def _one_statement(parts: tuple[tuple[str, int], ...]) -> str:
-    """Returns the parts as one statement, their placeholders counted through."""
+    """Returns the parts as one statement, with their placeholders renumbered."""
     counted, passed = [], 0
     for sql, arguments in parts:
         counted.append(_count_from(passed, sql))
@@ -105,7 +105,7 @@ _PLACEHOLDER = re.compile(r"\$(\d+)")
 
 
 class CommitFailed(Exception):
-    """A COMMIT failed, or got no answer, for the reason `error`. Without an answer it may have happened."""
+    """A COMMIT failed with `error`, or got no answer. Without an answer, it may have happened."""
 
     def __init__(self, error: BaseException) -> None:
         super().__init__(str(error))
@@ -113,13 +113,11 @@ class CommitFailed(Exception):
 
 
 async def run_together(connection: Connection, *statements: Statement) -> list[str | None]:
-    """Runs statements in one round trip where the session can. Returns the first value of each, as text.
+    """Runs statements in one round trip if the session can. Returns the first value of each, as text.
 
     Raises the first error.
     """
-    if not getattr(
-        connection, "can_send_together", False
-    ):  # a plain connection of the driver's, which tests have, cannot
+    if not getattr(connection, "can_send_together", False):  # tests use plain connections of the driver, which cannot
         return [await _run(connection, statement) for statement in statements]
     answers: list[str | None] = []
     for answer in await cast("Session", connection).send_together(*statements):
@@ -132,12 +130,12 @@ async def run_together(connection: Connection, *statements: Statement) -> list[s
 
 
 async def commit_with(connection: Connection, statement: Statement | None) -> None:
-    """Runs the last statement of a transaction, if any, and COMMIT: in one round trip where the session can.
+    """Runs the last statement of a transaction, if any, and COMMIT, in one round trip if the session can.
 
-    Raises what the statement does, so that nothing is committed, and CommitFailed.
+    Raises the statement's error, after which nothing is committed, or CommitFailed.
     """
     commit = Statement("COMMIT")
-    # The driver must hear of the end of a transaction in which it ran a statement: it would reset the session otherwise.
+    # If the driver ran a statement in the transaction, it must also run the COMMIT. Otherwise it would reset the session.
     is_known = connection.is_in_transaction()
     if statement is None or is_known or not getattr(connection, "can_send_together", False):
         if statement is not None:
@@ -163,19 +161,19 @@ async def _run(connection: Connection, statement: Statement) -> str | None:
     return value
 
 
-# What is looked up for a batch is planned once a connection, and read in the order of an index.
+# Look-ups for a batch are planned once for each connection, and read in the order of an index.
 OF_BATCH = "SET LOCAL plan_cache_mode = force_generic_plan; SET LOCAL enable_sort = off;"
 OF_BATCH_DISTRIBUTED = OF_BATCH.replace("force_generic_plan", "force_custom_plan")
 
 
 async def plan_by_index(connection: Connection) -> None:
-    """Plans the rest of the transaction by indexes, in their order, and by keys, a few among millions. Call it inside a transaction.
+    """Makes the planner use indexes, in their order, for the rest of the transaction. Call it inside a transaction.
 
-    The planner takes a queue that has grown for a few rows, to be read whole and sorted, where the index has the first hundred at hand. A
-    queue is never to be read whole, whatever the figures say: that much we know better.
+    With old statistics, the planner takes a long queue for a short one, and reads and sorts all of it, although the index has the first hundred
+    rows in order. A queue must never be read whole, whatever the statistics say.
 
-    Nor is one table joined with another by reading all of either: what is taken is a few hundred rows, of which a plan made for any
-    limit knows nothing, and takes a tenth of the queue for it.
+    Joins that read a whole table are off too: a statement takes a few hundred rows, but a plan for an unknown limit expects a tenth of the
+    queue.
     """
     await connection.execute(
         "SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off; "
@@ -185,9 +183,9 @@ async def plan_by_index(connection: Connection) -> None:
 
 @asynccontextmanager
 async def planned_at_once(connection: Connection) -> AsyncIterator[None]:
-    """Plans sums of many rows so that each table is read once, and added up as it comes. Call it inside a transaction.
+    """Plans sums of many rows so that each table is read once and added up without sorting. Call it inside a transaction.
 
-    The planner takes what a policy lets through for few rows: it would look for those of one row after another, and sort them.
+    The planner expects a policy to allow few rows. It would look up one row after another, and sort them.
     """
     await connection.execute("SET LOCAL enable_nestloop = off; SET LOCAL enable_sort = off")
     yield
@@ -204,12 +202,12 @@ class Saved:
 
     ids: list[int]
     created: list[bool]
-    unchanged: list[bool]  # differ, and were left as they are
-    kept: list[bool]  # were there, and are left as they are whether they differ or not
+    unchanged: list[bool]  # differ, but were not written
+    kept: list[bool]  # existed, and stay as they are, different or not
 
 
 class FixedColumn(Exception):
-    """The row at `place` among those wanted has another value in a column that is settled when a row is created."""
+    """The row at `place` in the list has another value in a column that cannot change once a row exists."""
 
     def __init__(self, place: int, column: str, was: object) -> None:
         super().__init__(f"{column} cannot change")
@@ -220,11 +218,11 @@ class FixedColumn(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table, and which of its columns are wanted so or so; the room that owns the table names it.
+    """A table whose rows are saved from a list. The package that owns the table declares it.
 
-    `columns` gives each its SQL type. A row is found by `match`, a condition on `saved` and `new`. Columns in
-    `fixed` are settled when it is created: another value is refused. Those in `unwatched` are written with the
-    row, but a difference in them alone is no reason to write it. Rows for which `kept`, a condition on `saved`, is true stay as they are.
+    `columns` maps each column to its SQL type. `match`, a condition on `saved` and `new`, finds the row. Columns in `fixed` cannot change
+    once a row exists: another value is refused. Columns in `unwatched` are written with the row, but a difference only in them is no reason
+    to write it. Rows for which `kept`, a condition on `saved`, is true stay as they are.
     """
 
     name: str
@@ -236,7 +234,7 @@ class Table:
 
     @property
     def find(self) -> Fragment:
-        """Each new row with the id of the one saved, if any, and whether that is different."""
+        """Finds each new row's saved id, if any, and whether the saved row differs."""
         watched = [name for name in self._names if name not in self.fixed and name not in self.unwatched]
         differs = Fragment("false")
         if watched:
@@ -258,7 +256,7 @@ class Table:
 
     @property
     def insert(self) -> Fragment:
-        """Adds rows, with ids in the order wanted."""
+        """Adds rows, with ids in the order of the list."""
         return compose(
             "INSERT INTO {table} ({names}) SELECT {names} FROM {new} ORDER BY n",
             table=identifier(self.name),
@@ -292,7 +290,7 @@ class Table:
         )
 
     async def save(self, connection: Connection, rows: Sequence[Values]) -> Saved:
-        """Adds the rows that are missing and overwrites those that differ; never deletes. Raises FixedColumn."""
+        """Adds missing rows and overwrites rows that differ. Never deletes. Raises FixedColumn."""
         if not rows:
             return Saved([], [], [], [])
         found = await connection.fetch(self.find, _json(rows))

@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from largesse.db.fragments import Fragment, compose, identifier
 
-_BYTES = 16  # of HMAC-SHA256, which RFC 2104 lets be cut to half
+_BYTES = 16  # of HMAC-SHA256, which RFC 2104 allows to cut to half
 START = bytes(_BYTES)  # the head of a chain that has no rows yet
 _encode = msgspec.json.Encoder(decimal_format="string").encode
 
@@ -30,7 +30,7 @@ class _Keys:
 
     def __init__(self, number: int, key: bytes, purpose: str) -> None:
         self.number = number.to_bytes()
-        # Copied for each message: 0.6 µs, where `hmac.digest` takes 1.5.
+        # Copying one for each message takes 0.6 µs. `hmac.digest` takes 1.5 µs.
         self.mark = _hmac(key, f"{purpose}/mark").copy
         self.head = _hmac(key, f"{purpose}/head").copy
 

@@ -29,7 +29,7 @@ _ADD = "INSERT INTO chain_keys (number, sealed, made_at) SELECT $1, $2, clock_no
 
 _KEY_BYTES = 32
 _MOST_KEYS = 255
-# What marks are made of. 1: as released first, sealed without a number. 2: an entry's mark also covers what its account is.
+# The format of marks. 1: of the first release, encrypted without this number. 2: an entry's mark also covers its account's details.
 _FORMAT = 2
 _SEALED_EARLY_BYTES = 64  # the id of the master key, nonce, key and tag
 _ONE_AT_A_TIME = "LOCK TABLE chain_keys IN SHARE ROW EXCLUSIVE MODE"
@@ -148,7 +148,7 @@ async def _renew(connection: Connection, vault: Vault, sealed: dict[int, bytes])
             if max(opened) < _MOST_KEYS:
                 await _add(connection, vault, max(opened) + 1)
             return await _read(connection)
-    except asyncpg.ReadOnlySQLTransactionError:  # a standby: its primary sees to it
+    except asyncpg.ReadOnlySQLTransactionError:  # a standby: its primary does it
         return sealed
 
 

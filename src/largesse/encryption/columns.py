@@ -4,7 +4,7 @@ A step reads rows in the order of their keys, without a lock. It locks those und
 service waits and no deadlock is possible. A later pass takes the rest. A finished row is not encrypted again, so an interrupted run loses
 no work.
 
-A room registers an encrypted column by a `SealedTable` in its `tasks.py`.
+A package registers an encrypted column by a `SealedTable` in its `tasks.py`.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class SealedTable(NamedTuple):
     take: str
     renew: Callable[[Vault, Row], tuple[Any, ...]]
     put: str
-    put_too: tuple[str, ...] = ()  # further statements with the same arguments
+    put_too: tuple[str, ...] = ()  # more statements with the same arguments
 
     async def reseal_next(self, database: Database, vault: Vault, after: SealKey, limit: int) -> RotationStep:
         """Encrypts those of the next `limit` rows after a key that are under an older key."""
@@ -108,7 +108,7 @@ class SealedTable(NamedTuple):
 
 
 def sealed_tables() -> list[SealedTable]:
-    """Returns every encrypted column that a room registers in its `tasks.py`, by room and in the order of the file."""
+    """Returns every encrypted column that a package registers in its `tasks.py`, by package and in the order of the file."""
     rooms = (f"largesse.{room.name}.tasks" for room in iter_modules(largesse.__path__) if room.ispkg)
     return [
         value

@@ -54,8 +54,8 @@ class KeyRecord:
     id: bytes
     sealed: bytes
     since: datetime
-    sealing_at: datetime | None  # when a process that seals under it was last heard of
-    retired_at: datetime | None  # since when nothing is sealed under it
+    sealing_at: datetime | None  # when a process last reported that it encrypts under it
+    retired_at: datetime | None  # since when nothing is encrypted under it
     sealed_rest: bytes | None
 
     @property
@@ -77,14 +77,14 @@ async def prove_master_key(connection: Connection, vault: Vault, *, keep: bool) 
     """
     try:
         async with connection.transaction():
-            if keep:  # of several that start first at once, one decides
+            if keep:  # if several processes start first at once, one decides
                 await connection.execute(_LOCK)
             known = await list_master_keys(connection)
             await _require_all(connection, vault, known)
             _keep_rests(vault, known)
             if keep:
                 await _keep(connection, vault)
-    except asyncpg.ReadOnlySQLTransactionError:  # a standby: its primary keeps the proofs
+    except asyncpg.ReadOnlySQLTransactionError:  # a standby: its primary stores the known texts
         return
 
 
@@ -106,7 +106,7 @@ async def note_sealing(connection: Connection, vault: Vault) -> bool:
     """
     try:
         is_needed: bool = await connection.fetchval(_NOTE_SEALING, vault.key_ids[0])
-    except asyncpg.ReadOnlySQLTransactionError:  # a standby: its primary keeps the keys
+    except asyncpg.ReadOnlySQLTransactionError:  # a standby: its primary stores the keys
         return True
     rows = await connection.fetch(_CREDENTIALS_HASHES)
     known = {(row["id"], row["credentials_hash"]) for row in rows}
@@ -183,8 +183,8 @@ def _wrong_key() -> OperatorError:
     )
 
 
-# A process says every few seconds under which key it seals; one that was not heard of for so long does not run any more, and no
-# transaction of it does.
+# Every few seconds, a process reports the key that it encrypts under. A process silent for this long no longer runs, and neither do
+# its transactions.
 IDLE = timedelta(seconds=60)
 
 

@@ -31,7 +31,7 @@ from largesse.base.settings import Settings, decode_master_key
 KEY_ID_BYTES = 4
 _NONCE_BYTES = 12
 _LOOKUP_BYTES = 8
-_CODE_BYTES, _CUSTOMER_BYTES = 10, 6  # of a token: a block of the cipher together
+_CODE_BYTES, _CUSTOMER_BYTES = 10, 6  # of a token: together one block of the cipher
 SIGNATURE_BYTES = KEY_ID_BYTES + 32
 _REST_CONTEXT = b"rest-of-master-key/"
 _URL_SAFE = bytes.maketrans(b"+/", b"-_")  # RFC 4648, section 5
@@ -57,7 +57,7 @@ class _Keys:
     def __init__(self, master_key: bytes, key_id: bytes, sealing: bytes, lookup: bytes) -> None:
         self.id = _derive(master_key, key_id, KEY_ID_BYTES)
         self.sealing = AESGCM(_derive(master_key, sealing, 32))
-        # Copied for each message: 0.6 µs, where `hmac.digest` takes 1.5 and a copy of `hmac.new` 1.2.
+        # Copying it for each message takes 0.6 µs. `hmac.digest` takes 1.5 µs, and a copy of `hmac.new` 1.2 µs.
         self._lookup = HMAC(_derive(master_key, lookup, 32), SHA256())
 
     @classmethod
@@ -98,7 +98,7 @@ class Compartment:
         return self.seal_all([(secret, context)])[0]
 
     def seal_all(self, secrets: Sequence[tuple[bytes, bytes]]) -> list[bytes]:
-        """Encrypts secrets with their contexts as `seal` does, with one draw for all nonces."""
+        """Encrypts secrets with their contexts as `seal` does, but gets the random bytes of all nonces at once."""
         nonces = os.urandom(_NONCE_BYTES * len(secrets))
         key_id, encrypt = self._newest.id, self._newest.sealing.encrypt
         return [
@@ -167,25 +167,25 @@ class Vault:
 
         self.codes = Compartment(codes)  # with their PINs
         self.vouchers = compartment("vouchers")
-        self.addresses = compartment("addresses")  # that parcels go to
-        self.emails = compartment("emails")  # that notifications go to
-        self.notes = compartment("notes")  # that recipients write back
+        self.addresses = compartment("addresses")  # of parcels
+        self.emails = compartment("emails")  # addresses for notifications
+        self.notes = compartment("notes")  # thank-you notes of recipients
         self.webhooks = compartment("webhooks")  # their signing secrets
         self.captured = compartment("captured")  # mail of staging and the demo
-        self.sessions = compartment("sessions")  # of recipients: cookies
-        self.handles = compartment("handles")  # what a gift's pages are called
-        self.forms = compartment("forms")  # what a session's forms carry
-        self.networks = compartment("networks")  # that guesses come from
-        self.asks = compartment("asks")  # of visitors of a campaign: the codes that are mailed to them
-        self.second_steps = compartment("second-steps")  # of people who sign in
-        self.proof = compartment("proof")  # of the master key
-        self.chains = compartment("chains")  # the keys that ledger and audit log are chained with
-        self.rests = compartment("rests")  # of master keys that nothing is sealed under any more
-        # Of each master key alone, by what it is called: the id that the text which proves it begins with.
+        self.sessions = compartment("sessions")  # cookies of recipients
+        self.handles = compartment("handles")  # in the addresses of a gift's pages
+        self.forms = compartment("forms")  # hidden fields of a session's forms
+        self.networks = compartment("networks")  # where guesses come from
+        self.asks = compartment("asks")  # codes that are mailed to visitors of a campaign
+        self.second_steps = compartment("second-steps")  # authenticator apps of people
+        self.proof = compartment("proof")  # known texts that verify the master keys
+        self.chains = compartment("chains")  # the keys of the chains of ledger and audit log
+        self.rests = compartment("rests")  # the parts of retired master keys that are still needed
+        # One compartment for each master key, by the key's name: the id at the beginning of its encrypted known text.
         proofs = [_Keys.of("proof", key) for key in master_keys]
         self._proofs = {keys.id: Compartment([keys]) for keys in proofs}
         self.key_ids = tuple(self._proofs)  # the newest first
-        # Of each master key, in that order: what the database asks for before it lets credentials of people be changed.
+        # For each master key, in that order: the key that the database requires before people's credentials are changed.
         self._credentials_keys = tuple(_derive(key, b"credentials", 32) for key in master_keys)
         # Tokens and the signatures of quotes begin with the id of the codes' key of the same master key.
         rests = [
