@@ -16,7 +16,7 @@ import structlog
 from largesse.base.errors import OperatorError
 
 _FIRST_FD = 3  # SD_LISTEN_FDS_START
-# How long the last handshakes may take. Below the second after which a client repeats one, so that the repeat meets another process.
+# How long the last handshakes may take. A client repeats one after a second, and must then meet another process.
 _HANDSHAKE_S = 0.5
 _AGAIN_S = 0.02
 _MOST_LOOKS = 250
@@ -46,7 +46,7 @@ class Listening(NamedTuple):
 
 
 def inherited_socket(environ: MutableMapping[str, str]) -> socket.socket | None:
-    """Returns the listening socket that systemd handed over, as sd_listen_fds(3) says; None without one.
+    """Returns the listening socket that systemd passed on, as in sd_listen_fds(3), or None.
 
     Removes the variables that name it, so that child processes do not see them. Raises OperatorError for an unusable socket.
     """

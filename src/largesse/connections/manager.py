@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 MAX_CONNECTIONS = 4_000
-# Files that a serving process opens besides connections: the database, the log, listening sockets, files it reads.
+# Files that a serving process opens besides connections: the database, the log, listening sockets, files that it reads.
 _OTHER_FILES = 100
 HEAD_S = 10.0
 # Longer than proxies keep idle connections, so that the proxy closes them.
@@ -35,7 +35,7 @@ IDLE_S = 75.0
 UNREAD_S = 30.0
 # How long the service waits, when it stops, for a request that may be on its way.
 QUIET_S = 1.0
-# Until it looks again, if a request has arrived by then.
+# The pause before the next check, if a request has arrived but is not read yet.
 _AGAIN_S = 0.05
 # At the limit, a request head of this age gives way to a new connection. Few honest ones take so long.
 _YIELDS_AFTER_S = 2.0
@@ -68,18 +68,18 @@ class ConnectionManager:
         self._idle_s = idle_s
         self._unread_s = unread_s
         self._quiet_s = quiet_s
-        self.is_draining = False  # the service stops: each connection ends with its next answer
+        self.is_draining = False  # the service is stopping: each connection ends with its next answer
         self._sweep_every_s = sweep_every_s
         self._too_late = SlowRequest(f"The head of the request did not arrive within {head_s:g} seconds.")
         self._loop: asyncio.AbstractEventLoop | None = None
         self._known_heads: Heads | None = None
         self._next_sweep: asyncio.TimerHandle | None = None
         self._open = 0
-        # Loop time since when, the longest first. Between two requests:
+        # The loop time since which each connection waits, the longest first. Idle between two requests:
         self.idle: dict[Connection, float] = {}
-        # Since the connection began, a request head began, or a request was answered before its body was whole:
+        # For the head of a request, or for the rest of a body whose request is already answered:
         self._heads: dict[Connection, float] = {}
-        # Answers that the client does not read: the bytes that wait, and since when it has read none.
+        # For the client to read its answer: the number of unread bytes, and since when it has read none.
         self._unread: dict[Connection, tuple[int, float]] = {}
         self._refused = 0
         self._gave_way = 0
@@ -93,7 +93,7 @@ class ConnectionManager:
         return QuickConnection(self, **uvicorns)
 
     def heads(self, answerer: Answerer | None, config: Config) -> Heads | None:
-        """Returns the known heads of requests to `answerer`; None without one, and for a server that does what connections here do not know."""
+        """Returns the known heads of requests to `answerer`. None without one, and if the server has options that `Heads` does not support."""
         if answerer is None or config.root_path or config.limit_concurrency is not None:
             return None
         if self._known_heads is None or self._known_heads.answerer is not answerer:
@@ -104,15 +104,15 @@ class ConnectionManager:
         """Ends each connection with its next answer, and those without a request after one quiet second."""
         if not self.is_draining:
             self.is_draining = True
-            assert self._loop is not None, "there is a connection"
+            assert self._loop is not None, "set with the first connection"
             self._loop.call_later(self._quiet_s, self._end_quiet)
 
     def _end_quiet(self) -> None:
-        """Ends the connections without a request, except where a request has arrived and is not read yet.
+        """Ends the connections without a request, unless one has arrived and is not read yet.
 
-        A loop that was late gets here before it reads. Closing then would reset the connection.
+        If the loop is late, it runs this before it reads. Closing then would reset the connection.
         """
-        assert self._loop is not None, "there is a connection"
+        assert self._loop is not None, "set with the first connection"
         quiet = {one.descriptor: one for one in (*self.idle, *(one for one in self._heads if one.said_nothing))}
         arrived = select.poll()
         for descriptor in quiet:
@@ -171,7 +171,7 @@ class ConnectionManager:
 
     @property
     def _now_s(self) -> float:
-        assert self._loop is not None, "there is a connection"
+        assert self._loop is not None, "set with the first connection"
         return self._loop.time()
 
     def _make_room(self) -> bool:
@@ -191,7 +191,7 @@ class ConnectionManager:
         return True
 
     def _schedule_sweep(self) -> None:
-        assert self._loop is not None, "there is a connection"
+        assert self._loop is not None, "set with the first connection"
         self._next_sweep = self._loop.call_later(self._sweep_every_s, self._sweep)
 
     def _sweep(self) -> None:

@@ -1,4 +1,4 @@
-"""Metrics of connections. None is updated for each request."""
+"""Metrics of connections. Requests do not update them, only connections do."""
 
 from __future__ import annotations
 

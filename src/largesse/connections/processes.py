@@ -1,4 +1,4 @@
-"""Several serving processes of one service: started together, replaced when one ends, ended together."""
+"""Runs several serving processes of one service: starts all, replaces those that end, and ends all."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import structlog
 from largesse.base.errors import OperatorError
 
 COULD_NOT_START = 3  # the exit code of a process that would fail the same way again
-# Before a process that ended is replaced.
+# The pause before a process that ended is replaced.
 _PAUSE_S = 1.0
 
 _spawn = multiprocessing.get_context("spawn")
@@ -25,7 +25,7 @@ _log = structlog.get_logger(__name__)
 
 class _Child(NamedTuple):
     process: SpawnProcess
-    started: Connection  # has something to read once it serves
+    started: Connection  # can be read once the process serves
 
 
 def run_processes(
@@ -36,10 +36,10 @@ def run_processes(
     on_start: Callable[[], None],
     on_end: Callable[[], None],
 ) -> None:
-    """Runs `target(*arguments, started)` in so many processes until SIGTERM or SIGINT, and waits until they have ended.
+    """Runs `target(*arguments, started)` in `count` processes until SIGTERM or SIGINT, and waits until they have ended.
 
-    Each calls `started.send(True)` once it serves. Calls `on_start` when all do, and `on_end` before it ends them. A process is replaced when it has ended, never because
-    it is slow: on a busy machine one may take long to start. Raises OperatorError if one ends with COULD_NOT_START.
+    Each calls `started.send(True)` once it serves. Calls `on_start` when all serve, and `on_end` before it ends them. Replaces a process that has
+    ended, but never one that is slow, as starting takes long on a busy machine. Raises OperatorError if one ends with COULD_NOT_START.
     """
     ending, wakes = os.pipe()
     os.set_blocking(wakes, False)
@@ -72,7 +72,7 @@ def run_processes(
 
 
 def _watch(children: list[_Child], start: Callable[[], _Child], on_start: Callable[[], None], ending: int) -> None:
-    """Replaces those of the children that end, until `ending` can be read or one could not start."""
+    """Replaces children that end, until `ending` can be read or a child could not start."""
     starting = set(range(len(children)))
     while True:
         sentinels = [child.process.sentinel for child in children]
@@ -97,7 +97,7 @@ def _watch(children: list[_Child], start: Callable[[], _Child], on_start: Callab
 
 
 def _ended(child: _Child) -> bool:
-    """Returns whether what can be read of it is only that it has closed its end."""
+    """Returns whether `started` can be read only because the child has closed it."""
     try:
         child.started.recv()
     except EOFError:

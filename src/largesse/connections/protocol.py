@@ -1,6 +1,6 @@
 """One connection: uvicorn's HTTP/1.1 on httptools, with limits on requests.
 
-- Trailers after a body are dropped, so that none passes for an API key or a header of a proxy.
+- Trailers after a body are dropped, so that none is taken for an API key or a header of a proxy.
 - The head of a request, and a body with its chunks, have a largest size. The manager limits their time.
 - Invalid HTTP is answered with a problem, after the answers to earlier requests.
 """
@@ -38,7 +38,7 @@ class _Reads(enum.Enum):
 
 
 class _Joined:
-    """Writes an answer: the head waits for the first part of the body, and both leave in one system call.
+    """Writes an answer. The head waits for the first part of the body, and both are sent in one system call.
 
     ASGI requires it too: an answer does not begin before there is a part of its body.
     """
@@ -73,7 +73,7 @@ class Connection(HttpToolsProtocol):
         self._manager = manager
         self._reads = _Reads.NOTHING
         self._bytes = 0  # received for the current request, without those that came with its first byte
-        self._is_broken = False  # reads nothing more
+        self._is_broken = False  # if so, nothing more is read
 
     @property
     def descriptor(self) -> int:
@@ -88,7 +88,7 @@ class Connection(HttpToolsProtocol):
 
     @property
     def said_nothing(self) -> bool:
-        """Whether no part of a request has come since the last one."""
+        """Whether no part of a request has arrived since the last request."""
         return self._reads is _Reads.NOTHING
 
     # Calls from the manager
@@ -104,7 +104,7 @@ class Connection(HttpToolsProtocol):
         self.transport.abort()
 
     def give_way(self) -> None:
-        """Closes so that its place is free at once, whatever the client has not read."""
+        """Closes at once, to make room for another connection, even if the client has not read everything."""
         if self.unread_bytes:
             self.transport.abort()
         else:
@@ -162,12 +162,12 @@ class Connection(HttpToolsProtocol):
     # Calls from the transport
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Enters the connection with the manager."""
+        """Registers the connection with the manager."""
         super().connection_made(transport)
         self._manager.enter(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Ends the request under way, and leaves the manager."""
+        """Ends the current request, and removes the connection from the manager."""
         super().connection_lost(exc)
         self._manager.leave(self)
 
@@ -259,10 +259,10 @@ class Connection(HttpToolsProtocol):
             self._manager.await_head(self)
 
     def shutdown(self) -> None:
-        """Ends after the request under way. The server calls this when it stops.
+        """Ends after the current request. The server calls this when it stops.
 
-        uvicorn closes at once if it has read no request. A request may be on its way all the same, and its caller would see the
-        connection break.
+        uvicorn would close at once if it has read no request. But a request may be on its way, and its caller would see a broken
+        connection.
         """
         self._manager.drain()
         if not self._is_answered():

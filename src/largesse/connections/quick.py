@@ -1,8 +1,8 @@
-"""Whole requests: small requests that arrive in one or two pieces are answered without ASGI.
+"""Answers small requests that arrive whole, in one or two pieces, without ASGI.
 
-Callers repeat their heads. So each head is parsed once, by httptools as any other, and found again by its hash; the key in it is not
-stored. A request that is not whole with its second piece, that arrives together with the next, whose head is unknown here, or in any way
-special (chunks, `Expect`, `Upgrade`, `Connection: close`, a refusal), goes the ordinary way from its first byte.
+Callers repeat their heads. So httptools parses each head once, and later it is found by its hash. The API key in it is not stored. Other
+requests go through ASGI from their first byte: those that are not whole with the second piece, that arrive together with the next request,
+whose head has no known path, or that are special (chunks, `Expect`, `Upgrade`, `Connection: close`, a refusal).
 """
 
 from __future__ import annotations
@@ -30,41 +30,41 @@ if TYPE_CHECKING:
 _MAX_HEAD_BYTES = 8 * 1024
 _MAX_BODY_BYTES = 64 * 1024
 _MAX_HEADS = 5_000
-# How long the second piece of a request is waited for. Most clients send the head and the body one right after the other.
+# How long to wait for the second piece of a request. Most clients send the body right after the head.
 _PIECE_S = 0.02
 _CLOSE = b"connection: close\r\n"
 _END_OF_HEAD: Final = b"\r\n\r\n"
-# What ends with a request, or changes how its body is read.
+# Headers that apply to one connection only, or change how the body is read.
 _SPECIAL = frozenset((b"expect", b"transfer-encoding", b"upgrade", b"te", b"trailer"))
 
 
 class Answerer(Protocol):
-    """What answers whole requests: `largesse.web.api.whole`."""
+    """Answers whole requests: `largesse.web.api.whole`."""
 
     @property
     def paths(self) -> Collection[str]:
         """The paths it knows."""
 
     def read_head(self, scope: Scope) -> Any | None:
-        """Returns what `answer` needs of a request; None if it must go the ordinary way."""
+        """Returns what `begin` needs to know of a request's head, or None if the request must go through ASGI."""
 
     def begin(self, head: Any, body: bytes, writer: QuickConnection) -> None:
         """Begins to answer a request. The connection then gets one answer, at once or from a task."""
 
 
 class _Known(NamedTuple):
-    """A head that was parsed before: what the application read in it, None if nothing, and the length of the body."""
+    """A parsed head: what the application read in it (None: use ASGI), and the length of the body."""
 
     head: Any | None
     length: int
 
 
 class Heads:
-    """The heads of a process."""
+    """The known heads of a process."""
 
     def __init__(self, answerer: Answerer, config: Config) -> None:
         self.answerer = answerer
-        # What the path of a request line may be, up to its blank or query.
+        # The paths of request lines, without the query.
         self._paths = frozenset(path.encode("ascii") for path in answerer.paths)
         self._config = config
         self._server_headers: list[tuple[bytes, bytes]] | None = None
@@ -72,9 +72,9 @@ class Heads:
         self._known: RecentlyUsed[tuple[bytes, str], _Known] = RecentlyUsed(max_entries=_MAX_HEADS)
 
     def find(self, data: bytes, host: str) -> tuple[Any, int, int] | None:
-        """Returns what the application read in the head that `data` begins with, and where its body begins and ends.
+        """Returns what the application read in the head at the start of `data`, and where the body begins and ends.
 
-        Returns None if the request must go the ordinary way, or the head is not whole.
+        Returns None if the request must go through ASGI, or the head is not whole.
         """
         begin = data.find(b" ", 0, 8) + 1
         path = data[begin : data.find(b" ", begin, _MAX_HEAD_BYTES)]
@@ -141,13 +141,13 @@ class _HeadReader:
         self._headers.append((name.lower(), value))
 
     def on_headers_complete(self) -> None:
-        # Here, as a parser forgets it with the end of the request.
+        # Read here, as the parser drops these at the end of the request.
         parser = self.parser
         is_upgrade = parser.should_upgrade()
         self._is_usual = parser.get_http_version() == "1.1" and parser.should_keep_alive() and not is_upgrade
 
     def scope(self, host: str) -> Scope | None:
-        """Returns the request as ASGI has it; None for a special one."""
+        """Returns the request as an ASGI scope, or None for a special request."""
         names = [name for name, _ in self._headers]
         if not self._is_usual or names.count(b"host") != 1 or not _SPECIAL.isdisjoint(names):
             return None
@@ -172,10 +172,10 @@ class QuickConnection(Connection):
         self._held = b""  # the first piece of a request
         self._letting_go: asyncio.TimerHandle | None = None
         self._is_answering = False
-        self._early = b""  # what arrived while a request is answered
+        self._early = b""  # bytes that arrived while a request is being answered
 
     def data_received(self, data: bytes) -> None:
-        """Takes a whole request, holds the first piece of one, or passes the bytes on."""
+        """Begins to answer a whole request, stores the first piece of one, or passes the bytes on to ASGI."""
         if self._is_answering:
             self._early += data
             self.transport.pause_reading()
@@ -186,12 +186,12 @@ class QuickConnection(Connection):
             super().data_received(data)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forgets what was held."""
+        """Drops the first piece of a request."""
         self._release()
         super().connection_lost(exc)
 
     def shutdown(self) -> None:
-        """Ends with the answer under way."""
+        """Ends after the current answer."""
         if self._is_answering:
             self._manager.drain()
         else:
@@ -201,7 +201,7 @@ class QuickConnection(Connection):
         return not self._is_answering and super()._is_answered()
 
     def _takes(self, data: bytes, *, is_second: bool) -> bool:
-        """Begins to answer a whole request, or holds its first piece. Returns False if it goes the ordinary way."""
+        """Begins to answer a whole request, or stores its first piece. Returns False if the request must go through ASGI."""
         if self._heads is None or self.client is None or not self._is_free():
             return False
         found = self._heads.find(data, self.client[0])
@@ -221,12 +221,12 @@ class QuickConnection(Connection):
         return True
 
     def _is_free(self) -> bool:
-        """Returns whether the next byte is the first of a request, and its answer may be written as soon as it is there."""
+        """Returns whether the next byte begins a request whose answer may be written at once."""
         is_ending = self._is_broken or self._manager.is_draining or self.transport.is_closing()
         return self.said_nothing and self._is_answered() and not is_ending and not self.flow.write_paused
 
     def _release(self) -> bytes:
-        """Returns what was held, which is then held no longer."""
+        """Returns the first piece of a request, and no longer stores it."""
         if self._letting_go is None:
             return b""
         self._letting_go.cancel()
@@ -240,7 +240,7 @@ class QuickConnection(Connection):
     def answer_in_task(self, answer: Coroutine[Any, Any, Answer]) -> None:
         """Runs a coroutine in a task, and writes the answer that it returns."""
         task = self.loop.create_task(self._write_from(answer))
-        self.tasks.add(task)  # which the server waits for when it stops
+        self.tasks.add(task)  # the server waits for these when it stops
         task.add_done_callback(self.tasks.discard)
 
     async def _write_from(self, answer: Coroutine[Any, Any, Answer]) -> None:
@@ -256,11 +256,11 @@ class QuickConnection(Connection):
         self.transport.close()
 
     def write_answer(self, answer: Answer) -> None:
-        """Writes the answer to the request under way, then goes on with what came meanwhile."""
+        """Writes the answer to the current request, then reads the bytes that arrived meanwhile."""
         assert self._heads is not None, "whole requests are answered"
         status, lines, content = answer
         self._is_answering = False
-        if self.transport.is_closing():  # its caller went away
+        if self.transport.is_closing():  # the caller is gone
             return
         is_last = self._manager.is_draining or self._is_broken
         before = self._heads.server_lines(self.server_state.default_headers)
