@@ -1,4 +1,4 @@
 """Background work: leases with fencing tokens, retries, NOTIFY with polling behind it, outcomes written in batches, retention.
 
-A row that is due is the job. Orders hand over mail by `outbox`, in their own transaction.
+A job is a row that is due. Orders pass on mail through `outbox`, in their own transaction.
 """

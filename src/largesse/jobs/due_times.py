@@ -1,6 +1,6 @@
-"""Due times: when something happens by itself. The test lab brings the due times of a customer in staging forward.
+"""Due times: when something happens automatically. The test lab brings the due times of a customer in staging forward.
 
-A room registers its tables in its `tasks.py`. Its own statements decide what is due, by `clock_now()`.
+A package registers its tables in its `tasks.py`. Its own statements decide what is due, by `clock_now()`.
 See docs/decisions/0066-the-test-clock.md.
 """
 

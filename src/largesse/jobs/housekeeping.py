@@ -1,4 +1,4 @@
-"""The rooms whose tasks the worker runs, and maintenance of what they register: pruning old rows and measuring queues."""
+"""The packages whose tasks the worker runs, and their maintenance: pruning old rows and measuring queues."""
 
 from __future__ import annotations
 

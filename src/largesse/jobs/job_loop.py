@@ -42,7 +42,7 @@ class Schedule:
         return max(drawn_s, min(at_least_s, self.cap_s))
 
 
-# Errors that pass: the database is away or restarts, or met a deadlock. The step itself is sound.
+# Temporary errors: the database is unavailable or restarts, or there was a deadlock. The step itself has no fault.
 _TROUBLE: tuple[type[BaseException], ...] = (*DATABASE_AWAY, asyncpg.PostgresError)
 _AFTER_TROUBLE = Schedule(first_s=0.5, factor=2.0, cap_s=2.0)
 _AFTER_FAILURE = Schedule(first_s=1.0, factor=2.0, cap_s=30.0)
@@ -88,7 +88,7 @@ class Loop:
                     await self._rest(error, _AFTER_TROUBLE if isinstance(error, _TROUBLE) else self._pause)
 
     def stop(self) -> None:
-        """Ends `run` after the step under way."""
+        """Ends `run` after the current step."""
         self._stopped.set()
         self.waker.wake()
 

@@ -61,9 +61,9 @@ class Queue:
     table: str
     key: str
     key_type: str
-    ready: str  # which rows may be taken, apart from being due and free; may use $3
-    order: str  # an instant, which an index of the ready rows is sorted by
-    order_ahead_s: float = 0.0  # a row's `order` is less than this past the instant at which it is due, or just this
+    ready: str  # which rows may be taken if they are due and free; may use $3
+    order: str  # a time by which an index of the ready rows is sorted
+    order_ahead_s: float = 0.0  # a row's `order` is at most this much later than its due time
 
     @cached_property
     def taking(self) -> Fragment:
@@ -135,7 +135,7 @@ class Queue:
     async def renew(self, connection: Connection, leases: Sequence[Lease], *, lease_s: float = LEASE_S) -> set[Any]:
         """Extends those of `leases` that are still valid, and returns their keys. Skips rows that another transaction is writing.
 
-        Skips rows that were given back meanwhile, whose fence is still the same: leased again, nobody would serve them.
+        Skips rows that were given back meanwhile, although their fence is the same: nobody would work on them.
         """
         rows = await connection.fetch(self.renewing, *held_columns(leases), lease_s)
         return {row["key"] for row in rows}
@@ -145,7 +145,7 @@ class Queue:
         await connection.execute(self.giving_back, *held_columns(leases))
 
 
-_CERTAIN = 0.8  # of a lease's length: the rest is for what was begun while it was certain
+_CERTAIN = 0.8  # of a lease's length: the rest is for work that began while it was certain
 
 
 class Leases:

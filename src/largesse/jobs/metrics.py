@@ -1,4 +1,4 @@
-"""What a worker measures, in Prometheus' terms. No label holds anything about a person or a customer."""
+"""Metrics of a worker, for Prometheus. No label contains data about a person or a customer."""
 
 from __future__ import annotations
 

@@ -112,16 +112,16 @@ async def _listen_on(connection: Connection, wake: Callable[[bool], None]) -> No
     ended = asyncio.Event()
     connection.add_termination_listener(lambda _: ended.set())
     await connection.add_listener(_CHANNEL, heard)
-    wake(True)  # for what was notified while nobody listened
+    wake(True)  # for notifications that were sent before
     try:
         while not ended.is_set():
             try:
                 async with asyncio.timeout(_HEARTBEAT_S):
                     await ended.wait()
             except TimeoutError:
-                # Who only listens never learns that nobody speaks any more.
+                # Only a statement shows that the connection is broken.
                 await connection.execute("SELECT")
     finally:
-        # It listens, so it is of no other use; and whatever goes wrong here, who cancelled the listening shall not miss it.
+        # It still listens, so it cannot be used again. An error here must not replace the cancellation.
         with contextlib.suppress(*DATABASE_AWAY):
             await connection.close()

@@ -1,7 +1,7 @@
 """The outbox of mail. A transaction writes mail here with the rest of its work, so that both are committed or neither is.
 
-Orders write jobs. Their messages are made when they are due. Fulfilment writes notifications, which are messages at once. A cancellation
-removes mail that has not left. `largesse.mail` sends what is here.
+Orders write jobs, which become messages when they are due. Fulfilment writes notifications, which are messages at once. A cancellation
+removes mail that has not been sent. `largesse.mail` sends the messages.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _ADD_REMINDERS = """
     FROM unnest($6::text[], $7::text[], $8::text[]) AS new (email, name, line_numbers)
     ON CONFLICT DO NOTHING
 """
-# A reminder without any of its lines left is `cancelled`; what is just leaving is looked at once more before it does.
+# A reminder with no lines left is `cancelled`. The mailer checks a reminder again just before it sends it.
 _WITHDRAW_REMINDERS = """
     UPDATE messages SET
         line_numbers = CASE WHEN rest = '{}' THEN line_numbers ELSE rest END,
@@ -44,7 +44,7 @@ _ADD_GIFT = """
     INSERT INTO messages (customer_id, order_id, environment, email, line_numbers, due_at, rank_at, created_at)
     SELECT $1, $2, $4, $5, ARRAY[$3::int], now, now, now FROM (SELECT clock_now()) AS clock (now) ON CONFLICT DO NOTHING
 """
-# The edition tells the mails to one address apart; the line number is no line's.
+# The edition distinguishes the mails to one address. The negative line number belongs to no line.
 _ADD_CAMPAIGN_CODES = """
     INSERT INTO messages (customer_id, order_id, environment, kind, edition, email, line_numbers, due_at, rank_at, created_at)
     SELECT customer_id, order_id, environment, 'campaign_code', -(1 + ask_id % 32767), email, ARRAY[-ask_id], now, now, now
@@ -82,7 +82,7 @@ _MAIL_AUTOMATION = """
     INSERT INTO people_mails (kind, user_id, automation_id) SELECT 'automation_asked', unnest($1::int[]), $2
     ON CONFLICT (user_id, automation_id) WHERE kind = 'automation_asked' DO NOTHING
 """
-# One waits for each order. The next one leaves an hour after it at the earliest.
+# At most one waits for each order. The next one is sent an hour later at the earliest.
 _MAIL_THANK_YOU = """
     INSERT INTO people_mails (kind, user_id, note_order_id, due_at)
     VALUES ('thank_you', $1, $2, clock_now() + $3 * interval '1 second')
@@ -131,7 +131,7 @@ async def add_notification(
     email: str,
     name: str | None,
 ) -> None:
-    """Inserts a notification about a line (its customer, order and number), once for each kind. Wakes the workers after the commit."""
+    """Inserts a notification about a line (customer, order and number), once for each kind. Wakes the workers after the commit."""
     await connection.execute(_ADD_NOTIFICATION, *line, environment, kind, email, name, at)
     await notify(connection)
 
@@ -166,12 +166,12 @@ async def add_campaign_codes(connection: Connection, codes: Sequence[tuple[int, 
 
 
 def withdrawn_reminders(customer_id: int, order_id: int, numbers: Sequence[int]) -> Part:
-    """Returns the part of a statement that removes lines from reminders that have not left. Call it in a transaction that has locked the lines."""
+    """Returns the statement of `withdraw_reminders` as a part for `fetch_together`. Run it in a transaction that has locked the lines."""
     return Part(_WITHDRAW_REMINDERS, customer_id, order_id, list(numbers))
 
 
 async def withdraw_reminders(connection: Connection, order: tuple[int, int], numbers: Sequence[int]) -> None:
-    """Removes lines of an order from reminders that have not left. Call it inside a transaction that has locked the lines."""
+    """Removes lines of an order from reminders that have not been sent. Call it inside a transaction that has locked the lines."""
     await connection.execute(_WITHDRAW_REMINDERS, *order, list(numbers))
 
 
@@ -190,7 +190,7 @@ async def reschedule_mail(connection: Connection, order: tuple[int, int], due_at
 
 
 async def hold_mail_back(connection: Connection, customer_id: int, order_id: int) -> None:
-    """Removes the cancelled lines of an order from mail that has not left. Ends jobs and messages that have no lines left."""
+    """Removes the cancelled lines of an order from mail that has not been sent. Ends jobs and messages that have no lines left."""
     order = (customer_id, order_id)
     await lock_mail_job(connection, order)
     await connection.execute(_HOLD_JOB, *order)
@@ -219,7 +219,7 @@ async def mail_automation(connection: Connection, user_ids: Sequence[int], autom
 
 
 async def mail_thank_you(connection: Connection, user_id: int, order_id: int, delay_s: float) -> None:
-    """Mails the thank-you notes of an order to a user, with those that arrive before the mail leaves."""
+    """Mails the thank-you notes of an order to a user, including those that arrive before the mail is sent."""
     await connection.execute(_MAIL_THANK_YOU, user_id, order_id, delay_s)
 
 

@@ -19,11 +19,11 @@ Item = TypeVar("Item")
 _Kept = tuple[Item, "asyncio.Future[bool]"]
 
 GATHER_S = 0.02
-LAST_TRIES_S = 10.0  # how long a process that ends goes on trying
+LAST_TRIES_S = 10.0  # how long an ending process repeats a batch
 _MAX_WRITTEN = 500
 _AGAIN = Schedule(first_s=0.05, factor=2.0, cap_s=2.0)
 
-# Errors that pass: the database is away or lacks a resource, or the batch was part of a deadlock. The outcomes are sound.
+# Temporary errors: the database is unavailable or lacks a resource, or there was a deadlock. The outcomes have no fault.
 _FOR_NOW: tuple[type[BaseException], ...] = (
     *DATABASE_AWAY,
     asyncpg.InsufficientResourcesError,
@@ -46,7 +46,7 @@ class Recorder(Generic[Item]):
     ) -> None:
         metrics.OUTCOMES_WAITING.labels(kind)  # both are exported from the start, as 0
         metrics.OUTCOMES_GIVEN_UP.labels(kind)
-        self.is_stuck = False  # the last try failed, and the next is due
+        self.is_stuck = False  # the last try failed, and will be repeated
         self._kind = kind
         self._write = write
         self._gather_s = gather_s
@@ -54,7 +54,7 @@ class Recorder(Generic[Item]):
         self._writing: asyncio.Task[None] | None = None
         self._tried = asyncio.Event()
         self._awaited = asyncio.Event()
-        self._ends: float | None = None  # by the event loop's clock: then what fails is given up
+        self._ends: float | None = None  # by the event loop's clock: batches that fail later are given up
 
     def add(self, item: Item) -> asyncio.Future[bool]:
         """Adds `item` to the next batch. The future's result is True once it is written, False if it was given up."""

@@ -1,6 +1,6 @@
-"""What a room registers in its `tasks.py`: periodic tasks, retention and queues to measure.
+"""What a package registers in its `tasks.py`: periodic tasks, retention and queues to measure.
 
-`jobs/housekeeping.py` lists the rooms. The worker, the gauges and pruning follow from that list. Encrypted columns register by `SealedTable`.
+`jobs/housekeeping.py` lists the packages, for the worker, the gauges and pruning. Encrypted columns register by `SealedTable`.
 """
 
 from __future__ import annotations
@@ -64,13 +64,13 @@ class PeriodicTask:
     name: str
     step: Callable[[WorkerContext], Awaitable[bool]]
     every_s: float = POLL_S
-    finishes: bool = False  # A worker that ends waits for the step under way; it cancels the steps of other tasks.
+    finishes: bool = False  # A worker that ends waits for the current step. It cancels the steps of other tasks.
     needs_mail_server: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class RoomTasks:
-    """What a room registers. `gauges` show the number of rows that wait. The test lab brings `due_times` forward."""
+    """What a package registers. `gauges` show the number of waiting rows. The test lab brings `due_times` forward."""
 
     periodic: Sequence[PeriodicTask] = ()
     retention: Sequence[Old] = ()

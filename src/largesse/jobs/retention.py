@@ -1,4 +1,4 @@
-"""Maintenance: deletes old rows in small batches, and measures the rows that wait. The room of a table registers which these are."""
+"""Maintenance: deletes old rows in small batches, and measures waiting rows. The package of a table registers them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Old:
 
     def statement(self, shard_group: Customers = None) -> Fragment:
         """Returns the statement that deletes up to $2 rows older than $1 days, of shard group $3 if one is given."""
-        # What a node is to work out from its clock must not be part of a sum there.
+        # On a node, `clock_now()` must not be part of a sum.
         long_ago = LONG_AGO if shard_group is None else Fragment("$1::timestamptz")
         old = compose(
             "{age} < {long_ago} AND {done}", age=identifier(self.age), long_ago=long_ago, done=declared(self.done)
@@ -55,7 +55,7 @@ class Old:
 
 
 async def prune(connection: Connection, all_old: Iterable[Old]) -> bool:
-    """Deletes a batch of old rows from each table. Returns True if there may be more. Skips nodes that are away."""
+    """Deletes a batch of old rows from each table. Returns True if there may be more. Skips nodes that are down."""
     more = False
     for old in all_old:
         for shard_group in await list_shard_groups(connection, None) if old.table in DISTRIBUTED else [None]:

@@ -29,7 +29,7 @@ async def correct_address(
 ) -> None:
     """Changes the address of an order's recipient from `email` to `corrected`, which is in normal form, and of their mail.
 
-    Mail that has left is sent again with the same codes. Other mail goes to the new address. The audit log records who corrected it, from
+    Mail that was sent is sent again with the same codes. Other mail goes to the new address. The audit log records who corrected it, from
     `address`. `chain` marks the order again. Call it inside a transaction.
 
     Raises NotFound for an unknown order, OtherServiceAccount for one that another placed, TooManyRequests as `resend`, and
@@ -47,8 +47,8 @@ async def correct_address(
 
 
 async def _correct(connection: Connection, key: tuple[int, int], email: str, corrected: str) -> tuple[int, bool]:
-    """Changes the address of lines and messages. Returns the first line, and whether the mail has left."""
-    # Lines before the mail job, as a cancellation and an erasure lock them.
+    """Changes the address of lines and messages. Returns the first line, and whether the mail was sent."""
+    # Locks lines before the mail job, in the same order as a cancellation and an erasure.
     lines = await connection.fetch(resending_store.LOCK_LINES, *key)
     await lock_mail_job(connection, key)
     own = [line for line in lines if _is_at(line["recipient_email"], email)]
@@ -66,7 +66,7 @@ async def _correct(connection: Connection, key: tuple[int, int], email: str, cor
 
 
 async def _move_mail(connection: Connection, order: tuple[int, int], email: str, corrected: str) -> bool:
-    """Moves the recipient's messages to the other address. Returns whether the last of them has left."""
+    """Changes the address of the recipient's messages. Returns whether the last of them was sent."""
     rows = await connection.fetch(resending_store.LOCK_MESSAGES, *order)
     own = [row for row in rows if _is_at(row["email"], email)]
     if any(row["is_leaving"] and row["waits"] for row in own):

@@ -14,7 +14,7 @@ from largesse.events.order_changes import record_changes
 from largesse.mail import store
 from largesse.mail.messages import RANK_GAP_S, RANKED_TOGETHER
 
-_MAX_CODES = 10_000  # of the orders fanned out in one transaction, unless one order alone has more
+_MAX_CODES = 10_000  # of all orders in one transaction, unless a single order has more
 
 
 async def fan_out(connection: Connection, limit: int, customers: Customers = None) -> tuple[int, int]:
@@ -61,7 +61,7 @@ def _within(jobs: Sequence[Row], codes: int) -> list[Row]:
 
 
 async def _make_messages(connection: Connection, jobs: Sequence[Row], shard_group: Customers) -> int:
-    # A cancellation locks the mail job too, so it is either seen here or sees the messages.
+    # A cancellation locks the mail job too, so either this sees the cancellation, or the cancellation sees the messages.
     lines = await connection.fetch(store.LINES_TO_MAIL.of(shard_group), *_columns(jobs), *arguments(shard_group))
     # One message for each distinct address, letter case ignored, as the order's recipientCount counts them.
     numbers: dict[tuple[int, str], list[int]] = defaultdict(list)

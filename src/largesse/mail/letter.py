@@ -47,7 +47,9 @@ class Letter:
 
     kind: str  # gift, voucher_ready, shipped, campaign_code, or a reminder's
     reference: str  # the order's
-    edition: int  # of a gift 0, or the number of the resend; of a notification or reminder the number of its first line
+    edition: (
+        int  # for a gift 0 or the number of the resend; for a notification or reminder the number of its first line
+    )
     environment: str
     language: Language
     email: str
@@ -65,12 +67,12 @@ class Letter:
     carrier: str | None = None  # of a parcel
     tracking_number: str | None = None
     picture: str | None = None  # its address
-    details: Details = NOTHING_SAID  # of the product, where it is known
+    details: Details = NOTHING_SAID  # of the product, if it is known
     claim_by: date | None = None  # the last day on which a gift can be claimed
-    is_test: bool = False  # to its sender: it holds no code that works
+    is_test: bool = False  # sent to its sender, without a working code
     brand: Brand = NO_BRAND
-    pictures: str = ""  # where the pictures of the brand are: the address before their path
-    asked_code: str | None = None  # that a visitor of a campaign proves the address with
+    pictures: str = ""  # the address before the path of a brand picture
+    asked_code: str | None = None  # with which a visitor of a campaign confirms the address
 
     @property
     def is_reminder(self) -> bool:
@@ -215,11 +217,11 @@ def _headers(letter: Letter, subject: str, sender: str, email: str) -> dict[str,
     if letter.brand.reply_to:
         headers["Reply-To"] = to_dial(letter.brand.reply_to)
     if letter.is_reminder:
-        # One click, as mailbox providers ask for (RFC 8058).
+        # Mailbox providers require unsubscribing with one click (RFC 8058).
         headers["List-Unsubscribe"] = f"<{letter.no_more}>"
         headers["List-Unsubscribe-Post"] = "List-Unsubscribe=One-Click"
     elif letter.recipients >= _MANY_RECIPIENTS:
-        # One letter to many: a way out, as mailbox providers ask for (RFC 2369).
+        # For letters to many recipients, mailbox providers require a way to unsubscribe (RFC 2369).
         headers["List-Unsubscribe"] = f"<mailto:{email}?subject=unsubscribe>"
     return headers
 

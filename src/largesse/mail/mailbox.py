@@ -54,12 +54,12 @@ async def list_claiming(connection: Connection, limit: int) -> list[ClaimingMail
 
 
 async def end_claiming(connection: Connection, mail: ClaimingMail) -> None:
-    """Notes that the gifts of a message were claimed."""
+    """Records that the gifts of a message were claimed."""
     await connection.execute(store.END_CLAIMING, mail.customer_id, mail.id)
 
 
 def sealing_context(message_id: int) -> bytes:
-    """Returns what a captured message is sealed with."""
+    """Returns the encryption context of a captured message."""
     return b"captured-mail/%d" % message_id
 
 
@@ -103,7 +103,7 @@ async def open_captured(connection: Connection, vault: Vault, environment: str, 
         raw = vault.captured.open(row["sealed"], sealing_context(row["message_id"]))
     except DecryptionFailed:
         raise NotFound("The message is sealed with a master key that is not set any more.") from None
-    # Headers may hold UTF-8 as it is (RFC 6532), which the parser of bytes takes for damage.
+    # Headers may contain UTF-8 (RFC 6532), which the parser of bytes treats as an error.
     message = email.message_from_string(raw.decode(), policy=email.policy.default)
     html = message.get_body(("html",))
     text = message.get_body(("plain",))

@@ -28,16 +28,16 @@ from largesse.mail.smtp import Handover, MailServerAwayError
 from largesse.mail.transport import SmtpTransport
 
 SCHEDULE = Schedule(first_s=30.0, factor=2.0, cap_s=3600.0)
-# What the mail server says of addresses of the test lab, and how much later it takes the mail.
+# The mail server's answers for addresses of the test lab, and the delay of late mail in seconds.
 _BOUNCED = "550 5.1.1 The address does not exist (test lab)"
 _LATE = "451 4.7.1 Try again later (test lab)"
 LATE_S = 3600.0
 GIVE_UP_AFTER_S = 3 * 86400.0
 _AT_ONCE = 100  # leased together
-_TURN_S = 30.0  # then what is still leased goes back, so that a slow server delays no other worker's messages
+_TURN_S = 30.0  # then the remaining leases are given back, so that a slow server delays no messages that other workers could send
 _IDLE_S = 10.0  # then the connection is closed
-DRAIN_S = 20.0  # what a message under way may still take when the worker is to end
-_REST = Schedule(first_s=1.0, factor=2.0, cap_s=30.0)  # after the mail server was away
+DRAIN_S = 20.0  # the longest that an ending worker waits for the current message
+_REST = Schedule(first_s=1.0, factor=2.0, cap_s=30.0)  # after the mail server was unavailable
 
 log = structlog.get_logger(__name__)
 
@@ -74,7 +74,7 @@ class Mailer:
         self._rests = 0
         self._resting_until = 0.0
         self._doubts: list[tuple[Message, Handover, float]] = []  # refusals that the connection's next messages explain
-        self._last: asyncio.Future[bool] | None = None  # the outcome of the last message handed over
+        self._last: asyncio.Future[bool] | None = None  # the outcome of the last message that was sent
 
     async def step(self) -> bool:
         """Sends as many messages as are leased at once. Returns True if more may be due."""
@@ -98,7 +98,7 @@ class Mailer:
     def drain(self) -> None:
         """Starts no more messages, and gives leased ones back. Waits for the current one for a limited time.
 
-        A message without an answer by then may have been taken, and is sent again.
+        A message without an answer by then may have been accepted, but is sent again.
         """
         self._draining = True
         if self._transport is not None:
@@ -111,7 +111,7 @@ class Mailer:
             await self._transport.close()
 
     async def _send_all(self, unsent: deque[Message]) -> str | None:
-        """Sends the messages in `unsent` and removes each one that was sent. Returns why the mail server is away, if it is."""
+        """Sends the messages in `unsent` and removes each one that was sent. Returns why the mail server is unavailable, if it is."""
         ends = clock.passed_s() + _TURN_S
         try:
             while unsent and not self._draining and clock.passed_s() < ends:
@@ -131,7 +131,7 @@ class Mailer:
         started = clock.passed_s()
         if self._captures or message.letter.environment != "production":
             self._tell(self._keep(message), started)
-            await asyncio.sleep(0)  # others get their turn between two messages
+            await asyncio.sleep(0)  # lets other tasks run between two messages
         elif self._transport is None:
             self._tell(Sent(message, "held", reason=requeue.REASON), started)
         else:
@@ -142,7 +142,7 @@ class Mailer:
             with self._leases.watch(message):
                 handover = await self._transport.hand_over(self._sender, recipient, written, allow)
             if self._transport.opened != opened:
-                self._settle_doubts(is_trusted=False)  # they were of another connection
+                self._settle_doubts(is_trusted=False)  # they belong to another connection
             self._judge(message, handover, started)
 
     def _judge(self, message: Message, handover: Handover, started: float) -> None:
@@ -175,7 +175,7 @@ class Mailer:
         return letters.write(message.letter, self._mail_from, at=clock.now().timestamp())
 
     def _keep(self, message: Message) -> Sent:
-        """Returns the outcome of a message that is not sent: captured, or what its test lab address stands for."""
+        """Returns the outcome of a message that is not sent: captured, or as its test lab address requires."""
         letter = message.letter
         behaviour = (
             behaviour_of(letter.email) if letter.environment == "staging" and letter.kind == letters.GIFT else None

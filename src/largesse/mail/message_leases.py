@@ -2,7 +2,7 @@
 
 A connection ends the text of a message only when the outcome of the message before is in the database and the lease is certain. So
 at most one message of a connection has been sent and is not yet recorded. Whatever goes wrong (a process killed or stopped for a
-minute, a database away), at most one message for each connection is sent twice.
+minute, a database unavailable), at most one message for each connection is sent twice.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from largesse.mail.outcomes import Sent, need_transaction, record
 log = structlog.get_logger(__name__)
 
 
-# For how long what was seen of a message's row counts as the last look. A cancellation may come after the last look in any
-# case, as the text is on its way then; this is how much longer that may be.
+# How old the last check of a message's row may be when its text is sent. A cancellation after that check comes too late, as it
+# does while the text is being sent.
 FRESH_S = 0.05
 
 
@@ -42,7 +42,7 @@ class MessageLeases:
         self._database = database
         self._leases = Leases(MESSAGES, lease_s=lease_s)
         self._recorder: Recorder[Sent] = Recorder("mail", self._write)
-        # Messages under way, by lease, each with whether it still stood when outcomes were last written, and when that was.
+        # Messages being sent, by lease. With each, whether it could be sent when outcomes were last written, and the time of that.
         self._watched: dict[Lease, tuple[Message, bool | None, float]] = {}
 
     async def take(self, limit: int, vault: Vault, public_url_of: Callable[[str], str]) -> list[Message]:
@@ -60,12 +60,12 @@ class MessageLeases:
         return taken
 
     async def renew(self) -> None:
-        """Renews the leases of all messages under way, and of messages whose outcome is not written yet."""
+        """Renews the leases of all current messages, and of messages whose outcome is not written yet."""
         async with self._database.connection(WORKER) as connection:
             await self._leases.renew(connection)
 
     async def is_ours(self, message: Message) -> bool:
-        """Returns whether the message's lease is certainly valid. If the clock leaves it in doubt, asks the database."""
+        """Returns whether the message's lease is certainly valid. If the clock cannot tell, renews it in the database."""
         if not self._leases.certain_s(message.lease):
             await self.renew()
         return self._leases.certain_s(message.lease) > 0
@@ -128,7 +128,7 @@ class MessageLeases:
         await self._recorder.close()
 
     async def _write(self, sent: list[Sent]) -> None:
-        # A statement alone is a transaction: that saves two round trips.
+        # A single statement needs no transaction, which saves two round trips.
         is_one = not need_transaction(self._database, sent)
         async with self._database.connection(WORKER) if is_one else self._database.transaction(WORKER) as connection:
             looked_at = clock.passed_s()
@@ -139,6 +139,6 @@ class MessageLeases:
                 self._watched[message.lease] = message, message.lease.key in standing, looked_at
         self._leases.drop(one.message.lease for one in sent)
         if lost:
-            # Somebody took them for abandoned. This process stood still for longer than its clock tells.
+            # Another worker has leased them, as this process stood still for longer than its clock shows.
             log.warning("mail.lease_lost", messages=lost)
             self._leases.doubt()

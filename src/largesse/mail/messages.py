@@ -24,11 +24,11 @@ from largesse.orders.recipients import MAX_CODES
 
 _TERMS = Terms()
 
-# How a large order is spread in the line: this many of its messages, then a gap in rank that others may use.
+# The messages of a large order get ranks with gaps: this many messages, then a gap, in which other orders fit.
 RANKED_TOGETHER = 50
 RANK_GAP_S = 0.25
-# So far behind the instant it is due is a message ranked at most; one that is tried again, just so far. Then what is ranked
-# later than so far from now is not due yet, and the index of ranks need not be read any further.
+# A message's rank is at most this much later than its due time, and exactly this much for a retry. So messages with a rank
+# later than this from now are not due, and the scan of the index ends there.
 SPREAD_S = MAX_CODES / RANKED_TOGETHER * RANK_GAP_S
 
 MESSAGES = Queue("messages", "id", "bigint", ready="state = 'pending'", order="rank_at", order_ahead_s=SPREAD_S)
@@ -43,7 +43,7 @@ class Message:
     due_at: datetime
     age_s: float  # since it was made, or made due again
     attempts: int
-    line_numbers: list[int]  # whose codes the letter holds
+    line_numbers: list[int]  # whose codes are in the letter
     letter: Letter
 
 
@@ -52,7 +52,7 @@ async def take(
 ) -> list[Message]:
     """Leases up to `limit` due messages, with their letters. Call it inside a transaction.
 
-    A message whose order is on a node that is away is tried again when its lease has expired.
+    A message whose order is on a node that is down is tried again when its lease has expired.
     """
     taken = await MESSAGES.take(connection, limit, terms=terms)
     orders, away = await _read_orders(connection, taken)
@@ -75,7 +75,7 @@ async def take(
 
 
 async def _read_orders(connection: Connection, taken: Sequence[Row]) -> tuple[dict[int, Row], set[int]]:
-    """Returns the texts of orders and the codes of lines by the message's id, and the customers whose node is away."""
+    """Returns the texts of orders and the codes of lines by the message's id, and the customers whose node is down."""
 
     async def read(shard_group: Customers) -> list[Row]:
         return await connection.fetch(
@@ -108,12 +108,12 @@ async def _read_names(connection: Connection, taken: Sequence[Row], orders: Mapp
 
 
 def _ask_of(row: Row) -> int | None:
-    """Returns the number of a visitor's code request, of a mail with its code."""
+    """Returns the number of the code request, for a mail with a visitor's code."""
     return -row["line_numbers"][0] if row["kind"] == CAMPAIGN_CODE else None
 
 
 async def still_stands(connection: Connection, message: Message) -> bool:
-    """Returns whether a message may be sent as it was read: nobody else has leased it since, and none of its codes was voided."""
+    """Returns whether a message may be sent as it was read: no worker has leased it since, and none of its codes was voided."""
     stands: bool | None = await connection.fetchval(
         store.STILL_STANDS, message.lease.customer_id, message.lease.key, message.lease.fence, message.line_numbers
     )
@@ -148,7 +148,7 @@ def _message(
         wrapping_key=order["wrapping_key"],
         gift=named["settled"] or named["product"] or named["collection"] or "",
         comes_as=comes_as,
-        # What a physical gift costs is between the sender and us.
+        # The recipient of a physical gift does not see its price.
         value_minor=None if comes_as == PARCEL else order["value_minor"],
         currency=order["currency"],
         expiry_days=order["expiry_after_days"],

@@ -11,9 +11,9 @@ from typing import cast
 
 import httptools
 
-KEPT_BYTES = 2_048  # of an answer's body
+KEPT_BYTES = 2_048  # of an answer's body, by default
 _MAX_HEAD_BYTES = 65_536  # status line and headers, interim answers included
-_MAX_BODY_BYTES = 65_536  # an answer that goes on after these is cut off
+_MAX_BODY_BYTES = 65_536  # a longer body is cut off
 
 
 class BadAnswerError(Exception):
@@ -30,7 +30,7 @@ class Response:
 
 
 class Channel(asyncio.Protocol):
-    """A connection. `post` uses it, one request at a time; `reusable` says whether it can have another.
+    """A connection. `post` sends one request at a time. `reusable` tells whether it can send another.
 
     It stores `kept_bytes` of the body of an answer.
     """
@@ -47,11 +47,11 @@ class Channel(asyncio.Protocol):
         self._body_bytes = 0
         self._retry_after: str | None = None
         self._open = False
-        self.heard = False  # whether anything came back since the request
+        self.heard = False  # whether any byte of the answer has arrived
 
     @property
     def reusable(self) -> bool:
-        """Whether it is open and no request is under way on it."""
+        """Whether it is open and has no current request."""
         return self._open and self._answered is None
 
     async def post(self, request: bytes) -> Response:
@@ -105,7 +105,7 @@ class Channel(asyncio.Protocol):
         """Called by asyncio when the connection is closed. An answer whose head was read still counts."""
         self._open = False
         if self._in_body:
-            self._finish(keep=False)  # the status is known: a body that breaks off changes nothing
+            self._finish(keep=False)  # the status is known, so an incomplete body does not matter
         else:
             self._fail(ConnectionResetError("the connection was closed"))
 

@@ -1,7 +1,7 @@
 """Delivers webhooks: takes queues, makes their attempts, and writes the outcomes in batches.
 
-There are two lanes. A subscription whose last attempt failed is in the failing lane until an attempt succeeds; all others are in
-the first. So slow and dead receivers delay each other, and nobody else.
+There are two lanes. A subscription whose last attempt failed is in the failing lane until an attempt succeeds. All others are in
+the first lane. So slow and dead receivers delay only each other.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from largesse.webhooks.transport import HttpTransport
 
 IN_FLIGHT = 4  # attempts of one subscription
 QUEUES_AT_ONCE = 128  # in each lane of one worker
-_TURN_S = 5.0  # after this a queue starts no more attempts, and others go first
+_TURN_S = 5.0  # after this time, a queue starts no more attempts, and others go first
 _JOBS_A_TURN = 512
 _JOBS_A_FAILING_TURN = 2 * IN_FLIGHT
 
@@ -38,7 +38,7 @@ Report = Attempted | Lease  # an attempt to write down, or a queue to give back
 
 @dataclass(slots=True)
 class _Turn:
-    """One queue's turn: its jobs, shared by the attempts in flight."""
+    """The turn of one queue: its jobs, which several tasks attempt at the same time."""
 
     queue: SubscriptionQueue
     jobs: Iterator[Job]
@@ -113,7 +113,7 @@ class Deliverer:
         self._recorder.hurry(self._transport.timeout_s + LAST_TRIES_S)
 
     async def close(self) -> None:
-        """Drains, waits for the attempts in flight, at most as long as one may take, and writes all outcomes."""
+        """Drains, waits for the attempts in flight, which have a time-out, and writes all outcomes."""
         self.drain()
         await self.settle()
         await self._recorder.close()
@@ -147,7 +147,7 @@ class Deliverer:
             if turn.gone or self._draining or clock.passed_s() >= turn.ends:
                 return
             if self._recorder.is_stuck:
-                return  # an attempt whose outcome cannot be written is likely to be made again
+                return  # if its outcome cannot be written, the attempt would probably be repeated
             attempted = await self._attempt(turn, job)
             if attempted.verdict.outcome == "gone":
                 turn.gone = True

@@ -1,4 +1,4 @@
-"""The webhooks of all customers, or one, whose deliveries fail, for members of staff."""
+"""Failing webhooks of all customers or of one, for members of staff."""
 
 from __future__ import annotations
 
@@ -54,14 +54,14 @@ class FailingWebhook:
 
     @property
     def host(self) -> str:
-        """Returns the host of its address: the rest may have a secret in it."""
+        """Returns only the host of its address, as the rest may contain a secret."""
         return urlsplit(self.target_url).netloc.rpartition("@")[2]
 
 
 async def list_failing(
     connection: Connection, customer_id: int | None, *, past: tuple[int, UUID] = FIRST, limit: int = 50
 ) -> list[FailingWebhook]:
-    """Returns the subscriptions of all customers whose last attempt failed, past one; of a customer, also those with deliveries that failed."""
+    """Returns subscriptions whose last attempt failed, from the one after `past` on. For one customer, adds those with deliveries that failed."""
     if customer_id is None:
         rows = await connection.fetch(_OF_ALL, MOST_REDELIVERED, *past, limit)
     else:
@@ -70,6 +70,6 @@ async def list_failing(
 
 
 async def find_failing(connection: Connection, customer_id: int, subscription_id: UUID) -> FailingWebhook | None:
-    """Returns a subscription of a customer that fails; None for any other."""
+    """Returns a customer's failing subscription, or None if it does not fail."""
     found = await list_failing(connection, customer_id, limit=1_000)
     return next((one for one in found if one.id == subscription_id), None)

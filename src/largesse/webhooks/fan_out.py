@@ -1,4 +1,4 @@
-"""Making deliveries: one for each subscription that hears of an event. The read models hear of it too."""
+"""Makes deliveries: one for each subscription to an event. Also tells the read models about changed orders."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from largesse.db.statements import plan_by_index
 from largesse.events.store import begin_fan_out
 from largesse.webhooks import queue_store
 
-# An event waits for its subscribers this long after the fact: clocks differ, and a late subscriber is better served
-# with one event too many than one too few.
+# A subscription also gets events from up to this long before it was created: for a new subscriber, one event too many is
+# better than one too few.
 _LATE_SUBSCRIPTION_S = 60
 
 
 async def fan_out(connection: Connection, limit: int, customers: Customers = None) -> tuple[int, int]:
-    """Makes the deliveries of up to `limit` waiting events of those customers, else of all; returns how many of each.
+    """Makes the deliveries of up to `limit` waiting events, of those customers if given. Returns the numbers of events and deliveries.
 
-    Workers take turns. The subscriptions are locked against deletion, so
-    that none gets a delivery after its pending ones were cancelled.
+    Workers take turns. Locks the subscriptions against deletion, so that
+    none gets a delivery after its pending ones were cancelled.
     """
     events = deliveries = 0
     for shard_group in await list_shard_groups(connection, customers):
@@ -36,7 +36,7 @@ async def fan_out(connection: Connection, limit: int, customers: Customers = Non
 
 
 async def _fan_out_from_node(connection: Connection, limit: int, shard_group: Customers) -> tuple[int, int]:
-    """Returns the same where events lie on nodes, and what follows from them does not: taken there, delivered here, and marked there."""
+    """Does the same if events are on nodes but deliveries are not. Reads events from the node, makes deliveries here, and marks the events there."""
     await commit_as_one(connection)
     taken = await connection.fetch(queue_store.TAKE_EVENTS.of(shard_group), limit, *arguments(shard_group))
     if not taken:

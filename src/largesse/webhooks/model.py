@@ -1,4 +1,4 @@
-"""Which events a subscription names."""
+"""The events that a subscription names."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Selection(NamedTuple):
 
 
 def select_events(events: str | Sequence[str]) -> Selection:
-    """Returns what a subscription stores for one event, or for several. Raises InvalidRequest for none, an unknown one, and one named twice."""
+    """Returns what a subscription stores for one or several events. Raises InvalidRequest for no event, an unknown one or a repeated one."""
     if isinstance(events, str):
         if events not in EVENTS:
             raise InvalidRequest(f"`event` must be one of: {', '.join(EVENTS)}.")

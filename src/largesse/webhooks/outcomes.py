@@ -1,6 +1,6 @@
-"""What a receiver's answer means: the table of docs/contract.md, Webhooks, as plain rules.
+"""What a receiver's answer means, by the table in docs/contract.md, Webhooks.
 
-Writing down what attempts came to, many at once.
+Also writes the outcomes of attempts, many at once.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ SCHEDULE = Schedule(first_s=4.0, factor=4.0, cap_s=6 * 3600.0)
 
 @dataclass(frozen=True, slots=True)
 class AttemptResult:
-    """What came of one attempt: a status with the start of the body, or an error instead of a status."""
+    """The result of one attempt: a status with the start of the body, or an error instead of a status."""
 
     status: int | None
     error: str | None
@@ -37,14 +37,14 @@ class AttemptResult:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What becomes of the delivery. The states but `retry` and `gone` are those of the table `deliveries`."""
+    """The outcome for a delivery. All outcomes but `retry` and `gone` are states of the table `deliveries`."""
 
-    outcome: str  # delivered, dropped, exhausted; retry: pending, again in `delay_s`; gone: the subscription ends
+    outcome: str  # delivered, dropped, exhausted; retry: stays pending for `delay_s`; gone: the subscription ends
     delay_s: float = 0.0
 
     @property
     def failed(self) -> bool:
-        """Whether the receiver is to be treated as failing."""
+        """Whether the subscription goes to the failing lane."""
         return self.outcome in {"retry", "exhausted"}
 
 
@@ -59,14 +59,14 @@ def judge(result: AttemptResult, *, attempt: int, attempts_left: int, now: datet
         return Verdict("dropped")
     if attempts_left <= 1:
         return Verdict("exhausted")
-    asked_s = (
+    retry_after_s = (
         read_retry_after(result.retry_after, now) if status is not None and (status == 429 or status >= 500) else 0.0
     )
-    return Verdict("retry", SCHEDULE.delay_s(attempt, at_least_s=asked_s))
+    return Verdict("retry", SCHEDULE.delay_s(attempt, at_least_s=retry_after_s))
 
 
 def read_retry_after(text: str | None, now: datetime) -> float:
-    """Returns the seconds a Retry-After header asks to wait (RFC 9110, 10.2.3: seconds or a date); 0 when it says nothing."""
+    """Returns the seconds of a Retry-After header (RFC 9110, 10.2.3: seconds or a date). 0 if it is missing or malformed."""
     if text is None:
         return 0.0
     text = text.strip()
@@ -91,11 +91,11 @@ class Attempted:
 
 
 async def record(connection: Connection, attempted: Sequence[Attempted], leaving: Sequence[Lease] = ()) -> None:
-    """Writes attempts and the outcomes for their deliveries, where the lease still holds; then gives `leaving` back.
+    """Writes attempts whose lease is still valid, and the outcomes for their deliveries. Then gives `leaving` back.
 
-    The queues are locked first, so that nobody takes one while its outcomes are being written: all of them at once and
-    in the order of a fan-out, which would otherwise wait in a circle with this. Before them come the subscriptions
-    that end, since deletions and fan-outs lock in that order too.
+    Locks all queues first, so that no worker takes one while its outcomes are written. Uses the same order as a fan-out,
+    to avoid a deadlock. Before the queues, it locks the subscriptions that end, since deletions and fan-outs lock in that
+    order too.
     """
     gone = [one.queue.lease for one in attempted if one.verdict.outcome == "gone"]
     if gone:
@@ -116,7 +116,7 @@ async def record(connection: Connection, attempted: Sequence[Attempted], leaving
 
 
 def _columns(leases: Sequence[Lease]) -> tuple[list[int], list[UUID]]:
-    """Returns the customers and the subscriptions whose queues are leased, each once."""
+    """Returns the customers and subscriptions of leased queues, each subscription once."""
     customers = {lease.key: lease.customer_id for lease in leases}
     return list(customers.values()), list(customers)
 

@@ -1,4 +1,4 @@
-"""The SQL that workers deliver events by: fan-out, the queues of subscriptions, attempts and their outcomes."""
+"""SQL for the delivery of events: fan-out, the queues of subscriptions, attempts and their outcomes."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ WAKE = """
     ON CONFLICT (customer_id, subscription_id)
         DO UPDATE SET due_at = least(subscription_queues.due_at, excluded.due_at)
 """
-# A queue whose first delivery is brought forward looks at its deliveries again. In the order in which outcomes lock queues.
+# Wakes queues whose deliveries were brought forward. Locks them in the same order as outcomes do.
 WAKE_STAGING = """
     UPDATE subscription_queues SET due_at = least(due_at, (SELECT clock_now())) WHERE (customer_id, subscription_id) IN (
         SELECT customer_id, subscription_id FROM subscription_queues
@@ -75,8 +75,8 @@ WRITE_VERDICTS = """
     FROM unnest($1::int[], $2::bigint[], $3::text[], $4::float8[], $5::smallint[])
             AS new (customer_id, id, state, delay_s, made),
         (SELECT clock_now()) AS clock (now)
-    -- One written before, whose COMMIT got no answer, has one attempt more. Those pending are found by what has not finished:
-    -- asked for by state, all that are pending might be read, by the index of those.
+    -- If it was written before, and its COMMIT got no answer, it has one attempt more. The condition is on `finished_at`, as with
+    -- one on `state` the planner might read all pending deliveries by their index.
     WHERE deliveries.customer_id = new.customer_id AND deliveries.id = new.id AND deliveries.finished_at IS NULL AND deliveries.attempts = new.made
 """
 MARK_FAILING = """
@@ -86,12 +86,12 @@ MARK_FAILING = """
       AND subscription_queues.failing <> new.failing
 """
 
-# Secrets that were rotated.
+# Rotated secrets.
 END_PREVIOUS_SECRETS = """
     UPDATE webhook_subscriptions SET previous_secret = NULL, previous_until = NULL WHERE previous_until <= (SELECT clock_now())
 """
 
-# What receivers answered.
+# Answers of receivers.
 ERASE_ANSWERS = """
     UPDATE delivery_attempts SET answer = NULL
     WHERE answer IS NOT NULL AND position($1 IN lower(encode(answer, 'escape'))) > 0
@@ -99,13 +99,13 @@ ERASE_ANSWERS = """
 
 
 def _due(event_columns: Fragment, joined: Fragment) -> Fragment:
-    """Returns SQL for the first $3 due deliveries of each of the queues of customers $1 and subscriptions $2; `event_columns` last, of what is `joined` too."""
+    """Returns SQL for the first $3 due deliveries of each queue of customers $1 and subscriptions $2, with `event_columns` from the `joined` tables."""
     return compose(
         """
         SELECT subscription.id AS subscription_id, target_url, sealed_secret, previous_secret,
                due.id, due.event, due.created_at, due.attempts, due.attempts_left, {event_columns}
         FROM unnest($1::int[], $2::uuid[]) AS taken (customer_id, id)
-        CROSS JOIN LATERAL (  -- one after the other by its key, whatever the planner thinks of joins
+        CROSS JOIN LATERAL (  -- OFFSET 0 makes the planner read them one by one, by key
             SELECT id, customer_id, target_url, sealed_secret,
                    CASE WHEN previous_until > (SELECT clock_now()) THEN previous_secret END AS previous_secret
             FROM webhook_subscriptions
@@ -128,11 +128,11 @@ JOBS = _due(
     Fragment("LEFT JOIN events ON events.customer_id = due.customer_id AND events.id = due.event_id"),
 )
 DUE = _due(Fragment("due.customer_id, due.event_id, due.sample"), NOTHING)
-# Tells of the events in `waiting`.
+# Makes the deliveries of the events in `waiting`.
 _DELIVERIES_OF_EVENTS = compose(
     """
     subscribed AS MATERIALIZED (
-        -- Once for all events of a customer, whichever of its indexes the planner takes.
+        -- Read once for all events of a customer, whichever index the planner uses.
         SELECT subscriptions.id AS subscription_id, customer_id, environment, named.event, created_at
         FROM (SELECT DISTINCT customer_id, environment, event FROM waiting) AS named
         JOIN webhook_subscriptions AS subscriptions USING (customer_id, environment)
@@ -186,12 +186,12 @@ FAN_OUT_TAKEN = compose(
     deliveries_of_events=_DELIVERIES_OF_EVENTS,
 )
 
-# Where events lie on nodes, taking and marking them are statements of their own.
+# If events are on nodes, separate statements take and mark them.
 TAKE_EVENTS = Grouped(waiting_events(Fragment("$1")), waiting_events(Fragment("$1"), within("customer_id", "$2", ())))
 _ON_NODES = Fragment("unnest($1::bigint[], $2::int[], $3::bigint[]) AS waiting (id, customer_id, position)")
 MARK_EVENTS = Grouped(marked_events(_ON_NODES), marked_events(_ON_NODES, within("events.customer_id", "$4", ())))
-# Deliveries are sorted within their queues alone, so the oldest of all is among the first of each. Of each lane, the queues that have
-# waited longest for their turn are looked at.
+# Deliveries are sorted only within their queues, so the oldest one is among the first of each queue. Checks the queues of each lane that
+# have waited longest for their turn.
 OLDEST = Fragment("""
     SELECT min(first.due_at)
     FROM ((SELECT customer_id, subscription_id FROM subscription_queues

@@ -1,8 +1,8 @@
-"""Subscription queues: what a worker leases of the deliveries that wait.
+"""Subscription queues: what a worker leases to send the deliveries that wait.
 
-What a worker leases is a subscription's queue, not a delivery: so at most one worker at a time serves a
-subscription, the limit of attempts in flight needs no counting across workers, and taking work costs one row
-however long the queue behind it is.
+A worker leases the queue of a subscription, not a delivery. So at most one worker at a time serves a
+subscription, and the limit of attempts in flight needs no count across workers. Taking work changes one row,
+however long the queue is.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from largesse.db.sharding import arguments
 from largesse.jobs.leases import Lease, Queue, Terms, held_columns
 from largesse.webhooks import queue_store
 
-# The index of queues holds those with something pending alone, and serves a statement that says so.
+# The index has only queues with pending deliveries, so `ready` must repeat its condition on `due_at`.
 SUBSCRIPTION_QUEUES = Queue(
     "subscription_queues", "subscription_id", "uuid", ready="failing = $3 AND due_at < 'infinity'", order="due_at"
 )
 
 _TERMS = Terms()
 
-# Jobs read at once with their bodies, shared by the queues.
+# Jobs that are read at once, with their bodies, for all taken queues together.
 _JOBS_AT_ONCE = 2_048
 _LEAST_JOBS_EACH = 16
 
@@ -52,7 +52,7 @@ class SubscriptionQueue:
     customer_id: int
     target_url: str
     sealed_secret: bytes
-    previous_secret: bytes | None  # encrypted too; while deliveries are signed with both
+    previous_secret: bytes | None  # encrypted too; set while deliveries are signed with both
     jobs: list[Job]
 
     @property
@@ -65,9 +65,9 @@ class SubscriptionQueue:
 async def take_queues(
     connection: Connection, limit: int, jobs_each: int, *, failing: bool, terms: Terms = _TERMS
 ) -> list[SubscriptionQueue]:
-    """Leases up to `limit` queues that are due, each with its first due deliveries.
+    """Leases up to `limit` due queues, and returns them with their first due deliveries.
 
-    One whose events lie on a node that is away is looked at again when its lease has run out.
+    If the events of a queue are on a node that is down, the queue is taken again when its lease has expired.
     """
     taken = await SUBSCRIPTION_QUEUES.take(connection, limit, failing, terms=terms)
     leases = {row["subscription_id"]: Lease(row["customer_id"], row["subscription_id"], row["fence"]) for row in taken}
@@ -98,7 +98,7 @@ async def take_queues(
 
 
 async def _read_events(connection: Connection, due: Sequence[Row]) -> tuple[dict[int, tuple[int, bytes]], set[int]]:
-    """Returns the orders and the bodies of the events that are to be delivered, and the customers whose node is away."""
+    """Returns the order and body of each event to deliver, and the customers whose node is down."""
     of_events = [row for row in due if row["event_id"] is not None]
 
     async def read(shard_group: Customers) -> list[Row]:
@@ -114,19 +114,19 @@ async def _read_events(connection: Connection, due: Sequence[Row]) -> tuple[dict
 
 
 async def leave_queues(connection: Connection, leases: Sequence[Lease]) -> None:
-    """Releases queues, each due again when its next pending delivery is.
+    """Releases queues. Each is due again when its next pending delivery is due.
 
-    One whose next is due already goes to the back of the line: those that wait for their turn come first.
+    If that is already due, the queue goes behind the queues that wait for their turn.
     """
     if not leases:
         return
     held = await connection.fetch(queue_store.LOCK_LEASED, *held_columns(leases))
-    # A statement of its own: it must see what a fan-out committed while the locks were waited for.
+    # A separate statement, which sees what a fan-out committed during the wait for the locks.
     await connection.execute(
         queue_store.LEAVE, [row["customer_id"] for row in held], [row["subscription_id"] for row in held]
     )
 
 
 async def wake_queue(connection: Connection, customer_id: int, subscription_id: UUID) -> None:
-    """Makes a subscription's queue due now, for what was just put into it."""
+    """Makes a subscription's queue due now, for a delivery that was just added."""
     await connection.execute(queue_store.WAKE, customer_id, subscription_id)

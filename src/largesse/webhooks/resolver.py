@@ -1,8 +1,8 @@
-"""Host names to addresses, without a thread for each: names that never answer must hold up nothing else.
+"""Resolves host names without a thread for each, so that names without an answer delay nothing else.
 
-The system's `getaddrinfo` blocks a thread for as long as a name server is silent, and cannot be called off; c-ares
-sends its questions from one thread for all of them. It reads what the system's resolver does: /etc/hosts,
-/etc/nsswitch.conf, name servers and search domains of /etc/resolv.conf, the latter again when it changes
+The system's `getaddrinfo` blocks a thread while a name server is silent, and cannot be cancelled. c-ares sends all its
+queries from one thread. It reads the same files as the system's resolver: /etc/hosts, /etc/nsswitch.conf, and the name
+servers and search domains in /etc/resolv.conf, which it reads again when it changes
 (docs/decisions/0017-webhook-host-names.md).
 """
 
@@ -21,26 +21,26 @@ import pycares
 from largesse.base import clock
 from largesse.webhooks.targets import Address
 
-LONGEST_S = 5.0  # one look-up, the wait for its turn included
-AT_ONCE = 512  # look-ups of one process
+LONGEST_S = 5.0  # for a look-up, including the wait for its turn
+AT_ONCE = 512  # look-ups of a process
 OF_ONE_CUSTOMER = 16
-_KEPT_S = 10.0  # what was found
+_KEPT_S = 10.0  # for which addresses are cached
 _NAMES_KEPT = 4_096
-# Until a name server is asked again: at first this, then five times what it takes in the middle, 0.25 s or more, which c-ares learns.
-# Each try waits twice as long as the one before, and only for its own answer: two of them would give up within 0.75 s on a server that
-# is quick as a rule and pauses for a second.
+# The wait before a query is repeated: at first this, later five times the server's average, which c-ares measures, but at least 0.25 s.
+# Each try waits twice as long as the one before, and only for its own answer. With two tries, a normally quick server that pauses for a
+# second would get only 0.75 s.
 _TRY_S = 1.5
 _TRIES = 4
 
 
 class UnresolvedError(OSError):
-    """A name that has no address, or whose name servers did not say in time."""
+    """A name has no address, or its name servers did not answer in time."""
 
 
 class Resolver:
-    """Looks names up, many at once, a bounded number of them for one customer. Make it inside a running loop; close it.
+    """Looks up many names at once, but a bounded number for one customer. Create it inside a running loop, and close it.
 
-    `nameservers` (`address` or `address:port`) are asked instead of the system's.
+    `nameservers` (`address` or `address:port`) replace the system's.
     """
 
     def __init__(self, *, nameservers: Sequence[str] = ()) -> None:
@@ -49,23 +49,23 @@ class Resolver:
         self._found: dict[str, tuple[float, list[Address]]] = {}
         self._places = asyncio.Semaphore(AT_ONCE)
         self._closed = False
-        # A customer's places last as long as somebody waits for one or has one.
+        # The slots of a customer exist while one is used or waited for.
         self._places_of: WeakValueDictionary[int, asyncio.Semaphore] = WeakValueDictionary()
 
     async def close(self) -> None:
-        """Ends the look-ups under way and those that wait: they raise UnresolvedError."""
+        """Ends the current and the waiting look-ups, which raise UnresolvedError."""
         self._closed = True
         await self._questions.close()
 
     async def look_up(self, host: str, customer_id: int) -> list[Address]:
-        """Returns the addresses of a host name, in the order to try them. Raises UnresolvedError when it has none in LONGEST_S."""
+        """Returns the addresses of a host name, in the order to try them. Raises UnresolvedError if none are found within LONGEST_S."""
         found = self._found.get(host)
         if found is not None and found[0] > clock.passed_s():
             return found[1]
         try:
             async with asyncio.timeout(LONGEST_S):
                 asked = self._asked.get(host) or await self._ask(host, customer_id)
-                # Whoever waits may be called off; the question goes on, and has its place, until it is answered.
+                # If a caller is cancelled, the query continues and keeps its slots, for other callers.
                 result = await asyncio.shield(asked)
         except (TimeoutError, aiodns.error.DNSError) as error:
             raise UnresolvedError(f"no address of the name was found: {type(error).__name__}") from None
@@ -84,7 +84,7 @@ class Resolver:
         except BaseException:
             places.release()
             raise
-        if self._closed or host in self._asked:  # by another one, meanwhile
+        if self._closed or host in self._asked:  # by another caller, meanwhile
             self._leave(places)
             if self._closed:
                 raise UnresolvedError("the process is ending")
@@ -94,7 +94,7 @@ class Resolver:
         return asked
 
     async def _question(self, host: str) -> pycares.AddrInfoResult:
-        """Returns its answer. Raises TimeoutError when there is none in LONGEST_S, however long c-ares would go on."""
+        """Returns the answer for a name. Raises TimeoutError after LONGEST_S, even if c-ares would continue."""
         async with asyncio.timeout(LONGEST_S):
             return await self._questions.getaddrinfo(host, type=socket.SOCK_STREAM)
 
@@ -102,7 +102,7 @@ class Resolver:
         del self._asked[host]
         self._leave(places)
         if not asked.cancelled():
-            asked.exception()  # nobody may be waiting for it any more
+            asked.exception()  # marks an error as retrieved, as there may be no caller any more
 
     def _leave(self, places: asyncio.Semaphore) -> None:
         self._places.release()

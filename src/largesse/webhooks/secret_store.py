@@ -1,4 +1,4 @@
-"""SQL of rotated secrets, and of the subscriptions that an operator lists to rotate one."""
+"""SQL for rotating secrets, and for listing the subscriptions to choose from, for operators."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from largesse.encryption.vault import Vault
 from largesse.webhooks.signing import new_secret
 from largesse.webhooks.store import secret_context
 
-ROTATION_S = 86_400  # while the previous secret still signs
+ROTATION_S = 86_400  # for which the previous secret signs too
 
 _ROTATE = """
     UPDATE webhook_subscriptions
@@ -29,7 +29,7 @@ _EVERY = """
 
 @dataclass(frozen=True, slots=True)
 class RotatedSecret:
-    """The new secret of a subscription, which is shown this once, and until when deliveries are signed with the previous one too."""
+    """The new secret of a subscription, which is shown only once. Until `previous_until`, deliveries are signed with the previous one too."""
 
     id: UUID
     previous_until: datetime
@@ -39,7 +39,7 @@ class RotatedSecret:
 async def rotate_secret(
     connection: Connection, vault: Vault, customer_id: int, environment: str, subscription_id: UUID
 ) -> RotatedSecret:
-    """Sets a new secret for a subscription. The previous one signs beside it for ROTATION_S. An earlier rotation ends. Raises NotFound."""
+    """Sets a new secret for a subscription. For ROTATION_S, the previous one signs too. Ends an earlier rotation. Raises NotFound."""
     secret = new_secret()
     sealed = vault.webhooks.seal(secret.encode(), secret_context(subscription_id))
     until = await connection.fetchval(_ROTATE, subscription_id, customer_id, environment, sealed, ROTATION_S)

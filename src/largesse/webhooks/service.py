@@ -1,4 +1,4 @@
-"""Operations on webhooks: subscribe, end a subscription, send a sample, and deliver again."""
+"""Operations on webhooks: subscribe, end a subscription, rotate a secret, send a sample, and deliver again."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from largesse.webhooks.secret_store import RotatedSecret
 from largesse.webhooks.store import CreatedSubscription, DeliveryRecord
 from largesse.webhooks.targets import LookUp, Network, check_target, parse_target
 
-SAMPLES_A_MINUTE = 10  # of one subscription
-REQUESTED_A_MINUTE = 60  # by one customer: samples and redeliveries together
+SAMPLES_A_MINUTE = 10  # for one subscription
+REQUESTED_A_MINUTE = 60  # for one customer, samples and redeliveries together
 _MINUTE_S = 60.0
 
 
 class DeliveryThrottle:
-    """Counts the deliveries that customers request, and raises TooManyRequests where they are too many.
+    """Counts the deliveries that customers request, and raises TooManyRequests if there are too many.
 
-    Each makes the worker dial an address of the caller's choice. Each serving process counts for itself.
+    Each makes the worker connect to an address that the caller chose. Each serving process counts for itself.
     """
 
     def __init__(self, *, now_s: Callable[[], float] = clock.passed_s) -> None:
         self._requested: Throttle[int] = Throttle(Rate(REQUESTED_A_MINUTE, _MINUTE_S), now_s=now_s)
-        # With the customer, so that nobody uses up what is another's.
+        # The key includes the customer, so that a customer cannot use up the allowance of another one's subscription.
         self._samples: Throttle[tuple[int, UUID]] = Throttle(Rate(SAMPLES_A_MINUTE, _MINUTE_S), now_s=now_s)
 
     def count_sample(self, customer_id: int, subscription_id: UUID) -> None:
@@ -43,7 +43,7 @@ class DeliveryThrottle:
         self._samples.take((customer_id, subscription_id))
 
     def count_redelivery(self, customer_id: int) -> None:
-        """Counts a delivery that is asked for again. A refused one is not counted."""
+        """Counts a redelivery. A refused one is not counted."""
         self._requested.spend(
             customer_id, f"A customer asks for at most {REQUESTED_A_MINUTE} samples and redeliveries a minute."
         )
@@ -52,8 +52,8 @@ class DeliveryThrottle:
 async def create_subscription(
     actor: Actor, vault: Vault, url: str, events: str | Sequence[str], *, allowed: tuple[Network, ...], look_up: LookUp
 ) -> CreatedSubscription:
-    """Subscribes an address to one event, or to several. Raises InvalidRequest for an address that events may not be sent to, as
-    `parse_target` and `check_target` do, for events that are not known, and for one subscription too many.
+    """Subscribes an address to one or several events. Raises InvalidRequest for an address that `parse_target` or `check_target`
+    refuses, for unknown events, and if there are too many subscriptions.
     """
     target = parse_target(url, allowed)
     await check_target(target, allowed, look_up, actor.customer_id)
@@ -66,7 +66,7 @@ async def create_subscription(
 
 
 async def remove_subscription(actor: Actor, subscription_id: UUID) -> None:
-    """Ends a subscription at once and cancels what is pending for it. Raises NotFound."""
+    """Ends a subscription at once, and cancels its pending deliveries. Raises NotFound."""
     async with actor.transaction(Right.SETTINGS) as transaction:
         await store.delete_subscription(transaction.connection, actor.principal, subscription_id)
         await transaction.record("webhook.deleted", f"subscription {subscription_id}")
@@ -88,7 +88,7 @@ async def send_sample(
 ) -> DeliveryRecord:
     """Sends a signed sample of one of a subscription's events, the first by default.
 
-    Raises NotFound, TooManyRequests, and InvalidRequest for an event that the subscription does not name, or of another release.
+    Raises NotFound, TooManyRequests, and InvalidRequest for an event that the subscription does not name or this release does not have.
     """
     throttle.count_sample(actor.customer_id, subscription_id)
     async with actor.transaction(Right.SETTINGS) as transaction:
@@ -98,7 +98,7 @@ async def send_sample(
 async def redeliver(
     actor: Actor, throttle: DeliveryThrottle, subscription_id: UUID, delivery_id: int
 ) -> DeliveryRecord:
-    """Makes a delivery due now, with all attempts again if it had ended. Raises NotFound, TooManyRequests."""
+    """Makes a delivery due now. If it had ended, it gets all its attempts again. Raises NotFound, TooManyRequests."""
     throttle.count_redelivery(actor.customer_id)
     async with actor.transaction(Right.SETTINGS) as transaction:
         delivery = await store.redeliver(transaction.connection, actor.principal, subscription_id, delivery_id)
@@ -107,7 +107,7 @@ async def redeliver(
 
 
 async def redeliver_failed(actor: Actor, throttle: DeliveryThrottle, subscription_id: UUID) -> int:
-    """Makes the newest deliveries that failed for good due now, at most MOST_REDELIVERED; returns how many. Raises NotFound, TooManyRequests."""
+    """Makes the newest deliveries that failed for good due now, at most MOST_REDELIVERED. Returns how many. Raises NotFound, TooManyRequests."""
     throttle.count_redelivery(actor.customer_id)
     async with actor.transaction(Right.SETTINGS, StaffRight.DELIVERIES) as transaction:
         count = await store.redeliver_failed(transaction.connection, actor.principal, subscription_id)
@@ -117,6 +117,6 @@ async def redeliver_failed(actor: Actor, throttle: DeliveryThrottle, subscriptio
 
 
 async def _record_redelivered(transaction: Transaction, subscription_id: UUID, count: int) -> None:
-    if transaction.actor.principal.key_id is None:  # a key's redeliveries are part of its work, as its orders are
+    if transaction.actor.principal.key_id is None:  # redeliveries by API keys are not recorded, like their orders
         after = {"deliveries": count}
         await transaction.record("webhook.redelivered", f"subscription {subscription_id}", after=after)

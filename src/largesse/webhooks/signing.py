@@ -1,7 +1,7 @@
-"""The headers of a delivery, with two signatures: the contract's over the body, and Standard Webhooks' over instant and body.
+"""The headers of a delivery, with two signatures: the contract's over the body, and Standard Webhooks' over id, time and body.
 
-The contract's (X-Service-Signature) does not tell a delivery from its replay. Standard Webhooks' (webhook-signature,
-https://www.standardwebhooks.com) covers the id of the delivery and the instant of the attempt too.
+The contract's (X-Service-Signature) does not protect from replays. Standard Webhooks' (webhook-signature,
+https://www.standardwebhooks.com) does, as it covers the id of the delivery and the time of the attempt.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from largesse.base import clock
 USER_AGENT = f"Largesse/{__version__}"
 _PREFIX = "whsec_"
 
-# Within the 24 to 64 bytes that Standard Webhooks asks for, and without the `=` that base64 ends others in.
+# Within the 24 to 64 bytes that Standard Webhooks requires. A multiple of three, so that base64 adds no `=`.
 _SECRET_BYTES = 33
 
 
 def new_secret() -> str:
-    """Returns a signing secret as Standard Webhooks writes it: `whsec_` and the base64 of random bytes."""
+    """Returns a new signing secret in the form of Standard Webhooks: `whsec_` and the base64 of random bytes."""
     return _PREFIX + base64.b64encode(secrets.token_bytes(_SECRET_BYTES)).decode("ascii")
 
 
@@ -33,25 +33,25 @@ def signature(secret: bytes, body: bytes) -> str:
 
 
 def standard_key(secret: bytes) -> bytes:
-    """Returns what a secret's base64 stands for: the key of the standard signature.
+    """Returns the key of the standard signature: the bytes that a secret's base64 encodes.
 
-    The first secrets were written in the URL-safe alphabet and without padding.
+    The first secrets were in the URL-safe alphabet and without padding.
     """
     text = secret.removeprefix(_PREFIX.encode())
     return base64.b64decode(text.translate(bytes.maketrans(b"-_", b"+/")) + b"==")
 
 
 def standard_signature(key: bytes, delivery_id: int, at: int, body: bytes) -> str:
-    """Returns `v1,` and the base64 HMAC-SHA256 of id, instant (seconds since 1970) and raw body, joined by full stops."""
+    """Returns `v1,` and the base64 HMAC-SHA256 of id, time (seconds since 1970) and raw body, joined by full stops."""
     signed = b"%d.%d.%b" % (delivery_id, at, body)
     return f"v1,{base64.b64encode(hmac.digest(key, signed, hashlib.sha256)).decode('ascii')}"
 
 
 class Signer:
-    """Signs the deliveries of one subscription; with the `previous` secret too, while that still counts.
+    """Signs the deliveries of one subscription. During a rotation, it also signs with the `previous` secret.
 
-    Then `webhook-signature` has a signature by each, as Standard Webhooks says. `X-Service-Signature` stays by the previous one, and
-    `X-Service-Signature-New` is by the new one: a receiver that accepts either works with whichever secret it has.
+    Then `webhook-signature` has a signature by each, as in Standard Webhooks. `X-Service-Signature` is still by the previous one, and
+    `X-Service-Signature-New` by the new one. A receiver that accepts either works with both secrets.
     """
 
     def __init__(self, secret: bytes, previous: bytes | None = None) -> None:
@@ -59,7 +59,7 @@ class Signer:
         self._keys = [standard_key(one) for one in self._secrets]
 
     def headers(self, delivery_id: int, event: str, body: bytes, *, now: datetime | None = None) -> dict[str, str]:
-        """Returns the headers of an attempt made `now`, by default this machine's time. `webhook-id` is the same for all attempts of a delivery."""
+        """Returns the headers of an attempt at the time `now`, by default this machine's. All attempts of a delivery have the same `webhook-id`."""
         at = int((now or clock.now()).timestamp())
         new, *previous = self._secrets
         headers = {

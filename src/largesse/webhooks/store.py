@@ -1,4 +1,4 @@
-"""SQL of subscriptions and their deliveries, as people and programs see them; workers take deliveries by `queue_store`."""
+"""SQL of subscriptions and their deliveries, for people and API callers. Workers take deliveries by `queue_store`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from largesse.webhooks.queues import wake_queue
 from largesse.webhooks.signing import new_secret
 from largesse.webhooks.targets import Target
 
-MAX_SUBSCRIPTIONS = 100  # of one customer, both environments together
+MAX_SUBSCRIPTIONS = 100  # of a customer, in both environments together
 MOST_REDELIVERED = 1_000  # at a time
 _KEPT_AS_TEXT = "utf-8"
 
@@ -74,7 +74,7 @@ _DELIVERIES = compose(
 _DELIVERY = compose(
     "SELECT {columns} FROM deliveries WHERE deliveries.customer_id = $1 AND deliveries.id = $2", columns=_COLUMNS
 )
-# By its time, as the event is read: an event is as old as its order, and its deliveries were made when it was fanned out.
+# Finds rows by time, which is quick: an event has the time of its order, and its deliveries have the time of its fan-out.
 _EVENT_OF_ORDER = "SELECT id, fanned_out_at FROM events WHERE customer_id = $1 AND created_at = $2 AND order_id = $3"
 _DELIVERIES_OF_EVENT = compose(
     """
@@ -112,7 +112,7 @@ _INSERT_SAMPLE = """
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """A subscription as its holder sees it."""
+    """A subscription as its customer sees it."""
 
     id: UUID
     event: str | None
@@ -123,7 +123,7 @@ class Subscription:
 
 @dataclass(frozen=True, slots=True)
 class CreatedSubscription:
-    """A new subscription with its signing secret, which is shown this once."""
+    """A new subscription with its signing secret, which is shown only once."""
 
     id: UUID
     event: str | None
@@ -140,16 +140,16 @@ class AttemptRecord(msgspec.Struct, frozen=True, kw_only=True):
     duration_ms: int
     status: int | None  # the receiver's
     error: str | None  # why there was no status
-    answer: str | None  # the beginning of the receiver's
+    answer: str | None  # the start of the receiver's answer
 
 
 class DeliveryRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """One event on its way to a subscription."""
+    """The delivery of an event to a subscription."""
 
     id: int
     event: str
     is_sample: bool
-    order_id: int | None  # none of a sample, and of an event that is about no order
+    order_id: int | None  # None for a sample, and for an event without an order
     state: str
     attempts: list[AttemptRecord]
     attempts_left: int
@@ -159,7 +159,7 @@ class DeliveryRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SubscriptionRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A subscription and how its deliveries are doing."""
+    """A subscription with the state of its deliveries."""
 
     id: UUID
     event: str | None
@@ -167,8 +167,8 @@ class SubscriptionRecord(msgspec.Struct, frozen=True, kw_only=True):
     target_url: str
     created_at: datetime
     rotates_until: datetime | None  # until when deliveries are signed with the previous secret too
-    is_failing: bool  # what was tried last did not arrive
-    last_state: str | None  # of its newest delivery; None: it has none
+    is_failing: bool  # the last attempt failed
+    last_state: str | None  # of its newest delivery; None without deliveries
     last_at: datetime | None
 
     @property
@@ -180,11 +180,11 @@ class SubscriptionRecord(msgspec.Struct, frozen=True, kw_only=True):
 async def insert_subscription(
     connection: Connection, principal: Principal, vault: Vault, target: Target, events: str | Sequence[str]
 ) -> CreatedSubscription:
-    """Subscribes a checked target to one event, or to several. Raises InvalidRequest as `select_events`, and for one subscription too many."""
+    """Subscribes a checked target to one or several events. Raises InvalidRequest as `select_events`, and if there are too many subscriptions."""
     selection = select_events(events)
     subscription_id, secret, customer_id = uuid4(), new_secret(), principal.customer_id
     async with connection.transaction():
-        # The customer's other creations wait; a statement after the lock sees what they committed.
+        # The customer's other calls wait here. A statement after the lock sees what they committed.
         await connection.execute(_LOCK_CUSTOMER, customer_id)
         if await connection.fetchval(_COUNT, customer_id) >= MAX_SUBSCRIPTIONS:
             raise InvalidRequest(
@@ -205,9 +205,9 @@ async def insert_subscription(
 
 
 async def delete_subscription(connection: Connection, principal: Principal, subscription_id: UUID) -> None:
-    """Ends a subscription and cancels what is pending for it.
+    """Ends a subscription and cancels its pending deliveries.
 
-    Raises NotFound when the principal's customer has none of that id in its environment.
+    Raises NotFound if the principal's customer has no such subscription in its environment.
     """
     async with connection.transaction():
         await _own_events(connection, _LOCK_OWN, principal, subscription_id)
@@ -215,9 +215,9 @@ async def delete_subscription(connection: Connection, principal: Principal, subs
 
 
 async def _own_events(connection: Connection, query: str, principal: Principal, subscription_id: UUID) -> Selection:
-    """Returns the events of a subscription that the principal's customer has in its environment. Raises NotFound for any other.
+    """Returns the events of a subscription of the principal's customer and environment. Raises NotFound for any other.
 
-    `query` is `_OWN`, or a variant that keeps the subscription until the transaction ends, `_LOCK_OWN` from everybody else.
+    `query` is `_OWN`, `_HOLD_OWN`, which prevents its deletion until the transaction ends, or `_LOCK_OWN`, which locks it.
     """
     row = await connection.fetchrow(query, subscription_id, principal.customer_id, principal.environment)
     if row is None:
@@ -226,9 +226,9 @@ async def _own_events(connection: Connection, query: str, principal: Principal, 
 
 
 async def end_subscription(connection: Connection, customer_id: int, subscription_id: UUID) -> None:
-    """Deletes a subscription and cancels what is pending for it; call it inside a transaction.
+    """Deletes a subscription and cancels its pending deliveries. Call it inside a transaction.
 
-    In this order: the deletion waits for fan-outs under way, and the cancelling then sees what they made.
+    In this order, as the deletion waits for current fan-outs, and the UPDATE then sees their deliveries.
     """
     await connection.execute(_DELETE, customer_id, subscription_id)
     await connection.execute(_CANCEL_PENDING, customer_id, subscription_id)
@@ -241,7 +241,7 @@ async def list_subscriptions(connection: Connection, principal: Principal) -> li
 
 
 def secret_context(subscription_id: UUID) -> bytes:
-    """Returns what a signing secret is encrypted with: it decrypts for its own subscription only."""
+    """Returns the encryption context of a signing secret, so that it decrypts only for its own subscription."""
     return b"webhook-secret/" + subscription_id.bytes
 
 
@@ -254,7 +254,7 @@ async def list_subscription_records(connection: Connection, principal: Principal
 async def list_deliveries(
     connection: Connection, principal: Principal, subscription_id: UUID, *, before: int | None = None, limit: int = 50
 ) -> list[DeliveryRecord]:
-    """Returns the newest deliveries of a subscription with their attempts, newest first; `before` is the id of the last page's end.
+    """Returns the newest deliveries of a subscription with their attempts, newest first. `before` is the last id of the previous page.
 
     Raises NotFound for a subscription of another customer or environment.
     """
@@ -264,7 +264,7 @@ async def list_deliveries(
 
 
 async def order_references(connection: Connection, principal: Principal, order_ids: Collection[int]) -> dict[int, str]:
-    """Returns the references of the orders that deliveries are about, by the orders' ids."""
+    """Returns the references of orders, by the orders' ids."""
     rows = await connection.fetch(_REFERENCES, principal.customer_id, list(order_ids))
     return {row["id"]: row["reference"] for row in rows}
 
@@ -272,7 +272,7 @@ async def order_references(connection: Connection, principal: Principal, order_i
 async def list_order_webhooks(
     connection: Connection, principal: Principal, order_id: int, placed_at: datetime
 ) -> list[tuple[str, DeliveryRecord]]:
-    """Returns the deliveries of an order's event, with the address each goes to; none once they were pruned."""
+    """Returns the deliveries of an order's event, each with its target address. Returns none if they were pruned."""
     event = await connection.fetchrow(_EVENT_OF_ORDER, principal.customer_id, placed_at, order_id)
     if event is None or event["fanned_out_at"] is None:
         return []
@@ -285,12 +285,12 @@ async def list_order_webhooks(
 async def redeliver(
     connection: Connection, principal: Principal, subscription_id: UUID, delivery_id: int
 ) -> DeliveryRecord:
-    """Makes a delivery due now, with all attempts again if it had ended. Call it inside a transaction.
+    """Makes a delivery due now. If it had ended, it gets all its attempts again. Call it inside a transaction.
 
     Raises NotFound for an unknown delivery or subscription.
     """
     await _own_events(connection, _HOLD_OWN, principal, subscription_id)
-    # As a worker does: the queue first, then the delivery.
+    # Locks in the same order as a worker: the queue first, then the delivery.
     await wake_queue(connection, principal.customer_id, subscription_id)
     if await connection.fetchrow(_REDELIVER, principal.customer_id, delivery_id, subscription_id) is None:
         raise NotFound("There is no delivery of that id.")
@@ -299,7 +299,7 @@ async def redeliver(
 
 
 async def redeliver_failed(connection: Connection, principal: Principal, subscription_id: UUID) -> int:
-    """Makes the newest deliveries that failed for good due now, as `redeliver` does; returns how many. Call it in a transaction.
+    """Makes the newest deliveries that failed for good due now, as `redeliver` does. Returns how many. Call it in a transaction.
 
     At most MOST_REDELIVERED at a time. Raises NotFound for an unknown subscription.
     """
@@ -316,7 +316,7 @@ async def insert_sample(
 ) -> DeliveryRecord:
     """Adds a delivery of a signed sample of one of the subscription's events, the first by default. Call it inside a transaction.
 
-    Raises NotFound, and InvalidRequest for an event that the subscription does not name, or of another release.
+    Raises NotFound, and InvalidRequest for an event that the subscription does not name or this release does not have.
     """
     names = (await _own_events(connection, _HOLD_OWN, principal, subscription_id)).names
     if event is None:
@@ -377,9 +377,9 @@ async def _with_attempts(connection: Connection, principal: Principal, deliverie
 
 
 async def _orders_of(connection: Connection, principal: Principal, event_ids: set[int]) -> dict[int, int | None]:
-    """Returns the orders that events are about, without those of events that were pruned.
+    """Returns the orders of events, by the events' ids, without pruned events.
 
-    Read separately: events may be on the customer's node, and deliveries are not, nor does every engine survive their outer join.
+    A separate query, as events may be on the customer's node and deliveries are not, and not every version of Citus supports an outer join of both.
     """
     if not event_ids:
         return {}
@@ -388,5 +388,5 @@ async def _orders_of(connection: Connection, principal: Principal, event_ids: se
 
 
 def _shown(answer: bytes | None) -> str:
-    """Returns the answer as text; what is none becomes replacement characters."""
+    """Returns the answer as text. Bytes that are not text become replacement characters."""
     return (answer or b"").decode(_KEPT_AS_TEXT, errors="replace").replace("\0", "\N{REPLACEMENT CHARACTER}")

@@ -1,18 +1,18 @@
-"""Which addresses are public, judged by a table of our own.
+"""Which addresses are public, by our own table, and which webhook targets are allowed.
 
-`ipaddress.is_global` follows the IANA registries of the Python it comes with, and lets pass what tunnels or
-translates to a private network: NAT64, 6to4, Teredo, IPv4-compatible addresses, deprecated ranges. Here every
-block that is not plain global unicast is named, and everything IPv6 outside 2000::/3 is refused whatever it is.
+`ipaddress.is_global` has the IANA registries of its Python version, and accepts addresses that tunnel or translate
+to a private network: NAT64, 6to4, Teredo, IPv4-compatible addresses, deprecated ranges. This table has every block
+that is not plain global unicast. IPv6 addresses outside 2000::/3 are refused in any case.
 
 Sources: the IANA IPv4 and IPv6 Special-Purpose Address Registries, the IPv6 Global Unicast Allocations and the
 multicast registries, and the metadata services of the large clouds. A network-specific NAT64 prefix
-(RFC 6052) looks like any other address; an operator who runs one must keep it from the worker by routing.
+(RFC 6052) looks like any other address. An operator who uses one must keep it from the worker by routing.
 
-Webhook targets: what a URL must look like, and which addresses it may lead to.
+A webhook target is a URL.
 
-A URL is read in one way only: what two programs could read differently is refused, and the host is stored as it
-will be dialled. The addresses behind it are judged when a subscription is created, and again by the delivery
-on the socket it opens, by the same `permits`.
+A URL that two programs could read differently is refused, and the host is stored in the form in which it is dialled.
+`permits` checks the addresses of the host when a subscription is created, and the delivery checks the address of its
+socket again.
 """
 
 from __future__ import annotations
@@ -40,31 +40,31 @@ _SPECIAL_IPV4 = (
     "172.16.0.0/12",  # private (RFC 1918)
     "192.0.0.0/24",  # IETF protocol assignments (RFC 6890), DS-Lite, NAT64 discovery, older Oracle metadata
     "192.0.2.0/24",  # documentation, TEST-NET-1 (RFC 5737)
-    "192.31.196.0/24",  # AS112, answered by the nearest node, perhaps one's own (RFC 7535)
-    "192.52.193.0/24",  # AMT relays, likewise (RFC 7450)
+    "192.31.196.0/24",  # AS112, answered by the nearest node, perhaps an internal one (RFC 7535)
+    "192.52.193.0/24",  # AMT relays, also anycast (RFC 7450)
     "192.88.99.0/24",  # 6to4 relay anycast, deprecated (RFC 7526)
     "192.168.0.0/16",  # private (RFC 1918)
     "192.175.48.0/24",  # AS112 direct delegation (RFC 7534)
     "198.18.0.0/15",  # benchmarking (RFC 2544)
     "198.51.100.0/24",  # documentation, TEST-NET-2 (RFC 5737)
     "203.0.113.0/24",  # documentation, TEST-NET-3 (RFC 5737)
-    "224.0.0.0/4",  # multicast (RFC 5771), MCAST-TEST-NET 233.252.0.0/24 among it
+    "224.0.0.0/4",  # multicast (RFC 5771), with MCAST-TEST-NET 233.252.0.0/24
     "240.0.0.0/4",  # reserved (RFC 1112)
     "255.255.255.255/32",  # limited broadcast (RFC 8190)
 )
 
-# The only global unicast there is (RFC 4291, section 2.4; IANA allocates from nothing else).
+# IANA allocates global unicast addresses only from this block (RFC 4291, section 2.4).
 _GLOBAL_UNICAST_IPV6 = IPv6Network("2000::/3")
 
 _SPECIAL_IPV6 = (
-    # Inside 2000::/3, and yet not public.
+    # Inside 2000::/3, but not public.
     "2001::/23",  # IETF protocol assignments: Teredo 2001::/32, benchmarking, ORCHID, drone ids (RFC 2928)
     "2001:db8::/32",  # documentation (RFC 3849)
     "2002::/16",  # 6to4: the next 32 bits are an IPv4 address to tunnel to (RFC 3056)
     "2620:4f:8000::/48",  # AS112 direct delegation (RFC 7534)
     "3ffe::/16",  # the 6bone, returned (RFC 3701)
     "3fff::/20",  # documentation (RFC 9637)
-    # Outside 2000::/3, where nothing is public. Named so that the table is whole.
+    # Outside 2000::/3, where nothing is public. Listed to make the table complete.
     "::/128",  # unspecified (RFC 4291)
     "::1/128",  # loopback (RFC 4291)
     "::/96",  # IPv4-compatible, deprecated (RFC 4291)
@@ -87,7 +87,7 @@ SPECIAL_IPV6 = tuple(IPv6Network(block) for block in _SPECIAL_IPV6)
 
 
 def is_public(address: Address) -> bool:
-    """Returns whether `address` is plain global unicast, so that dialling it reaches the internet and nothing inside."""
+    """Returns whether `address` is plain global unicast, so that dialling it reaches the internet and nothing internal."""
     if isinstance(address, IPv4Address):
         return not any(address in block for block in SPECIAL_IPV4)
     if address.scope_id is not None or address not in _GLOBAL_UNICAST_IPV6:
@@ -105,40 +105,40 @@ def is_inside(address: Address, networks: tuple[Network, ...]) -> bool:
 MAX_URL_CHARACTERS = 2048
 RESOLVE_TIMEOUT_S = 3.0
 
-# Gives the addresses of a host name on behalf of a customer; raises OSError when it has none.
+# Returns the addresses of a host name, for a customer. Raises OSError if there are none.
 LookUp = Callable[[str, int], Awaitable[Sequence[Address]]]
 
 _URL = re.compile(r"(?P<scheme>https?)://(?P<authority>[^/?#]+)(?P<path>/[^?#]*)?(?P<query>\?[^#]*)?", re.IGNORECASE)
 _AUTHORITY = re.compile(r"(?P<host>\[[0-9a-fA-F:.]+\]|[^\[\]:]+)(?::(?P<port>[1-9][0-9]{0,4}))?")
-# RFC 3986: what a path and a query may hold, percent signs only as part of a triplet.
+# RFC 3986: the characters of a path and a query. A percent sign must begin a triplet.
 _PATH_AND_QUERY = re.compile(r"(?:[A-Za-z0-9\-._~!$&'()*+,;=:@/?]|%[0-9A-Fa-f]{2})*")
 _LABEL = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?<!-)")
-# A name whose last label is a number is an IPv4 address to every resolver, in whatever base it is written.
+# Resolvers read a name as an IPv4 address if its last label is a number, in any base.
 _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
 _LOCAL_SUFFIXES = (".localhost", ".localdomain", ".local", ".internal", ".home.arpa")
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A webhook target as it will be dialled: `host` is an address or a lower-case ASCII name without a final dot."""
+    """A webhook target in the form in which it is dialled. `host` is an address or a lower-case ASCII name without a final dot."""
 
     url: str  # as the caller wrote it
     scheme: str  # https or http
     host: str
     port: int
     path_and_query: str
-    address: Address | None  # the host, when it is an address
+    address: Address | None  # the host, if it is an address
 
     @property
     def only_allowed(self) -> bool:
-        """Whether it is fit for the allowed networks alone: plain http, or a local name."""
+        """Whether it may only be in the allowed networks: plain http, or a local name."""
         return self.scheme == "http" or (self.address is None and _is_local(self.host))
 
 
 def parse_target(url: str, allowed_networks: tuple[Network, ...]) -> Target:
-    """Returns the target `url` names. Raises InvalidRequest naming `target_url` and the rule it breaks.
+    """Returns the target of `url`. Raises InvalidRequest with the rule that `target_url` breaks.
 
-    Plain http, local names and addresses that are not public pass only when `allowed_networks` could hold them.
+    Plain http, local names and addresses that are not public are accepted only if they may be in `allowed_networks`.
     """
     target = _parse(url)
     if target.address is not None:
@@ -152,12 +152,12 @@ def parse_target(url: str, allowed_networks: tuple[Network, ...]) -> Target:
 async def check_target(
     target: Target, allowed_networks: tuple[Network, ...], look_up: LookUp, customer_id: int
 ) -> None:
-    """Looks a target's name up for a customer and raises InvalidRequest unless every address is permitted.
+    """Looks up a target's name for a customer. Raises InvalidRequest unless every address is permitted.
 
-    A public name that does not resolve within RESOLVE_TIMEOUT_S passes: the delivery judges its socket.
+    Accepts a public name that does not resolve within RESOLVE_TIMEOUT_S, as the delivery checks its socket.
     """
     if target.address is not None:
-        return  # judged when it was parsed
+        return  # checked when it was parsed
     try:
         async with asyncio.timeout(RESOLVE_TIMEOUT_S):
             addresses = await look_up(target.host, customer_id)
@@ -199,7 +199,7 @@ def _parse(url: str) -> Target:
 
 
 def _read_host(text: str) -> tuple[str, Address | None]:
-    """Returns the host as it will be dialled, and the address it is, if it is one."""
+    """Returns the host in the form in which it is dialled, and also as an address if it is one."""
     if text.startswith("["):
         return _read_ipv6(text[1:-1])
     if "%" in text:
@@ -216,7 +216,7 @@ def _read_host(text: str) -> tuple[str, Address | None]:
 
 def _read_ipv4(text: str) -> tuple[str, Address]:
     try:
-        address = IPv4Address(text)  # refuses octal, hexadecimal and short forms, leading zeros included
+        address = IPv4Address(text)  # refuses octal, hexadecimal and short forms, and leading zeros
     except ValueError:
         raise InvalidRequest("`target_url` must write an IPv4 address as four decimal numbers.") from None
     return str(address), address

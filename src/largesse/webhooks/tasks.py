@@ -1,8 +1,7 @@
-"""What is old, and what waits, in the tables of webhooks.
+"""The worker's tasks for webhooks, and their encrypted columns.
 
-Erasing an address from what receivers of webhooks answered: they may echo anything.
+Also erases an address from stored answers, as receivers may echo anything.
 
-Bringing the signing secrets of webhooks under the newest master key.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ _EVENTS_AT_ONCE = 500
 
 
 async def erase_from_answers(connection: Connection, email: str) -> int:
-    """Drops the answers that hold the address; returns how many. Reads all stored answers."""
+    """Deletes the answers that contain the address, and returns how many. Reads all stored answers."""
     tag = await connection.execute(queue_store.ERASE_ANSWERS, email_key(email))
     return int(tag.split()[-1])
 

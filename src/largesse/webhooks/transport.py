@@ -65,7 +65,7 @@ class HttpTransport:
         await self.close()
 
     async def close(self) -> None:
-        """Closes the idle connections. Call it when no attempt is under way."""
+        """Closes the idle connections. Call it when there are no current attempts."""
         if self._sweeping is not None:
             self._sweeping.cancel()
         for idle in self._idle.values():
@@ -75,7 +75,7 @@ class HttpTransport:
         await asyncio.sleep(0)  # the transports close in the next turn of the loop
 
     async def post(self, target_url: str, body: bytes, headers: Mapping[str, str], customer_id: int) -> AttemptResult:
-        """Posts `body` and returns the result. Raises nothing for what the receiver does.
+        """Posts `body` and returns the result. Faults of the receiver are results too, and raise nothing.
 
         The time-out includes the look-up of the name. The body may be sent twice if the receiver closes an idle connection.
         """

@@ -57,7 +57,7 @@ def _python(method: str, url: str, body: Any, *, needs_key: bool) -> str:
 
 
 def _python_literal(value: Any) -> str:
-    """Returns JSON as Python source. Examples hold no text that looks like a constant."""
+    """Returns JSON as Python source. Works because no text in an example contains `true`, `false` or `null`."""
     text = json.dumps(value, indent=4, ensure_ascii=False)
     return text.replace(": null", ": None").replace(": true", ": True").replace(": false", ": False")
 
@@ -118,14 +118,14 @@ def read_tables(document: Json) -> list[Table]:
 
 
 def prose(text: str) -> Markup:
-    """Returns a text of the document as HTML, with code in backticks and links to pages of ours."""
+    """Returns a text of the document as HTML: backticks become code, and links to our pages become links."""
     html = str(escape(text))
     html = _CODE.sub(r"<code>\1</code>", html)
     return Markup(_LINK.sub(r'<a href="\2">\1</a>', html))  # noqa: S704 - escaped first
 
 
 def read_field(name: str, place: str, schema: Json, *, required: bool) -> Field:
-    """Returns the row of a member or parameter with that schema. `place` is as in Field."""
+    """Returns the row of a member or parameter. `place` is as in Field."""
     return Field(
         name=name,
         place=place,
@@ -179,7 +179,7 @@ def _number(number: float) -> str:
 
 
 def _users(document: Json) -> dict[str, list[str]]:
-    """Returns the operations that take or answer each schema, directly or inside another."""
+    """Returns for each schema the operations that receive or return it, directly or inside another schema."""
     schemas = document["components"]["schemas"]
     users: dict[str, list[str]] = {}
     for methods in document.get("paths", {}).values():
@@ -205,7 +205,7 @@ def _reached(node: Any, schemas: Json, seen: set[str]) -> set[str]:
 
 @dataclass(frozen=True, slots=True)
 class StatusRow:
-    """One status an operation answers with."""
+    """A status that an operation answers with."""
 
     status: str
     phrase: str
@@ -225,7 +225,7 @@ class Described:
     description: Markup
     needs_key: bool
     parameters: list[Field]
-    body: str  # name of the schema; empty when it takes no body
+    body: str  # name of the schema; empty without a body
     samples: list[Sample]
     example: str  # a successful answer as JSON; empty for none
     status: str

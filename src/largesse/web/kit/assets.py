@@ -1,7 +1,7 @@
 """Static files: styles, scripts and icons, and the pictures of products and brands.
 
 Each is served under a name made from its content, such as `claim.4f2a90c1d3e5.css`, which browsers may cache for ever. Pages use that
-name. Styles, scripts and icons have their plain name too, which browsers check again after five minutes.
+name. Styles, scripts and icons also have their plain names, which browsers check again after five minutes.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class _Asset:
 
 
 class Assets:
-    """The assets of some folders, served below `address`, such as `/claim/assets`, with `headers` beside the common ones.
+    """The assets of some folders, served below `address`, such as `/claim/assets`. `headers` are sent in addition to the common ones.
 
     Every folder also has the shared assets: `tokens.css` with the colours, type and spaces of all pages, and the icon.
     """

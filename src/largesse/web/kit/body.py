@@ -1,8 +1,8 @@
-"""Request bodies: reads one as it comes, within limits on its bytes, its time, and the memory of its sender and of the process.
+"""Reads request bodies as they arrive, within limits on their size and time, and on the memory of each sender and of the process.
 
-Without the limits on memory, a sender who starts many large bodies and ends none would fill it. The first 64 KiB of a body are free, as the
-server reads that much ahead anyway: small forms and orders are read however many large bodies there are.
-JSON of callers is read by `read_body`, forms of browsers by `largesse.web.kit.forms`.
+Without the limits on memory, a sender could fill it by starting many large bodies and ending none. The first 64 KiB of a body do not count,
+because the server reads that much ahead anyway. So small forms and orders are read even while there are many large bodies.
+`read_body` reads the JSON of API callers, `largesse.web.kit.forms` the forms of browsers.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _RETRY_AFTER_S = 5.0
 
 
 class TooManyBodies(TooManyRequests):
-    """A sender has as many bytes under way as one sender may have."""
+    """A sender already has the most bytes in memory that one sender may have."""
 
 
 class BodyMemory:
@@ -39,7 +39,7 @@ class BodyMemory:
 
     @property
     def held_bytes(self) -> int:
-        """The bytes of all senders."""
+        """The bytes in memory, of all senders."""
         return self._bytes.total()
 
     def share(self, sender: Hashable) -> BodyShare:
@@ -47,7 +47,7 @@ class BodyMemory:
         return BodyShare(self, sender)
 
     def take(self, sender: Hashable, count: int) -> None:
-        """Counts bytes for a sender. Raises TooManyBodies or Unavailable, and counts nothing then."""
+        """Counts bytes for a sender. Raises TooManyBodies or Unavailable without counting them."""
         if self._bytes[sender] + count > self._each:
             raise TooManyBodies(
                 f"At most {self._each} bytes of your requests are read at once.", retry_after_s=_RETRY_AFTER_S
@@ -109,13 +109,13 @@ JSON_LIMITS = BodyLimits(MAX_BODY_BYTES, BODY_TIMEOUT_S, BODY_PAUSE_S)
 
 
 async def read_body(headers: Headers, receive: Receive, share: BodyShare | None = None) -> bytes:
-    """Returns the whole body, whose headers must declare JSON. Raises TooLarge, UnsupportedBody, SlowRequest, and what `share` raises."""
+    """Returns the whole body if its headers declare JSON. Raises TooLarge, UnsupportedBody, SlowRequest, and the errors of `share`."""
     check_headers(headers)
     return await receive_body(receive, JSON_LIMITS, share)
 
 
 def check_headers(headers: Headers) -> None:
-    """Raises TooLarge or UnsupportedBody if the headers declare such a body."""
+    """Raises TooLarge or UnsupportedBody if the headers declare a body that is too large or not JSON."""
     length = headers.content_length
     if length is not None and length.isdigit() and int(length) > MAX_BODY_BYTES:
         raise TooLarge(f"The body has {int(length)} bytes; at most {MAX_BODY_BYTES} are read.")
@@ -127,7 +127,7 @@ def check_headers(headers: Headers) -> None:
 
 
 async def receive_body(receive: Receive, limits: BodyLimits, share: BodyShare | None = None) -> bytes:
-    """Returns the bytes of a body. Raises what `BodyStream.next` does."""
+    """Returns the bytes of a body. Raises the errors of `BodyStream.next`."""
     stream = BodyStream(receive, limits, share)
     chunks: list[bytes] = []
     while (chunk := await stream.next()) is not None:
@@ -136,7 +136,7 @@ async def receive_body(receive: Receive, limits: BodyLimits, share: BodyShare | 
 
 
 class BodyStream:
-    """A body as it comes, within its limits. Only the sender's time counts, not the work between two chunks."""
+    """A body as it arrives, within its limits. Only the time spent waiting for the sender counts, not the work between two chunks."""
 
     def __init__(self, receive: Receive, limits: BodyLimits, share: BodyShare | None = None) -> None:
         self._receive = receive
@@ -150,7 +150,7 @@ class BodyStream:
     async def next(self) -> bytes | None:
         """Returns the next chunk; None at the end.
 
-        Raises TooLarge, SlowRequest, InvalidRequest if the connection ended first, and what its share of memory raises.
+        Raises TooLarge, SlowRequest, InvalidRequest if the connection ended first, and the errors of its share of memory.
         """
         if self._is_whole:
             return None

@@ -1,8 +1,8 @@
 """Compresses pages, files and styles with gzip for clients that accept it.
 
-Only answers to GET are compressed, since the answer to a form may show a key or a code. An attacker who can choose a part of a page and see
-its compressed length must not learn the rest (BREACH): form tokens are new for each page, and the gzip header of each answer has a random
-number of bytes. See docs/decisions/0053-compression.md.
+Only answers to GET are compressed, since the answer to a form may show a key or a code. An attacker who can choose part of a page and see
+its compressed length must not learn the rest (BREACH). So form tokens are new for each page, and the gzip header of each answer has a random
+length. See docs/decisions/0053-compression.md.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import zlib
 from largesse.web.kit.requests import Message, Scope, Send
 
 LEVEL = 5
-_MIN_BYTES = 1_000  # less gains nothing
+_MIN_BYTES = 1_000  # compressing less gains nothing
 _ON_LOOP_BYTES = 16 * 1024  # more is compressed in a thread: zlib releases the interpreter lock
 _MOST_PADDING = 100
 _TYPES = re.compile(rb"(text/|application/(.*\+)?json\b|image/svg\+xml)")
@@ -33,7 +33,7 @@ def takes_gzip(accept_encoding: str) -> bool:
 
 
 def gzipped(body: bytes, level: int = LEVEL, *, padding: bytes = b"") -> bytes:
-    """Returns a body as gzip. `padding` is its file name, which decoders skip."""
+    """Returns a body as gzip. `padding` stands in the field of the file name, which decoders skip."""
     stream = _Gzip(level, padding)
     return stream.add(body) + stream.end()
 
@@ -60,7 +60,7 @@ class _Gzip:
 
 
 class Compressing:
-    """Sends one answer, compressed if the client accepts that and it is worth it."""
+    """Sends one answer, compressed if the client accepts gzip and it makes the answer smaller."""
 
     def __init__(self, scope: Scope, send: Send) -> None:
         self._send = send
@@ -71,7 +71,7 @@ class Compressing:
         self._stream: _Gzip | None = None
 
     async def __call__(self, message: Message) -> None:
-        """Takes an ASGI message of an answer."""
+        """Sends an ASGI message of the answer."""
         if message["type"] == "http.response.start":
             self._start = message
             return

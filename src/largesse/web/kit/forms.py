@@ -1,4 +1,4 @@
-"""Reads a posted form: its token first, then the rest, a few kilobytes at a time.
+"""Reads a posted form a few kilobytes at a time, its token first.
 
 Parses urlencoded bodies, and for uploads multipart/form-data (RFC 7578).
 """
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class BadForm(Exception):
-    """A body that no form of ours posts, or a post that another site made the browser send."""
+    """A body that none of our forms posts, or a post that another site made the browser send."""
 
 
 class FormParser(Protocol):
@@ -44,7 +44,7 @@ class FormParser(Protocol):
     file_names: dict[str, str]
 
     def write(self, piece: bytes) -> None:
-        """Takes the next piece. Raises BadForm."""
+        """Parses the next piece. Raises BadForm."""
 
     def end(self) -> None:
         """Ends the body. Raises BadForm."""
@@ -67,12 +67,12 @@ async def read_form(request: Request) -> dict[str, str]:
 
 
 class PostedForm:
-    """A form that is being posted. Its token is read first, so that a form without a token of ours is not read to the end."""
+    """A form that is being posted. Its token is read first, so that a form without a valid token is not read to the end."""
 
     def __init__(
         self, request: Request, limits: BodyLimits, share: BodyShare | None = None, *, parser: FormParser | None = None
     ) -> None:
-        """Reads a urlencoded body unless `parser` is for another kind. Raises BadForm for other bodies, and from another site."""
+        """Reads a urlencoded body unless `parser` is for another kind. Raises BadForm for other kinds, and for a post from another site."""
         require_own_site(request)
         if parser is None:
             media_type = request.headers.get("content-type", "").split(";", 1)[0].strip().lower()
@@ -93,7 +93,7 @@ class PostedForm:
 
     @property
     def files(self) -> dict[str, bytes]:
-        """The files read so far, by the name of their field; no entry for a field without a chosen file."""
+        """The files read so far, by the name of their field. A field in which no file was chosen has no entry."""
         return self._parser.files
 
     @property
@@ -102,7 +102,7 @@ class PostedForm:
         return self._parser.file_names
 
     async def token(self) -> str:
-        """Returns the token; empty if the first bytes hold none. Raises BadForm and what `read` raises."""
+        """Returns the token; empty if the first bytes hold none. Raises BadForm and the errors of `read`."""
         while True:
             for name, value in self.fields:
                 if name == "token":
@@ -114,9 +114,9 @@ class PostedForm:
             self._parse_piece()
 
     async def read(self, runner: CooperativeRunner | None = None, key: Hashable = None) -> None:
-        """Reads the rest. `runner` parses a long body, in the turn of `key`.
+        """Reads the rest. `runner` parses a long body, with `key` as the one it works for.
 
-        Raises BadForm, TooLarge, and what the share of memory raises.
+        Raises BadForm, TooLarge, and the errors of the share of memory.
         """
         while not self._is_whole:
             if self._read == len(self._chunk):
@@ -168,7 +168,7 @@ class UrlencodedParser:
         self._text = PieceDecoder()
 
     def write(self, piece: bytes) -> None:
-        """Takes the next piece. Raises BadForm for bytes beyond ASCII, and for too many fields."""
+        """Parses the next piece. Raises BadForm for bytes beyond ASCII, and for too many fields."""
         if not piece.isascii():
             raise BadForm
         pairs = piece.split(b"&")
@@ -199,7 +199,7 @@ class UrlencodedParser:
 
 
 class PieceDecoder:
-    """Decodes UTF-8 text that comes in pieces. Replaces invalid bytes."""
+    """Decodes UTF-8 text that arrives in pieces. Replaces invalid bytes."""
 
     def __init__(self) -> None:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
@@ -207,11 +207,11 @@ class PieceDecoder:
         self._cut = b""  # the start of an escape that ends in the next piece
 
     def add(self, piece: bytes) -> None:
-        """Takes the next bytes."""
+        """Decodes the next bytes."""
         self._texts.append(self._decoder.decode(piece))
 
     def add_urlencoded(self, piece: bytes) -> None:
-        """Takes the next bytes of a urlencoded body."""
+        """Decodes the next bytes of a urlencoded body."""
         piece = self._cut + piece
         cut = piece.find(b"%", max(0, len(piece) - 2))
         cut = len(piece) if cut < 0 else cut
@@ -219,7 +219,7 @@ class PieceDecoder:
         self.add(unquote_to_bytes(piece[:cut].replace(b"+", b" ")))
 
     def end(self) -> str:
-        """Returns the text and starts another."""
+        """Returns the text, and starts a new one."""
         rest = self._cut.replace(b"+", b" ")  # looks like the start of an escape but is none
         self._texts.append(self._decoder.decode(rest, final=True))
         text = "".join(self._texts)
@@ -229,7 +229,7 @@ class PieceDecoder:
 
 
 def form_parser(request: Request, most_fields: int, *, takes_files: bool) -> FormParser:
-    """Returns the parser for the declared kind of body. Raises BadForm for a kind that no form of ours sends."""
+    """Returns the parser for the declared kind of body. Raises BadForm for a kind that none of our forms sends."""
     media_type, options = parse_options_header(request.headers.get("content-type", ""))
     if media_type == b"application/x-www-form-urlencoded":
         return UrlencodedParser(most_fields)
@@ -262,7 +262,7 @@ class UploadParser:
             raise BadForm from None
 
     def write(self, piece: bytes) -> None:
-        """Takes the next piece. Raises BadForm for a body that no form of ours sends."""
+        """Parses the next piece. Raises BadForm for a body that none of our forms sends."""
         try:
             self._parser.write(piece)
         except (FormParserError, ValueError):

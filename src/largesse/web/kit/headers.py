@@ -1,4 +1,4 @@
-"""Request headers: reads those that matter here, within their limit, and checks the host name where only local users may look."""
+"""Reads the request headers that we use, within their limit, and checks the host name for pages that only local users may open."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 
 
 class Headers(msgspec.Struct):
-    """The request headers that matter here. `repeated` names key headers that were sent twice."""
+    """The request headers that we use. `repeated` names key headers that were sent twice."""
 
     authorization: bytes | None = None
     api_key: bytes | None = None
@@ -28,7 +28,7 @@ class Headers(msgspec.Struct):
 
 
 def read_headers(raw: Iterable[tuple[bytes, bytes]]) -> Headers:
-    """Returns the headers that matter here, without checking them."""
+    """Returns the headers that we use, without checking them."""
     headers = Headers()
     for name, value in raw:
         headers.size += len(name) + len(value)
@@ -58,6 +58,6 @@ def check_size(headers: Headers) -> None:
 
 
 def require_own_host(hosts: Collection[str], given: Sequence[str], connected_to: str = "") -> None:
-    """Raises Misdirected unless the one Host header `given` names a host of ours, as `is_own_host` checks."""
+    """Raises Misdirected unless `given` is a single Host header that names one of our hosts, as `is_own_host` checks."""
     if not is_own_host(hosts, given, connected_to):
         raise Misdirected(NOT_OURS)

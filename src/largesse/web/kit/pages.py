@@ -1,4 +1,4 @@
-"""Pages for people: their templates, how a page is answered, and how an error becomes a page."""
+"""Pages for people: their templates, their responses, and how an error becomes a page."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 
 
 def public_path(public_url: str) -> str:
-    """Returns the path of the public address without a slash at its end; usually empty."""
+    """Returns the path of the public address without a final slash; usually empty."""
     return urlsplit(public_url).path.rstrip("/")
 
 
@@ -72,7 +72,7 @@ def guarded(
 def qr_code(text: str, mask: int | None = None) -> Markup:
     """Returns the QR code of a text as an inline SVG without styles.
 
-    Every mask can be read. Without one the best of eight is chosen, which takes four times as long.
+    Every mask gives a readable code. Without `mask` the best of eight is chosen, which takes four times as long.
     """
     code = segno.make(text, error="m", micro=False, mask=mask)
     return Markup(  # noqa: S704 - segno writes path data, none of the text

@@ -1,4 +1,4 @@
-"""Errors over HTTP: one table from the `Problem`s that rooms raise to status, title and explanation (RFC 9457).
+"""Errors over HTTP: one table with the status, title and explanation of each `Problem` that rooms raise (RFC 9457).
 
 Rooms raise `largesse.base.errors.Problem`s and know nothing of HTTP. `web` and `largesse.connections` raise the errors of HTTP itself:
 
@@ -52,7 +52,7 @@ from largesse.web.kit.spelling import spell_detail, spell_pointer
 
 
 class MethodNotAllowed(Problem):
-    """The address does not have the method. `allow` lists the methods it has, for the header of that name."""
+    """The address does not have the method. `allow` lists the methods that it has, for the `Allow` header."""
 
     slug = "method-not-allowed"
 
@@ -68,7 +68,7 @@ class SlowRequest(Problem):
 
 
 class TooLarge(Problem):
-    """A body has more bytes than are read."""
+    """A body has more bytes than the limit."""
 
     slug = "too-large"
 
@@ -86,7 +86,7 @@ class Misdirected(Problem):
 
 
 class HeadersTooLarge(Problem):
-    """The headers have more bytes than are read."""
+    """The headers have more bytes than the limit."""
 
     slug = "headers-too-large"
 
@@ -99,7 +99,7 @@ class InternalError(Problem):
 
 @dataclass(frozen=True, slots=True)
 class ProblemType:
-    """What all errors of a class have in common over HTTP. A page explains it."""
+    """The status, title and explanation of all errors of a class. The documentation has a page for each."""
 
     raised: type[Problem]
     status: int
@@ -113,7 +113,7 @@ class ProblemType:
 
     @property
     def slug(self) -> str:
-        """The end of its `type`, by which programs recognise it."""
+        """The last part of its `type` address, by which programs recognise it."""
         return self.raised.slug
 
 
@@ -267,12 +267,12 @@ def problem_type(raised: type[Problem]) -> ProblemType:
 
 
 def instance_of(problem: Problem) -> str | None:
-    """Returns the address of what the error is about; None without one."""
+    """Returns the address of the resource that the error is about; None without one."""
     return f"/orders/{problem.holder}" if isinstance(problem, ReferenceUsed) else None
 
 
 def headers_of(problem: Problem) -> dict[str, str]:
-    """Returns the headers of an error's answer, in lower case."""
+    """Returns the headers of the answer to an error, with names in lower case."""
     match problem:
         case Unauthorized():
             return {"www-authenticate": 'Bearer realm="Largesse"'}
@@ -289,7 +289,7 @@ _log = structlog.get_logger(__name__)
 
 
 def problem_of(error: Exception, **where: str) -> Problem:
-    """Returns the problem with which a request that failed is answered. Logs failures of ours, with `where` they happened."""
+    """Returns the problem that answers a failed request. Logs our own failures, with `where` they happened."""
     if isinstance(error, Problem):
         return error
     if isinstance(error, HTTPException):
@@ -320,7 +320,7 @@ def problem_reply(problem: Problem) -> Reply:
 
 
 def _router_problem(error: HTTPException) -> Problem:
-    """Returns the problem for an error of the router of pages."""
+    """Returns the problem for an error that the router of pages raised."""
     if error.status_code == 405:
         allow = ", ".join(sorted((error.headers or {}).get("Allow", "GET").split(", ")))  # the router lists a set
         return MethodNotAllowed(f"Only {allow} is allowed here.", allow=allow)

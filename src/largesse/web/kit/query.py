@@ -1,7 +1,7 @@
-"""Parameters of a page's address: each is declared with its kind, and decoded and bounded here, nowhere else.
+"""Parameters of a page's address: pages declare each with its kind, and only this module decodes and limits them.
 
-A parameter that breaks a limit or is not declared counts as absent, since nobody can be asked to correct an address. Where it matters,
-`is_wrong` says so. `require_fit_path` checks the parameters of the path.
+A parameter that breaks a limit or is not declared counts as absent, since we cannot ask anybody to correct an address. Pages that must
+know use `is_wrong`. `require_fit_path` checks the parameters of the path.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _MONTH = re.compile(r"2[01][0-9]{2}-(0[1-9]|1[0-2])")
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A text in one line: its first `most` characters, without control characters."""
+    """A text of one line: its first `most` characters, without control characters."""
 
     most: int
 
@@ -69,7 +69,7 @@ class Month:
 
 
 Kind = Line | Whole | Day | Month
-_SHOWN = Line(40)  # of a number or day that a page shows again unchanged
+_SHOWN = Line(40)  # a number or day that a page shows again as it was sent
 
 
 class Query:
@@ -121,7 +121,7 @@ def query_of(request: Request, declared: Mapping[str, Kind]) -> Query:
 
 
 def require_fit_path(request: Request) -> None:
-    """Raises NotFound if no parameter of the path could have that value."""
+    """Raises NotFound if a parameter of the path has a value that none can have."""
     for value in request.path_params.values():
         is_fit = (
             len(value) <= _MAX_PATH_PARAMETER and not unfit_key(value) if isinstance(value, str) else value <= INT64

@@ -1,7 +1,7 @@
 """Logs each refused request on one line, so that a request id can be looked up.
 
-A line names the address by its template and the caller by number. It holds no code, PIN, body or query value. Lines are limited for each
-customer, for each network of unknown callers, and for all unknown callers together; a metric counts the others.
+A line names the address by its template and the caller by number. It holds no code, PIN, body or query value. The number of lines is limited
+for each customer, for each network of unknown callers, and for all unknown callers together. A metric counts the lines left out.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from largesse.base import clock
 from largesse.base.throttle import Rate, Throttle, network_of
 from largesse.web.kit.requests import Scope, client_address
 
-ACTS_FOR = "largesse.acts_for"  # in the scope of a request: the principal or person it acts for, once known
-PROBLEM = "largesse.problem"  # in the scope of a request: the kind of problem it met
+ACTS_FOR = "largesse.acts_for"  # key in a request's scope: the principal or person it acts for, once known
+PROBLEM = "largesse.problem"  # key in a request's scope: the kind of problem that answers it
 
 _OF_ONE = Rate(120, 60.0)
 _OF_ALL_UNKNOWN = Rate(1_200, 60.0)

@@ -16,7 +16,7 @@ Answer = tuple[int, bytes, bytes]  # the status, the header lines and the body
 
 
 class Writer(Protocol):
-    """The connection of a request: it gets one answer, at once or from a task."""
+    """The connection of a request. It gets one answer, written at once or from a task."""
 
     def write_answer(self, answer: Answer) -> None:
         """Writes the answer."""
@@ -37,7 +37,7 @@ class Reply(msgspec.Struct, frozen=True):
     headers: tuple[tuple[str, str], ...] = ()
 
 
-# What `head_of` returns for a reply with a body and without headers of its own, as lines: most replies are such.
+# The result of `head_of`, as lines, for the usual reply: with a body and without headers of its own.
 _USUAL_LINES = (
     b"content-length: %d\r\ncache-control: no-store\r\nx-content-type-options: nosniff\r\nx-request-id: %b\r\n"
     b"content-type: %b\r\n"

@@ -1,4 +1,4 @@
-"""Requests: the types of ASGI, and the address of a client."""
+"""The types of ASGI, and the network address of a client."""
 
 from __future__ import annotations
 

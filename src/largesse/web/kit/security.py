@@ -1,7 +1,7 @@
 """Security headers of pages: each page may do no more than it needs.
 
-Mail has its styles in the document. A policy can allow a style sheet of a document by its hash, but not the `style` attribute of a tag,
-unless it allows any injected style too. So `with_named_styles` turns attributes into classes of one more sheet, and names each sheet.
+Mail has its styles in the document. A policy can allow a style sheet of a document by its hash. It cannot allow the `style` attribute of a
+tag without allowing any injected style. So `with_named_styles` turns the attributes into classes of one more sheet, and hashes each sheet.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _END_OF_HEAD = "</head>"
 
 
 def with_named_styles(html: str) -> tuple[str, str]:
-    """Returns the document with the styles of its tags in a sheet, and the `style_src` of its policy. It looks the same.
+    """Returns the document with the styles of its tags moved to a sheet, and the `style_src` of its policy. It looks the same.
 
     A document without a head gets no styles. Rules of its sheets that override those of tags must be `!important`, as in mail.
     """
@@ -30,7 +30,7 @@ def with_named_styles(html: str) -> tuple[str, str]:
 
 
 class _Reader(HTMLParser):
-    """Collects the document with classes for styles."""
+    """Copies the document, with classes in place of `style` attributes."""
 
     def __init__(self) -> None:
         super().__init__(convert_charrefs=False)
@@ -89,7 +89,7 @@ UNLISTED = {"X-Robots-Tag": "noindex, nofollow"}
 
 
 def content_policy(*, frame_ancestors: str = "'none'", sandbox: str = "", **sources: str) -> str:
-    """Returns a Content-Security-Policy that forbids all but `sources`, such as `style_src="'self'"`.
+    """Returns a Content-Security-Policy that forbids everything but `sources`, such as `style_src="'self'"`.
 
     `frame_ancestors` says who may frame the page. `sandbox` lists what a sandboxed page may do.
     """
@@ -104,7 +104,7 @@ def content_policy(*, frame_ancestors: str = "'none'", sandbox: str = "", **sour
 
 
 def page_headers(policy: str, *, max_age_s: int = 0) -> dict[str, str]:
-    """Returns the headers of a page under that policy. With `max_age_s` 0 the page is private: never cached nor listed."""
+    """Returns the headers of a page with that policy. With `max_age_s` 0 the page is private: it is never cached, and search engines skip it."""
     private = {"Cache-Control": "no-store", **UNLISTED}
     caching = {"Cache-Control": f"public, max-age={max_age_s}"} if max_age_s else private
     return {"Content-Security-Policy": policy, **COMMON, **caching}
@@ -124,12 +124,12 @@ OF_FORMS: Mapping[str, str] = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Permissions-Policy": "camera=(), geolocation=(), microphone=(), payment=()",
 }
-# The same for pages that show pages of ours in frames.
+# The same for pages that show other pages of ours in frames.
 OF_FORMS_WITH_FRAMES = {**OF_FORMS, **page_headers(content_policy(**_OF_FORMS, frame_src="'self'"))}
 
 
 def with_styles(headers: Mapping[str, str], sheet: str) -> Mapping[str, str]:
-    """Returns the headers of a page with forms that holds one sheet of its own; the same for an empty one."""
+    """Returns `headers`, of a page with forms, with one sheet in the page allowed. Returns them unchanged for an empty sheet."""
     if not sheet:
         return headers
     policy = content_policy(**{**_OF_FORMS, "style_src": f"'self' {named_style(sheet)}"})
@@ -137,10 +137,10 @@ def with_styles(headers: Mapping[str, str], sheet: str) -> Mapping[str, str]:
 
 
 def named_style(sheet: str) -> str:
-    """Returns how a policy names a sheet; nothing for an empty one."""
+    """Returns the source by which a policy allows a sheet; empty for an empty sheet."""
     return f"'sha256-{_hash(sheet)}'" if sheet else ""
 
 
 def with_documents(styles: str) -> dict[str, str]:
-    """Returns the headers of a page with forms that frames whole documents. `styles` names their sheets."""
+    """Returns the headers of a page with forms that frames whole documents. `styles` allows their sheets."""
     return {**OF_FORMS, **page_headers(content_policy(**{**_OF_FORMS, "style_src": f"'self' {styles}"}))}

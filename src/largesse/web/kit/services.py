@@ -31,7 +31,7 @@ from largesse.webhooks.service import DeliveryThrottle
 
 @dataclass(frozen=True, slots=True)
 class Office:
-    """What the back office uses beside the rest: a database of its own, as a role of its own, and how members of staff sign in."""
+    """What only the back office uses: connections with a database role of its own, and the sign-in of members of staff."""
 
     database: Database
     signing_in: StaffSigningIn
@@ -40,7 +40,7 @@ class Office:
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """What operations and pages use. Made once, in `largesse.main`."""
+    """The services that operations and pages use. `largesse.main` makes them once."""
 
     settings: Settings
     database: Database
@@ -58,13 +58,13 @@ class Services:
     visiting: Visiting
     signing_in: SigningIn
     security: SecurityService
-    office: Office | None  # None where the login at the database may not act as its role
+    office: Office | None  # None if the database login may not act as the back office's role
     resolver: Resolver
     delivery_throttle: DeliveryThrottle
     captures: bool  # whether mail of production is captured, as in the demo; staging always captures
     timeouts: Timeouts
     # Transactions that write get only some of the pool's connections, so that reads find one.
     writing_turns: FairTurns[int]
-    # How long bodies are parsed, and the memory that bodies take.
+    # Parses long bodies with pauses, and counts the memory that bodies take.
     cooperative: CooperativeRunner = field(default_factory=CooperativeRunner)
     body_memory: BodyMemory = field(default_factory=BodyMemory)

@@ -1,6 +1,6 @@
 """Sealed cookies and form tokens.
 
-A sealed cookie holds what a session is about and when it ends; nobody can forge it, and the server stores nothing. Forms carry a key or
+A sealed cookie holds the subject of a session and when it ends. Nobody can forge it, and the server stores nothing. Forms carry a key or
 token that belongs to the cookie, so that no other site can send them.
 """
 
@@ -39,7 +39,7 @@ def open_cookie(vault: Vault, purpose: str, cookie: str, now: datetime) -> bytes
 
 
 def form_key(vault: Vault, cookie: str) -> str:
-    """Returns the key that forms of the session carry. Only its pages show it."""
+    """Returns the key that forms of the session carry. Only pages of the session show it."""
     return vault.forms.name(_form(cookie))
 
 
@@ -49,7 +49,7 @@ def is_form_of(vault: Vault, cookie: str, key: str) -> bool:
 
 
 class OneTimeToken(NamedTuple):
-    """The content of a form token: which form it is, and what its page is about."""
+    """The content of a form token."""
 
     mark: bytes  # unique among the forms of the session
     place: str
@@ -62,7 +62,7 @@ def one_time_token(vault: Vault, session: str, place: str = "") -> str:
 
 
 def read_one_time_token(vault: Vault, session: str, token: str) -> OneTimeToken | None:
-    """Returns the content of a form token; None for a token that is not of the session."""
+    """Returns the content of a form token; None for a token of another session."""
     mark, _, rest = token.partition(".")
     place, _, name = rest.rpartition(".")
     is_ours = token.isascii() and vault.forms.is_name(name, _marked(session, mark, place))

@@ -61,7 +61,7 @@ class _Pages:
         ]
 
     def _own(self, endpoint: Endpoint) -> Endpoint:
-        """Returns `endpoint`, limited to requests for a host name of ours."""
+        """Returns `endpoint`, limited to requests for one of our host names."""
 
         async def own(request: Request) -> Response:
             connected_to = request.scope["server"][0] if request.scope.get("server") else ""
