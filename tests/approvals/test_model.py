@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
+from largesse.approvals import service
 from largesse.approvals.model import ApprovalRule, Grant, SendFacts, can_be_met, is_approved, may_decide, rules_of
+from largesse.base.errors import InvalidRequest
 
 SEND = SendFacts(1, "production", "member", "GBP", 1_000, 5, 7, None, is_beyond_budget=False)
 ADA, BEA, CEM, FIN = 1, 2, 3, 4
@@ -90,3 +92,28 @@ def test_an_approval_is_of_what_was_quoted_at_its_price_and_of_its_rules() -> No
     assert not grant.covers([rule()], None, 1_000)
     assert not grant.covers([rule()], b"digest", 1_001)
     assert not grant.covers([rule(id=3)], b"digest", 1_000)
+
+
+@pytest.mark.parametrize(
+    ("changes", "is_sound"),
+    [
+        ({"name": ""}, False),
+        ({"name": "x"}, True),
+        ({"name": "x" * service.MOST_NAME}, True),
+        ({"name": "x" * (service.MOST_NAME + 1)}, False),
+        ({"needed": 0}, False),
+        ({"needed": 1}, True),
+        ({"needed": 2}, True),
+        ({"needed": 3}, False),
+        ({"expires_days": 0}, False),
+        ({"expires_days": 1}, True),
+        ({"expires_days": 10}, True),
+        ({"expires_days": 11}, False),
+    ],
+)
+def test_the_limits_of_a_rule(changes: dict[str, Any], is_sound: bool) -> None:
+    if is_sound:
+        service._require_sound(rule(**changes))
+    else:
+        with pytest.raises(InvalidRequest):
+            service._require_sound(rule(**changes))
