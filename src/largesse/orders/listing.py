@@ -126,7 +126,7 @@ class OrderLists:
         return await self._newest.submit(_List(principal.customer_id, principal.environment, limit))
 
     def newest_for(self, receiver: Receiver[bytes], principal: Principal, *, limit: int) -> None:
-        """Gives the same, or an error, to `receiver`. Raises Unavailable when too many wait."""
+        """Gives the result of `newest`, or an error, to `receiver`. Raises Unavailable if too many wait."""
         self._newest.submit_for(receiver, _List(principal.customer_id, principal.environment, limit))
 
     async def after(self, principal: Principal, order_id: int, *, limit: int) -> bytes:

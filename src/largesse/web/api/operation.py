@@ -101,7 +101,7 @@ class Call(msgspec.Struct, frozen=True):
         return await services.catalogue.at(self.caller.catalogue_version)
 
     def loaded_snapshot(self, services: Services) -> Snapshot | None:
-        """Returns the same where it is loaded."""
+        """Returns the result of `snapshot` if it is in memory; None if it must be loaded."""
         assert self.caller is not None, "the operation needs a key"
         return services.catalogue.loaded(self.caller.catalogue_version)
 
@@ -150,7 +150,7 @@ class Operation:
     needs_active: bool = True
     scope: str | None = None
     recalls: bool = False  # whether a remembered caller will do: it raises StaleCaller if not
-    at_once: AtOnce | None = None  # answers as the handler does, without a task
+    at_once: AtOnce | None = None  # gives the handler's answer without a task
 
     @property
     def all_problems(self) -> tuple[ProblemType, ...]:

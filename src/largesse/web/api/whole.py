@@ -87,13 +87,13 @@ class WholeRequests:
         )
 
     def begin(self, head: Head, body: bytes, writer: Writer) -> None:
-        """Begins to answer a request: in a task, unless it waits for nothing but the look-up of its caller."""
+        """Begins to answer a request: without a task if its operation can."""
         if head.operation.at_once is not None and _AtOnce(self, head, writer).begin():
             return
         writer.answer_in_task(self.answer(head, body, head.scope.copy(), clock.passed_s()))
 
     async def answer(self, head: Head, body: bytes, scope: Scope, began_s: float) -> Answer:
-        """Answers a request that began at `began_s`. Both ways to answer it share its scope."""
+        """Answers a request that began at `began_s`. `scope` says whether the key's limit has counted it already."""
         request_id = head.request_id or new_request_id()
         ignored: list[str] = []
         try:
@@ -153,7 +153,7 @@ class WholeRequests:
 
 
 class _AtOnce:
-    """A request that is answered without a task. It stands where futures would, which would wake one."""
+    """A request that is answered without a task. Batches of look-ups give it their outcomes, as they give them to futures."""
 
     __slots__ = ("_began_s", "_head", "_ignored", "_is_done", "_request_id", "_requests", "_scope", "_writer")
 
@@ -180,7 +180,7 @@ class _AtOnce:
         return is_begun
 
     def done(self) -> bool:
-        """Returns whether the request was answered, as one is that waited too long."""
+        """Returns whether the request was answered, for example after a time-out."""
         return self._is_done
 
     def cancel(self) -> None:
@@ -188,7 +188,7 @@ class _AtOnce:
         self.set_exception(TimedOut())
 
     def set_result(self, result: Caller | bytes) -> None:
-        """Goes on with the caller, or answers with the body that the operation waited for."""
+        """Gets the caller and runs the operation, or gets the body that the operation waited for and answers."""
         try:
             reply = Reply(result) if isinstance(result, bytes) else self._reply(result)
         except Exception as error:  # noqa: BLE001 - each becomes an answer
@@ -211,7 +211,7 @@ class _AtOnce:
         return operation.at_once(requests.services, call, self)
 
     def _end(self, outcome: Reply | Exception | bool) -> None:
-        """Writes the answer; False leaves it to a task. Raises nothing: what calls it has others to serve."""
+        """Writes the answer, or with False starts a task for it. Raises nothing, as the rest of the batch waits."""
         self._is_done = True
         requests, head, scope, request_id = self._requests, self._head, self._scope, self._request_id
         requests.services.timeouts.ended(self)

@@ -37,21 +37,12 @@ class Reply(msgspec.Struct, frozen=True):
     headers: tuple[tuple[str, str], ...] = ()
 
 
-# The result of `head_of`, as lines, for the usual reply: with a body and without headers of its own.
-_USUAL_LINES = (
-    b"content-length: %d\r\ncache-control: no-store\r\nx-content-type-options: nosniff\r\nx-request-id: %b\r\n"
-    b"content-type: %b\r\n"
-)
+_COMMON = ((b"cache-control", b"no-store"), (b"x-content-type-options", b"nosniff"))
 
 
 def head_of(reply: Reply, request_id: bytes) -> list[tuple[bytes, bytes]]:
     """Returns the headers of an answer for ASGI."""
-    headers = [
-        (b"content-length", str(len(reply.body)).encode()),
-        (b"cache-control", b"no-store"),
-        (b"x-content-type-options", b"nosniff"),
-        (b"x-request-id", request_id),
-    ]
+    headers = [(b"content-length", str(len(reply.body)).encode()), *_COMMON, (b"x-request-id", request_id)]
     if reply.body:
         headers.append((b"content-type", reply.media_type.encode()))
     for name, value in reply.headers:
@@ -60,7 +51,7 @@ def head_of(reply: Reply, request_id: bytes) -> list[tuple[bytes, bytes]]:
 
 
 def head_lines(reply: Reply, request_id: bytes) -> bytes:
-    """Returns the same headers as lines of HTTP/1.1."""
+    """Returns the headers of `head_of` as lines of HTTP/1.1. Faster for a reply with a body and without headers of its own."""
     if reply.headers or not reply.body:
         return lines_of(head_of(reply, request_id))
     return _USUAL_LINES % (len(reply.body), request_id, reply.media_type.encode())
@@ -69,6 +60,9 @@ def head_lines(reply: Reply, request_id: bytes) -> bytes:
 def lines_of(head: Iterable[tuple[bytes, bytes]]) -> bytes:
     """Returns headers as lines of HTTP/1.1."""
     return b"".join([b"%b: %b\r\n" % header for header in head])
+
+
+_USUAL_LINES = b"content-length: %%d\r\n%bx-request-id: %%b\r\ncontent-type: %%b\r\n" % lines_of(_COMMON)
 
 
 async def send_reply(reply: Reply, request_id: bytes, scope: Scope, send: Send) -> None:

@@ -12,6 +12,7 @@ from largesse.base.batching import Receiver
 from largesse.base.errors import NotFound
 from largesse.base.money import MAX_AMOUNT
 from largesse.catalogue.model import NOTHING_SAID
+from largesse.catalogue.snapshot import Snapshot
 from largesse.catalogue.store import read_details
 from largesse.customers.restrictions import READ
 from largesse.orders.request import DEFAULT_COUNTRY, Country
@@ -87,25 +88,28 @@ class CollectionsQuery(msgspec.Struct, frozen=True):
 
 async def _products(services: Services, call: Call) -> Reply:
     snapshot = await call.snapshot(services)
-    query: ProductsQuery = call.query
-    customer_id, country, currency = call.principal.customer_id, query.country.upper(), _upper(query.currency)
-    wanted = customer_id, country, currency, _exact(query.amount), query.keyword
-    if _is_filtered(query):
-        await services.catalogue.prepare(snapshot, *wanted)
-    return Reply(snapshot.serialized_products(*wanted, query.page, query.limit))
+    if _is_filtered(call.query):
+        await services.catalogue.prepare(snapshot, *_filters(call))
+    return _listed(snapshot, call)
 
 
 def _products_at_once(services: Services, call: Call, _: Receiver[bytes]) -> Reply | bool:
-    query: ProductsQuery = call.query
     snapshot = call.loaded_snapshot(services)
-    if snapshot is None or _is_filtered(query):
-        return False
-    customer_id, country = call.principal.customer_id, query.country.upper()
-    return Reply(snapshot.serialized_products(customer_id, country, page=query.page, limit=query.limit))
+    return snapshot is not None and not _is_filtered(call.query) and _listed(snapshot, call)
+
+
+def _listed(snapshot: Snapshot, call: Call) -> Reply:
+    return Reply(snapshot.serialized_products(*_filters(call), call.query.page, call.query.limit))
 
 
 def _is_filtered(query: ProductsQuery) -> bool:
     return bool(query.currency or query.amount is not UNSET or query.keyword)
+
+
+def _filters(call: Call) -> tuple[int, str, str | None, Decimal | None, str | None]:
+    query: ProductsQuery = call.query
+    currency, amount = _upper(query.currency), _exact(query.amount)
+    return call.principal.customer_id, query.country.upper(), currency, amount, query.keyword
 
 
 async def _product(services: Services, call: Call) -> Reply:
