@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 from tests.automations.conftest import add_contact, findings, move_to, perform, placed, rule, runs, work
-from tests.web.api.conftest import Service, ServiceFactory
+from tests.web.api.conftest import Service, ServiceFactory, on_database
 
-from largesse.automations.service import create_automation, skip_day
+from largesse.automations.service import create_automation, preview, skip_day
+from largesse.automations.store import find_automation
 
 DAY_S = 86_400
 
@@ -78,3 +79,26 @@ def test_a_year_passes_at_once(service: Service, staging: Service, contacts: Any
     ]
     service.sql("DELETE FROM automations")
     assert findings(service) == []
+
+
+def test_the_preview_goes_by_the_test_clock(service: Service, staging: Service, contacts: Any) -> None:
+    move_to(service, "2043-12-01 06:00Z")
+    own = rule(service, account_id=service.ids["funding_accounts"]["test-gbp"])
+    automation_id = perform(service, create_automation, own, environment="staging")
+    advance(staging, 60)  # to 30 January
+
+    async def days(connection: Any) -> list[tuple[str, date]]:
+        automation = await find_automation(connection, 1, "staging", automation_id)
+        assert automation is not None
+        return [(row["name"], row["on_day"]) for row in await preview(connection, automation)]
+
+    leap = service.sql("SELECT id FROM contacts WHERE name = 'Leap'")[0][0]
+    assert on_database(service.database_url, days) == [("Leap", date(2044, 2, 29))]
+    for skipped in (True, False):
+        assert perform(
+            service, skip_day, automation_id, leap, date(2044, 2, 29), skipped=skipped, environment="staging"
+        )
+    advance(staging, 31)  # past it
+    assert perform(service, skip_day, automation_id, leap, date(2043, 2, 28), skipped=True, environment="staging")
+    assert not perform(service, skip_day, automation_id, leap, date(2043, 2, 28), skipped=False, environment="staging")
+    service.sql("DELETE FROM automations")

@@ -6,13 +6,13 @@ from datetime import UTC, date, datetime, timedelta
 from random import Random
 from typing import Any
 
+import msgspec
 import pytest
 from tests.automations.conftest import add_contact, rule
 from tests.web.api.conftest import Service, on_database
 
 from largesse.automations import store
-from largesse.automations.model import AutomationRule, Days, has_day, send_day
-from largesse.automations.service import draft_of
+from largesse.automations.model import Automation, AutomationRule, Days, has_day, send_day
 
 FIRST, LAST = date(2027, 12, 20), date(2029, 3, 10)
 
@@ -76,7 +76,11 @@ def _in(contact: Days, wanted: AutomationRule) -> Days:
 
 
 def _previewed(service: Service, wanted: AutomationRule) -> list[Any]:
-    draft = draft_of(1, "production", wanted, datetime(2027, 1, 1, tzinfo=UTC))
+    now = datetime(2027, 1, 1, tzinfo=UTC)
+    draft = Automation(
+        **msgspec.structs.asdict(wanted), customer_id=1, id=0, environment="production", user_id=0, approved_by=None,
+        approved_at=None, paused_at=None, ended_at=None, created_at=now, planned_through=now.date(),
+    )  # fmt: skip
 
     async def read(connection: Any) -> list[Any]:
         return await store.preview_days(

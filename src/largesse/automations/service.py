@@ -6,12 +6,11 @@ An automation sends as the person who created or changed it last, with their rig
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import date, datetime, timedelta
+from datetime import date, timedelta
 from functools import cache
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-import msgspec
 from babel.core import get_global
 
 from largesse.automations import run_store, store
@@ -41,7 +40,6 @@ from largesse.customers.customer_store import lock_customer
 from largesse.customers.principal import ADMIN
 from largesse.customers.roles import Right
 from largesse.db.pool import Connection, Row
-from largesse.db.statements import read_now
 from largesse.jobs.outbox import mail_automation
 from largesse.ledger.payment_sources import FromAccount, is_fitting, payment_source
 from largesse.ledger.store import list_funding_accounts
@@ -189,26 +187,9 @@ async def skip_day(actor: Actor, automation_id: int, contact_id: int, on_day: da
 
 async def preview(connection: Connection, automation: Automation, *, days: int = PREVIEW_DAYS) -> list[Row]:
     """Returns the gifts of the next days: contact, day, when each is sent, and its decision if there is one."""
-    today = (await read_now(connection)).date()
+    today = await store.read_today(connection, automation)
     return await store.preview_days(
         connection, country_zones(), automation, first=today, last=today + timedelta(days=days), limit=MOST_LISTED
-    )
-
-
-def draft_of(actor_customer: int, environment: str, rule: AutomationRule, now: datetime) -> Automation:
-    """Returns a rule as an automation that is not stored, for a preview."""
-    return Automation(
-        **msgspec.structs.asdict(rule),
-        customer_id=actor_customer,
-        id=0,
-        environment=environment,
-        user_id=0,
-        approved_by=None,
-        approved_at=None,
-        paused_at=None,
-        ended_at=None,
-        created_at=now,
-        planned_through=now.date(),
     )
 
 

@@ -185,8 +185,11 @@ _SKIP = """
 """
 _UNSKIP = """
     DELETE FROM automation_runs WHERE customer_id = $1 AND automation_id = $2 AND contact_id = $3 AND on_day = $4
-        AND state = 'skipped' AND reason = 'person' AND send_on >= ((SELECT clock_now()) AT TIME ZONE 'UTC')::date RETURNING 1
+        AND state = 'skipped' AND reason = 'person'
+        AND send_on >= (SELECT (((SELECT clock_now()) + ahead) AT TIME ZONE 'UTC')::date FROM automations WHERE customer_id = $1 AND id = $2)
+    RETURNING 1
 """
+_TODAY = "SELECT (((SELECT clock_now()) + ahead) AT TIME ZONE 'UTC')::date FROM automations WHERE customer_id = $1 AND id = $2"
 _PLAN_NOW = "UPDATE automations SET plan_at = (SELECT clock_now()) WHERE customer_id = $1 AND id = $2"
 
 # In staging, what lies ahead comes nearer.
@@ -351,6 +354,12 @@ async def plan_ahead(
 
 def _columns(zones: Sequence[tuple[str, str]]) -> tuple[list[str], list[str]]:
     return [country for country, _ in zones], [zone for _, zone in zones]
+
+
+async def read_today(connection: Connection, automation: Automation) -> date:
+    """Returns the current day in UTC of an automation. In staging, the test clock moves it."""
+    today: date = await connection.fetchval(_TODAY, automation.customer_id, automation.id)
+    return today
 
 
 async def preview_days(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from datetime import UTC, date, timedelta
+from datetime import date, timedelta
 
 from starlette.responses import Response
 
@@ -205,14 +205,12 @@ async def one(context: RequestContext) -> Response:
     async with context.database.connection(context.person.scope) as connection:
         upcoming = [] if automation.ended_at else await preview(connection, automation)
         past = await store.list_past(connection, automation.customer_id, automation.id, _PAST)
-        today = (await read_now(connection)).astimezone(UTC).date()
     person = context.person
     return context.page(
         "automation.html",
         one=automation,
         upcoming=upcoming,
         past=past,
-        today=today,
         days=PREVIEW_DAYS,
         states=STATES,
         run_states=RUN_STATES,
