@@ -1,4 +1,4 @@
-"""The web application at `/app`, for a customer's people. It works without script.
+"""The web application at `/app`, for the people of a customer. It works without JavaScript.
 
-`routes` lists each page with the right it takes. `guard` checks session, right and form before a handler runs.
+`routes` lists each page with the right that it needs. `guard` checks the session, the right and the form before a handler runs.
 """

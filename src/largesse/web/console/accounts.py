@@ -1,4 +1,4 @@
-"""Funding accounts: administrators create, rename, close and open them; they and finance set who is notified of a low balance."""
+"""Funding accounts. Administrators create, rename, close and open them. Administrators and finance set who is notified of a low balance."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ async def create(context: RequestContext) -> Response:
 
 
 async def show(context: RequestContext) -> Response:
-    """Shows what can be changed about an account. Raises NotFound."""
+    """Shows the forms that change an account. Raises NotFound."""
     return await _show(context, await _account(context))
 
 
@@ -78,7 +78,7 @@ async def rename(context: RequestContext) -> Response:
 
 
 async def close(context: RequestContext) -> Response:
-    """Closes an account that holds nothing. Raises NotFound."""
+    """Closes an account whose balance is zero. Raises NotFound."""
     account = await _account(context)
     try:
         await close_account(context.actor, account.id)
@@ -98,7 +98,7 @@ async def reopen(context: RequestContext) -> Response:
 
 
 async def set_watch(context: RequestContext) -> Response:
-    """Sets who is notified when the balance falls below an amount, if anybody. Raises NotFound."""
+    """Sets who is notified when the balance falls below an amount, or turns that off. Raises NotFound."""
     account, form = await _account(context), context.form
     watch = None
     if form["off"] != "yes":

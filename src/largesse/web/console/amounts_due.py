@@ -1,4 +1,4 @@
-"""What an invoiced customer owes: by month and currency, with the payments that have come."""
+"""The amount that an invoiced customer owes, by month and currency, with the payments."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _COLUMNS = ("month", "owed before", "charged", "paid", "owed then", "currency")
 
 
 async def show(context: RequestContext) -> Response:
-    """Returns the last two years."""
+    """Shows the last two years."""
     person = context.person
     owed = []
     async with context.database.snapshot(person.scope) as connection:
@@ -43,7 +43,7 @@ async def show(context: RequestContext) -> Response:
 
 
 async def download(context: RequestContext) -> Response:
-    """Returns all months, as a file."""
+    """Sends all months as a CSV file."""
     person = context.person
     rows: list[Sequence[object]] = []
     async with context.database.snapshot(person.scope) as connection:

@@ -1,4 +1,4 @@
-"""The rules by which sends wait for approval, which administrators set and end."""
+"""Approval rules: a send that matches one waits for approval. Administrators set and end them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from largesse.web.console.people import ROLE_NAMES
 from largesse.web.console.send.opening import person_as_caller
 
 MOST_FIELDS = 4 * MOST_CHOSEN + 500
-_MOST_GIFTS = 200  # that are offered
+_MOST_GIFTS = 200  # products, and collections, to choose from
 _ANYBODY = "anybody"
 _WHO = {_ANYBODY: text("Everybody who sends"), "member": text("Members"), "admin": text("Administrators")}
 _NEEDED = {"1": text("One person"), "2": text("Two people")}
@@ -99,7 +99,7 @@ async def end(context: RequestContext) -> Response:
 
 
 def _mistake(context: RequestContext, refusal: InvalidRequest | NotFound) -> tuple[str, str]:
-    """Returns the field that a refused rule is about, and what is wrong with it."""
+    """Returns the field that caused a rule to be refused, and what is wrong with it."""
     match refusal:
         case RuleNameTaken():
             return "name", context.say("Another rule has this name.")
@@ -113,7 +113,7 @@ def _mistake(context: RequestContext, refusal: InvalidRequest | NotFound) -> tup
 
 
 async def _gifts(context: RequestContext) -> tuple[list[tuple[int, str]], list[tuple[int, str]]]:
-    """Returns the products and collections that a rule can name, by name."""
+    """Returns the products and collections that a rule can name, sorted by name."""
     caller, catalogue = await person_as_caller(context), context.services.catalogue
     snapshot, customer_id = await catalogue.of(caller), caller.principal.customer_id
     products: dict[int, str] = {}

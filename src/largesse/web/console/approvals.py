@@ -1,4 +1,4 @@
-"""Sends that wait for approval: the list, and one with what is to be sent, which approvers approve or decline."""
+"""Sends that wait for approval: the list, and the page of one, on which approvers approve or decline it."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ _NOT_PLACED = text("Approved, but the order was not placed. The sender sees why,
 
 
 class DecisionForm(msgspec.Struct):
-    """What somebody decides, with a note."""
+    """An approver's decision, with a note."""
 
     decision: Annotated[str, Choice(("approve", "decline"))]
     note: Annotated[str, Text(MOST_NOTE, required=False, lines=True)]
@@ -82,12 +82,12 @@ async def show(context: RequestContext) -> Response:
 
 
 async def one(context: RequestContext) -> Response:
-    """Shows a send with the form that decides about it. Raises NotFound."""
+    """Shows a send with the form to approve or decline it. Raises NotFound."""
     return await _shown(context, await _find(context))
 
 
 async def answer(context: RequestContext) -> Response:
-    """Approves or declines a send; once enough have approved, it is sent. Raises NotFound."""
+    """Approves or declines a send. Sends it once enough people have approved. Raises NotFound."""
     found = await _find(context)
     form = context.form.read(DecisionForm)
     if context.form.errors:
@@ -107,7 +107,7 @@ async def answer(context: RequestContext) -> Response:
 
 
 async def take_back(context: RequestContext) -> Response:
-    """Takes the person's own request back. Raises NotFound."""
+    """Withdraws the person's own request. Raises NotFound."""
     request_id = context.request.path_params["send"]
     try:
         await withdraw(context.actor, request_id)
@@ -117,7 +117,7 @@ async def take_back(context: RequestContext) -> Response:
 
 
 async def of_approvals(context: RequestContext, connection: Connection) -> list[AttentionItem]:
-    """Returns what waits for the person's decision, and what of theirs was approved but not sent."""
+    """Returns items for the sends that wait for the person's decision, and for their own that were approved but not sent."""
     seen = await list_seen(context.actor, connection)
     items = []
     if count := sum(one.may_decide for one in seen):
@@ -136,7 +136,7 @@ async def of_approvals(context: RequestContext, connection: Connection) -> list[
 
 
 async def _send(context: RequestContext, request: ApprovalRequest) -> str:
-    """Sends what was approved; returns what to say. Whoever asked can send it later, if it cannot be sent now."""
+    """Sends an approved request, and returns the notice. If it cannot be sent now, the sender can send it later."""
     try:
         await send_approved(context.services.drafts, context.services.database, request)
     except InsufficientBalance:

@@ -1,4 +1,4 @@
-"""What needs attention on the home page: each with what to do about it."""
+"""Items on the home page that need attention, each with an action."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from largesse.web.console.context import RequestContext
 
 UNCLAIMED_DAYS = 30
 _UNUSED_DAYS = 90
-_EACH = 3  # accounts and webhooks that are named one by one; more are counted
+_EACH = 3  # accounts, and webhooks, with an item each; the others are counted in one item
 
 
 @dataclass(frozen=True, slots=True)
 class AttentionItem:
-    """Something that needs attention: what, more about it, and the action that its row offers. `kind` is bad, waiting or still."""
+    """Something that needs attention, with details and the action that its row offers. `kind` is `bad`, `waiting` or `still`."""
 
     icon: str
     kind: str
@@ -37,7 +37,7 @@ class AttentionItem:
 async def of_orders(
     context: RequestContext, connection: Connection, orders: OrderFilter, bounced: int
 ) -> list[AttentionItem]:
-    """Returns what needs attention among orders, `bounced` of which have mail that bounced."""
+    """Returns the items for orders: those with bounced mail, of which there are `bounced`, and those that stay unclaimed."""
     items = []
     if bounced:
         items.append(
@@ -69,7 +69,7 @@ async def of_orders(
 
 
 def of_accounts(context: RequestContext, accounts: Sequence[SeenAccount]) -> list[AttentionItem]:
-    """Returns the accounts with a low balance."""
+    """Returns the items for accounts with a low balance."""
     low = [account for account in accounts if account.is_low]
     may_top_up = context.person.may(Right.MOVE_FUNDS)
     items = []
@@ -98,7 +98,7 @@ def of_accounts(context: RequestContext, accounts: Sequence[SeenAccount]) -> lis
 
 
 async def of_setup(context: RequestContext, connection: Connection) -> list[AttentionItem]:
-    """Returns the webhooks that fail and the API keys that nobody uses, for those who may change them."""
+    """Returns the items for failing webhooks and unused API keys; none if the person may not change them."""
     person, items = context.person, []
     if not person.may(Right.SETTINGS):
         return []

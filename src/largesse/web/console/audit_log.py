@@ -1,4 +1,4 @@
-"""The audit log: who did what to what, newest first, in sentences and as a file."""
+"""The audit log: who did what, newest first, as sentences and as a file."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _COLUMNS = (
     "id", "at", "environment", "actor", "actor_name", "address", "request_id", "act", "subject", "before", "after"
 )  # fmt: skip
 _ACTORS = {"command": text("The operator"), "worker": text("Largesse")}
-# Where what an act is about has a page.
+# The page of an act's subject, by the subject's kind.
 _PAGES = {
     "order": "/app/orders/{}",
     "account": "/app/funding/{}",
@@ -51,7 +51,7 @@ _NAMED_AS = {"account_id": "account", "from_account_id": "account", "to_account_
 
 
 class Change(NamedTuple):
-    """What changed: its label, and what it was and is; None where there was or is nothing."""
+    """A changed value: its label, and the text before and after; None if there was or is no value."""
 
     label: str
     old: str | None
@@ -59,7 +59,7 @@ class Change(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """An entry of the log as people read it."""
+    """An entry of the log, as the page shows it."""
 
     event: AuditEvent
     icon: str
@@ -68,7 +68,7 @@ class Entry(NamedTuple):
 
 
 async def show(context: RequestContext) -> Response:
-    """Shows a page of the log, filtered by who acted, on what, and by kind."""
+    """Shows a page of the log, filtered by actor, subject, act and kind."""
     wanted = await _filter(context)
     before = context.parameters.number("before", INT64)
     async with context.database.connection(context.person.scope) as connection:
@@ -90,7 +90,7 @@ async def show(context: RequestContext) -> Response:
 
 
 async def download(context: RequestContext) -> Response:
-    """Sends what the page shows, all of it, as a file."""
+    """Sends all entries that match the page's filter as a CSV file."""
     return await context.csv("audit-log.csv", _COLUMNS, _rows(context))
 
 
@@ -107,7 +107,7 @@ async def _rows(context: RequestContext) -> AsyncIterator[Sequence[object]]:
 
 
 async def _filter(context: RequestContext) -> EventFilter:
-    """Returns the filter in the page's address. Whatever is no act or kind filters nothing."""
+    """Returns the filter in the page's address. An unknown act or kind does not filter."""
     customer_id, act = context.person.customer_id, context.query("act")
     who, words = context.query("who").strip(), context.query("q").strip()
     async with context.database.connection(context.person.scope) as connection:
@@ -123,7 +123,7 @@ def _row(event: AuditEvent) -> list[object]:
 
 
 async def _names(context: RequestContext, events: Sequence[AuditEvent]) -> Names:
-    """Returns the names of all that these events are about, and of the actors, in each of their environments."""
+    """Returns the names of the actors of these events and of everything that the events mention, in each of their environments."""
     customer_id, here = context.person.customer_id, context.person.environment
     subjects, user_ids = {event.subject for event in events}, set[int]()
     for event in events:
@@ -147,7 +147,7 @@ def entry_of(
     what: Markup,
     roles: Mapping[str, str] = ROLE_NAMES,
 ) -> Entry:
-    """Returns an event as a sentence with what changed. `what` names its subject, `roles` those that are in it."""
+    """Returns an event as a sentence with its changes. `what` is its subject's name, `roles` the names of roles."""
     before, after = _members(event.before), _members(event.after)
     sentence = sentences.get(event.act, "")
     values: dict[str, Markup] = defaultdict(lambda: Markup("\N{EN DASH}"))
@@ -162,12 +162,12 @@ def entry_of(
     )
     used = set(_PLACEHOLDER.findall(sentence))
     if any(name.endswith("_minor") for name in {**before, **after}):
-        used.add("currency")  # amounts say it
+        used.add("currency")  # the amounts show it
     if not ("name" in before and "name" in after):
-        used.add("name")  # the sentence says it
+        used.add("name")  # the sentence has it
     changes = []
     for name in (one for one in LABELS if one in {**before, **after} and one not in used):
-        is_set = name in before and name in after  # on one side alone, nothing is worth no line
+        is_set = name in before and name in after  # a null on one side only is not a change
         old, new = (
             _value(context, event, names, members, name, roles) if is_set or members.get(name) is not None else None
             for members in (before, after)
@@ -182,14 +182,14 @@ def _strong(words: str) -> Markup:
 
 
 def _who(context: PageContext, event: AuditEvent, names: Names) -> str:
-    """Returns the name of who acted: a person's, a service account's, the operator, or Largesse."""
+    """Returns the name of the actor: a person, a service account, the operator or Largesse."""
     if event.actor in _ACTORS:
         return context.say(_ACTORS[event.actor])
     return names.subjects.get(event.actor_name, event.actor_name)
 
 
 def _what(context: RequestContext, event: AuditEvent, names: Names) -> Markup:
-    """Returns the name of what an act is about, as a link where it has a page."""
+    """Returns the name of an act's subject, as a link if it has a page."""
     subject = event.subject
     kind, _, id_ = subject.rpartition(" ")
     name = names.subjects.get(subject, subject)
@@ -200,7 +200,7 @@ def _what(context: RequestContext, event: AuditEvent, names: Names) -> Markup:
     elif kind == "top-up":
         name = spelled_reference(id_)
     page = _PAGES.get(kind)
-    # A page of the other environment is not found, and what was removed has none.
+    # A subject of the other environment cannot be opened, and a removed one has no page.
     if page is None or event.act in _GONE or event.environment not in {None, context.person.environment}:
         return _strong(name)
     return Markup('<a href="{}">{}</a>').format(context.base + page.format(id_), name)
@@ -214,7 +214,7 @@ def _value(
     name: str,
     roles: Mapping[str, str],
 ) -> str:
-    """Returns what a member was or is, in words: amounts as money, roles and people by their names."""
+    """Returns the text of a member's value: amounts as money, roles and people by their names."""
     value = members[name]
     if value is None or value == []:
         return context.say("None")

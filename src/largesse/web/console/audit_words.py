@@ -1,7 +1,7 @@
-"""The audit log in words: a sentence for each act, and what changed with its labels.
+"""The texts of the audit log: a sentence for each act, and a label for each member of a change.
 
-A sentence names `who` acted and `what` it is about. `old_` and `new_` before the name of a member stand for what it was before and
-is after; a member that a sentence names is not repeated below it.
+In a sentence, `who` is the actor and `what` the subject. `old_NAME` and `new_NAME` are the values of the member NAME before and after the
+act. The page does not repeat a member below a sentence that names it.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ SENTENCES: Mapping[str, str] = MappingProxyType(
         "wrapping.removed": text("%(who)s removed the wrapping %(old_name)s"),
     }
 )
-# What operators do to the whole installation, which is in no customer's log.
+# Acts on the whole installation. No customer's log shows them.
 OF_INSTALLATION = frozenset(
     (
         "catalogue.created",
@@ -157,7 +157,7 @@ OF_INSTALLATION = frozenset(
         "staff.role_changed",
     )
 )
-# The labels of what changed. A member that is not here is shown with the details alone.
+# The labels of members. A member without a label only appears in the details.
 LABELS: Mapping[str, str] = MappingProxyType(
     {
         "accounts": text("Accounts"),
@@ -219,7 +219,7 @@ LABELS: Mapping[str, str] = MappingProxyType(
         "value": text("Amount"),
     }
 )
-# The kinds of acts that the log is filtered by, by the beginnings of their names, with an icon each.
+# The kinds of acts by which the log can be filtered: an icon, a name, and the prefixes of the acts.
 KINDS: Mapping[str, tuple[str, str, tuple[str, ...]]] = MappingProxyType(
     {
         "people": (
@@ -253,10 +253,10 @@ KINDS: Mapping[str, tuple[str, str, tuple[str, ...]]] = MappingProxyType(
 
 
 def kind_of(act: str) -> str:
-    """Returns the kind of an act, the first that fits."""
+    """Returns the first kind that matches an act."""
     return next((kind for kind, (_, _, starts) in KINDS.items() if act.startswith(starts)), "company")
 
 
 def acts_of(kind: str) -> list[str]:
-    """Returns the acts of a kind; none for a kind that there is not."""
+    """Returns the acts of a kind; empty for an unknown kind."""
     return sorted(act for act in SENTENCES if kind_of(act) == kind)

@@ -1,4 +1,4 @@
-"""Automations: gifts that are sent by themselves on a day of a contact. Those who send set them, see the days that come, and pause or skip."""
+"""Automations: gifts that are sent automatically on a day of a contact. Senders create them, see the next days, and pause or skip."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ _MOST_TEMPLATES = 200
 _PAST = 50
 _YEAR = timedelta(days=365)
 _MADE_UP = timedelta(days=MADE_UP_DAYS)
-_MOST_BLOCKED = 1_000  # counted
+_MOST_BLOCKED = 1_000  # the highest count of refused gifts
 OCCASION_NAMES = {
     "birthday": text("Birthday"),
     "anniversary": text("Work anniversary"),
@@ -111,7 +111,7 @@ _WRONG = {
 
 
 async def of_automations(context: RequestContext, connection: Connection) -> list[AttentionItem]:
-    """Returns what needs attention: automations that wait for the person's approval, and gifts that were refused."""
+    """Returns items for automations that wait for the person's approval, and for gifts that were refused."""
     items, decide = [], context.say("Decide")
     if waiting := await waiting_for_approval(context, connection):
         said = context.ngettext(
@@ -132,7 +132,7 @@ async def waiting_for_approval(context: RequestContext, connection: Connection) 
 
 
 async def _blocked(context: RequestContext, connection: Connection) -> list[AttentionItem]:
-    """Returns the item for gifts that were refused and are tried again, for those who may see automations."""
+    """Returns the item for gifts that were refused and are tried again; none if the person may not see automations."""
     person = context.person
     if not person.may(Right.CONTACTS):
         return []
@@ -167,7 +167,7 @@ def _why(context: RequestContext, reason: str) -> str:
 
 
 async def show(context: RequestContext) -> Response:
-    """Shows the automations, with what each sends next and has sent in a year."""
+    """Shows the automations, with what each sends next and how much it sent in the last year."""
     person = context.person
     async with context.database.connection(person.scope) as connection:
         automations = await store.list_automations(connection, person.customer_id, person.environment)
@@ -184,7 +184,7 @@ async def ask(context: RequestContext) -> Response:
 
 
 async def create(context: RequestContext) -> Response:
-    """Sets an automation, and shows its next days."""
+    """Creates an automation, and shows its next days."""
     rule = _read(context)
     await check_template(context)
     if context.form.errors:
@@ -200,7 +200,7 @@ async def create(context: RequestContext) -> Response:
 
 
 async def one(context: RequestContext) -> Response:
-    """Shows an automation: what it does, its next days, and what it has sent. Raises NotFound."""
+    """Shows an automation: its rule, its next days, and its past gifts. Raises NotFound."""
     automation = await _find(context)
     async with context.database.connection(context.person.scope) as connection:
         upcoming = [] if automation.ended_at else await preview(connection, automation)
@@ -281,7 +281,7 @@ async def end(context: RequestContext) -> Response:
 
 
 async def skip(context: RequestContext) -> Response:
-    """Skips a gift, or takes that back. Raises NotFound."""
+    """Skips a gift, or no longer skips it. Raises NotFound."""
     automation_id, form = context.number("automation"), context.form
     contact_id = form.number("contact")
     try:
@@ -309,7 +309,7 @@ async def _find(context: RequestContext) -> Automation:
 
 
 def _read(context: RequestContext) -> AutomationRule:
-    """Returns the rule that was typed, and notes what is no number or not offered."""
+    """Returns the rule in the form. Adds errors to the form."""
     form = context.form
     occasion = form.choice("occasion", OCCASIONS)
     years = tuple(dict.fromkeys(int(one) for one in re.findall(r"\d{1,4}", form["years"])))
@@ -337,7 +337,7 @@ def _read(context: RequestContext) -> AutomationRule:
 
 
 def _note(context: RequestContext, refusal: InvalidRequest) -> None:
-    """Notes beside its field what was refused."""
+    """Adds to the form why an automation was refused, beside its field."""
     match refusal:
         case TooManyAutomations():
             said = context.say("Your company has %(most)s automations. End one first.", most=MOST_AUTOMATIONS)

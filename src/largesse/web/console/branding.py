@@ -1,4 +1,4 @@
-"""The page of a customer's brand: colour, texts, logo and own wrappings, beside a mail and a claim page that have them."""
+"""The page of a customer's brand: colour, texts, logo and own wrappings, with a sample mail and claim page."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class BrandForm(msgspec.Struct):
 
 
 class WrappingForm(msgspec.Struct):
-    """A new wrapping of one's own."""
+    """A new wrapping of the customer."""
 
     name: Annotated[str, Text(MOST_WRAPPING_NAME)]
     pattern: Annotated[str, Text(20)]
@@ -81,7 +81,7 @@ class WrappingForm(msgspec.Struct):
 
 
 class ShownWrapping(NamedTuple):
-    """An own wrapping with its drawing."""
+    """A wrapping of the customer with its drawing."""
 
     key: str
     name: str
@@ -149,7 +149,7 @@ async def remove_own(context: RequestContext) -> Response:
 
 
 async def mail(context: RequestContext) -> Response:
-    """Shows a sample mail with the brand, as a document of its own."""
+    """Returns a sample mail with the brand, as a separate document for a frame."""
     letter = _sample(context, await brand_of(context))
     document, styles = with_named_styles(show_letter(letter, context.services.settings.mail_from).html)
     policy = content_policy(style_src=styles, img_src="'self'", frame_ancestors="'self'")
@@ -157,7 +157,7 @@ async def mail(context: RequestContext) -> Response:
 
 
 async def claim(context: RequestContext) -> Response:
-    """Shows a sample claim page with the brand, as a document of its own."""
+    """Returns a sample claim page with the brand, as a separate document for a frame."""
     brand = await brand_of(context)
     html = Previews(context.services.settings).link(
         _language(context),
@@ -172,7 +172,7 @@ async def claim(context: RequestContext) -> Response:
 
 
 def _note(context: RequestContext, fault: BrandFault) -> None:
-    """Notes what is wrong beside each field."""
+    """Adds an error to the form for each part of the brand that is wrong."""
     number = context.language.number
     limits = {"most": number(MAX_BYTES // 1024), "least": number(MIN_SIDE), "side": number(MAX_SIDE)}
     for part, detail in fault.parts.items():
@@ -185,7 +185,7 @@ def _language(context: RequestContext) -> Language:
 
 
 def _sample(context: RequestContext, brand: Brand) -> Letter:
-    """Returns a mail of a gift that nobody sent. Its code is none."""
+    """Returns a sample mail, with a placeholder for the code."""
     return Letter(
         kind=GIFT,
         reference="",

@@ -1,4 +1,4 @@
-"""Budgets: what may be spent and what is left. Administrators set, change and end them; others see those that are about them, or all."""
+"""Budgets: what may be spent and what is left. Administrators set, change and end them. Others see their own budgets, or all."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ class SeenBudget:
 
     budget: Budget
     of: str
-    until: str | None  # the day on which its next period starts; None of one in all
+    until: str | None  # the day on which its next period starts; None if the budget has no periods
 
 
 async def show(context: RequestContext) -> Response:
-    """Shows the budgets, those of the person where they see only their own, and to administrators the form that sets one."""
+    """Shows the budgets that the person may see, and to administrators the form that sets one."""
     return await _shown(context)
 
 
@@ -132,7 +132,7 @@ async def end(context: RequestContext) -> Response:
 
 
 async def own_budgets(context: RequestContext, connection: Connection) -> list[SeenBudget]:
-    """Returns the budgets that limit what the person sends, whatever account pays; none where they may not send."""
+    """Returns the budgets that limit what the person sends from any account; none if the person may not send."""
     person = context.person
     if person.role not in SENDERS:
         return []
@@ -187,7 +187,7 @@ async def _find(context: RequestContext) -> SeenBudget:
 
 
 async def _subjects(context: RequestContext, connection: Connection) -> dict[str, str]:
-    """Returns whom a budget may be about, by the value of the form's field."""
+    """Returns the people, roles and accounts that a budget can limit, by the value of the form's field."""
     person = context.person
     offered = {f"role-{role}": context.say(_ROLES[role]) for role in ROLES}
     offered[_GROUP] = context.say("Some people together: tick them below")
@@ -204,7 +204,7 @@ async def _subjects(context: RequestContext, connection: Connection) -> dict[str
 
 
 def _amounts(context: RequestContext, currency: str) -> tuple[int | None, int | None]:
-    """Returns the sum and the most that a gift may cost; what is wrong with them is noted in the form."""
+    """Returns the limit and the most that a gift may cost, in minor units. Adds errors to the form."""
     typed = ("limit", "per_gift")
     sums = [typed_amount(context, name, currency) if context.form[name].strip() else None for name in typed]
     if sums == [None, None]:
@@ -213,7 +213,7 @@ def _amounts(context: RequestContext, currency: str) -> tuple[int | None, int | 
 
 
 def _note(context: RequestContext, refusal: InvalidRequest | NotFound, currency: str) -> None:
-    """Notes beside its field why a budget was refused."""
+    """Adds to the form why a budget was refused, beside its field."""
     match refusal:
         case BelowSpent():
             spent = context.language.amount(refusal.spent_minor, currency)

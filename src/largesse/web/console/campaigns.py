@@ -1,4 +1,4 @@
-"""Campaigns: gifts by a link. Those who send set them, reserve their gifts as any send, and see who got one."""
+"""Campaigns: gifts by a link. Senders create them, reserve their gifts with an order, and see who got one."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ _MANY_ADDRESSES = text("List at most %(most)s addresses.")
 
 
 class CampaignForm(msgspec.Struct):
-    """What people set of a campaign, as it was typed."""
+    """The typed fields of a campaign."""
 
     name: Annotated[str, Text(MOST_NAME)]
     greeting: Annotated[str, Text(MOST_GREETING, required=False, lines=True)]
@@ -113,17 +113,17 @@ class Shown(NamedTuple):
 
     @property
     def gifts(self) -> int:
-        """How many gifts it has, or is to have."""
+        """How many gifts the campaign has, or will have once they are reserved."""
         return self.campaign.gifts if self.order is None else int(self.order["code_count"])
 
     @property
     def each_minor(self) -> int:
-        """What a gift cost."""
+        """The cost of one gift, in minor units."""
         return 0 if self.order is None else self.order["total_minor"] // self.order["code_count"]
 
 
 async def show(context: RequestContext) -> Response:
-    """Shows the campaigns: all, or the person's own."""
+    """Shows all campaigns, or only the person's own if they may not see all."""
     person = context.person
     whose = None if person.reach(Right.SEND) is Reach.ALL else person.user_id
     async with context.database.connection(person.scope) as connection:
@@ -151,7 +151,7 @@ async def ask(context: RequestContext) -> Response:
 
 
 async def create(context: RequestContext) -> Response:
-    """Sets a campaign, and shows what it costs to reserve its gifts."""
+    """Creates a campaign, and goes to the review of the order that reserves its gifts."""
     rule = await _read(context)
     if context.form.errors:
         return await _form(context, None, status=422)
@@ -164,7 +164,7 @@ async def create(context: RequestContext) -> Response:
 
 
 async def one(context: RequestContext) -> Response:
-    """Shows a campaign: its link, what is left, and who got a gift. Raises NotFound."""
+    """Shows a campaign: its link, how many gifts are left, and who got one. Raises NotFound."""
     campaign = await _find(context)
     before = context.parameters.number("before") or MOST_GIFTS + 1
     async with context.database.connection(context.person.scope) as connection:
@@ -230,7 +230,7 @@ async def resume(context: RequestContext) -> Response:
 
 
 async def ask_end(context: RequestContext) -> Response:
-    """Asks whether to end a campaign, and says what comes back. Raises NotFound."""
+    """Asks whether to end a campaign, and shows what is refunded. Raises NotFound."""
     campaign = await _find(context)
     async with context.database.connection(context.person.scope) as connection:
         shown = await _shown(connection, campaign)
@@ -244,7 +244,7 @@ async def end(context: RequestContext) -> Response:
 
 
 async def _find(context: RequestContext) -> Campaign:
-    """Returns the campaign of the path, if it is the person's or they see all. Raises NotFound."""
+    """Returns the campaign of the path, if the person may see it. Raises NotFound."""
     person = context.person
     async with context.database.connection(person.scope) as connection:
         campaign = await store.find_campaign(
@@ -276,7 +276,7 @@ async def _draft(context: RequestContext, connection: Connection, campaign: Camp
 
 
 async def _read(context: RequestContext) -> CampaignRule:
-    """Returns the rule that was typed, and notes beside each field what is wrong with it."""
+    """Returns the rule in the form. Adds an error beside each field that is wrong."""
     form, say = context.form, context.say
     typed = form.read(CampaignForm)
     gifts = form.number("gifts", MOST_GIFTS) or 0
@@ -311,7 +311,7 @@ async def _read(context: RequestContext) -> CampaignRule:
 
 
 def _times(context: RequestContext, now: datetime) -> tuple[datetime, datetime]:
-    """Returns when it opens and the end of its last day, in the person's zone; what is wrong with them is noted."""
+    """Returns the time of opening and the end of the last day, both typed in the person's zone. Adds errors to the form."""
     form, opens_at, closes_at = context.form, now, now
     try:
         opens_at = datetime.strptime(form["opens"].strip(), _LOCAL).replace(tzinfo=context.zone).astimezone(UTC)
@@ -332,7 +332,7 @@ def _times(context: RequestContext, now: datetime) -> tuple[datetime, datetime]:
 
 
 async def _invited(context: RequestContext, typed: CampaignForm) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Returns the domains or mailboxes that were typed; what is wrong with them is noted."""
+    """Returns the domains and mailboxes in the form. Adds errors to the form."""
     form, say, number = context.form, context.say, context.language.number
     domains: tuple[str, ...] = ()
     mailboxes: tuple[str, ...] = ()
@@ -353,11 +353,11 @@ async def _invited(context: RequestContext, typed: CampaignForm) -> tuple[tuple[
 
 
 def _note(context: RequestContext, refusal: InvalidRequest) -> None:
-    """Notes beside its field what was refused."""
+    """Adds to the form why a campaign was refused, beside its field."""
     if isinstance(refusal, TooManyCampaigns):
         context.form.error("name", context.say(_TOO_MANY, most=MOST_CAMPAIGNS))
     elif isinstance(refusal, CampaignFault) and refusal.field != "name":
-        context.form.error(refusal.field, context.say(_CLOSES))  # the time went on meanwhile
+        context.form.error(refusal.field, context.say(_CLOSES))  # the time passed after the form's checks
     else:
         context.form.error("name", context.say(_NAMED))
 

@@ -1,6 +1,6 @@
-"""Bar charts and small lines as SVG. Each describes itself in words, and pages show the numbers beside it.
+"""Bar charts and small lines as SVG, each with a description in words. Pages show the numbers beside them.
 
-Across, places are parts of the width, so that letters stay as large as they are on any screen; down, they are pixels.
+Horizontal positions are percentages, so that text has the same size on every screen. Vertical positions are pixels.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from markupsafe import Markup
 
 _HEIGHT, _FLOOR, _CEILING = 240, 208, 24
 _LABELS = 8
-_NEAR_THE_END = 88  # percent of the width: labels beyond it are aligned to the right, so that they fit
-_MOST_RULES = 4  # across the chart, each with its value, above zero
+_NEAR_THE_END = 88  # percent of the width: labels after it are aligned to the right, so that they fit
+_MOST_RULES = 4  # horizontal lines above zero, each with its value
 _STEPS = (1, 2, 2.5, 5, 10)
 _LINE_WIDTH, _LINE_HEIGHT = 240, 40
 
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """One place on the axis: its label, and the value of each of its bars."""
+    """One position on the axis: its label, and the value of each of its bars."""
 
     label: str
     values: tuple[int, ...]
@@ -28,16 +28,16 @@ class Bar:
 
 
 def bars(title: str, description: str, points: Sequence[Bar], scale: Callable[[int], str]) -> Markup:
-    """Returns a bar chart. Bars of a place stand side by side, and its values are shown under the pointer; `scale` writes a value of the axis.
+    """Returns a bar chart. The bars of a position are side by side, and a tooltip shows its values. `scale` formats a value of the axis.
 
-    Shows as many labels as fit. Every other one is `minor`, and hidden on narrow windows.
+    Shows as many labels as fit. Every other label has the class `minor`, which is hidden in narrow windows.
     """
     highest = max((value for point in points for value in (0, *point.values)), default=0)
     apart = rule_step(highest)
     rules = -(-highest // apart)
     step = 100 / max(len(points), 1)
     label_every = -(-len(points) // _LABELS) or 1
-    # The values of the axis stand over the bars.
+    # SVG paints in document order: the values of the axis are above the bars.
     drawn = [_place(point, at * step, step, rules * apart or 1) for at, point in enumerate(points)]
     drawn += [_rule(at * apart, at / max(rules, 1), scale) for at in range(rules + 1)]
     for at, point in enumerate(points):
@@ -49,16 +49,16 @@ def bars(title: str, description: str, points: Sequence[Bar], scale: Callable[[i
 
 
 def rule_step(highest: int) -> int:
-    """Returns the distance of the rules of an axis up to `highest`: 1, 2, 2.5 or 5 times a power of ten, and at most four of them."""
+    """Returns the distance between the lines of an axis up to `highest`: 1, 2, 2.5 or 5 times a power of ten, for at most four lines."""
     least = max(highest, 1) / _MOST_RULES
     power = 10 ** (len(str(int(least))) - 1)
     return next(max(int(power * one), 1) for one in _STEPS if power * one >= least and (power * one) % 1 == 0)
 
 
 def line(title: str, description: str, values: Sequence[int], *, is_stepped: bool = True) -> Markup:
-    """Returns a small line of values without labels. `is_stepped`: each value holds until the next.
+    """Returns a small line chart without labels. With `is_stepped`, each value holds until the next.
 
-    Zero is at the bottom, or half as far below the lowest value as the highest is above it: a line shows how values changed.
+    The bottom is below the lowest value by half the range of the values, but not below zero: the line shows how values changed.
     """
     lowest, highest = min(values, default=0), max(values, default=0)
     floor = max(lowest - (highest - lowest) / 2, 0)
@@ -90,7 +90,7 @@ def _label(label: str, x: float, *, is_minor: bool) -> Markup:
 
 def _place(point: Bar, x: float, step: float, highest: int) -> Markup:
     width = step * 0.8 / len(point.values)
-    # The pointer finds the values anywhere above the place.
+    # The rectangle has the full height, so that the tooltip also appears above the bars.
     parts = [
         Markup(
             '<g class="place"><title>{}</title><rect class="air" x="{:.2f}%" y="0" width="{:.2f}%" height="{}"/>'

@@ -13,11 +13,11 @@ from largesse.lines.codes import IssuedCode
 from largesse.web.console.context import RequestContext
 from largesse.web.kit.pages import qr_code
 
-MOST_QR_CODES = 100  # of a sheet; a longer one would weigh megabytes
+MOST_QR_CODES = 100  # a longer sheet has none: it would have megabytes
 
 
 async def code_sheet(context: RequestContext, codes: Sequence[IssuedCode], brand: Brand) -> Response:
-    """Returns the sheet of some codes. The QR codes are drawn in slices, so that other requests do not wait for them."""
+    """Returns a page that prints codes. Draws the QR codes in steps, so that other requests do not wait for them."""
     drawn = await finish_soon(_drawn(codes)) if len(codes) <= MOST_QR_CODES else [Markup()] * len(codes)
     return context.page(
         "send/codes.html", brand=brand, slips=list(zip(codes, drawn, strict=True)), most_qr_codes=MOST_QR_CODES
@@ -27,7 +27,7 @@ async def code_sheet(context: RequestContext, codes: Sequence[IssuedCode], brand
 def _drawn(codes: Sequence[IssuedCode]) -> Steps[list[Markup]]:
     drawn = []
     for one in codes:
-        # The PIN stands in the fragment, which no browser sends to a server.
+        # The PIN is in the fragment, which browsers do not send to servers.
         drawn.append(qr_code(f"{one.redemption_url}#pin={one.pin}", mask=3))
         yield
     return drawn

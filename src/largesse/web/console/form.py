@@ -1,10 +1,10 @@
-"""Forms of pages: the declared fields of a form are decoded, bounded and refused here, and nowhere else.
+"""Forms of pages. Only this module decodes and checks the declared fields of a form.
 
     class InvitationForm(msgspec.Struct):
         email: Annotated[str, Email()]
         role: Annotated[str, Choice(ROLES)]
 
-`form.read(InvitationForm)` returns one, with the empty value for each field that is wrong, and notes in `form.errors` what is wrong.
+`form.read(InvitationForm)` returns an InvitationForm and adds an error to `form.errors` for each field that is wrong.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ from largesse.web.kit.query import INT32, Whole
 Declared = TypeVar("Declared")
 Say = Callable[..., str]
 
-# Named so by the parts of templates that show a form.
 REQUIRED = text("Fill this in.")
 _TOO_LONG = text("This has %(found)s characters. At most %(most)s are allowed.")
 _UNFIT = text("This has characters that are not allowed. Type it again.")
@@ -42,7 +41,7 @@ class Text:
     lines: bool = False
 
     def read(self, form: Form, name: str) -> str:
-        """Returns the text, also where something is wrong with it."""
+        """Returns the text, even if it is wrong."""
         value = form[name].replace("\r\n", "\n").strip()
         if not value and self.required:
             form.error(name, form.say(REQUIRED))
@@ -58,7 +57,7 @@ class Email:
     """An e-mail address."""
 
     def read(self, form: Form, name: str) -> str:
-        """Returns the address in its normal form; empty where it is none."""
+        """Returns the normalised address; empty if it is not an e-mail address."""
         value = form[name].strip()
         try:
             return normalise_email(value)
@@ -74,7 +73,7 @@ class Choice:
     offered: Collection[str]
 
     def read(self, form: Form, name: str) -> str:
-        """Returns what was sent, also where it was not offered."""
+        """Returns the submitted value, even if it was not offered."""
         if form[name] not in self.offered:
             form.error(name, form.say(_NOT_OFFERED))
         return form[name]
@@ -82,12 +81,12 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """At least one of the values offered, each in a field of that name."""
+    """At least one of the values offered. Each is a field of the same name."""
 
     offered: Collection[str]
 
     def read(self, form: Form, name: str) -> list[str]:
-        """Returns what was sent and offered, in the order offered."""
+        """Returns the submitted values that were offered, in the order of the offer."""
         given = set(form.all(name))
         if not given or not given <= set(self.offered):
             form.error(name, form.say(_CHOOSE_SOME))
@@ -99,7 +98,7 @@ class Checked:
     """A box or button that sends `yes`."""
 
     def read(self, form: Form, name: str) -> bool:
-        """Returns whether it was sent."""
+        """Returns whether `yes` was submitted."""
         return form[name] == "yes"
 
 
@@ -107,7 +106,7 @@ FieldKind = Text | Email | Choice | Choices | Checked
 
 
 class Form:
-    """The fields of a form by name. Each reading notes in `errors` what is wrong, in the language of the page."""
+    """The fields of a form by name. The methods that read a field add errors to `errors`, in the language of the page."""
 
     def __init__(self, fields: Sequence[tuple[str, str]] | Mapping[str, str], say: Say) -> None:
         self._fields = list(fields.items()) if isinstance(fields, Mapping) else list(fields)
@@ -118,12 +117,12 @@ class Form:
         return any(field == name for field, _ in self._fields)
 
     def __getitem__(self, name: str) -> str:
-        """Returns what was typed into the first field of that name, unchanged; empty where there is none."""
+        """Returns the unchanged text of the first field of that name; empty if there is none."""
         return next((value for field, value in self._fields if field == name), "")
 
     @property
     def fields(self) -> list[tuple[str, str]]:
-        """All that was typed, unchanged."""
+        """All names and unchanged texts."""
         return list(self._fields)
 
     def without(self, names: Collection[str]) -> Form:
@@ -131,15 +130,15 @@ class Form:
         return Form([one for one in self._fields if one[0] not in names], self.say)
 
     def all(self, name: str) -> list[str]:
-        """Returns what was typed into each field of that name."""
+        """Returns the text of each field of that name."""
         return [value for field, value in self._fields if field == name]
 
     def error(self, name: str, said: str) -> None:
-        """Notes what is wrong with a field, where nothing is noted yet."""
+        """Adds the error of a field, unless it has one already."""
         self.errors.setdefault(name, said)
 
     def read(self, declared: type[Declared]) -> Declared:
-        """Returns the form as a declared type. Notes what is wrong with each field."""
+        """Returns the form as a declared type. Adds an error for each field that is wrong."""
         kinds = _kinds(cast("Hashable", declared))
         return msgspec.convert({name: kind.read(self, name) for name, kind in kinds.items()}, declared)
 

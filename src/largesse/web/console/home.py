@@ -37,8 +37,8 @@ from largesse.web.console.reports import own_filter
 from largesse.web.console.zones import is_zone_unknown
 
 _NEWEST = 8
-_MOST_DRAWN = 12  # accounts whose balances are added up to a line
-_CLAIM_DAYS = 7  # after which most who claim have claimed
+_MOST_DRAWN = 12  # with more accounts, the balance has no line
+_CLAIM_DAYS = 7  # most claims happen within so many days
 _WINDOW_DAYS = 30
 _SPENT = ("orders", "codes", "spent_minor", "refunded_minor")
 _STANDING = ("orders", "codes", "claimed", "cancelled", "spent_minor", "claimed_minor", "refunded_minor")
@@ -49,7 +49,7 @@ _OTHER = {"production": "staging", "staging": "production"}
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A step of a new customer. `environment` is the one to switch to for it."""
+    """A step for a new customer. `environment` is the environment that the step needs; empty for any."""
 
     icon: str
     said: str
@@ -60,7 +60,7 @@ class Step:
 
 
 class _Unfinished(NamedTuple):
-    """The data that is read from the sums of all orders."""
+    """Data from the sums of all orders."""
 
     unclaimed: list[Added]
     items: list[AttentionItem]
@@ -85,7 +85,7 @@ class _Read(NamedTuple):
 async def show(context: RequestContext) -> Response:
     """Shows the home page."""
     person = context.person
-    # The sums of all orders take about as long as all other reads.
+    # The sums of all orders take about as long as all other reads, so the two run at once.
     standing, read = await context.database.at_once(
         person.scope, lambda connection: _unfinished(context, connection), lambda connection: _read(context, connection)
     )
@@ -107,7 +107,7 @@ async def show(context: RequestContext) -> Response:
 
 
 async def _unfinished(context: RequestContext, connection: Connection) -> _Unfinished:
-    """Reads what is unclaimed, and what needs attention among all orders."""
+    """Reads the unclaimed gifts, and the orders that need attention."""
     orders = own_filter(context)
     states = await add_up(connection, orders, "state", only=_STANDING)
     bounced = sum(one.sums.orders for one in states if one.key == OrderState.BOUNCED)
@@ -116,7 +116,7 @@ async def _unfinished(context: RequestContext, connection: Connection) -> _Unfin
 
 
 async def _read(context: RequestContext, connection: Connection) -> _Read:
-    """Reads everything else, on one connection."""
+    """Reads the rest of the data, on one connection."""
     person, today = context.person, clock.now().date()
     customer = (person.customer_id, person.environment)
     accounts = await _accounts(context, connection)
@@ -147,7 +147,7 @@ async def _read(context: RequestContext, connection: Connection) -> _Read:
 
 
 def _windows(context: RequestContext, today: date) -> tuple[OrderFilter, OrderFilter]:
-    """Returns the orders of 30 days that are old enough for their claims to be compared, and those of the 30 days before."""
+    """Returns filters for two periods of 30 days: the last whose orders are all at least a week old, and the one before."""
     until = today - timedelta(days=_CLAIM_DAYS)
     since = until - timedelta(days=_WINDOW_DAYS - 1)
     earlier = own_filter(context, since=since - timedelta(days=_WINDOW_DAYS), until=since - timedelta(days=1))
@@ -164,7 +164,7 @@ async def _accounts(context: RequestContext, connection: Connection) -> list[See
 
 
 def _main_currency(read: _Read) -> str:
-    """Returns the currency of the figures: the one of most orders of the month, otherwise the first account's."""
+    """Returns the currency of the figures: the one with the most orders this month, otherwise that of the first account."""
     ordered = sorted(read.spent, key=lambda one: -one.sums.orders)
     currencies = [one.currency for one in ordered] + [one.currency for one in read.accounts]
     return next(iter(currencies + [one.currency for one in read.owed]), "")
@@ -175,7 +175,7 @@ def _of(added: Sequence[Added], currency: str) -> Sums:
 
 
 def _balance(context: RequestContext, read: _Read, currency: str) -> Figure | None:
-    """Returns the balance over all accounts of a currency, with its line and the balances in other currencies."""
+    """Returns the sum of the balances in a currency, with its line and the balances in other currencies; or the amount due."""
     amount = context.language.amount
     owed = [amount(one.owed_minor, one.currency) for one in read.owed]
     if owed:
@@ -199,7 +199,7 @@ def _balance(context: RequestContext, read: _Read, currency: str) -> Figure | No
 
 
 def _line(context: RequestContext, histories: Sequence[Sequence[int]], balance: int, currency: str) -> Markup:
-    """Returns the recent balance of some accounts as one line with its description; nothing where nothing ever was in them."""
+    """Draws the recent sum of some accounts' balances as a line with a description. Empty if the balances were always zero."""
     values = [*(sum(day) for day in zip(*histories, strict=True)), balance]
     if not any(values[:-1]):
         return Markup()
@@ -209,7 +209,7 @@ def _line(context: RequestContext, histories: Sequence[Sequence[int]], balance: 
 
 
 def _spent(context: RequestContext, read: _Read, currency: str) -> Figure | None:
-    """Returns what was spent this month, against the same days of the month before."""
+    """Returns the amount spent this month, compared with the same days of the month before."""
     if not currency:
         return None
     now, before = _of(read.spent, currency), _of(read.spent_before, currency)
@@ -229,7 +229,7 @@ def _spent(context: RequestContext, read: _Read, currency: str) -> Figure | None
 
 
 def _claimed(context: RequestContext, read: _Read, unclaimed: Sequence[Added], currency: str) -> Figure | None:
-    """Returns the share of gifts that were claimed within a week, against the 30 days before."""
+    """Returns the share of gifts that were claimed within a week, compared with the 30 days before."""
     now, before = _share(read.claims), _share(read.claims_before)
     left = _of(unclaimed, currency)
     count = left.codes - left.claimed - left.cancelled
@@ -260,7 +260,7 @@ def _share(claims: Sequence[Added]) -> float | None:
 
 
 async def _steps(context: RequestContext, here: FirstSteps | None) -> list[Step]:
-    """Returns the four steps of a new customer; none once all are done, or for a customer that is not new."""
+    """Returns the four steps for a new customer; empty once all are done, or if the customer is not new."""
     person = context.person
     if here is None or not here.is_new:
         return []

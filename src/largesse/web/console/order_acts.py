@@ -1,4 +1,4 @@
-"""What people do with an order: send mail again, correct an address, cancel, change the schedule, and read codes again."""
+"""Actions on an order: send mail again, correct an address, cancel, change the schedule or the claim-by date, show codes again."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ async def send_again(context: RequestContext) -> Response:
 
 
 async def send_chosen_again(context: RequestContext) -> Response:
-    """Sends the mail of the recipients who were chosen again. Raises NotFound."""
+    """Sends mail again to the selected recipients. Raises NotFound."""
     numbers = sorted(set(context.form.numbers("number")))
     if not 0 < len(numbers) <= MAX_CHOSEN:
         said = context.say("Choose the recipients to mail again first, at most %(most)s.", most=MAX_CHOSEN)
@@ -58,7 +58,7 @@ async def send_chosen_again(context: RequestContext) -> Response:
 
 
 async def ask_sending_again(context: RequestContext) -> Response:
-    """Asks whether to mail all who have claimed nothing again, with how many and when they were last mailed. Raises NotFound."""
+    """Asks whether to mail all recipients without a claim again. Shows how many there are and the last mail. Raises NotFound."""
     async with context.database.connection(context.person.scope) as connection:
         order = await find(context, connection)
         if order["delivery_mode"] != "send":
@@ -68,7 +68,7 @@ async def ask_sending_again(context: RequestContext) -> Response:
 
 
 async def send_all_again(context: RequestContext) -> Response:
-    """Sends the mail of all who have claimed nothing again. Raises NotFound."""
+    """Sends mail again to all recipients without a claim. Raises NotFound."""
     count = await resend_unclaimed(context.actor, reference_of(context))
     said = context.say(
         "Nobody was mailed: to the same recipient, mail to all leaves every %(hours)s hours at most.",
@@ -80,7 +80,7 @@ async def send_all_again(context: RequestContext) -> Response:
 
 
 async def correct(context: RequestContext) -> Response:
-    """Corrects a recipient's address and sends the mail there. Raises NotFound."""
+    """Corrects a recipient's address and sends the mail to it. Raises NotFound."""
     reference, old = reference_of(context), context.form["email"]
     corrected = context.form.email("corrected")
     if context.form.errors:
@@ -97,7 +97,7 @@ async def correct(context: RequestContext) -> Response:
 
 
 async def ask_cancelling(context: RequestContext) -> Response:
-    """Asks whether to cancel the unclaimed codes, with the amount that is refunded. Raises NotFound."""
+    """Asks whether to cancel the unclaimed codes, and shows the refund. Raises NotFound."""
     async with context.database.connection(context.person.scope) as connection:
         order = await find_own(context, connection)
         unclaimed, account = await read_refundable(connection, order)
@@ -105,7 +105,7 @@ async def ask_cancelling(context: RequestContext) -> Response:
 
 
 async def ask_cancelling_one(context: RequestContext) -> Response:
-    """Asks whether to cancel the unclaimed codes of one recipient, with the amount that is refunded. Raises NotFound."""
+    """Asks whether to cancel the unclaimed codes of one recipient, and shows the refund. Raises NotFound."""
     recipient, order = await _recipient(context, context.number("number"))
     async with context.database.connection(context.person.scope) as connection:
         _, account = await read_refundable(connection, order)
@@ -186,7 +186,7 @@ async def change_schedule(context: RequestContext) -> Response:
 
 
 def _new_time(context: RequestContext) -> datetime | None:
-    """Returns the time in the form; None where it is wrong, which is noted in the form."""
+    """Returns the time in the form; None, with an error in the form, if it is wrong."""
     try:
         at = datetime.strptime(context.form["at"], LOCAL).replace(tzinfo=context.zone).astimezone(UTC)
     except (ValueError, OverflowError):
@@ -232,7 +232,7 @@ async def move_claim_by(context: RequestContext) -> Response:
 
 
 async def show_link(context: RequestContext) -> Response:
-    """Shows a recipient's claim link and PIN, after step-up. The reading is recorded. Raises NotFound, NotProved."""
+    """Shows a recipient's claim link and PIN, after step-up, and records that. Raises NotFound, NotProved."""
     recipient, order = await _recipient(context, context.number("number"))
     services = context.services
     public_url = services.settings.public_url_of(context.person.environment)
@@ -258,7 +258,7 @@ async def ask_codes(context: RequestContext) -> Response:
 
 
 async def show_codes(context: RequestContext) -> Response:
-    """Shows the codes of a batch again. The reading is recorded. Raises NotFound."""
+    """Shows the codes of a batch again, and records that. Raises NotFound."""
     async with context.database.connection(context.person.scope) as connection:
         order = await find(context, connection)
     if order["delivery_mode"] != "manual":
@@ -270,7 +270,7 @@ async def show_codes(context: RequestContext) -> Response:
 
 
 async def _recipient(context: RequestContext, number: int) -> tuple[Recipient, Row]:
-    """Returns the recipient who has that line, and the order, if the person may change it. Raises NotFound."""
+    """Returns the recipient of line `number`, and the order, if the person may change it. Raises NotFound."""
     async with context.database.connection(context.person.scope) as connection:
         order = await find_own(context, connection)
         numbers = await find_recipient_lines(connection, order["customer_id"], order["id"], number)

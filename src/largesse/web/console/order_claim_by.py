@@ -17,12 +17,12 @@ DAY = "%Y-%m-%d"  # as browsers post `date`
 
 @dataclass(frozen=True, slots=True)
 class Claiming:
-    """The claim-by date of an order. `lapses` says when codes were cancelled for it, how many, and the amount that came back."""
+    """The claim-by date of an order. `lapses` are the times at which unclaimed codes were cancelled, how many, and the amount refunded."""
 
     at: datetime
     seen: str
-    day: str  # as the field has it
-    is_open: bool  # still to come, with codes that nobody has claimed
+    day: str  # as the form field shows it
+    is_open: bool  # the date is in the future, and there are unclaimed codes
     lapses: list[tuple[datetime, int, str]]
 
 
@@ -43,7 +43,7 @@ def claiming_of(
 
 
 def said_of(context: RequestContext, claiming: Claiming | None) -> list[Happening]:
-    """Returns what the timeline says about the date."""
+    """Returns the timeline's entries about the date."""
     if claiming is None:
         return []
     said = [
@@ -69,7 +69,7 @@ def said_of(context: RequestContext, claiming: Claiming | None) -> list[Happenin
 
 
 def reminders_of(context: RequestContext, reminded: Sequence[tuple[datetime, int]]) -> list[Happening]:
-    """Returns what the timeline says about reminders: when the first of each left, and how many did."""
+    """Returns the timeline's entries about reminders, one for each kind: when the first was sent, and how many were."""
     return [
         Happening("bell", context.ngettext("%(count)s reminder left", "%(count)s reminders left", mails), at)
         for at, mails in reminded

@@ -1,4 +1,4 @@
-"""The filter of a list of orders: it is in the address, so that a link is the view it shows, and on the page as chips."""
+"""The filter of a list of orders. The address holds it, so that a link shows the same list. The page shows it as chips."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from largesse.web.console.periods import FREE, PERIODS, period_of
 _ID = re.compile(r"(product|collection|key|person)-([0-9]{1,9})")
 _COLUMN = {"product": "product_id", "collection": "collection_id", "key": "service_account_id", "person": "user_id"}
 NO_DAY = text("This is not a date, such as 2026-11-30.")
-# The parameters that say which orders, and in which order: what a saved view holds.
+# The parameters that select and sort orders. A saved view holds them, except the search.
 FILTERS = ("q", "state", "gift", "source", "account", "by", "period", "since", "until", "sort")
 
 
 def read_filter(context: RequestContext) -> OrderFilter:
-    """Returns the filter in the page's address; for a member, of their own orders. Notes a wrong day in the form."""
+    """Returns the filter in the page's address. Members get only their own orders. Adds an error to the form for a wrong day."""
     person = context.person
     said: dict[str, Any] = {}  # by the names of the filter's fields
     for name in ("gift", "by"):
@@ -57,13 +57,13 @@ def read_filter(context: RequestContext) -> OrderFilter:
 
 
 def read_sort(context: RequestContext) -> Sort:
-    """Returns the order of the list in the page's address; newest first where it says none."""
+    """Returns the sort order in the page's address; newest first by default."""
     said = context.query("sort")
     return Sort(said) if said in set(Sort) else Sort.NEWEST
 
 
 def read_day(context: RequestContext, name: str) -> date | None:
-    """Returns the day of a parameter; None if it is missing or wrong, which is noted in the form."""
+    """Returns the day of a parameter; None if it is missing or wrong. Adds an error to the form for a wrong one."""
     if context.parameters.is_wrong(name):
         context.form.error(name, context.say(NO_DAY))
     return context.parameters.day(name)
@@ -71,7 +71,7 @@ def read_day(context: RequestContext, name: str) -> date | None:
 
 @dataclass(frozen=True, slots=True)
 class Chip:
-    """A filter on the page. `value` is what it is set to, in words; empty for one that is not set."""
+    """A filter on the page. `value` is the text of its current choice; empty if it is not set."""
 
     name: str
     label: str
@@ -81,7 +81,7 @@ class Chip:
 
 
 def chips_of(context: RequestContext, choices: Choices) -> list[Chip]:
-    """Returns the filters of the list: the period, and what the customer's orders have in common."""
+    """Returns the filters of the list: the period, and those with the values that the customer's orders have."""
     sources = [(value, context.say(SOURCES.get(value, value))) for value, _ in choices.sources]
     offered = [
         ("state", context.say("State"), [(state.value, context.say(word)) for state, word in STATES.items()]),
@@ -110,20 +110,20 @@ def _period(context: RequestContext) -> Chip:
 
 
 def is_filtered(context: RequestContext) -> bool:
-    """Returns whether the page's address leaves orders out."""
+    """Returns whether the page's address filters the orders."""
     return any(context.query(name) for name in FILTERS if name != "sort")
 
 
 def list_address(context: RequestContext, **changes: str | int | None) -> str:
-    """Returns the address of the list from its start, with those parameters changed."""
+    """Returns the address of the first page of the list, with those parameters changed."""
     return context.here(**{"before": None, "after": None, "of": None, **changes})
 
 
 def query_of_filter(context: RequestContext, **more: str) -> str:
-    """Returns the parameters that say which orders, and more, as they stand in an address."""
+    """Returns the parameters that select and sort orders, and `more`, encoded for an address."""
     return urlencode({name: context.query(name) for name in FILTERS if context.query(name)} | more)
 
 
 def query_of_view(context: RequestContext) -> str:
-    """Returns the parameters that a saved view holds: the filters and the order, not what is searched for."""
+    """Returns the parameters that a saved view holds, encoded: the filters and the sort order, without the search."""
     return urlencode({name: context.query(name) for name in FILTERS if name != "q" and context.query(name)})

@@ -1,4 +1,4 @@
-"""What all pages of one order share: which order, which part of its recipients, and the way back to it."""
+"""Shared by all pages of one order: finding the order, the recipients that are listed, and the redirect back to the list."""
 
 from __future__ import annotations
 
@@ -19,27 +19,27 @@ from largesse.web.console.order_words import REFUSALS
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """The part of the recipients that the address says."""
+    """The recipients that the page lists: search, filter and page number, from the address."""
 
     words: str
     state: str
     page: int
-    edited: int | None  # the recipient whose address is being corrected, by their first line
+    edited: int | None  # the first line of the recipient whose address is being corrected
 
     @property
     def query(self) -> str:
-        """The part as parameters, with their question mark; empty for the first page of all."""
+        """The parameters of the view, with the question mark; empty for the first page without a filter."""
         return self.query_with()
 
     def query_with(self, **changes: object) -> str:
-        """Returns the same with other parameters; None removes one."""
+        """Returns `query` with changed parameters; None removes one."""
         said = {"q": self.words, "state": self.state, "page": self.page if self.page > 1 else "", **changes}
         query = urlencode({name: value for name, value in said.items() if value})
         return f"?{query}" if query else ""
 
 
 def view_of(context: RequestContext) -> View:
-    """Returns the part of the recipients in the page's address."""
+    """Returns the view in the page's address."""
     parameters = context.parameters
     edited = context.query("edit")
     return View(
@@ -51,12 +51,12 @@ def view_of(context: RequestContext) -> View:
 
 
 def reference_of(context: RequestContext) -> str:
-    """Returns the reference in the path."""
+    """Returns the order's reference in the path."""
     return str(context.request.path_params["reference"])
 
 
 def back(context: RequestContext, said: str | None = None, *, number: int | None = None) -> Response:
-    """Returns to the part of the recipients that an action began on, at the recipient it was about, and says what happened."""
+    """Redirects to the view where an action started, at the recipient with the first line `number`, and shows what happened."""
     anchor = f"#r{number}" if number else ""
     return context.see(f"/app/orders/{reference_of(context)}{view_of(context).query}{anchor}", said)
 

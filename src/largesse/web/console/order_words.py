@@ -1,4 +1,4 @@
-"""How pages and files say what an order is and how it stands."""
+"""Names of orders and recipients, and of their states, for pages and files."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from largesse.reports.listing import ListedOrder
 from largesse.reports.sums import OrderState
 from largesse.web.console.context import RequestContext
 
-# What a list can be filtered by.
+# The states by which a list can be filtered.
 STATES = {
     OrderState.SCHEDULED: text("Scheduled"),
     OrderState.BOUNCED: text("Bounced"),
@@ -18,7 +18,7 @@ STATES = {
     OrderState.CLAIMED: text("Claimed"),
     OrderState.CANCELLED: text("Cancelled"),
 }
-# The sources that have a name; callers may give others.
+# The sources that have a name. API callers may use others.
 SOURCES = {
     "web": text("Web"),
     "api": text("API"),
@@ -30,14 +30,14 @@ SOURCES = {
 
 
 class Shown(NamedTuple):
-    """A state on a page: its kind, which says whether somebody must act, and its words."""
+    """A state on a page: its kind, which says whether somebody must act, and its name."""
 
-    kind: str  # still, good, waiting: somebody should act, or bad: it failed
+    kind: str  # `still`, `good`, `waiting` (somebody should act) or `bad` (it failed)
     word: str
 
 
 def state_of_order(context: RequestContext, order: ListedOrder) -> Shown:
-    """Returns how an order stands: neutral unless somebody has to act."""
+    """Returns the state of an order: neutral unless somebody has to act."""
     if order.state == OrderState.CANCELLED:
         return Shown("still", context.say("Cancelled"))
     if order.state == OrderState.CLAIMED:
@@ -58,7 +58,7 @@ def state_of_order(context: RequestContext, order: ListedOrder) -> Shown:
 
 
 def headline(context: RequestContext, order: ListedOrder) -> str:
-    """Returns whom an order is for, as a text; without recipients its own reference, otherwise the end of its reference."""
+    """Returns the recipients of an order as a text. Without recipients: the customer's reference, or the end of ours."""
     if order.recipient is None:
         return order.external_reference or f"…{order.reference[-6:]}"
     if not order.others:
@@ -73,7 +73,7 @@ def source_of(context: RequestContext, source: str) -> str:
     return context.say(SOURCES.get(source, source))
 
 
-# How a recipient's gift stands, as a kind of state and a word.
+# The states of a recipient's gift.
 RECIPIENT_STATES = {
     RecipientState.CANCELLED: Shown("still", text("Cancelled")),
     RecipientState.EXPIRED: Shown("still", text("Expired")),
@@ -96,7 +96,7 @@ RECIPIENT_FILTERS = {
     "claimed": text("Claimed"),
     "cancelled": text("Cancelled"),
 }
-# Why an operation on mail refuses, by what it says, and as people read it.
+# Why an operation on mail was refused: the detail of its error, and the text that pages show.
 REFUSALS = {
     "`email` is no recipient of this order.": text("Nobody at that address is a recipient of this order."),
     "`email` stands for a recipient whose data was erased.": text("The data of this recipient was erased."),
@@ -114,7 +114,7 @@ REFUSALS = {
 
 
 def name_of(context: RequestContext, recipient: Recipient) -> str:
-    """Returns what a recipient is called: their name, otherwise their address; a code of a batch by its number."""
+    """Returns the name of a recipient, otherwise their address; for a code of a batch, its number."""
     if recipient.is_erased:
         return context.say("Erased recipient")
     return recipient.name or recipient.email or context.say("Code %(number)s", number=recipient.number)

@@ -1,6 +1,6 @@
-"""A person's pages of passkeys: adding and removing one, and what other pages ask them.
+"""A person's pages for passkeys: adding and removing one, and the options that other pages pass to the browser.
 
-Passkeys alone need script: the page has the server's options in a form, `passkeys.js` has the browser answer them and posts the form.
+Only passkeys need JavaScript: the form holds the server's options, and `passkeys.js` passes them to the browser and posts its answer.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ _ENOUGH = text("You already have this passkey, or %(most)s of them. Remove one f
 
 
 def here_of(context: PageContext) -> str:
-    """Returns the address of the page about how one signs in."""
+    """Returns the path of the security page."""
     return f"{context.site}/security"
 
 
 async def asked(context: PageContext) -> str | None:
-    """Returns what the page asks the person's passkeys, as JSON; None where there are none."""
+    """Returns the options with which the browser asks for a passkey, as JSON; None if the person has none."""
     assert context.session is not None, "only for a signed-in person"
     return await context.security.ask_passkey(context.session)
 
 
 async def begin(context: PageContext) -> Response:
-    """Shows the form that names and creates a passkey. Raises NotFound where there can be none."""
+    """Shows the form that names and creates a passkey. Raises NotFound if the installation cannot have passkeys."""
     context.require_proof()
     options = await context.security.ask_new_passkey(context.person)
     status = 422 if context.form.errors else 200
@@ -38,7 +38,7 @@ async def begin(context: PageContext) -> Response:
 
 
 async def add(context: PageContext) -> Response:
-    """Adds the passkey that the browser created. Shows the recovery codes with the first second step."""
+    """Adds the passkey that the browser created. Shows the recovery codes if it is the person's first second step."""
     form = context.form
     name = form.text("name", _MOST_NAME)
     if form.errors:

@@ -1,4 +1,4 @@
-"""The routes of gift programmes: thank-you notes, approvals, automations, campaigns and branding. `routes.py` has them in its table."""
+"""The routes of gift programmes: thank-you notes, approvals, automations, campaigns and branding. `routes.py` adds them to its table."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ CAMPAIGNS = (
     _form(f"{_CAMPAIGN}/end", campaigns.end, Right.SEND),
 )
 
-# Reads a little more than the limit, so that the page says beside the form what is too large.
+# Reads a little more than the limit, so that the page can say beside the form what is too large.
 _OF_PICTURES = BodyLimits(4 * MAX_BYTES, whole_s=60.0, pause_s=15.0)
 _picture_form = partial(_form, limits=_OF_PICTURES, takes_files=True, who=Right.SETTINGS, title=branding.TITLE)
 BRANDING = (

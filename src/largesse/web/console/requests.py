@@ -1,4 +1,4 @@
-"""An administrator's pages of the request log: what the company's API keys have asked of the API, the newest first."""
+"""An administrator's pages of the request log: the API requests of the company's keys, newest first."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ async def show(context: RequestContext) -> Response:
 
 
 async def download(context: RequestContext) -> Response:
-    """Sends what the page shows, all of it, as a file."""
+    """Sends all requests that match the page's filter as a CSV file."""
     return await context.csv("requests.csv", _COLUMNS, _rows(context))
 
 
@@ -69,7 +69,7 @@ async def one(context: RequestContext) -> Response:
 
 
 def kind_of(status: int) -> str:
-    """Returns the kind of state that a status is shown as."""
+    """Returns the kind of state for an HTTP status."""
     return _KINDS.get(status // 100, "still")
 
 
@@ -94,7 +94,7 @@ async def _newest(context: RequestContext, before: int, limit: int) -> list[Logg
 
 
 def _filter(context: RequestContext) -> RequestFilter:
-    """Returns the filter in the page's address. A value that there is none of filters nothing."""
+    """Returns the filter in the page's address. An unknown value does not filter."""
     method, path = context.query("method"), context.query("path").strip()
     is_route = path in _ROUTES
     return RequestFilter(
