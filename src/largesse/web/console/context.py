@@ -1,4 +1,4 @@
-"""What a handler of the web application gets, and how it answers."""
+"""The context of a request to a page: what a handler reads, and the methods that make its response."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ DEVICE = "device"  # the cookie by which a browser is recognised
 
 
 class NotProved(Exception):
-    """The person must confirm who they are before the request goes on."""
+    """The person must confirm who they are before the request can continue."""
 
 
 class PageContext:
-    """A request to a page of the web application or the back office: the session, the posted form, and the ways to answer."""
+    """A request to a page of the web application or the back office: the session, the posted form, and methods for the response."""
 
     session: SignedIn | None
 
@@ -66,14 +66,14 @@ class PageContext:
         self.session = session
         self.language = language
         self.form = Form({}, self.say)
-        self.understood: dict[str, str] = {}  # by field, the amount that was read from it
+        self.understood: dict[str, str] = {}  # the amount read from each field, formatted
         self.parameters = query_of(request, PARAMETERS)
         self.files: dict[str, bytes] = {}  # uploaded files by field
-        self.file_names: dict[str, str] = {}  # their names, as the browser sent them
+        self.file_names: dict[str, str] = {}  # the names that the browser sent, by field
         self.notice: str | None = None  # shown on the next page
-        self.cookie = ""  # of the session that the browser named, open or ended
-        self.token_of = ""  # the cookie to which forms of this page belong
-        self.page_of = ""  # the cookie to which the page of the posted form belonged
+        self.cookie = ""  # the browser's session cookie, even if the session has ended
+        self.token_of = ""  # the cookie that form tokens of this page are bound to
+        self.page_of = ""  # the cookie that the token of the posted form is bound to
         self.new_cookie: str | None = None  # the secret of a new session; empty ends the session
         known = request.cookies.get(DEVICE, "")
         self.device = known if secret_hash(known) else new_secret()
@@ -81,27 +81,27 @@ class PageContext:
 
     @property
     def person(self) -> Person | StaffMember:
-        """Who is signed in. Only for routes that are not for ANYONE or SIGNED_IN."""
+        """The signed-in person. Not for routes with the access ANYONE or SIGNED_IN."""
         raise NotImplementedError
 
     @property
     def database(self) -> Database:
-        """The pool, for reading: `context.database.connection(context.person.scope)`. Write in an operation of a room."""
+        """The pool, for reading: `context.database.connection(context.person.scope)`. To write, call an operation of a service."""
         raise NotImplementedError
 
     @property
     def signing_in(self) -> SignInSteps[Any]:
-        """How those sign in whom the pages are for."""
+        """The sign-in steps for the users of these pages."""
         raise NotImplementedError
 
     @property
     def security(self) -> SecurityService:
-        """Changes how they sign in."""
+        """The service that changes passwords, second steps and sessions."""
         raise NotImplementedError
 
     @property
     def place(self) -> str:
-        """What forms of the page are about; empty without a person."""
+        """What the forms of the page apply to; their tokens hold it. Empty without a person."""
         raise NotImplementedError
 
     @property
@@ -111,12 +111,12 @@ class PageContext:
 
     @property
     def site(self) -> str:
-        """The path that all pages are below: `/app` or `/office`."""
+        """The root path of the pages: `/app` or `/office`."""
         return self._layout.root
 
     @property
     def base(self) -> str:
-        """The path of the public address, which comes before the path of each page; usually empty."""
+        """The path of the public address, a prefix of each page's path; usually empty."""
         return self._layout.base
 
     @property
@@ -143,7 +143,7 @@ class PageContext:
 
     @property
     def zone(self) -> tzinfo:
-        """The time zone of the pages: the one the person chose, otherwise the browser's, otherwise UTC."""
+        """The time zone of the pages: the person's choice, otherwise the browser's zone, otherwise UTC."""
         return zone_of(self.request, self.session)
 
     @property
@@ -152,7 +152,7 @@ class PageContext:
         return Form(self.parameters.pairs, self.say)
 
     def query(self, name: str) -> str:
-        """Returns a parameter of the address as text; empty without one. `parameters` has numbers and days."""
+        """Returns a parameter of the address as text; empty if it is missing. `parameters` has numbers and days."""
         return self.parameters.text(name)
 
     def uuid(self, name: str) -> UUID:
@@ -170,11 +170,11 @@ class PageContext:
         return value
 
     def say(self, english: str, **values: object) -> str:
-        """Returns a text in the language of the page, with `%(name)s` filled in. Pass a literal: the catalogues are made from the code."""
+        """Returns a text in the language of the page, with `%(name)s` filled in. Pass a literal: the catalogues are extracted from the code."""
         return self._layout.say(self.language, english, **values)
 
     def ngettext(self, singular: str, plural: str, count: int, **values: object) -> str:
-        """Returns a text about a number, as `say` does, in the form that the number needs. `%(count)s` is the number."""
+        """Returns the singular or plural of a text, translated like `say`. `%(count)s` is the number."""
         return self._layout.ngettext(self.language, singular, plural, count, **values)
 
     def time(self, at: datetime) -> str:
@@ -187,27 +187,27 @@ class PageContext:
         return self._layout.page(self, template, values, status=status)
 
     def trouble(self, status: int, said: str) -> Response:
-        """Returns the page that says what did not work, with the menu if a person is signed in."""
+        """Returns an error page, with the menu if a person is signed in."""
         session = self.session
         is_in = session is not None and session.person is not None and not session.awaits_second_step
         return self.page("trouble.html", status=status, said=said, is_in=is_in, is_missing=status == 404, notice=None)
 
     def own_path(self, given: str) -> str:
-        """Returns the page of ours that a form names, to go to next; the first page where it names none."""
+        """Returns `given` if it is the path of one of these pages, otherwise the root path."""
         return own_path(given, self.site)
 
     def see(self, path: str, notice: str | None = None) -> Response:
-        """Redirects to another page of ours, which shows `notice`."""
+        """Redirects to one of these pages, which shows `notice`."""
         self.notice = notice
         return see(self._layout.base + path, OF_FORMS)
 
     def require_proof(self) -> None:
-        """Raises NotProved unless the person confirmed a moment ago who they are. The guard asks them, and then goes on."""
+        """Raises NotProved unless the person recently confirmed who they are. The guard then asks them, and repeats the request."""
         if not self.person.is_proved:
             raise NotProved
 
     def begin(self, secret: str) -> None:
-        """Starts the session of that secret in the browser."""
+        """Starts the session with this secret in the browser."""
         self.new_cookie = secret
 
     def end(self) -> None:
@@ -215,7 +215,7 @@ class PageContext:
         self.new_cookie = ""
 
     def link(self, path: str) -> str:
-        """Returns the full address of a page of ours."""
+        """Returns the full address of one of these pages."""
         return by_name(self.services.settings.public_url) + path
 
     def here(self, **changes: str | int | None) -> str:
@@ -225,7 +225,7 @@ class PageContext:
         return self._layout.base + self.request.url.path + (f"?{query}" if query else "")
 
     def moment(self, at: datetime) -> str:
-        """Returns an instant in the language and the zone of the person."""
+        """Returns an instant with seconds, in the language and the time zone of the person."""
         return moment_of(at, self.language, self.zone)
 
     def instant(self, at: datetime | None) -> str | None:
@@ -235,7 +235,7 @@ class PageContext:
     async def csv(
         self, name: str, columns: Sequence[str], rows: Iterable[Sequence[object]] | AsyncIterable[Sequence[object]]
     ) -> Response:
-        """Returns a CSV file in which spreadsheets compute nothing. Sends rows as they come, and records the download."""
+        """Returns a CSV file without formulas for spreadsheets. Streams the rows, and records the download."""
         right = self.route.who
         await record_export(self.actor, name, right if isinstance(right, StaffRight) else None)
         attached = {"Content-Disposition": f"attachment; filename*=UTF-8''{quote(name)}"}
@@ -250,35 +250,35 @@ class RequestContext(PageContext):
 
     @property
     def person(self) -> Person:
-        """The person at the customer they chose. Only for routes that are not for ANYONE or SIGNED_IN."""
+        """The person at the chosen customer. Not for routes with the access ANYONE or SIGNED_IN."""
         assert self.session is not None, "the guard requires a session"
         assert self.session.person is not None, "the guard requires a customer"
         return self.session.person
 
     @property
     def database(self) -> Database:
-        """The pool, for reading: `context.database.connection(context.person.scope)`. Write in an operation of a room."""
+        """The pool, for reading: `context.database.connection(context.person.scope)`. To write, call an operation of a service."""
         return ReadOnly(self.services.database)
 
     @property
     def signing_in(self) -> SigningIn:
-        """How people of customers sign in."""
+        """The sign-in steps for people of customers."""
         return self.services.signing_in
 
     @property
     def security(self) -> SecurityService:
-        """Changes how people of customers sign in."""
+        """The service that changes passwords, second steps and sessions of people of customers."""
         return self.services.security
 
     @property
     def place(self) -> str:
-        """The membership and the environment that forms of the page are about; empty without a person."""
+        """The membership and the environment that the forms of the page apply to; empty without a person."""
         person = self.session.person if self.session else None
         return f"{person.user_id}-{person.environment}" if person else ""
 
     @property
     def principal(self) -> Principal:
-        """The person as a principal, for rules and reads."""
+        """The person as a principal, for permission checks and reads."""
         return self.person.principal
 
     @property
@@ -303,9 +303,9 @@ async def _csv(
 
 
 def typed_amount(context: PageContext, field: str, currency: str) -> int:
-    """Returns the amount typed into a field of the form, in minor units; 0, with the error noted, if it is not above zero.
+    """Returns the amount in a field of the form, in minor units; 0, with an error in the form, if it is not above zero.
 
-    The page that shows the form again says below the field which amount was read.
+    Stores the amount in `context.understood`, so that the page can show below the field how it was read.
     """
     try:
         amount_minor = read_amount(context.form[field], currency, context.language)
@@ -317,7 +317,7 @@ def typed_amount(context: PageContext, field: str, currency: str) -> int:
 
 
 def own_path(given: str, root: str) -> str:
-    """Returns the page below `root` that a form names; `root` where it names none."""
+    """Returns `given` if it is the path of a page below `root`, otherwise `root`."""
     is_ours = given == root or given.startswith((f"{root}/", f"{root}?"))
     is_plain = given.isascii() and given.isprintable() and not {"\\", "#", "//", ".."} & _parts(given)
     return given if is_ours and is_plain and len(given) < 1_000 else root

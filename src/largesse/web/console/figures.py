@@ -1,4 +1,4 @@
-"""Figures that are read across a room: a value, how it changed, and a small line of its past."""
+"""Figures on cards: a value, its change, and a small line of its history."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from markupsafe import Markup
 if TYPE_CHECKING:
     from largesse.web.console.context import PageContext
 
-_MOST_TIMES = 10  # a growth beyond that says nothing as a percentage
+_MOST_TIMES = 10  # more growth is not shown as a percentage
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """How a figure changed: `direction` is 1, 0 or -1, `by` says how much, such as `12 %` or `4 points`."""
+    """The change of a figure: `direction` is 1, 0 or -1, and `by` is the amount, such as `12 %` or `4 points`."""
 
     direction: int
     by: str
@@ -24,19 +24,19 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A figure of a card. `against` names the time that its change is against."""
+    """A figure on a card. `against` names the period that it is compared with."""
 
     label: str
     value: str
     change: Change | None = None
     against: str = ""
     note: str = ""
-    path: str = ""  # of the page with more about it
+    path: str = ""  # of the page with details
     line: Markup = Markup()  # noqa: RUF009 - empty
 
 
 def change_of(context: PageContext, now: int, before: int) -> Change | None:
-    """Returns how a sum changed, as a percentage. None where there was nothing before, or so little that the percentage means nothing."""
+    """Returns the change of a sum as a percentage. None if it was zero before, or is now more than _MOST_TIMES as high."""
     if before <= 0 or now > before * _MOST_TIMES:
         return None
     share = now / before - 1
@@ -44,7 +44,7 @@ def change_of(context: PageContext, now: int, before: int) -> Change | None:
 
 
 def change_of_share(context: PageContext, now: float, before: float) -> Change:
-    """Returns how a share changed, in points of a hundred."""
+    """Returns the change of a share, in percentage points."""
     points = round(now * 100) - round(before * 100)
     by = context.ngettext("%(count)s point", "%(count)s points", abs(points))
     return Change((points > 0) - (points < 0), by)

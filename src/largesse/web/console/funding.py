@@ -1,4 +1,4 @@
-"""Where the money is: the accounts with what they hold and who may use them, and the statement of each."""
+"""The funding accounts with their balances, and the statement of each."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ _COLUMNS = ("date", "kind", "order", "reference", "amount", "balance", "currency
 
 
 def sees_own_of(context: RequestContext) -> int | None:
-    """Returns the user whose accounts alone are seen, which they may use; None where the person sees all."""
+    """Returns the person's user id if they see only the accounts that they may use; None if they see all."""
     return context.person.user_id if context.person.reach(Right.SEE_FUNDS) is Reach.OWN else None
 
 
 async def show(context: RequestContext) -> Response:
-    """Returns the accounts as cards, and the top-ups that wait."""
+    """Shows the accounts as cards, and the top-ups that wait for a transfer."""
     person = context.person
     since, _ = month_of(clock.now())
     async with context.database.connection(person.scope) as connection:
@@ -84,7 +84,7 @@ async def show(context: RequestContext) -> Response:
 
 
 async def show_statement(context: RequestContext) -> Response:
-    """Returns a month of an account, some entries at a time, oldest first. Raises NotFound."""
+    """Shows a month of an account, oldest entries first, a page at a time. Raises NotFound."""
     since, until = _month(context)
     after = context.parameters.number("after", INT64)
     account, statement, entries = await _read(context, since, until, after, _AT_ONCE)
@@ -110,7 +110,7 @@ async def show_statement(context: RequestContext) -> Response:
 
 
 async def print_statement(context: RequestContext) -> Response:
-    """Returns a month of an account as a sheet to print. Raises NotFound."""
+    """Shows a month of an account as a page to print. Raises NotFound."""
     since, until = _month(context)
     account, statement, entries = await _read(context, since, until, None, _PRINTED)
 
@@ -131,7 +131,7 @@ async def print_statement(context: RequestContext) -> Response:
 
 
 async def verify(context: RequestContext) -> Response:
-    """Returns an account's marks made again, as many as may be at once, and where its chain ends. Raises NotFound."""
+    """Verifies an account's hash chain, a limited number of entries at a time, and shows the result. Raises NotFound."""
     person = context.person
     async with context.database.snapshot(person.scope) as connection:
         account = await _account(context, connection)
@@ -149,7 +149,7 @@ async def verify(context: RequestContext) -> Response:
 async def _read(
     context: RequestContext, since: datetime, until: datetime, after: int | None, most: int
 ) -> tuple[SeenAccount, Statement, list[StatementEntry]]:
-    """Returns a month of the account in the address, with at most `most` of its entries, and one more where there are more."""
+    """Returns a month of the account in the address with its first `most` entries, and one more if there are more."""
     async with context.database.snapshot(context.person.scope) as connection:
         account = await _account(context, connection)
         statement = await read_statement(connection, context.person.customer_id, account.id, since, until)
@@ -162,7 +162,7 @@ def _month_name(context: RequestContext) -> Callable[[datetime], str]:
 
 
 async def statement_csv(context: RequestContext) -> Response:
-    """Returns the same month whole, as a file. Raises NotFound."""
+    """Sends a whole month of an account as a CSV file. Raises NotFound."""
     since, until = _month(context)
     async with context.database.connection(context.person.scope) as connection:
         account = await _account(context, connection)
@@ -201,6 +201,6 @@ async def _account(context: RequestContext, connection: Connection) -> SeenAccou
 
 
 def _month(context: RequestContext) -> tuple[datetime, datetime]:
-    """Returns the month that the address names, in UTC; this one where it names none that there was."""
+    """Returns the month in the address, in UTC; the current month if the address has none."""
     named = context.parameters.day("month")
     return month_of(datetime(named.year, named.month, 1, tzinfo=UTC) if named else clock.now())

@@ -1,6 +1,6 @@
-"""What happens before a handler: sign-in, rights, and that a posted form is ours and new.
+"""Checks before a handler: the session, the rights, and that a posted form comes from our page and is new.
 
-Makes every route of the web application from the table, so that none is unguarded. `Guard` does the same for the back office.
+Makes every route of the web application from the table, so that each has a guard. `Guard` also serves the back office.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ from largesse.web.kit.refusal_log import ACTS_FOR
 from largesse.web.kit.services import Services
 from largesse.web.kit.sessions import OneTimeToken, give_cookie, read_one_time_token, take_cookie
 
-SESSION = "app"  # the cookie of a session; _DOOR is the cookie of a browser that has none yet
-_DOOR = "door"
+SESSION = "app"  # the session cookie
+_FORM_COOKIE = "door"  # the cookie that form tokens are bound to without a session, or after it ended
 _DAY_S = 24 * 3600
 _YEAR_S = 365 * _DAY_S
 _LASTS_S = 14 * _DAY_S
@@ -74,7 +74,7 @@ class _Answer(msgspec.Struct):
 
 
 class Guard(Generic[AnyContext, AnySession]):
-    """Guards the handler of one route. The web application and the back office each have their own, which says what differs."""
+    """Guards the handler of one route. The web application and the back office each have a subclass."""
 
     session_cookie: str
     lasts_s = _LASTS_S
@@ -82,21 +82,21 @@ class Guard(Generic[AnyContext, AnySession]):
     sql: SignInSql = sign_in_store
 
     def make_context(self, request: Request, session: AnySession | None, language: Language) -> AnyContext:
-        """Returns what the handler gets."""
+        """Returns the context for the handler."""
         raise NotImplementedError
 
     def turn_away(self, context: AnyContext, session: AnySession) -> Response | None:
-        """Returns the answer to somebody who is in with their second step, but may not call the route; None if they may."""
+        """Returns the response to a signed-in person who may not call the route; None if they may."""
         raise NotImplementedError
 
     @property
     def signing_in(self) -> SignInSteps[AnySession]:
-        """How those sign in whom the pages are for."""
+        """The sign-in steps for the users of these pages."""
         raise NotImplementedError
 
     @property
     def database(self) -> Database:
-        """Where sessions and answered forms are."""
+        """The database of sessions and answered forms."""
         raise NotImplementedError
 
     def __init__(self, services: Services, layout: Layout, route: PageRoute) -> None:
@@ -105,7 +105,7 @@ class Guard(Generic[AnyContext, AnySession]):
         self._route = route
 
     def route(self) -> Route:
-        """Returns the route, guarded."""
+        """Returns the guarded route."""
         expected = {
             BadForm: lambda request: self._error_page(request, 403, _ENDED),
             StillUnderWay: lambda request: self._error_page(request, 409, _UNDER_WAY),
@@ -118,8 +118,8 @@ class Guard(Generic[AnyContext, AnySession]):
         session = await self.signing_in.find(cookie) if cookie else None
         context = self._new_context(request, session)
         context.cookie = cookie
-        context.token_of = cookie if session else request.cookies.get(_DOOR, "")
-        request.state.context = context  # for the page of an error
+        context.token_of = cookie if session else request.cookies.get(_FORM_COOKIE, "")
+        request.state.context = context  # for error pages
         if session is None and self._route.method == "POST" and self._route.is_of_customer:
             return await self._take_lost(context)
         if (turned_away := self._turn_away(context)) is not None:
@@ -144,11 +144,11 @@ class Guard(Generic[AnyContext, AnySession]):
         if session and session.notice and response.status_code == 200:
             await self._note(session, None)
         if fresh:
-            self._give(response, _DOOR, fresh, _DAY_S)
+            self._give(response, _FORM_COOKIE, fresh, _DAY_S)
         return response
 
     def _new_context(self, request: Request, session: AnySession | None) -> AnyContext:
-        request.scope[ACTS_FOR] = session.person if session else None  # for the log
+        request.scope[ACTS_FOR] = session.person if session else None  # for the refusal log
         language = self._layout.language(request, session)
         return self.make_context(request, session, language)
 
@@ -156,7 +156,7 @@ class Guard(Generic[AnyContext, AnySession]):
         return cast("AnySession | None", context.session)
 
     def _turn_away(self, context: AnyContext) -> Response | None:
-        """Returns the answer to a request that is not allowed; None if it is."""
+        """Returns the response to a request that is not allowed; None if it is allowed."""
         session, who = self._session_of(context), self._route.who
         if who is Access.ANYONE:
             return None
@@ -171,7 +171,7 @@ class Guard(Generic[AnyContext, AnySession]):
         return self.turn_away(context, session)
 
     def turn_away_member(self, context: AnyContext, session: AnySession) -> Response | None:
-        """Returns the answer to a person who has to set up a second step first, or whose role lacks the right; None for all others."""
+        """Returns the response to a person who must set up a second step first, or whose role lacks the right; None for all others."""
         if session.lacks_second_step and not self._route.before_second_step:
             return context.see(f"{context.site}/security")
         if session.person is None or session.person.role not in self._route.roles:
@@ -179,16 +179,16 @@ class Guard(Generic[AnyContext, AnySession]):
         return None
 
     async def _take(self, context: AnyContext) -> Response:
-        """Passes a form to the handler once. A repeat gets the same answer. Raises BadForm, StillUnderWay."""
+        """Passes a form to the handler once. A repeat gets the same response. Raises BadForm, StillUnderWay."""
         sender = context.session.person_id if context.session else context.origin.address
         with self._services.body_memory.share(("person", sender)) as share:
             token = await self._read_form(context, share)
             return await self._hand_over(context, token)
 
     async def _read_form(self, context: AnyContext, share: BodyShare) -> OneTimeToken:
-        """Reads the form and returns its token. Raises BadForm before it reads the rest if the token is not ours."""
+        """Reads the form and returns its token. Raises BadForm before it reads the rest if the token is not valid."""
         route = self._route
-        # A form may come with a proof of who the person is.
+        # The form may contain the fields of step-up too.
         limits = replace(route.limits, most_bytes=route.limits.most_bytes + MOST_BYTES)
         parser = form_parser(context.request, route.most_fields + MOST_FIELDS, takes_files=route.takes_files)
         posted = PostedForm(context.request, limits, share, parser=parser)
@@ -207,11 +207,11 @@ class Guard(Generic[AnyContext, AnySession]):
         return token
 
     def _read_token(self, context: AnyContext, given: str) -> OneTimeToken | None:
-        """Returns what the token of a form says; None for a token that is not ours. Accepts tokens of the browser's previous session.
+        """Returns the content of a form's token; None if it is not valid. Accepts tokens of the browser's previous session.
 
-        The token holds for the person who was signed in then: nobody else can send a customer's form with it.
+        Such a token is only valid for the person who was signed in then: nobody else can submit a customer's form with it.
         """
-        before = context.request.cookies.get(_DOOR, "") if self._route.is_of_customer else ""
+        before = context.request.cookies.get(_FORM_COOKIE, "") if self._route.is_of_customer else ""
         for cookie in filter(None, (context.token_of, before)):
             if (token := read_one_time_token(self._services.vault, cookie, given)) is not None:
                 context.page_of = cookie
@@ -219,7 +219,7 @@ class Guard(Generic[AnyContext, AnySession]):
         return None
 
     async def _session_of_page(self, context: AnyContext, session: SignedIn) -> int:
-        """Returns the id of the session in which the page of the form was opened, and which takes it once. Raises BadForm."""
+        """Returns the id of the session in which the page of the form was opened. Raises BadForm."""
         if context.page_of == context.token_of:
             return session.id
         session_id = await find_session_id(self.database, context.page_of, self.sql)
@@ -228,7 +228,7 @@ class Guard(Generic[AnyContext, AnySession]):
         return session_id
 
     async def _take_lost(self, context: AnyContext) -> Response:
-        """Answers a form whose session has ended: a page that keeps what was typed and offers to sign in."""
+        """Answers a form whose session has ended with a page that contains the typed fields and offers to sign in."""
         if not self._route.takes_files:
             context.token_of = context.cookie or context.token_of
             with (
@@ -239,18 +239,18 @@ class Guard(Generic[AnyContext, AnySession]):
         return self._lost(context) or context.trouble(401, context.say(_ENDED))
 
     def _lost(self, context: AnyContext) -> Response | None:
-        """Returns the page that keeps what was typed; None if nothing was typed or the session goes on."""
+        """Returns the page that contains the typed fields; None if nothing was typed or the session is still valid."""
         typed = context.form.without(NOT_CARRIED)
         if context.session is not None or not typed.fields or not context.page_of:
             return None
         has_secret = len(typed.fields) < len(context.form.fields) - 1
         response = context.page("lost.html", status=401, carried=typed.fields, has_secret=has_secret)
-        self._give(response, _DOOR, context.page_of, _DAY_S)
+        self._give(response, _FORM_COOKIE, context.page_of, _DAY_S)
         return response
 
     async def _hand_over(self, context: AnyContext, token: OneTimeToken) -> Response:
-        """Passes a form that was read to the handler, once. Raises StillUnderWay."""
-        # Reading the form may have taken long.
+        """Passes the form to the handler, once. Raises StillUnderWay."""
+        # Reading the form may take long enough for the session to end.
         context.session = context.session and await self.signing_in.find(context.cookie)
         if self._route.is_of_customer and (lost := self._lost(context)) is not None:
             return lost
@@ -274,7 +274,7 @@ class Guard(Generic[AnyContext, AnySession]):
         return response
 
     async def _carry_out(self, context: AnyContext, place: str) -> Response:
-        """Calls the handler, unless the page was about another place or the person must prove who they are first."""
+        """Calls the handler, unless the form applies to another place or the person must first prove who they are."""
         if self._route.is_of_customer and context.place != place:
             return context.trouble(409, context.say(_SWITCHED))
         if (refusal := await take_proof(context)) is not None:
@@ -307,7 +307,7 @@ class Guard(Generic[AnyContext, AnySession]):
             self._give(response, DEVICE, context.device, _YEAR_S)
         if context.new_cookie is not None and context.cookie:
             # Forms in other tabs work again once the same person has signed in.
-            self._give(response, _DOOR, context.cookie, _DAY_S)
+            self._give(response, _FORM_COOKIE, context.cookie, _DAY_S)
         if context.new_cookie == "":
             take_cookie(
                 response,
@@ -349,20 +349,20 @@ class _Guard(Guard[RequestContext, Session]):
 
     @property
     def signing_in(self) -> SignInSteps[Session]:
-        """How people of customers sign in."""
+        """The sign-in steps for people of customers."""
         return self._services.signing_in
 
     @property
     def database(self) -> Database:
-        """Where sessions and answered forms are."""
+        """The database of sessions and answered forms."""
         return self._services.database
 
     def make_context(self, request: Request, session: Session | None, language: Language) -> RequestContext:
-        """Returns what the handler gets."""
+        """Returns the context for the handler."""
         return RequestContext(request, self._services, self._layout, self._route, session=session, language=language)
 
     def turn_away(self, context: RequestContext, session: Session) -> Response | None:
-        """Returns the answer to somebody without a customer, a second step or the right; None if they may call the route."""
+        """Returns the response to a person without a customer, a second step or the right; None if they may call the route."""
         if self._route.who is Access.SIGNED_IN:
             return None
         if session.person is None:

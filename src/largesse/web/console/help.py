@@ -1,4 +1,4 @@
-"""The help page: what the words of the pages mean, and where the API is documented."""
+"""The help page: explanations of the pages' words, and links to the API's documentation."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ from largesse.web.console.words import WORDS
 
 
 async def show(context: RequestContext) -> Response:
-    """Shows what all words mean, and where the API is documented."""
+    """Shows the help page."""
     return context.page("help.html", explained=WORDS)

@@ -1,4 +1,4 @@
-"""An administrator's pages of API keys, those of the environment that the pages show.
+"""An administrator's pages of the API keys in the current environment.
 
 A key is replaced in two steps: create a second key, and delete the first one when it is no longer used.
 """
@@ -35,7 +35,7 @@ from largesse.customers.restrictions import (
 )
 from largesse.web.console.context import RequestContext
 
-# What the form says of each scope.
+# The labels of the scopes in the form.
 NAMES = {
     "read": text("Read: the catalogue, accounts, orders and their states"),
     "send": text("Send: place, quote and cancel orders, and send mail again"),
@@ -55,7 +55,7 @@ _TOO_MANY = text("At most %(most)s networks are allowed.")
 
 
 def read_scopes(context: RequestContext) -> list[str] | None:
-    """Returns the scopes of the form; None: all. Notes errors in the form."""
+    """Returns the scopes in the form; None for all. Adds errors to the form."""
     given = context.form.all("scope")
     if not given:
         context.form.error("scope", context.say(_NO_SCOPE))
@@ -65,7 +65,7 @@ def read_scopes(context: RequestContext) -> list[str] | None:
 
 
 def read_networks(context: RequestContext) -> list[Network] | None:
-    """Returns the networks that the key may be used from; None: everywhere. Notes all errors in the form."""
+    """Returns the networks in the form, from which the key may be used; None for any network. Adds errors to the form."""
     found: dict[Network, None] = {}
     wrong = []
     for typed in _BETWEEN.split(context.form.text("networks", MOST_TYPED, required=False, lines=True)):
@@ -82,12 +82,12 @@ def read_networks(context: RequestContext) -> list[Network] | None:
 
 
 def networks_typed(networks: Sequence[Network] | None) -> str:
-    """Returns networks as people type them: one a line, an address without its prefix length."""
+    """Returns networks as people type them: one per line, a single address without a prefix length."""
     return "\n".join(str(one.network_address) if one.num_addresses == 1 else str(one) for one in networks or ())
 
 
 def _meant(typed: str) -> str:
-    """Returns what was typed, and the range it is probably meant to be."""
+    """Returns the typed text with the range that it probably means."""
     try:
         return f"{typed[:50]} ({ipaddress.ip_network(typed, strict=False)}?)"
     except ValueError:
@@ -103,7 +103,7 @@ async def show(context: RequestContext) -> Response:
 
 
 async def download(context: RequestContext) -> Response:
-    """Sends the same keys as a file."""
+    """Sends the API keys of the environment as a CSV file."""
     columns = (
         *("name", "service account", "scopes", "allowed networks", "created at (UTC)", "created by"),
         *("last used at (UTC)", "last used from"),
@@ -125,7 +125,7 @@ async def download(context: RequestContext) -> Response:
 
 
 async def create(context: RequestContext) -> Response:
-    """Creates an API key, and shows its secret this once."""
+    """Creates an API key, and shows its secret once."""
     form = context.form
     accounts = {str(one.id): one for one in await _accounts(context) if one.active}
     name = form.text("name", MOST_NAME)
@@ -142,12 +142,12 @@ async def create(context: RequestContext) -> Response:
 
 
 async def one(context: RequestContext) -> Response:
-    """Shows a key: its scopes, its networks, and how it is replaced. Raises NotFound."""
+    """Shows a key: its scopes, its networks, and the steps to replace it. Raises NotFound."""
     return await _one_shown(context)
 
 
 async def narrow(context: RequestContext) -> Response:
-    """Sets what a key may be used for and from where, from its next request on. Raises NotFound."""
+    """Sets the scopes and networks of a key, from its next request on. Raises NotFound."""
     scopes, networks = read_scopes(context), read_networks(context)
     if context.form.errors:
         return await _one_shown(context, status=422)
@@ -157,7 +157,7 @@ async def narrow(context: RequestContext) -> Response:
 
 
 async def replace(context: RequestContext) -> Response:
-    """Creates a second key beside one, and shows its secret this once. Raises NotFound."""
+    """Creates a second key to replace a key, and shows its secret once. Raises NotFound."""
     key_id = context.number("key")
     try:
         return _made(context, await replace_key(context.actor, key_id))
@@ -225,7 +225,7 @@ async def _shown(context: RequestContext, *, status: int = 200) -> Response:
 
 
 def _narrowing(context: RequestContext, key: ApiKey | None) -> dict[str, Any]:
-    """Returns the scopes and networks that the form shows: what was typed, else those of the key."""
+    """Returns the scopes and networks that the form shows: the typed ones, otherwise those of the key."""
     scopes = context.form.all("scope") if context.form["token"] else (key and key.scopes) or SCOPES
     return {
         "scope_names": NAMES,

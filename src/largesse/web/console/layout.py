@@ -40,7 +40,7 @@ TEMPLATES = HERE / "templates"
 CATALOGUES = HERE / "locale"
 NARROW_MENU = "largesse_menu"  # a cookie that console.js sets, so that the menu stays as the person left it
 _RELATIVE_UP_TO = timedelta(days=1)
-# A browser also names those it descends from, so the order counts.
+# Browsers also name those they descend from, so the order matters.
 _BROWSERS = (("Edg", "Edge"), ("OPR/", "Opera"), ("Firefox/", "Firefox"), ("Chrom", "Chrome"), ("Safari/", "Safari"))
 _SYSTEMS = (
     ("Android", "Android"),
@@ -63,17 +63,19 @@ class MenuItem:
 
 
 class Layout:
-    """The layout of all pages of an installation. The back office has one of its own, made of the same parts."""
+    """The layout of all pages. The back office has a subclass."""
 
     root = "/app"
-    name = "Largesse"  # in titles, where they name no customer
+    name = "Largesse"  # in page titles without a customer
     groups: type[Enum] = Group
     templates: tuple[Path, ...] = (TEMPLATES,)
     catalogues: tuple[Path, ...] = (CATALOGUES,)
     asset_folders: tuple[Path, ...] = (HERE / "assets",)
     sheets: tuple[str, ...] = ("wrappings.css", "console.css", "gifts.css", "send.css", "orders.css", "search.css")
     words: Mapping[str, Word] = WORDS
-    role_names: Mapping[str, str] = {}  # what stands below the name of the signed-in person; empty: live or test mode
+    role_names: Mapping[
+        str, str
+    ] = {}  # shown below the person's name; if empty, the page shows live or test mode there
 
     def __init__(self, settings: Settings, vault: Vault, routes: Sequence[PageRoute]) -> None:
         self.base = public_path(settings.public_url)
@@ -89,14 +91,14 @@ class Layout:
         return chosen_language(None, chosen, request.headers.get("accept-language", "")) or DEFAULT
 
     def say(self, language: Language, english: str, **values: object) -> str:
-        """Returns a text of the code in a language. A value that is Markup stays it, and the text is then Markup."""
+        """Returns a text in a language, with its values. If a value is Markup, the text is escaped and Markup too."""
         said = translations(language.tag, self.catalogues).gettext(english)
         if any(isinstance(value, Markup) for value in values.values()):
             said = escape(said)
         return said % values if values else said
 
     def ngettext(self, language: Language, singular: str, plural: str, count: int, **values: object) -> str:
-        """Returns a text of the code about a number in a language."""
+        """Returns the singular or plural of a text in a language."""
         said = translations(language.tag, self.catalogues).ngettext(singular, plural, count)
         return said % {"count": language.number(count), **values}
 
@@ -170,36 +172,36 @@ class Layout:
 
 
 def _browser(name: str) -> str:
-    """Returns browser and system for people, such as `Firefox, Linux`; the start of the name if neither is known."""
+    """Returns the browser and system of a user agent, such as `Firefox, Linux`; its start if neither is known."""
     browser = next((shown for mark, shown in _BROWSERS if mark in name), "")
     system = next((shown for mark, shown in _SYSTEMS if mark in name), "")
     return ", ".join(part for part in (browser, system) if part) or name[:40]
 
 
 def _initials(name: str) -> str:
-    """Returns the first letters of the first and the last word of a name, as on a person's round sign."""
+    """Returns the first letters of the first and the last word of a name, for a person's round badge."""
     words = name.split()
     return "".join(word[0] for word in (words[:1] + words[1:][-1:])).upper()
 
 
 def _address(address: str) -> Markup:
-    """Returns a web or mail address that may break after its signs, not inside a word."""
+    """Returns a web or mail address with line breaks allowed after punctuation, not inside a word."""
     parts = re.split(r"(?<=[/.@?&=_-])(?=[^/.@?&=_-])", address)
     return Markup("<wbr>").join(parts)
 
 
 def _is_within(path: str, page: str, root: str) -> bool:
-    """Returns whether an address belongs to a page of the menu. All addresses are below `root`."""
+    """Returns whether a path belongs to a page of the menu. All paths are below `root`."""
     return path == page or (page != root and path.startswith(f"{page}/"))
 
 
 def moment_of(at: datetime, language: Language, zone: tzinfo) -> str:
-    """Returns an instant in the reader's language and zone."""
+    """Returns an instant with seconds, in a language and a time zone."""
     return str(format_datetime(at, "medium", tzinfo=zone, locale=language.locale))
 
 
 def _ago(at: datetime | None, language: Language, zone: tzinfo) -> Markup:
-    """Returns how long ago an instant was, up to a day; then its date."""
+    """Returns how long ago an instant was, or its date if that is more than a day."""
     if at is None:
         return Markup("\N{EN DASH}")
     passed = clock.now() - at
@@ -212,13 +214,13 @@ def _ago(at: datetime | None, language: Language, zone: tzinfo) -> Markup:
 
 
 def short_time(at: datetime, language: Language, zone: tzinfo) -> str:
-    """Returns an instant where there is little room: `20 Nov 2026, 09:00`."""
+    """Returns an instant in short form: `20 Nov 2026, 09:00`."""
     local = at.astimezone(zone)
     return f"{language.short_day(local)}, {format_time(local, 'short', tzinfo=zone, locale=language.locale)}"
 
 
 def _day_and_time(at: datetime, language: Language, zone: tzinfo) -> Markup:
-    """Returns `short_time` with the whole instant and its zone under the pointer."""
+    """Returns `short_time` with the full instant and its zone in a tooltip."""
     return _time(at, language, zone, short_time(at, language, zone))
 
 

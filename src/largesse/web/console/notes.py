@@ -1,4 +1,4 @@
-"""The page of thank-you notes, the newest first, and whether recipients may write them."""
+"""The page of thank-you notes, newest first, and the setting that lets recipients write them."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ HERE = "/app/notes"
 
 
 class NotesForm(msgspec.Struct):
-    """What the page asks of an administrator."""
+    """The form of the setting."""
 
     accepted: Annotated[bool, Checked()]
 
 
 async def show(context: RequestContext) -> Response:
-    """Shows the newest notes to gifts of orders that the person may see, or those before a place."""
+    """Shows a page of the notes about orders that the person may see, newest first."""
     before, person = context.parameters.number("before", INT64), context.person
     async with context.database.connection(person.scope) as connection:
         found = await list_notes(connection, context.services.vault, person, before=before, limit=_PAGE + 1)

@@ -67,7 +67,7 @@ DELIVERIES = {
     "exhausted": ("bad", text("Given up")),
     "cancelled": ("still", text("Cancelled")),
 }
-_SHOWN = {"wrapping_key", "from_name", "message"}  # options that the page has in words of its own, or not at all
+_SHOWN = {"wrapping_key", "from_name", "message"}  # options that the page shows elsewhere, or not at all
 ENTRIES = {"order": text("Order"), "refund": text("Refund"), "correction": text("Correction")}
 LOCAL = "%Y-%m-%dT%H:%M"  # as browsers post `datetime-local`
 _COLUMNS = (
@@ -79,7 +79,7 @@ _COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class RecipientRow:
-    """A recipient on the page, and what the person may do about their gift."""
+    """A recipient on the page, with the actions that the person may take."""
 
     recipient: Recipient
     steps: list[tuple[str, datetime]]
@@ -87,8 +87,8 @@ class RecipientRow:
     may_correct: bool
     may_copy: bool
     may_cancel: bool
-    is_edited: bool  # the row has the form that corrects the address
-    notes: list[str]  # the thank-you notes that they wrote
+    is_edited: bool  # the row shows the form that corrects the address
+    notes: list[str]  # the recipient's thank-you notes
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,12 +105,12 @@ class _Read:
     claim_by: datetime | None
     lapses: list[tuple[datetime, int]]  # when codes lapsed, and how many
     reminder_days: list[int]
-    reminded: list[tuple[datetime, int]]  # when reminders left, and how many
+    reminded: list[tuple[datetime, int]]  # when reminders were sent, and how many
     notes: dict[int, str]  # the thank-you notes, by line
 
 
 async def show(context: RequestContext) -> Response:
-    """Shows the order of a reference. Raises NotFound for an order that the person may not see."""
+    """Shows an order. Raises NotFound, also for an order that the person may not see."""
     person, view = context.person, view_of(context)
     async with context.database.connection(person.scope) as connection:
         read = await _read(context, connection)
@@ -223,7 +223,7 @@ def _row(
 def _figures(
     context: RequestContext, order: Row, recipients: Sequence[Recipient], progress: Progress
 ) -> list[tuple[str, int, str]]:
-    """Returns the figures at the top of the page: their word, the number, and what share of all it is or how many were refused."""
+    """Returns the figures at the top of the page: label, number, and its share of all or how many mails bounced."""
     codes = order["code_count"]
     figures = [
         (context.say("Opened"), progress.opened, _share(context, progress.opened, codes)),
@@ -243,7 +243,7 @@ def _share(context: RequestContext, part: int, whole: int) -> str:
 
 
 async def _sees_balances(context: RequestContext, connection: Connection, order: Row) -> bool:
-    """Returns whether the person may see what the paying account held."""
+    """Returns whether the person may see the balances of the paying account."""
     person, own = context.person, sees_own_of(context)
     if own is None or isinstance(payment_source(order["account_id"]), OnInvoice):
         return person.may(Right.SEE_FUNDS)
@@ -260,7 +260,7 @@ def _mailbox(context: RequestContext) -> str | None:
 
 
 async def download(context: RequestContext) -> Response:
-    """Returns the recipients of an order with the state of their gifts as CSV. Raises NotFound."""
+    """Sends the recipients of an order with the state of their gifts as a CSV file. Raises NotFound."""
     async with context.database.connection(context.person.scope) as connection:
         order = await find(context, connection)
     return await context.csv(f"{order['reference']}-recipients.csv", _COLUMNS, _lines(context, order))

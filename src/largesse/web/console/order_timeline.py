@@ -1,4 +1,4 @@
-"""The timeline of an order, in sentences with names, the newest first."""
+"""The timeline of an order, in sentences with names, newest first."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def timeline_of(
     claims: tuple[datetime | None, datetime | None],
     more: Sequence[Happening],
 ) -> list[Happening]:
-    """Returns the timeline; `claims` are the first and the last claim, and `more` is what else happened."""
+    """Returns the timeline. `claims` are the times of the first and the last claim. `more` are further entries."""
     found = [*_planned(context, order), *_mail(context, progress), *_claims(context, order, progress, claims)]
     found += [*(_act(context, act) for act in acts), *more]
     by = listed.placed_by or context.say("Somebody")

@@ -1,4 +1,4 @@
-"""The list of orders with its filters and search, as a page and as a file. The address says which orders: a link to a page is the view it shows."""
+"""The list of orders with its filters and search, as a page and as a file. The address holds the filter, so that a link shows the same list."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _COLUMNS = (
 
 
 async def show(context: RequestContext) -> Response:
-    """Shows the newest orders that pass the filter, or those from a place on, with the sums of all."""
+    """Shows a page of the orders that match the filter, with the sums of all that match."""
     wanted, person, sort = read_filter(context), context.person, read_sort(context)
     if context.query("of") == "chosen":
         said = context.say("Choose the orders to export first, at most %(most)s.", most=MOST_CHOSEN)
@@ -84,7 +84,7 @@ async def show(context: RequestContext) -> Response:
 async def _read(
     context: RequestContext, connection: Connection, wanted: OrderFilter, sort: Sort
 ) -> tuple[OrderPage, list[Added], bool]:
-    """Returns the page of the list, the sums of all that pass, and whether these are of all."""
+    """Returns a page of the list, the sums of the orders that match, and whether the sums are complete."""
     before, after = context.parameters.number("before"), context.parameters.number("after")
     is_search = bool(wanted.search.strip())
     if is_search and sort is Sort.NEWEST:
@@ -98,7 +98,7 @@ async def _read(
 
 
 def _sorts(context: RequestContext, sort: Sort) -> dict[str, tuple[str, str]]:
-    """Returns for each column that can be sorted how it is sorted, as ARIA says it, and the address that turns it round."""
+    """Returns for each sortable column its value of `aria-sort`, and the address that reverses the order."""
     columns = {"total": (Sort.HIGHEST, Sort.LOWEST), "placed": (Sort.NEWEST, Sort.OLDEST)}
     sorts = {}
     for column, (falling, rising) in columns.items():
@@ -109,7 +109,7 @@ def _sorts(context: RequestContext, sort: Sort) -> dict[str, tuple[str, str]]:
 
 
 async def save(context: RequestContext) -> Response:
-    """Saves the filters and the order in the address as a view of the person."""
+    """Saves the filters and the sort order in the address as a view of the person."""
     name, query = context.form.text("name", MAX_NAME), query_of_view(context)
     if not query:
         context.form.error("name", context.say("Choose a filter or an order to save first."))
@@ -131,7 +131,7 @@ async def remove(context: RequestContext) -> Response:
 
 
 async def download(context: RequestContext) -> Response:
-    """Returns the orders that were chosen, or all that pass the filter, newest first, at most `_MOST_OF_FILE`, as CSV."""
+    """Sends the selected orders, or all that match the filter, newest first, at most `_MOST_OF_FILE`, as a CSV file."""
     wanted, chosen = read_filter(context), context.parameters.texts("order")
     if context.query("of") == "chosen" and not 0 < len(chosen) <= MOST_CHOSEN:
         return context.see(f"/app/orders?{query_of_filter(context, of='chosen')}")
@@ -140,7 +140,7 @@ async def download(context: RequestContext) -> Response:
 
 
 def _file_of(context: RequestContext) -> str:
-    """Returns the address of the same list as a file."""
+    """Returns the address of the list as a file."""
     return list_address(context, sort=None).replace("/app/orders", "/app/orders.csv", 1)
 
 

@@ -35,10 +35,10 @@ class Group(Enum):
 
 @dataclass(frozen=True, slots=True)
 class PageRoute:
-    """An address of the web application or the back office with a method, its handler, and who may call it.
+    """A path of the web application or the back office with a method, its handler, and who may call it.
 
-    `title` is the name of the page; with a `group` it is in the menu, beside its `icon` (`web/kit/icons.py`). `limits` and `most_fields` bound a posted form.
-    `before_reading` is called once the token proves to be ours, and refuses a large form before it is read.
+    `title` is the name of the page. With a `group`, the menu shows it beside its `icon` (`web/kit/icons.py`). `limits` and `most_fields` bound a posted form.
+    `before_reading` is called after the token is checked. It can refuse a large form before its body is read.
     """
 
     method: str
@@ -50,10 +50,10 @@ class PageRoute:
     icon: str = ""
     limits: BodyLimits = FORM_LIMITS
     most_fields: int = 40
-    before_second_step: bool = False  # also for a person who must set one up first
-    takes_files: bool = False  # its form may upload files, which are in `context.files`
+    before_second_step: bool = False  # also for a person who must first set up a second step
+    takes_files: bool = False  # its form may upload files, to `context.files`
     before_reading: Callable[[Any], Awaitable[object]] | None = None  # takes a RequestContext
-    step_up: bool = False  # its form needs a person who confirmed a moment ago who they are
+    step_up: bool = False  # its form requires that the person recently confirmed who they are
 
     @property
     def is_of_customer(self) -> bool:

@@ -45,11 +45,11 @@ PARAMETERS: Mapping[str, Kind] = {
         _WORD,
     ),
     "order": Line(20),  # once for each order that is chosen
-    # What a form is about, and its values so far
+    # The subject of a form, and its values so far
     **dict.fromkeys(("collection", "copy", "product", "template", "to"), _ID),
     **dict.fromkeys(("amount", "amount_minor", "draft", "kind", "value"), _WORD),
     **dict.fromkeys(("country", "currency", "lang"), _CODE),
     "name": _NAME,
-    # The page to go on to
+    # The page to continue to
     "next": Line(2_000),
 }

@@ -34,7 +34,7 @@ async def show(context: RequestContext) -> Response:
 
 
 async def download(context: RequestContext) -> Response:
-    """Sends the same people as a file."""
+    """Sends the people as a CSV file."""
     columns = ("name", "e-mail address", "role", "belongs", "second step", "last signed in at (UTC)")
     rows = [
         (
@@ -59,7 +59,7 @@ class InvitationForm(msgspec.Struct):
 
 
 async def send_invitation(context: RequestContext) -> Response:
-    """Invites an address, and shows the link to hand on."""
+    """Invites an address. Without a mail server, shows the link to pass on."""
     form = context.form
     read = form.read(InvitationForm)
     if form.errors:
@@ -85,7 +85,7 @@ async def send_again(context: RequestContext) -> Response:
 
 
 async def ask_role(context: RequestContext) -> Response:
-    """Asks an administrator whether to give up that role themselves."""
+    """Asks an administrator whether to give up their own role."""
     role = context.query("role")
     if context.number("user") != context.person.user_id or role not in ROLES or role == ADMIN:
         return context.see("/app/people")
@@ -138,7 +138,7 @@ async def ask_removal(context: RequestContext) -> Response:
 
 
 async def take_away(context: RequestContext) -> Response:
-    """Removes a member at once, with their sessions. Raises NotFound."""
+    """Removes a member, and ends their sessions. Raises NotFound."""
     try:
         member = await remove(context.actor, context.number("user"), take_all_accounts)
     except InvalidRequest:
@@ -172,7 +172,7 @@ def _can_mail(context: RequestContext) -> bool:
 
 
 def _invited(context: RequestContext, made: Invitation) -> Response:
-    """Shows the link to hand on, unless it was mailed."""
+    """Shows the link to pass on, unless it was mailed."""
     if _can_mail(context):
         return context.see("/app/people", context.say("%(email)s gets a mail with a link.", email=made.email))
     return context.page("invited.html", made=made, address=context.link(f"/app/link/{made.secret}"))

@@ -25,7 +25,7 @@ _MONTHS = {"this-month": 1, "last-month": 1, "3-months": 3, "12-months": 12}
 
 @dataclass(frozen=True, slots=True)
 class Period:
-    """Days from `since` to `until`, both included, and those before them that they are compared with."""
+    """Days from `since` to `until`, both included, and the earlier days to compare them with."""
 
     name: str
     since: date
@@ -51,7 +51,7 @@ class Period:
 
 
 def period_of(name: str, today: date) -> Period:
-    """Returns the period of that name, otherwise this month. It is compared with as many months before, up to the same day of the last."""
+    """Returns the period of that name; this month if unknown. It is compared with as many months before, the last up to the same day."""
     name = name if name in _MONTHS else "this-month"
     last = months_before(today.replace(day=1), 1 if name == "last-month" else 0)
     since = months_before(last, _MONTHS[name] - 1)
@@ -63,7 +63,7 @@ def period_of(name: str, today: date) -> Period:
 
 
 def free_period(since: date, until: date) -> Period:
-    """Returns the period of chosen days, compared with as many days before. Raises ValueError for none or more than MOST_DAYS, and below the calendar."""
+    """Returns the period of chosen days, compared with as many days before. Raises ValueError unless it has 1 to MOST_DAYS days, or if the calendar has too few before."""
     days = (until - since).days + 1
     if not 0 < days <= MOST_DAYS or since.toordinal() <= days:
         raise ValueError(f"1 to {MOST_DAYS} days, not {days}")
@@ -71,7 +71,7 @@ def free_period(since: date, until: date) -> Period:
 
 
 def months_before(first: date, months: int) -> date:
-    """Returns the first day of the month that was so many months before `first`."""
+    """Returns the first day of the month that is `months` before `first`."""
     count = first.year * 12 + first.month - 1 - months
     return date(count // 12, count % 12 + 1, 1)
 

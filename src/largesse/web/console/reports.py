@@ -61,7 +61,7 @@ def own_filter(context: RequestContext, **more: date) -> OrderFilter:
 
 
 async def show(context: RequestContext) -> Response:
-    """Shows the figures of a period and of the one before."""
+    """Shows the figures of a period, compared with those of the period before."""
     period, by = _parameters(context)
     orders = own_filter(context, since=period.since, until=period.until)
     (before, over_time), (parts, pictures) = await context.database.at_once(
@@ -102,7 +102,7 @@ async def show(context: RequestContext) -> Response:
 def _figures(
     context: RequestContext, period: Period, total: Added, before: Sums, over_time: Sequence[Added]
 ) -> list[Figure]:
-    """Returns the figures of a currency, each with its change and its line over the period."""
+    """Returns the figures of a currency, each with its change and a line over the period."""
     currency, now = total.currency, total.sums
     sums_of = {one.key: one.sums for one in over_time if one.currency == currency}
     steps = [sums_of.get(day, _NOTHING) for day in period.steps() if day <= period.until]
@@ -128,14 +128,14 @@ def _figures(
 
 
 async def _totals(connection: Connection, orders: OrderFilter, period: Period) -> tuple[list[Added], list[Added]]:
-    """Returns the sums of the period before, and those of the period by day or month."""
+    """Returns the sums of the period before, and the sums of the period by day or month."""
     compared = replace(orders, since=period.before_since, until=period.before_until)
     before = await add_up(connection, compared, only=_SHOWN)
     return before, await add_up(connection, orders, period.grain)
 
 
 async def download(context: RequestContext) -> Response:
-    """Returns one table of a period as CSV. The parameter `of` names it."""
+    """Sends one table of a period as a CSV file. The parameter `of` names the table."""
     period, by = _parameters(context)
     orders = own_filter(context, since=period.since, until=period.until)
     name = "report.csv"
@@ -154,13 +154,13 @@ async def download(context: RequestContext) -> Response:
 
 
 def _parameters(context: RequestContext) -> tuple[Period, str]:
-    """Returns the period and the grouping. Notes errors of days in the form; the period is this month then."""
+    """Returns the period and the grouping. If a day is wrong, adds an error to the form and returns this month."""
     by, today = context.query("by"), clock.now().date()
     return _period(context, today), by if by in BY else "gift"
 
 
 def _period(context: RequestContext, today: date) -> Period:
-    # Typed days count even if the choice beside them is another, but not if they only come from the page before.
+    # Typed days apply even if another period is chosen, unless the previous page had filled them in.
     typed = bool(context.query("since") or context.query("until")) and context.query("was") != FREE
     if context.query("period") != FREE and not typed:
         return period_of(context.query("period"), today)
@@ -191,7 +191,7 @@ async def _pictured_parts(
 async def _parts(
     connection: Connection, context: RequestContext, orders: OrderFilter, by: str, *, only: Sequence[str] = SUMS
 ) -> list[tuple[str, Added]]:
-    """Returns the sums of each group with its name, the largest spending first."""
+    """Returns the sums of each group with its name, highest spending first."""
     added = await add_up(connection, orders, by, only=only)
     choices = await read_choices(connection, orders.customer_id, orders.environment)
     names = _names(choices, by)
@@ -205,7 +205,7 @@ async def _parts(
 
 
 def _names(choices: Choices, by: str) -> Mapping[str, str]:
-    """Returns the names of the groups for people."""
+    """Returns the names of the groups, by key."""
     if by in {"user", "service_account"}:
         kind = "person-" if by == "user" else "key-"
         return {key.removeprefix(kind): name for key, name in choices.placed_by if key.startswith(kind)}
@@ -232,7 +232,7 @@ def _chart(context: RequestContext, period: Period, currency: str, over_time: Se
 
 
 def _short_amount(context: RequestContext, minor: int, currency: str) -> str:
-    """Returns an amount of an axis: `£2.5K`."""
+    """Returns an amount for an axis, such as `£2.5K`."""
     amount = to_decimal(minor, currency)
     return str(format_compact_currency(amount, currency, locale=context.language.locale, fraction_digits=2))
 
@@ -264,7 +264,7 @@ _OF_CLAIMS = ("claimed", "codes claimed", "of codes", "currency")
 
 
 def _claims(added: Added) -> list[Sequence[object]]:
-    """Returns the rows of how many codes were claimed how soon, and how many are unclaimed."""
+    """Returns a row for each claim time with its number of codes, and a row for unclaimed codes."""
     sums = added.sums
     counts = {name: getattr(sums, name) for name in AGES}
     counts["unclaimed"] = max(0, sums.codes - sum(counts.values()))

@@ -54,7 +54,7 @@ from largesse.web.kit.body import BodyLimits
 
 _page = partial(PageRoute, "GET")
 _form = partial(PageRoute, "POST")
-_step_up = partial(_form, step_up=True)  # the person has confirmed who they are a moment ago
+_step_up = partial(_form, step_up=True)  # requires that the person recently confirmed who they are
 
 _LIST, _ONE = "/app/orders", "/app/orders/{reference}"
 _RECIPIENT = f"{_ONE}/recipients/{{number:int}}"
@@ -91,7 +91,7 @@ REPORTS = (
 _TEMPLATES, _TEMPLATE = text("Templates"), text("Template")
 _COLLECTIONS, _COLLECTION = text("Collections"), text("Collection")
 _OF_ONE, _OF_SET = "/app/templates/{template:int}", "/app/collections/{collection:int}"
-_MOST_FIELDS = 2 * MOST_PRODUCTS + 20  # one ticked too many is said beside the form
+_MOST_FIELDS = 2 * MOST_PRODUCTS + 20  # allows too many gifts, so that the page can report them beside the form
 
 GIFTS = (
     _page("/app/templates", templates.show, Right.TEMPLATES, _TEMPLATES, Group.GIFTS, "layout-template"),
@@ -115,7 +115,7 @@ GIFTS = (
 )
 
 
-# Reads a little more than the limit, so that the page says beside the form what is too large.
+# Reads a little more than the limit, so that the page can say beside the form what is too large.
 _OF_ROWS = BodyLimits(2 * MAX_FILE_BYTES, whole_s=60.0, pause_s=15.0)
 
 _CONTACTS, _CONTACT = text("Contacts"), text("Contact")
@@ -172,7 +172,7 @@ _OF_MENDED = BodyLimits(1024 * 1024, whole_s=30.0, pause_s=15.0)
 
 _send_page = partial(_page, who=Right.SEND, title=_TITLE)
 _send_form = partial(_form, who=Right.SEND, title=_TITLE)
-_send_upload = partial(_send_form, before_reading=open_draft)  # reads the body for the draft's owner alone
+_send_upload = partial(_send_form, before_reading=open_draft)  # reads the body only for the draft's owner
 
 SEND = (
     _send_page("/app/send", gift.choose, group=Group.GIFTS, icon="gift"),

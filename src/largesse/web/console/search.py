@@ -1,6 +1,6 @@
-"""One search over orders, recipients, templates, gifts, pages and help; without words, what is recent.
+"""Search for orders, recipients, templates, gifts, pages and help. An empty search shows recent orders and templates.
 
-Each part reads a bounded number of rows, and shows only what the person may see.
+Each part reads a limited number of rows, and shows only what the person may see.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ from largesse.web.console.words import WORDS
 
 MOST_OF_KIND = 5
 _ORDERS_LOOKED_THROUGH = 10  # for recipients
-_MOST_COUNTRIES = 10  # whose gifts are looked through, each only while gifts are missing
+_MOST_COUNTRIES = 10  # searched one after another, until there are enough gifts
 
 TITLE = text("Search")
 _WORD = re.compile(r"[^\W_]+")
 
 
 class Hit(NamedTuple):
-    """Something that was found, and where it is."""
+    """A result of the search, and its path."""
 
     path: str
     title: str
@@ -53,7 +53,7 @@ class Hit(NamedTuple):
 
 
 class Kind(NamedTuple):
-    """What was found of a kind. `all_path` leads to the rest, if there is more."""
+    """The results of one kind. `all_path` leads to all results if there are more."""
 
     key: str
     name: str
@@ -62,7 +62,7 @@ class Kind(NamedTuple):
 
 
 async def show(context: RequestContext) -> Response:
-    """Shows what a search finds."""
+    """Shows the results of a search."""
     words = context.query("q").strip()
     kinds = [
         *await _stored(context, words),
@@ -125,7 +125,7 @@ async def _gifts(context: RequestContext, words: str) -> Kind:
 async def _products(
     context: RequestContext, snapshot: Snapshot, customer_id: int, words: str
 ) -> AsyncIterator[tuple[str, Product]]:
-    """Yields the products in whose names the words occur, each once, those of the usual country first."""
+    """Yields the products whose names match the words, each once, starting with the default country."""
     countries = sorted(snapshot.countries(customer_id), key=lambda country: (country != DEFAULT_COUNTRY, country))
     seen: set[int] = set()
     for country in countries[:_MOST_COUNTRIES]:
@@ -138,7 +138,7 @@ async def _products(
 
 
 def _pages(context: RequestContext, words: str) -> Kind:
-    """Finds pages that the role may open. Without words there are none: the menu has them."""
+    """Finds pages that the role may open. An empty search finds none: the menu shows them."""
     role = context.person.role
     hits = (
         Hit(one.path, context.say(one.title), "", one.icon or "file-text")
@@ -155,7 +155,7 @@ def _is_page(route: PageRoute) -> bool:
 
 
 def _help(context: RequestContext, words: str) -> Kind:
-    """Finds words that are explained, and operations of the API."""
+    """Finds explained words, and operations of the API."""
     return Kind("help", context.say("Help"), list(islice(_helpful(context, words), MOST_OF_KIND)) if words else [])
 
 
@@ -199,7 +199,7 @@ def _day(context: RequestContext, at: datetime) -> str:
 
 
 def _fits(words: str, *texts: str | None) -> bool:
-    """Returns whether each of the words begins a word of the texts, without regard to letter case and accents. No words fit everything."""
+    """Returns whether each of `words` is the start of a word in the texts, ignoring case and accents. An empty search matches everything."""
     stored = {word for one in texts for word in words_of(one)}
     typed = _WORD.findall(folded(words))
     return all(any(one.startswith(word) for one in stored) for word in typed) if typed else not words

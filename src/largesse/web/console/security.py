@@ -68,7 +68,7 @@ async def app(context: PageContext) -> Response:
 
 
 async def turn_app_on(context: PageContext) -> Response:
-    """Switches on the authenticator app; shows the recovery codes, this once, where there were none."""
+    """Turns on the authenticator app. Shows recovery codes, once, if the person had none."""
     session = _session(context)
     try:
         secret = context.services.vault.second_steps.open(bytes.fromhex(context.form["secret"]), _pending(session))
@@ -86,7 +86,7 @@ async def turn_app_on(context: PageContext) -> Response:
 
 
 async def turn_app_off(context: PageContext) -> Response:
-    """Switches off the authenticator app."""
+    """Turns off the authenticator app."""
     try:
         await context.security.turn_off_app(context.actor, context.origin)
     except LastSecondStep:
@@ -97,7 +97,7 @@ async def turn_app_off(context: PageContext) -> Response:
 
 
 async def recovery_codes(context: PageContext) -> Response:
-    """Shows new recovery codes, this once. The ones before no longer work."""
+    """Creates recovery codes, and shows them once. The previous ones stop working."""
     if not _session(context).has_second_step:
         return context.see(here_of(context))
     codes = await context.security.new_recovery_codes(context.actor, context.origin)
@@ -111,7 +111,7 @@ async def end_one(context: PageContext) -> Response:
 
 
 async def end_others(context: PageContext) -> Response:
-    """Ends all of the person's sessions but this one."""
+    """Ends all of the person's sessions except this one."""
     await context.security.end_other_sessions(context.actor)
     return context.see(here_of(context), context.say("All other sessions are signed out."))
 
@@ -138,7 +138,7 @@ async def require_of_all(context: RequestContext) -> Response:
 
 
 async def confirm_above(context: RequestContext) -> Response:
-    """Sets above which amount in a currency people confirm a send first; an empty field: at no amount."""
+    """Sets the amount in a currency above which people must confirm a send; an empty field turns that off."""
     form = context.form
     currency = form.choice("currency", await _currencies(context))
     amount_minor = typed_amount(context, "above", currency) if not form.errors and form["above"].strip() else None
@@ -149,14 +149,14 @@ async def confirm_above(context: RequestContext) -> Response:
 
 
 async def _currencies(context: RequestContext) -> list[str]:
-    """Returns all currencies, those that the customer has accounts in first."""
+    """Returns all currencies, starting with those of the customer's accounts."""
     person = context.person
     async with context.database.connection(person.scope) as connection:
         return await list_currencies(connection, person.customer_id)
 
 
 def _zones(context: PageContext, chosen: str) -> list[tuple[str, str]]:
-    """Returns pairs of value and label of the time zones to choose from."""
+    """Returns the time zones to choose from, as pairs of value and label."""
     named = browser_zone(context.request).replace("_", " ")
     of_browser = context.say("As my browser: %(zone)s", zone=named) if named else context.say("As my browser")
     return [("", of_browser), ("UTC", "UTC"), *((name, name.replace("_", " ")) for name in zone_choices(chosen))]
@@ -170,7 +170,7 @@ async def ask_second_step(context: PageContext) -> Response:
 
 
 async def second_step(context: PageContext) -> Response:
-    """Accepts the code; the browser gets a new session cookie."""
+    """Checks the code, and gives the browser a new session cookie."""
     session = _session(context)
     if not session.awaits_second_step:
         return context.see(context.site)
@@ -197,7 +197,7 @@ def _app(context: PageContext, secret: bytes) -> Response:
 
 
 def _pending(session: SignedIn) -> bytes:
-    """Returns the encryption context of a secret that no app has confirmed yet: the page of one session."""
+    """Returns the encryption context of a secret that no app has confirmed yet. It binds the secret to the session."""
     return b"pending/%d" % session.id
 
 

@@ -1,4 +1,4 @@
-"""An administrator's pages of service accounts, which programs act as: the list, and one with what it may order and use."""
+"""An administrator's pages of service accounts, which programs act as: the list, and the page of one with its limits and accounts."""
 
 from __future__ import annotations
 
@@ -53,13 +53,13 @@ async def assign(context: RequestContext) -> Response:
 
 
 async def assign_to(context: RequestContext, holder: Holder, holder_id: int) -> None:
-    """Makes the accounts of the form those that somebody may use, beside those open to all. Raises NotFound."""
+    """Lets a holder use exactly the accounts in the form, besides those open to all. Raises NotFound."""
     account_ids = [Whole().read(one) or 0 for one in context.form.all("may_use")]
     await assign_accounts(context.actor, holder, holder_id, account_ids)
 
 
 def _amount(context: RequestContext, name: str, currency: str) -> int | None:
-    """Returns an amount in minor units; None where nothing was typed. What is wrong with it is noted in the form."""
+    """Returns an amount in minor units; None if the field is empty. Adds an error to the form if it is wrong."""
     return typed_amount(context, name, currency) if context.form[name].strip() else None
 
 
@@ -67,12 +67,12 @@ _MOST_NAME = 100
 
 
 async def show(context: RequestContext) -> Response:
-    """Returns the service accounts, and the form that makes one."""
+    """Shows the service accounts, and the form that creates one."""
     return await _shown(context)
 
 
 async def download(context: RequestContext) -> Response:
-    """Returns the same service accounts as a file, with a line for each currency in which one is limited."""
+    """Sends the service accounts as a CSV file, with a line for each currency that has limits."""
     accounts, orders = await _listed(context)
     columns = ("name", "key", "active", "API keys", "orders this month", "currency", "largest order", "in a day")
     rows = [
@@ -84,7 +84,7 @@ async def download(context: RequestContext) -> Response:
 
 
 async def create(context: RequestContext) -> Response:
-    """Makes a service account."""
+    """Creates a service account."""
     name = context.form.text("name", _MOST_NAME)
     if context.form.errors:
         return await _shown(context, status=422)
@@ -98,7 +98,7 @@ async def create(context: RequestContext) -> Response:
 
 
 async def one(context: RequestContext) -> Response:
-    """Returns a service account: its keys, what it may order, the accounts it may use, its orders this month. Raises NotFound."""
+    """Shows a service account: its keys, its limits, the accounts it may use, its orders this month. Raises NotFound."""
     return await one_shown(context)
 
 
@@ -120,7 +120,7 @@ async def _account(context: RequestContext) -> ServiceAccount:
 
 
 async def _find_account(connection: Connection, context: RequestContext) -> ServiceAccount:
-    """Returns the service account that the address names. Raises NotFound for another customer's."""
+    """Returns the service account of the path. Raises NotFound, also for another customer's."""
     person = context.person
     accounts = await list_service_accounts(connection, person.customer_id, person.environment)
     found = next((account for account in accounts if account.id == context.number("account")), None)
@@ -130,7 +130,7 @@ async def _find_account(connection: Connection, context: RequestContext) -> Serv
 
 
 async def one_shown(context: RequestContext, *, status: int = 200) -> Response:
-    """Returns the page of the service account of the address. Raises NotFound."""
+    """Returns the page of the service account of the path. Raises NotFound."""
     person = context.person
     async with context.database.connection(person.scope) as connection:
         account = await _find_account(connection, context)
@@ -145,7 +145,7 @@ async def one_shown(context: RequestContext, *, status: int = 200) -> Response:
         spent = await read_spent_today(connection, person.customer_id, account.id, person.environment)
         month = await _this_month(context, connection, account.id)
     chosen = context.query("currency") if context.query("currency") in account.limits else ""
-    # Of one that is limited already both amounts are changed, so that none is lost by leaving it out.
+    # A currency that has limits is only changed in a form that shows both, so that neither is lost by leaving it out.
     others = dict.fromkeys([*(one.currency for one in accounts), *sorted(await _sold_in(context))])
     return context.page(
         "service_account.html",
@@ -187,7 +187,7 @@ def _limited(currency: str, limit: Limit) -> tuple[object, ...]:
 
 
 async def _this_month(context: RequestContext, connection: Connection, account_id: int | None = None) -> list[Added]:
-    """Returns what the orders of this month add up to, of each service account or of one."""
+    """Returns the sums of this month's orders, of each service account or of one."""
     since, _ = month_of(clock.now())
     wanted = OrderFilter(
         customer_id=context.person.customer_id,
@@ -199,7 +199,7 @@ async def _this_month(context: RequestContext, connection: Connection, account_i
 
 
 async def _sold_in(context: RequestContext) -> set[str]:
-    """Returns the currencies that anything can be ordered in."""
+    """Returns the currencies in which gifts can be ordered."""
     customer_id, caller = context.person.customer_id, await person_as_caller(context)
     snapshot = await context.services.catalogue.at(caller.catalogue_version)
     return {

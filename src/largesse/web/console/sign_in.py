@@ -29,7 +29,7 @@ async def sign_in(context: RequestContext) -> Response:
 
 
 async def signed_in(context: RequestContext) -> Response:
-    """Signs in. A wrong address and a wrong password get the same answer."""
+    """Signs in. A wrong address and a wrong password get the same response."""
     form = context.form
     try:
         secret = await context.services.signing_in.by_password(form["email"].strip(), form["password"], context.origin)
@@ -41,12 +41,12 @@ async def signed_in(context: RequestContext) -> Response:
 
 
 async def forgot(context: RequestContext) -> Response:
-    """Shows the form for the address that a link is mailed to."""
+    """Shows the form that requests a link by mail."""
     return context.page("forgot.html", is_asked=False, can_mail=_can_mail(context))
 
 
 async def ask_link(context: RequestContext) -> Response:
-    """Mails a link for a new password. A known and an unknown address get the same answer."""
+    """Mails a link for a new password. A known and an unknown address get the same response."""
     email = context.form.email("email")
     if context.form.errors:
         return context.page("forgot.html", status=422, is_asked=False, can_mail=_can_mail(context))
@@ -63,7 +63,7 @@ async def sign_out(context: PageContext) -> Response:
 
 
 async def link(context: RequestContext) -> Response:
-    """Shows what a link does. Opening it does not use it up, as mail scanners open links too."""
+    """Shows what a link does. Opening it does not use it up, because mail scanners open links too."""
     try:
         found = await _find(context)
     except NotFound:
@@ -72,7 +72,7 @@ async def link(context: RequestContext) -> Response:
 
 
 async def follow(context: RequestContext) -> Response:
-    """Uses a link: signs in by it, sets a new password where it asks for one, or accepts an invitation."""
+    """Uses a link: signs in, sets a new password, or accepts an invitation."""
     signing_in, secret = context.services.signing_in, context.request.path_params["secret"]
     try:
         found = await _find(context)
@@ -110,7 +110,7 @@ async def choose_customer(context: RequestContext) -> Response:
 
 
 async def switch_environment(context: RequestContext) -> Response:
-    """Chooses the environment that the pages show, and goes on to the page in `next`."""
+    """Chooses the environment that the pages show, and continues to the page in `next`."""
     environment = context.form.choice("environment", ENVIRONMENTS)
     if not context.form.errors:
         await context.services.security.choose_environment(context.actor, environment)
@@ -118,12 +118,12 @@ async def switch_environment(context: RequestContext) -> Response:
 
 
 async def nothing(context: PageContext) -> Response:
-    """Answers every unknown address below ours. Raises NotFound."""
+    """Raises NotFound, for unknown paths below the root of the pages."""
     raise NotFound(context.request.url.path)
 
 
 def new_password(context: PageContext, email: str, field: str = "password") -> str | None:
-    """Returns the new password of a form; None, with an error in the form, where it is too weak."""
+    """Returns the new password in a form; None, with an error in the form, if it is too weak."""
     password = context.form[field]
     weak = weakness(password, email)
     if weak:
@@ -137,7 +137,7 @@ def _can_mail(context: RequestContext) -> bool:
 
 
 def _is_theirs(context: RequestContext, found: Link) -> bool:
-    """Returns whether it is an invitation that the person who is signed in accepts by one click."""
+    """Returns whether the link is an invitation that the signed-in person can accept without a password."""
     session = context.session
     return (
         session is not None
@@ -148,7 +148,7 @@ def _is_theirs(context: RequestContext, found: Link) -> bool:
 
 
 def _link_page(context: RequestContext, found: Link, *, status: int = 200) -> Response:
-    """Returns the page of a link. It shows whether there is a password only where nobody but the owner of the address sees it."""
+    """Returns the page of a link. Only a mailed link shows whether the address has a password: others may see a link that was passed on."""
     return context.page("link.html", status=status, link=found, is_theirs=_is_theirs(context, found))
 
 
@@ -157,7 +157,7 @@ async def _find(context: RequestContext) -> Link:
 
 
 async def _take_up(context: RequestContext, secret: str, found: Link) -> Response:
-    """Accepts an invitation for somebody who is signed in, or signs in with the password they have."""
+    """Accepts an invitation for the signed-in person, or signs in with the password in the form first."""
     signing_in = context.services.signing_in
     if context.session is not None and await signing_in.take_up(secret, context.session, context.origin):
         return context.see("/app", context.say("Welcome to %(customer)s.", customer=found.customer_name))
@@ -169,6 +169,6 @@ async def _take_up(context: RequestContext, secret: str, found: Link) -> Respons
     context.begin(began)
     session = await signing_in.find(began)
     if session is None or not await signing_in.take_up(secret, session, context.origin):
-        # The second step comes first, and then the link once more.
+        # The person takes the second step first, and then opens the link again.
         return context.see(f"/app/second-step?{urlencode({'next': f'/app/link/{secret}'})}")
     return context.see("/app")

@@ -1,10 +1,10 @@
-"""Step-up: confirms who the person is before a request that matters, if they signed in a while ago.
+"""Step-up: confirms who the person is before an important request, if they signed in a while ago.
 
-After a GET the person goes on to the page. A posted form is carried along: its fields are hidden in the form that asks, which posts to the same
-address with the same token and so passes every guard again. Secrets are not carried: the person types them again. A form with files never
-asks for proof, since files cannot be carried.
+After a GET, the person continues to the page. A posted form is carried along: the confirmation form contains its fields as hidden fields and
+its token, and posts to the same address, where every check runs again. Secrets are not carried: the person types them again. A form with
+files never asks for proof, because files cannot be carried.
 
-A person who came by a link and has no password yet has nothing to show. They choose a password the first time.
+A person who came by a link and has no password yet cannot confirm who they are. They choose a password instead.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from largesse.web.console.context import PageContext
 from largesse.web.console.passkeys import asked
 from largesse.web.console.sign_in import new_password
 
-PROOF = "proof"  # the field that makes a form one with a proof
+PROOF = "proof"  # a form with this field contains a proof
 TITLE = text("Confirm it's you")
 _CHOOSE = text("Choose a password")
-MOST_BYTES = 4096  # that the form that asks adds to the one it carries
+MOST_BYTES = 4096  # added by the confirmation form to the form that it carries
 MOST_FIELDS = 3
 _ADDED = frozenset({PROOF, "passkey", "username"})
 _SECRET = frozenset({"password", "code", "passkey"})
@@ -43,7 +43,7 @@ async def prove(context: PageContext) -> Response:
 
 
 async def ask_first(context: PageContext) -> Response:
-    """Asks to confirm the identity before the page or the form of the request. Carries a form along."""
+    """Asks to confirm the identity before the page or the form of the request. Carries the form along."""
     if context.request.method == "GET":
         return context.see(f"{context.site}/prove?" + urlencode({"next": context.address}))
     carried = context.form.without(NOT_CARRIED).fields
@@ -52,7 +52,7 @@ async def ask_first(context: PageContext) -> Response:
 
 
 async def take_proof(context: PageContext) -> Response | None:
-    """Checks the proof in a form and leaves the carried form. Returns the page that asks again if the proof is wrong."""
+    """Checks the proof in a form and removes its fields. Returns the page that asks again if the proof is wrong, otherwise None."""
     session = context.session
     if PROOF not in context.form or session is None or session.person is None or session.awaits_second_step:
         return None
@@ -75,7 +75,7 @@ async def take_proof(context: PageContext) -> Response | None:
 
 
 def refused(context: PageContext, typed: str) -> None:
-    """Notes in the form that the second step is wrong."""
+    """Adds an error to the form: the second step, or the field `typed`, is wrong."""
     context.form.error("passkey" if context.form["passkey"] else typed, context.say(_NOT_THEM))
 
 

@@ -1,4 +1,4 @@
-"""What forms check of a template that they choose: that its gift can be sent, its message is complete, and the account pays in its currency."""
+"""The field of a form that chooses a template, and its checks: the gift can be sent, the message is complete, and the account has its currency."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ _CURRENCY = text("The gift costs %(currency)s. Choose an account in that currenc
 
 
 def named(context: RequestContext, template: Template) -> str:
-    """Returns how a template is offered: its name and what its gift is worth."""
+    """Returns the label of a template: its name and the value of its gift."""
     return f"{template.name or template.gift_name} ({context.language.amount(template.value_minor, template.currency)})"
 
 
 def offered(
     context: RequestContext, templates: Sequence[Template], accounts: Sequence[FundingAccount]
 ) -> list[tuple[str, str]]:
-    """Returns the options of a form's field: first those that the first account, which is chosen to begin with, pays in its currency."""
+    """Returns the options of the field, starting with templates in the currency of the first account, which is preselected."""
     first = accounts[0].currency if accounts else None
     in_order = sorted(templates, key=lambda one: first is not None and one.currency != first)
     return [(str(one.id), named(context, one)) for one in in_order]
 
 
 async def check_template(context: RequestContext) -> None:
-    """Notes beside the template and the account of a form what keeps its gifts from being sent."""
+    """Adds errors to the form, beside the template and the account, if the template's gift cannot be sent."""
     form, caller = context.form, await person_as_caller(context)
     choice = TemplateChoice(form.number("template") or 0)
     spec = read_send(send_request(choice, None, code_quantity=1), caller.principal, caller.now)

@@ -1,4 +1,4 @@
-"""Top-ups: requested with an amount, paid by a transfer with a reference, cancelled while they wait."""
+"""Top-ups. People request one with an amount, pay it by a transfer with its reference, or cancel it while it waits."""
 
 from __future__ import annotations
 

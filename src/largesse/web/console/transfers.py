@@ -1,4 +1,4 @@
-"""Transfers between two accounts: the form, a preview with both balances afterwards, and the transfer, made once."""
+"""Transfers between two accounts: the form, a preview with both balances after the transfer, and the transfer itself."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class _Checked:
 
 
 async def ask(context: RequestContext) -> Response:
-    """Shows the form; once it is filled in, also both balances after the transfer and the button that makes it."""
+    """Shows the form. Once it is filled in, also shows both balances after the transfer and the button that makes it."""
     context.form = context.form_of_address
     accounts = await _accounts(context)
     checked = _read(context, accounts) if context.query("amount") or context.query("to") else None
@@ -78,7 +78,7 @@ def _read(context: RequestContext, accounts: list[SeenAccount]) -> _Checked | No
     if source is not None and amount_minor > source.balance_minor:
         held = context.language.amount(source.balance_minor, source.currency)
         form.error("amount", context.say(_HOLDS, account=source.name, amount=held))
-    # The language may have changed since the amount was shown, and with it what the amount means.
+    # If the language has changed since the amount was shown, the typed text may mean another amount.
     if form["amount_minor"] and form["amount_minor"] != str(amount_minor):
         form.error("amount", context.say(_CHANGED))
     if form.errors or source is None or target is None:
@@ -92,7 +92,7 @@ def _chosen(form: Form, name: str, offered: list[SeenAccount]) -> SeenAccount | 
 
 
 def _sources(accounts: list[SeenAccount]) -> list[SeenAccount]:
-    """Returns the accounts that hold money. Refunds to a closed one can be moved out."""
+    """Returns the accounts with a balance. A closed account can have one, after a refund."""
     return [one for one in accounts if one.balance_minor]
 
 
@@ -101,7 +101,7 @@ def _targets(accounts: list[SeenAccount]) -> list[SeenAccount]:
 
 
 def _likely_target(accounts: list[SeenAccount]) -> str:
-    """Returns the id of the account to begin with: another one in the currency of the first that holds money."""
+    """Returns the id of the preselected target: an open account in the currency of the first source; empty if there is none."""
     sources = _sources(accounts)
     if not sources:
         return ""

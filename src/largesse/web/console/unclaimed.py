@@ -1,4 +1,4 @@
-"""An administrator's page of what happens to gifts that nobody claims, in orders that say nothing themselves."""
+"""An administrator's page for unclaimed gifts: the default claim-by date and reminders of orders that set none."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _HERE = "/app/unclaimed"
 
 
 class DefaultsForm(msgspec.Struct):
-    """What the page asks."""
+    """The form of the page."""
 
     claim_by_days: Annotated[str, Text(6, required=False)]
     reminder_days: Annotated[str, Text(20, required=False)]
@@ -35,7 +35,7 @@ async def show(context: RequestContext) -> Response:
 
 
 async def save(context: RequestContext) -> Response:
-    """Saves them. They apply to orders placed from now on."""
+    """Saves the settings. They apply to orders placed from now on."""
     form = context.form
     read = form.read(DefaultsForm)
     days = form.number("claim_by_days") if read.claim_by_days else None

@@ -39,7 +39,7 @@ STATES = {
     "exhausted": ("bad", text("Given up")),
     "cancelled": ("still", text("Cancelled")),
 }
-# Why an attempt got no answer, as `transport.name_of` calls it.
+# Why an attempt got no response, by the name that `transport.name_of` returns.
 FAILURES = {
     "forbidden_address": text("address not allowed"),
     "timeout": text("timed out"),
@@ -57,7 +57,7 @@ _COLUMNS = (
 )
 _LONGEST_URL = 2048
 _SUBJECT = re.compile(r"^`target_url` ")
-# By the libraries of Standard Webhooks, which take headers and secret as they are.
+# Examples for the Standard Webhooks libraries, which accept our headers and secret unchanged.
 VERIFYING = (
     ("Python", "from standardwebhooks import Webhook\n\nevent = Webhook(secret).verify(request.body, request.headers)"),
     (
@@ -75,19 +75,19 @@ VERIFYING = (
 
 
 async def show(context: RequestContext) -> Response:
-    """Returns the subscriptions with their health, and the form that makes one."""
+    """Shows the subscriptions with their state, and the form that creates one."""
     return await _shown(context)
 
 
 class SubscriptionForm(msgspec.Struct):
-    """Where events are sent, and which."""
+    """The address of a new subscription, and its events."""
 
     target_url: Annotated[str, Text(_LONGEST_URL)]
     event: Annotated[list[str], Choices(EVENTS)]
 
 
 async def create(context: RequestContext) -> Response:
-    """Subscribes an address, and shows the secret this once."""
+    """Subscribes an address, and shows the secret once."""
     form, services = context.form, context.services
     subscription = form.read(SubscriptionForm)
     if form.errors:
@@ -131,7 +131,7 @@ async def one(context: RequestContext) -> Response:
 
 
 async def download(context: RequestContext) -> Response:
-    """Returns all deliveries of a subscription as a file, newest first, each with its last attempt. Raises NotFound."""
+    """Sends all deliveries of a subscription as a CSV file, newest first, each with its last attempt. Raises NotFound."""
     subscription = await _subscription(context)
     return await context.csv(f"webhook-deliveries-{subscription.id}.csv", _COLUMNS, _rows(context, subscription))
 
@@ -172,7 +172,7 @@ def _row(context: RequestContext, one: DeliveryRecord, orders: dict[int, str]) -
 
 
 async def test(context: RequestContext) -> Response:
-    """Sends a sample. Raises NotFound."""
+    """Sends a sample event. Raises NotFound."""
     subscription = await _subscription(context)
     try:
         event = context.form["event"] or None
@@ -183,7 +183,7 @@ async def test(context: RequestContext) -> Response:
 
 
 async def again(context: RequestContext) -> Response:
-    """Makes one delivery due again, or all that failed. Raises NotFound."""
+    """Retries one delivery, or all that failed. Raises NotFound."""
     subscription, throttle = await _subscription(context), context.services.delivery_throttle
     count, delivery = 1, context.form["delivery"]
     try:
@@ -200,7 +200,7 @@ async def again(context: RequestContext) -> Response:
 
 
 async def rotate(context: RequestContext) -> Response:
-    """Replaces the secret of a subscription, and shows the new one this once. Raises NotFound."""
+    """Replaces the secret of a subscription, and shows the new one once. Raises NotFound."""
     subscription_id = context.uuid("subscription")
     rotated = await rotate_secret(context.actor, context.services.vault, subscription_id)
     return context.page("webhook_made.html", made=rotated, until=rotated.previous_until, verifying=VERIFYING)
@@ -212,7 +212,7 @@ async def ask_removal(context: RequestContext) -> Response:
 
 
 async def remove(context: RequestContext) -> Response:
-    """Removes a subscription at once, with what waits for it. Raises NotFound."""
+    """Removes a subscription and its waiting deliveries. Raises NotFound."""
     await remove_subscription(context.actor, context.uuid("subscription"))
     return context.see("/app/webhooks", context.say("The webhook was removed. No more events are sent to it."))
 

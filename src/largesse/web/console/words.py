@@ -1,4 +1,4 @@
-"""What the words of the pages mean. The meaning stands on the help page, and behind a "?" beside the word where it is met first."""
+"""Explanations of the pages' words. The help page lists them, and a "?" beside the first use of a word opens its explanation."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from largesse.base.i18n.templates import text
 
 
 class Word(NamedTuple):
-    """A word of the pages, and what it means."""
+    """A word of the pages, and its explanation."""
 
     name: str
     meaning: str
 
 
-# By the key that pages name them by, and that their place on the page has.
+# By key. Templates use the key, and it is the anchor on the help page.
 WORDS = {
     "claim": Word(
         text("Claim"),
