@@ -1,17 +1,17 @@
-// Everything works without this; with it, a form that was sent shows that it was, and is sent once.
+// Everything works without this script. With it, the buttons of a submitted form are disabled, so that it is sent once.
 addEventListener("submit", (event) => {
   const form = event.target;
   if (form.method !== "post" || event.defaultPrevented) return;
   setTimeout(() => form.querySelectorAll("button").forEach((button) => { button.disabled = true; }));
 });
 addEventListener("pageshow", () => document.querySelectorAll("button[disabled]").forEach((button) => { button.disabled = false; }));
-// A time that is filled in chooses "At a time", which the server asks about without this.
+// Filling in a time chooses "Later". Without this script, the server reports the contradiction.
 addEventListener("input", (event) => {
   const later = event.target.value && event.target.closest("[data-later]")?.querySelector("[value=later]");
   if (later && event.target.name === "at") later.checked = true;
 });
 
-// Toasts: what happened, in the live region, until it is closed or has been there for a while.
+// Toasts: notices in the live region, until they are closed or TOAST_MS have passed.
 const toasts = document.querySelector(".toasts");
 const TOAST_MS = 8_000;
 function toast(shown) {
@@ -26,10 +26,10 @@ function toast(shown) {
   const leave = () => { if (!shown.matches(":hover, :focus-within")) shown.remove(); else setTimeout(leave, TOAST_MS); };
   setTimeout(leave, TOAST_MS);
 }
-// What the server says is put in once more, so that screen readers read it.
+// Inserts the server's notices again, so that screen readers read them.
 for (const shown of toasts?.querySelectorAll(".toast") ?? []) setTimeout(() => toast(shown), 100);
 
-// Copy buttons. Where the browser has no clipboard for the page, the text is selected and copied.
+// Copy buttons. If the page may not use the clipboard, the text is selected and copied.
 async function copy(text) {
   if (navigator.clipboard) return navigator.clipboard.writeText(text);
   const field = document.createElement("textarea");
@@ -51,7 +51,7 @@ addEventListener("click", async (event) => {
     shown.append(toasts.dataset.copied);
     toast(shown);
   }
-  // Menus close when something else is pressed.
+  // A click elsewhere closes menus.
   for (const menu of document.querySelectorAll("details:is(.row-menu, .me, .means)[open]")) if (!menu.contains(event.target)) menu.open = false;
 });
 addEventListener("keydown", (event) => {
@@ -60,18 +60,18 @@ addEventListener("keydown", (event) => {
   menu.open = false;
   menu.querySelector("summary").focus();
 });
-// A cookie of ours on the pages of the web application, for a year.
+// Sets a cookie for the pages of the web application, for a year.
 function remember(name, value) {
   const path = location.pathname.replace(/\/app.*/, "/app");
   document.cookie = `${name}=${value};path=${path};max-age=31536000;SameSite=Lax${location.protocol === "https:" ? ";Secure" : ""}`;
 }
-// The menu stays as narrow or wide as it was left.
+// Remembers whether the menu is narrow.
 document.getElementById("narrow-menu")?.addEventListener("change", (event) => remember("largesse_menu", event.target.checked ? 1 : 0));
-// The server shows times in the browser's zone, unless the person chose another.
+// The server shows times in the browser's zone, unless the person chose a zone.
 const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
 if (zone) remember("largesse_zone", zone);
 
-// In a list, j and k go to the next row and the one before.
+// In a list, j and k move to the next and the previous row.
 addEventListener("keydown", (event) => {
   const step = { j: 1, k: -1 }[event.key];
   if (!step || event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, select, textarea")) return;

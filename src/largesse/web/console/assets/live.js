@@ -1,12 +1,12 @@
-// Everything works without this; with it, a list is searched as somebody types, a choice takes effect at once, progress is shown as it is
-// made, and what was typed into the list is not lost without a question.
+// Everything works without this script. With it, a list is searched while somebody types, a choice takes effect at once, progress is updated,
+// and the browser asks before it discards changes in a list.
 const isChanged = () => [...document.querySelectorAll("[data-edits] input")].some((field) => field.value !== field.defaultValue);
 let isSent = false;
 addEventListener("submit", (event) => { isSent ||= event.target.method === "post"; });
 addEventListener("pageshow", () => { isSent = false; });
 addEventListener("beforeunload", (event) => { if (!isSent && isChanged()) event.preventDefault(); });
 
-// The parts of the page that `data-live` names are replaced by those of the address which the form would open.
+// Replaces the parts of the page that `data-live` names with those of the page that the form would open.
 for (const form of document.querySelectorAll("form[data-live]")) {
   let timer, request;
   const search = async () => {
@@ -29,12 +29,12 @@ for (const form of document.querySelectorAll("form[data-live]")) {
   form.addEventListener("change", (event) => { if (event.target.type !== "search") form.requestSubmit(); });
 }
 
-// A form of choices alone needs no button.
+// A form that only has choices is submitted when one changes.
 for (const form of document.querySelectorAll("form[data-at-once]")) {
   form.addEventListener("change", () => form.requestSubmit());
 }
 
-// A button that inserts its text where the cursor is.
+// A button that inserts its text at the cursor.
 addEventListener("click", ({ target }) => {
   const button = target.closest?.("[data-insert]");
   const field = button && document.getElementById(button.dataset.into);
@@ -44,7 +44,7 @@ addEventListener("click", ({ target }) => {
   field.dispatchEvent(new Event("input", { bubbles: true }));
 });
 
-// A preview follows the typing: the form is saved as its button would, and the frames are loaded again behind those that are shown.
+// The previews follow the typing: this saves the form as its button would, and loads the new frames hidden before it shows them.
 for (const form of document.querySelectorAll("form[data-preview]")) {
   const WAIT_MS = 400;
   let timer, saving;
@@ -67,13 +67,13 @@ for (const form of document.querySelectorAll("form[data-preview]")) {
   const soon = () => {
     clearTimeout(timer);
     timer = setTimeout(() => {
-      // One after the other: each takes the token that the one before it brought.
+      // Saves run one after the other, because each needs the token from the response before it.
       const mine = Promise.resolve(saving).then(save).catch(() => {}).finally(() => { if (saving === mine) saving = null; });
       saving = mine;
     }, WAIT_MS);
   };
   form.addEventListener("input", soon);
-  // What is pressed meanwhile waits: a form is taken once.
+  // A button pressed during a save waits for it, because the server accepts each token once.
   form.addEventListener("submit", async (event) => {
     clearTimeout(timer);
     if (!saving) return;
@@ -84,7 +84,7 @@ for (const form of document.querySelectorAll("form[data-preview]")) {
   });
 }
 
-// What goes on is looked at again until it is over, or the page has been open for ten minutes.
+// Updates the progress until it is complete, or the page has been open for ten minutes.
 async function refresh(times) {
   const old = document.querySelector("[data-refresh]");
   if (!old || !times) return;
@@ -95,7 +95,7 @@ async function refresh(times) {
     document.title = page.title;
     document.querySelector("h1").textContent = page.querySelector("h1").textContent;
     if (fresh.innerHTML !== old.innerHTML) old.replaceWith(fresh);
-  } catch { /* offline: it is tried again */ }
+  } catch { /* offline: the next update tries again */ }
   setTimeout(refresh, 2_000, times - 1);
 }
 setTimeout(refresh, 2_000, 300);

@@ -1,4 +1,4 @@
-// Passkeys alone need script: the form says what is asked, and what the browser answers is posted with it.
+// Only passkeys need a script: it passes the form's options to the browser, and posts the browser's answer with the form.
 const READERS = { create: "parseCreationOptionsFromJSON", get: "parseRequestOptionsFromJSON" };
 document.querySelectorAll("form[data-passkey]").forEach((form) => {
   const { passkey: act, options, unable, failed } = form.dataset;

@@ -1,4 +1,4 @@
-// The search page in a dialog, on any page: "/" opens it, what is found follows the typing. Without this, links lead to the page.
+// The search page as a dialog on every page. "/" opens it, and the results follow the typing. Without this script, links open the page.
 (() => {
   const link = document.querySelector("[data-search]");
   const dialog = document.getElementById("palette");
@@ -15,7 +15,7 @@
     return new DOMParser().parseFromString(await response.text(), "text/html");
   }
 
-  // What is found follows the typing; Enter opens the first of it, the arrow keys go through it.
+  // The results follow the typing. Enter opens the first result, and the arrow keys move through the results.
   function follow(form, shown) {
     const around = form.parentElement;
     const input = form.q;

@@ -1,6 +1,6 @@
-"""Importing contacts: a file is read and checked, shown with all that is wrong and which column is what, and then imported.
+"""Importing contacts. The page checks a file, shows its columns and all errors, and then imports it.
 
-Nothing is stored in between: the page of the check holds the sheet, and posts it again.
+Nothing is stored in between: the page contains the sheet, and posts it again.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _NO_EMAIL = text("Choose the column of the e-mail addresses, and one column for 
 _NOBODY = text("There is nobody to import.")
 _CHANGED = text("Some rows no longer fit your contacts. Check them and import again.")
 _SHOWN = 200  # rows to fix on the page
-_NAMED = 20  # rows with the address of another that the page names
+_NAMED = 20  # rows with a repeated address that the page lists
 _MOST_VALUE = 60  # characters of a wrong value that the page shows
 _PART_NAMES = {
     "birthday": text("Birthday"),
@@ -57,7 +57,7 @@ async def ask(context: RequestContext) -> Response:
 
 
 async def read(context: RequestContext) -> Response:
-    """Reads a CSV or XLSX file, and shows what is in it."""
+    """Reads a CSV or XLSX file, and shows its rows and columns."""
     data = context.files.get("file", b"")
     if not data:
         context.form.error("file", context.say(_CHOOSE_FILE))
@@ -74,7 +74,7 @@ async def read(context: RequestContext) -> Response:
 
 
 async def take(context: RequestContext) -> Response:
-    """Checks the sheet again with the columns chosen, or imports the rows that are right."""
+    """Checks the sheet again with the chosen columns, or imports the valid rows."""
     try:
         sheet = _sheet_of(context)
     except (SheetRefused, msgspec.DecodeError):
@@ -142,7 +142,7 @@ async def _show(
 
 
 def _said(context: RequestContext, cells: Sequence[str], columns: ContactColumns, row: CheckedContact) -> list[str]:
-    """Returns all that is wrong with a row, with column and value unless the table shows them."""
+    """Returns all errors of a row, with column and value unless the table shows them."""
     said = []
     for field, kind in row.faults:
         what, at = wrong(context, kind), columns.parts.get(field)
@@ -156,7 +156,7 @@ def _said(context: RequestContext, cells: Sequence[str], columns: ContactColumns
 
 
 def _with(checked: CheckedContacts, faults: ContactFaults) -> CheckedContacts:
-    """Returns the rows with what was found wrong with them when they were to be saved."""
+    """Returns the rows with the faults that saving them has found."""
     fine = [row.number for row in checked.rows if not row.faults]
     found: Mapping[int, tuple[str, str]] = {
         fine[at]: (fault.field, fault.kind) for at, fault in faults.faults.items() if at < len(fine)
@@ -169,7 +169,7 @@ def _faulty(row: CheckedContact, found: Mapping[int, tuple[str, str]]) -> Checke
 
 
 def _sheet_of(context: RequestContext) -> Sheet:
-    """Returns the sheet that the page held. Raises SheetRefused, and DecodeError for what is none."""
+    """Returns the sheet in the form. Raises SheetRefused, or DecodeError if it is not a sheet."""
     maker = SheetMaker()
     for number, cells in _rows.decode(context.form["sheet"]):
         maker.add(number, cells)
@@ -195,7 +195,7 @@ def _heading(context: RequestContext, headings: Sequence[str], at: int, base: Co
 
 
 def _sample(sheet: Sheet, at: int, base: Columns) -> str:
-    """Returns the first cell of a column that is not blank."""
+    """Returns the first cell of a column that is not empty, among the first rows."""
     rows = sheet.rows[int(base.has_heading) :]
     return next((row.cells[at] for row in rows[:20] if at < len(row.cells) and row.cells[at]), "")
 

@@ -1,4 +1,4 @@
-"""The list of contacts: searched, by group, a page at a time; several deleted at once, and past recipients added in one press."""
+"""The list of contacts with its search and filters, as pages and as a file, and the button that adds past recipients."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NOBODY_NEW = text("Everybody you sent to lately is a contact already.")
 
 
 def shown(context: RequestContext) -> Filter:
-    """Returns which contacts the address of the page asks for."""
+    """Returns the filter in the page's address."""
     return Filter(context.query("q"), _STATES.get(context.query("state")), context.parameters.number("group"))
 
 
@@ -55,7 +55,7 @@ async def show(context: RequestContext) -> Response:
 
 
 async def download(context: RequestContext) -> Response:
-    """Sends the contacts of the list as a file, which the import reads again."""
+    """Sends the listed contacts as a CSV file, which the import can read."""
     person, wanted = context.person, shown(context)
     place = person.customer_id, person.environment
     async with context.database.connection(person.scope) as connection:
@@ -84,7 +84,7 @@ async def download(context: RequestContext) -> Response:
 
 
 async def add_past(context: RequestContext) -> Response:
-    """Creates a contact for everybody the person, or for an administrator anybody, sent to lately."""
+    """Creates contacts for recent recipients of the person, or of everybody if the person may see all orders."""
     user_id = None if context.person.reach(Right.SEE_ORDERS) is Reach.ALL else context.person.user_id
     try:
         saved = await add_past_recipients(context.actor, context.services.vault, user_id)

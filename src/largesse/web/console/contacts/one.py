@@ -1,4 +1,4 @@
-"""One contact: its page is the form that changes it. Making and deleting one."""
+"""The forms that create, change and delete a contact. The page of a contact is the form that changes it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from largesse.web.console.contacts.words import birthday_typed, note, too_many
 from largesse.web.console.context import RequestContext
 
 _SAVED = text("The contact was saved.")
-_FIELD = "field_"  # before the key of an own field
+_FIELD = "field_"  # the prefix of form fields for own fields
 _MOST_NEW_GROUPS = 200  # characters
 
 
@@ -103,7 +103,7 @@ async def _contact(context: RequestContext) -> Contact:
 
 
 async def _read(context: RequestContext) -> ContactChange:
-    """Returns what the form says; notes what is wrong with it."""
+    """Returns the values in the form. Adds errors to the form."""
     form = context.form
     said: dict[str, Any] = {
         "email": form["email"],

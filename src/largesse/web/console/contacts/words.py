@@ -1,4 +1,4 @@
-"""What is wrong with a value of a contact, in the language of the page, and how pages show birthdays."""
+"""Errors in the values of a contact, in the language of the page, and birthdays as pages show them."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def wrong(context: RequestContext, kind: str) -> str:
 
 
 def note(context: RequestContext, fault: ContactFault) -> None:
-    """Notes a fault beside its field."""
+    """Adds a fault to the form, beside its field."""
     context.form.error(fault.field, wrong(context, fault.kind))
 
 
@@ -69,12 +69,12 @@ def too_many(context: RequestContext, refusal: TooManyContacts | TooManyGroups) 
 
 
 def birthday_shown(context: RequestContext, birthday: int | None) -> str:
-    """Returns a birthday for its reader: `14 Mar`."""
+    """Returns a birthday as pages show it: `14 Mar`."""
     if birthday is None:
         return ""
     return context.language.short_day(date(_LEAP_YEAR, birthday // 100, birthday % 100), with_year=False)
 
 
 def birthday_typed(birthday: int | None) -> str:
-    """Returns a birthday as the field has it: `14/03`."""
+    """Returns a birthday as the form field shows it: `14/03`."""
     return "" if birthday is None else f"{birthday % 100:02}/{birthday // 100:02}"

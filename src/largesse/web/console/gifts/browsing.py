@@ -1,4 +1,4 @@
-"""Looking through the catalogue: what was searched for, in which country, and what is shown of what was found."""
+"""Search of the catalogue: the filters in the address, the products that match, and their pictures and prices."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ CARDS = 60
 
 
 def page_number(context: RequestContext) -> int:
-    """Returns the page of cards that was asked for, from 1."""
+    """Returns the number of the page of cards in the address, from 1."""
     return context.parameters.number("page") or 1
 
 
 async def products_found(
     context: RequestContext, snapshot: Snapshot, customer_id: int, *, first: Sequence[int] = ()
 ) -> Sequence[Product]:
-    """Returns the products that fit what was searched for, those of the ids in `first` before the others; whatever is no filter is none."""
+    """Returns the products that match the search, those with an id in `first` before the others. Ignores unknown filter values."""
     catalogue, country = context.services.catalogue, country_asked(context, snapshot, customer_id)
     await catalogue.prepare(snapshot, customer_id, country)
     currency, keyword = context.query("currency").upper() or None, context.query("q").strip() or None
@@ -54,7 +54,7 @@ def _arranging(found: Sequence[Product], kinds: Collection[bool], first: Sequenc
 
 
 def _most(context: RequestContext, currencies: list[str]) -> Decimal | None:
-    """Returns the amount that gifts are searched for, in major units; what is wrong with it is noted in the form."""
+    """Returns the maximum price in the search, in major units; None without one. Adds an error to the form if it is wrong."""
     if not context.query("amount").strip():
         return None
     given = context.query("currency").upper()
@@ -65,7 +65,7 @@ def _most(context: RequestContext, currencies: list[str]) -> Decimal | None:
 
 
 def search_values(context: RequestContext, snapshot: Snapshot, customer_id: int) -> dict[str, Any]:
-    """Returns what the search form shows."""
+    """Returns the values of the search form."""
     country = country_asked(context, snapshot, customer_id)
     return {
         "country": country,
@@ -76,7 +76,7 @@ def search_values(context: RequestContext, snapshot: Snapshot, customer_id: int)
 
 
 def country_asked(context: RequestContext, snapshot: Snapshot, customer_id: int) -> str:
-    """Returns the country searched in: the one given, else the usual one, else the first there is."""
+    """Returns the country to search in: the one in the address, otherwise the default, otherwise the first."""
     countries = snapshot.countries(customer_id)
     given = context.query("country").upper()
     if given in countries:
@@ -85,7 +85,7 @@ def country_asked(context: RequestContext, snapshot: Snapshot, customer_id: int)
 
 
 def currencies_in(snapshot: Snapshot, customer_id: int, country: str) -> list[str]:
-    """Returns the currencies that something is sold in, in a country."""
+    """Returns the currencies in which products are sold in a country."""
     return sorted(snapshot.currencies(customer_id, country))
 
 
@@ -95,25 +95,25 @@ def rights(context: RequestContext) -> dict[str, bool]:
 
 
 def for_template(context: RequestContext) -> str:
-    """Returns which template a gift is looked for: its id, or `new`; empty where none is."""
+    """Returns the template that the person chooses a gift for: its id, or `new`; empty if there is none."""
     given = context.query("template")
     is_one = given == "new" or Whole().read(given) is not None
     return given if is_one and context.person.may(Right.TEMPLATES) else ""
 
 
 def delivered(product: Product, country: str) -> int:
-    """Returns what a physical gift costs delivered, in minor units."""
+    """Returns the cost of a physical gift with delivery, in minor units."""
     return gift_price(product, country, None).unit_cost_minor
 
 
 def products_of(snapshot: Snapshot, collection: GiftCollection, customer_id: int) -> list[Product]:
-    """Returns what of a collection is sold where it is for, in its order."""
+    """Returns the products of a collection that are sold in its country and currency, in its order."""
     found = (snapshot.product(one, collection.country, customer_id) for one in collection.product_ids)
     return [one for one in found if one is not None and one.currency == collection.currency]
 
 
 def pictured(snapshot: Snapshot, collections: Iterable[GiftCollection], customer_id: int) -> dict[int, list[str]]:
-    """Returns the pictures that stand for each collection, by id: those of its first products that have one; four, two or one."""
+    """Returns the pictures of each collection, by id: those of its first products with one, at most four but never three."""
     found = {}
     for collection in collections:
         products = products_of(snapshot, collection, customer_id)

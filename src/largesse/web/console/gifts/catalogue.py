@@ -1,4 +1,4 @@
-"""The catalogue: what can be sent, with pictures and prices, and one product with all that is said of it."""
+"""The catalogue: the gifts that can be sent, with pictures and prices, and the page of one product."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from largesse.web.console.send.opening import person_as_caller
 
 
 async def show(context: RequestContext) -> Response:
-    """Returns what there is in a country, as cards, by the filters of the address."""
+    """Shows the gifts of a country as cards, filtered by the address."""
     caller = await person_as_caller(context)
     snapshot = await context.services.catalogue.of(caller)
     customer_id = caller.principal.customer_id
@@ -48,7 +48,7 @@ async def one(context: RequestContext) -> Response:
     country = country_asked(context, snapshot, customer_id)
     product = snapshot.product(product_id, country, customer_id)
     if product is None:
-        # Somebody has left the country out, or it is sold there no longer.
+        # The address has no country, or the product is no longer sold there.
         elsewhere = (snapshot.product(product_id, other, customer_id) for other in snapshot.countries(customer_id))
         product = next((found for found in elsewhere if found is not None), None)
         if product is None:

@@ -1,6 +1,6 @@
-"""Collections: the curated ones to look at, and those of one's own; removing one. `making` makes and changes them.
+"""Collections: the list of curated and own ones, the page of one, and the forms that create, change and remove an own one.
 
-The form of a collection of one's own: for which country and value, and the gifts that can be had for just that.
+A collection has a country, a currency and a value, and contains gifts that can be sent for exactly that value.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from largesse.web.kit.security import OF_FORMS_WITH_FRAMES
 
 
 async def show(context: RequestContext) -> Response:
-    """Returns all collections there are, one's own first."""
+    """Shows all collections, the customer's own first."""
     caller, snapshot = await opened(context)
     customer_id = caller.principal.customer_id
     found = snapshot.collections(customer_id)
@@ -61,7 +61,7 @@ async def show(context: RequestContext) -> Response:
 
 
 async def one(context: RequestContext) -> Response:
-    """Shows one collection with its gifts, and what recipients choose from. Raises NotFound."""
+    """Shows a collection with its gifts, and a preview of the page on which recipients choose. Raises NotFound."""
     caller, snapshot = await opened(context)
     collection = the_collection(context, caller, snapshot)
     customer_id = caller.principal.customer_id
@@ -80,7 +80,7 @@ async def one(context: RequestContext) -> Response:
 
 
 async def claim(context: RequestContext) -> Response:
-    """Returns the page on which recipients choose, as a document of its own. Raises NotFound."""
+    """Returns the page on which recipients choose, as a separate document for a frame. Raises NotFound."""
     caller, snapshot = await opened(context)
     collection = the_collection(context, caller, snapshot)
     customer_id, value_minor = caller.principal.customer_id, _value(context, collection)
@@ -111,7 +111,7 @@ async def ask_removal(context: RequestContext) -> Response:
 
 
 async def remove(context: RequestContext) -> Response:
-    """Removes a collection of one's own: it can be sent no more. Raises NotFound."""
+    """Removes the customer's own collection. It can no longer be sent. Raises NotFound."""
     caller, snapshot = await opened(context)
     collection = own_collection(context, caller, snapshot)
     await remove_collection(context.actor, collection.id)
@@ -119,13 +119,13 @@ async def remove(context: RequestContext) -> Response:
 
 
 async def opened(context: RequestContext) -> tuple[Caller, Snapshot]:
-    """Returns the person, and the catalogue as it is now."""
+    """Returns the person as a caller, and the current catalogue."""
     caller = await person_as_caller(context)
     return caller, await context.services.catalogue.of(caller)
 
 
 def the_collection(context: RequestContext, caller: Caller, snapshot: Snapshot) -> Collection:
-    """Returns the collection of the path. Raises NotFound for one that they may not see."""
+    """Returns the collection of the path. Raises NotFound, also for one that the person may not see."""
     found = snapshot.collection(context.number("collection"), caller.principal.customer_id)
     if found is None:
         raise NotFound("There is no such collection.")
@@ -133,7 +133,7 @@ def the_collection(context: RequestContext, caller: Caller, snapshot: Snapshot) 
 
 
 def own_collection(context: RequestContext, caller: Caller, snapshot: Snapshot) -> Collection:
-    """Returns the collection of the path, one of the customer's own. Raises NotFound."""
+    """Returns the collection of the path if it is the customer's own. Raises NotFound."""
     found = the_collection(context, caller, snapshot)
     if found.customer_id is None:
         raise NotFound("There is no such collection of your own.")
@@ -141,19 +141,19 @@ def own_collection(context: RequestContext, caller: Caller, snapshot: Snapshot) 
 
 
 def _values(collection: Collection) -> tuple[int, ...]:
-    """Returns the values it can be looked at for, in minor units."""
+    """Returns the values for which the collection can be shown, in minor units."""
     if collection.value_minor is not None:
         return (collection.value_minor,)
     return collection.value_points_minor
 
 
 def _value(context: RequestContext, collection: Collection) -> int:
-    """Returns the value that was asked for, among those that it is usually sent at; else the least of them."""
+    """Returns the value in the address if it is one of `_values`, otherwise the first of them, in minor units."""
     offered = {canonical(minor, collection.currency): minor for minor in _values(collection)}
     return offered.get(context.query("value")) or next(iter(offered.values()), 0)
 
 
-MOST_OFFERED = 120  # beside those that are ticked; more are found by their names
+MOST_OFFERED = 120  # gifts besides the selected ones; a search finds others
 
 _NOTHING_CHOSEN = text("Select at least one gift.")
 _TOO_MANY_CHOSEN = text("Select at most %(most)s gifts.")
@@ -165,15 +165,15 @@ _SAVED = text("The collection was saved. You can send it here and by the API now
 
 
 class _Terms(msgspec.Struct, frozen=True):
-    """What a collection is for; settled when it is made."""
+    """The country, currency and value of a collection, which cannot be changed later."""
 
     country: str
     currency: str
-    value_minor: int | None  # None as long as none is typed, or what was typed is none
+    value_minor: int | None  # None if no valid amount is typed yet
 
 
 async def ask(context: RequestContext) -> Response:
-    """Returns the form of a new collection; where the address names one, like that one."""
+    """Shows the form of a new collection, filled in from the collection that the address names, if any."""
     _, snapshot = await opened(context)
     customer_id = context.person.customer_id
     if like := snapshot.collection(id_of(context.query("copy")) or 0, customer_id):
@@ -189,7 +189,7 @@ async def ask(context: RequestContext) -> Response:
 
 
 async def create(context: RequestContext) -> Response:
-    """Makes a collection, which every process knows with the next request it answers."""
+    """Creates a collection. Every process uses it from its next request on."""
     _, snapshot = await opened(context)
     form = context.form
     terms, ticked = _terms(context, snapshot), _ticked(context)
@@ -207,10 +207,10 @@ async def create(context: RequestContext) -> Response:
 
 
 async def edit(context: RequestContext) -> Response:
-    """Returns the form of a collection of one's own. Raises NotFound."""
+    """Shows the form of the customer's own collection. Raises NotFound."""
     caller, snapshot = await opened(context)
     collection = own_collection(context, caller, snapshot)
-    if "name" in context.form_of_address:  # looked for more gifts
+    if "name" in context.form_of_address:  # the form was sent as a search for more gifts
         context.form = context.form_of_address
         return await _show(context, snapshot, _terms_of(collection), ticked=_ticked(context), collection=collection)
     return await _show(
@@ -241,7 +241,7 @@ def _terms_of(collection: Collection) -> _Terms:
 
 
 def _terms(context: RequestContext, snapshot: Snapshot) -> _Terms:
-    """Returns what was typed of country, currency and value; what is wrong with the value is noted in the form."""
+    """Returns the country, currency and value in the form. Adds an error to the form if the value is wrong."""
     customer_id, form = context.person.customer_id, context.form
     countries = snapshot.countries(customer_id)
     country = (
@@ -257,7 +257,7 @@ def _terms(context: RequestContext, snapshot: Snapshot) -> _Terms:
 
 
 def _usual_currency(snapshot: Snapshot, customer_id: int, country: str) -> str:
-    """Returns the currency that most is sold in, in a country."""
+    """Returns the currency in which most products are sold in a country."""
     sold = snapshot.currencies(customer_id, country)
     return max(sorted(sold), key=sold.__getitem__, default="")
 
@@ -265,7 +265,7 @@ def _usual_currency(snapshot: Snapshot, customer_id: int, country: str) -> str:
 def _fitting(
     found: Iterable[Product], known_ids: Container[int], fits: Callable[[Product], bool]
 ) -> Steps[list[Product]]:
-    """Returns those that fit, without the known ones."""
+    """Returns the products that fit, without those in `known_ids`."""
     others = []
     for product in found:
         if product.id not in known_ids and fits(product):
@@ -275,7 +275,7 @@ def _fitting(
 
 
 def _ticked(context: RequestContext) -> list[int]:
-    """Returns the products that were ticked, each once, in their order."""
+    """Returns the ids of the selected products, each once, in their order."""
     found = (id_of(given) for given in context.form.all("product"))
     return list(dict.fromkeys(number for number in found if number))
 
@@ -288,7 +288,7 @@ def _fits(context: RequestContext, terms: _Terms) -> Callable[[Product], bool]:
 
 
 def _chosen(context: RequestContext, snapshot: Snapshot, terms: _Terms, ticked: Sequence[int]) -> list[int]:
-    """Returns those of the ticked products that can be had; what is wrong is noted in the form."""
+    """Returns the selected products that fit the terms. Adds an error to the form for others."""
     customer_id, form, fits = context.person.customer_id, context.form, _fits(context, terms)
     chosen = []
     for product_id in ticked[: MOST_PRODUCTS + 1]:

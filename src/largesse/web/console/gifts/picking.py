@@ -1,4 +1,4 @@
-"""A gift that was picked, and the amount for it: as sending it needs them, and a template of it."""
+"""The picked gift and its amount, for sending it and for a template of it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _NOT_THIS_AMOUNT = text("It cannot be sent for this amount.")
 
 
 class Picked(msgspec.Struct, frozen=True):
-    """What was picked; one of the three is there."""
+    """A picked gift: a product, a collection or a template. Exactly one of the three is set."""
 
     country: str
     product: Product | None = None
@@ -34,7 +34,7 @@ class Picked(msgspec.Struct, frozen=True):
 
     @property
     def currency(self) -> str:
-        """What its amounts are in."""
+        """The currency of its amounts."""
         named = self.product or self.collection or self.template
         assert named is not None, "one of the three was picked"
         return named.currency
@@ -70,7 +70,7 @@ async def read_picked(
 
 
 async def priced(context: RequestContext, caller: Caller, picked: Picked) -> tuple[Choice, Gift | None]:
-    """Returns what was chosen with the amount that was typed, and its price; what is wrong with the amount is noted in the form."""
+    """Returns the gift with the typed amount, and its price. If the amount is wrong, adds an error to the form; the price is then None."""
     choice = _choice(context, picked)
     if context.form.errors:
         return choice, None
@@ -84,7 +84,7 @@ async def priced(context: RequestContext, caller: Caller, picked: Picked) -> tup
 
 
 def amount_values(context: RequestContext, picked: Picked) -> dict[str, Any]:
-    """Returns what the field for the amount shows: amounts to choose from, or between which."""
+    """Returns the values of the amount field: the amounts to choose from, or their range."""
     product, collection = picked.product, picked.collection
     offered: tuple[int, ...] = ()
     if product is not None:
@@ -106,7 +106,7 @@ def amount_values(context: RequestContext, picked: Picked) -> dict[str, Any]:
 
 
 def id_of(given: str) -> int | None:
-    """Returns the id that a field or parameter holds; None where it holds none."""
+    """Returns the id in a field or parameter; None if it is not an id."""
     return Whole().read(given)
 
 

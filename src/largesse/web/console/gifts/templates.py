@@ -1,6 +1,6 @@
-"""Templates: the list, with how often each was used; removing one. `saving` makes and changes them.
+"""Templates: the list with the use of each, and the forms that create, change and remove one.
 
-The form of a template: what it says, and beside it what its recipients will see of it, as it is typed.
+Beside the form of a template are previews of what its recipients will see. They follow the typing.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _SHOWN = 50
 
 
 async def show(context: RequestContext) -> Response:
-    """Returns the templates, newest first."""
+    """Shows the templates, newest first."""
     caller = await person_as_caller(context)
     principal, page = caller.principal, page_number(context)
     snapshot = await context.services.catalogue.of(caller)
@@ -66,7 +66,7 @@ async def ask_removal(context: RequestContext) -> Response:
 
 
 async def remove(context: RequestContext) -> Response:
-    """Removes a template: it can be sent no more. Raises NotFound."""
+    """Removes a template. It can no longer be sent. Raises NotFound."""
     template = await read_own(context)
     await remove_template(context.actor, template.id)
     return context.see("/app/templates", context.say("The template %(name)s was deleted.", name=called(template)))
@@ -83,7 +83,7 @@ async def read_own(context: RequestContext) -> Template:
 
 
 def called(template: Template) -> str:
-    """Returns its name, or the name of its gift."""
+    """Returns the name of a template, otherwise the name of its gift."""
     return template.name or template.gift_name
 
 
@@ -95,15 +95,15 @@ _GIFT = ("product", "country", "collection")
 
 @dataclass(frozen=True, slots=True)
 class _Typed:
-    """What a form says: its gift, what would be sent, and what is to be saved; the two where nothing is wrong with it."""
+    """The content of a form. `said` and `content` are None if the form has errors."""
 
     picked: Picked
-    said: Chosen | None = None
-    content: TemplateContent | None = None
+    said: Chosen | None = None  # what would be sent, for the previews
+    content: TemplateContent | None = None  # what would be saved
 
 
 async def ask(context: RequestContext) -> Response:
-    """Returns the form of a new template, of the gift that the address names, or like the template that it names."""
+    """Shows the form of a new template, for the gift in the address or as a copy of the template in the address."""
     caller, snapshot = await _opened(context)
     like = None
     given: Callable[[str], str] = context.query
@@ -118,7 +118,7 @@ async def ask(context: RequestContext) -> Response:
 
 
 async def create(context: RequestContext) -> Response:
-    """Makes a template, or shows what is typed. Raises NotFound for a gift that is none."""
+    """Creates a template, or shows previews of what is typed. Raises NotFound if there is no such gift."""
     caller, snapshot = await _opened(context)
     typed = await _typed(context, caller, snapshot, None)
     if typed.content is None or _looks(context):
@@ -132,7 +132,7 @@ async def create(context: RequestContext) -> Response:
 
 
 async def edit(context: RequestContext) -> Response:
-    """Returns the form of a template, with another gift where the address names one. Raises NotFound."""
+    """Shows the form of a template, with the gift in the address if there is one. Raises NotFound."""
     template = await read_own(context)
     caller, snapshot = await _opened(context)
     if context.query("product") or context.query("collection"):
@@ -143,7 +143,7 @@ async def edit(context: RequestContext) -> Response:
 
 
 async def change(context: RequestContext) -> Response:
-    """Changes a template, or shows what is typed. Raises NotFound."""
+    """Changes a template, or shows previews of what is typed. Raises NotFound."""
     template = await read_own(context)
     caller, snapshot = await _opened(context)
     typed = await _typed(context, caller, snapshot, template)
@@ -159,7 +159,7 @@ async def _opened(context: RequestContext) -> tuple[Caller, Snapshot]:
 
 
 def _gift_of(template: Template) -> Callable[[str], str]:
-    """Returns what names the gift of a template, as an address would."""
+    """Returns a function that reads the gift of a template like parameters of an address."""
     named: Mapping[str, object] = {
         "product": template.product_id,
         "collection": template.collection_id,
@@ -171,7 +171,7 @@ def _gift_of(template: Template) -> Callable[[str], str]:
 async def _read_gift(
     context: RequestContext, caller: Caller, snapshot: Snapshot, given: Callable[[str], str]
 ) -> Picked | None:
-    """Returns the product or collection that is named; None for one that is gone, or none."""
+    """Returns the product or collection that `given` names; None if there is none."""
     try:
         return await read_picked(context, caller, snapshot, lambda name: given(name) if name in _GIFT else "")
     except NotFound:
@@ -179,12 +179,12 @@ async def _read_gift(
 
 
 def _looks(context: RequestContext) -> bool:
-    """Returns whether what is typed is to be shown and not saved; the field holds the language."""
+    """Returns whether the form only asks for previews. The field holds their language."""
     return bool(context.form["look"])
 
 
 async def _typed(context: RequestContext, caller: Caller, snapshot: Snapshot, before: Template | None) -> _Typed:
-    """Returns what the form says, with what is wrong noted in it. Raises NotFound for a gift that is none."""
+    """Returns the content of the form. Adds errors to the form. Raises NotFound if there is no such gift."""
     form = context.form
     picked = await _read_gift(context, caller, snapshot, form.__getitem__)
     if picked is None:
@@ -223,7 +223,7 @@ def _content(picked: Picked, gift: Gift, draft: DraftContent, name: str, days: i
 
 
 def _days(context: RequestContext) -> int | None:
-    """Returns after how many days the gift expires; None if that is not set."""
+    """Returns after how many days the gift expires; None if the field is empty. Adds an error to the form if it is wrong."""
     if not context.form["expiry_after_days"].strip():
         return None
     days = context.form.number("expiry_after_days") or 0
@@ -233,7 +233,7 @@ def _days(context: RequestContext) -> int | None:
 
 
 async def _said(context: RequestContext, template: Template) -> Chosen | None:
-    """Returns what the template sends; None where it cannot be sent any more."""
+    """Returns what the template sends; None if it can no longer be sent."""
     caller, snapshot = await _opened(context)
     content = DraftContent().chosen(TemplateChoice(template.id))
     return await chosen(context, Open(caller, Draft("", content, caller.now), snapshot))
@@ -247,7 +247,7 @@ async def _show(
     template: Template | None = None,
     like: Template | None = None,
 ) -> Response:
-    """Returns the form, with what it looks like: as it was saved, and once it was posted as it is typed."""
+    """Returns the page with the form and the previews: of the saved template, or of the typed one after a POST."""
     start = None if context.request.method == "POST" else template or like
     language = _shown_in(context, said)
     shown = await held(context, said, language) if said else None
@@ -277,13 +277,13 @@ async def _show(
 
 
 def _shown_in(context: RequestContext, said: Chosen | None) -> Language:
-    """Returns the language asked for, else the language of the gift's country, which is the mail's."""
+    """Returns the chosen language of the previews, otherwise that of the gift's country, in which the mail is sent."""
     of_mail = language_of_country(said.gift.country) if said else context.language
     return LANGUAGES.get(context.form["look"]) or of_mail
 
 
 def _value(context: RequestContext, start: Template | None, picked: Picked | None) -> str:
-    """Returns the amount that the field begins with: the template's, where the gift has the same currency."""
+    """Returns the initial amount: that of the template, if the gift has the same currency."""
     if start is None or picked is None or picked.currency != start.currency:
         return ""
     return context.language.typed(start.value_minor, start.currency)

@@ -1,4 +1,4 @@
-"""Recipients of a send from the contacts: searched, by group, chosen one by one or all that were found."""
+"""The page that adds contacts to the recipients of a send: selected ones, or all that a search finds."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ async def show(context: RequestContext) -> Response:
 
 
 async def take(context: RequestContext) -> Response:
-    """Adds the contacts that were chosen, or all that were found, to the recipients."""
+    """Adds the selected contacts, or all that the search finds, to the recipients."""
     opened, form = await open_draft(context), context.form
     shown = _filter(form["q"], form.number("group"))
     chosen = await _all_found(context, shown) if form["all"] == "yes" else await _ticked(context)
@@ -63,7 +63,7 @@ async def _ticked(context: RequestContext) -> list[Contact]:
 
 
 async def _all_found(context: RequestContext, shown: Filter) -> list[Contact]:
-    """Returns the contacts that were found, one more than an order may have at most."""
+    """Returns all contacts that the search finds, up to one more than an order may have."""
     async with context.database.connection(context.person.scope) as connection:
         return await list_by_id(connection, _place(context), shown, MAX_CODES + 1)
 

@@ -1,4 +1,4 @@
-"""When it goes out, and who pays."""
+"""The delivery step of a send: the time, the paying account, the claim-by date and the reminders."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ _UNFIT = text("This has characters that are not allowed. Type it again.")
 
 
 async def show(context: RequestContext) -> Response:
-    """Returns the form."""
+    """Shows the form."""
     return await _show(context, await open_draft(context))
 
 
 async def take(context: RequestContext) -> Response:
-    """Takes when, from which account, and the customer's own reference."""
+    """Saves the time, the account, the customer's reference, the claim-by date and the reminders."""
     opened, form = await open_draft(context), context.form
     principal = opened.caller.principal
     send_at = None
@@ -80,9 +80,9 @@ async def take(context: RequestContext) -> Response:
 
 
 def _send_at(context: RequestContext, opened: Open) -> datetime | None:
-    """Returns when the mail is to leave, None for at once; what is wrong with it is noted in the form.
+    """Returns the time to send the mail; None for now. Adds errors to the form.
 
-    A time that was filled in is never dropped: beside "At once" it is asked about, unless it is over or is the one that was saved before.
+    With "Now" chosen, a filled-in time is an error and not ignored, unless it has passed or was saved before.
     """
     form, now = context.form, opened.caller.now
     try:
@@ -102,7 +102,7 @@ def _send_at(context: RequestContext, opened: Open) -> datetime | None:
 
 
 def claim_day(context: RequestContext, sent_at: datetime) -> datetime | None:
-    """Returns the end of the day in the field `claim_by`, in the person's zone; None for an empty one. Notes what is wrong with it."""
+    """Returns the end of the day in the field `claim_by`, in the person's zone; None for an empty field. Adds errors to the form."""
     form = context.form
     if not form["claim_by"].strip():
         return None
@@ -120,7 +120,7 @@ def claim_day(context: RequestContext, sent_at: datetime) -> datetime | None:
 
 
 def reminders_in(context: RequestContext) -> tuple[int, ...]:
-    """Returns the days in the field `reminder_days`; none for an empty one. Notes what is wrong with it."""
+    """Returns the days in the field `reminder_days`; none for an empty field. Adds an error to the form if it is wrong."""
     typed = re.split(r"[\s,;]+", context.form["reminder_days"].strip(" ,;"))
     if typed == [""]:
         return ()
@@ -134,17 +134,17 @@ def reminders_in(context: RequestContext) -> tuple[int, ...]:
 
 
 def local_day(context: RequestContext, at: datetime | None) -> str:
-    """Returns the day of an instant as the field has it, in the person's zone."""
+    """Returns the day of an instant as the form field shows it, in the person's zone."""
     return at.astimezone(context.zone).strftime(_DAY) if at else ""
 
 
 def _local(context: RequestContext, at: datetime | None) -> str:
-    """Returns an instant as the field has it, in the person's zone."""
+    """Returns an instant as the form field shows it, in the person's zone."""
     return at.astimezone(context.zone).strftime(_LOCAL) if at else ""
 
 
 def _likely_account(accounts: Sequence[FundingAccount], total_minor: int) -> str:
-    """Returns the id of the account to begin with: the first whose balance is enough. Nothing is chosen if none is."""
+    """Returns the id of the preselected account: the only one, or the first with enough balance; empty if there is none."""
     return next((str(one.id) for one in accounts if one.balance_minor >= total_minor or len(accounts) == 1), "")
 
 

@@ -1,4 +1,4 @@
-"""The gift of a send: a product, a collection or a template, and its value."""
+"""The gift step of a send: a product, a collection or a template, and its value."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MOST_RECENT = 4
 
 
 async def choose(context: RequestContext) -> Response:
-    """Shows what can be sent, and the drafts that were begun."""
+    """Shows the gifts to choose from, and the person's drafts."""
     caller = await person_as_caller(context)
     snapshot = await context.services.catalogue.of(caller)
     tab = context.query("tab") if context.query("tab") in TABS else TABS[0]
@@ -62,21 +62,21 @@ async def choose(context: RequestContext) -> Response:
 
 
 def _recent(context: RequestContext, found: Sequence[Product], lately: Sequence[int]) -> Sequence[Product]:
-    """Returns the gifts that the person sent last and that stand first; none once something is searched for."""
+    """Returns the gifts at the start of the list that the person sent recently; none during a search."""
     if any(context.query(name) for name in ("q", "kind", "amount", "currency")):
         return []
     return [product for product in found[:_MOST_RECENT] if product.id in lately]
 
 
 async def amount(context: RequestContext) -> Response:
-    """Shows the gift that was picked, and the values it can be sent at. Raises NotFound."""
+    """Shows the picked gift, and the values for which it can be sent. Raises NotFound."""
     caller = await person_as_caller(context)
     snapshot = await context.services.catalogue.of(caller)
     return _amount(context, await read_picked(context, caller, snapshot, context.query))
 
 
 async def take(context: RequestContext) -> Response:
-    """Takes gift and amount into a new draft, or the one that is open. Raises NotFound."""
+    """Saves the gift and the amount in a new draft, or in the open one. Raises NotFound."""
     caller = await person_as_caller(context)
     snapshot = await context.services.catalogue.of(caller)
     picked = await read_picked(context, caller, snapshot, context.form.__getitem__)
@@ -107,7 +107,7 @@ def _amount(context: RequestContext, picked: Picked, *, status: int = 200) -> Re
 
 
 def _pictures(snapshot: Snapshot, customer_id: int, tab: str, items: Sequence[Any]) -> dict[int, list[str]]:
-    """Returns the pictures of collections or templates, by id. Products carry their own."""
+    """Returns the pictures of collections or templates, by id. Products have their own."""
     if tab == "collections":
         return pictured(snapshot, items, customer_id)
     return {one.id: _template_pictures(snapshot, customer_id, one) for one in items} if tab == "templates" else {}

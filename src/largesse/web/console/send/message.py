@@ -1,4 +1,4 @@
-"""Wrapping, sender and message; beside it the mail and the claim page as their recipient will see them."""
+"""The message step of a send: wrapping, sender and message, beside previews of the mail and the claim page."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from largesse.web.console.send.test_mail import may_try, send_test
 from largesse.web.kit.pages import public_path
 from largesse.web.kit.security import OF_FORMS_WITH_FRAMES
 
-# How wrappings are called.
+# The names of the wrappings.
 NAMES = {
     "default": text("Plain"),
     "confetti": text("Confetti"),
@@ -66,7 +66,7 @@ class OfferedWrapping(NamedTuple):
 
 
 async def offered_wrappings(context: RequestContext) -> list[OfferedWrapping]:
-    """Returns the wrappings to choose from: those of the customer first."""
+    """Returns the wrappings to choose from, the customer's own first."""
     brand = await brand_of(context)
     base = public_path(context.services.settings.public_url)
     own = [OfferedWrapping(one.key, one.name, draw_own_wrapping(one, base)) for one in brand.wrappings]
@@ -74,22 +74,22 @@ async def offered_wrappings(context: RequestContext) -> list[OfferedWrapping]:
 
 
 def chosen_wrapping(key: str | None, offered: Sequence[OfferedWrapping]) -> str:
-    """Returns the key of the offered wrapping that a key means."""
+    """Returns `key` if it is offered, otherwise the built-in wrapping that it names, otherwise the default."""
     return key if key in {one.key for one in offered} else known_wrapping(key or DEFAULT_WRAPPING)
 
 
 def check_wrapping(context: RequestContext, offered: Sequence[OfferedWrapping]) -> None:
-    """Notes in the form that its wrapping is none of those offered."""
+    """Adds an error to the form if its wrapping is not offered."""
     context.form.choice("wrapping_key", [one.key for one in offered])
 
 
 async def write(context: RequestContext) -> Response:
-    """Returns the form, with what it will look like so far."""
+    """Shows the form with previews of the draft."""
     return await _show(context, await open_draft(context))
 
 
 async def take(context: RequestContext) -> Response:
-    """Takes wrapping, sender and message; then shows them, or goes on."""
+    """Saves wrapping, sender and message. Then sends a test, shows the previews, or goes to the next step."""
     opened, form = await open_draft(context), context.form
     said = form.read(MessageForm)
     check_wrapping(context, await offered_wrappings(context))
@@ -106,19 +106,19 @@ async def take(context: RequestContext) -> Response:
 
 
 async def mail(context: RequestContext) -> Response:
-    """Returns the mail, as a document of its own."""
+    """Returns the preview of the mail, as a separate document for a frame."""
     opened = await open_draft(context)
     return await mail_document(context, *await _to_first(context, opened))
 
 
 async def claim(context: RequestContext) -> Response:
-    """Returns the claim page, as a document of its own."""
+    """Returns the preview of the claim page, as a separate document for a frame."""
     opened = await open_draft(context)
     return await claim_document(context, *await _to_first(context, opened))
 
 
 async def _tried(context: RequestContext, opened: Open) -> Response:
-    """Sends them the mail as it is now, as a test."""
+    """Sends the current mail to the person, as a test."""
     (said, _), here = await _to_first(context, opened), f"{opened.path}/message"
     if said is None or opened.content.code_quantity is not None:
         return context.see(here)
@@ -171,7 +171,7 @@ async def _to_first(context: RequestContext, opened: Open) -> tuple[Chosen | Non
 
 
 async def placeholders(context: RequestContext) -> list[tuple[str, str]]:
-    """Returns the placeholders that a message may have, each with what stands for it."""
+    """Returns the placeholders that a message may have, each with its label."""
     person = context.person
     async with context.database.connection(person.scope) as connection:
         fields = await list_fields(connection, (person.customer_id, person.environment))

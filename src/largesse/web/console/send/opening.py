@@ -1,4 +1,4 @@
-"""What the pages of a send share: the draft that is open, the gift it sends, and the layout of a step."""
+"""Shared by the pages of a send: the open draft, its gift, and the layout of a step."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ STEPS = (
 )
 
 
-# Pages that belong to a step.
+# Further pages of a step.
 _BELONGING = {"contacts": "recipients"}
 
 
@@ -53,12 +53,12 @@ class Open:
 
     @property
     def content(self) -> DraftContent:
-        """What was entered so far."""
+        """The values entered so far."""
         return self.draft.content
 
     @property
     def path(self) -> str:
-        """The path of its pages."""
+        """The path of the draft's pages."""
         return f"/app/send/{self.draft.id}"
 
 
@@ -79,9 +79,9 @@ async def person_as_caller(context: RequestContext) -> Caller:
 
 
 async def open_draft(context: RequestContext, draft_id: str | None = None, *, of_campaign: bool = False) -> Open:
-    """Returns the draft of the path, or of `draft_id`. Raises NotFound if it is not theirs, or was sent.
+    """Returns the draft of the path, or of `draft_id`. Raises NotFound if it is not the person's, or was sent.
 
-    That of a campaign is only opened where the page says so: the campaign alone changes it.
+    Opens the draft of a campaign only with `of_campaign`: only the pages of the campaign change it.
     """
     caller = await person_as_caller(context)
     async with context.database.connection(caller.principal.scope) as connection:
@@ -119,7 +119,7 @@ async def chosen(context: RequestContext, opened: Open) -> Chosen | None:
 
 
 async def step(context: RequestContext, opened: Open, name: str, *, status: int = 200, **values: object) -> Response:
-    """Returns the page of a step, or one that belongs to a step."""
+    """Returns the page of a step, or a further page of a step."""
     at = _BELONGING.get(name, name)
     return context.page(
         f"send/{name}.html",

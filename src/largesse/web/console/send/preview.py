@@ -1,4 +1,4 @@
-"""The mail and the pages of a gift as its recipient will see them, each a document of its own, to be shown in a frame."""
+"""Previews of the mail and the claim page of a gift, each a separate document to show in a frame."""
 
 from __future__ import annotations
 
@@ -29,33 +29,33 @@ _HIDDEN = LetterCode("\N{BULLET}" * 4 + "-" + "\N{BULLET}" * 4, "\N{BULLET}" * 6
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """The mail and the claim page of a gift that is not stored yet: whole documents, which a page holds in frames (`srcdoc`)."""
+    """Previews of a gift that is not saved yet: whole documents, which a page embeds in frames (`srcdoc`)."""
 
     sender: str
     subject: str
     mail: str
     claim: str
-    styles: str  # of the mail, as the page's policy is to name them
+    styles: str  # the sources of both documents' styles, for the page's content policy
 
 
 def language_of(context: RequestContext, said: Chosen) -> Language:
-    """Returns the language asked for, else the language of the gift's country, which is the mail's."""
+    """Returns the language in the address, otherwise that of the gift's country, in which the mail is sent."""
     return LANGUAGES.get(context.query("lang")) or language_of_country(said.gift.country)
 
 
 async def mail_document(context: RequestContext, said: Chosen | None, name: str | None) -> Response:
-    """Returns the mail to a recipient of that name; nothing where nothing was chosen."""
+    """Returns the mail to a recipient of that name; empty if no gift is chosen."""
     html = ""
     if said is not None:
         html = (await letter_shown(context, said, language_of(context, said), name)).html
     document, styles = with_named_styles(html)
-    # It runs nothing, loads our pictures alone, and leads nowhere.
+    # The document runs no scripts, loads only our pictures, and its links do not work.
     policy = content_policy(style_src=styles, img_src="'self'", frame_ancestors="'self'")
     return page(document, page_headers(f"{policy}; sandbox"))
 
 
 async def claim_document(context: RequestContext, said: Chosen | None, name: str | None) -> Response:
-    """Returns the page that the claim link leads to; nothing where nothing was chosen."""
+    """Returns the page behind the claim link; empty if no gift is chosen."""
     if said is None:
         return page("", of_claim(""))
     brand = await brand_of(context)
@@ -64,7 +64,7 @@ async def claim_document(context: RequestContext, said: Chosen | None, name: str
 
 
 def of_claim(styles: str) -> Mapping[str, str]:
-    """Returns the headers of a claim page in a frame, with the sheet of its brand."""
+    """Returns the headers of a claim page in a frame. They allow the styles of its brand."""
     return page_headers(
         content_policy(style_src=f"'self' {named_style(styles)}".strip(), img_src="'self'", frame_ancestors="'self'")
     )
@@ -77,7 +77,7 @@ async def brand_of(context: RequestContext) -> Brand:
 
 
 async def held(context: RequestContext, said: Chosen, language: Language) -> Held:
-    """Returns the mail and the claim page of what is said, to somebody without a name."""
+    """Returns the previews of a gift, for a recipient without a name."""
     shown = await letter_shown(context, said, language, None)
     mail, styles = with_named_styles(shown.html)
     brand = await brand_of(context)
@@ -86,12 +86,12 @@ async def held(context: RequestContext, said: Chosen, language: Language) -> Hel
 
 
 async def letter_shown(context: RequestContext, said: Chosen, language: Language, name: str | None) -> Shown:
-    """Returns what the mail shows."""
+    """Returns the rendered mail."""
     return show(await letter_of(context, said, language, name), context.services.settings.mail_from)
 
 
 async def letter_of(context: RequestContext, said: Chosen, language: Language, name: str | None) -> Letter:
-    """Returns the mail to a recipient of that name. Its code is none."""
+    """Returns the mail to a recipient of that name, with a placeholder for the code."""
     gift, options, product = said.gift, said.options, said.product
     is_parcel = product is not None and not product.is_digital
     details = NOTHING_SAID
@@ -125,12 +125,12 @@ async def letter_of(context: RequestContext, said: Chosen, language: Language, n
 
 
 def _address(context: RequestContext, picture: str) -> str:
-    """Returns where a picture is on the host that the page was asked of, by whichever of our names."""
+    """Returns the path of a picture, without a host: the page may be open under any of our host names."""
     return public_path(context.services.settings.public_url) + picture_path(picture)
 
 
 def _last_day(said: Chosen) -> date | None:
-    """Returns the last day on which the gift can be claimed; None where it has no date."""
+    """Returns the last day on which the gift can be claimed; None without a claim-by date."""
     return said.claim_by and last_whole_day(said.claim_by, said.gift.country)
 
 

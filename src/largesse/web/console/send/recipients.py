@@ -1,4 +1,4 @@
-"""The recipients of a send: the list of them, or the ways to enter them."""
+"""The recipients step of a send: the list of recipients, or the forms to enter them."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from largesse.web.console.send.opening import Chosen, Open, chosen, open_draft, 
 
 NEW = "new"  # the number of a row that is added
 MOST_FIELDS = 5 * (FIX_ROWS + 2)
-_KEPT = ("q", "state", "sort", "page")  # parameters that stay when a form of the list was sent
+_OF_LIST = ("q", "state", "sort", "page")  # parameters of the list, which stay after one of its forms is sent
 
-# Why a file or pasted cells are refused.
+# Why a file or pasted cells were refused.
 _REFUSED = {
     "bytes": text("The file is too large: at most %(limit)s bytes are read."),
     "rows": text("There are more than %(limit)s rows: send them in several orders."),
@@ -44,7 +44,7 @@ _REFUSED = {
     "unpacked": text("The workbook is too large when it is unpacked."),
     "broken": text("The workbook cannot be read. Save it again, or as CSV."),
 }
-# Where encodings are used, as people choose one.
+# The names of encodings in the form.
 _ENCODINGS = {
     "utf-8": "UTF-8",
     "utf-16-le": "UTF-16",
@@ -57,7 +57,7 @@ _ENCODINGS = {
     "cp1253": text("Windows, Greek"),
     "cp1254": text("Windows, Turkish"),
 }
-# What is wrong with a cell, and what would be right.
+# What is wrong with a cell, and how to fix it.
 WRONG = {
     "email_missing": text("The e-mail address is missing."),
     "email_long": text("The e-mail address is too long: at most 254 characters."),
@@ -83,10 +83,10 @@ class ShownRow:
     number: int | str
     cells: Typed
     faults: Sequence[tuple[str, str]] = ()  # field, and what is wrong with it
-    suggestion: str | None = None  # the address that was probably meant
+    suggestion: str | None = None  # the probable correct address
     same_as: int | None = None
-    had_at: datetime | None = None  # when this address last had the gift
-    is_open: bool = False  # whether its cells are fields
+    had_at: datetime | None = None  # when this address last got the gift
+    is_open: bool = False  # whether its cells are form fields
 
     def faults_of(self, field: str) -> list[str]:
         """Returns what is wrong with a field."""
@@ -94,19 +94,19 @@ class ShownRow:
 
 
 async def show(context: RequestContext) -> Response:
-    """Shows the recipients, or the ways to enter them."""
+    """Shows the recipients, or the forms to enter them."""
     return await show_recipients(context, await open_draft(context))
 
 
 def list_address(context: RequestContext, opened: Open, **changes: str | int | None) -> str:
-    """Returns the path of the list as it is searched, sorted and filtered now, with those parameters changed."""
-    given: dict[str, Any] = {name: context.query(name) for name in _KEPT} | changes
+    """Returns the address of the list with its current search, sort order and filter, and those parameters changed."""
+    given: dict[str, Any] = {name: context.query(name) for name in _OF_LIST} | changes
     query = urlencode({name: value for name, value in given.items() if value not in {None, ""}})
     return f"{opened.path}/recipients" + (f"?{query}" if query else "")
 
 
 def refused(context: RequestContext, refusal: SheetRefused) -> str:
-    """Returns why a sheet is refused, in the language of the page."""
+    """Returns why a sheet was refused, in the language of the page."""
     return context.say(_REFUSED[refusal.why], row=refusal.row, limit=refusal.limit)
 
 
@@ -120,7 +120,7 @@ async def show_recipients(
     typed: Mapping[int, Typed] | None = None,
     new: Sequence[Typed] = (),
 ) -> Response:
-    """Returns the page. `typed` and `new` are rows of a form that was refused."""
+    """Returns the page. `typed` and `new` are the rows of a refused form."""
     principal, columns = opened.caller.principal, opened.content.columns
     rows = context.services.drafts.rows
     sheet = await rows.sheet(principal, opened.draft)
@@ -172,7 +172,7 @@ def _shown(
     earlier: Mapping[str, datetime],
     typed: Mapping[int, Typed],
 ) -> list[ShownRow]:
-    """Returns the rows of a page of the list. The cells of rows to fix are fields, and those of the row that is edited."""
+    """Returns the rows of a page of the list. Rows to fix and the row that is being edited have form fields."""
     edited = context.query("edit")
     return [
         ShownRow(
@@ -189,7 +189,7 @@ def _shown(
 
 
 async def _account(context: RequestContext, opened: Open, gift: Chosen | None) -> Any:
-    """Returns the account that pays: the one chosen, or the only one that can. None if that is still open."""
+    """Returns the account that pays: the chosen one, or the only one in the currency. None if it is not decided yet."""
     if gift is None:
         return None
     principal = opened.caller.principal
@@ -201,7 +201,7 @@ async def _account(context: RequestContext, opened: Open, gift: Chosen | None) -
 
 
 async def _earlier(context: RequestContext, opened: Open, gift: Chosen, checked: Checked) -> Mapping[str, datetime]:
-    """Returns when recipients got this gift lately, by their address as `email_key` makes it."""
+    """Returns when recipients recently got this gift, by the `email_key` of their address."""
     principal = opened.caller.principal
     async with context.database.connection(principal.scope) as connection:
         found = await earlier_gifts(

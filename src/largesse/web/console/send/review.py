@@ -1,4 +1,4 @@
-"""Everything once more with its price, and the button that sends."""
+"""The review step of a send: a summary with the price, and the button that sends."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from largesse.orders.quoter import Quote
 from largesse.web.console.context import RequestContext
 from largesse.web.console.send.opening import Open, chosen, open_draft, person_as_caller, step
 
-# What keeps a send from being placed, by the member that it is about: the step to mend it in, and what to do there.
+# Errors that prevent a send, by the member with the error: the step in which to fix it, and what to do there.
 _MEND = {
     "product_id": ("gift", text("The gift cannot be sent any more. Choose another.")),
     "collection_id": ("gift", text("The gift cannot be sent any more. Choose another.")),
@@ -65,7 +65,7 @@ _NO_LONGER = text("It cannot be sent yet. Nothing was charged.")
 
 
 async def show(context: RequestContext) -> Response:
-    """Returns the review; for a draft that was sent, the order."""
+    """Shows the review; for a draft that was sent, the order."""
     try:
         opened = await open_draft(context, of_campaign=True)
     except NotFound:
@@ -74,7 +74,7 @@ async def show(context: RequestContext) -> Response:
 
 
 async def place(context: RequestContext) -> Response:
-    """Sends it, once; what keeps it from being sent is said, and nothing is charged. Raises NotFound, NotProved."""
+    """Sends the draft, once. If it cannot be sent, shows why, and charges nothing. Raises NotFound, NotProved."""
     caller = await person_as_caller(context)
     draft_id = context.request.path_params["draft"]
     try:
@@ -95,7 +95,7 @@ async def place(context: RequestContext) -> Response:
 
 
 async def ask(context: RequestContext) -> Response:
-    """Requests approval, or shows what prevents that. Raises NotFound."""
+    """Requests approval, or shows why that is not possible. Raises NotFound."""
     caller = await person_as_caller(context)
     services, draft_id = context.services, context.request.path_params["draft"]
     try:
@@ -112,7 +112,7 @@ async def ask(context: RequestContext) -> Response:
 
 
 async def _check(context: RequestContext) -> Callable[[Order], None]:
-    """Returns what raises NotProved for an order of more than the amount above which its sender confirms who they are."""
+    """Returns a check of an order. It raises NotProved above the customer's amount if the sender has not confirmed who they are."""
     async with context.database.connection(context.person.scope) as connection:
         amounts = await confirmed_above(connection, context.person.customer_id)
 
@@ -154,7 +154,7 @@ async def _show(context: RequestContext, opened: Open, *, said: str | None = Non
 
 
 async def _campaign(connection: Connection, opened: Open) -> tuple[Campaign | None, int]:
-    """Returns the campaign whose gifts the draft is to reserve, and how many addresses it lists."""
+    """Returns the campaign whose gifts the draft will reserve, and how many addresses it lists."""
     principal = opened.caller.principal
     found = await find_by_order(connection, principal.customer_id, opened.draft.id)
     campaign = found and await find_campaign(connection, principal.customer_id, principal.environment, found[0])
@@ -164,7 +164,7 @@ async def _campaign(connection: Connection, opened: Open) -> tuple[Campaign | No
 
 
 def _approval(opened: Open, quote: Quote | None, request: ApprovalRequest | None) -> str | None:
-    """Returns how far the approval is that the send needs: `waiting`, `approved`, `changed` since, or `needed`; None if it needs none."""
+    """Returns the state of the approval that the send needs: `needed`, `waiting`, `approved` or `changed`; None if it needs none."""
     if quote is None or not quote.rules:
         return None
     if request is None or not (request.is_waiting or request.state == APPROVED):
@@ -178,7 +178,7 @@ def _approval(opened: Open, quote: Quote | None, request: ApprovalRequest | None
 async def _price(
     context: RequestContext, opened: Open, checked: Checked
 ) -> tuple[Quote | None, PriceLines | None, list[tuple[str, str]]]:
-    """Returns the quote and its lines, or all that keeps the draft from being sent: the step to mend it in, and what to do there."""
+    """Returns the quote and its lines, or all that prevents the send: the step in which to fix it, and what to do there."""
     to_mend: dict[str, str] = {}
     if opened.content.choice is None:
         to_mend["gift"] = context.say(_MEND["product_id"][1])
@@ -202,7 +202,7 @@ async def _price(
 
 
 def _beyond(context: RequestContext, refusal: BudgetExceeded) -> str:
-    """Returns which budget an order exceeds, and by what it could fit."""
+    """Returns which budget an order exceeds, and what the budget still allows."""
     if refusal.per_gift_minor is not None:
         most = context.language.amount(refusal.per_gift_minor, refusal.currency)
         return context.say("The budget %(name)s allows at most %(most)s for a gift.", name=refusal.budget, most=most)
@@ -215,6 +215,6 @@ def _beyond(context: RequestContext, refusal: BudgetExceeded) -> str:
 
 
 def _as_errors(problem: Problem) -> Sequence[FieldError]:
-    """Returns what a problem is about that names no member."""
+    """Returns an error for a problem without errors of its own, with the member that it is about."""
     field = "external_reference" if isinstance(problem, ReferenceUsed) else "account_id"
     return (FieldError(f"#/{field}", problem.detail),)

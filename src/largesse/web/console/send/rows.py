@@ -1,4 +1,4 @@
-"""Forms that change single recipients of a send: corrected, added and removed; and the file of the rows to fix."""
+"""Forms that correct, add and remove recipients of a send, and the file of the rows to fix."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SAVED = text("Saved.")
 
 
 async def save(context: RequestContext) -> Response:
-    """Saves the rows that were corrected or added. What is still wrong with them is said beside them."""
+    """Saves the rows that were corrected or added. The list shows what is still wrong with them."""
     opened = await open_draft(context)
     typed: dict[int, Typed] = {}
     new: list[Typed] = []
@@ -45,7 +45,7 @@ async def remove(context: RequestContext) -> Response:
     rows = context.services.drafts.rows
     checked = await rows.checked(opened.caller.principal, opened.draft)
     row = next((one for one in checked.rows if one.number == number), None)
-    if row is None:  # removed before, on another page
+    if row is None:  # already removed, on another page
         return context.see(list_address(context, opened))
     await rows.remove(context.actor, opened.draft.id, [row.number])
     return context.see(list_address(context, opened), context.say(_REMOVED, name=row.name or row.email or row.number))
@@ -59,14 +59,14 @@ async def remove_invalid(context: RequestContext) -> Response:
 
 
 async def remove_repeated(context: RequestContext) -> Response:
-    """Removes the rows whose address is in a row before them."""
+    """Removes the rows that repeat the address of an earlier row."""
     opened = await open_draft(context)
     await context.services.drafts.rows.remove_repeated(context.actor, opened.caller.principal, opened.draft)
     return context.see(f"{opened.path}/recipients")
 
 
 async def use_suggestions(context: RequestContext) -> Response:
-    """Takes the suggested addresses of the rows that the form names."""
+    """Applies the suggested addresses to the rows that the form names."""
     opened = await open_draft(context)
     numbers = context.form.numbers("suggestion")
     await context.services.drafts.rows.use_suggestions(context.actor, opened.caller.principal, opened.draft, numbers)
@@ -81,7 +81,7 @@ async def leave_out(context: RequestContext) -> Response:
 
 
 async def bad_rows(context: RequestContext) -> Response:
-    """Returns the rows to fix as a file for a spreadsheet."""
+    """Sends the rows to fix as a CSV file."""
     opened = await open_draft(context)
     checked = await context.services.drafts.recipients(opened.caller.principal, opened.draft)
     headers = {**OF_FORMS, "Content-Disposition": 'attachment; filename="rows-to-fix.csv"'}

@@ -1,4 +1,4 @@
-"""What became of it: the reference, how far the mail is, and the codes of a batch."""
+"""The page after a send: the reference, the progress of the mail, and the codes of a batch."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ from largesse.web.console.send.message import offered_wrappings
 from largesse.web.console.send.opening import person_as_caller
 from largesse.web.console.send.preview import brand_of
 
-# For so long who has placed a batch has its codes from here; later only with their second step, on the order's page.
+# How long the sender of a batch gets its codes here. Later they need step-up, on the order's page.
 CODES_FOR = timedelta(hours=1)
-# What a template keeps of an order.
-_KEPT = (
+# The columns of an order that a template copies.
+_COPIED = (
     "product_id", "collection_id", "value_minor", "currency", "country", "wrapping_key", "from_name", "message",
     "expiry_after_days",
 )  # fmt: skip
@@ -41,7 +41,7 @@ _LATE = text("The codes are an hour old: read them again on the page of the orde
 
 
 async def show(context: RequestContext) -> Response:
-    """Returns the order that was placed, and what happens next. Raises NotFound for one that is not theirs."""
+    """Shows the order that was placed, and what happens next. Raises NotFound for somebody else's order."""
     caller = await person_as_caller(context)
     order = await _order(context, caller)
     if is_of_campaign(order):
@@ -64,7 +64,7 @@ async def save_template(context: RequestContext) -> Response:
         form.error("name", context.say(_GONE))
     if form.errors or gift is None:
         return await _shown(context, caller, order, status=422)
-    content = TemplateContent(name=name, gift_name=gift.name, **{member: order[member] for member in _KEPT})
+    content = TemplateContent(name=name, gift_name=gift.name, **{member: order[member] for member in _COPIED})
     try:
         await create_template(context.actor, content, of_order=True)
     except TooManyTemplates:
@@ -97,7 +97,7 @@ async def _shown(context: RequestContext, caller: Caller, order: Row, *, status:
 
 
 async def codes(context: RequestContext) -> Response:
-    """Returns the codes as a sheet to print. Each reading is recorded."""
+    """Shows the codes as a page to print. Records each reading."""
     caller = await person_as_caller(context)
     receipt = await _codes(context, caller)
     if receipt is None:
@@ -106,7 +106,7 @@ async def codes(context: RequestContext) -> Response:
 
 
 async def codes_file(context: RequestContext) -> Response:
-    """Returns the codes as a file for spreadsheets. Each reading is recorded."""
+    """Sends the codes as a CSV file. Records each reading."""
     caller = await person_as_caller(context)
     receipt = await _codes(context, caller)
     if receipt is None:
@@ -116,7 +116,7 @@ async def codes_file(context: RequestContext) -> Response:
 
 
 async def again(context: RequestContext) -> Response:
-    """Begins another send like this one, for somebody else."""
+    """Starts a new draft with the same gift and message, for other recipients."""
     caller = await person_as_caller(context)
     order = await _order(context, caller)
     is_template = order["template_id"] is not None
@@ -148,7 +148,7 @@ async def _order(context: RequestContext, caller: Caller) -> Row:
 
 
 async def _codes(context: RequestContext, caller: Caller) -> SendResponse | None:
-    """Returns the codes of the order of the path; None when it is too late for that here."""
+    """Returns the codes of the order of the path; None after CODES_FOR."""
     order = await _order(context, caller)
     if not _is_fresh(caller, order):
         return None

@@ -1,4 +1,4 @@
-"""Forms by which recipients come to a send: typed, pasted or from a file, as anonymous codes; and how a file is read."""
+"""Forms that enter the recipients of a send (typed, pasted, from a file, or as anonymous codes) or change how a file is read."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _COLUMNS = text("Choose another column for each: one of them stands for the e-ma
 
 
 async def take_typed(context: RequestContext) -> Response:
-    """Takes rows that were typed or pasted."""
+    """Reads typed or pasted rows."""
     return await _take(context, await open_draft(context), "rows", context.form["rows"].encode(), None)
 
 
 async def take_file(context: RequestContext) -> Response:
-    """Takes a CSV or XLSX file."""
+    """Reads a CSV or XLSX file."""
     opened = await open_draft(context)
     data = context.files.get("file", b"")
     if not data:
@@ -39,7 +39,7 @@ async def take_file(context: RequestContext) -> Response:
 
 
 async def take_quantity(context: RequestContext) -> Response:
-    """Takes the number of anonymous codes."""
+    """Sets the number of anonymous codes."""
     opened = await open_draft(context)
     quantity = context.form.number("quantity") or 0
     if not 1 <= quantity <= MAX_CODES:
@@ -76,7 +76,7 @@ async def read_again(context: RequestContext) -> Response:
 
 
 async def repair_letters(context: RequestContext) -> Response:
-    """Reads the names in the encoding in which they make sense."""
+    """Reads the names again, in the encoding that the page suggests."""
     opened = await open_draft(context)
     rows = context.services.drafts.rows
     if context.form["encoding"] == TWICE:
@@ -94,7 +94,7 @@ async def start_over(context: RequestContext) -> Response:
 
 
 async def _take(context: RequestContext, opened: Open, field: str, data: bytes, name: str | None) -> Response:
-    """Takes the sheet in `data`, in the place of the rows, beside them, or for those to fix, as the form says."""
+    """Reads the sheet in `data`. As the form says, it replaces all rows, adds to them, or replaces the rows to fix."""
     taking = next((one for one in Taking if one.value == context.form["taking"]), Taking.REPLACE)
     try:
         await context.services.drafts.rows.take(

@@ -1,4 +1,4 @@
-"""A test: the mail of a gift, to the sender alone."""
+"""A test mail: the mail of a gift, sent only to its sender."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _OFTEN = text("Too many attempts. Wait a minute and try again.")
 
 
 def may_try(context: RequestContext) -> bool:
-    """Returns whether a test reaches anything: a mail server, or the captured mailbox."""
+    """Returns whether a test mail can be delivered, to a mail server or to the captured mailbox."""
     return context.services.settings.smtp_url is not None or _is_captured(context)
 
 
 async def send_test(context: RequestContext, said: Chosen) -> str:
-    """Mails what was chosen to the person who asks, marked as a test; what to say of it. In test mode it is captured, as all mail is."""
+    """Mails the gift to the person, marked as a test, and returns the notice. In test mode the mail is captured, like all mail."""
     person, services = context.person, context.services
     if not may_try(context):
         return context.say("No mail server is set here: nothing was sent.")
@@ -32,15 +32,15 @@ async def send_test(context: RequestContext, said: Chosen) -> str:
         await spend(services.database, services.vault, Allowance.TESTS, b"%d" % person.person_id)
     except TooManyRequests:
         return context.say(_OFTEN)
-    house, at = services.settings.public_url_of(person.environment), clock.now().timestamp()
+    public_url, at = services.settings.public_url_of(person.environment), clock.now().timestamp()
     letter = await letter_of(context, said, language_of(context, said), person.name)
     test = replace(
         letter,
         is_test=True,
-        edition=int(at * 1000),  # so that mail programs tell one from the next
-        codes=[replace(code, link=f"{house}/claim") for code in letter.codes],
-        pictures=house,
-        picture=house + picture_path(said.product.picture) if said.product and said.product.picture else None,
+        edition=int(at * 1000),  # distinguishes test mails in mail programs
+        codes=[replace(code, link=f"{public_url}/claim") for code in letter.codes],
+        pictures=public_url,
+        picture=public_url + picture_path(said.product.picture) if said.product and said.product.picture else None,
     )
     written = write(test, services.settings.mail_from, at=at)
     is_captured = _is_captured(context)
