@@ -66,7 +66,7 @@ export interface BulkContacts {
   contacts: readonly BulkContact[];
 }
 
-/** An order after its cancellation; the same however often that is repeated. */
+/** An order after its cancellation. A repeated cancellation returns the same. */
 export interface Cancellation {
   /** The order's public key */
   reference: string;
@@ -159,7 +159,7 @@ export interface Contact {
   address?: string | null | undefined;
 }
 
-/** One event on its way to a subscription. */
+/** The delivery of one event to a subscription. */
 export interface Delivery {
   id: number;
   event: string;
@@ -218,7 +218,7 @@ export interface Health {
   notes?: readonly string[] | undefined;
 }
 
-/** Whom the key acts for. */
+/** The customer and the service account that the key acts for. */
 export interface Identity {
   customerId: number;
   customerName: string;
@@ -237,7 +237,7 @@ export interface IssuedCode {
   redemptionUrl: string;
 }
 
-/** How far a line has come, and when; null for what has not happened. */
+/** The state of a line, and when each step happened; null for a step that has not. */
 export interface Line {
   /** Counts the order's lines from 1 */
   number: number;
@@ -391,7 +391,7 @@ export interface OrderRequest {
   reminderDays: readonly number[];
 }
 
-/** A product that can be sent in the country asked for. */
+/** A product that can be sent to the requested country. */
 export interface Product {
   /** Pass as `productId` when sending */
   id: number;
@@ -421,7 +421,7 @@ export interface Product {
   picture: string | null;
 }
 
-/** A product that can be sent in the country asked for, with what is said of it. */
+/** A product that can be sent to the requested country, with its texts. */
 export interface ProductInFull {
   /** Pass as `productId` when sending */
   id: number;
@@ -457,7 +457,7 @@ export interface ProductInFull {
   terms: string | null;
 }
 
-/** The price of a send, and the token that holds a send to it. */
+/** The price of a send, and the token with which a send is placed only at that price. */
 export interface Quote {
   /** Per-code face value */
   value: Decimal;
@@ -491,7 +491,7 @@ export interface Recipient {
   quantity?: number | null | undefined;
 }
 
-/** How the mail to one recipient of an order is doing. */
+/** The state of the mail to one recipient of an order. */
 export interface RecipientDelivery {
   /** Null in a code batch */
   email: string | null;
@@ -536,7 +536,7 @@ export interface RotatedSecret {
   previousUntil: string;
 }
 
-/** What a bulk call did. */
+/** The result of a bulk call. */
 export interface SavedContacts {
   created: number;
   changed: number;
@@ -723,7 +723,7 @@ export interface User {
   label: string;
 }
 
-/** A wrapping of gifts: one of everybody's, or one of the customer's own. */
+/** A gift wrapping: one for all customers, or one of the customer's own. */
 export interface Wrapping {
   /** Pass as `wrappingKey` when sending */
   key: string;

@@ -1,4 +1,4 @@
-"""What both ways to an operation share: who is admitted, how errors become replies, and what is logged of them."""
+"""What requests over ASGI and whole requests share: the admission of callers, the replies to errors, and the logs."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from largesse.web.kit.requests import Scope, client_address
 Found = tuple[dict[str, Operation], dict[str, str]]  # operations of a path by method, and parameters of the path
 
 REFUSED = 400  # the lowest status of a refusal
-_COUNTED = "largesse.counted"  # in the scope of a request that its key's limit has counted
-_QUOTA = "largesse.quota"  # likewise: how many more requests the key may send, and in how many seconds it is one more
+_COUNTED = "largesse.counted"  # set in a request's scope once its key's limit has counted it
+_QUOTA = "largesse.quota"  # also there: the requests that the key has left, and the seconds until one more
 _WINDOW_S = 60
 
 
@@ -40,11 +40,11 @@ class Answering:
 
     @property
     def has_limit(self) -> bool:
-        """Whether a key may send only so many requests. Each answer says then how many are left."""
+        """Whether keys have a limit. If so, each answer says how many requests are left."""
         return self._requests is not None
 
     def admit(self, caller: Caller, operation: Operation, scope: Scope) -> None:
-        """Raises what keeps a caller from the operation. Each request counts once."""
+        """Raises a Problem unless the caller may use the operation. Counts each request once against its key's limit."""
         principal = caller.principal
         scope[ACTS_FOR] = principal
         require_network(principal, caller.address)
@@ -61,7 +61,7 @@ class Answering:
     def completed(
         self, reply: Reply, scope: Scope, found: Found, request_id: bytes, ignored: Sequence[str], began_s: float
     ) -> Reply:
-        """Returns the reply with the names of what was ignored and with what is left of the key's limit. Logs names and refusals."""
+        """Returns the reply with headers for the ignored names and the key's limit. Logs ignored names and refusals."""
         if ignored:
             names = header_of_names(ignored)
             reply = msgspec.structs.replace(reply, headers=(*reply.headers, ("x-ignored", names)))
@@ -80,7 +80,7 @@ class Answering:
 def log_request(
     log: RequestLog, scope: Scope, path: str, route: str, request_id: bytes, status: int, took_s: float
 ) -> None:
-    """Notes a request of an API key in the request log. One whose key is not known belongs to no customer."""
+    """Notes a request of an API key in the request log. Leaves out unknown keys, which belong to no customer."""
     principal = scope.get(ACTS_FOR)
     if principal is not None and log.takes(principal.customer_id, status):
         method, problem, address = scope["method"], scope.get(PROBLEM), client_address(scope)
@@ -104,4 +104,4 @@ def route_of(scope: Scope, found: Found | None) -> str:
 
 def new_request_id() -> bytes:
     """Returns a new request id."""
-    return b"%016x" % random.getrandbits(64)  # a name, no secret
+    return b"%016x" % random.getrandbits(64)  # an id, not a secret

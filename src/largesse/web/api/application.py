@@ -27,9 +27,9 @@ from largesse.web.kit.replies import Reply, send_reply
 from largesse.web.kit.requests import Message, Receive, Scope, Send, client_address
 from largesse.web.kit.services import Services
 
-# In ASGI's `state`: what answers whole requests.
+# The key of the `WholeRequests` in ASGI's `state`.
 WHOLE_REQUESTS = "largesse.whole_requests"
-_NOT_OPERATIONS = ("claim", "page", "none")  # counted too: pages, and methods that an address does not have
+_NOT_OPERATIONS = ("claim", "page", "none")  # also counted: pages, and requests with a wrong method
 
 _log = structlog.get_logger(__name__)
 
@@ -45,7 +45,7 @@ class Application:
         pages: Callable[[Services], Awaitable[Sequence[BaseRoute]]],
         rate_limit: int = 0,
     ) -> None:
-        """Takes `lifespan`, which opens the services. Once operations are served, `pages` makes the routes beside them.
+        """Takes `lifespan`, which opens the services, and `pages`, which makes the other routes while operations are already served.
 
         A key may send `rate_limit` requests a minute; 0 means no limit.
         """
@@ -83,7 +83,7 @@ class Application:
             await send({"type": "websocket.close", "code": 1000})
 
     async def _live(self, state: dict[str, Any], receive: Receive, send: Send) -> None:
-        """Opens and closes the services. Gives connections of ours, in ASGI's `state`, the way to answer without ASGI."""
+        """Opens and closes the services. Puts `WholeRequests` into ASGI's `state`, where our own server's connections find it."""
         await receive()
         try:
             async with self._lifespan(self) as services:
@@ -94,7 +94,7 @@ class Application:
                 await receive()
                 self._pages.cancel()
         except OperatorError as error:
-            # An operator must correct it, or the database went away since the command checked: a trace does not help.
+            # A mistake of the operator's, or the database became unreachable after the command's check. A trace does not help.
             _log.error("not_started", reason=str(error))
             await send({"type": "lifespan.startup.failed"})
             return
@@ -191,7 +191,7 @@ class Application:
     ) -> Reply:
         """Runs the checks in the order of the contract, then the operation.
 
-        The time in which the caller sends a body does not count. `ignored` gets the names of unknown parameters and members.
+        The time-out leaves out the time in which the body arrives. `ignored` gets the names of unknown parameters and members.
         """
         services = self.services
         wait = services.timeouts.wait()

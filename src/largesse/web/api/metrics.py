@@ -12,12 +12,12 @@ from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily, M
 from prometheus_client.registry import Collector
 
 _BUCKETS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
-_ALERTING = (500, 503)  # what the rules in deploy/prometheus watch
+_ALERTING = (500, 503)  # the statuses that the rules in deploy/prometheus watch
 _LABELS = [*map(str, _BUCKETS_S), "+Inf"]
 
 
 class _Durations:
-    """The count of requests between each two bounds, and the sum of their durations."""
+    """The number of requests in each bucket, and the sum of their durations."""
 
     __slots__ = ("counts", "sum_s")
 

@@ -56,10 +56,10 @@ class Call(msgspec.Struct, frozen=True):
     body: bytes
     request_id: bytes
     ignored: list[str]  # names of unknown parameters and members, which the answer lists
-    scope: str | None = None  # that the operation requires of the key
+    scope: str | None = None  # the scope that the key must have
 
     def read(self, wanted: type[Decoded]) -> Decoded:
-        """Returns the body as `wanted`, and notes the members that it does not have. Raises InvalidRequest."""
+        """Returns the body decoded as `wanted`. Adds unknown members to `ignored`. Raises InvalidRequest."""
         return decode_body(self.body, wanted, self.ignored)
 
     @property
@@ -75,7 +75,7 @@ class Call(msgspec.Struct, frozen=True):
         return self.caller.address
 
     def actor(self, services: Services) -> Actor:
-        """Returns the caller as the actor of a room's operation. Every operation that writes has one, except orders, whose keys the placer checks."""
+        """Returns the caller as an actor. Every operation that writes needs one, except a send: there the placer checks the key."""
         principal, scopes = self.principal, () if self.scope is None else (self.scope,)
         assert principal.key_id is not None, "operations are called with keys"
         who = by_key(principal.key_id, principal.service_account_name, self.address, self.request_id.decode())
@@ -106,7 +106,7 @@ class Call(msgspec.Struct, frozen=True):
         return services.catalogue.loaded(self.caller.catalogue_version)
 
     async def own_snapshot(self, services: Services) -> Snapshot:
-        """Returns the same with the customer's own collections."""
+        """Returns the products, the curated collections and the customer's own collections."""
         assert self.caller is not None, "the operation needs a key"
         return await services.catalogue.of(self.caller)
 
@@ -125,8 +125,8 @@ class Operation:
     """How an operation is called, answered and described.
 
     `path_types` has the JSON schema of each path parameter. `shape` is the type of a successful body, None without one;
-    `example` shows one. `also` has further statuses with the same shape, each with an example. `problems` are those beyond
-    the ones that every operation can answer. A key of an inactive service account is admitted only if `needs_active` is
+    `example` shows one. `also` has further statuses with the same shape, each with an example. `problems` lists errors
+    beyond those of every operation. A key of an inactive service account is admitted only if `needs_active` is
     false, and a narrowed key only if it has the `scope`; None admits any.
     """
 
@@ -149,7 +149,7 @@ class Operation:
     needs_key: bool = True
     needs_active: bool = True
     scope: str | None = None
-    recalls: bool = False  # whether a remembered caller will do: it raises StaleCaller if not
+    recalls: bool = False  # whether it accepts a remembered caller; raises StaleCaller if that may be out of date
     at_once: AtOnce | None = None  # gives the handler's answer without a task
 
     @property

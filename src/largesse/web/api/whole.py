@@ -1,6 +1,6 @@
-"""Whole requests: small requests of operations that a connection has read whole. They need no ASGI, and are answered as by ASGI.
+"""Whole requests: small requests that a connection has read to the end. They skip ASGI and get the same answers.
 
-Whatever is refused for its head goes by ASGI, so that there is one way to refuse it.
+A request with an invalid head goes through ASGI, so that one place refuses it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _log = structlog.get_logger(__name__)
 
 
 class Head(msgspec.Struct, frozen=True):
-    """What the head of a request says. It does not hold the key's secret, as heads are cached."""
+    """The parsed head of a request. Heads are cached, so it has a hash of the key's secret, not the secret."""
 
     operation: Operation
     found: Found
@@ -41,7 +41,7 @@ class Head(msgspec.Struct, frozen=True):
     query: Any
     unknown: Sequence[str]  # names of parameters
     request_id: bytes | None
-    scope: dict[str, Any]  # what of ASGI's the log needs
+    scope: dict[str, Any]  # the parts of ASGI's scope that the log needs
 
 
 class WholeRequests:
@@ -60,7 +60,7 @@ class WholeRequests:
         return self._operations.keys()
 
     def read_head(self, scope: Scope) -> Head | None:
-        """Returns what `answer` needs of a request's scope; None if the request must go by ASGI."""
+        """Returns the parsed head of a request; None if the request must go through ASGI."""
         headers = read_headers(scope["headers"])
         methods = self._operations.get(scope["path"], {})
         operation = methods.get(scope["method"])
@@ -87,7 +87,7 @@ class WholeRequests:
         )
 
     def begin(self, head: Head, body: bytes, writer: Writer) -> None:
-        """Begins to answer a request: without a task if its operation can."""
+        """Starts to answer a request, without a task if its operation can."""
         if head.operation.at_once is not None and _AtOnce(self, head, writer).begin():
             return
         writer.answer_in_task(self.answer(head, body, head.scope.copy(), clock.passed_s()))
@@ -106,7 +106,7 @@ class WholeRequests:
     def completed(
         self, head: Head, reply: Reply, scope: Scope, request_id: bytes, ignored: Sequence[str], began_s: float
     ) -> Answer:
-        """Returns the answer of a reply, counted and logged."""
+        """Returns the answer to send for a reply. Counts and logs it."""
         if ignored or reply.status >= REFUSED or self.answering.has_limit:
             reply = self.answering.completed(reply, scope, head.found, request_id, ignored, began_s)
         took_s, route = clock.passed_s() - began_s, head.operation.path
@@ -126,14 +126,14 @@ class WholeRequests:
     async def _reply_recalled(
         self, head: Head, body: bytes, scope: Scope, request_id: bytes, ignored: list[str]
     ) -> Reply | None:
-        """Runs an operation for a remembered caller. Returns None if the caller must be looked up first: nothing has happened then."""
+        """Runs an operation for a remembered caller. If the caller must be looked up first, returns None without any effect."""
         assert head.secret_hash is not None, "an operation that recalls its caller needs a key"
         caller = self.services.authenticator.recall(head.secret_hash, client_address(scope))
         if caller is None:
             return None
         try:
             self.answering.admit(caller, head.operation, scope)
-        except Problem:  # of a caller who may be gone, or another by now
+        except Problem:  # the remembered caller may be out of date
             del scope[ACTS_FOR]
             return None
         try:
@@ -153,7 +153,7 @@ class WholeRequests:
 
 
 class _AtOnce:
-    """A request that is answered without a task. Batches of look-ups give it their outcomes, as they give them to futures."""
+    """A request that is answered without a task. It stands in for a future, to which a batch of look-ups gives its result."""
 
     __slots__ = ("_began_s", "_head", "_ignored", "_is_done", "_request_id", "_requests", "_scope", "_writer")
 
@@ -168,7 +168,7 @@ class _AtOnce:
         self._is_done = False
 
     def begin(self) -> bool:
-        """Looks up the caller. Returns False if a task must."""
+        """Starts the look-up of the caller. Returns False if only a task can do it."""
         services, head = self._requests.services, self._head
         assert head.secret_hash is not None, "an operation that is answered at once needs a key"
         try:
@@ -184,11 +184,11 @@ class _AtOnce:
         return self._is_done
 
     def cancel(self) -> None:
-        """Answers a request that waited too long."""
+        """Answers that the request timed out."""
         self.set_exception(TimedOut())
 
     def set_result(self, result: Caller | bytes) -> None:
-        """Gets the caller and runs the operation, or gets the body that the operation waited for and answers."""
+        """Runs the operation for the caller that was found, or answers with the body that the operation waited for."""
         try:
             reply = Reply(result) if isinstance(result, bytes) else self._reply(result)
         except Exception as error:  # noqa: BLE001 - each becomes an answer
@@ -211,18 +211,18 @@ class _AtOnce:
         return operation.at_once(requests.services, call, self)
 
     def _end(self, outcome: Reply | Exception | bool) -> None:
-        """Writes the answer, or with False starts a task for it. Raises nothing, as the rest of the batch waits."""
+        """Writes the answer; for False starts a task that does. Never raises, because the rest of the batch is waiting."""
         self._is_done = True
         requests, head, scope, request_id = self._requests, self._head, self._scope, self._request_id
         requests.services.timeouts.ended(self)
         try:
-            # A task looks up an unknown key once more, and counts it.
+            # For an unknown key, the task repeats the look-up and counts the failure.
             if isinstance(outcome, (bool, Unauthorized)):
                 self._writer.answer_in_task(requests.answer(head, b"", scope, self._began_s))
                 return
             reply = outcome if isinstance(outcome, Reply) else reply_to(outcome, scope, head.found, request_id)
             answer = requests.completed(head, reply, scope, request_id, self._ignored, self._began_s)
             self._writer.write_answer(answer)
-        except Exception:  # noqa: BLE001 - each ends a request alone
+        except Exception:  # noqa: BLE001 - each ends only its own request
             _log.exception("answer_failed", operation=head.operation.name)
             self._writer.close()

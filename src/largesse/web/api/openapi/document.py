@@ -1,8 +1,8 @@
 """The OpenAPI 3.1 documents: one of the operations that the application serves, one of the events that subscriptions receive.
 
 Schemas come from the types that requests are decoded into and answers are encoded from, so the limits in the document are the ones that
-apply. Client generators must be able to use it (tests/generators): so it has no alternatives, of which they would make types, and events
-have their own document, as generators take everything in a document for an operation to call.
+apply. Client generators must be able to use it (tests/generators). They turn alternatives into types, so it has none. They treat everything
+in a document as an operation to call, so events have their own document.
 """
 
 from __future__ import annotations
@@ -149,8 +149,8 @@ _LINKS = {
     "testWebhook": {"redeliverWebhook": {"id": "$request.path.id", "deliveryId": "$response.body#/id"}},
 }
 
-# Which members of a send body exclude each other; types cannot say it (`largesse.orders.request` checks it). Not with `oneOf`:
-# generators make a type of each alternative and lose the other members. Redocly's rules require a note that there are others.
+# Which members of a send body exclude each other. Types cannot express this; `largesse.orders.request` checks it. `oneOf` does not work:
+# generators make a type of each alternative and lose the other members. Redocly's rules require a note that there are other members.
 _OTHERS_TOO: Json = {"unevaluatedProperties": True}
 
 _DELIVERY: Json = {

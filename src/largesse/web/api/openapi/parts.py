@@ -1,7 +1,7 @@
 """The shared parts of our OpenAPI documents: info, schemas, parameters, problems and headers.
 
-msgspec makes the schemas from types. The formats of JSON Schema, which types do not have, are added here: an integer is an int32 and a
-number a double unless the type says otherwise.
+msgspec makes the schemas from types, which have no formats. This module adds them: an integer is an int32 and a number a double unless
+the type says otherwise.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def publish(schema: Any) -> Any:
 
 
 def _shortened(schema: Json) -> Json:
-    """Returns `anyOf: [T, null]` as T with a second type, and its description and examples outside."""
+    """Returns `anyOf: [T, null]` as T with `null` as a second type. Its own description and examples replace those of T."""
     match schema.get("anyOf"):
         case [{"type": str(kind)} as inner, {"type": "null"}]:
             outer = {name: value for name, value in schema.items() if name != "anyOf"}
@@ -230,7 +230,7 @@ def problem_responses(operations: Iterable[Operation]) -> Json:
 
 
 def method_not_allowed() -> Json:
-    """Returns the answer of any address to a method that it does not have. No operation refers to it, so it is no component."""
+    """Returns the answer to a method that an address does not have. No operation refers to it, so it is not a component."""
     problem = problem_type(MethodNotAllowed)
     response = _problem_response(problem.status, [problem])
     response["headers"]["Allow"] = {
@@ -270,7 +270,7 @@ def example_problem(problem: ProblemType) -> Json:
 
 
 def by_status(problems: Iterable[ProblemType]) -> Iterator[tuple[int, list[ProblemType]]]:
-    """Yields the problems of each status together, which share one answer."""
+    """Yields the problems of each status. They share one answer."""
     for status, group in groupby(problems, key=lambda problem: problem.status):
         yield status, list(group)
 

@@ -72,7 +72,7 @@ class ProductsQuery(ProductQuery, frozen=True):
     """Filters and paging of products."""
 
     currency: Currency | None = None
-    amount: Amount | UnsetType = UNSET  # no None: `amount=null` is no number
+    amount: Amount | UnsetType = UNSET  # not None, because `amount=null` is invalid
     keyword: Annotated[str, Meta(max_length=200, description="Part of the name", examples=["coffee"])] | None = None
     page: Annotated[int, Meta(ge=1, le=1_000_000, description="1-based")] = 1
     limit: Annotated[int, Meta(ge=1, le=200, description="Products a page")] = 100
@@ -83,7 +83,7 @@ class CollectionsQuery(msgspec.Struct, frozen=True):
 
     country: Country | None = None
     currency: Currency | None = None
-    amount: Amount | UnsetType = UNSET  # no None: `amount=null` is no number
+    amount: Amount | UnsetType = UNSET  # not None, because `amount=null` is invalid
 
 
 async def _products(services: Services, call: Call) -> Reply:

@@ -73,7 +73,7 @@ _Fields = Annotated[
 
 
 class _Members(msgspec.Struct, kw_only=True, rename="camel"):
-    """What may be said of a contact, besides its address: what is left out stays, and null removes it."""
+    """The members of a contact besides its e-mail address. A member left out keeps its value; null removes the value."""
 
     name: _Name | UnsetType | None = UNSET
     language: _Language | UnsetType | None = UNSET
@@ -130,7 +130,7 @@ class ContactShape(msgspec.Struct, kw_only=True, rename="camel"):
 
 
 class SavedContacts(msgspec.Struct, rename="camel"):
-    """What a bulk call did."""
+    """The result of a bulk call."""
 
     created: int
     changed: int
@@ -138,7 +138,7 @@ class SavedContacts(msgspec.Struct, rename="camel"):
 
 
 class ContactsQuery(msgspec.Struct, frozen=True):
-    """Which contacts: those that match, in the order of their ids."""
+    """Which contacts to list: those that match, in the order of their ids."""
 
     q: Annotated[str, Meta(max_length=200, description="Words that the name or the address contains")] = ""
     group: Annotated[int, Meta(ge=1, le=INT32, description="Id of a group")] | None = None
@@ -194,7 +194,7 @@ async def _bulk(services: Services, call: Call) -> Reply:
 
 
 def _change(body: _Members, *, email: str | UnsetType) -> ContactChange:
-    """Returns what a body says. Raises ContactFault."""
+    """Returns the change that a body describes. Raises ContactFault."""
     birthday: Any = body.birthday
     if isinstance(birthday, str):
         birthday = read_birthday(birthday)

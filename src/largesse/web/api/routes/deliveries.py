@@ -1,4 +1,4 @@
-"""What becomes of webhooks and mail: additions to the specification."""
+"""Deliveries of webhooks and mail: additions to the specification."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ _EXAMPLE_RECIPIENT: dict[str, Any] = {
 
 
 class DeliveriesQuery(msgspec.Struct, frozen=True):
-    """Which part of the deliveries: the newest `limit`, or the newest older than `before`."""
+    """Which deliveries to list: the newest `limit`, or the newest older than `before`."""
 
     before: (
         Annotated[
@@ -114,7 +114,7 @@ class DeliveriesQuery(msgspec.Struct, frozen=True):
 
 
 class SampleQuery(msgspec.Struct, frozen=True):
-    """Which of a subscription's events."""
+    """Which event of the subscription to send a sample of."""
 
     event: (
         Annotated[

@@ -1,4 +1,4 @@
-"""GET /events: the stream of events, to pull. An addition to the specification."""
+"""GET /events: the stream of events. An addition to the specification."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _EXAMPLE_AT = "2030-01-02T09:00:00Z"
 
 
 class EventsQuery(msgspec.Struct, frozen=True):
-    """Which part of the stream: the newest `limit`, or those after a cursor."""
+    """Which events to list: the newest `limit`, or those after a cursor."""
 
     after: (
         Annotated[

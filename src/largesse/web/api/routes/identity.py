@@ -21,7 +21,7 @@ Int64 = Annotated[int, Meta(extra_json_schema={"format": "int64"})]
 
 
 class Identity(msgspec.Struct, rename="camel"):
-    """Whom the key acts for."""
+    """The customer and the service account that the key acts for."""
 
     customer_id: Int64
     customer_name: str

@@ -22,7 +22,7 @@ from largesse.web.api.operation import INT32, Call, Operation
 from largesse.web.kit.replies import Reply, encode_json
 from largesse.web.kit.services import Services
 
-_MOST_SECONDS = 2 * int(MOST_ADVANCE.total_seconds())  # more is as much too much
+_MOST_SECONDS = 2 * int(MOST_ADVANCE.total_seconds())  # larger ones could overflow a timedelta
 _ONLY_STAGING = "Only in staging. An addition to the specification."
 
 
@@ -43,14 +43,14 @@ class Trigger(msgspec.Struct, rename="camel"):
 
 
 class TriggeredEventShape(msgspec.Struct, rename="camel"):
-    """An event that was made to happen."""
+    """A triggered event."""
 
     event: Annotated[str, Meta(description="The name of the event")]
     data: Annotated[dict[str, Any], Meta(description="The payload, a sample")]
 
 
 class Advance(msgspec.Struct, rename="camel"):
-    """Body of POST /test/clock. One of the two."""
+    """Body of POST /test/clock: one of the two members."""
 
     advance_seconds: (
         Annotated[
@@ -67,7 +67,7 @@ class Advance(msgspec.Struct, rename="camel"):
 
 
 class ClockShape(msgspec.Struct, rename="camel"):
-    """The clock, and what waits for it."""
+    """The time of the clock, and when something is next due."""
 
     now: Annotated[datetime, Meta(tz=True, description="The service's time")]
     next_due_at: (
@@ -107,7 +107,7 @@ class ClaimedGiftShape(msgspec.Struct, rename="camel"):
 
 
 def _due_times() -> Sequence[DueTimes]:
-    """Returns the due times of all rooms. Imports them when the clock is asked, as a serving process needs no tasks of rooms otherwise."""
+    """Returns the due times of all rooms. Imports them on use, because a serving process does not need the rooms' tasks otherwise."""
     from largesse.jobs.housekeeping import DUE_TIMES
 
     return DUE_TIMES

@@ -1,4 +1,4 @@
-"""POST /send/…, GET /orders, and what is under GET /orders/{reference}."""
+"""POST /send/…, GET /orders, and the paths below /orders/{reference}."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ _EXAMPLE = SendResponse(
     external_reference="payroll-2030-12-1138",
     codes=[],
 )
-# Of values, so that an example has every member there is.
+# Made from values, so that the examples have every member.
 _RESPONSE = msgspec.to_builtins(_EXAMPLE)
 _RECORD = msgspec.to_builtins(
     msgspec.structs.replace(
@@ -84,7 +84,7 @@ _RECIPIENTS = [{"email": "sam@example.com", "name": "Sam"}]
 
 
 class OrdersQuery(msgspec.Struct, frozen=True, rename="camel"):
-    """Which orders: the newest, those after one, or the one of a reference; and how many."""
+    """Which orders to list: the newest, those after an order, or the one with a reference."""
 
     limit: Annotated[int, Meta(ge=1, le=50, description="Orders to return at most")] = 10
     after: (
@@ -119,7 +119,7 @@ class OrdersQuery(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class CancellationShape(msgspec.Struct, kw_only=True, rename="camel"):
-    """An order after its cancellation; the same however often that is repeated."""
+    """An order after its cancellation. A repeated cancellation returns the same."""
 
     reference: Annotated[str, Meta(description="The order's public key")]
     code_count: Annotated[int, Meta(description="Codes issued with the order")]
@@ -150,9 +150,9 @@ def _sending(body: type[SendRequest]) -> Handler:
 
 
 async def _read(services: Services, call: Call, body: type[SendRequest]) -> SendRequest:
-    """Returns the body. Raises InvalidRequest, and ReferenceUsed first for a body that is wrong elsewhere.
+    """Returns the body. For an invalid body, raises ReferenceUsed if its reference is used, else InvalidRequest.
 
-    For a remembered caller, who may no longer be one, raises StaleCaller instead.
+    For a remembered caller, who may be out of date, raises StaleCaller instead.
     """
     principal, raw = call.principal, call.body
     try:
@@ -163,7 +163,7 @@ async def _read(services: Services, call: Call, body: type[SendRequest]) -> Send
         if isinstance(refusal, Unreadable):
             raise
         await services.orders.refuse_used_reference(principal, reference_in(raw))
-        if isinstance(refusal, WrongItem):  # those after it have not been looked at
+        if isinstance(refusal, WrongItem):  # it names only the first; this raises for all of them
             await services.orders.read_recipients(principal, recipients_in(raw))
         raise
 

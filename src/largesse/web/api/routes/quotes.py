@@ -1,4 +1,4 @@
-"""POST /quote/…: the shape of a quote, and decoding a body with all that is wrong in it."""
+"""POST /quote/…: the shape of a quote, and the decoding that finds all errors of a body."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _DESCRIPTION = (
 
 
 class QuoteShape(msgspec.Struct, kw_only=True, rename="camel"):
-    """The price of a send, and the token that holds a send to it."""
+    """The price of a send, and the token with which a send is placed only at that price."""
 
     value: Annotated[float, Meta(description="Per-code face value", examples=[10.0])]
     currency: Annotated[str, Meta(description="ISO currency code", examples=["GBP"])]
@@ -82,7 +82,7 @@ def _quote_shape(quote: Quote) -> QuoteShape:
     )
 
 
-# The value that replaces a refused field while the others are checked; null for all other fields.
+# The values that replace refused fields while the others are checked. Fields without an entry become null.
 _HARMLESS = {
     "product_id": msgspec.Raw(b"1"),
     "collection_id": msgspec.Raw(b"1"),
@@ -91,7 +91,7 @@ _HARMLESS = {
     "code_quantity": msgspec.Raw(b"1"),
 }
 _NULL = msgspec.Raw(b"null")
-# A member is refused once, the recipients perhaps twice, and there are fewer members.
+# More than needed: each member is refused at most once, recipients at most twice.
 _MOST_READINGS = 32
 
 ReadRecipients = Callable[[Iterator[Recipient | InvalidRequest]], Awaitable[object]]
@@ -102,8 +102,8 @@ async def _read_quoted(
 ) -> SendRequest:
     """Returns the body of a quote with a harmless value for each field that is wrong, and adds those errors to `found`.
 
-    A send is refused for the first error, a quote for all of them: so the body is decoded again without the field that was refused,
-    until it decodes. `read_recipients` raises InvalidRequest for all wrong recipients; `ignored` gets the names of unknown members.
+    A send reports its first error, a quote all of them. So the body is decoded again without each refused field, until it decodes.
+    `read_recipients` raises InvalidRequest for all wrong recipients; `ignored` gets the names of unknown members.
     Raises Unreadable.
     """
     for reading in range(_MOST_READINGS):
@@ -116,7 +116,7 @@ async def _read_quoted(
                 with found:
                     await read_recipients(recipients_in(raw))
             raw = _without(raw, found.keep(refusal))
-            await asyncio.sleep(0)  # a large body takes its time
+            await asyncio.sleep(0)  # lets other requests run: a large body takes long to decode
     raise AssertionError("each field is refused at most twice")
 
 
@@ -137,8 +137,8 @@ def _quoting(body: type[SendRequest]) -> Handler:
         assert call.caller is not None
         found, principal = RequestFaults(), call.principal
         read_recipients = partial(services.orders.read_recipients, principal)
-        asked = await _read_quoted(call.body, body, found, read_recipients, call.ignored)
-        return Reply(encode_json(_quote_shape(await services.quoter.quote(call.caller, asked, found))))
+        request = await _read_quoted(call.body, body, found, read_recipients, call.ignored)
+        return Reply(encode_json(_quote_shape(await services.quoter.quote(call.caller, request, found))))
 
     return quote
 

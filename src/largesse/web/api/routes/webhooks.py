@@ -65,7 +65,7 @@ class Subscribe(msgspec.Struct, rename="camel"):
 
     @property
     def named(self) -> str | list[str]:
-        """The event, or the events. Raises InvalidRequest where neither or both are given."""
+        """The event, or the events. Raises InvalidRequest if neither or both are given."""
         if self.events is msgspec.UNSET:
             if self.event is msgspec.UNSET:
                 raise InvalidRequest("`event` is required, or `events`.")

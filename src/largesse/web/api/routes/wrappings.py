@@ -16,7 +16,7 @@ from largesse.web.kit.services import Services
 
 
 class WrappingShape(msgspec.Struct, rename="camel"):
-    """A wrapping of gifts: one of everybody's, or one of the customer's own."""
+    """A gift wrapping: one for all customers, or one of the customer's own."""
 
     key: Annotated[str, Meta(description="Pass as `wrappingKey` when sending")]
     label: Annotated[str, Meta(description="Display label")]

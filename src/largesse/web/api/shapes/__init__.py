@@ -10,5 +10,5 @@ _encode = msgspec.json.Encoder().encode
 
 
 def in_shape(value: Any, shape: Any) -> bytes:
-    """Returns a value of a room below, or a list of them, as the JSON of a shape that has members of the same names."""
+    """Returns a value, or a list of values, as the JSON of a shape with members of the same names."""
     return _encode(msgspec.convert(value, shape, from_attributes=True))

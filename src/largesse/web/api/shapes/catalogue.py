@@ -1,4 +1,4 @@
-"""What callers see of the catalogue: the JSON of a product and of a collection (docs/contract.md, Products and Collections)."""
+"""The JSON of products and collections (docs/contract.md, Products and Collections)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Prefix = Annotated[str, Meta(description="Display prefix of the currency", examp
 
 
 class ProductShape(Struct, rename="camel", frozen=True):
-    """A product that can be sent in the country asked for."""
+    """A product that can be sent to the requested country."""
 
     id: Annotated[Id, Meta(description="Pass as `productId` when sending", examples=[1])]
     name: Annotated[str, Meta(description="Product name", examples=["Coffee House e-gift"])]
@@ -87,7 +87,7 @@ Said = Annotated[
 
 
 class _Texts(Struct, rename="camel", frozen=True):
-    """What is said of a product."""
+    """The texts about a product."""
 
     description: Said
     how_to_redeem: Said
@@ -95,7 +95,7 @@ class _Texts(Struct, rename="camel", frozen=True):
 
 
 class ProductInFullShape(ProductShape, rename="camel", frozen=True):
-    """A product that can be sent in the country asked for, with what is said of it."""
+    """A product that can be sent to the requested country, with its texts."""
 
     description: Annotated[Said, Meta(examples=["Coffee, cake and more in 1,200 shops."])]
     how_to_redeem: Annotated[Said, Meta(examples=["Show the code at the till."])]
@@ -151,7 +151,7 @@ class CollectionShape(Struct, rename="camel", frozen=True):
 
 
 def product_shape(product: Product, country: str, public_url: str) -> ProductShape:
-    """Returns `product` as sent in `country`, one it is sold in (else KeyError for a physical gift). Its picture is below the public address."""
+    """Returns a product as sent to `country`. Its picture is below `public_url`. Raises KeyError for a physical gift that is not sold there."""
     currency = product.currency
     limits = None if not product.is_digital else product.limits_minor
     total_minor = None if product.is_digital else delivered_minor(product, country)
@@ -179,7 +179,7 @@ def product_in_full(product: Serialized, said: Details) -> bytes:
 
 
 def collection_shape(collection: Collection) -> CollectionShape:
-    """Returns what callers see of a collection, its amounts in major units: a curated one has choices, a custom one a value."""
+    """Returns a collection with amounts in major units: a curated one has choices, a custom one a value."""
     currency = collection.currency
     if collection.value_minor is not None:
         points: tuple[int, ...] = ()
@@ -220,7 +220,7 @@ class CatalogueInJson:
         return _encode(collection_shape(collection))
 
     def listed(self, serialized: Sequence[Serialized]) -> Serialized:
-        """Returns an array of what has been encoded already."""
+        """Returns the JSON array of serialized items."""
         return b"[" + b",".join(serialized) + b"]"
 
 

@@ -1,4 +1,4 @@
-"""What becomes of webhooks and mail, in JSON."""
+"""The JSON of deliveries of webhooks and mail."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class AttemptRecordShape(msgspec.Struct, kw_only=True, rename="camel"):
 
 
 class DeliveryRecordShape(msgspec.Struct, kw_only=True, rename="camel"):
-    """One event on its way to a subscription."""
+    """The delivery of one event to a subscription."""
 
     id: Annotated[int, Meta(extra_json_schema={"format": "int64"})]
     event: str
@@ -59,7 +59,7 @@ class DeliveryRecordShape(msgspec.Struct, kw_only=True, rename="camel"):
 
 
 class LineRecordShape(msgspec.Struct, kw_only=True, rename="camel"):
-    """How far a line has come, and when; null for what has not happened."""
+    """The state of a line, and when each step happened; null for a step that has not."""
 
     number: Annotated[int, Meta(description="Counts the order's lines from 1", examples=[1])]
     state: Annotated[
@@ -79,7 +79,7 @@ class LineRecordShape(msgspec.Struct, kw_only=True, rename="camel"):
 
 
 class RecipientDeliveryShape(msgspec.Struct, kw_only=True, rename="camel"):
-    """How the mail to one recipient of an order is doing."""
+    """The state of the mail to one recipient of an order."""
 
     email: Annotated[str, Meta(description="Null in a code batch")] | None
     name: str | None
