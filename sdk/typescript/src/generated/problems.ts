@@ -7,7 +7,7 @@ export class InvalidRequest extends Problem {
   override name = "InvalidRequest";
 }
 
-/** 401: No valid API key. Send an API key as `Authorization: Bearer …` or `X-Api-Key: …`. A key holds for one environment only, and a deleted key holds for none. */
+/** 401: No valid API key. Send an API key as `Authorization: Bearer …` or `X-Api-Key: …`. A key works in one environment only, and a deleted key in none. */
 export class Unauthorized extends Problem {
   static override readonly slug: string = "unauthorized";
   override name = "Unauthorized";
@@ -31,7 +31,7 @@ export class BudgetExceeded extends Problem {
   override name = "BudgetExceeded";
 }
 
-/** 403: The service account has ordered too much today. What it may order in a day of UTC is limited; the detail says how much that is and what it has ordered. Nothing was placed or charged. The operator of this service sets the limit. */
+/** 403: The service account has ordered too much today. The service account may order only so much in a day (UTC). The detail gives the limit and what it has ordered. Nothing was placed or charged. The operator of this service sets the limit. */
 export class DailyLimit extends Problem {
   static override readonly slug: string = "daily-limit";
   override name = "DailyLimit";
@@ -43,25 +43,25 @@ export class InactiveServiceAccount extends Problem {
   override name = "InactiveServiceAccount";
 }
 
-/** 403: The API key may not be used from there. The key may be used from certain networks alone, and the request came from an address in none of them. */
+/** 403: The API key may not be used from there. The key may be used from certain networks only, and the request came from another address. */
 export class NetworkNotAllowed extends Problem {
   static override readonly slug: string = "network-not-allowed";
   override name = "NetworkNotAllowed";
 }
 
-/** 403: The order is larger than the service account may place. What it may order at once is limited; the detail says how much that is. Nothing was placed or charged. The operator of this service sets the limit. */
+/** 403: The order is larger than the service account may place. The service account may order only so much at once. The detail gives the limit. Nothing was placed or charged. The operator of this service sets the limit. */
 export class OrderLimit extends Problem {
   static override readonly slug: string = "order-limit";
   override name = "OrderLimit";
 }
 
-/** 403: Another service account placed the order. Codes are read again, and an order is cancelled or mailed again, with a key of the service account that placed it. */
+/** 403: Another service account placed the order. Only a key of the service account that placed an order can read its codes again, cancel it or mail it again. */
 export class OtherServiceAccount extends Problem {
   static override readonly slug: string = "other-service-account";
   override name = "OtherServiceAccount";
 }
 
-/** 403: The API key may not be used for that. A key may be made for some of `read`, `send`, `codes` and `webhooks` alone; the detail names what it lacks. */
+/** 403: The API key may not be used for that. A key may be limited to some scopes, such as `read` or `send`. The detail names the scope that it lacks. */
 export class ScopeRequired extends Problem {
   static override readonly slug: string = "scope-required";
   override name = "ScopeRequired";
@@ -91,13 +91,13 @@ export class QuoteChanged extends Problem {
   override name = "QuoteChanged";
 }
 
-/** 409: The quote has expired. A quote holds until its `expiresAt`. Nothing was placed: ask for a new one. */
+/** 409: The quote has expired. A quote is valid until its `expiresAt`. Nothing was placed: ask for a new one. */
 export class QuoteExpired extends Problem {
   static override readonly slug: string = "quote-expired";
   override name = "QuoteExpired";
 }
 
-/** 409: The external reference is already used. An order of this customer holds that `externalReference`; `instance` is its address. Nothing was placed again. */
+/** 409: The external reference is already used. An order of this customer has that `externalReference`; `instance` is its address. Nothing was placed again. */
 export class ReferenceUsed extends Problem {
   static override readonly slug: string = "reference-used";
   override name = "ReferenceUsed";
@@ -113,7 +113,7 @@ export class StateConflict extends Problem {
   override name = "StateConflict";
 }
 
-/** 413: The request body is too large. A request body holds at most 4 MiB. */
+/** 413: The request body is too large. A request body may have at most 4 MiB. */
 export class TooLarge extends Problem {
   static override readonly slug: string = "too-large";
   override name = "TooLarge";
@@ -137,7 +137,7 @@ export class TooManyRequests extends Problem {
   override name = "TooManyRequests";
 }
 
-/** 431: The request headers are too large. The headers of a request hold at most 32 KiB together. */
+/** 431: The request headers are too large. The headers of a request may have at most 32 KiB in all. */
 export class HeadersTooLarge extends Problem {
   static override readonly slug: string = "headers-too-large";
   override name = "HeadersTooLarge";

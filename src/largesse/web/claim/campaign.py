@@ -1,4 +1,4 @@
-"""The pages of a campaign's link: what it is, the code that a visitor asks for, and the gift that it gives. A GET changes nothing."""
+"""The pages of a campaign's link: what the campaign gives, the mailed code, and the gift. A GET changes nothing."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from largesse.web.kit.services import Services
 from largesse.web.kit.sessions import give_cookie, open_cookie, seal_cookie
 
 HERE = "/claim/campaign"
-_COOKIE = "campaign"  # holds the address that a code was asked for
+_COOKIE = "campaign"  # holds the e-mail address of a visitor who requested a code
 _CODE = re.compile(r"\d{6}", re.ASCII)
 _BLANKS = re.compile(r"[\s-]+")
 
@@ -35,9 +35,9 @@ class CampaignPages:
         self._layout = layout
 
     async def show(self, request: Request) -> Response:
-        """Shows what the campaign gives and the form for an address, or why there is nothing now. Raises NotFound."""
+        """Shows what the campaign gives and the form for an e-mail address, or why it gives nothing now. Raises NotFound."""
         seen = await self._services.visiting.see(request.path_params["campaign"])
-        return await self._show(request, seen, typed=await self._asked_for(request))
+        return await self._show(request, seen, typed=await self._remembered_email(request))
 
     async def ask(self, request: Request) -> Response:
         """Mails a code to the typed address, if it may take part. The answer is the same for any address. Raises NotFound and TooManyRequests."""
@@ -58,9 +58,9 @@ class CampaignPages:
         return response
 
     async def type_code(self, request: Request) -> Response:
-        """Shows the form for the mailed code; for a browser that asked for none, the page of the campaign. Raises NotFound."""
+        """Shows the form for the mailed code. Redirects to the campaign if the browser has requested no code. Raises NotFound."""
         token = request.path_params["campaign"]
-        email = await self._asked_for(request)
+        email = await self._remembered_email(request)
         if not email:
             return see(self._address(token), HEADERS)
         seen = await self._services.visiting.see(token)
@@ -71,7 +71,7 @@ class CampaignPages:
     async def take(self, request: Request) -> Response:
         """Answers the right code with the gift and the form that opens it. Raises NotFound and TooManyRequests."""
         token, form = request.path_params["campaign"], await read_form(request)
-        email = await self._asked_for(request)
+        email = await self._remembered_email(request)
         if not email:
             return see(self._address(token), HEADERS)
         code = _BLANKS.sub("", form.get("code", ""))
@@ -133,7 +133,7 @@ class CampaignPages:
         return f"campaign/{self._services.settings.environment}/{token}"
 
     async def _remember(self, response: Response, token: str, email: str) -> None:
-        """Stores the address in a cookie for the pages of this campaign, as long as the code is valid."""
+        """Stores the e-mail address in a cookie for the pages of this campaign, as long as the code is valid."""
         ends_at = await self._services.gifts.now() + CODE_LASTS
         give_cookie(
             response,
@@ -145,8 +145,8 @@ class CampaignPages:
             same_site="strict",
         )
 
-    async def _asked_for(self, request: Request) -> str:
-        """Returns the address that the browser asked a code for; empty without one."""
+    async def _remembered_email(self, request: Request) -> str:
+        """Returns the e-mail address for which the browser requested a code; empty without one."""
         cookie, token = request.cookies.get(_COOKIE, ""), request.path_params["campaign"]
         if not cookie or not token.isascii():
             return ""

@@ -79,7 +79,7 @@ class PinEntry:
         return await self._layout.page_of(request, "reminders.html", line, ended=ends)
 
     async def end_reminders(self, request: Request) -> Response:
-        """Ends the reminders of a gift: for the page's form, and for mail programs, which post of themselves (RFC 8058). Raises NotFound."""
+        """Ends the reminders of a gift. The page's form posts here, and so do mail programs (RFC 8058). Raises NotFound."""
         require_own_site(request)
         line = await self._services.claiming.stop_reminders(request.path_params["token"])
         return await self._layout.page_of(request, "reminders.html", line, ended=True)
@@ -172,7 +172,7 @@ class GiftPages:
         return self._layout.see_gift(session.handle)
 
     async def thank(self, request: Request) -> Response:
-        """Saves the recipient's thank-you note, or shows the form again with what is wrong with it."""
+        """Saves the recipient's thank-you note, or shows the form again with its error."""
         session, form = await self._posted(request)
         gift = await self._services.gifts.read(session.line)
         if gift is None or not gift.may_thank:
@@ -228,7 +228,7 @@ class GiftPages:
         return read_session(self._services.vault, environment, cookie, request.path_params["handle"], now)
 
     async def _posted(self, request: Request) -> tuple[Session, dict[str, str]]:
-        """Returns the session and form of a post. Raises BadForm for a form that is not of the session."""
+        """Returns the session and form of a post. Raises BadForm if the form does not belong to the session."""
         form = await read_form(request)
         session = await self._session(request)
         if session is None or not session.sent(self._services.vault, form):

@@ -40,7 +40,7 @@ class Layout:
         self._renderer = Renderer(self.base, settings.environment, self.assets)
 
     def page(self, request: Request, template: str, *, status: int = 200, **values: Any) -> Response:
-        """Returns the page of a template, in the language of the request, otherwise of the `country` or that of the `line`."""
+        """Returns the page of a template, in the language of the request, or else of the country in `line` or `country`."""
         line: Line | None = values.get("line")
         country = line.country if line else values.get("country")
         language = chosen(request) or (language_of_country(country) if country else DEFAULT)
@@ -97,7 +97,7 @@ class Layout:
         )
 
     def ended(self, request: Request) -> Response:
-        """Returns the page for a browser without a session, or a form that is not ours."""
+        """Returns the page for a browser without a session, or with a form that is not ours."""
         return self.page(request, "ended.html", status=403)
 
     def wrong(self, request: Request, problem: Problem) -> Response:

@@ -44,7 +44,7 @@ class Previews:
         until: date | None,
         brand: Brand = NO_BRAND,
     ) -> str:
-        """Returns the page of a claim link. Its form and links lead nowhere."""
+        """Returns the page of a claim link. Its form and links do nothing."""
         values = {
             "wrapping": wrapping,
             "sender": sender,
@@ -67,7 +67,7 @@ class Previews:
         details: Mapping[int, Details],
         brand: Brand = NO_BRAND,
     ) -> str:
-        """Returns the page on which the recipient chooses from a collection. Its forms and links lead nowhere."""
+        """Returns the page on which the recipient chooses from a collection. Its forms and links do nothing."""
         values = {
             "line": {"value_minor": value_minor, "currency": currency, "message": None},
             "gift": {

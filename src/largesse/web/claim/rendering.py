@@ -23,7 +23,7 @@ from largesse.web.kit.query import Line, query_of
 from largesse.web.kit.security import OF_FORMS
 
 LANGUAGE_COOKIE = "language"
-_SWITCH = "lang"  # the query parameter by which a page's switch chooses
+_SWITCH = "lang"  # the query parameter of a page's language switch
 
 
 def chosen_by_switch(request: Request) -> str:
@@ -41,14 +41,14 @@ def chosen(request: Request) -> Language | None:
 
 
 def chosen_tag(request: Request) -> str | None:
-    """Returns the tag of that language, which is stored with a line."""
+    """Returns the tag of the language that `chosen` returns. It is stored with a line."""
     language = chosen(request)
     return language.tag if language else None
 
 
 @dataclass(frozen=True, slots=True)
 class Theme:
-    """A wrapping. The style sheet has its colours under its key; `pattern` is printed on the paper. One of a customer has its colours in `own`."""
+    """A wrapping with a `pattern` on its paper. Its colours are in the style sheet under `key`; those of a customer's wrapping are in `own`."""
 
     key: str
     pattern: str
@@ -70,14 +70,14 @@ THEMES = {theme.key: theme for theme in _THEMES}
 
 
 def theme(key: str, brand: Brand = NO_BRAND) -> Theme:
-    """Returns the theme of a wrapping: the customer's own of that key, else one of everybody's."""
+    """Returns the theme of a wrapping: the customer's own with that key, else one that all customers have."""
     if own := brand.wrapping(key):
         return Theme("own", own.pattern, own)
     return THEMES[known_wrapping(key)]
 
 
 def brand_styles(brand: Brand, wrapping: str | None) -> str:
-    """Returns the sheet of a page with the colours of a brand and of its wrapping of that key; empty without them."""
+    """Returns a style sheet with the colours of a brand and of its wrapping with that key; empty without any."""
     own, colours = brand.wrapping(wrapping), brand.colours
     ribbon = f":root:root{{--ribbon:{own.ribbon};--print-1:{own.paper}}}" if own else ""
     if colours is None:
@@ -94,7 +94,7 @@ TEMPLATES = Path(__file__).parent / "templates"
 
 @cache
 def draw_wrapping(key: str) -> Markup:
-    """Returns the present of a wrapping as SVG, with the colours of `wrappings.css`. Its ids are its own, so that a page can hold several."""
+    """Returns the present of a wrapping as SVG, with the colours of `wrappings.css`. Its ids are unique, so that a page can hold several."""
     return _drawn(theme(key), key, "")
 
 
@@ -126,7 +126,7 @@ class Renderer:
         """Returns the page of a template. The value `wrapping` is a key, or empty for the default one."""
         if values:
             return self._render(template, language, values)
-        # Refusals are requested often, and are the same for everybody.
+        # Pages of refusals are requested often and have no values.
         key = (template, language.tag)
         if key not in self._cache:
             self._cache[key] = self._render(template, language, values)

@@ -27,7 +27,7 @@ class Session:
         return form_key(vault, self.cookie)
 
     def sent(self, vault: Vault, form: Mapping[str, str]) -> bool:
-        """Returns whether a posted form is of this session."""
+        """Returns whether a posted form belongs to this session."""
         return is_form_of(vault, self.cookie, form.get("key", ""))
 
 
@@ -43,7 +43,7 @@ def read_session(vault: Vault, environment: str, cookie: str, handle: str, now: 
     if about is None:
         return None
     parts = about.split(b"/")
-    if len(parts) != len(LineKey._fields):  # from a release whose cookies named no customer
+    if len(parts) != len(LineKey._fields):  # from a release whose cookies did not name the customer
         return None
     line = LineKey(*map(int, parts))
     return Session(line, handle, cookie) if vault.handles.is_name(handle, _gift(line)) else None

@@ -1,6 +1,6 @@
 """The pages beside the API: the landing page, the reference, the problems, and the OpenAPI documents.
 
-Each is rendered once. They run no script and load nothing from other sites, and their policy forbids both.
+Each page is rendered once. Pages run no scripts and load nothing from other sites; their policy forbids both.
 """
 
 from __future__ import annotations

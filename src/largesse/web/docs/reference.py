@@ -1,6 +1,6 @@
 """The API reference: the OpenAPI document as operations, tables and code samples for readers.
 
-Everything is read from the document, so that the page cannot contradict it.
+The page has no other source, so it cannot contradict the document.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ _RETRY_AFTER_S = 5.0
 
 
 class TooManyBodies(TooManyRequests):
-    """A sender already has the most bytes in memory that one sender may have."""
+    """The bodies of a sender would take more memory than one sender may use."""
 
 
 class BodyMemory:

@@ -130,7 +130,7 @@ PROBLEMS = (
         401,
         "No valid API key",
         "Send an API key as `Authorization: Bearer …` or `X-Api-Key: …`. "
-        "A key holds for one environment only, and a deleted key holds for none.",
+        "A key works in one environment only, and a deleted key in none.",
     ),
     ProblemType(
         InsufficientBalance,
@@ -152,8 +152,8 @@ PROBLEMS = (
         DailyLimit,
         403,
         "The service account has ordered too much today",
-        "What it may order in a day of UTC is limited; the detail says how much that is and what it has ordered. Nothing was placed "
-        "or charged. The operator of this service sets the limit.",
+        "The service account may order only so much in a day (UTC). The detail gives the limit and what it has ordered. Nothing was "
+        "placed or charged. The operator of this service sets the limit.",
     ),
     ProblemType(
         Inactive,
@@ -165,26 +165,26 @@ PROBLEMS = (
         NetworkNotAllowed,
         403,
         "The API key may not be used from there",
-        "The key may be used from certain networks alone, and the request came from an address in none of them.",
+        "The key may be used from certain networks only, and the request came from another address.",
     ),
     ProblemType(
         OrderLimit,
         403,
         "The order is larger than the service account may place",
-        "What it may order at once is limited; the detail says how much that is. Nothing was placed or charged. The operator of this "
-        "service sets the limit.",
+        "The service account may order only so much at once. The detail gives the limit. Nothing was placed or charged. The operator "
+        "of this service sets the limit.",
     ),
     ProblemType(
         OtherServiceAccount,
         403,
         "Another service account placed the order",
-        "Codes are read again, and an order is cancelled or mailed again, with a key of the service account that placed it.",
+        "Only a key of the service account that placed an order can read its codes again, cancel it or mail it again.",
     ),
     ProblemType(
         ScopeRequired,
         403,
         "The API key may not be used for that",
-        "A key may be made for some of `read`, `send`, `codes` and `webhooks` alone; the detail names what it lacks.",
+        "A key may be limited to some scopes, such as `read` or `send`. The detail names the scope that it lacks.",
     ),
     ProblemType(NotFound, 404, "Not found", "Nothing here is available to this key under that address."),
     ProblemType(
@@ -210,13 +210,13 @@ PROBLEMS = (
         QuoteExpired,
         409,
         "The quote has expired",
-        "A quote holds until its `expiresAt`. Nothing was placed: ask for a new one.",
+        "A quote is valid until its `expiresAt`. Nothing was placed: ask for a new one.",
     ),
     ProblemType(
         ReferenceUsed,
         409,
         "The external reference is already used",
-        "An order of this customer holds that `externalReference`; `instance` is its address. Nothing was placed again.",
+        "An order of this customer has that `externalReference`; `instance` is its address. Nothing was placed again.",
     ),
     ProblemType(
         StateConflict,
@@ -224,7 +224,7 @@ PROBLEMS = (
         "It cannot be done as things stand",
         "It was done before, or comes too early or too late; the detail says which. Nothing was changed.",
     ),
-    ProblemType(TooLarge, 413, "The request body is too large", "A request body holds at most 4 MiB."),
+    ProblemType(TooLarge, 413, "The request body is too large", "A request body may have at most 4 MiB."),
     ProblemType(
         UnsupportedBody,
         415,
@@ -243,7 +243,7 @@ PROBLEMS = (
         HeadersTooLarge,
         431,
         "The request headers are too large",
-        "The headers of a request hold at most 32 KiB together.",
+        "The headers of a request may have at most 32 KiB in all.",
     ),
     ProblemType(
         InternalError,

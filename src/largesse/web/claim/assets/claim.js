@@ -4,7 +4,7 @@
 (() => {
   const claim = document.querySelector("form[data-claim]");
 
-  // The link in a mail carries the PIN behind "#", which browsers never send. It leaves the address and the history at once.
+  // The link in a mail has the PIN after "#", which browsers never send. The script removes it from the address and the history at once.
   const fillIn = () => {
     const carried = location.hash;
     if (!carried.startsWith("#pin=")) return;
@@ -14,7 +14,7 @@
     pin.value = carried.slice(5);
     const lead = document.querySelector("[data-filled]");
     if (lead) lead.textContent = lead.dataset.filled;
-    // The page in another language fills it in again.
+    // Passes the PIN on to the page in another language.
     for (const other of document.querySelectorAll("a[hreflang]")) {
       other.addEventListener("click", () => { other.hash = /^\d{6}$/.test(pin.value) ? `pin=${pin.value}` : ""; });
     }
@@ -22,7 +22,7 @@
   fillIn();
   addEventListener("hashchange", fillIn);
 
-  // What a person does, unlike a scanner that loads the page, is an event the browser trusts.
+  // Reports that a person opened the page. A scanner that loads it causes no trusted events.
   if (claim && "opened" in claim.dataset) {
     const tell = (event) => {
       if (!event.isTrusted) return;
