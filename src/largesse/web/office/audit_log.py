@@ -21,8 +21,8 @@ from largesse.web.kit.query import INT64
 from largesse.web.office.context import OfficeContext
 from largesse.web.office.layout import ROLE_NAMES as STAFF_ROLE_NAMES
 
-_INSTALLATION = "installation"  # in the place of a customer's key
-# What is done to the whole installation.
+_INSTALLATION = "installation"  # in the filter, instead of a customer's key
+# The sentences of acts on the whole installation.
 OF_OFFICE: Mapping[str, str] = {
     "bank_file.read": text("%(who)s read the %(what)s, lines: %(new_lines)s"),
     "bank_line.dismissed": text("%(who)s dismissed a line of a bank's file: %(what)s"),
@@ -55,7 +55,7 @@ OF_OFFICE: Mapping[str, str] = {
     "world.loaded": text("%(who)s loaded a seed file"),
 }
 _KIND_OF_OFFICE = "office"
-# Subjects as the log stores them: a text is said in the reader's language where its English fits.
+# Subjects, which the log stores in English. One that matches a text is shown in the reader's language.
 _SUBJECTS = (
     text("bank file %(name)s, line %(line)s"),
     text("bank file %(name)s"),
@@ -73,7 +73,7 @@ _MANY = re.compile(r"(\d+) (product|collection)s")  # published together
 
 
 async def show(context: OfficeContext) -> Response:
-    """Shows a page of the log, filtered by customer, by who acted, by kind and by subject."""
+    """Shows a page of the log, filtered by customer, actor, kind and subject."""
     of, kind, before = context.query("of").strip(), context.query("kind"), context.parameters.number("before", INT64)
     acts = sorted(OF_OFFICE) if kind == _KIND_OF_OFFICE else acts_of(kind)
     events: list[AuditEvent] = []
@@ -117,7 +117,7 @@ async def show(context: OfficeContext) -> Response:
 
 
 def _what(context: OfficeContext, subject: str) -> str:
-    """Returns what an act is about, with its kind in the reader's language."""
+    """Returns the subject of an act, with its kind in the reader's language."""
     if many := _MANY.fullmatch(subject):
         count, kind = int(many[1]), many[2]
         if kind == "product":

@@ -1,4 +1,4 @@
-"""A bank's file: uploaded, each line with what it confirms or why it does not, confirmed, and the rest decided line by line."""
+"""Bank files: uploading one, the page of its lines, confirming those that match a top-up, and deciding the others one by one."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ _STATES: Mapping[LineState, tuple[str, str]] = {
 
 
 async def show(context: OfficeContext) -> Response:
-    """Lists the files that were read last, and shows the form for another."""
+    """Lists the newest files, and shows the form that uploads one."""
     return await _list(context)
 
 
@@ -73,7 +73,7 @@ async def _list(context: OfficeContext, status: int = 200) -> Response:
 
 
 class FileForm(msgspec.Struct):
-    """How a file is to be read, as far as it is said."""
+    """How to read a file. An empty field leaves that to the reader."""
 
     amount_column: Annotated[str, Text(100, required=False)]
     currency_column: Annotated[str, Text(100, required=False)]
@@ -99,7 +99,7 @@ async def read(context: OfficeContext) -> Response:
 
 
 async def one(context: OfficeContext) -> Response:
-    """Shows a file with each line, first what is to be decided. Raises NotFound."""
+    """Shows a file with its lines, starting with those to decide. Raises NotFound."""
     file, lines = await review_file(context.actor, context.number("file"))
     order = list(LineState)
     lines.sort(key=lambda one: (order.index(one.state), one.match.line))
@@ -136,7 +136,7 @@ async def confirm(context: OfficeContext) -> Response:
 
 
 async def credit(context: OfficeContext) -> Response:
-    """Credits the top-up of a line with what came. Raises NotFound."""
+    """Credits the top-up of a line with the line's amount. Raises NotFound."""
     file_id = context.number("file")
     try:
         done = await credit_line(context.actor, file_id, context.number("line"))
@@ -149,7 +149,7 @@ async def credit(context: OfficeContext) -> Response:
 
 
 async def dismiss(context: OfficeContext) -> Response:
-    """Decides that a line confirms nothing. Raises NotFound."""
+    """Dismisses a line, which then confirms no top-up. Raises NotFound."""
     file_id = context.number("file")
     try:
         await dismiss_line(context.actor, file_id, context.number("line"))

@@ -1,6 +1,6 @@
-"""The catalogue in the office: lists of products and collections, and the page of each, with its draft and its history.
+"""The catalogue in the back office: lists of products and collections, and the page of each, with its draft and its history.
 
-Forms hold texts, as CSV files do (`catalogue.typed`). A form knows the edition that it was opened with and its texts then (`started`): where somebody
+Forms contain texts, as CSV files do (`catalogue.typed`), with the edition and the texts at the time the form was opened (`started`). If somebody
 else saved meanwhile, fields that only they changed show their text, and fields that both changed show both.
 """
 
@@ -56,7 +56,7 @@ class Pages:
         self.path = path
 
     async def show_list(self, context: OfficeContext) -> Response:
-        """Shows a page of the list, by key."""
+        """Shows a page of the list, sorted by key."""
         state = context.query("state") if context.query("state") in STATES else "all"
         currency, after, words = context.query("currency").upper(), context.query("after_key"), context.query("q")
         async with context.database.connection(OFFICE) as connection:
@@ -86,11 +86,11 @@ class Pages:
         )
 
     async def ask_new(self, context: OfficeContext) -> Response:
-        """Shows the form of something new; its kind and its currency are chosen first."""
+        """Shows the form of a new product or collection, after the choice of its kind and currency."""
         return await self._shown_new(context, context.query("currency"), is_digital=context.query("kind") != "physical")
 
     async def create(self, context: OfficeContext) -> Response:
-        """Creates something as a draft."""
+        """Creates a product or collection as a draft."""
         form, currency, is_digital = context.form, context.form["currency"], context.form["kind"] != "physical"
         typed = self._typed(form, is_digital=is_digital)
         key = form["key"].strip()
@@ -112,7 +112,7 @@ class Pages:
         )
 
     async def show(self, context: OfficeContext) -> Response:
-        """Shows one, with its draft. Raises NotFound."""
+        """Shows a product or collection with its draft. Raises NotFound."""
         return await self._shown(context)
 
     async def save(self, context: OfficeContext) -> Response:
@@ -133,7 +133,7 @@ class Pages:
         return context.see(f"{self.path}/{edited.id}", context.say(_SAVED))
 
     async def save_picture(self, context: OfficeContext) -> Response:
-        """Puts an uploaded picture into the draft. Raises NotFound."""
+        """Saves an uploaded picture in the draft. Raises NotFound."""
         content = context.files.get("picture", b"")
         try:
             picture = read_picture(content) if content else None
@@ -148,7 +148,7 @@ class Pages:
         )
 
     async def remove_picture(self, context: OfficeContext) -> Response:
-        """Takes the picture out of the draft. Raises NotFound."""
+        """Removes the picture from the draft. Raises NotFound."""
         return await self._act(
             context, lambda seen: editing.set_picture(context.actor, context.number("id"), None, seen), _SAVED
         )
@@ -160,7 +160,7 @@ class Pages:
         )
 
     async def schedule(self, context: OfficeContext) -> Response:
-        """Sets when the draft publishes itself. Raises NotFound."""
+        """Schedules the publication of the draft. Raises NotFound."""
         at = _instant(context)
         if at is None:
             context.form.error("at", context.say(REQUIRED))
@@ -171,14 +171,14 @@ class Pages:
         )
 
     async def unschedule(self, context: OfficeContext) -> Response:
-        """Takes the schedule back. Raises NotFound."""
+        """Cancels the scheduled publication of the draft. Raises NotFound."""
         said = context.say("The draft does not publish itself any more.")
         return await self._act(
             context, lambda seen: editing.schedule(context.actor, self.kind, context.number("id"), None, seen), said
         )
 
     async def undo(self, context: OfficeContext) -> Response:
-        """Publishes again what stood before. Raises NotFound."""
+        """Publishes the previous version again. Raises NotFound."""
         said = context.say("Undone: customers see again what was there before.")
         return await self._act(
             context, lambda seen: editing.undo(context.actor, self.kind, context.number("id"), seen), said
@@ -196,7 +196,7 @@ class Pages:
         return context.see(path, context.say("The draft was discarded."))
 
     async def release(self, context: OfficeContext) -> Response:
-        """Hands it over from the seed file to the office. Raises NotFound."""
+        """Moves a product or collection from the seed file's control to the back office's. Raises NotFound."""
         await editing.release(context.actor, self.kind, context.number("id"))
         said = context.say("Released: you change it here from now on, and loading the seed file leaves it as it is.")
         return context.see(f"{self.path}/{context.number('id')}", said)
@@ -212,12 +212,12 @@ class Pages:
         return context.see(f"{self.path}/{context.number('id')}", context.say(said))
 
     async def _refused(self, context: OfficeContext, refused: StateConflict) -> Response:
-        """Shows the page as it is now, with why nothing was done."""
+        """Shows the current page, with the reason why nothing was done."""
         said = _MEANWHILE if isinstance(refused, ChangedMeanwhile) else _REFUSALS.get(type(refused), _NOT_DONE)
         return await self._shown(context, trouble=context.say(said), status=409)
 
     async def _merged(self, context: OfficeContext, now: Edited, typed: Mapping[str, str]) -> Response:
-        """Shows what was typed and what somebody else saved meanwhile: nothing of either is lost."""
+        """Shows the form with what was typed and what somebody else saved meanwhile, so that neither is lost."""
         async with context.database.connection(OFFICE) as connection:
             theirs = await self._type(connection, now.newest)
         try:
@@ -352,7 +352,7 @@ COLLECTIONS = Pages("collection", "/office/collections")
 
 
 async def draft_keys(context: OfficeContext, connection: Connection, kind: str) -> list[str]:
-    """Returns the keys with unscheduled drafts that the filters of the address or the form find, up to what is published at once."""
+    """Returns the keys of unscheduled drafts that match the filters in the address or the form, at most `editing.MOST_AT_ONCE`."""
     given = context.form if context.request.method == "POST" else context.form_of_address
     currency, most = given["currency"].upper(), editing.MOST_AT_ONCE
     if kind == "collection":
@@ -365,7 +365,7 @@ async def draft_keys(context: OfficeContext, connection: Connection, kind: str) 
 
 
 def note(context: OfficeContext, faulty: Faulty) -> None:
-    """Notes what is wrong beside each field."""
+    """Adds each fault to the form, beside its field."""
     for fault in faulty.faults:
         context.form.error(fault.field, context.say(fault.said, **fault.values))
 
@@ -379,7 +379,7 @@ def _is_digital(content: Content) -> bool:
 
 
 def _instant(context: OfficeContext) -> datetime | None:
-    """Returns the time that was typed, in the zone of the page; None for none."""
+    """Returns the time in the form, by default in the zone of the page; None if it is missing or wrong."""
     try:
         at = datetime.fromisoformat(context.form["at"])
     except ValueError:

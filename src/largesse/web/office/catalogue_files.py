@@ -1,4 +1,4 @@
-"""The catalogue as files: products and collections out and in as CSV, and publishing the drafts of an import together."""
+"""The catalogue as CSV files: downloading and importing products and collections, and publishing the drafts of an import together."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from largesse.web.office.catalogue_words import LABELS
 from largesse.web.office.context import OfficeContext
 from largesse.web.office.files import CHOOSE_FILE
 
-_MOST_FAULTS = 200  # shown; more are counted
+_MOST_FAULTS = 200  # that the page lists; it counts the others
 _MEANWHILE = text("Somebody else changed something in the file meanwhile. Import the file again.")
 _NOT_ALL = text(
     "Some drafts were begun before a later publication, or the seed file manages them. Publish the others one by one."
@@ -34,7 +34,7 @@ class Files:
         self.path = pages.path
 
     async def download(self, context: OfficeContext) -> Response:
-        """Returns all that there is as a CSV file, as it is published."""
+        """Sends the published products or collections as a CSV file."""
 
         async def rows() -> AsyncIterator[Sequence[object]]:
             async with context.database.connection(OFFICE) as connection:
@@ -46,11 +46,11 @@ class Files:
         return await context.csv(f"{self.kind}s.csv", header, found)
 
     async def ask(self, context: OfficeContext) -> Response:
-        """Shows the form that takes a file."""
+        """Shows the form that uploads a file."""
         return self._shown(context)
 
     async def upload(self, context: OfficeContext) -> Response:
-        """Saves the rows of a file as drafts, or shows all that is wrong with them."""
+        """Saves the rows of a file as drafts, or shows all their faults."""
         content = context.files.get("file", b"")
         if not content:
             context.form.error("file", context.say(CHOOSE_FILE))
@@ -75,7 +75,7 @@ class Files:
         return context.see(f"{self.path}?state=drafts", said)
 
     async def publish_all(self, context: OfficeContext) -> Response:
-        """Publishes the drafts that the filters of the list find."""
+        """Publishes the drafts that match the filters of the list."""
         async with context.database.connection(OFFICE) as connection:
             keys = await catalogue.draft_keys(context, connection, self.kind)
         try:

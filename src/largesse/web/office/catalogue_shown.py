@@ -1,4 +1,4 @@
-"""How pages of the catalogue show a product or a collection: its form, its prices, what a draft changes and what was published."""
+"""Parts of the pages of a product or a collection: its form, its prices, the changes of a draft and the published versions."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ _OPTIONAL = _TEXTS | {
     "suppliers",
     "value_points",
 }
-_MOST_TYPED = 20_000  # characters of a field that no narrower limit holds
+_MOST_TYPED = 20_000  # characters of a field without a lower limit
 
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """A field that differs, as pages show it."""
+    """A changed field, as pages show it."""
 
     label: str
     before: str
@@ -59,7 +59,7 @@ def fields_of_form(context: OfficeContext, typed: Mapping[str, str]) -> list[dic
 def changes_of(
     context: OfficeContext, edited: Edited, before: Mapping[str, str], after: Mapping[str, str]
 ) -> list[Changed]:
-    """Returns what a draft changes, field by field."""
+    """Returns the fields that a draft changes."""
     found = [
         Changed(context.say(LABELS[name]), before.get(name, ""), value)
         for name, value in after.items()
@@ -72,7 +72,7 @@ def changes_of(
 
 
 def prices_of(context: OfficeContext, kind: str, row: Row) -> str:
-    """Returns what one costs, in short."""
+    """Returns the price or the range of prices of a product or collection."""
     amount, currency = context.language.amount, row["currency"]
     if kind == "collection":
         points = [amount(minor, currency) for minor in sorted(row["value_points_minor"])]
@@ -91,7 +91,7 @@ def _ends(amounts: list[str]) -> str:
 
 
 def delivered(edited: Edited) -> list[tuple[str, list[int]]]:
-    """Returns what customers see: for each country the amounts, or the price of a physical gift delivered there."""
+    """Returns the prices that customers see: the amounts of a digital gift, or the price of a physical gift with delivery, by country."""
     content = edited.newest
     if not isinstance(content, ProductContent):
         return []
@@ -125,7 +125,7 @@ _LABEL_OF = {
 
 
 def choices_of(context: OfficeContext, lost: Sequence[LostChoice]) -> list[tuple[str, str]]:
-    """Returns the collections that lose something, each with the amounts; empty: all."""
+    """Returns the collections that lose the product, each with the amounts for which they do; empty for all amounts."""
     return [
         (one.name, ", ".join(context.language.amount(minor, one.currency) for minor in one.values_minor[:_MOST_SHOWN]))
         for one in lost

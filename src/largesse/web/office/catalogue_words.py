@@ -1,4 +1,4 @@
-"""What pages of the catalogue call fields and states, and what may be wrong with a field: the texts of the rooms, to be translated."""
+"""The texts of the catalogue's pages: labels of fields, names of states, and faults of fields, which other packages define in English."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ STATES: Mapping[str, str] = {
     "failed": text("Not published in time"),
     "file": text("Managed by the seed file"),
 }
-# The texts of `catalogue.content.FAULTS`, `catalogue.sheet.FAULTS` and `catalogue.editing`; a test holds them to be the same.
+# The texts of `catalogue.content.FAULTS`, `catalogue.sheet.FAULTS` and `catalogue.editing`. A test compares them.
 FAULTS = (
     text("Fill this in."),
     text("This has %(found)s characters. At most %(most)s are allowed."),

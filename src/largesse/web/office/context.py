@@ -1,4 +1,4 @@
-"""What a handler of the back office gets, and how it answers."""
+"""The context of a request to a page of the back office."""
 
 from __future__ import annotations
 
@@ -21,39 +21,39 @@ class OfficeContext(PageContext):
 
     @property
     def office(self) -> Office:
-        """What the back office uses beside the rest."""
+        """The services that only the back office uses."""
         assert self.services.office is not None, "the guard requires it"
         return self.services.office
 
     @property
     def person(self) -> StaffMember:
-        """Who is signed in. Only for routes that need a right."""
+        """The signed-in member of staff. Only for routes that need a right."""
         assert self.session is not None, "the guard requires a session"
         return self.session.person
 
     @property
     def database(self) -> Database:
-        """The pool of the back office, for reading: `context.database.connection(OFFICE)`. Write in an operation of a room."""
+        """The pool of the back office, for reading: `context.database.connection(OFFICE)`. To write, call an operation of a service."""
         return ReadOnly(self.office.database)
 
     @property
     def signing_in(self) -> StaffSigningIn:
-        """How members of staff sign in."""
+        """The sign-in steps for members of staff."""
         return self.office.signing_in
 
     @property
     def security(self) -> SecurityService:
-        """Changes how members of staff sign in."""
+        """The service that changes passwords, second steps and sessions of members of staff."""
         return self.office.security
 
     @property
     def layout(self) -> Layout:
-        """The layout of its pages."""
+        """The layout of the pages."""
         return self._layout
 
     @property
     def place(self) -> str:
-        """Whom forms of the page are for."""
+        """The member of staff that the forms of the page are for; empty without one."""
         return f"staff-{self.session.person_id}" if self.session else ""
 
     @property

@@ -1,4 +1,4 @@
-"""Corrections by two people: proposed on the page of an account, and approved or declined by somebody else."""
+"""Corrections by two people: one proposes it on the page of an account, and another approves or declines it."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ _CLOSED = text("The account is closed. Open it again first.")
 
 
 async def show(context: OfficeContext) -> Response:
-    """Lists what waits for a second person, and the newest corrections."""
+    """Lists the corrections that wait for a second person, and the newest ones."""
     async with context.database.connection(OFFICE) as connection:
         waiting = await list_waiting(connection, _SHOWN)
         corrections = await list_corrections(connection, context.parameters.number("before"), _SHOWN + 1)
@@ -89,7 +89,7 @@ async def _ask(context: OfficeContext, status: int = 200) -> Response:
 
 
 class CorrectionForm(msgspec.Struct):
-    """A correction as it is typed."""
+    """The typed fields of a correction."""
 
     kind: Annotated[str, Choice(KINDS)]
     amount: Annotated[str, Text(40)]
@@ -158,17 +158,17 @@ async def _one(context: OfficeContext, wrong: str = "", status: int = 200) -> Re
 
 
 async def approve(context: OfficeContext) -> Response:
-    """Approves a correction of somebody else's, which posts it. Raises NotFound."""
+    """Approves somebody else's correction, and posts it. Raises NotFound."""
     return await _decide(context, "approved")
 
 
 async def decline(context: OfficeContext) -> Response:
-    """Declines a correction of somebody else's. Raises NotFound."""
+    """Declines somebody else's correction. Raises NotFound."""
     return await _decide(context, "declined")
 
 
 async def withdraw(context: OfficeContext) -> Response:
-    """Takes one's own correction back. Raises NotFound."""
+    """Withdraws the person's own correction. Raises NotFound."""
     return await _decide(context, "withdrawn")
 
 

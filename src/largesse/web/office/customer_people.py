@@ -90,7 +90,7 @@ async def ask_reset(context: OfficeContext) -> Response:
 
 
 async def make_reset(context: OfficeContext) -> Response:
-    """Mails a member a link for a new password; without a mail server it is shown once. Raises NotFound."""
+    """Mails a member a link for a new password. Without a mail server, shows it once. Raises NotFound."""
     async with context.database.connection(OFFICE) as connection:
         member = await _member(context, connection)
     second_step = context.form["second_step"] == "yes"
@@ -103,7 +103,7 @@ async def make_reset(context: OfficeContext) -> Response:
 
 
 async def _member(context: OfficeContext, connection: Connection) -> Member:
-    """Returns the member of the address who has signed in before. Raises NotFound."""
+    """Returns the member of the path. Raises NotFound, also for one who has never signed in."""
     members = await list_members(connection, context.number("customer"))
     found = next((one for one in members if one.id == context.number("user") and one.has_signed_in), None)
     if found is None:

@@ -1,4 +1,4 @@
-"""The service accounts of a customer in the back office, with what each may order."""
+"""The service accounts of a customer in the back office, with the limits of each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Customers in the back office: the list, one with its terms, accounts and notes, and opening one with its first administrator."""
+"""Customers in the back office: the list, the page of one with its terms, accounts and notes, and opening one with its first administrator."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _REFUSALS = {
 
 
 class TermsForm(msgspec.Struct):
-    """What a customer is called, may do, and pays by."""
+    """The name, the plan and the funding of a customer."""
 
     name: Annotated[str, Text(MOST_CUSTOMER_NAME)]
     plan: Annotated[str, Choice(PLANS)]
@@ -56,12 +56,12 @@ class NewCustomerForm(TermsForm):
 
 
 def acting_for(context: OfficeContext, environment: str | None = None, reason: str | None = None) -> Actor:
-    """Returns the member of staff as the actor of an operation on the customer of the address."""
+    """Returns the member of staff as the actor of an operation on the customer of the path."""
     return context.actor.on_behalf_of(context.number("customer"), environment, reason)
 
 
 def page(context: OfficeContext, template: str, *, status: int = 200, **values: object) -> Response:
-    """Returns a page about customers, which knows what the member of staff may do."""
+    """Returns a page about customers, with the rights of the member of staff."""
     may = context.person.may
     allowed = {"may_change": may(StaffRight.CUSTOMERS), "may_see_as": may(StaffRight.SEE_AS)}
     return context.page(template, status=status, **allowed, **values)
@@ -168,7 +168,7 @@ async def unnote(context: OfficeContext) -> Response:
 
 
 async def one_shown(context: OfficeContext, *, status: int = 200) -> Response:
-    """Returns the page of the customer of the address. Raises NotFound."""
+    """Returns the page of the customer of the path. Raises NotFound."""
     async with context.database.connection(OFFICE) as connection:
         customer = await read_customer(connection, context.number("customer"))
         accounts = await list_accounts(connection, customer.key)
@@ -214,7 +214,7 @@ def can_mail(context: OfficeContext) -> bool:
 
 
 def invited(context: OfficeContext, customer_id: int, made: Invitation, done: str = "") -> Response:
-    """Shows the link to hand on, unless it was mailed."""
+    """Shows the link to pass on, unless it was mailed."""
     people = f"/office/customers/{customer_id}/people"
     if can_mail(context):
         said = context.say("%(email)s gets a mail with a link.", email=made.email)

@@ -1,4 +1,4 @@
-"""Deliveries that need somebody, in the back office: mail that bounced, was given up or is held, and webhooks that fail."""
+"""Deliveries that need attention, in the back office: mail that bounced, was given up or is held, and failing webhooks."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 async def show(context: OfficeContext) -> Response:
-    """Shows the mail that bounced, was given up or is held, the newest first."""
+    """Shows the mail that bounced, was given up or is held, newest first."""
     wanted = _filter(context)
     async with context.database.connection(OFFICE) as connection:
         customer = None if wanted.customer_id is None else await read_customer(connection, wanted.customer_id)
@@ -65,7 +65,7 @@ async def show(context: OfficeContext) -> Response:
 
 
 async def ask(context: OfficeContext) -> Response:
-    """Asks whether to resend what passes the filter, with the number."""
+    """Asks whether to resend the mail that matches the filter, and shows how much there is."""
     wanted = _filter(context)
     async with context.database.connection(OFFICE) as connection:
         customer = None if wanted.customer_id is None else await read_customer(connection, wanted.customer_id)
@@ -84,7 +84,7 @@ async def ask(context: OfficeContext) -> Response:
 
 
 async def send_again(context: OfficeContext) -> Response:
-    """Sends again what passes the filter, at most MOST_REQUEUED messages."""
+    """Resends the mail that matches the filter, at most MOST_REQUEUED messages."""
     wanted = _filter(context)
     made = await requeue(context.actor, wanted, most=MOST_REQUEUED)
     said = context.ngettext("%(count)s mail leaves again.", "%(count)s mails leave again.", made)
@@ -92,7 +92,7 @@ async def send_again(context: OfficeContext) -> Response:
 
 
 async def webhooks(context: OfficeContext) -> Response:
-    """Shows the webhooks that fail, of all customers or one."""
+    """Shows the failing webhooks of all customers or of one."""
     customer_id = context.parameters.number("from")
     async with context.database.connection(OFFICE) as connection:
         customer = None if customer_id is None else await read_customer(connection, customer_id)
@@ -111,7 +111,7 @@ async def webhooks(context: OfficeContext) -> Response:
 
 
 async def deliver_again(context: OfficeContext) -> Response:
-    """Delivers again what failed for good of a webhook. Raises NotFound."""
+    """Retries the deliveries of a webhook that failed permanently. Raises NotFound."""
     environment = context.request.path_params["environment"]
     if environment not in ENVIRONMENTS:
         raise NotFound("There is no such environment.")

@@ -1,4 +1,4 @@
-"""What is wrong with a file that was uploaded, in the words of pages. A number or a name that stands in it is never repeated."""
+"""Errors of uploaded files, in the language of the page. They never repeat a number or a name from the file."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _REFUSED: Mapping[str, str] = MappingProxyType(
 
 
 def refused(context: OfficeContext, refusal: FileRefused) -> str:
-    """Returns why a file was refused."""
+    """Returns why a file was refused, in the language of the page."""
     numbers = {
         name: context.language.number(value) if isinstance(value, int) else value
         for name, value in refusal.values.items()
@@ -44,7 +44,7 @@ def refused(context: OfficeContext, refusal: FileRefused) -> str:
 
 
 def uploaded(context: OfficeContext, most_bytes: int) -> bytes | None:
-    """Returns the file of the form; None, with the error noted, where there is none or it is too large."""
+    """Returns the file of the form; None, with an error in the form, if it is missing or too large."""
     content = context.files.get("file", b"")
     if not content:
         context.form.error("file", context.say(CHOOSE_FILE))

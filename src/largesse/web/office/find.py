@@ -1,6 +1,6 @@
 """Finding gifts of all customers in the back office, by address, reference, code or tracking number.
 
-What is searched for is posted, so that no address has it, and is not logged. A code is not shown again.
+The searched text is posted and not logged, so that it is in no web address. A searched code is not shown again.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from largesse.reports.looking import LONGEST_SOUGHT, By, search_gifts
 from largesse.web.office.context import OfficeContext
 from largesse.web.office.customers import ENVIRONMENT_NAMES, named
 
-SEARCHES_A_MINUTE = 30  # of one member of staff; each serving process counts for itself
+SEARCHES_A_MINUTE = 30  # of one member of staff, in each serving process
 _searches: Throttle[int] = Throttle(Rate(SEARCHES_A_MINUTE, 60.0))
 _BY = {
     By.ADDRESS: text("E-mail address"),
@@ -33,7 +33,7 @@ async def ask(context: OfficeContext) -> Response:
 
 
 async def search(context: OfficeContext) -> Response:
-    """Shows what a search finds."""
+    """Shows the results of a search."""
     form = context.form
     by, sought = form.choice("by", tuple(By)), form.text("sought", LONGEST_SOUGHT)
     if form.errors:
@@ -54,7 +54,7 @@ async def search(context: OfficeContext) -> Response:
 def _asked(
     context: OfficeContext, *, status: int = 200, found: Sequence[FoundOrder] | None = None, is_many: bool = False
 ) -> Response:
-    if context.form["by"] == By.CODE:  # what was typed is not shown again
+    if context.form["by"] == By.CODE:  # a code is not shown again
         errors = context.form.errors
         context.form = context.form.without(("sought",))
         context.form.errors = errors

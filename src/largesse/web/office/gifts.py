@@ -1,6 +1,6 @@
-"""A gift in the back office: its way from the order to the voucher, and what support may do about it, each with a reason.
+"""A gift in the back office: its steps from the order to the voucher, and the actions of support, which need a reason.
 
-No code, PIN, link or voucher number is read here.
+These pages never read a code, PIN, link or voucher number.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _STEPS = {
 
 
 class Step(NamedTuple):
-    """A step of a gift's way, and when it was taken."""
+    """A step of a gift, and its time."""
 
     said: str
     at: datetime
@@ -70,7 +70,7 @@ class Gift(NamedTuple):
 
 
 async def order(context: OfficeContext) -> Response:
-    """Shows the recipients of an order. The look is recorded. Raises NotFound."""
+    """Shows the recipients of an order, and records that. Raises NotFound."""
     page = max(context.parameters.number("page") or 1, 1)
     async with context.database.connection(OFFICE) as connection:
         found = await find_order(connection, _principal(context), _reference(context))
@@ -89,12 +89,12 @@ async def order(context: OfficeContext) -> Response:
 
 
 async def show(context: OfficeContext) -> Response:
-    """Shows a gift and its way. The look is recorded. Raises NotFound."""
+    """Shows a gift and its steps, and records that. Raises NotFound."""
     return await _shown(context)
 
 
 async def correct(context: OfficeContext) -> Response:
-    """Corrects the recipient's address, and sends the mail there. Raises NotFound."""
+    """Corrects the recipient's address, and sends the mail to it. Raises NotFound."""
     form = context.form
     corrected = form.email("corrected")
     if (actor := _with_reason(context)) is None or form.errors:
@@ -122,7 +122,7 @@ async def resend(context: OfficeContext) -> Response:
 
 
 async def cancel(context: OfficeContext) -> Response:
-    """Cancels what the recipient has not claimed, and refunds it. Raises NotFound."""
+    """Cancels and refunds the recipient's unclaimed codes. Raises NotFound."""
     if (actor := _with_reason(context, "cancel_reason")) is None:
         return await _shown(context, status=422)
     done = await cancel_recipient(actor, _reference(context), context.number("number"))
@@ -160,7 +160,7 @@ async def _shown(context: OfficeContext, *, status: int = 200) -> Response:
 
 
 def _steps(context: OfficeContext, gift: Gift) -> list[Step]:
-    """Returns what happened to a gift, oldest first."""
+    """Returns the steps of a gift, oldest first."""
     steps = [Step(context.say("Ordered"), gift.order["created_at"])]
     if gift.recipient.sent_at is not None:
         steps.append(Step(context.say("Mailed"), gift.recipient.sent_at))
@@ -175,7 +175,7 @@ def _steps(context: OfficeContext, gift: Gift) -> list[Step]:
 
 
 async def _gift(context: OfficeContext) -> Gift:
-    """Returns the gift of the address. Raises NotFound."""
+    """Returns the gift of the path. Raises NotFound."""
     async with context.database.connection(OFFICE) as connection:
         return await _read_gift(connection, _principal(context), _reference(context), context.number("number"))
 
@@ -191,7 +191,7 @@ async def _read_gift(connection: Connection, principal: Principal, reference: st
 
 
 def _with_reason(context: OfficeContext, field: str = "reason") -> Actor | None:
-    """Returns the member of staff with the reason in the form; None, with the error noted, where it is beyond its limits."""
+    """Returns the member of staff as an actor with the reason in the form; None, with an error in the form, if it is too short or too long."""
     try:
         return acting_for(context, _environment(context), read_reason(context.form[field]))
     except InvalidRequest:

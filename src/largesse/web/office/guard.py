@@ -1,6 +1,6 @@
-"""What happens before a handler of the back office: whether there is one for this address, then what the web application's guard does.
+"""Checks before a handler of the back office: whether the back office is open to the client, then the checks of the web application's guard.
 
-Until somebody was invited, and for addresses outside of its networks, every address below `/office` answers as one that there is none of.
+Until somebody is invited, and for clients outside its networks, the back office answers every path below `/office` as not found.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from largesse.web.office.context import OfficeContext
 from largesse.web.office.layout import OfficeLayout
 from largesse.web.office.routes import ROUTES
 
-_NOTHING = "There is nothing at this address."  # as for every address that there is none of
+_NOTHING = "There is nothing at this address."  # the same as for every unknown path
 _FORBIDDEN = text("Your role does not include this. Ask an owner of the back office.")
 
 
 def office_pages(services: Services) -> list[BaseRoute]:
-    """Returns the routes under `/office`; none where this process has no back office."""
+    """Returns the routes under `/office`; none if this process has no back office."""
     office = services.office
     if office is None:
         return []
@@ -44,7 +44,7 @@ def office_pages(services: Services) -> list[BaseRoute]:
 
 
 def _hidden(route: Route, services: Services, office: Office) -> Route:
-    """Returns the route as one that is there only for those it is for."""
+    """Changes the route so that it is only found by clients that the back office is open to, and returns it."""
     answer = route.app
 
     async def serve(scope: Scope, receive: Receive, send: Send) -> None:
@@ -57,7 +57,7 @@ def _hidden(route: Route, services: Services, office: Office) -> Route:
 
 
 def _nothing_else() -> Route:
-    """Returns a route for every other method, so that none is answered with 405."""
+    """Returns a route for all other methods, which would otherwise get status 405."""
 
     async def nothing(_: Request) -> Response:
         raise NotFound(_NOTHING)
@@ -90,20 +90,20 @@ class _Guard(Guard[OfficeContext, StaffSession]):
 
     @property
     def signing_in(self) -> SignInSteps[StaffSession]:
-        """How members of staff sign in."""
+        """The sign-in steps for members of staff."""
         assert self._services.office is not None, "office_pages requires it"
         return self._services.office.signing_in
 
     @property
     def database(self) -> Database:
-        """Where sessions and answered forms are."""
+        """The database of sessions and answered forms."""
         assert self._services.office is not None, "office_pages requires it"
         return self._services.office.database
 
     def make_context(self, request: Request, session: StaffSession | None, language: Language) -> OfficeContext:
-        """Returns what the handler gets."""
+        """Returns the context for the handler."""
         return OfficeContext(request, self._services, self._layout, self._route, session=session, language=language)
 
     def turn_away(self, context: OfficeContext, session: StaffSession) -> Response | None:
-        """Returns the answer to somebody without a second step or the right; None if they may call the route."""
+        """Returns the response to a member without a second step or the right; None if they may call the route."""
         return self.turn_away_member(context, session)

@@ -54,13 +54,13 @@ async def top_up(context: OfficeContext) -> Response:
 
 
 class ConfirmForm(msgspec.Struct):
-    """The amount that came."""
+    """The amount that arrived."""
 
     amount: Annotated[str, Text(40)]
 
 
 async def confirm(context: OfficeContext) -> Response:
-    """Credits the account of a top-up with what came. Raises NotFound."""
+    """Credits the account of a top-up with the amount that arrived. Raises NotFound."""
     found = await _find(context)
     context.form.read(ConfirmForm)
     amount_minor = 0 if context.form.errors else typed_amount(context, "amount", found.currency)
@@ -69,7 +69,7 @@ async def confirm(context: OfficeContext) -> Response:
     try:
         done = await confirm_top_up(context.actor, found.reference, amount_minor)
     except OperatorError:
-        # It was cancelled, or confirmed with another amount: the page says which.
+        # It was cancelled, or confirmed with another amount. The page shows its state.
         context.form.error("amount", context.say("The top-up was decided meanwhile, or its account is closed."))
         return await _top_up_page(context, await _find(context), 422)
     assert done.credited_minor is not None, "it is confirmed"
@@ -101,7 +101,7 @@ async def _top_up_page(context: OfficeContext, found: TopUp, status: int = 200) 
 
 
 async def due(context: OfficeContext) -> Response:
-    """Lists what invoiced customers owe."""
+    """Lists the amounts that invoiced customers owe."""
     async with context.database.connection(OFFICE) as connection:
         owed = await list_owed(connection, context.parameters.number("after"), _SHOWN + 1)
     more = owed[_SHOWN - 1].account_id if len(owed) > _SHOWN else None
@@ -109,12 +109,12 @@ async def due(context: OfficeContext) -> Response:
 
 
 async def due_one(context: OfficeContext) -> Response:
-    """Shows what a customer owes, and its payments. Raises NotFound."""
+    """Shows the amount that a customer owes, and its payments. Raises NotFound."""
     return await _due_page(context, await _receivable(context))
 
 
 class PaymentForm(msgspec.Struct):
-    """A payment that came."""
+    """A payment that arrived."""
 
     amount: Annotated[str, Text(40)]
     reference: Annotated[str, Text(_LONGEST_REFERENCE)]
@@ -165,7 +165,7 @@ async def _due_page(context: OfficeContext, account: CorrectableAccount, status:
 
 
 async def margins(context: OfficeContext) -> Response:
-    """Shows what gifts that were bought from suppliers cost, and the margin, by supplier and gift."""
+    """Shows the cost and the margin of gifts from suppliers, by supplier and gift."""
     today = clock.now().date()
     until = context.parameters.day("until") or today
     since = context.parameters.day("since") or until - timedelta(days=_MARGIN_DAYS)
@@ -177,7 +177,7 @@ async def margins(context: OfficeContext) -> Response:
 
 
 async def _costs(context: OfficeContext, since: date, until: date) -> list[tuple[Row, int | None, str]]:
-    """Returns the costs, with the margin in minor units, where value and cost are of one currency, and in percent."""
+    """Returns the costs, each with the margin in minor units and in percent; None and empty if value and cost have different currencies."""
     async with context.database.connection(OFFICE) as connection:
         rows = await list_costs(connection, since, until)
     found: list[tuple[Row, int | None, str]] = []

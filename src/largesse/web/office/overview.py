@@ -1,4 +1,4 @@
-"""The first page of the back office: what waits for somebody, how things run, and today beside the same day last week."""
+"""The first page of the back office: open tasks, the state of the installation, and today compared with the same day last week."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from largesse.staff.overview import MOST_COUNTED, Days, read_days, read_server, 
 from largesse.web.console.figures import Figure, change_of
 from largesse.web.office.context import OfficeContext
 
-_LATE_S = 300.0  # since when a queue's first row has been due, for it to be behind
+_LATE_S = 300.0  # a queue is behind if its first row has been due for longer
 _QUEUES = {
     "automation_runs": text("Gifts of automations"),
     "campaign_asks": text("Visitors of campaigns"),
@@ -38,7 +38,7 @@ _QUEUES = {
 
 
 class Item(NamedTuple):
-    """What waits for somebody; `path` is empty for a person who may not open the page."""
+    """An open task. `path` is empty if the member may not open its page."""
 
     kind: str
     icon: str
@@ -47,7 +47,7 @@ class Item(NamedTuple):
 
 
 class Check(NamedTuple):
-    """A part of the installation, whether it is well, and more about it."""
+    """A part of the installation with its state and details."""
 
     name: str
     kind: str
@@ -85,7 +85,7 @@ async def show(context: OfficeContext) -> Response:
 
 
 def _figures(context: OfficeContext, days: Days) -> list[Figure]:
-    """Returns today's figures, each against the whole of the same day last week."""
+    """Returns today's figures, each compared with the whole of the same day last week."""
     against = context.say("against the same day last week")
     number = context.language.number
     figures = [
@@ -156,7 +156,7 @@ async def _items(context: OfficeContext, connection: Connection) -> list[Item]:
 
 
 def _open(context: OfficeContext, path: str) -> str:
-    """Returns the address of a page if there is one and the member may open it; otherwise nothing."""
+    """Returns the path if the member may open its page, otherwise an empty text."""
     role = context.person.role
     is_theirs = any(
         one.path == path.partition("?")[0] and one.method == "GET" and role in one.roles for one in context.routes
@@ -165,7 +165,7 @@ def _open(context: OfficeContext, path: str) -> str:
 
 
 async def _processes(context: OfficeContext, connection: Connection) -> list[Check]:
-    """Returns how many sessions processes have at the database, and whether mail leaves. A worker that is away shows in the queues."""
+    """Returns the checks of database connections and of mail. A missing worker shows in the checks of queues."""
     count = dict(await read_sessions(connection)).get(REQUESTS.name, 0)
     has_server, captures = context.services.settings.smtp_url is not None, context.services.captures
     more = context.ngettext("%(count)s connection to the database", "%(count)s connections to the database", count)

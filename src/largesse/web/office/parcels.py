@@ -1,4 +1,4 @@
-"""Parcels: what to pack, packing slips and labels, tracking numbers, and what came back. Lists name no recipient."""
+"""Parcels: packing slips and labels, tracking numbers, and returns. Lists show no recipients."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ _TYPE_NUMBER = text("Type the tracking number of at least one parcel, or tick â€
 
 
 async def show(context: OfficeContext) -> Response:
-    """Lists the parcels to send, that were sent, or that came back; or those with a tracking number."""
+    """Lists the parcels that wait, were sent or came back, or those with a tracking number."""
     return await _list(context)
 
 
@@ -92,13 +92,13 @@ async def _list(context: OfficeContext, status: int = 200) -> Response:
 
 
 class PackForm(msgspec.Struct):
-    """What is made of the parcels that were chosen."""
+    """The kind of output for the selected parcels."""
 
     to: Annotated[str, Choice(("slips", "labels", "csv"))]
 
 
 async def pack(context: OfficeContext) -> Response:
-    """Shows packing slips or labels of parcels that wait, or sends a file of their labels."""
+    """Shows packing slips or labels of waiting parcels, or sends their labels as a CSV file."""
     form, chosen = context.form.read(PackForm), context.form.numbers("parcel")[:SHOWN]
     if not chosen or context.form.errors:
         context.form.error("parcel", context.say(_CHOOSE))
@@ -119,7 +119,7 @@ async def pack(context: OfficeContext) -> Response:
 
 
 async def ask_numbers(context: OfficeContext) -> Response:
-    """Shows the form for the tracking numbers of parcels that were packed."""
+    """Shows the form for the tracking numbers of packed parcels."""
     return await _numbers(context)
 
 
@@ -134,13 +134,13 @@ async def _numbers(context: OfficeContext, status: int = 200) -> Response:
 
 
 class CarrierForm(msgspec.Struct):
-    """Who carries the parcels."""
+    """The carrier of the parcels."""
 
     carrier: Annotated[str, Text(_LONGEST)]
 
 
 async def send(context: OfficeContext) -> Response:
-    """Records parcels as sent: those for which a tracking number was typed, or that were ticked as sent without one."""
+    """Records parcels as sent: those with a typed tracking number, or ticked as sent without one."""
     carrier = context.form.read(CarrierForm).carrier
     sent: list[Sent] = []
     for name, _ in context.form.fields:
@@ -210,7 +210,7 @@ async def _one(context: OfficeContext, status: int = 200) -> Response:
 
 
 class SentForm(msgspec.Struct):
-    """Who carries a parcel, and its number there."""
+    """The carrier of a parcel, and its tracking number."""
 
     carrier: Annotated[str, Text(_LONGEST)]
     tracking_number: Annotated[str, Text(_LONGEST, required=False)]
@@ -230,7 +230,7 @@ async def send_one(context: OfficeContext) -> Response:
 
 
 class ReturnForm(msgspec.Struct):
-    """Why a parcel came back."""
+    """The reason why a parcel came back."""
 
     reason: Annotated[str, Choice(RETURN_REASONS)]
 
@@ -249,7 +249,7 @@ async def came_back(context: OfficeContext) -> Response:
 
 
 async def send_again(context: OfficeContext) -> Response:
-    """Puts a returned parcel back among those to pack. Raises NotFound."""
+    """Adds a returned parcel to those to send again. Raises NotFound."""
     parcel_id = _id(context)
     try:
         await operation_send_again(context.actor, context.services.settings.environment, parcel_id)

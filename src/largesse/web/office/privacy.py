@@ -1,4 +1,4 @@
-"""Requests about personal data in the back office: what is due, taking one in, and doing it by an export or an erasure."""
+"""Requests about personal data in the back office: the list, recording one, and completing it by an export or an erasure."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _OUTCOMES = {Outcome.DONE: text("Done"), Outcome.NOTHING: text("Nothing is store
 
 
 class RequestForm(msgspec.Struct):
-    """What somebody asks for."""
+    """A new request."""
 
     kind: Annotated[str, Choice(tuple(Kind))]
     email: Annotated[str, Email()]
@@ -50,12 +50,12 @@ class RequestForm(msgspec.Struct):
 
 
 async def show(context: OfficeContext) -> Response:
-    """Shows the open requests, the one that is due first first, and what was done."""
+    """Shows the open requests, by due date, and the completed ones."""
     return await _shown(context)
 
 
 async def take_in(context: OfficeContext) -> Response:
-    """Takes a request in."""
+    """Records a request."""
     form = context.form.read(RequestForm)
     received_on = _day(context, form.received)
     customer_id = await _customer(context, form.customer)
@@ -73,12 +73,12 @@ async def take_in(context: OfficeContext) -> Response:
 
 
 async def one(context: OfficeContext) -> Response:
-    """Shows a request with what can be done, or its receipt. Raises NotFound."""
+    """Shows a request with its actions, or its receipt. Raises NotFound."""
     return await _one_shown(context)
 
 
 async def download(context: OfficeContext) -> Response:
-    """Sends everything stored about the address as a file that is not stored. Raises NotFound, NotProved."""
+    """Sends everything stored about the address as a file, without storing the file. Raises NotFound, NotProved."""
     request = await _request(context)
     try:
         exported = await export_for(context.actor, context.services.vault, request)
@@ -180,7 +180,7 @@ def _day(context: OfficeContext, typed: str) -> date | None:
 
 
 async def _customer(context: OfficeContext, key: str) -> int | None:
-    """Returns the id of the customer that the form names; None for all, or where there is none of that key, which is noted."""
+    """Returns the id of the customer that the form names; None for all customers. Adds an error to the form if there is no such customer."""
     if not key:
         return None
     try:

@@ -1,4 +1,4 @@
-"""The table of routes: every address of the back office, its handler, the right that it needs, and its place in the menu.
+"""The table of routes: every path of the back office, its handler, the right that it needs, and its place in the menu.
 
 The menu shows pages in the order of the table, the guard checks each request against it, and tests try every route with every role.
 A route that changes something is a POST.
@@ -42,7 +42,7 @@ from largesse.web.office.layout import Group
 
 _page = partial(PageRoute, "GET")
 _form = partial(PageRoute, "POST")
-_step_up = partial(_form, step_up=True)  # the member of staff has confirmed who they are a moment ago
+_step_up = partial(_form, step_up=True)  # requires that the member recently confirmed who they are
 
 _SECURITY = {"who": StaffRight.OVERVIEW, "title": text("Security"), "before_second_step": True}
 _security_page, _security_form, _security_change = (
@@ -87,7 +87,7 @@ _file_form = partial(
 
 
 def _of_catalogue(pages: catalogue.Pages, title: str, icon: str) -> tuple[PageRoute, ...]:
-    """Returns the routes of products, or of collections."""
+    """Returns the routes of products or of collections."""
     one = f"{pages.path}/{{id:int}}"
     return (
         _see_catalogue(pages.path, pages.show_list, title=title, group=Group.GOODS, icon=icon),
@@ -110,7 +110,7 @@ def _of_catalogue(pages: catalogue.Pages, title: str, icon: str) -> tuple[PageRo
 
 
 def _files_of(files: catalogue_files.Files) -> tuple[PageRoute, ...]:
-    """Returns the routes of CSV files of products, or of collections."""
+    """Returns the routes of the CSV files of products or of collections."""
     return (
         _see_catalogue(f"{files.path}.csv", files.download, title=files.title),
         _catalogue_page(f"{files.path}/import", files.ask, title=files.title),
@@ -211,7 +211,7 @@ PRIVACY = (
     _form(f"{_OF_REQUEST}/done", privacy.close, StaffRight.PRIVACY, text("Privacy request")),
 )
 
-# Reads a little more than the limit, so that the page says beside the form what is too large.
+# Reads a little more than the limit, so that the page can say beside the form what is too large.
 _OF_FILES = BodyLimits(2 * stock.MOST_BYTES, whole_s=60.0, pause_s=15.0)
 _STOCK_GIFT, _PARCELS, _PARCEL = text("Stock of a gift"), text("Parcels"), text("Parcel")
 _OF_STOCKED, _OF_PARCEL = f"{stock.HERE}/{{product:int}}", f"{parcels.HERE}/{{parcel:int}}"

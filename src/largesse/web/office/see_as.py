@@ -1,7 +1,7 @@
-"""Seeing the web application as a customer does: the same handlers and templates, for a viewer who is nobody and may change nothing.
+"""Shows the web application as a customer sees it, with the same handlers and templates, to a viewer who belongs to no customer and only reads.
 
-Four walls: below `/office/as` there are only reading addresses, only those of `SEEN`, of which none shows codes, keys, secrets or files;
-the person is a viewer; the database refuses writes; and nothing that acts is at hand.
+Four safeguards: only GET routes with a path in `SEEN` exist below `/office/as`, and these show no codes, keys, secrets or files;
+the person has the role `viewer`; the pool refuses writes; and the actor refuses transactions.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from largesse.web.office.customers import ENVIRONMENT_NAMES, acting_for, named, 
 
 ROOT = "/office/as"
 _PICTURE = re.compile(rf"{ROOT}/pictures/(\w+\.\w+)")
-# The addresses of the web application that may be seen. What is not here is not there.
+# The paths of the web application that a view shows. All others are not found.
 SEEN = frozenset(
     (
         "/app",
@@ -74,7 +74,7 @@ _SHOWN: tuple[tuple[Route, PageRoute], ...] = tuple(
 
 
 class SeenContext(RequestContext):
-    """What a handler of the web application gets in a view: reading, and nothing to act with."""
+    """The context of a handler of the web application in a view. It only reads."""
 
     @property
     def database(self) -> Database:
@@ -83,7 +83,7 @@ class SeenContext(RequestContext):
 
     @property
     def actor(self) -> Actor:
-        """The viewer, for rules that ask what they see. Each transaction of theirs is refused."""
+        """The viewer as an actor, for checks of what they may see. It refuses every transaction."""
         return replace(super().actor, begin=_refused)
 
     @property
@@ -92,11 +92,11 @@ class SeenContext(RequestContext):
         return self.request.url.path
 
     def require_proof(self) -> None:
-        """Raises NotFound: nobody can confirm in a view who they are."""
+        """Raises NotFound, because a view has no step-up."""
         _refuse()
 
     async def csv(self, *_: Any, **__: Any) -> Response:
-        """Raises NotFound: no files in a view."""
+        """Raises NotFound, because a view has no files."""
         _refuse()
 
     def here(self, **changes: str | int | None) -> str:
@@ -113,7 +113,7 @@ def _refuse() -> NoReturn:
 
 
 class _SeenLayout(Layout):
-    """The layout of the web application, with its addresses below ROOT and a banner."""
+    """The layout of the web application, with its paths below ROOT and a banner."""
 
     def __init__(self, base: Layout, view: CustomerView, token: str) -> None:
         self.base = base.base + ROOT
@@ -122,7 +122,7 @@ class _SeenLayout(Layout):
         self.routes = [route for _, route in _SHOWN]
         self._assets_of = base
         self._view = view
-        self._token = token  # of the one form: it ends the view
+        self._token = token  # of the only form, which ends the view
 
     def page(self, context: PageContext, template: str, values: Mapping[str, Any], *, status: int = 200) -> Response:
         """Returns the page of a template, with the banner."""
@@ -148,7 +148,7 @@ async def ask(context: OfficeContext) -> Response:
 
 
 async def begin(context: OfficeContext) -> Response:
-    """Begins a view, and shows the customer's first page. Raises NotFound."""
+    """Starts a view, and shows the customer's first page. Raises NotFound."""
     form = context.form
     environment = form.choice("environment", ENVIRONMENTS)
     if form.errors:
@@ -165,7 +165,7 @@ async def begin(context: OfficeContext) -> Response:
 
 
 async def end(context: OfficeContext) -> Response:
-    """Ends the view that is open."""
+    """Ends the open view."""
     async with context.database.connection(OFFICE) as connection:
         view = await find_view(connection, context.person.session_id)
     await end_view(context.actor, context.person.session_id)
@@ -182,7 +182,7 @@ async def show(context: OfficeContext) -> Response:
     if view is None:
         said = context.say("The view has ended: it lasts %(minutes)s minutes.", minutes=LASTS.seconds // 60)
         return context.see("/office/customers", said)
-    if picture := _PICTURE.fullmatch(request.url.path):  # everybody may see them, at their own address
+    if picture := _PICTURE.fullmatch(request.url.path):  # pictures are public, at their own path
         return see(f"{context.layout.base}/pictures/{picture[1]}", {})
     route, path_params = _route_of(request)
     seen = Request({**request.scope, "path_params": path_params}, request.receive)
@@ -196,7 +196,7 @@ async def show(context: OfficeContext) -> Response:
 
 
 def _route_of(request: Request) -> tuple[PageRoute, dict[str, Any]]:
-    """Returns the route of the web application that the address names, with its parameters. Raises NotFound."""
+    """Returns the route of the web application for the path, with its parameters. Raises NotFound."""
     path = request.url.path.removeprefix(ROOT)
     for matcher, route in _SHOWN:
         found, scope = matcher.matches({"type": "http", "method": "GET", "path": path, "root_path": ""})

@@ -1,4 +1,4 @@
-"""What the installation is set to, read only. Secrets are never shown: only whether they are set."""
+"""The settings of the installation, read only. Of secrets, the page only shows whether they are set."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from largesse.web.office.context import OfficeContext
 _SECRET = frozenset(
     ("LARGESSE_DATABASE_URL", "LARGESSE_OWNER_DATABASE_URL", "LARGESSE_MASTER_KEY", "LARGESSE_SMTP_URL")
 )
-# The member of `Settings` that a variable is read into, where it has not its name.
+# The member of `Settings` for each variable of a different name.
 _NAMED: Mapping[str, str] = {
     "LARGESSE_DOCUMENTATION_URL": "docs_url",
     "LARGESSE_MASTER_KEY": "master_keys",
@@ -33,7 +33,7 @@ def _shown(context: OfficeContext) -> dict[str, str]:
 
 
 def names() -> dict[str, str]:
-    """Returns the member of `Settings` of each variable."""
+    """Returns the member of `Settings` for each variable."""
     from largesse.base.settings import setting_names
 
     return {name: _NAMED.get(name, name.removeprefix("LARGESSE_").lower()) for name in setting_names()}

@@ -16,7 +16,7 @@ async def sign_in(context: OfficeContext) -> Response:
 
 
 async def signed_in(context: OfficeContext) -> Response:
-    """Signs in. A wrong address and a wrong password get the same answer."""
+    """Signs in. A wrong address and a wrong password get the same response."""
     form = context.form
     try:
         secret = await context.signing_in.by_password(form["email"].strip(), form["password"], context.origin)
@@ -28,7 +28,7 @@ async def signed_in(context: OfficeContext) -> Response:
 
 
 async def link(context: OfficeContext) -> Response:
-    """Shows what a link does. Opening it does not use it up, as mail scanners open links too."""
+    """Shows what a link does. Opening it does not use it up, because mail scanners open links too."""
     try:
         found = await context.signing_in.look_at(context.request.path_params["secret"], context.origin)
     except NotFound:
@@ -37,7 +37,7 @@ async def link(context: OfficeContext) -> Response:
 
 
 async def follow(context: OfficeContext) -> Response:
-    """Uses a link: signs in by it, or sets a new password."""
+    """Uses a link: signs in, or sets a new password."""
     secret = context.request.path_params["secret"]
     try:
         found = await context.signing_in.look_at(secret, context.origin)

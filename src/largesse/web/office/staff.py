@@ -1,4 +1,4 @@
-"""An owner's pages of the people of the back office: inviting them, changing roles, deactivating and resetting."""
+"""An owner's pages of the members of staff: inviting, changing roles, deactivating and resetting."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LAST = text("The back office needs an owner. Make somebody else an owner first.
 
 
 async def show(context: OfficeContext) -> Response:
-    """Shows everybody with their roles, and the form that invites."""
+    """Shows all members with their roles, and the form that invites."""
     return await _shown(context)
 
 
@@ -34,7 +34,7 @@ class InvitationForm(msgspec.Struct):
 
 
 async def send_invitation(context: OfficeContext) -> Response:
-    """Invites an address, and shows the link to hand on."""
+    """Invites an address, and shows the link to pass on."""
     form = context.form
     read = form.read(InvitationForm)
     if form.errors:
@@ -71,12 +71,12 @@ async def give_role(context: OfficeContext) -> Response:
 
 
 async def ask(context: OfficeContext) -> Response:
-    """Asks whether to deactivate or to reset a member. Raises NotFound."""
+    """Asks whether to deactivate or reset a member. Raises NotFound."""
     return context.page("staff_member.html", member=await _member(context), is_own=await _is_own(context))
 
 
 async def take_away(context: OfficeContext) -> Response:
-    """Deactivates a member at once, with their sessions. Raises NotFound."""
+    """Deactivates a member, and ends their sessions. Raises NotFound."""
     try:
         member = await service.deactivate(context.actor, context.number("member"))
     except service.LastOwner:
@@ -85,7 +85,7 @@ async def take_away(context: OfficeContext) -> Response:
 
 
 async def begin_anew(context: OfficeContext) -> Response:
-    """Ends a member's sessions and second step, and shows the link to hand on. Raises NotFound."""
+    """Ends a member's sessions and second step, and shows the link to pass on. Raises NotFound."""
     member = await _member(context)
     return _link(context, member.email, await service.reset(context.actor, member.id))
 

@@ -33,7 +33,7 @@ ENTRY_NAMES: Mapping[str, str] = {
 
 
 async def show(context: OfficeContext) -> Response:
-    """Lists funding accounts, or those with the words searched for in the name of company or account."""
+    """Lists funding accounts: all, or those with the searched words in the name of the company or the account."""
     async with context.database.connection(OFFICE) as connection:
         accounts = await list_all_accounts(
             connection, context.query("q").strip(), context.parameters.number("after") or 0, _SHOWN + 1
@@ -43,7 +43,7 @@ async def show(context: OfficeContext) -> Response:
 
 
 async def one(context: OfficeContext) -> Response:
-    """Shows a month of an account, some entries at a time, oldest first. Raises NotFound."""
+    """Shows a month of an account, oldest entries first, a page at a time. Raises NotFound."""
     since, until = _month(context)
     after = context.parameters.number("after", INT64)
     async with context.database.snapshot(OFFICE) as connection:
@@ -67,7 +67,7 @@ async def one(context: OfficeContext) -> Response:
 
 
 async def download(context: OfficeContext) -> Response:
-    """Returns the same month, complete, as a file. Raises NotFound."""
+    """Sends a whole month of an account as a CSV file. Raises NotFound."""
     since, until = _month(context)
     async with context.database.connection(OFFICE) as connection:
         account = await find_correctable(connection, context.number("account"))
@@ -94,6 +94,6 @@ async def _rows(
 
 
 def _month(context: OfficeContext) -> tuple[datetime, datetime]:
-    """Returns the month that the address names, in UTC; the current one if it names no past month."""
+    """Returns the month in the address, in UTC; the current month if the address has none."""
     named = context.parameters.day("month")
     return month_of(datetime(named.year, named.month, 1, tzinfo=UTC) if named else clock.now())

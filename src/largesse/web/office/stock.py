@@ -1,4 +1,4 @@
-"""The stock of voucher numbers: levels, warnings, import, and which order took which. No number is shown."""
+"""The stock of voucher numbers: levels, warnings, imports, and the orders that took numbers. The pages show no numbers."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _NO_LEVEL = text("Type a whole number from 1 to %(most)s, or nothing for no warn
 
 
 async def show(context: OfficeContext) -> Response:
-    """Lists digital gifts with what is left of each."""
+    """Lists digital gifts with the remaining stock of each."""
     async with context.database.connection(OFFICE) as connection:
         products = await list_stock(connection, context.query("q"), context.parameters.number("after"), _SHOWN + 1)
         low = await list_low_stock(connection, _SHOWN)
@@ -57,7 +57,7 @@ async def one(context: OfficeContext) -> Response:
 
 
 async def add(context: OfficeContext) -> Response:
-    """Adds the numbers of a file. Raises NotFound."""
+    """Adds the voucher numbers in a file. Raises NotFound."""
     content, value = uploaded(context, MOST_BYTES), context.form["value"].strip()
     if content is None:
         return await _page(context, status=422)
@@ -66,7 +66,7 @@ async def add(context: OfficeContext) -> Response:
         product = await find_inventory_product(connection, key)
     file = Upload("file", content)
     try:
-        with context.services.timeouts.suspended():  # each thousand is a transaction
+        with context.services.timeouts.suspended():  # each thousand numbers are a transaction
             imported = await import_vouchers(
                 context.actor, context.services.vault, product, file, value=value or None, most=MOST_NUMBERS
             )
@@ -80,13 +80,13 @@ async def add(context: OfficeContext) -> Response:
 
 
 class WarningForm(msgspec.Struct):
-    """Below how many numbers somebody is warned."""
+    """The number of vouchers below which somebody is warned."""
 
     below: Annotated[str, Text(9, required=False)]
 
 
 async def warn(context: OfficeContext) -> Response:
-    """Sets or ends the warning of a gift. Raises NotFound."""
+    """Sets or removes the warning of a gift. Raises NotFound."""
     form = context.form.read(WarningForm)
     below = context.form.number("below", MOST_BELOW)
     if form.below and not below:
