@@ -1,4 +1,4 @@
-"""The campaign of the demo's history: somebody gives gifts by a link, and visitors take them."""
+"""The campaign in the demo's history: an administrator creates it, and visitors of its link get gifts."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from largesse.demo.plan import ADA
 from largesse.demo.timeline import Timeline
 from largesse.web.kit.services import Services
 
-CAMPAIGNS = 1  # orders of campaigns
+CAMPAIGNS = 1  # the number of orders of campaigns
 _GIFTS, _VISITORS = 40, 27
 _OPEN_FOR = timedelta(days=14)
 _DOMAIN = "acme.example"
 
 
 class Giving:
-    """Sets the campaign, and does what its visitors do. `mail_codes` is the worker's step, and `settle` sends what is to be mailed."""
+    """Creates the campaign, and acts for its visitors. `mail_codes` is the worker's step that mails their codes."""
 
     def __init__(
         self,
@@ -40,7 +40,7 @@ class Giving:
         self._mail_codes = mail_codes
 
     async def begin(self) -> None:
-        """Sets the campaign and reserves its gifts; visitors come over the next hours and days."""
+        """Creates the campaign and reserves its gifts. Visitors come over the next hours."""
         actor, caller = await self._people.actor(ADA), await self._people.caller(ADA)
         rule = CampaignRule(
             name="Company day",

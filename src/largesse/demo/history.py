@@ -1,6 +1,6 @@
-"""Makes three months of history for the demo: each order, mail, claim and webhook by the operations that make them in use.
+"""Makes three months of history for the demo. Orders, mail, claims and webhooks come from the same operations as in normal use.
 
-The database's clock is set back and goes forward from act to act. The same happens at each start, relative to today.
+The database's clock is set back, and moves forward from act to act. The history is the same at each start, relative to today.
 """
 
 from __future__ import annotations
@@ -44,15 +44,15 @@ from largesse.webhooks import tasks as webhooks
 from largesse.webhooks.deliverer import Deliverer
 
 CUSTOMER = "acme"
-AUTOMATIC = 6  # orders of an automation
+AUTOMATIC = 6  # the number of orders of an automation
 _INVOICED = "globex"
-_KEYS = {"hr-bot": "acme-production", "sales-crm": "acme-sales"}  # the seed file's, by service account
+_KEYS = {"hr-bot": "acme-production", "sales-crm": "acme-sales"}  # keys in the seed file, by service account
 
 
 async def make_history(settings: Settings, owner: Connection, loaded: LoadedSeed, hook: str) -> None:
-    """Makes the history of a world that was just loaded, and leaves the clock at the present.
+    """Makes the history for data that was just loaded, and leaves the clock at the present.
 
-    `owner` is a connection of the owner of the tables. `hook` is the address of a receiver of webhooks that answers.
+    `owner` is a connection of the tables' owner. `hook` is the address of a webhook receiver that answers.
     """
     timeline = Timeline(owner, DAYS)
     mail_server = DemoMailServer({guest.typed for one in sendings() for guest in one.guests if guest.is_mistyped})
@@ -98,7 +98,7 @@ async def make_history(settings: Settings, owner: Connection, loaded: LoadedSeed
 
 
 class _Orders:
-    """Sends, and does what follows: corrected addresses, mail sent again, cancellations."""
+    """Places orders, and does what follows: corrects addresses, sends mail again, cancels."""
 
     def __init__(
         self,
@@ -113,7 +113,7 @@ class _Orders:
         self._timeline = timeline
         self._recipients = recipients
         self._ids = ids
-        self.has_mail = False  # or something else for the worker to do, since somebody last looked
+        self.has_mail = False  # the worker has mail to send, or something else to do
 
     async def send(self, sending: Sending) -> None:
         """Places the order."""
@@ -136,7 +136,7 @@ class _Orders:
             after(sending.resent_after, partial(self._resend, sending, placed.reference))
 
     async def work_on(self, *steps: Callable[[], Awaitable[None]]) -> None:
-        """Does steps of the service, one after the other."""
+        """Runs steps one after the other."""
         for step in steps:
             await step()
         self.has_mail = True
@@ -169,7 +169,7 @@ class _Orders:
         return ProductChoice(ids["products"][sending.product], sending.value, "GB")
 
     async def _correct(self, sending: Sending, reference: str, guest: Guest) -> None:
-        # An administrator decides over the orders of service accounts.
+        # An administrator corrects the orders of service accounts.
         sender = ADA if sending.sender in _KEYS else sending.sender
         await correct_address(await self._people.actor(sender), reference, guest.typed, guest.email)
         self.has_mail = True
@@ -179,7 +179,7 @@ class _Orders:
         await cancel_order(actor, actor.principal, reference)
 
     async def _follow_up(self) -> None:
-        self.has_mail = True  # the worker looks at what is due
+        self.has_mail = True  # so that the worker runs what is due
 
     async def _resend(self, sending: Sending, reference: str) -> None:
         await resend_unclaimed(await self._people.actor(sending.sender), reference)
@@ -187,7 +187,7 @@ class _Orders:
 
 
 class Automatic:
-    """Automations, as somebody sets them and a serving process carries them out: one that sends, and one that waits for approval."""
+    """Creates two automations, one that sends and one that waits for approval, and places the orders of the first."""
 
     def __init__(self, services: Services, people: People, ids: Mapping[str, Mapping[str, int]]) -> None:
         self._services = services
@@ -195,7 +195,7 @@ class Automatic:
         self._ids = ids
 
     async def set(self) -> None:
-        """Sets the one that sends."""
+        """Creates the automation that sends."""
         actor = await self._people.actor(ADA)
         async with self._services.database.connection(actor.principal.scope) as connection:
             groups = await list_groups(connection, (actor.customer_id, ENVIRONMENT))
@@ -214,7 +214,7 @@ class Automatic:
         await create_automation(actor, rule)
 
     async def set_another(self) -> None:
-        """Sets the one that waits for approval."""
+        """Creates the automation that waits for approval."""
         rule = AutomationRule(
             name="Birthdays",
             occasion="birthday",
@@ -228,14 +228,14 @@ class Automatic:
         await create_automation(await self._people.actor(TOMASZ), rule)
 
     async def place(self) -> None:
-        """Places what is due."""
+        """Places the orders that are due."""
         runner = AutomationRunner(self._services.database, self._services.orders, ENVIRONMENT)
         while await runner.step():
             pass
 
 
 class _Worker:
-    """The worker's steps, one after the other."""
+    """Runs the worker's steps one after the other."""
 
     def __init__(self, database: Database, services: Services, mailer: Mailer, deliverer: Deliverer) -> None:
         self._context = WorkerContext(database, services.vault, lambda *_: None)
@@ -243,7 +243,7 @@ class _Worker:
         self._deliverer = deliverer
 
     async def settle(self) -> None:
-        """Sends the mail that is due and delivers events."""
+        """Sends the mail that is due, and delivers events."""
         await self._repeat(*orders.TASKS.periodic, *mail.TASKS.periodic[:1])
         while await self._mailer.step():
             pass

@@ -1,4 +1,4 @@
-"""What people do in the history of the demo beside sending: money, colleagues, webhooks and parcels."""
+"""The acts in the demo's history besides orders: money, colleagues, webhooks and parcels."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _Doing = Callable[..., Coroutine[Any, Any, None]]
 
 
 class Office:
-    """The acts of an administrator's days. `ids` are those of the seed file by key; `hook` is an address that answers."""
+    """The acts of administrators, finance and the operator. `ids` are those of the seed file, by key. `hook` is a webhook address that answers."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class Office:
         self._hook = hook
 
     def plan(self) -> None:
-        """Puts everything on the timeline."""
+        """Adds all acts to the timeline."""
         on = self._on
         on(0, 500, self._subscribe, self._hook, "order.created")
         on(1, 615, self._subscribe, f"https://{_CRM_HOST}/hooks/gifts", "order.created")
@@ -100,7 +100,7 @@ class Office:
         self._timeline.on(day, minute, partial(doing, *given))
 
     async def _brand(self) -> None:
-        """Gives mail and claim pages the looks of the company."""
+        """Sets the branding of mail and claim pages."""
         actor = await self._people.actor(ADA)
         await set_logo(actor, _LOGO.read_bytes())
         await set_brand(
@@ -114,7 +114,7 @@ class Office:
         await add_wrapping(actor, WrappingContent("Acme anniversary", "diamonds", "#2f3e9e", "#ffd76a"))
 
     async def _import_contacts(self) -> None:
-        """Makes contacts of the colleagues who get gifts, with a field of their own."""
+        """Creates contacts for the colleagues who get gifts, with a custom field."""
         actor, vault = await self._people.actor(ADA), self._services.vault
         field = await create_field(actor, "Cost centre")
         colleagues = {guest.email: guest.name for one in sendings() for guest in one.guests if _COMPANY in guest.email}
@@ -136,7 +136,7 @@ class Office:
     async def _subscribe(self, url: str, event: str) -> None:
         actor = await self._people.actor(ADA)
         allowed = self._services.settings.webhook_allowed_networks
-        with suppress(InvalidRequest):  # where settings keep webhooks from this machine
+        with suppress(InvalidRequest):  # if the settings forbid webhooks to this machine
             await create_subscription(actor, self._services.vault, url, event, allowed=allowed, look_up=somewhere)
 
     async def _invite(self, email: str, name: str, role: str) -> None:
@@ -160,7 +160,7 @@ class Office:
         await watch_balance(actor, self._accounts[account], Watch(below_minor, (actor.user_id,)))
 
     async def _budget(self, name: str, account: str, limit_minor: int, per_gift_minor: int | None) -> None:
-        """Sets what may be spent of an account in a month, and on a gift."""
+        """Sets a budget: what may be spent from an account in a month, and on one gift."""
         budget = NewBudget(
             name=name,
             currency="GBP",
@@ -172,7 +172,7 @@ class Office:
         await create_budget(await self._people.actor(ADA), budget)
 
     async def _ask_approval(self) -> None:
-        """Sets an approval rule for sends above an amount, with one that waits for it."""
+        """Sets an approval rule for sends above an amount, and requests approval for one."""
         ada, priya = await self._people.actor(ADA), await self._people.actor(PRIYA)
         rule = ApprovalRule(
             customer_id=0,
@@ -203,7 +203,7 @@ class Office:
         await transfer(actor, from_id=own["acme-gbp"], to_id=own[account], amount_minor=amount_minor)
 
     async def _top_up(self, amount_minor: int, days: int | None) -> None:
-        """Requests a top-up, which the operator confirms after so many days; with None it waits for its money."""
+        """Requests a top-up. The operator confirms it after `days`; with None it keeps waiting for the transfer."""
         actor = await self._people.actor(FINANCE)
         requested = await request_top_up(actor, self._accounts["acme-gbp"], amount_minor)
         if days is not None:
@@ -218,7 +218,7 @@ class Office:
         await cancel_top_up(actor, requested.reference)
 
     async def _ship(self) -> None:
-        """Sends the parcels that wait."""
+        """Ships the waiting parcels."""
         operator = self._people.operator("largesse shipments import")
         waiting = io.StringIO()
         if not await export_shipments(operator, self._services.vault, ENVIRONMENT, waiting):

@@ -1,4 +1,4 @@
-"""The world outside while the demo makes its history: a mail server, whose letters recipients read, and receivers of webhooks."""
+"""Fakes of outside services for the demo's history: a mail server, whose mail recipients read, and receivers of webhooks."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from largesse.webhooks.transport import HttpTransport
 
 _LINK = re.compile(r"/claim/([\w-]+)#pin=(\d{6})")
 _CODE = re.compile(r"^(\d{6})\r?$", re.MULTILINE)
-_SOMEWHERE = IPv4Address("1.1.1.1")  # a public address, which nothing here dials
+_SOMEWHERE = IPv4Address("1.1.1.1")  # a public address, to which nothing connects
 
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """A code that arrived by mail: whose, the token of its claim link, and its PIN."""
+    """A code that arrived by mail: the recipient's address, the token of the claim link, and the PIN."""
 
     email: str
     token: str
@@ -31,21 +31,21 @@ class Received:
 
 
 class DemoMailServer(SmtpTransport):
-    """Takes every message but those to mistyped addresses, and reads the links and codes of the others."""
+    """Accepts all messages except those to `unknown` addresses, and collects the links and codes in them."""
 
     def __init__(self, unknown: Collection[str]) -> None:
         super().__init__(MailServer.from_url("smtp://127.0.0.1:25"))
         self._unknown = unknown
         self.inbox: list[Received] = []
-        self.codes: dict[str, str] = {}  # of campaigns, the last that came to an address
+        self.codes: dict[str, str] = {}  # the last code of a campaign, by address
 
     @property
     def is_trusted(self) -> bool:
-        """Whether it has taken a message."""
+        """Whether the server has accepted a message."""
         return True
 
     async def hand_over(self, sender: str, recipient: str, message: bytes, allow: Allow) -> Handover:  # noqa: ARG002 - as its base has it
-        """Takes a message, or refuses its recipient."""
+        """Accepts a message, or refuses its recipient."""
         if recipient in self._unknown:
             return Handover(RCPT, 550, "5.1.1 The email account that you tried to reach does not exist")
         await allow()
@@ -64,19 +64,19 @@ def _text_of(message: bytes) -> str:
 
 
 class DemoReceivers(HttpTransport):
-    """Answers webhooks: 200, and 503 from those hosts that are `down`."""
+    """Answers webhooks with status 200, or 503 for the hosts in `down`."""
 
     def __init__(self) -> None:
         super().__init__((), 1.0, somewhere)
         self.down: set[str] = set()
 
     async def post(self, target_url: str, body: bytes, headers: Mapping[str, str], customer_id: int) -> AttemptResult:  # noqa: ARG002 - as its base has it
-        """Returns the answer of the receiver."""
+        """Returns the response of the receiver."""
         if urlsplit(target_url).hostname in self.down:
             return AttemptResult(503, None, None, b"Service Unavailable", 0.041)
         return AttemptResult(200, None, None, b"ok", 0.083)
 
 
 async def somewhere(host: str, customer_id: int) -> Sequence[Address]:  # noqa: ARG001 - as a resolver has it
-    """Resolves every name, without a network."""
+    """Resolves every name to a fixed address, without a network."""
     return [_SOMEWHERE]

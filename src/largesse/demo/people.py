@@ -1,4 +1,4 @@
-"""Who acts in the history of the demo: people of the customer, service accounts by their keys, and the operator."""
+"""The actors in the demo's history: people of the customer, service accounts with their keys, and the operator."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from largesse.demo.timeline import Timeline
 from largesse.web.kit.services import Services
 
 ENVIRONMENT = "production"
-_AGAIN_AFTER = timedelta(days=10)  # before a session ends
+_AGAIN_AFTER = timedelta(days=10)  # people sign in again after it, before their session ends
 _ADDRESS = "192.0.2.17"
 _BROWSER = "Mozilla/5.0 (Macintosh; Intel Mac OS X 10.15; rv:140.0) Gecko/20100101 Firefox/140.0"
 
@@ -30,7 +30,7 @@ class _SignedIn:
 
 
 class People:
-    """Everybody who acts for one customer. `secrets` are those of API keys, by service account."""
+    """The actors of one customer. `secrets` are the API keys, by service account."""
 
     def __init__(
         self, services: Services, operators: Database, timeline: Timeline, customer_id: int, secrets: Mapping[str, str]
@@ -43,7 +43,7 @@ class People:
         self._signed_in: dict[str, _SignedIn] = {}
 
     async def person(self, email: str) -> Person:
-        """Returns the person of that address, who signs in for it every few days."""
+        """Returns the person with that address, and signs them in every few days."""
         before = self._signed_in.get(email)
         if before is not None and self._timeline.now - before.since < _AGAIN_AFTER:
             return before.person
@@ -69,12 +69,12 @@ class People:
         return person_actor(self._services.database, person, Acting(who, self._services.chains))
 
     def operator(self, command: str) -> Actor:
-        """Returns an operator who runs that command, on behalf of the customer."""
+        """Returns the operator as the actor of that command, on behalf of the customer."""
         acting = Acting(by_command(command), self._services.chains)
         return command_actor(self._operators, acting).on_behalf_of(self.customer_id, ENVIRONMENT)
 
     async def caller(self, sender: str) -> Caller:
-        """Returns who places an order: a person by their address, a service account by its key."""
+        """Returns the caller of an order: a person by their address, or a service account by its key."""
         if secret := self._secrets.get(sender):
             return await self._services.authenticator.authenticate(secret, "198.51.100.7")
         person = await self.person(sender)

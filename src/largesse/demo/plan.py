@@ -1,6 +1,6 @@
-"""What happened at the demo's customer in three months: plain data, the same at each start.
+"""The orders of the demo's customer in three months: plain data, the same at each start.
 
-Days are working days before today, counted from `FIRST_DAY`; minutes are of the day.
+A `day` is one of the last `DAYS` working days before today, from 0. A `minute` counts from the midnight of its day.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _NINE, _DAY = 9 * 60, 24 * 60
 
 @dataclass(frozen=True, slots=True)
 class Guest:
-    """A recipient. A `mistyped` address bounces; it is corrected after `mended_after` minutes, if at all."""
+    """A recipient. Mail to a mistyped address bounces. The address is corrected after `mended_after` minutes, if that is set."""
 
     name: str
     email: str
@@ -27,7 +27,7 @@ class Guest:
 
     @property
     def typed(self) -> str:
-        """The address as it was ordered."""
+        """The address in the order."""
         local, _, domain = self.email.partition("@")
         return f"{local}x@{domain}" if self.is_mistyped else self.email
 
@@ -39,7 +39,7 @@ class Sending:
     day: int
     minute: int
     sender: str  # a person's address, or the key of a service account
-    account: str | None  # none where orders are invoiced
+    account: str | None  # None for invoiced orders
     product: str | None = None
     collection: str | None = None
     template: str | None = None
@@ -53,8 +53,8 @@ class Sending:
     reference: str | None = None
     in_days: int | None = None  # scheduled so many days later
     cancelled_after: int | None = None  # minutes
-    resent_after: int | None = None  # minutes, to those who have not claimed
-    claim_within: int | None = None  # days, after which what is unclaimed comes back
+    resent_after: int | None = None  # minutes, to recipients without a claim
+    claim_within: int | None = None  # days, after which unclaimed gifts are refunded
     reminders: tuple[int, ...] = ()  # after so many days
 
 
@@ -64,7 +64,7 @@ INVOICED = Sending(day=40, minute=14 * 60, sender="rewards", account=None, templ
 
 
 def sendings() -> list[Sending]:
-    """Returns all orders, in the order of their time."""
+    """Returns all orders, sorted by time."""
     chance = Random("largesse demo")  # noqa: S311 - no secret
     people = _colleagues(chance)
     orders = [
@@ -85,7 +85,7 @@ def _colleagues(chance: Random) -> list[Guest]:
 
 
 def _birthdays(chance: Random, people: Sequence[Guest]) -> Iterator[Sending]:
-    """Yields every other day by the personnel system."""
+    """Yields birthday gifts from the HR system, every other day."""
     at = 0
     for day in range(0, DAYS, 2):
         count = chance.randint(1, 3)
@@ -97,7 +97,7 @@ def _birthdays(chance: Random, people: Sequence[Guest]) -> Iterator[Sending]:
 
 
 def _of_sales(chance: Random) -> Iterator[Sending]:
-    """Yields coffees for clients from the sales team's system. Some addresses have typing errors."""
+    """Yields coffees for clients from the sales team's system. Some addresses are mistyped."""
     number = 0
     for day in range(1, DAYS):
         if day % 3 == 0:

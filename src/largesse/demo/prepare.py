@@ -47,10 +47,10 @@ ACCOUNTS = {"production": "acme-gbp", "staging": "acme-staging-gbp"}
 
 
 async def prepare(settings: Settings, *, has_history: bool = True, say: Callable[[str], None] = lambda _: None) -> str:
-    """Migrates the embedded database, loads the demo world and makes API keys; returns the welcome text.
+    """Migrates the embedded database, loads the demo data, creates API keys, and returns the welcome text.
 
-    The first time it also makes the history of three months, unless `has_history` is false; `say` hears of it. Safe to repeat: the world
-    and the keys stay as they are. Raises OperatorError, always so where an external database is set: it may hold real customers.
+    The first time it also makes three months of history, unless `has_history` is false, and announces that with `say`. Safe to repeat: the
+    data and the keys stay as they are. Raises OperatorError, also if an external database is set, because it may hold real customers.
     """
     if settings.database_url is not None:
         raise OperatorError(
@@ -61,7 +61,7 @@ async def prepare(settings: Settings, *, has_history: bool = True, say: Callable
         await upgrade(url)
         await chain_ledger(settings)
         async with connect_once(url, OPERATOR) as owner:
-            await _to_the_present(owner)  # where a history was broken off
+            await _to_the_present(owner)  # in case an earlier start ended during the history
             is_new = not await _is_loaded(owner) and has_history and settings.environment == ENVIRONMENT
             if is_new:
                 say("Making three months of orders to look around in. This happens once and takes some seconds.")
@@ -101,7 +101,7 @@ async def _load(settings: Settings, _: Connection) -> LoadedSeed:
 
 
 async def _load_with_history(settings: Settings, owner: Connection) -> LoadedSeed:
-    """Loads the world as of three months ago, and makes what has happened since."""
+    """Loads the demo data as of three months ago, and makes the history since then."""
     await move_clock(owner, -_BEFORE_HISTORY)
     await wait_for_disk(owner, waits=False)
     try:
@@ -136,7 +136,7 @@ async def _operator(settings: Settings) -> AsyncIterator[Connection]:
 
 
 async def _sign_in_link(connection: Connection) -> str:
-    """Returns the secret of a link that lets the demo's administrator in, once; the one of the last start holds no longer."""
+    """Returns the secret of a link that signs in the demo's administrator once. The link of the last start ends."""
     customer_id = await find_customer(connection, CUSTOMER)
     administrators = (one for one in await list_members(connection, customer_id) if one.role == "admin")
     async with connection.transaction():
@@ -144,13 +144,13 @@ async def _sign_in_link(connection: Connection) -> str:
 
 
 async def _demo_key(connection: Connection, data_dir: Path, environment: str) -> str:
-    """Returns the secret of the demo's API key: the one of the last start, or a new one in place of it where that is lost.
+    """Returns the secret of the demo's API key: that of the last start, or a new one if that is lost.
 
-    It stands in the data directory, readable by its owner alone: beside a demo's world it guards nothing else.
+    The data directory holds it in a file that only its owner can read. It gives access to demo data only.
     """
     file = data_dir / f"demo-key-{environment}"
-    if file.exists() and await key_exists(connection, kept := file.read_text(encoding="ascii").strip(), environment):
-        return kept
+    if file.exists() and await key_exists(connection, stored := file.read_text(encoding="ascii").strip(), environment):
+        return stored
     async with connection.transaction():
         for record in await list_keys(connection, CUSTOMER):
             if record.key == KEYS[environment]:
@@ -178,9 +178,9 @@ def welcome(
     product_id: int,
     account_id: int,
 ) -> str:
-    """Returns what the demo prints: addresses, API keys, links that sign in once, and two requests to paste into a shell.
+    """Returns the text that the demo prints: addresses, API keys, links that sign in once, and two requests to paste into a shell.
 
-    `test_mode` has its address and the secret of its key, where the demo serves it too.
+    `test_mode` is the address of test mode and the secret of its API key, if the demo serves test mode too.
     """
     gift = {"productId": product_id, "value": 10, "accountId": account_id}
     recipients = [{"email": "ada@example.com", "name": "Ada"}, {"email": "grace@example.com", "name": "Grace"}]
@@ -229,7 +229,7 @@ In test mode nothing is sent or charged:
 
 
 def webhook_routes() -> list[BaseRoute]:
-    """Returns the route of the demo's own receiver of webhooks."""
+    """Returns the route of the demo's own webhook receiver."""
 
     async def receive(_: Request) -> Response:
         return Response(status_code=204)
@@ -238,7 +238,7 @@ def webhook_routes() -> list[BaseRoute]:
 
 
 def _curl(public_url: str, secret: str, body: dict[str, Any]) -> str:
-    """Returns a command that places the order `body`, as a person would type it."""
+    """Returns a shell command that places the order `body`."""
     parts = [
         f"curl {public_url}/send/gift",
         f"-H {shlex.quote(f'Authorization: Bearer {secret}')}",

@@ -1,4 +1,4 @@
-"""What recipients do with their gifts in the history of the demo: some at once, some after days, some never."""
+"""The acts of recipients in the demo's history: some claim their gifts at once, some after days, some never."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _NOTES = (
     "Merci beaucoup !",
     "Thanks a lot. I did not expect that at all, and it came on just the right day.",
 )
-_HOURS_TO_CLAIM = 14.0  # of half of them less than two thirds of it
+_HOURS_TO_CLAIM = 14.0  # on average; half of the recipients take less than 70 % of it
 
 
 class Recipients:
@@ -41,7 +41,7 @@ class Recipients:
         self._letters: Counter[str] = Counter()
 
     def read_mail(self) -> None:
-        """Decides what recipients do with the letters that have come: the same at each start."""
+        """Plans what recipients do with the mail that arrived, the same at each start."""
         letters, self._mail.inbox = self._mail.inbox, []
         for letter in letters:
             self._letters[letter.email] += 1
@@ -56,7 +56,7 @@ class Recipients:
                 self._timeline.after(minutes, partial(self._claim, letter, chance))
 
     def hand_out(self, response: SendResponse) -> None:
-        """Hands the codes of a batch to people. Most of them type theirs in."""
+        """Plans the claims of a batch of codes. Most people type in the code that they are given."""
         for number, code in enumerate(response.codes):
             chance = Random(f"batch {number}")  # noqa: S311 - no secret
             if chance.random() < 0.7:

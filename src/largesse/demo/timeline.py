@@ -1,4 +1,4 @@
-"""Acts in the order of their time, with the database's clock set to it."""
+"""Runs acts in the order of their times, and sets the database's clock to each time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from largesse.base import clock
 from largesse.db.clock import move_clock
 from largesse.db.pool import Connection
 
-_TOGETHER = timedelta(minutes=40)  # acts that happen at one time of the database's clock
+_TOGETHER = timedelta(minutes=40)  # acts within it run at one time of the database's clock
 _AT_ONCE = 8
 
 Act = Callable[[], Awaitable[None]]
@@ -28,7 +28,7 @@ class _Due(NamedTuple):
 
 
 def working_days(today: datetime, days: int) -> list[datetime]:
-    """Returns the last so many working days before today, oldest first, each as its midnight."""
+    """Returns the midnights of the last `days` working days before today, oldest first."""
     found: list[datetime] = []
     day = today.replace(hour=0, minute=0, second=0, microsecond=0)
     while len(found) < days:
@@ -39,7 +39,7 @@ def working_days(today: datetime, days: int) -> list[datetime]:
 
 
 class Timeline:
-    """What happens when. `owner` is a connection of the owner of the tables, who alone moves the clock."""
+    """A schedule of acts. `owner` is a connection of the tables' owner, the only role that can move the clock."""
 
     def __init__(self, owner: Connection, days: int) -> None:
         self._owner = owner
@@ -49,11 +49,11 @@ class Timeline:
         self.now = self._days[0]
 
     def on(self, day: int, minute: int, act: Act) -> None:
-        """Adds an act on a working day, at a minute of it."""
+        """Adds an act at a minute of a working day."""
         self.at(self._days[day] + timedelta(minutes=minute), act)
 
     def after(self, minutes: float, act: Act) -> None:
-        """Adds an act so many minutes from the one that happens now."""
+        """Adds an act so many minutes after the current one."""
         self.at(self.now + timedelta(minutes=minutes), act)
 
     def at(self, at: datetime, act: Act) -> None:
@@ -61,7 +61,7 @@ class Timeline:
         heapq.heappush(self._due, _Due(at, next(self._numbers), act))
 
     async def run(self, settle: Act) -> None:
-        """Does what is due until now, and `settle` after each group of acts. What lies in the future does not happen."""
+        """Runs the acts that are due until now, and `settle` after each group of acts. Leaves out acts in the future."""
         while self._due and self._due[0].at < clock.now():
             first = self._due[0].at
             await self.move(first)
@@ -73,6 +73,6 @@ class Timeline:
             await settle()
 
     async def move(self, to: datetime | None = None) -> None:
-        """Sets the clock to an instant; without one, to the present."""
+        """Sets the clock to an instant, by default to the present."""
         self.now = to or clock.now()
         await move_clock(self._owner, self.now - clock.now() if to else timedelta())

@@ -1,4 +1,4 @@
-"""Who members of staff are, and what each role may do. Menus, pages and actions of the back office all ask this table."""
+"""Members of staff, and the rights of each role. Menus, pages and actions of the back office all use this table."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ STAFF_ROLES = ("owner", "catalogue", "finance", "warehouse", "support", "auditor
 OWNER = "owner"
 MOST_STAFF = 200
 MOST_NAME = 100  # characters
-IDLE = timedelta(minutes=30)  # without a request, a session ends
-LASTS = timedelta(hours=12)  # a session, however busy
+IDLE = timedelta(minutes=30)  # a session without requests ends
+LASTS = timedelta(hours=12)  # the longest session
 
 
 class StaffRight(Enum):
     """What a member of staff may be allowed to do."""
 
-    OVERVIEW = auto()  # the first page, and one's own security
+    OVERVIEW = auto()  # the first page, and the member's own security
     SEE_CUSTOMERS = auto()
     CUSTOMERS = auto()  # create, plan, limits, people
     SEE_AS = auto()  # a customer's pages, read only
@@ -70,28 +70,28 @@ STAFF_RIGHTS: Mapping[StaffRight, frozenset[str]] = {
 
 @dataclass(frozen=True, slots=True)
 class StaffMember:
-    """A member of staff who is signed in. Read afresh for each request."""
+    """A signed-in member of staff, read again for each request."""
 
     session_id: int
     person_id: int  # of `staff`
     email: str
     name: str
     role: str
-    is_proved: bool  # showed a moment ago that it is them
+    is_proved: bool  # recently confirmed who they are
 
     @property
     def staff_id(self) -> int:
-        """Their id, as logs name them."""
+        """The member's id in logs."""
         return self.person_id
 
     def may(self, right: StaffRight) -> bool:
-        """Returns whether their role has that right."""
+        """Returns whether the member's role has that right."""
         return self.role in STAFF_RIGHTS[right]
 
 
 @dataclass(frozen=True, slots=True)
 class ListedStaff:
-    """A member of staff as others see them."""
+    """A member of staff in a list."""
 
     id: int
     email: str
@@ -100,5 +100,5 @@ class ListedStaff:
     is_active: bool
     has_signed_in: bool
     has_second_step: bool
-    invited_until: datetime | None  # while an invitation is valid
+    invited_until: datetime | None  # the end of a valid invitation
     last_signed_in_at: datetime | None

@@ -1,4 +1,4 @@
-"""What the back office's first page reads: what waits for somebody, the sessions of processes, the server, and today beside a week ago."""
+"""The data of the back office's first page: open tasks, database sessions, the server, and the orders of today and of a week ago."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MOST_COUNTED = 1_000
 
 
 class Waiting(NamedTuple):
-    """How much waits for somebody, up to MOST_COUNTED each."""
+    """The number of open tasks of each kind, at most MOST_COUNTED."""
 
     top_ups: int
     vouchers: int
@@ -32,7 +32,7 @@ class Server(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Day:
-    """What was ordered and claimed on a day; money by currency, in minor units."""
+    """The orders and claims of a day, and the amount spent, by currency, in minor units."""
 
     orders: int
     claimed: int
@@ -48,14 +48,14 @@ class Days(NamedTuple):
 
 
 async def read_waiting(connection: Connection) -> Waiting:
-    """Returns what waits for somebody."""
+    """Returns the number of open tasks."""
     row = await connection.fetchrow(store.WAITING, MOST_COUNTED)
     assert row is not None, "a query of one row"
     return Waiting(*row)
 
 
 async def read_sessions(connection: Connection) -> list[tuple[str, int]]:
-    """Returns the processes that have sessions at the database, by name, with how many."""
+    """Returns the names of processes that are connected to the database, with the number of sessions."""
     return [(row["name"], row["sessions"]) for row in await connection.fetch(store.SESSIONS)]
 
 

@@ -15,7 +15,7 @@ from largesse.staff.sign_in import new_link
 
 
 class LastOwner(InvalidRequest):
-    """Nobody would be left who is an owner."""
+    """The change would leave the back office without an owner."""
 
     def __init__(self) -> None:
         super().__init__("The back office needs an owner: make somebody else one first.")
@@ -41,7 +41,7 @@ async def list_staff(connection: Connection) -> list[ListedStaff]:
 async def invite(actor: Actor, email: str, *, name: str | None, role: str) -> str:
     """Invites an address, and returns the secret of the link. Raises AlreadyThere, and InvalidRequest above the maximum.
 
-    Who was deactivated before is invited again, and begins anew: without second step.
+    A deactivated member can be invited again, and starts without a second step.
     """
     async with actor.transaction(StaffRight.STAFF, changes_access=True) as transaction:
         connection = transaction.connection
@@ -61,7 +61,7 @@ async def invite(actor: Actor, email: str, *, name: str | None, role: str) -> st
 
 
 async def demo_link(connection: Connection, acting: Acting, email: str, name: str) -> str:
-    """Returns the secret of a link that lets the demo's owner in once, and adds them the first time."""
+    """Returns the secret of a link that signs in the demo's owner once. Adds the owner the first time."""
     await open_credentials(connection)
     place = await connection.fetchrow(store.PLACE, email_key(email))
     assert place is not None, "VALUES has one row"
@@ -97,7 +97,7 @@ async def set_role(actor: Actor, staff_id: int, role: str) -> ListedStaff:
 
 
 async def deactivate(actor: Actor, staff_id: int) -> ListedStaff:
-    """Takes a member's place away, and ends their sessions and links at once. Raises NotFound, LastOwner."""
+    """Deactivates a member, and ends their sessions and links. Raises NotFound, LastOwner."""
     async with actor.transaction(StaffRight.STAFF, changes_access=True) as transaction:
         connection = transaction.connection
         member = await _active(connection, staff_id)
@@ -110,7 +110,7 @@ async def deactivate(actor: Actor, staff_id: int) -> ListedStaff:
 
 
 async def reset(actor: Actor, staff_id: int) -> str:
-    """Returns the secret of a link by which a member chooses a new password; sessions and second step end. Raises NotFound."""
+    """Ends a member's sessions and second step, and returns the secret of a link to choose a new password. Raises NotFound."""
     async with actor.transaction(StaffRight.STAFF, changes_access=True) as transaction:
         connection = transaction.connection
         member = await _active(connection, staff_id)
@@ -121,7 +121,7 @@ async def reset(actor: Actor, staff_id: int) -> str:
 
 
 async def _forget(connection: Connection, staff_id: int) -> None:
-    """Ends sessions and links, and forgets second step and browsers."""
+    """Ends sessions and links, and deletes the second step and the known browsers."""
     await forget_second_step(connection, staff_id, sign_in_store)
     await end_sessions(connection, staff_id, sql=sign_in_store)
     await connection.execute(store.FORGET_BROWSERS, staff_id)

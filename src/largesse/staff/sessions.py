@@ -21,13 +21,13 @@ from largesse.staff.model import IDLE, LASTS, StaffMember
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StaffSession(SignedIn):
-    """A browser of a member of staff."""
+    """A session of a member of staff."""
 
     person: StaffMember
 
 
 async def begin_session(connection: Connection, staff_id: int, origin: Origin) -> str:
-    """Returns the secret of a new session, the only time."""
+    """Starts a session, and returns its secret, which is not stored."""
     await open_credentials(connection)
     secret = new_secret()
     await connection.execute(
@@ -44,7 +44,7 @@ async def begin_session(connection: Connection, staff_id: int, origin: Origin) -
 
 
 async def find_session(database: Database, secret: str) -> StaffSession | None:
-    """Returns the session of a cookie; None where it has ended, was idle for too long, or never was."""
+    """Returns the session of a cookie; None if it has ended, was idle for too long, or never existed."""
     hash_ = secret_hash(secret)
     if hash_ is None:
         return None
@@ -71,7 +71,7 @@ async def find_session(database: Database, secret: str) -> StaffSession | None:
 
 
 def staff_actor(database: Database, member: StaffMember, acting: Acting) -> Actor:
-    """Returns the actor for a member of staff. Each transaction holds their session, and them with their role."""
+    """Returns the actor for a member of staff. Each transaction locks the session and the role, and raises AccessChanged if they changed."""
 
     @asynccontextmanager
     async def begin(changes_access: bool) -> AsyncIterator[Connection]:

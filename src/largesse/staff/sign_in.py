@@ -1,4 +1,4 @@
-"""The way into the back office: by password or by a link, and always by a second step."""
+"""Signing in to the back office: by password or by a link, and always with a second step."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LASTS = {"invitation": timedelta(days=7), "sign_in": timedelta(hours=24), "reset
 
 @dataclass(frozen=True, slots=True)
 class StaffLink:
-    """A link that holds still, and whose it is."""
+    """A valid link, with its member of staff."""
 
     hash: bytes
     kind: str  # invitation, reset or sign_in
@@ -40,7 +40,7 @@ class StaffLink:
 
 
 async def new_link(connection: Connection, kind: str, staff_id: int) -> str:
-    """Returns the secret of a new link, the only time. Earlier links of the same member end."""
+    """Creates a link, and returns its secret, which is not stored. Ends earlier links of the member."""
     await open_credentials(connection)
     secret = new_secret()
     await connection.execute(store.END_LINKS, staff_id)
@@ -49,7 +49,7 @@ async def new_link(connection: Connection, kind: str, staff_id: int) -> str:
 
 
 class StaffSigningIn(SignInSteps[StaffSession]):
-    """Begins sessions of members of staff. `allowances` is the database that counts tries."""
+    """Signs in members of staff. `allowances` is the database that counts attempts."""
 
     def __init__(
         self,
@@ -66,26 +66,26 @@ class StaffSigningIn(SignInSteps[StaffSession]):
         )
 
     async def is_open(self) -> bool:
-        """Returns whether anybody was ever invited, so that there is a back office."""
+        """Returns whether there is a back office, which begins with the first invitation."""
         return bool(await self._database.fetchval(OFFICE, store.IS_OPEN))
 
     async def by_password(self, email: str, password: str, origin: Origin) -> str:
-        """Returns the secret of a new session. Raises Refused; TooManyRequests after too many tries."""
+        """Returns the secret of a new session. Raises Refused, or TooManyRequests after too many attempts."""
         known = await self._check_password(email, password, origin)
         async with self._database.transaction(OFFICE) as connection:
-            # It may have been replaced while hashes were made.
+            # The password may have been replaced while it was checked.
             if not await holds_password(connection, known.id, known.password, sign_in_store):
                 raise Refused
             return await self._begin(connection, known.id, known.email, origin)
 
     async def look_at(self, secret: str, origin: Origin) -> StaffLink:
-        """Returns what a link lets do; nothing is used up. Raises NotFound, TooManyRequests."""
+        """Returns a link without using it up. Raises NotFound, TooManyRequests."""
         await self._spend_network(origin)
         async with self._database.connection(OFFICE) as connection:
             return await _find_link(connection, secret)
 
     async def by_link(self, secret: str, origin: Origin) -> str:
-        """Signs in by a link that needs no password. Raises NotFound for every other one."""
+        """Signs in by a link that needs no password. Raises NotFound for all other links."""
         async with self._database.transaction(OFFICE) as connection:
             link = await _find_link(connection, secret)
             if link.kind != "sign_in":
@@ -94,14 +94,14 @@ class StaffSigningIn(SignInSteps[StaffSession]):
             return await self._begin(connection, link.staff_id, link.email, origin)
 
     async def by_new_password(self, secret: str, password: str, origin: Origin) -> str:
-        """Takes up an invitation, or a reset, with a new password; all their other sessions end. Raises NotFound."""
-        kept = await self._passwords.hash(password)
+        """Sets a new password by an invitation or a reset, ends the member's other sessions, and signs in. Raises NotFound."""
+        hashed = await self._passwords.hash(password)
         async with self._database.transaction(OFFICE) as connection:
             link = await _find_link(connection, secret)
             if link.kind == "sign_in":
                 raise NotFound(ENDED)
             await _use_link(connection, link)
-            await set_password(connection, link.staff_id, kept, sign_in_store)
+            await set_password(connection, link.staff_id, hashed, sign_in_store)
             await end_sessions(connection, link.staff_id, sql=sign_in_store)
             begun = await self._begin(connection, link.staff_id, link.email, origin, is_last=False)
             act = "person.joined" if link.kind == "invitation" else "person.password_chosen"
@@ -129,7 +129,7 @@ class StaffSigningIn(SignInSteps[StaffSession]):
     async def _begin(
         self, connection: Connection, staff_id: int, email: str, origin: Origin, *, is_last: bool = True
     ) -> str:
-        """Returns the secret of a new session. `is_last`: whether the audit log is written here, as nothing follows."""
+        """Returns the secret of a new session. Writes the audit log if `is_last`; otherwise the caller records another act."""
         secret = await begin_session(connection, staff_id, origin)
         if not await asks_second_step(connection, staff_id, sign_in_store):
             await connection.execute(store.NOTE_SIGNED_IN, staff_id)

@@ -1,4 +1,4 @@
-"""The SQL of how members of staff sign in: `customers.sign_in_store` for the tables of staff."""
+"""The SQL of signing in members of staff: the statements of `customers.sign_in_store` for the tables of staff."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ TAKE_CHALLENGE = """
     RETURNING asked.challenge, asked.holds
 """
 
-# Forms that are taken once.
+# Forms, each of which is carried out once.
 TAKE_POST = "INSERT INTO staff_form_posts (session_id, token) VALUES ($1, $2) ON CONFLICT DO NOTHING RETURNING true"
 ANSWER_OF_POST = "SELECT answer FROM staff_form_posts WHERE session_id = $1 AND token = $2"
 ANSWER_POST = "UPDATE staff_form_posts SET answer = $3 WHERE session_id = $1 AND token = $2"

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-# $1 a session: it and its member are locked until the transaction ends.
+# Locks session $1 and its member until the end of the transaction.
 HOLD = """
     SELECT m.id, m.role FROM staff_sessions s JOIN staff m ON m.id = s.staff_id
     WHERE s.id = $1 AND s.ended_at IS NULL AND NOT s.awaits_second_step AND s.ends_at > clock_now() AND m.is_active
     FOR SHARE
 """
-# Operations that change who is an owner, or end sessions, take turns.
+# Operations that change owners or end sessions run one at a time.
 LOCK_ALL = "SELECT pg_advisory_xact_lock(hashtext('largesse.staff'))"
 IS_OPEN = "SELECT EXISTS (SELECT FROM staff)"
 FIND_SESSION = """
@@ -52,7 +52,7 @@ PLACE = """
 SET_ROLE = "UPDATE staff SET role = $2 WHERE id = $1"
 DEACTIVATE = "UPDATE staff SET is_active = false, password = NULL WHERE id = $1"
 COUNT_OTHER_OWNERS = "SELECT count(*) FROM staff WHERE is_active AND role = 'owner' AND id <> $1"
-# At most $1 at once: those who are there first, by name.
+# Active members first, then by name.
 LIST = """
     SELECT m.id, m.email, m.name, m.role, m.is_active, m.has_password AS has_signed_in,
            m.has_app OR EXISTS (SELECT FROM staff_passkeys k WHERE k.staff_id = m.id) AS has_second_step,

@@ -1,4 +1,4 @@
-"""What of signing in to the back office is old and may go, and bringing the secrets of second steps under the newest master key."""
+"""Retention of the back office's sign-in data, and key rotation for the secrets of second steps."""
 
 from __future__ import annotations
 

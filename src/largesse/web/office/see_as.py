@@ -1,7 +1,7 @@
 """Shows the web application as a customer sees it, with the same handlers and templates, to a viewer who belongs to no customer and only reads.
 
 Four safeguards: only GET routes with a path in `SEEN` exist below `/office/as`, and these show no codes, keys, secrets or files;
-the person has the role `viewer`; the pool refuses writes; and the actor refuses transactions.
+the person has the role `viewer`; the database refuses writes; and the actor refuses transactions.
 """
 
 from __future__ import annotations
