@@ -39,7 +39,7 @@ def test_roles_are_given_and_places_taken_but_the_last_owners(run: Run, database
     run("staff", "invite", "bob@largesse.example", "--role", "owner")
     assert run("staff", "set-role", "ADA@largesse.example", "support").exit_code == 0
     assert run("staff", "deactivate", "ada@largesse.example").exit_code == 0
-    assert_refused(run("staff", "reset", "ada@largesse.example"), "nobody is a member of staff by that address")
+    assert_refused(run("staff", "reset", "ada@largesse.example"), "no member of staff has that address")
     assert "/office/link/" in json.loads(run("staff", "reset", "bob@largesse.example", "--json").stdout)["link"]
     assert listed(run) == [("bob@largesse.example", "owner", True), ("ada@largesse.example", "support", False)]
     acts = sql(database, "SELECT act FROM audit_events WHERE act LIKE 'staff.%' ORDER BY id")
@@ -61,9 +61,9 @@ def test_roles_are_given_and_places_taken_but_the_last_owners(run: Run, database
         (("invite", "a@largesse.example"), "--role"),
         (("invite", "a@largesse.example", "--role", "admin"), "--role"),
         (("invite", "a@largesse.example", "--role", "owner", "--name", "x" * 101), "--name"),
-        (("set-role", "a@largesse.example", "owner"), "nobody is a member of staff by that address"),
-        (("deactivate", "a@largesse.example"), "nobody is a member of staff by that address"),
-        (("reset", "a@largesse.example"), "nobody is a member of staff by that address"),
+        (("set-role", "a@largesse.example", "owner"), "no member of staff has that address"),
+        (("deactivate", "a@largesse.example"), "no member of staff has that address"),
+        (("reset", "a@largesse.example"), "no member of staff has that address"),
     ],
 )
 def test_what_is_wrong_is_said(run: Run, loaded: dict[str, Any], arguments: tuple[str, ...], said: str) -> None:

@@ -139,7 +139,7 @@ async def _member_of(connection: Connection, email: str) -> ListedStaff:
     for member in await list_staff(connection):
         if email_key(member.email) == email_key(email.strip()) and member.is_active:
             return member
-    raise NotFound("nobody is a member of staff by that address")
+    raise NotFound("no member of staff has that address")
 
 
 async def _require_other_owner(connection: Connection, member: ListedStaff) -> None:

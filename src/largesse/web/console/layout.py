@@ -73,9 +73,7 @@ class Layout:
     asset_folders: tuple[Path, ...] = (HERE / "assets",)
     sheets: tuple[str, ...] = ("wrappings.css", "console.css", "gifts.css", "send.css", "orders.css", "search.css")
     words: Mapping[str, Word] = WORDS
-    role_names: Mapping[
-        str, str
-    ] = {}  # shown below the person's name; if empty, the page shows live or test mode there
+    role_names: Mapping[str, str] = {}  # shown below the person's name; if empty, live or test mode is shown
 
     def __init__(self, settings: Settings, vault: Vault, routes: Sequence[PageRoute]) -> None:
         self.base = public_path(settings.public_url)

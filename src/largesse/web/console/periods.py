@@ -63,7 +63,7 @@ def period_of(name: str, today: date) -> Period:
 
 
 def free_period(since: date, until: date) -> Period:
-    """Returns the period of chosen days, compared with as many days before. Raises ValueError unless it has 1 to MOST_DAYS days, or if the calendar has too few before."""
+    """Returns the period of chosen days, compared with as many days before. Raises ValueError below 1 or above MOST_DAYS days, and if the calendar has too few days before."""
     days = (until - since).days + 1
     if not 0 < days <= MOST_DAYS or since.toordinal() <= days:
         raise ValueError(f"1 to {MOST_DAYS} days, not {days}")

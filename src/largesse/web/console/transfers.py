@@ -65,7 +65,7 @@ async def _accounts(context: RequestContext) -> list[SeenAccount]:
 
 
 def _read(context: RequestContext, accounts: list[SeenAccount]) -> _Checked | None:
-    """Returns the transfer of the form; None, with the errors noted in the form, if it cannot be made."""
+    """Returns the transfer of the form; None, with errors in the form, if it cannot be made."""
     form = context.form
     source = _chosen(form, "from", _sources(accounts))
     target = _chosen(form, "to", _targets(accounts))

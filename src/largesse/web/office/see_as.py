@@ -202,7 +202,7 @@ def _route_of(request: Request) -> tuple[PageRoute, dict[str, Any]]:
         found, scope = matcher.matches({"type": "http", "method": "GET", "path": path, "root_path": ""})
         if found is Match.FULL:
             return route, scope["path_params"]
-    raise NotFound("There is nothing of a customer's to see at this address.")
+    raise NotFound("A view does not show this page.")
 
 
 async def _asked(context: OfficeContext, *, status: int = 200) -> Response:
