@@ -175,7 +175,7 @@ async def embedded_server(settings: Settings) -> AsyncIterator[EmbeddedServer]:
     """Runs the embedded server until the block ends, and starts it again if it dies."""
     server = EmbeddedServer(settings.data_dir)
     try:
-        # Cut short, the thread goes on; letting go then waits for it.
+        # If this is cancelled, the thread goes on, and the release below waits for it.
         await asyncio.to_thread(server.acquire)
         watch = asyncio.create_task(_keep_running(server))
         try:

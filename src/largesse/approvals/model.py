@@ -110,7 +110,7 @@ class ApprovalRequest(msgspec.Struct, frozen=True, kw_only=True):
     asked_at: datetime
     expires_at: datetime
     ended_at: datetime | None
-    is_sent: bool  # there is an order of its id
+    is_sent: bool  # an order was placed with its id
 
     @property
     def is_waiting(self) -> bool:

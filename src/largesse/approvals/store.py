@@ -37,7 +37,7 @@ _END_RULE = """
     UPDATE approval_rules SET ended_at = clock_now() WHERE customer_id = $1 AND environment = $2 AND id = $3 AND ended_at IS NULL
     RETURNING name
 """
-# Locked against being taken back until the order is placed or refused.
+# Locks a request, so that nobody withdraws it before its order is placed or refused.
 _GRANTS = """
     SELECT r.id, r.digest, r.total_minor, r.rule_ids FROM unnest($1::int[], $2::text[], $3::text[]) AS one (customer_id, environment, id)
     JOIN approval_requests r USING (customer_id, environment, id) WHERE r.state = 'approved' FOR SHARE OF r
@@ -84,7 +84,7 @@ _DECISIONS = """
 """
 _DRAFT_CHANGED_AT = "SELECT changed_at FROM drafts WHERE customer_id = $1 AND environment = $2 AND id = $3"
 _PEOPLE = "SELECT id, role FROM users WHERE customer_id = $1 AND is_active"
-# A hundred at a time, each found by the index of those that wait.
+# A hundred at a time, found by the index of waiting requests.
 _EXPIRE = """
     UPDATE approval_requests SET state = 'expired', ended_at = clock_now()
     WHERE (customer_id, environment, id) IN (
@@ -92,7 +92,7 @@ _EXPIRE = """
         WHERE state = 'waiting' AND expires_at <= (SELECT clock_now()) ORDER BY expires_at LIMIT 100 FOR UPDATE SKIP LOCKED)
     RETURNING id, user_id
 """
-# What a mail says of a request, as long as the person is there.
+# The content of a mail about a request, as long as the person is a member.
 _FOR_MAIL = """
     SELECT r.id, r.environment, r.state, r.total_minor, r.currency, r.gift_name, r.code_count, r.expires_at, q.name AS requester,
            EXISTS (SELECT FROM orders o WHERE o.customer_id = r.customer_id AND o.reference = r.id) AS is_sent
@@ -157,7 +157,7 @@ async def find_request(
     """Returns a request; None if there is none. With `lock` it is locked until the transaction ends."""
     key = customer_id, environment, request_id
     if lock:
-        await connection.fetch(_LOCK, *key)  # then, as a statement of its own, whether its order was placed
+        await connection.fetch(_LOCK, *key)  # the next statement sees what was committed during the wait
     row = await connection.fetchrow(_FIND, *key)
     return None if row is None else _request(row)
 

@@ -27,7 +27,7 @@ from largesse.db.pool import Connection, Row, commit_as_one
 from largesse.encryption.chain import START, content
 from largesse.encryption.chain_keys import Chains
 
-INSTALLATION = 0  # whose what no customer's is
+INSTALLATION = 0  # in place of a customer's id, for acts that concern no customer
 
 _MOST_SUBJECT = 200
 _MOST_JSON_BYTES = 16_384
@@ -174,10 +174,10 @@ class EventFilter:
 
     customer_id: int
     acts: tuple[str, ...] = ()
-    who: str = ""  # part of the name of who acted
+    who: str = ""  # part of the actor's name
     words: str = ""  # part of the subject, or of what changed
-    actors: tuple[str, ...] = ()  # names of who acted, that count as `who` too
-    subjects: tuple[str, ...] = ()  # subjects that count as `words` too
+    actors: tuple[str, ...] = ()  # names of actors that match `who` too
+    subjects: tuple[str, ...] = ()  # subjects that match `words` too
 
 
 async def newest_events(
@@ -222,7 +222,7 @@ async def list_events(
     at, after = since or _FIRST, 0
     query, own = (store.SINCE, ()) if customer_id is None else (store.SINCE_OF_CUSTOMER, (customer_id,))
     while True:
-        # Each page by itself: the reader may be slow.
+        # A transaction for each page, because the reader may be slow.
         async with connection.transaction():
             rows = await connection.fetch(query, at, after, _AT_ONCE, *own)
         if rows:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from largesse.db.fragments import Fragment, compose
 from largesse.encryption.chain import micros
 
-# Where a customer's log ends, locked until the transaction ends, and the transaction's time.
+# The end of a customer's log, locked until the transaction ends, and the transaction's time.
 LOCK_HEAD = compose(
     """
     SELECT head, at, {micros} AS at_us FROM audit_heads, LATERAL (SELECT clock_now() AS at) AS clock
@@ -55,7 +55,7 @@ NEWEST_OF_ALL = compose(
     """,
     columns=_COLUMNS,
 )
-# Where the events that a page has looked at end: the last of them, null where there are no more.
+# The last event that a page has looked at; null if there are no more.
 LAST_LOOKED_AT = """
     SELECT id FROM audit_events
     WHERE ($2::bigint IS NULL OR (at, id) < (SELECT at, id FROM audit_events WHERE id = $2)) AND ($3::int IS NULL OR customer_id = $3)

@@ -19,16 +19,16 @@ MOST_YEARS = 20  # different anniversaries of one automation
 LAST_YEAR = 60
 MOST_CAP = 100_000  # gifts in a month
 PLANNED_DAYS = 3  # ahead, as a day at a weekend may mean the Friday before it
-MADE_UP_DAYS = 3  # within which a gift that could not be sent is sent after all
+MADE_UP_DAYS = 3  # in which a gift that could not be sent is tried again
 PREVIEW_DAYS = 60
 SOURCE = "automation"
 
 WAITING, PLACING, PLACED, SKIPPED, FAILED, MISSED = STATES = (
     "waiting", "placing", "placed", "skipped", "failed", "missed",
 )  # fmt: skip
-# Why a gift was skipped, beside the words of a problem.
+# Why a gift was skipped. It may be the text of a problem instead.
 BY_PERSON, PAUSED, CAP, LEFT, CHANGED, NOT_APPROVED = "person", "paused", "cap", "left", "changed", "not_approved"
-# Why it could not be placed. After the two of a budget stand the currency, the amount and the budget's name: `budget:GBP:0:Birthdays`.
+# Why it could not be placed. Currency, amount and the budget's name follow the two about budgets: `budget:GBP:0:Birthdays`.
 BALANCE, BUDGET, PER_GIFT = "balance", "budget", "per_gift"
 
 

@@ -51,7 +51,7 @@ _SIDE_BY_SIDE = 8
 TAKEN_FOR_S = 120.0
 EVERY_S = 15.0
 _AGAIN_AFTER = timedelta(hours=1)
-_TURN = timedelta(seconds=5)  # until a gift is looked at again that others come before
+_TURN = timedelta(seconds=5)  # the pause of a gift that waits for others
 _MADE_UP = timedelta(days=MADE_UP_DAYS)
 _MOST_REASON = 300  # characters
 
@@ -123,7 +123,7 @@ class AutomationRunner:
                 await self._send(key, *prepared)
         except DATABASE_FAILED:
             raise
-        except Exception:  # the others go on, and somebody looks at this one again
+        except Exception:  # the others go on, and this one is tried again
             log.exception("automation_run.failed", customer=key.customer_id, automation=key.automation_id)
 
     async def _prepare(self, key: RunKey) -> tuple[Caller, SendRequest, datetime] | None:

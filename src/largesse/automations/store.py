@@ -35,7 +35,7 @@ _LOCK = compose(
     columns=_COLUMNS,
 )
 _COUNT = "SELECT count(*) FROM automations WHERE customer_id = $1 AND environment = $2 AND ended_at IS NULL"
-# What was planned before it was there is not made up for.
+# Gifts for days before the automation existed are not sent late.
 _ADD = compose(
     """
     INSERT INTO automations ({rule}, customer_id, environment, user_id, planned_through, plan_at)
@@ -85,7 +85,7 @@ _FITTING = """
 
 
 # The days of contacts from one day through another, for the automations `asked`, which have the columns `first` and `last`.
-# `model.has_day` says the same of one contact and day.
+# `model.has_day` does the same for one contact and day.
 _DAYS = Fragment("""
     SELECT a.customer_id, a.environment, a.id AS automation_id, c.id AS contact_id, day.on_day,
            day.on_day + CASE
@@ -125,8 +125,8 @@ _DAYS = Fragment("""
 
 
 _DUE = Fragment("(send_on + time '09:00') AT TIME ZONE zone - ahead")
-# Plans the automations whose turn it is through so many days from now. A day that is over is planned if it is at most so many days ago and
-# contact and automation were there in time: the gift is made up for, or `missed`.
+# Plans the automations that are due, some days ahead. A day that is over is planned too, if it is recent enough and contact and automation
+# existed in time: then the gift is sent late, or `missed`.
 PLAN = compose(
     """
     WITH turn AS (
@@ -150,7 +150,7 @@ PLAN = compose(
     days=_DAYS,
     due=_DUE,
 )
-# The next days of an automation, or of what people are about to set, with what was decided about each already.
+# The next days of an automation, saved or not yet, with the decisions made about them.
 _PREVIEW = compose(
     """
     WITH asked AS (
@@ -192,7 +192,7 @@ _UNSKIP = """
 _TODAY = "SELECT (((SELECT clock_now()) + ahead) AT TIME ZONE 'UTC')::date FROM automations WHERE customer_id = $1 AND id = $2"
 _PLAN_NOW = "UPDATE automations SET plan_at = (SELECT clock_now()) WHERE customer_id = $1 AND id = $2"
 
-# In staging, what lies ahead comes nearer.
+# Moves the future gifts of a customer in staging nearer.
 _AHEAD = """
     UPDATE automations SET ahead = ahead + $2::interval, plan_at = (SELECT clock_now())
     WHERE customer_id = $1 AND environment = 'staging' AND ended_at IS NULL

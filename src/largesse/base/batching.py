@@ -73,7 +73,7 @@ class Batcher(Generic[Item, Outcome]):
         self._room_by_weight = room_by_weight
         self._group = group
         self._max_groups = max_groups
-        # By group, the next group first. Without groups, all items are in one group, which all tasks handle at the same time.
+        # By group, in the order of their turns. Without groups, all items are in one group, which all tasks handle at the same time.
         self._waiting: dict[Hashable, deque[_Waiting[Item, Outcome]]] = {}
         self._room_taken = 0
         self._handled: set[Hashable] = set()  # groups that a task handles now

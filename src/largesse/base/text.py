@@ -15,7 +15,7 @@ import re
 import unicodedata
 from collections.abc import Collection, Iterable
 
-# C0, DEL, C1, and lone surrogates, which no encoding can write.
+# C0, DEL, C1, and lone surrogates, which no encoding can represent.
 _CONTROL = r"\x00-\x1f\x7f-\x9f\ud800-\udfff"
 _CONTROL_BUT_BREAKS = r"\x00-\x09\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff"
 _LINE_SEPARATORS = r"\u2028\u2029"

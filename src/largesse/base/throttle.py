@@ -49,7 +49,7 @@ class Throttle(Generic[Key]):
         self._rate = rate
         self._remembered = remembered
         self._now_s = now_s
-        self._left: dict[Key, tuple[float, float]] = {}  # what was left and when, the latest change last
+        self._left: dict[Key, tuple[float, float]] = {}  # what was left, and when; the latest change last
 
     def __len__(self) -> int:
         return len(self._left)

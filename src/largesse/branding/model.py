@@ -105,7 +105,7 @@ class Brand(msgspec.Struct, frozen=True):
     subject: str | None = None
     footer: str | None = None
     wrappings: Sequence[OwnWrapping] = ()
-    company: str = ""  # the customer's name, which stands for the logo where it is not shown
+    company: str = ""  # the customer's name, shown if the logo is not
 
     @property
     def colours(self) -> Colours | None:

@@ -33,7 +33,7 @@ _ADD_PICTURE = """
     INSERT INTO brand_pictures (customer_id, name, content, created_at) VALUES ($1, $2, $3, clock_now())
     ON CONFLICT (customer_id, name) DO UPDATE SET created_at = excluded.created_at
 """
-# Mail that has left names older pictures: the newest stay, and so does all that is used.
+# Removes all pictures but those in use and the newest, which mail already sent may show.
 _REMOVE_PICTURES = """
     DELETE FROM brand_pictures p WHERE p.customer_id = $1
       AND p.name <> ALL($3::text[])

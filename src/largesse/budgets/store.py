@@ -104,7 +104,7 @@ _END = "UPDATE budgets SET ended_at = clock_now() WHERE customer_id = $1 AND id 
 _DROP_PEOPLE = "DELETE FROM budget_people WHERE customer_id = $1 AND budget_id = $2"
 _ADD_PEOPLE = Fragment("INSERT INTO budget_people (customer_id, budget_id, user_id)")
 _IS_ANY = "SELECT EXISTS (SELECT FROM budgets WHERE customer_id = $1 AND environment = $2 AND currency = $3 AND ended_at IS NULL)"
-# The order before which none is of the period: an hour earlier, as ids may be drawn a moment before an order is placed.
+# The last order that is certainly before the period. An hour earlier, because an id may be drawn a moment before its order is placed.
 _LAST_BEFORE = """
     SELECT order_id FROM report_orders
     WHERE customer_id = $1 AND environment = $2 AND created_at < $3::timestamptz - interval '1 hour'

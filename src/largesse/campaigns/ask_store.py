@@ -16,11 +16,11 @@ _LATEST = """
     SELECT id, email, state = 'mailed' AND asked_at > (SELECT clock_now()) - $4::interval AS counts FROM campaign_asks
     WHERE customer_id = $1 AND campaign_id = $2 AND mailbox = $3 ORDER BY id DESC LIMIT 1 FOR UPDATE
 """
-# Another worker that looks at the same rows waits, and then finds that they are decided.
+# Another worker that reads the same rows waits, and then finds them decided.
 _LOCK_NEW = """
     SELECT customer_id, id FROM campaign_asks WHERE state = 'new' ORDER BY asked_at, id LIMIT $1 FOR UPDATE
 """
-# What decides about each, and how often its mailbox was mailed in an hour.
+# What the decision about each depends on, and how many mails its mailbox got in an hour.
 _TO_DECIDE = """
     SELECT a.customer_id, a.environment, a.id, a.campaign_id, a.mailbox, a.email, c.order_reference,
            c.ended_at IS NULL AND c.paused_at IS NULL AND c.opens_at <= now AND c.closes_at > now AS is_open,

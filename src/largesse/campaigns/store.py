@@ -69,7 +69,7 @@ _TAKEN = """
     SELECT campaign_id, count(number)::int AS taken FROM campaign_people
     WHERE customer_id = $1 AND campaign_id = ANY($2::int[]) GROUP BY campaign_id
 """
-# How the gifts of an order stand: those nobody has got and nobody cancelled, those cancelled before anybody got them, and those given and cancelled since.
+# The gifts of an order: those left, those cancelled before anybody got them, and those cancelled after they were given.
 _COUNT_LINES = """
     SELECT count(*) FILTER (WHERE l.recipient_email IS NULL AND s.state IS NULL)::int AS left,
            count(*) FILTER (WHERE l.recipient_email IS NULL AND s.state = 'cancelled')::int AS returned,
@@ -138,8 +138,8 @@ class GiftCounts(msgspec.Struct, frozen=True):
     """How the gifts of a campaign stand."""
 
     left: int
-    returned: int  # the money for these came back, as nobody took them
-    withdrawn: int  # given, and cancelled since
+    returned: int  # refunded, because nobody took them
+    withdrawn: int  # given, and cancelled afterwards
     claimed: int
 
 

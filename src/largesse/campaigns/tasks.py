@@ -27,7 +27,7 @@ _ASKS_AT_ONCE = 500
 _CAMPAIGNS_AT_ONCE = 20
 # Gifts refunded in one transaction, which locks the account that gets the money.
 _GIFTS_AT_ONCE = 500
-# A draft that is just being placed may become an order although its campaign was closed meanwhile.
+# A draft may become an order while its campaign is being closed.
 _UNORDERED_FOR = timedelta(days=1)
 
 CODES = Metric(

@@ -31,7 +31,7 @@ from largesse.lines.store import Line, address_line, read_line, read_progress
 from largesse.orders.marks import changing_orders
 
 _REMEMBERED_ADDRESSES = 10_000
-# Refusals a process gives a second, as at claims.
+# The most refusals of a process in a second, as for claims.
 _REFUSED_PER_S = 200.0
 _NOTHING_ASKED = 0  # no ask has this number
 _NO_CAMPAIGN = "This link leads to no campaign."

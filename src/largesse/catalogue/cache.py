@@ -21,12 +21,12 @@ from largesse.customers.authenticator import Caller
 from largesse.db.pool import Database
 from largesse.db.scope import LOOKUP, for_customers
 
-# Customers whose own collections are cached, and what these weigh together: some 20 MB.
+# Customers whose own collections are cached, and their total weight: some 20 MB.
 _MAX_OWN = 10_000
 _MAX_OWN_WEIGHT = 500_000
 _OWN_AT_ONCE = 100
 _OWN_WAITING = 10_000
-# How long a replaced catalogue is left to the requests that still use it.
+# How long requests that still use a replaced catalogue may do so.
 _LEFT_S = 5.0
 
 _OwnKey = tuple[int, str]  # a customer, and an environment that it acts in
@@ -61,8 +61,8 @@ class Catalogue:
 
         Callers that wait share one load. If it fails, all of them get the error, and the next caller loads again.
         """
-        # A load that was under way may have read an older version than was asked for; one that begins
-        # after the question cannot, as versions only grow.
+        # A load that is already under way may read an older version than this one. A load that begins
+        # now cannot, because versions only grow.
         for _ in range(2):
             if (snapshot := self.loaded(version)) is not None:
                 return snapshot
@@ -79,7 +79,7 @@ class Catalogue:
     async def of(self, caller: Caller) -> Snapshot:
         """Returns the same with the caller's own collections, no older than when the caller was looked up."""
         snapshot = await self.at(caller.catalogue_version)
-        if not caller.collections_version:  # there never were any
+        if not caller.collections_version:  # the customer never had any
             return snapshot
         principal = caller.principal
         own = self._own.get(principal.customer_id)

@@ -35,7 +35,7 @@ _READ = {
     "product": compose("{products} WHERE p.id = $1", products=_PRODUCTS),
     "collection": compose("{collections} AND c.id = $1", collections=_COLLECTIONS),
 }
-# The one who saves holds the object itself: a draft may not be there yet.
+# A save locks the object itself, because there may be no draft yet.
 _LOCK = {
     "product": "SELECT FROM products WHERE id = $1 FOR NO KEY UPDATE",
     "collection": "SELECT FROM collections WHERE id = $1 FOR NO KEY UPDATE",
@@ -107,7 +107,7 @@ _RELEASE = {
         WHERE id = $1 AND managed = 'file' AND customer_id IS NULL RETURNING key
     """,
 }
-# Of something that was never published and that nothing names.
+# Deletes an object that was never published and that nothing refers to.
 _DELETE_NEW = {
     "product": """
         DELETE FROM products p WHERE id = $1 AND managed = 'office' AND edition = 0 AND NOT active
@@ -120,7 +120,7 @@ _DELETE_NEW = {
             AND NOT EXISTS (SELECT FROM templates t WHERE t.collection_id = c.id AND t.removed_at IS NULL)
     """,
 }
-# The one that stands; and what stood before the first publication of the office.
+# Adds the published version; before the office's first publication, also what was published until then.
 _ADD_VERSIONS = """
     INSERT INTO catalogue_versions (kind, object_id, edition, content, published_at, published_by)
     SELECT $1, object_id, edition, content::jsonb, clock_now(), $5

@@ -34,7 +34,7 @@ from largesse.db.statements import read_now
 from largesse.staff.model import StaffRight
 
 MOST_KEY = 100
-MOST_AT_ONCE = 1_000  # drafts that are published or imported together: what one note of the catalogue's changes holds
+MOST_AT_ONCE = 1_000  # drafts that are published or imported together, as many as one record of changes can hold
 KEY_TAKEN = "Another one has this key."
 NOT_LATER = "Choose a time in the future."
 _MOST_SHOWN = 200  # characters of a text in the audit log

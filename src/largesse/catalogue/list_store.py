@@ -45,8 +45,8 @@ _LIST_PRODUCTS = {
     )
     for state, of_state in _STATES.items()
 }
-# The index of words first, whatever the planner thinks of its size: it would compute the words of all products for a rare one. Of what is found
-# only the page is read whole.
+# Reads the index of words first. For a rare word the planner would otherwise compute the words of all products. Only the rows of the page are
+# read whole.
 _FIND_PRODUCTS = {
     state: compose(
         """
@@ -65,7 +65,7 @@ _FIND_PRODUCTS = {
     )
     for state, of_state in _STATES.items()
 }
-# Where a word is common, the page is near in the order of keys: the inner query reads them lazily, in that order.
+# If a word is common, the page is found early in the order of keys: the inner query reads rows lazily, in that order.
 _MOST_FOUND = 5_000
 _COUNT_FOUND = compose(
     "SELECT count(*) FROM (SELECT FROM products WHERE {has_words} LIMIT $2) AS found",

@@ -46,7 +46,7 @@ class ProductItem:
         self.currency = product.currency
         self.product = product
         self._serializer = serializer
-        # By country; made at first use, as most products are never looked at in most of them.
+        # By country; made at first use, because most products are never listed in most countries.
         self._serialized: dict[str, Serialized] | None = None
         self._least_minor: dict[str, int | None] | None = None
 

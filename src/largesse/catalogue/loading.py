@@ -16,9 +16,9 @@ from largesse.catalogue.snapshot import Snapshot
 from largesse.db.fragments import Fragment, compose
 from largesse.db.pool import Connection
 
-# Rows that are read and taken in before other requests run: half a millisecond.
+# Rows that are processed before other requests run: half a millisecond.
 _ROWS_AT_ONCE = 50
-# Changes that are applied to a snapshot; with more, all is read anew.
+# The most changes that are applied to a snapshot. With more, everything is read again.
 _MAX_CHANGES = 5_000
 
 _COLUMNS = Fragment("""

@@ -211,7 +211,7 @@ def collection_from_row(row: Row) -> Collection:
     )
 
 
-_MOST_LISTED = 30  # amounts named in an error; more are given by their ends
+_MOST_LISTED = 30  # amounts that an error lists; of more, it names the lowest and the highest
 
 
 @dataclass(frozen=True, slots=True)

@@ -135,7 +135,7 @@ class Products:
     def serialized_page(self, customer_id: int, filters: Filters, page: int, limit: int) -> Serialized:
         """Returns a page (1-based) of these products, serialized."""
         found = self.find_all(customer_id, filters)
-        # Customers whom no product names see the same, so they share the page.
+        # Customers without products of their own see the same, so they share the page.
         key = (customer_id if self._named.get(customer_id) else None, filters, page, limit)
         cached = self._memory.pages.get(key)
         if cached is not None and cached.source is found:
@@ -143,7 +143,7 @@ class Products:
         start = (page - 1) * limit
         items = found[start : start + limit]
         serialized = self._serializer.listed([item.serialized(filters[0]) for item in items])
-        if items:  # pages past the end are without number
+        if items:  # there is no limit to the pages past the end
             self._memory.pages.put(key, _Page(found, serialized))
         return serialized
 

@@ -154,7 +154,7 @@ class _SheetReader:
         self._contents: dict[str, Content] = {}
         self._faults: list[RowFault] = []
         self.currencies: frozenset[str] = frozenset()
-        self.keys: Mapping[int, str] = {}  # of the customers or products that `there` names
+        self.keys: Mapping[int, str] = {}  # of the customers or products in `there`
 
     def read(self, rows: Sequence[tuple[int, dict[str, str]]]) -> Sheet:
         """Returns what the rows say, and what is wrong with them."""

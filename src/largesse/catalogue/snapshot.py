@@ -52,7 +52,7 @@ class Snapshot:
         self._curated = curated
         self._own = Collections((), serializer) if own is None else own
         self._serializer = serializer
-        # Snapshots that follow each other share it: an entry says what it was made of.
+        # Successive snapshots share it. Each entry names its source, so that an outdated one is noticed.
         self._lists: RecentlyUsed[Hashable, _Listed] = (
             RecentlyUsed(max_entries=_MAX_CACHED, max_total=_PAGES_BYTES, weigh=lambda one: len(one.serialized))
             if lists is None

@@ -22,7 +22,7 @@ _INSERT = """
 """
 _RENAME = "UPDATE contact_groups SET name = $4 WHERE customer_id = $1 AND environment = $2 AND id = $3"
 _DELETE = "DELETE FROM contact_groups WHERE customer_id = $1 AND environment = $2 AND id = $3"
-# Who is in a group already stays in it since the day it was.
+# A contact that is already in a group keeps the day on which it joined.
 _JOIN = """
     INSERT INTO contact_members (customer_id, environment, group_id, contact_id, joined_on)
     SELECT $1, $2, new.group_id, new.contact_id, (clock_now() AT TIME ZONE 'UTC')::date

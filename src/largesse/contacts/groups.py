@@ -13,7 +13,7 @@ from largesse.contacts.store import Place
 from largesse.customers.actor import Actor, Transaction
 from largesse.customers.roles import Right
 
-# What messages name by themselves.
+# Placeholders that every message has.
 RESERVED = frozenset({"first_name", "name", "company"})
 _NOT_IN_A_KEY = re.compile(r"[^a-z0-9]+")
 

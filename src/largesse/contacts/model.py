@@ -78,8 +78,8 @@ class ContactChange(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     start_date: date | UnsetType | None = UNSET
     external_id: str | UnsetType | None = UNSET
     is_active: bool | UnsetType = UNSET
-    groups: tuple[str, ...] | UnsetType = UNSET  # all that it is in, by name
-    more_groups: tuple[str, ...] = ()  # that it joins, beside those that it is in
+    groups: tuple[str, ...] | UnsetType = UNSET  # the names of all its groups
+    more_groups: tuple[str, ...] = ()  # names of groups to join in addition
     fields: Mapping[str, str | None] = {}
 
 

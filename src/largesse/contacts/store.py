@@ -18,7 +18,7 @@ _encode = msgspec.json.Encoder().encode
 _FIELDS = msgspec.json.Decoder(dict[str, str])
 _COUNTED = 10_000
 
-# A customer's changes of contacts come one after the other, so that limits hold and no two wait for each other's rows.
+# Changes to a customer's contacts run one at a time, so that limits hold and no two wait for each other's rows.
 _LOCK = "SELECT pg_advisory_xact_lock(hashtextextended('contacts/' || $2::text, $1::bigint))"
 
 _SELECT = Fragment("""

@@ -57,7 +57,7 @@ class PersonStatus(NamedTuple):
     """What the access of a person depends on."""
 
     role: str
-    account_ids: Collection[int] = ()  # funding accounts that are theirs to use, beside those open to all
+    account_ids: Collection[int] = ()  # funding accounts assigned to them, in addition to those open to all
 
 
 def key_statuses(key_ids: Fragment) -> Fragment:
@@ -127,7 +127,7 @@ async def member_statuses(connection: Connection, user_ids: Collection[int]) -> 
 async def _with_accounts(connection: Connection, people: Mapping[int, tuple[int, int, str]]) -> dict[int, PersonStatus]:
     """Returns the status of people, each a customer, a user and a role, with the accounts that they may use."""
     accounts: dict[int, list[int]] = {}
-    # An administrator uses every account. A statement of its own, by the customer, as accounts may lie elsewhere than people.
+    # Administrators use every account. A separate statement by customer, because accounts and people may be on different nodes.
     if some := [person for person in people.values() if person[2] != ADMIN]:
         rows = await connection.fetch(
             access_store.ACCOUNTS_OF_USERS,
@@ -146,7 +146,7 @@ async def hold_people(connection: Connection, session_ids: Collection[int]) -> d
     """
     coordinator = coordinator_of(connection)
     sessions = await coordinator.fetch(access_store.HOLD_SESSIONS, sorted(session_ids))
-    # A statement of its own: on a cluster, sessions are the coordinator's, and users are on every node.
+    # A separate statement: on a cluster, sessions are on the coordinator, and users are on every node.
     users = await coordinator.fetch(
         access_store.HOLD_USERS, sorted({row["user_id"] for row in sessions if row["user_id"] is not None})
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-# What a transaction holds until it ends.
+# What a transaction reads or locks until it ends.
 ACCOUNTS_OF_USERS = (
     "SELECT user_id, account_id FROM account_users WHERE customer_id = ANY($1::int[]) AND user_id = ANY($2::int[])"
 )

@@ -81,7 +81,7 @@ async def replace_key(actor: Actor, key_id: int) -> NewKey:
         connection = transaction.connection
         await find_key(connection, actor, key_id)
         row = await store.lock_key(connection, key_id)
-        # Locked above, so that two who ask at the same time do not both get one.
+        # Locked above, so that two simultaneous requests do not both get a key.
         second = await store.find_replacement(connection, row["customer_id"], key_id)
         if second is not None:
             raise AlreadyReplaced(f"API key {second} replaces it already")

@@ -130,7 +130,7 @@ _CALLERS_REMEMBERED = 10_000
 _REMEMBERED_S = 60.0
 
 
-# The status of a key and the catalogue's version. Whoever acts for a remembered caller checks both under its locks (StaleCaller).
+# The status of a key and the catalogue's version. A transaction for a remembered caller checks both under its locks (StaleCaller).
 Remembered = tuple[KeyStatus, int]
 
 

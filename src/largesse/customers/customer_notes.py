@@ -56,7 +56,7 @@ async def add_note(actor: Actor, note: str) -> int:
         raise InvalidRequest(f"A note must hold no {held}.")
     async with actor.transaction(StaffRight.CUSTOMERS) as transaction:
         connection = transaction.connection
-        # Locked, so that two at once do not pass the limit.
+        # Locked, so that two at once do not exceed the limit.
         await customer_store.lock_customer(connection, actor.customer_id)
         if await connection.fetchval(_COUNT, actor.customer_id) >= MOST_NOTES:
             raise InvalidRequest(f"A customer has at most {MOST_NOTES} notes: erase one first.")

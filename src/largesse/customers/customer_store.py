@@ -29,7 +29,7 @@ _ONE = """
     FROM customers c WHERE id = $1
 """
 _NEWEST = "SELECT id, key, name, plan, funding, created_at FROM customers WHERE id < $1 ORDER BY id DESC LIMIT $2"
-# $3 is made by `search_customers`. Sorted by no index, so that few customers of rare words are not looked for among all.
+# $3 is made by `search_customers`. No index sorts this, or the planner would look for the few customers of a rare word among all.
 _SEARCH = """
     SELECT id, key, name, plan, funding, created_at FROM customers
     WHERE to_tsvector('simple', name || ' ' || key) @@ to_tsquery('simple', $3) AND id < $1 ORDER BY id + 0 DESC LIMIT $2
@@ -68,7 +68,7 @@ _IS_CURRENCY = "SELECT EXISTS (SELECT FROM currencies WHERE code = $1)"
 _HIGHEST = 2**31 - 1
 _WORD = re.compile(r"[^\W_]+")
 _MOST_NUMBERED = 1_000
-_MOST_WORDS = 8  # of a search; further ones are not looked at
+_MOST_WORDS = 8  # of a search; further ones are ignored
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,7 +39,7 @@ async def take_post(database: Database, post: Post, sql: SignInSql = sign_in_sto
             return bytes(row["answer"])
         if clock.passed_s() > until_s:
             raise StillUnderWay
-        if row is not None:  # else the first one has taken it back
+        if row is not None:  # else the first one has rolled back
             await asyncio.sleep(_LOOK_EVERY_S)
 
 

@@ -149,7 +149,7 @@ def _object(answer: str) -> dict[str, Any]:
 
 MOST_PASSKEYS = 10
 CHALLENGE_LASTS = timedelta(minutes=10)
-_RENEWED_AFTER = timedelta(minutes=5)  # so that each page has at least the rest of the ten
+_RENEWED_AFTER = timedelta(minutes=5)  # so that each page has at least the other five minutes
 
 
 class Unfit(InvalidRequest):
@@ -205,7 +205,7 @@ async def add_passkey(
 ) -> list[str]:
     """Stores a new passkey; returns recovery codes if it is the person's first second step. Raises Unfit."""
     await open_credentials(connection)
-    # Whose passkeys they are waits here, so that two at once are not one too many.
+    # Additions for one person run one at a time, so that two at once do not exceed the limit.
     await connection.execute(sql.LOCK, person_id)
     if len(await _credential_ids(connection, person_id, sql)) >= MOST_PASSKEYS:
         raise Unfit(f"At most {MOST_PASSKEYS} passkeys.")

@@ -22,7 +22,7 @@ _MOST_WAITING = 100
 # The least that OWASP recommends: more would let somebody who only guesses exhaust the machine.
 _PASSES = 2
 _MEMORY_KIB = 19 * 1024
-# What is tried first (frequent ones of published lists that are long enough), and what people make of our name.
+# What guessers try first: frequent passwords of published lists that are long enough, and variants of our name.
 _COMMON = frozenset(
     [
         "1234567890",

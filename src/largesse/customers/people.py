@@ -72,7 +72,7 @@ async def holds_password(
     connection: Connection, person_id: int, password: str | None, sql: SignInSql = sign_in_store
 ) -> bool:
     """Returns whether that is still the hash of the person's password, and locks it until the transaction ends."""
-    # Read after the lock is there, as another transaction may change it until then.
+    # Read once the row is locked, because another transaction may change it until then.
     await connection.execute(sql.LOCK, person_id)
     holds = await connection.fetchval(sql.HOLDS_HASH, credentials_key(connection), person_id, password)
     return bool(holds)

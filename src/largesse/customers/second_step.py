@@ -19,7 +19,7 @@ DIGITS = 6
 STEP_S = 30
 _SECRET_BYTES = 20
 _RECOVERY_CODES = 10
-_RECOVERY_CHARACTERS = 16  # 80 bits: its plain hash tells nobody anything
+_RECOVERY_CHARACTERS = 16  # 80 bits, so a plain hash does not reveal it
 _ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"  # Crockford's: no letter that looks like a digit
 _ALIKE = str.maketrans("OIL", "011")
 
@@ -110,7 +110,7 @@ async def take_code(
     if (code := _digits(typed)) is None:
         return await _take_recovery_code(connection, person_id, typed, sql)
     taken = await connection.fetchval(sql.LOCK_APP, person_id)
-    # Read after the lock is there, as another transaction may change it until then.
+    # Read once the row is locked, because another transaction may change it until then.
     sealed = await connection.fetchval(sql.TOTP_KEY, credentials_key(connection), person_id)
     if taken is None or sealed is None:
         return False

@@ -49,7 +49,7 @@ _CHOOSE_CUSTOMER = """
 _CHOOSE_ENVIRONMENT = "UPDATE sessions SET environment = $2 WHERE id = $1"
 
 LASTS = timedelta(days=14)
-PROVED = timedelta(minutes=10)  # for so long nobody is asked again who they are
+PROVED = timedelta(minutes=10)  # how long nobody needs to confirm again who they are
 IDLE = timedelta(hours=12)  # without a request, it ends
 _LONGEST_BROWSER = 300  # characters of a browser's name that are stored
 
@@ -68,8 +68,8 @@ class Person:
     customer_name: str
     plan: str  # starter, pro or enterprise
     funding: str  # balance or invoiced
-    environment: str  # production or staging: which of both the pages are about
-    is_proved: bool  # showed a moment ago that it is them: by signing in, or asked again
+    environment: str  # that the pages are about: production or staging
+    is_proved: bool  # recently confirmed who they are, at sign-in or later
 
     @property
     def scope(self) -> Scope:
@@ -118,11 +118,11 @@ class SignedIn:
     language: str | None
     zone: str | None
     notice: str | None  # what the next page says
-    has_password: bool  # who was let in by a link may have none
-    has_app: bool  # that shows codes
+    has_password: bool  # somebody who signed in by a link may have none
+    has_app: bool  # an authenticator app
     has_passkey: bool
-    awaits_second_step: bool  # the password was right; until the second step nothing is shown
-    lacks_second_step: bool  # one is asked of them, and they have none
+    awaits_second_step: bool  # the password was right; pages are shown only after the second step
+    lacks_second_step: bool  # they need one and have none
     person: Person | StaffMember | None  # whom pages are for; None before a customer is chosen
 
     @property
@@ -141,7 +141,7 @@ class Session(SignedIn):
     """A person's. `person` is None until a customer is chosen, or where it is none of theirs any longer."""
 
     environment: str
-    memberships: int  # customers there are to choose from
+    memberships: int  # number of customers to choose from
     requires_second_step: bool  # the customer asks everybody for one
     person: Person | None
 

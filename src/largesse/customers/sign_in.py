@@ -102,7 +102,7 @@ class SignInSteps(Generic[AnySession]):
         self._passwords = passwords
         self._party = party
         self._sql = sql
-        self._prefix = prefix  # keeps their counts of tries apart
+        self._prefix = prefix  # keeps the counts of attempts apart
 
     async def find(self, secret: str) -> AnySession | None:
         """Returns the session of a cookie; None if it has ended or never existed."""
@@ -156,7 +156,7 @@ class SignInSteps(Generic[AnySession]):
             known = await self._known(connection, email)
             # Also asked for an unknown person, so that both cases take the same time.
             is_theirs = await knows_device(connection, known.id if known else 0, device, self._sql)
-        # Whoever guesses at an address keeps its owner out nowhere but in browsers that are new to them.
+        # So somebody who guesses passwords for an address locks its owner out only of browsers that the owner has not used before.
         about += device if is_theirs and device else b""
         await spend(self._allowances, self._vault, Allowance.ACCOUNT, about)
         if not await self._passwords.is_right(known.password if known else None, password):
@@ -227,7 +227,7 @@ class SigningIn(SignInSteps[Session]):
         is_outdated = known.password is not None and self._passwords.is_outdated(known.password)
         renewed = await self._passwords.hash(password) if is_outdated else None
         async with self._database.transaction(LOOKUP) as connection:
-            # It may have been replaced while hashes were made.
+            # The password may have been replaced during the hashing.
             if not await holds_password(connection, known.id, known.password):
                 raise Refused
             if renewed:

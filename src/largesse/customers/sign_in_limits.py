@@ -17,7 +17,7 @@ from largesse.encryption.vault import Vault
 
 _GIVE_BACK = "DELETE FROM sign_in_allowances WHERE key = $1"
 
-# Of two tries at once, the one that began first may be counted last: no time has passed for it, and none is taken back.
+# Of two attempts at once, the one that began first may be counted last. For it, no time has passed, rather than negative time.
 _LEFT = Fragment("""
     least($2, a.remaining + greatest(0, extract(epoch FROM clock_now() - a.counted_at)::float8) * $2 / $3)
 """)
@@ -38,7 +38,7 @@ class Allowance(Enum):
     """What is counted, and how much of it is allowed."""
 
     ACCOUNT = Rate(10, 900.0)  # passwords and codes tried for one address
-    NETWORK = Rate(60, 900.0)  # whatever comes from one network
+    NETWORK = Rate(60, 900.0)  # all attempts from one network
     LETTERS = Rate(4, 3600.0)  # mail that is sent to one address
     TESTS = Rate(6, 360.0)  # mail of what they are about to send, to one person
 

@@ -61,10 +61,10 @@ class Link:
     hash: bytes
     kind: str  # invitation, sign_in or reset
     email: str
-    person_id: int | None  # of that address; None where nobody has signed in by it yet
-    is_member: bool  # whether that person belongs to a customer already, and so signs in by other means
+    person_id: int | None  # None if nobody has signed in with that address yet
+    is_member: bool  # whether that person already belongs to a customer, and so signs in another way
     has_password: bool
-    is_mailed: bool  # made for a mail, so that only who reads the mail of the address has it
+    is_mailed: bool  # made for a mail, so that only people who read the address's mail get it
     is_confirmed: bool  # whether that person has followed such a link before
     user_id: int | None  # None for a reset
     customer_id: int | None

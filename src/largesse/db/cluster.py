@@ -158,7 +158,7 @@ class Cluster:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                start_new_session=True,  # a Ctrl-C in the terminal is for us alone
+                start_new_session=True,  # so that Ctrl-C in the terminal does not stop the server
             )
             # A dead server that nobody reaps keeps its process id, and PostgreSQL would not start again.
             threading.Thread(target=child.wait, name="postgres-reaper", daemon=True).start()

@@ -137,7 +137,7 @@ def message_of(statement: Statement, prepared: set[str]) -> bytes:
     return parse + pack("!cI", b"B", len(bind) + 4) + bind + _EXECUTE_AND_SYNC
 
 
-_NUMBERS: dict[str, int] = {}  # of the constant statements of this process
+_NUMBERS: dict[str, int] = {}  # numbers of this process's constant statements
 
 
 def text_of(argument: Any) -> str:

@@ -203,7 +203,7 @@ class Saved:
     ids: list[int]
     created: list[bool]
     unchanged: list[bool]  # differ, but were not written
-    kept: list[bool]  # existed, and stay as they are, different or not
+    kept: list[bool]  # existed, and were left as they are, different or not
 
 
 class FixedColumn(Exception):

@@ -13,7 +13,7 @@ from largesse.base import clock
 from largesse.db.clock import move_clock
 from largesse.db.pool import Connection
 
-_TOGETHER = timedelta(minutes=40)  # acts within it run at one time of the database's clock
+_TOGETHER = timedelta(minutes=40)  # acts within this time run at one time of the database's clock
 _AT_ONCE = 8
 
 Act = Callable[[], Awaitable[None]]

@@ -109,7 +109,7 @@ _OLDEST = 15
 _CLOCKS_APART_S = 2.0
 _SPARE_CONNECTIONS = 12  # for people, backups and monitoring
 
-# What each says when it is off.
+# The finding for each that is off.
 _SAFETY = {
     "fsync": "a crash of the machine may ruin the database",
     "synchronous_commit": "a crash may lose orders that were acknowledged",

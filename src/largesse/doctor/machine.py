@@ -136,7 +136,7 @@ async def check_master_key_fits(connection: Connection, settings: Settings) -> l
     try:
         vault = load_vault(settings)
     except (OperatorError, OSError):
-        return []  # which is said already
+        return []  # another check has reported it
     try:
         await prove_master_key(connection, vault, keep=False)
     except OperatorError as wrong:

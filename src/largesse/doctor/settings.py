@@ -18,7 +18,7 @@ from largesse.mail.smtp import MailServer
 _PREFIX = "LARGESSE_"
 # Variables of `serve` for its processes, of the tests, and of samples in the docs for their key.
 _OTHERS = ("LARGESSE_SERVE_", "LARGESSE_TEST_", "LARGESSE_API_KEY")
-_ALIKE = 0.6  # from here on a name may be a slip of another
+_ALIKE = 0.6  # names at least this similar may be a typing error
 
 
 def read_settings(environ: Mapping[str, str]) -> tuple[Settings, list[CheckResult]]:

@@ -22,7 +22,7 @@ from largesse.db.statements import read_now
 from largesse.drafts import store
 from largesse.drafts.service import DraftService, Placed
 
-# As long as a draft stays after its last change: a decision takes at most MOST_DAYS of it.
+# As long as a draft is stored after its last change. A decision takes at most MOST_DAYS of that time.
 QUOTE_HOLDS = timedelta(days=MOST_DAYS + 4)
 
 
@@ -36,7 +36,7 @@ async def ask_approval(
     """
     async with database.connection(caller.principal.scope) as connection:
         draft = await store.read_draft(connection, caller.principal, draft_id)
-    # The default claim-by date counts from now, and an approval is of one date.
+    # The default claim-by date counts from now, but an approval is for one date.
     content = msgspec.structs.replace(draft.content, claim_by=draft.claim_by(caller), has_claim_by=True)
     draft = msgspec.structs.replace(draft, content=content)
     checked = await drafts.recipients(caller.principal, draft)
@@ -51,7 +51,7 @@ async def ask_approval(
         locked = await store.read_draft(connection, actor, draft_id, lock=True)
         if locked.changed_at != draft.changed_at:
             raise QuoteChanged("The draft was changed meanwhile.")
-        # It stays for two weeks from now.
+        # Saving keeps it for two weeks from now.
         await store.save_draft(connection, actor, draft_id, content)
         now = await read_now(connection)
         assert principal.user_id is not None, "a person"

@@ -122,7 +122,7 @@ def _check(
     """Returns the checked row, the name and address of each recipient in it (a cell may hold a list), and those who get a gift."""
     cell, name, quantity = _cell(row, columns.email), _name(row, columns), _cell(row, columns.quantity)
     listed = ([] if is_bare(cell) else read_mailboxes(cell)) or [("", cell)]
-    if name:  # the column says it; of several, each keeps their own
+    if name:  # from the column; in a cell with several, each keeps its own
         listed = [(name if len(listed) == 1 else own or name, address) for own, address in listed]
     email = cell
     if len(listed) == 1:

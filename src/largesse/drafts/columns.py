@@ -10,7 +10,7 @@ import msgspec
 from largesse.drafts.sheet import Sheet
 from largesse.orders.recipients import MAX_QUANTITY
 
-# How headings call each, in the languages of the pages; compared without regard to case, blanks and signs.
+# Headings of each, in the languages of the pages; compared without case, blanks and punctuation.
 _EMAILS = {
     "email", "mail", "emailaddress", "mailaddress", "recipientemail", "workemail", "courriel", "adresseemail", "adressemail",
     "adressecourriel", "emailadresse", "mailadresse", "epost", "adressemel", "mel",

@@ -28,7 +28,7 @@ _NAME_SIGNS = frozenset("\u2019\u00b7\u00aa\u00ba\u2010\u2013\u00a0")
 _FREQUENT = frozenset(
     "\u00e0\u00e1\u00e2\u00e3\u00e4\u00e5\u00e6\u00e7\u00e8\u00e9\u00ea\u00eb\u00ed\u00ee\u00ef\u00f1\u00f3\u00f4\u00f5\u00f6\u00f8\u00fa\u00fb\u00fc\u00df"
 )
-_MOST_NAMES = 200  # that are looked at
+_MOST_NAMES = 200  # that are examined
 
 
 class FileText(msgspec.Struct, frozen=True):

@@ -35,7 +35,7 @@ class Listed(msgspec.Struct, frozen=True):
     pages: int
     counts: Mapping[
         str, int
-    ]  # recipients by state and of `all`, whatever was searched for; of duplicates without the first of each
+    ]  # recipients by state and in all, whatever the search; the first of several duplicates does not count as one
 
 
 STATES = ("ready", "fix", "repeated", "earlier")

@@ -10,15 +10,15 @@ from itertools import groupby
 from largesse.base.cooperative import Steps
 from largesse.drafts.sheet import MAX_ROWS, lines_of
 
-# A quoted name, an address in brackets, a separator, and what is between them. Each character is looked at once.
+# A quoted name, an address in brackets, a separator, and what is between them. Each character is read once.
 _TOKENS = re.compile(r'"[^"]*"|<[^<>]*>|[,;\t\n]|[^,;\t\n"<]+|["<]')
 _NAMED = re.compile(r"(?P<name>[^<>]*)<\s*(?P<address>[^\s<>]+@[^\s<>@]+)\s*>")
 _BARE = re.compile(r'[^\s<>@,;"()]+@[^\s<>@,;"()]+')
 _QUOTES = ('"', "'")
-# What stands after a comma of a name that is not turned round, without regard to case and dots.
+# Words after a comma that do not mean "last name, first name"; compared without case and dots.
 _NO_FIRST_NAMES = {"jr", "sr", "ii", "iii", "iv", "md", "phd", "esq", "inc", "ltd", "llc", "gmbh", "ag", "sa", "mba"}
 _CHARACTERS_A_STEP = 2_000
-_MAX_HEADINGS = 10_000  # characters of a first line that are looked at
+_MAX_HEADINGS = 10_000  # characters of a first line that are examined
 
 Mailbox = tuple[str, str]  # name and address
 
@@ -52,7 +52,7 @@ def one_mailbox_a_line(text: str) -> Steps[str]:
     A text that begins with headings of several columns is a table, whatever is in its cells.
     """
     first = next((line for line in lines_of(text) if line.strip()), "")
-    if first[:4].lower() == "sep=":  # a table by its own word
+    if first[:4].lower() == "sep=":  # the text says that it is a table
         return text
     if _list_in(first) is None and ("@" in first or len(_split(first[:_MAX_HEADINGS], ",;\t|")) > 1):
         return text

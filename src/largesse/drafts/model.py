@@ -23,7 +23,7 @@ from largesse.orders.request import (
     send_request,
 )
 
-# What orders placed in the web application say they come from.
+# The source of orders placed in the web application.
 SOURCE = "web"
 OF_CAMPAIGN = "campaign"
 
@@ -45,7 +45,7 @@ class Source(msgspec.Struct, frozen=True, omit_defaults=True):
     encodings: tuple[str, ...] = ()  # that it can be read in
     sheets: tuple[SheetName, ...] = ()  # of a workbook
     sheet: int = 0  # the one whose rows are the recipients
-    by_hand: frozenset[int] = frozenset()  # rows that were typed since: another encoding leaves them as they are
+    by_hand: frozenset[int] = frozenset()  # rows that were typed later: another encoding does not change them
 
 
 class DraftContent(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -57,15 +57,15 @@ class DraftContent(msgspec.Struct, frozen=True, omit_defaults=True):
     country: str | None = None
     value: float | None = None  # of a code, in major units
     code_quantity: int | None = None  # of anonymous codes: then there are no recipients
-    columns: Columns | None = None  # of its sheet; none has been given without
+    columns: Columns | None = None  # of its sheet; None until a file or rows are given
     source: Source = Source()
-    leaves_out: bool = False  # the rows to fix are left out of the order; any change of rows undoes it
+    leaves_out: bool = False  # whether the order leaves out the rows to fix; any change of rows resets it
     wrapping_key: str | None = None
     from_name: str | None = None
     message: str | None = None
     send_at: datetime | None = None
     claim_by: datetime | None = None
-    has_claim_by: bool = False  # whether that was said; until then the customer's default holds
+    has_claim_by: bool = False  # whether the person set it; until then the customer's default applies
     reminder_days: tuple[int, ...] | None = None  # None: as the customer's default says
     account_id: int | None = None
     external_reference: str | None = None

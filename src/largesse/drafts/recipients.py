@@ -28,9 +28,9 @@ from largesse.drafts.workbook import Workbooks, is_workbook
 class Taking(Enum):
     """What happens to the rows of a draft when more are added."""
 
-    REPLACE = "replace"  # they go
-    ADD = "add"  # they stay, before the new ones
-    MEND = "mend"  # those to fix go: the new ones are their corrections
+    REPLACE = "replace"  # the new ones replace them
+    ADD = "add"  # the new ones follow them
+    MEND = "mend"  # the new ones replace those to fix
 
 
 class RecipientService:

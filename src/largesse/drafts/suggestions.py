@@ -18,7 +18,7 @@ _COMMAS = re.compile(r"[,;]+")
 # Providers whose domain people leave incomplete, beside the domains of the list itself.
 _PROVIDERS = ("gmail.com", "outlook.com", "hotmail.com", "icloud.com", "yahoo.com")
 _MOST_DOMAINS = 50
-_MAX_LENGTH = 320  # of a text that is looked at
+_MAX_LENGTH = 320  # of a text that is examined
 
 
 def fault_of(email: str) -> str:

@@ -17,7 +17,7 @@ _SEPARATORS = "\t;,|"
 _SAMPLED_ROWS = 50
 _CHARACTERS_A_STEP = 8_000
 _MAX_LINES = 20 * MAX_ROWS  # blank ones, and those within quotation marks, are lines too
-# What a row may be before it is split: blank columns at its end count here, and quotation marks, which are doubled.
+# The limits of a row before it is split. Blank columns at its end and doubled quotation marks count.
 _MAX_SEPARATORS = 16_384  # as many as a workbook has columns
 _MAX_ROW_CHARACTERS = 131_072
 

@@ -15,7 +15,7 @@ from largesse.base.fair_turns import FairTurns
 from largesse.drafts.sheet import MAX_CHARACTERS, MAX_FILE_BYTES, MAX_ROWS, Sheet, SheetMaker, SheetRefused
 
 _PROGRAM = Path(__file__).with_name("workbook_process.py")
-# What an interpreter needs of its environment; settings and secrets are not for it.
+# The environment variables that the interpreter needs; it gets no settings and no secrets.
 _ENVIRONMENT = ("LANG", "LC_ALL", "LD_LIBRARY_PATH", "PATH", "SYSTEMROOT")
 _TIMEOUT_S = 30.0
 _ROWS_A_TURN = 200

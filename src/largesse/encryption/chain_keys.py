@@ -136,7 +136,7 @@ async def _renew(connection: Connection, vault: Vault, sealed: dict[int, bytes])
     """Encrypts the keys under the newest master key and adds one. If several processes do this at once, one succeeds."""
     opened = _open_all(vault, sealed)
     if opened[max(opened)].format < _FORMAT:
-        return sealed  # `migrate` comes first
+        return sealed  # `migrate` must run first
     try:
         async with connection.transaction():
             await connection.execute(_ONE_AT_A_TIME)

@@ -68,7 +68,7 @@ class SealedTable(NamedTuple):
         try:
             resealed, broken = await self._reseal(database, vault, newest, old)
         except (asyncpg.DeadlockDetectedError, asyncpg.LockNotAvailableError):
-            resealed = broken = 0  # another transaction goes first
+            resealed = broken = 0  # another transaction has the locks
         return RotationStep(last, len(rows), resealed, len(old) - resealed - broken, broken)
 
     async def _reseal(

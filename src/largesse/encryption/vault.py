@@ -48,7 +48,7 @@ class RetiredKey(msgspec.Struct, frozen=True):
     links: bytes
 
     def __repr__(self) -> str:
-        return "RetiredKey(…)"  # it must not end in a log
+        return "RetiredKey(…)"  # must not appear in a log
 
 
 class _Keys:

@@ -18,7 +18,7 @@ from largesse.fulfilment.vouchers import NO_DATE, Voucher, seal_voucher
 from largesse.lines.states import LineKey, State, record_move
 from largesse.lines.store import Line, read_progress
 
-# Lines served in one transaction: short enough that nobody waits for their locks.
+# Lines served in one transaction: few enough that others wait little for their locks.
 _SERVED_AT_ONCE = 50
 
 Begin = Callable[[], AbstractAsyncContextManager[Connection]]
@@ -113,7 +113,7 @@ async def _pair(connection: Connection, product_id: int, value_minor: int) -> li
     """Returns the next waiting lines in the connection's scope, each with a locked voucher."""
     if not await connection.fetchval(store.CAN_SERVE, product_id, value_minor):
         return []
-    # One server at a time for each product, so that the order holds.
+    # One transaction at a time serves a product, so that lines are served in order.
     await connection.execute(store.LOCK_PRODUCT, product_id)
     waits = await connection.fetch(store.WAITING_LINES, product_id, value_minor, _SERVED_AT_ONCE)
     # Not SKIP LOCKED: a voucher whose hand-out is being undone is free again, and must not be missed.

@@ -61,7 +61,7 @@ class GiftStep(Enum):
     EXPIRED = auto()
 
 
-# Once the gift is settled: before, its page asks for something else.
+# The steps with the form for a thank-you note. Before, the page asks for something else.
 _THANKFUL = (GiftStep.WAIT, GiftStep.VOUCHER, GiftStep.PARCEL)
 
 

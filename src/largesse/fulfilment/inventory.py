@@ -98,7 +98,7 @@ def _again(first: str, rest: Iterator[str]) -> Iterator[str]:
 
 _IMPORTED_AT_ONCE = 1_000
 _MOST_REFUSED = 1_000  # that are named by line
-_MOST_SEEN = 100_000  # numbers of a file, so that one that comes twice is named so
+_MOST_SEEN = 100_000  # numbers of a file that are compared to find duplicates
 _LONGEST_NUMBER = 100
 
 
@@ -110,7 +110,7 @@ class InventoryProduct:
     key: str
     name: str
     currency: str
-    amounts_minor: tuple[int, ...]  # its denominations; none where it takes any amount of a range
+    amounts_minor: tuple[int, ...]  # its denominations; none for a range of amounts
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,7 +242,7 @@ async def _add(
         [one.sealed for _, one in new],
         [item.voucher.use_by or NO_DATE for item, _ in new],
     )
-    # Those of two imports at once meet in the unique index.
+    # The unique index refuses numbers that another import adds at the same time.
     written = {row["lookup"] for row in rows}
     refused += [RefusedNumber(item.line, "stock") for item, one in new if one.lookups[0] not in written]
     return len(rows), sorted(refused, key=lambda one: one.line)

@@ -42,13 +42,13 @@ class Parcel:
     product_name: str
     country: str
     requested_at: datetime
-    exported_at: datetime | None  # when its address was handed out
+    exported_at: datetime | None  # when its address was exported
     shipped_at: datetime | None
     carrier: str | None
     tracking_number: str | None
-    returned_at: datetime | None  # when it came back last
+    returned_at: datetime | None  # when it last came back
     return_reason: str | None
-    again_at: datetime | None  # since when it waits to be sent again
+    again_at: datetime | None  # when it was put back to be sent again
     is_erased: bool  # its address is gone
 
     @property

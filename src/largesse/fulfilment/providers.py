@@ -27,7 +27,7 @@ class VoucherRequest:
     line: LineKey
     product_id: int
     value_minor: int
-    email: str | None = None  # whom it was sent to
+    email: str | None = None  # the recipient's address
     suppliers: tuple[str, ...] = (STOCK,)  # of the product, in the order in which they are asked
 
 

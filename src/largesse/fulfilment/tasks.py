@@ -86,7 +86,7 @@ async def _expire_late(connection: Connection, shard_group: Customers) -> int:
         return 0
     keys = [LineKey(*row) for row in rows]
     by_column = tuple([key[at] for key in keys] for at in range(3))
-    # What the locks waited for may have moved the lines on.
+    # The state of lines may have changed while this waited for the locks.
     still = await connection.fetch(store.STILL_THERE.of(shard_group), *by_column, *arguments(shard_group))
     waiting = await connection.fetch(store.WAITING_AMONG, *by_column)
     now = await read_now(connection)

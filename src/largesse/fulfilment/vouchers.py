@@ -23,7 +23,7 @@ class Voucher(msgspec.Struct, frozen=True, omit_defaults=True):
     use_by: date | None = None
 
     def __repr__(self) -> str:
-        return "Voucher(…)"  # it must not end in a log
+        return "Voucher(…)"  # must not appear in a log
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,7 +71,7 @@ async def create_account(actor: Actor, *, currency: str, name: str) -> tuple[int
     customer_id, environment = actor.customer_id, actor.environment
     async with actor.transaction(Right.SETTINGS, StaffRight.CUSTOMERS) as transaction:
         connection = transaction.connection
-        # Locked, so that two at once neither pass the limit nor take the same key.
+        # Locked, so that two at once neither exceed the limit nor take the same key.
         funding = await connection.fetchval(_LOCK_CUSTOMER, customer_id)
         if funding != "balance":
             raise AccountRefused(Why.INVOICED, "The customer is invoiced: it pays from no funding account.")

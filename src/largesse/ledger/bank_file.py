@@ -21,7 +21,7 @@ from largesse.ledger.transfer_references import transfer_references_in
 MAX_BYTES = 20 * 1024 * 1024
 MAX_LINES = 100_000
 _MAX_COLUMNS = 200
-_HEADING_WITHIN = 30  # lines: some banks begin with who and when
+_HEADING_WITHIN = 30  # lines: some banks begin with the account and the period
 _DELIMITERS = ",;\t|"
 _ENCODINGS = ("utf-8-sig", "cp1252")
 _AMOUNTS = ("amount", "betrag", "montant", "credit", "paid in", "umsatz")

@@ -23,7 +23,7 @@ from largesse.staff.model import StaffRight
 MOST_LINES = 500
 MOST_BYTES = 1024 * 1024
 _LONGEST_NAME = 200
-# Lines that need no decision, and lines by which a top-up may be credited all the same, with what came.
+# Lines that need no decision, and lines by which a top-up may still be credited, with the amount that came.
 _IGNORED = frozenset({"no_reference", "no_payment"})
 _CREDITABLE = frozenset({"other_amount", "expired"})
 
@@ -50,7 +50,7 @@ class LineState(StrEnum):
     """What is to be done about a line."""
 
     DECIDE = "decide"
-    MATCHED = "matched"  # it confirms a top-up once somebody says so
+    MATCHED = "matched"  # it confirms a top-up once somebody agrees
     DONE = "done"  # it confirmed one
     DISMISSED = "dismissed"
     IGNORED = "ignored"

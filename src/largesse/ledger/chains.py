@@ -179,7 +179,7 @@ ACCOUNT_COLUMNS = Fragment("""
 """)
 
 
-# What reads digests of orders: of customer and order with their number of codes, by customer and order.
+# Reads the digests of orders, by customer and order. The argument is customer and order, each with its number of codes.
 ReadDigests = Callable[
     [Connection, Chain, Iterable[tuple[tuple[int, int], int]]], Awaitable[Mapping[tuple[int, int], str]]
 ]

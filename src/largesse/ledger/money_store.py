@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from largesse.db.pool import Connection
 from largesse.ledger.top_ups_store import TopUp, list_by
 
-# A reference of top-ups is RF and 16 digits, by which pages follow each other.
+# The reference of a top-up is RF and 16 digits. Pages are in its order.
 _PREFIX = "RF"
 _OWED = """
     SELECT r.id, r.customer_id, c.key AS customer, c.name, r.environment, r.currency, -r.balance_minor AS owed_minor

@@ -131,7 +131,7 @@ async def _own_accounts_at_once(connection: Connection, keys: Sequence[OwnKey]) 
     return found
 
 
-# This commit does not wait for the disk. That of the first order that uses an account does, and it writes everything before it.
+# This commit does not wait for the disk. The commit of the first order that uses an account does, and writes everything before it.
 # Planning takes longer than the statements.
 _BEGIN = Statement("BEGIN; SET LOCAL synchronous_commit = off; SET LOCAL plan_cache_mode = force_generic_plan;")
 _decode = msgspec.json.Decoder(list[tuple[int, str, str, str, int]]).decode
@@ -144,7 +144,7 @@ async def _transact(
     try:
         *_, rows, _ = await run_together(connection, _BEGIN, *statements, Statement("COMMIT"))
     except BaseException:
-        if connection.is_in_transaction():  # as statements went one by one
+        if connection.is_in_transaction():  # the statements were sent one by one
             with contextlib.suppress(*DATABASE_AWAY):
                 await connection.execute("ROLLBACK")
         raise
@@ -214,7 +214,7 @@ _CREATE_AS_JSON = compose(
     find=_FIND,
 )
 _SET_HAS_BUDGETS = "UPDATE accounts SET has_budgets = $3 WHERE customer_id = $1 AND id = $2"
-# Processes of an earlier release lock nothing first.
+# Processes of an earlier release do not take the lock.
 _INSERT = """
     INSERT INTO accounts (customer_id, environment, currency, kind) VALUES ($1, $2, $3, $4)
     ON CONFLICT (customer_id, environment, currency, kind) WHERE kind <> 'funding' DO NOTHING

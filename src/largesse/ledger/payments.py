@@ -45,7 +45,7 @@ class Match:
     currency: str
     account: str | None
     why: Why | None
-    amount_minor: int | None = None  # what came, where it is an amount in the top-up's currency
+    amount_minor: int | None = None  # what came, if it is in the top-up's currency
 
 
 async def match_payments(
@@ -55,7 +55,7 @@ async def match_payments(
 
     It can be repeated after an interruption, and skips lines that it has matched. With `dry_run` it writes nothing.
     """
-    taken: dict[str, bytes] = {}  # by earlier lines of this file, which a dry run does not write
+    taken: dict[str, bytes] = {}  # taken by earlier lines of this file, which a dry run does not write
     for at in range(0, len(lines), _AT_ONCE):
         some = lines[at : at + _AT_ONCE]
         async with actor.transaction(StaffRight.SEE_MONEY if dry_run else StaffRight.MONEY) as transaction:

@@ -34,7 +34,7 @@ _LOCK = """
 _FUNDING_ACCOUNT = (
     "SELECT customer_id, environment, currency, closed_at FROM accounts WHERE id = $1 AND kind = 'funding'"
 )
-# What a reference credited an account with.
+# The amount with which a reference credited an account.
 _EARLIER = "SELECT amount_minor FROM entries WHERE customer_id = $1 AND account_id = $2 AND reference = $3"
 NEXT_TRANSFER_ID = "SELECT nextval('movements_id_seq')"
 

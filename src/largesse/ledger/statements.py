@@ -15,7 +15,7 @@ from largesse.db.pool import Connection, Database
 from largesse.db.scope import Scope
 
 DAYS = 30
-_EVERY = 2  # days: a line shows no more, and each place is looked for
+_EVERY = 2  # days: more points would not be visible, and each costs a look-up
 _PAGE = """
     SELECT e.id, e.created_at AS at, e.kind, o.reference AS order_reference,
            coalesce(nullif(o.external_reference, o.reference), e.reference) AS external_reference, e.amount_minor, e.balance_minor,
@@ -47,7 +47,7 @@ async def read_history(connection: Connection, customer_id: int, account_ids: Se
     return found
 
 
-# What an index is asked is a plain column, `middle`, as in statements.
+# The condition on the index has a plain column, `middle`, as in statements.
 _HISTORY = """
     WITH RECURSIVE halved (account_id, at, low, high, middle) AS (
         SELECT last.account_id, day.at, 0::bigint, last.id, last.id / 2
@@ -74,7 +74,7 @@ _HISTORY = """
 
 # An entry bears the time at which its transaction began; it may have waited for the account's lock for as long as this.
 _SKEW = timedelta(minutes=2)
-_CLOSE = timedelta(seconds=2)  # as long as most wait at the longest
+_CLOSE = timedelta(seconds=2)  # most entries wait no longer
 _ENTRIES_AT_ONCE = 2_000
 
 

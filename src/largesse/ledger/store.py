@@ -89,7 +89,7 @@ _ASSIGNABLE = """
     WHERE customer_id = $1 AND environment = $2 AND kind = 'funding' AND closed_at IS NULL ORDER BY is_master DESC, id
 """
 _TAKE_ALL = "DELETE FROM account_users WHERE customer_id = $1 AND user_id = $2"
-# Takes accounts from service accounts that are not among the wanted.
+# Removes assigned service accounts that are not in the new list.
 _UNASSIGN = """
     DELETE FROM account_service_accounts AS saved
     WHERE account_id = ANY($1::int[]) AND NOT EXISTS (

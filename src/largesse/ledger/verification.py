@@ -13,7 +13,7 @@ from largesse.ledger.chains import ACCOUNT_COLUMNS, Along, ReadDigests, paid_ord
 
 MOST_AT_ONCE = 20_000  # entries: about a second's work
 MOST_NAMED = 20
-# So few that other requests of the process wait no more than some milliseconds.
+# Few enough that other requests of the process wait no more than some milliseconds.
 _ENTRIES_AT_ONCE = 500
 _CREATED_AT = "SELECT created_at FROM entries WHERE customer_id = $1 AND account_id = $2 AND id = $3"
 _NOTE_ANCHORED = """
@@ -40,10 +40,10 @@ class Proof:
     checked: int = 0
     broken: list[str] = field(default_factory=list)  # the first that do not fit: `entry 17`
     broken_count: int = 0
-    unproved_until: int | None = None  # entries up to this one bear no marks and were too many to look at
-    goes_on: int | None = None  # behind this entry there are more
-    is_whole: bool | None = None  # whether it ends where its head says; None where it goes on
-    last_id: int | None = None  # the last entry that was looked at, with its mark
+    unproved_until: int | None = None  # entries up to this one have no marks and were too many to check
+    goes_on: int | None = None  # the last entry of this part; None at the end of the account
+    is_whole: bool | None = None  # whether it ends at the head of its chain; None if there are more
+    last_id: int | None = None  # the last entry that was checked, with its mark
     last_at: datetime | None = None
     last_mac: str | None = None
     anchor: Anchor | None = None

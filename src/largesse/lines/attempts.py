@@ -243,7 +243,7 @@ async def read_guesses(connection: Connection, vault: Vault, secret: bytes, host
     )
 
 
-# What an office may ask for at once. It refills as the allowance of wrong answers does.
+# The most requests of an office at once. It refills like the allowance of wrong answers.
 ASKS_ALLOWANCE = 300.0
 _ASKS_RATE = Rate(ASKS_ALLOWANCE, ADDRESS_REFILL.total_seconds())
 _ASKS = "SELECT allowance, extract(epoch FROM clock_now() - last_at)::float8 AS passed_s FROM claim_addresses WHERE address = $1 FOR UPDATE"

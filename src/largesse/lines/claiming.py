@@ -30,11 +30,11 @@ from largesse.lines.store import (
     stop_reminders,
 )
 
-# Changes and looks of recipients under way in one process. The pool is shared with the API: a flood of them must not use it up.
+# The most reads and changes of recipients at once in one process. The API shares the pool, and a flood of them must not use it up.
 _CHANGES_AT_ONCE = 4
 _LOOKS_AT_ONCE = 3
 _REMEMBERED_ADDRESSES = 10_000
-# Refusals a process gives a second: an evaluated guess costs about ten times what a slowed one does.
+# The most refusals of a process in a second. An evaluated guess costs about ten times as much as a slowed one.
 _REFUSED_PER_S = 200.0
 _SLOWED_PER_S = 500.0
 

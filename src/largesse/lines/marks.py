@@ -18,7 +18,7 @@ from largesse.db.shard_groups import Customers
 from largesse.db.sharding import arguments
 from largesse.encryption.chain import Chain, content, micros
 
-BEGUN = "claims.chained"  # the act that the audit log keeps once: a chain that begins again was reset
+BEGUN = "claims.chained"  # the audit log has this act once: a second start means a reset chain
 
 log = structlog.get_logger(__name__)
 _LOCK_HEAD = "SELECT number, head FROM line_event_head FOR NO KEY UPDATE"

@@ -136,7 +136,7 @@ async def find_line(
     else:
         rows = await connection.fetch(_FIND, lookups, environment, lock)
     lines = [Line(*row) for row in rows]
-    # Two customers may have drawn codes with the same number to find them by: then it is the line that the code opens to.
+    # Codes of two customers may have the same look-up number. Then decrypting shows whose the code is.
     return next((line for line in lines if len(lines) == 1 or _has_code(vault, line, code)), None)
 
 
@@ -244,7 +244,7 @@ async def read_claim_times(
     return row[0], row[1]
 
 
-# Customer and order by id, number, the recipient's address and name, the number the code is found by, code and PIN sealed.
+# Customer and order by id, number, the recipient's address and name, the code's look-up number, code and PIN encrypted.
 LineColumns = tuple[int, int, int, str | None, str | None, int, bytes]
 
 

@@ -40,7 +40,7 @@ _ERASE_EMAILS = """
     UPDATE line_states SET sealed_email = NULL
     WHERE customer_id = $1 AND order_id = $2 AND number = ANY($3::int[]) AND sealed_email IS NOT NULL
 """
-# The places of a window of left addresses, and which are sealed with an older key.
+# The keys of a window of addresses that recipients left, and which are encrypted with an older key.
 _EMAIL_KEYS = """
     SELECT customer_id, order_id, number, substring(sealed_email FROM 1 FOR 4) <> $1 AS is_old FROM line_states
     WHERE (customer_id, order_id, number) > ($3, $4, $5) AND sealed_email IS NOT NULL

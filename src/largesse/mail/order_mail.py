@@ -24,7 +24,7 @@ class RecipientDelivery(msgspec.Struct, kw_only=True):
     code_count: int
     state: str
     reason: str | None  # what the mail server said when it did not take it, or why it is held
-    fault: str | None  # whose a refusal is: recipient or server
+    fault: str | None  # the cause of a refusal: recipient or server
     due_at: datetime
     sent_at: datetime | None
     attempts: int

@@ -24,7 +24,7 @@ class Sent:
     delay_s: float = 0.0
     code: int | None = None  # the mail server's
     reason: str | None = None
-    fault: str | None = None  # of a refusal: recipient or server
+    fault: str | None = None  # the cause of a refusal: recipient or server
     subject: str = ""
     captured: bytes | None = None
     claims: bool = False  # whether the recipient claims the gift when the mail was captured: an address of the test lab

@@ -63,10 +63,10 @@ class Recipient:
     numbers: list[int] = field(default_factory=list)
     mail: str | None = None  # the state of the latest mail, as `messages` has it, or scheduled; None in a code batch
     reason: str | None = None  # what the mail server said when it did not take it
-    fault: str | None = None  # whose a refusal is: recipient or server
+    fault: str | None = None  # the cause of a refusal: recipient or server
     sent_at: datetime | None = None
     resends: int = 0
-    opened: int = 0  # codes; so are the following
+    opened: int = 0  # numbers of codes, as the following
     claimed: int = 0
     fulfilled: int = 0
     expired: int = 0

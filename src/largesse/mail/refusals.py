@@ -18,7 +18,7 @@ class Fault(StrEnum):
     """The cause of a refusal."""
 
     RECIPIENT = "recipient"  # the address, or this one message: it bounces
-    SERVER = "server"  # the server's, or our standing with it: tried again by the schedule
+    SERVER = "server"  # the server, or its trust in us: tried again by the schedule
     UNSURE = "unsure"  # the recipient's if the same connection takes another message, else the server's
 
 
@@ -53,7 +53,7 @@ _NO_SUCH_USER = re.compile(
 )
 _RECIPIENT, _SERVER, _UNSURE = Fault.RECIPIENT, Fault.SERVER, Fault.UNSURE
 
-# The first that fits.
+# The first rule that matches decides.
 RULES = (
     Rule(_SERVER, "our address is not well formed", status="5.1.7"),
     Rule(_SERVER, "the domain of our address is unknown", status="5.1.8"),
@@ -81,7 +81,7 @@ RULES = (
     Rule(_UNSURE, "nothing more is said"),
 )  # fmt: skip
 
-# At the beginning of a line; or at its end, as qmail writes it.
+# At the beginning of a line, or at its end as qmail writes it.
 _STATUS = re.compile(r"^(5\.\d{1,3}\.\d{1,3})\b|\(#(5\.\d{1,3}\.\d{1,3})\)", re.MULTILINE)
 
 

@@ -60,7 +60,7 @@ def button_theme(shown: Theme, brand: Brand) -> Theme:
     return replace(shown, ribbon=brand.colours.fill, ink=brand.colours.ink) if brand.colours else shown
 
 
-# What the frame of a mail shows of a brand, in a mail without one.
+# The values of a brand in the frame of a mail without a brand.
 UNBRANDED = {"logo": "", "company": "", "paper_picture": "", "footer": ""}
 TEMPLATES = Path(__file__).parent / "templates"
 
@@ -104,7 +104,7 @@ def _templates(tag: str) -> jinja2.Environment:
     environment = template_environment(TEMPLATES, tag)
     environment.filters["apart"] = apart
     for name in environment.list_templates():
-        # What all may name, in one dict: searching Jinja's chain of them takes longer than a letter's text.
+        # One dict of all globals: searching Jinja's chain of dicts takes longer than rendering a letter.
         template = environment.get_template(name)
         template.globals = dict(template.globals)
     return environment

@@ -22,7 +22,7 @@ from largesse.staff.model import StaffRight
 
 REASON = "no mail server is set"
 
-# Held mail goes out in batches, each when the last has left: new mail passes between.
+# Held mail is sent in batches, each after the one before has left, so that new mail passes between.
 _BITE = 1_000
 
 
@@ -108,7 +108,7 @@ def _batch(most: int | None, done: int) -> int:
 
 async def _make_due(connection: Connection, rows: Sequence[Row], *, rank: int) -> int:
     """Makes one batch of messages due one after the other, from `rank` on, so that new mail can go between them."""
-    # A cancellation locks the mail job too: it is either seen here, or sees what is pending.
+    # A cancellation locks the mail job too: either this sees the cancellation, or the cancellation sees the pending messages.
     for shard_group in await list_shard_groups(connection, None):
         await connection.execute(
             resending_store.LOCK_JOBS.of(shard_group),

@@ -20,7 +20,7 @@ from largesse.orders.history import record_resends
 from largesse.orders.lookup import find_own_order
 
 MAX_RESENDS_A_DAY = 5  # of one recipient of one order
-MAX_CHOSEN = 100  # recipients that are chosen to be mailed again at once
+MAX_CHOSEN = 100  # recipients who can be chosen at once
 RESENT_TO_ALL_AFTER_H = 24  # hours between two mails to a recipient when an order is sent again to all
 _DAY_S = 86_400
 
@@ -29,18 +29,18 @@ _DAY_S = 86_400
 class Unclaimed:
     """The recipients of an order who have claimed nothing."""
 
-    count: int  # who may be mailed again now
-    left_out: int  # who may not: their mail has not left, or they were mailed again a short while ago
-    last_at: datetime | None  # the last mail to those who may
-    again_at: datetime | None  # when the first of those left out may be, where that is known
+    count: int  # recipients who can be mailed again now
+    left_out: int  # recipients who cannot: their mail has not left, or they were mailed again recently
+    last_at: datetime | None  # the last mail to those who can
+    again_at: datetime | None  # when the first of those left out can be mailed again, if known
 
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
     """The result of a resend to chosen recipients."""
 
-    count: int  # who is mailed again
-    left_out: int  # who may not be now
+    count: int  # recipients who are mailed again
+    left_out: int  # recipients who cannot be mailed again now
 
 
 async def resend(

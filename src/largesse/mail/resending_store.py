@@ -38,7 +38,7 @@ CANCELLED_LINES = """
     FROM unnest($1::int[], $2::int[]) AS wanted (customer_id, order_id) JOIN line_states USING (customer_id, order_id)
     WHERE state = 'cancelled'
 """
-# What was asked for again since then was sent instead: only the last edition of an order's mail counts. A notification is of
+# Only the last edition of an order's mail counts: a later one was sent instead. A notification is about
 # one line, whose number is its edition.
 _GIVEN_UP = compose(
     """

@@ -187,7 +187,7 @@ class Session:
         except (SMTPException, OSError) as error:
             self.break_off()
             return Handover(self.stage, None, f"the connection broke ({type(error).__name__})")
-        except BaseException:  # broken off by our own side
+        except BaseException:  # our side broke it off
             self.break_off()
             raise
         self.handed_over += 1

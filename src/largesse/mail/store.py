@@ -60,7 +60,7 @@ CAPTURE = """
 CAPTURED_PAGE = "SELECT id, recipient, subject, captured_at FROM captured_page($1, $2, $3)"
 CAPTURED_MESSAGE = "SELECT message_id, sealed, captured_at FROM captured_message($1, $2)"
 
-# What a message needs when it is sent, and what it says by then.
+# What a message needs when it is sent, and its content at that time.
 ORDERS_OF_MESSAGES = grouped(
     """
     SELECT taken.id, orders.reference, orders.from_name,
@@ -290,7 +290,7 @@ _NAMED = join(
         for state, event in EVENTS.items()
     ],
 )
-# One line after the other by its key, whatever the planner thinks of joins.
+# Looks up each line by its key, so that the planner cannot choose another join.
 _EVENTS_OF_WRITTEN = compose(
     """
     SELECT w.customer_id, w.order_id, l.number AS line_number, o.reference, o.environment, l.recipient_email AS recipient,

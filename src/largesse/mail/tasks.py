@@ -68,7 +68,7 @@ async def erase_mail(
             stand_in = erased_email(row["edition"])
         if stand_in is not None:
             erased[row["id"]] = stand_in
-    # Whoever has leased one finds that it is not theirs any more, and writes nothing of what came of it.
+    # A worker that has leased one of these messages loses the lease, and writes no outcome.
     states = await connection.fetch(store.ERASE_MAIL, order[0], list(erased), list(erased.values()))
     captured = await connection.execute(store.DELETE_CAPTURED, order[0], list(erased))
     cancelled = sum(row["state"] == "cancelled" for row in states)

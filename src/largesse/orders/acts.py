@@ -51,7 +51,7 @@ class Cancellation(msgspec.Struct, frozen=True, kw_only=True):
     code_count: int
     cancelled_count: int  # by this cancellation and earlier ones
     voided_count: int  # by this cancellation
-    claimed_count: int  # before: they stay their recipients'
+    claimed_count: int  # claimed before, so their recipients have them
     refunded_minor: int  # in all
     currency: str
 

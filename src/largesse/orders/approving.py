@@ -13,7 +13,7 @@ from largesse.customers.access import PersonStatus, member_statuses, person_stat
 from largesse.db.pool import Connection, coordinator_of
 from largesse.orders.order import Order
 
-# A pause, a change and the end of an automation wait until its order is placed or refused.
+# FOR SHARE: a pause, change or end of an automation waits until its order is placed or refused.
 _RUNNING = """
     SELECT id, user_id, approved_by FROM automations
     WHERE customer_id = ANY($1::int[]) AND id = ANY($2::int[]) AND ended_at IS NULL AND paused_at IS NULL
@@ -46,7 +46,7 @@ class Approvals:
     rules: Sequence[ApprovalRule] = ()
     grants: Mapping[str, Grant] = field(default_factory=dict)
     automations: Mapping[int, RunningAutomation] = field(default_factory=dict)  # those of the batch that may send
-    is_quote: bool = False  # nothing is placed: a rule refuses nothing
+    is_quote: bool = False  # nothing is placed, so rules refuse nothing
 
 
 NO_APPROVALS = Approvals()

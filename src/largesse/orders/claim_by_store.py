@@ -8,9 +8,9 @@ from largesse.db.fragments import Fragment, compose
 from largesse.db.pool import Connection, Row
 from largesse.orders.order import ALL_COLUMNS
 
-# Orders whose date has passed, the longest ago first; their lock is taken one by one.
+# Orders that are due, the oldest first. They are locked one by one.
 DUE = "SELECT customer_id, order_id FROM follow_ups WHERE due_at <= (SELECT clock_now()) ORDER BY due_at LIMIT $1"
-# Of those, one that no other worker is busy with.
+# Locks one of them, unless another worker has it.
 LOCK_DUE = """
     SELECT claim_by, sent_at, reminder_days, reminded, reminded_last FROM follow_ups
     WHERE customer_id = $1 AND order_id = $2 AND due_at <= (SELECT clock_now()) FOR UPDATE SKIP LOCKED
@@ -19,7 +19,7 @@ ORDER = compose("SELECT {all_columns} FROM orders WHERE customer_id = $1 AND id 
 GO_ON = """
     UPDATE follow_ups SET reminded = $3, reminded_last = $4, due_at = $5 WHERE customer_id = $1 AND order_id = $2
 """
-# Lines whose recipients may be reminded, as far as lines say.
+# Lines whose recipients may be reminded, as far as their states show.
 TO_REMIND = """
     SELECT number, recipient_email AS email, recipient_name AS name FROM lines AS l
     WHERE customer_id = $1 AND order_id = $2 AND recipient_email IS NOT NULL AND NOT EXISTS (
@@ -31,7 +31,7 @@ TO_REMIND = """
     ORDER BY number
 """
 STOPPED = "SELECT number FROM reminder_stops WHERE customer_id = $1 AND order_id = $2"
-# Addresses that are not reminded now: the gift's mail has not arrived, a mail was refused, or the last one left less than a day ago.
+# Addresses without a reminder now: the gift's mail has not arrived, a mail was refused, or the last mail left less than a day ago.
 NOT_NOW = """
     SELECT email FROM (
         SELECT DISTINCT ON (email) email, state FROM messages
@@ -52,14 +52,14 @@ UNCLAIMED = """
 END = "UPDATE follow_ups SET due_at = NULL WHERE customer_id = $1 AND order_id = $2"
 _READ = Fragment("SELECT claim_by, due_at FROM follow_ups WHERE customer_id = $1 AND order_id = $2")
 _LOCK = compose("{read} FOR UPDATE", read=_READ)
-# The worker looks at once, and sets when it looks next.
+# The worker processes the order at once, and sets its next time.
 _MOVE = """
     UPDATE follow_ups SET claim_by = $3, due_at = clock_now() WHERE customer_id = $1 AND order_id = $2
 """
 _RESCHEDULE = """
     UPDATE follow_ups SET sent_at = $3, due_at = clock_now() WHERE customer_id = $1 AND order_id = $2 AND due_at IS NOT NULL
 """
-# Reminders by when the first of each kind left, and how many did.
+# The kinds of reminders: when the first of each left, and how many.
 _REMINDED = """
     SELECT kind, min(finished_at) AS at, count(*)::int AS mails FROM messages
     WHERE customer_id = $1 AND order_id = $2 AND state IN ('sent', 'captured')
@@ -67,7 +67,7 @@ _REMINDED = """
     GROUP BY kind ORDER BY 2
 """
 _REMINDER_DAYS = "SELECT reminder_days FROM follow_ups WHERE customer_id = $1 AND order_id = $2"
-# What lapsed together, the first first.
+# Codes that lapsed at the same time, the earliest first.
 _LAPSES = """
     SELECT at, count(*)::int AS codes FROM line_events
     WHERE customer_id = $1 AND order_id = $2 AND event = 'lapsed' GROUP BY at ORDER BY at

@@ -18,7 +18,7 @@ _COLUMNS = names(_TEXTS)
 _ERASE = each("{name} = NULL", PERSONAL)
 _BEFORE = each("before.{name}", PERSONAL)
 _ERASED = "…"
-_HOLDS_ADDRESS = r"[^\s@]@[^\s@]"  # for the database
+_HOLDS_ADDRESS = r"[^\s@]@[^\s@]"  # a regular expression of PostgreSQL
 
 _LOCK = compose(
     "SELECT reference, {columns} FROM orders WHERE customer_id = $1 AND id = $2 FOR UPDATE", columns=_COLUMNS

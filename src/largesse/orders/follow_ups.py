@@ -23,7 +23,7 @@ from largesse.db.statements import insert
 
 MAX_REMINDERS = 3
 MAX_REMINDER_DAYS = 365
-# A last reminder leaves so long before the claim-by date, unless the gift itself leaves later than that.
+# How long before the claim-by date the last reminder leaves, unless the gift itself leaves later.
 LAST_REMINDER = timedelta(days=3)
 # The longest time from when an order is sent to its claim-by date.
 MAX_CLAIM_BY_DAYS = 3_650

@@ -120,7 +120,7 @@ async def list_acts(connection: Connection, customer_id: int, order_id: int, *, 
     return acts
 
 
-# Acts of one moment are one, such as mail to many: `recipient` is then the first by name.
+# Acts of the same moment, such as mail to many, are shown as one. `recipient` is then the first by name.
 _ACTS = """
     SELECT act, at, coalesce(u.name, s.name, '') AS by, times, recipient, h.email, was_email, codes, due_at, was_due_at, line_number
     FROM (

@@ -78,7 +78,7 @@ FEW_IDS = LAST_ID // 10
 
 _WARN_EVERY_S = 3600.0
 _LEFT = Gauge("largesse_order_ids_left", "Ids of orders that are left in the installation.")
-_LEFT.set(float("nan"))  # a process that has not asked does not know
+_LEFT.set(float("nan"))  # unknown until the process has read it
 
 _log = structlog.get_logger(__name__)
 
@@ -106,7 +106,7 @@ class IdWatch:
 
 
 _ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
-_PAIRS = [first + second for first in _ALPHABET for second in _ALPHABET]  # by ten bits, the text of two characters
+_PAIRS = [first + second for first in _ALPHABET for second in _ALPHABET]  # the two characters for each ten bits
 _RANDOM_BYTES = 10
 _WELL_FORMED = re.compile(rf"[{_ALPHABET}]{{20}}")
 

@@ -69,7 +69,7 @@ async def list_newest_orders(
     return orders
 
 
-# The newest orders of customers: those of each by the primary key.
+# The newest orders of several customers, each customer's by the primary key.
 _NEWEST_OF_CUSTOMERS = grouped(
     """
     SELECT o.id, o.created_at, c.key AS customer, o.environment, o.reference, o.external_reference, o.product_id,
@@ -164,7 +164,7 @@ class OrderLists:
     async def _read(self, requested: list[_List], queries: Mapping[bool, str], *arguments: int) -> Sequence[bytes]:
         lists = list(dict.fromkeys(requested))
         records: list[list[OrderRecord]] = []
-        # Where customers are distributed, each list is asked of its customer's node.
+        # On a cluster, each list is read from its customer's node.
         for at_once in [[one] for one in lists] if self._database.is_distributed else [lists]:
             scope = for_customers((one.customer_id, one.environment) for one in at_once)
             pin = (at_once[0].customer_id,) if self._database.is_distributed else ()
@@ -203,7 +203,7 @@ def _reading(which: Fragment, pin: str) -> Fragment:
     )
 
 
-# A range, in order, so that only the index of references fits, whatever the planner knows of the table (see `_holders` in `reading`).
+# A sorted range, so that the planner must use the index of references, whatever its statistics (see `_holders` in `reading`).
 _OF_REFERENCE = compose(
     """
     SELECT id, created_at, {columns} FROM (

@@ -39,7 +39,7 @@ class _Queue:
     accounts: AccountIds
     waiting: dict[_Waiting, None] = field(default_factory=dict)
     is_taken: bool = False
-    # The most orders of a turn: one after a turn with a reference that another transaction is taking, so that the others pass it.
+    # The most orders of a turn. One after a turn with a reference that another transaction is taking, so that other orders pass.
     at_once: int = _MAX_ORDERS
     reference_held: bool = False
 

@@ -22,7 +22,7 @@ from largesse.orders.order import COLUMNS, Order, OrderRow, order_row
 OrderKey = tuple[int, int]  # customer and id
 Addressee = tuple[str | None, str | None]  # address and name of a line
 
-# Orders that are read at once, and their codes, unless one order alone has more.
+# The most orders and codes that are read at once, unless a single order has more.
 _ORDERS_AT_ONCE = 500
 _CODES_AT_ONCE = 5_000
 
@@ -104,7 +104,7 @@ def _is_marked(chain: Chain, row: Row, digest: bytes) -> bool:
 
 
 def _content(order: OrderRow, at: datetime, recipients: Sequence[Addressee]) -> bytes:
-    if order.address and ":" in order.address:  # which is written in several ways
+    if order.address and ":" in order.address:  # IPv6 can be written in several ways
         order = msgspec.structs.replace(order, address=str(ip_address(order.address)))
     return content("order", at, order, recipients)
 

@@ -48,15 +48,15 @@ _log = structlog.get_logger(__name__)
 SMALL_ORDER_CODES = 100
 # Orders of one transaction at most.
 MAX_ORDERS = 250
-# Of small orders; those of one customer are placed by one of them at a time.
+# Tasks for small orders. Only one of them at a time places orders of the same customer.
 _SMALL_TASKS = 2
-# The same where customers are distributed over nodes: a batch is then of one customer, and so a transaction of one node.
+# The same on a cluster, where a batch has one customer and a transaction one node.
 _DISTRIBUTED_TASKS = 6
 # How often a small order with locked accounts is tried in the next batch, where it costs nothing: most locks belong to a batch of
 # another process, and are gone by then.
 _ATTEMPTS = 4
 _MAX_WAITING = 5_000
-# Of large orders their codes count, as those take memory and time.
+# For large orders the codes count, because they take memory and time.
 _MAX_WAITING_CODES = 250_000
 # How long an order waits for accounts that another transaction has locked.
 TIMEOUT_S = 10.0
@@ -71,7 +71,7 @@ class Written(msgspec.Struct):
     placed: list[Placed]
     refusals: Mapping[int, Refusal]
     context: BatchContext
-    last: Statement | None = None  # what is still to be run, with COMMIT
+    last: Statement | None = None  # runs together with COMMIT
 
 
 Writer = Callable[[Connection, Sequence[Order]], Awaitable[Written]]

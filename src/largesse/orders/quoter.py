@@ -45,19 +45,19 @@ from largesse.orders.rules import BatchContext, Decided, LedgerAccount, decide, 
 from largesse.orders.service import OrderService
 from largesse.orders.spending import limited_daily, read_spending
 
-# Each field is refused once, recipients at most twice, and there are fewer fields.
+# More than needed: each field is refused at most once, recipients at most twice.
 _MOST_READINGS = 32
 # Placeholders for the customer's own accounts, which may not exist yet.
 _OWN_ACCOUNTS = OwnAccounts(receivable=0, sales=-1)
 _NOBODY = OrderRecipient("nobody@example.com", None, 1)
-# Without these the gift is unknown, and without the others its price.
+# The fields that choose the gift, and all fields that decide its price.
 _CHOOSING = ("product_id", "collection_id", "template_id", "country")
 _PRICING = (*_CHOOSING, "value", "recipients", "code_quantity")
 
 
 _NAMED = re.compile(r"`([A-Za-z_]+)")
 _CAPITAL = re.compile(r"[A-Z]")
-# In the order in which a send is refused for them, with the field of those that name none.
+# In the order of a send's checks. For a problem that names no field, the field to show it at.
 _KEPT: dict[type[Problem], str | None] = {
     ReferenceUsed: "external_reference",
     InvalidRequest: None,
@@ -137,8 +137,8 @@ class Quote(msgspec.Struct, frozen=True, kw_only=True):
     balance_after_minor: int | None  # of the funding account; none on invoice
     expires_at: datetime
     token: str
-    budgets: Sequence[BudgetLeft] = ()  # that the send counts towards
-    rules: Sequence[ApprovalRule] = ()  # by which others approve it first
+    budgets: Sequence[BudgetLeft] = ()  # budgets that the send counts towards
+    rules: Sequence[ApprovalRule] = ()  # rules by which others must approve it first
     digest: bytes = b""  # of what was quoted
 
 
@@ -248,7 +248,7 @@ class Quoter:
 def _without(request: SendRequest, field: str) -> SendRequest:
     """Returns the request with a harmless value for a field that was refused."""
     if field == "recipients" and request.recipients and request.code_quantity is not None:
-        field = "code_quantity"  # the one too many
+        field = "code_quantity"  # is the field to remove
     harmless: object = UNSET if field in {"send_at", "expiry_after_days"} else None
     if field == "recipients":
         harmless = [_NOBODY]

@@ -29,11 +29,11 @@ WAIT_MS = 200
 # are distributed it does depend on whose orders these are, as those say which node is asked.
 BEGIN = f"BEGIN; {OF_BATCH} SET LOCAL lock_timeout = {WAIT_MS};"
 _BEGIN_DISTRIBUTED = f"BEGIN; {OF_BATCH_DISTRIBUTED} SET LOCAL lock_timeout = {WAIT_MS};"
-# What holds the keys of a batch, and marks how far ids had come, while a node writes: it has nothing to say meanwhile.
+# The transaction on the coordinator that locks a batch's keys and marks its ids. It is idle while a node writes.
 _BEGIN_BESIDE = "BEGIN; SET LOCAL idle_in_transaction_session_timeout = '10s';"
 
 
-# When accounts that have budgets were last read here: what is left for their orders is read without waiting to hear that they do.
+# When accounts with budgets were last read by this process. What is left of budgets is then read in the same round trip.
 BudgetedAccounts = RecentlyUsed[int, datetime]
 
 

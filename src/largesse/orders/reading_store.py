@@ -14,7 +14,7 @@ from largesse.orders.ids import LAST_ID
 TRANSACTION_ID = "SELECT pg_current_xact_id()::text"
 _LOCK = Fragment("FOR NO KEY UPDATE")
 _SKIP_LOCKED = Fragment("FOR NO KEY UPDATE SKIP LOCKED")
-_UNMOVED = Fragment("OFFSET 0")  # has the planner run a subquery for each row, where nothing is locked
+_UNMOVED = Fragment("OFFSET 0")  # makes the planner run a subquery for each row, if nothing is locked
 
 
 def _wanted_accounts(customers: str, ids: str, lock: Fragment, pin: str) -> Fragment:
@@ -80,7 +80,7 @@ HOLDERS = {
 }
 
 
-# No order is paid from a closed account: it is of no kind that pays.
+# A closed account gets a kind that cannot pay, so no order is paid from it.
 def _account(pin: str) -> Fragment:
     """Returns SQL for the columns of a LedgerAccount, of an account `a`."""
     return compose(
@@ -102,7 +102,7 @@ _LEDGER_ACCOUNT = Fragment("""
     json_build_array(id, customer_id, environment, kind, currency, balance_minor, open_to_all, service_accounts,
                      encode(chain_head, 'base64'), has_budgets)
 """)
-# What is read of keys, sequences and the clock, which nodes do not have.
+# Reads the keys, sequences and clock, which nodes do not have.
 _BESIDE = compose(
     """
     keys AS MATERIALIZED ({keys}),

@@ -11,7 +11,7 @@ from largesse.lines.states import lock_issued
 from largesse.orders import claim_by_store as store
 from largesse.orders.follow_ups import Schedule
 
-# Nobody gets two mails about a gift within this time; in staging the test clock makes days pass at once.
+# The time between two mails about a gift to one recipient. None in staging, where the test clock makes days pass at once.
 _APART = {"production": timedelta(days=1), "staging": timedelta()}
 
 
@@ -41,7 +41,7 @@ async def _recipients(
     if not rows:
         return []
     issued = set(await lock_issued(connection, *key, [row["number"] for row in rows]))
-    # What the locks waited for may have been somebody who wants no more.
+    # A recipient may have stopped the reminders while this waited for the locks.
     issued -= {row["number"] for row in await connection.fetch(store.STOPPED, *key)}
     mailed = {email_key(row["email"]) for row in await connection.fetch(store.MAILED, *key)}
     left_out = {email_key(row["email"]) for row in await connection.fetch(store.NOT_NOW, *key, apart)}

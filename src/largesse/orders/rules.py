@@ -33,7 +33,7 @@ class LedgerAccount(msgspec.Struct, array_like=True, gc=False):
     id: int
     customer_id: int
     environment: str
-    kind: str  # `closed` of a funding account that is
+    kind: str  # `closed` for a closed funding account
     currency: str
     balance_minor: int
     open_to_all: bool
@@ -80,11 +80,11 @@ class BatchContext:
     transfer_ids: Iterator[int]
     key_statuses: Mapping[int, KeyStatus]  # of the keys that exist
     people: Mapping[int, PersonStatus]  # of the people who may still send, by `Principal.person_key`
-    references: dict[ReferenceKey, str]  # taken ones, to the reference of the order that holds each
+    references: dict[ReferenceKey, str]  # used ones, with the reference of the order that has each
     accounts: Mapping[int, LedgerAccount]
     spending: dict[SpendingKey, int] = field(default_factory=dict)  # today, of those with a daily limit
     catalogue_version: int = 0
-    # Since the oldest version that an order relies on; None: unknown.
+    # Products changed since the oldest version that an order relies on; None: unknown.
     changed_products: frozenset[int] | None = frozenset()
     approvals: Approvals = NO_APPROVALS
     budgets: Sequence[Budget] = ()  # that may limit orders of the batch
@@ -100,18 +100,18 @@ class Decided:
 
     placed: list[Order] = field(default_factory=list)
     entries: list[Entry] = field(default_factory=list)
-    spent: dict[SpendingKey, int] = field(default_factory=dict)  # what is to be added to daily sums
-    charges: list[Charge] = field(default_factory=list)  # what is to be added to budgets
+    spent: dict[SpendingKey, int] = field(default_factory=dict)  # amounts to add to daily sums
+    charges: list[Charge] = field(default_factory=list)  # amounts to add to budgets
     refusals: dict[int, Refusal] = field(default_factory=dict)  # by place in the batch
 
 
 def decide(batch: Sequence[Order], context: BatchContext) -> Decided:
     """Decides each order in turn. Each sees what those before it took, and a refusal affects no other order."""
     decided = Decided()
-    is_behind = False  # whether an order knows an older catalogue alone
+    is_behind = False  # whether an order relies on an older catalogue
     for at, order in enumerate(batch):
         if not is_behind and order.remembered is not None and order.remembered[1] < context.catalogue_version:
-            # One caller is looked up, so that the process learns of the newer version. Orders of products that did not change go on.
+            # One caller is looked up again, so that the process notices the newer version. Orders of unchanged products go on.
             is_behind = True
             decided.refusals[at] = StaleCaller()
             continue

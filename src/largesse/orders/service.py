@@ -254,7 +254,7 @@ class OrderService:
         """Returns the checked recipients. When that takes more than a moment, cheaper checks run first."""
         steps = read_recipients(given, is_lab=_has_lab(principal))
         recipients = first_slice(steps)
-        if recipients is None:  # others may have used the processor meanwhile
+        if recipients is None:  # other requests may have run meanwhile
             await asyncio.sleep(0)
             recipients = first_slice(steps)
         if recipients is None:

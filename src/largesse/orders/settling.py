@@ -17,7 +17,7 @@ from largesse.orders.order import Order, Outcome, Placed, scope_of_orders
 
 _log = structlog.get_logger(__name__)
 
-# Batches settled at once: each takes a connection now and then.
+# Batches settled at once. Each uses a connection from time to time.
 _AT_ONCE = 3
 _TIMEOUT_S = 10.0
 _EVERY_S = 0.25
@@ -121,7 +121,7 @@ async def _has_ended(connection: Connection, transaction_id: str) -> bool:
     try:
         row = await connection.fetchrow(_HAS_ENDED, transaction_id)
     except asyncpg.InvalidParameterValueError:
-        return True  # it lies in the future of a standby that was promoted before it saw it
+        return True  # this was a standby, promoted before it received the transaction
     assert row is not None
     is_standby, in_progress = row
     return not is_standby and not in_progress

@@ -170,7 +170,7 @@ def _follow_up_part(placeholder: str) -> Fragment:
     return compose(", new_follow_ups AS ({follow_ups})", follow_ups=new_follow_ups(placeholder, order_id=_DRAWN_ID))
 
 
-# By whether an order is followed up, and whether one counts towards a budget: the others pay nothing for it.
+# By whether any order is followed up, and whether any counts towards a budget. Other batches skip these parts.
 _WRITE_ORDERS = {
     (False, False): _writing(NOTHING),
     (True, False): _writing(_follow_up_part("$13")),

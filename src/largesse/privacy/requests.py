@@ -20,7 +20,7 @@ from largesse.privacy.store import Json, Receipt
 from largesse.staff.model import StaffRight
 
 MOST_OPEN = 1_000
-EARLIEST_DAYS = 90  # a request is taken in so many days after it was received, at most
+EARLIEST_DAYS = 90  # how old a request may be when it is entered
 SOON_DAYS = 7
 
 

@@ -168,7 +168,7 @@ async def add_receipt(
     return Receipt(number=row["id"], at=row["at"], **counts)
 
 
-# An order that was erased stays in front until the read models have followed; looked up one by one, so that none is sorted.
+# An erased order stays first until the read models follow. Orders are looked up one by one, so that none is sorted.
 _NOT_ERASED = Fragment(
     "(SELECT erased_at FROM orders o WHERE o.customer_id = r.customer_id AND o.id = r.order_id) IS NULL"
 )
@@ -188,7 +188,7 @@ def _due(condition: Fragment) -> Fragment:
 
 
 DUE = _due(_NOT_ERASED)
-# Where orders lie on nodes: the eraser sees which are erased already. Not by the index of the customers, who may have many that are not due.
+# On a cluster, the eraser skips orders that are erased. `+ 0`: not by the index of customers, who may have many orders that are not due.
 DUE_OF = _due(Fragment("customer_id + 0 = ANY($3::int[])"))
 CUSTOMERS_DUE = """
     SELECT customer_id FROM report_orders

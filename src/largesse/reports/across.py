@@ -20,7 +20,7 @@ _COLUMNS = Fragment("""
     o.code_count
 """)
 _ENVIRONMENTS = Fragment("(VALUES ('production'), ('staging')) AS e (environment)")
-# `OFFSET 0` has each customer looked up by itself.
+# `OFFSET 0` makes the planner look up each customer separately.
 _BY_REFERENCE = compose(
     """
     SELECT {columns}, NULL::int AS number FROM customers c CROSS JOIN LATERAL (

@@ -61,7 +61,7 @@ BY = {
     "day": Fragment("s.day"),
     "month": Fragment("date_trunc('month', s.day::timestamp)::date"),
     "source": Fragment("g.source"),
-    # As `listing.Choices` spells them.
+    # Written as in `listing.Choices`.
     "gift": Fragment(
         "CASE WHEN g.product_id <> 0 THEN 'product-' || g.product_id ELSE 'collection-' || g.collection_id END"
     ),
@@ -124,7 +124,7 @@ _ADD_UP = """
     WHERE g.environment = $2 {having}
     GROUP BY 1, 2
 """
-# Which sums, its grain, and its days from the first to before the last.
+# The grain of the sums, their first day, and the day after the last.
 _SUMS_OF_PART = """
     SELECT group_id, state, day, {sums} FROM report_sums
     WHERE customer_id = $1 AND state = ANY($3::text[]) AND grain = ${grain} AND day >= ${first} AND day < ${end}

@@ -139,7 +139,7 @@ def _by_total(sign: Fragment, order: Fragment) -> Fragment:
 _BY_TOTAL = {True: _by_total(Fragment("<"), Fragment("DESC")), False: _by_total(Fragment(">"), Fragment("ASC"))}
 
 
-# How a list is sorted, and its bounds: the far end is $3; the near one is a row, which an index begins at.
+# How a list is sorted, and its bounds. $3 is the far end; the near end is a row, at which the index begins.
 _NEWER = (
     Fragment("created_at, order_id"),
     Fragment("created_at < $3 AND (created_at, order_id) > ($4, $5)"),
@@ -251,7 +251,7 @@ async def _search(
 ) -> Found:
     common = [term for term in terms if term.orders is None]
     few = [term.orders for term in terms if term.orders is not None]
-    # Where nothing else is asked of them, no more are gone through than are wanted.
+    # Without other filters, only as many orders are read as are wanted.
     is_all_asked = len(common) == 1 and not (few or wanted.group.said or wanted.states)
     looked_at = min(limit + 1, LOOKED_AT) if is_all_asked else LOOKED_AT
     if few:
@@ -310,7 +310,7 @@ async def _passing(
 ) -> list[_Passing]:
     """Returns the first `limit` of `candidates` that pass the filter and have a word of each of the terms."""
     said = wanted.group.said
-    # OFFSET has each candidate looked up by itself: the planner would go through all orders of a word or a group, of which it expects few.
+    # OFFSET makes the planner look up each candidate separately. It expects few orders of a word or group, and would read them all.
     found_by = [compose(_HAS_WORD, at=at) for at, _ in enumerate(terms, 6 + len(said))]
     rows = await connection.fetch(
         compose(

@@ -22,7 +22,7 @@ _SELECTED = """
     ORDER BY created_at DESC, id DESC
 """
 
-_FRESH_AT_ONCE = 50  # orders of a list that are shown as they stand now; longer lists are files
+_FRESH_AT_ONCE = 50  # orders of a list that show their current state; longer lists are files
 MAX_CHOICES = 5_000  # groups whose names are offered
 
 
@@ -185,7 +185,7 @@ def _listed(row: Row) -> ListedOrder:
     return ListedOrder(**{**columns, "recipient": recipient, "state": row["state"] or OrderState.WAITING})
 
 
-# What may lie on a node is a part of the statement by itself. Mail is unfinished from the moment it is due.
+# Rows that may be on a node are read in their own part of the statement. Mail is unfinished from the moment it is due.
 _LISTED = """
     WITH o AS MATERIALIZED (
         SELECT o.id, o.reference, nullif(o.external_reference, o.reference) AS external_reference, o.product_id, o.collection_id,
@@ -273,7 +273,7 @@ async def read_choices(
     return Choices(*(sorted(named[of], key=_by_name) for of in ("sources", "gifts", "accounts", "placed_by")))
 
 
-# The groups are read once, and of what they have in common each name.
+# Reads the groups once, and each name that they share once.
 _CHOICES = """
     WITH g AS MATERIALIZED (
         SELECT source, product_id, collection_id, account_id, service_account_id, user_id FROM report_groups

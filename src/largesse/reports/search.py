@@ -38,7 +38,7 @@ _ORDERS_AMONG = """
     LIMIT $6
 """
 
-MAX_WORD = 64  # characters; of longer ones the first so many
+MAX_WORD = 64  # characters; longer words are cut
 _SHORTEST = 2
 _PARTS = re.compile(r"[^\W_]+")
 
@@ -75,9 +75,9 @@ def words_of_order(
     return words
 
 
-MAX_TERMS = 8  # of one search; further ones are not looked at
-MAX_MEANT = 25  # words that a common beginning stands for
-LOOKED_AT = 2_000  # orders that are gone through at once
+MAX_TERMS = 8  # of one search; further ones are ignored
+MAX_MEANT = 25  # words that a beginning may match
+LOOKED_AT = 2_000  # orders that are read at once
 _LAST = "\U0010ffff"
 
 
@@ -122,7 +122,7 @@ async def _read_term(connection: Connection, wanted: OrderFilter, typed: str, be
     return Term(typed, frozenset(orders), [])
 
 
-# The orders of the words that begin so, or one row of nothing where these are more than $5: those many are only counted.
+# The orders of the words with that beginning; one row of nulls if there are more than $5, which are too many to read.
 _FEW = """
     WITH many AS MATERIALIZED (
         SELECT FROM report_words WHERE customer_id = $1 AND environment = $2 AND word >= $3 AND word < $4 OFFSET $5 LIMIT 1)
@@ -172,7 +172,7 @@ async def read_candidates(
     limit: int,
 ) -> list[Place]:
     """Returns the first orders with one of a common term's words, within bounds and in an order of `finder`."""
-    # Each word's orders come from the index in the order of the list, and are merged: none is read that is not wanted.
+    # The index returns each word's orders in the order of the list. They are merged, so that only wanted orders are read.
     of_words = [compose(_OF_WORD, at=at, bounds=bounds, order=order) for at, _ in enumerate(term.words, 7)]
     rows = await connection.fetch(
         compose(

@@ -102,7 +102,7 @@ _ADD_WORDS = """
     ORDER BY customer_id, environment, word, created_at, order_id
     ON CONFLICT DO NOTHING
 """
-# Each by its whole key, since every order may have the same word.
+# Finds each row by its whole key, because all orders may have the same word.
 REMOVE_WORDS = """
     DELETE FROM report_words AS w USING (
         SELECT o.order_id, o.environment, o.created_at, word COLLATE "C" AS word

@@ -231,13 +231,13 @@ async def rebuild(database: Database, acting: Acting, progress: Callable[[int, i
         await connection.execute("SET LOCAL statement_timeout = 0")
         await lock_updates(connection)
         total, last_id = await change_all_orders(connection)
-        await _empty(connection)  # late, as nobody may look at them from here to the end of the transaction
+        await _empty(connection)  # last, because nobody can read them until the transaction ends
         await acting.record(connection, "reports.rebuilt", "reports", after={"orders": total})
     left = total
     while left:
         async with database.transaction(WORKER) as connection:
             taken = await apply_changes(connection, acting)
-        if not taken:  # a worker is at it, or all is done
+        if not taken:  # a worker is processing them, or all are done
             await asyncio.sleep(_LOOK_AGAIN_S)
         async with database.connection(WORKER) as connection:
             left = await count_changes(connection, up_to=last_id)

@@ -11,8 +11,8 @@ from largesse.customers.principal import Principal
 from largesse.db.pool import Connection
 from largesse.reports.search import whole
 
-# Most addresses are in no order: they are left out first, by one walk along the index. The orders are found before they are joined;
-# joined at once, all orders of the gift would be read for each address.
+# Most addresses are in no order: one scan of the index leaves them out first. Orders are found before they are joined. In one join,
+# all orders of the gift would be read for each address.
 _EARLIER_GIFTS = """
     WITH known AS (
         SELECT DISTINCT word FROM report_words
@@ -50,7 +50,7 @@ _FIRST_STEPS = """
     FROM customers WHERE id = $1
 """
 
-# Earlier gifts are not worth a word.
+# Earlier gifts are not mentioned.
 LOOKED_BACK = timedelta(days=90)
 _LOOKED_AT = 20  # orders of one address, the newest
 

@@ -29,7 +29,7 @@ _NAMED = Fragment("""
     LEFT JOIN api_keys k ON k.id = r.key_id AND k.customer_id = r.customer_id
     LEFT JOIN service_accounts s ON s.id = k.service_account_id
 """)
-# Each filter as a condition, and as one that is always true, so that a statement always has the same parameters. An index serves each condition.
+# Each filter has a condition, and one that is always true, so that statements have the same parameters. An index serves each condition.
 _FILTERS = (
     (Fragment("r.status / 100 = $5::int"), Fragment("$5::int IS NULL")),
     (Fragment("r.method = $6::text"), Fragment("$6::text IS NULL")),

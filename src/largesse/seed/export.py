@@ -31,7 +31,7 @@ from largesse.seed.reading import MAX_BYTES
 
 _HEAD = "# Written by `largesse export`. docs/seed-file.md explains every field. API keys get new secrets when they are loaded.\n"
 _FOLDER = "pictures"
-# Texts that need no quotes in YAML; all others are written as in JSON.
+# Texts that need no quotes in YAML. All others are written as JSON.
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_-]*(?: [A-Za-z0-9_-]+)*")
 _WORDS = frozenset(["true", "false", "yes", "no", "on", "off", "null", "y", "n"])
 _ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n"}

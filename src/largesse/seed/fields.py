@@ -16,7 +16,7 @@ from largesse.seed.document import Place
 from largesse.seed.nodes import Mapping, Node, Scalar, Sequence
 from largesse.seed.values import InvalidValue, Rule, Value, is_null
 
-_SHOWN = 20  # in one run
+_SHOWN = 20  # mistakes shown in one run
 
 
 class SeedErrors:

@@ -43,8 +43,8 @@ CALLS = Counter("largesse_supplier_calls_total", "Calls of suppliers, by outcome
 LATE = Counter(
     "largesse_supplier_late_total", "Orders that a supplier had after all, after they were given up.", ["supplier"]
 )
-_WRITING_S = 20.0  # of a lease: for what comes after the calls
-# Of a worker at one supplier. Each looks for work by itself, so there are not as many as calls may be made at once.
+_WRITING_S = 20.0  # of a lease: for the writing after the calls
+# Lanes of a worker for one supplier. Each polls for work, so there are fewer lanes than calls at once.
 _LANES = 4
 
 log = structlog.get_logger(__name__)
@@ -93,7 +93,7 @@ class Buyer:
                     columns = [row["customer_id"] for row in new], [row["id"] for row in new]
                     await connection.execute(store.BEGIN_ASKING, *columns)
                 return await self._read(connection, rows), await read_now(connection)
-        except StillHeldError:  # it holds none between two steps
+        except StillHeldError:  # between two steps it has no leases
             return [], clock.now()
 
     async def _read(self, connection: Connection, rows: Sequence[Row]) -> list[SupplierOrder]:

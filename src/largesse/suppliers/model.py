@@ -28,7 +28,7 @@ class SupplierLine:
     value_minor: int
     currency: str
     country: str
-    recipient_email: str | None = field(default=None, repr=False)  # for a supplier that `needs_recipient` alone
+    recipient_email: str | None = field(default=None, repr=False)  # only for a supplier that `needs_recipient`
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,11 +143,11 @@ class State(StrEnum):
 
 OPEN = frozenset({State.NEW, State.ASKED, State.PENDING, State.CANCELLING})
 WATCHED = frozenset({State.LOST, State.CANCELLED})
-NOT_CANCELLABLE = "not_cancellable"  # the reason of an order that is waited for, however long it takes
+NOT_CANCELLABLE = "not_cancellable"  # the reason why an order is polled without a time limit
 
 _NAMESPACE = UUID("5f0b6f6e-3c0e-4f57-9d0a-0d6a6f0f7c11")
 _AGAIN = Schedule(first_s=2.0, factor=2.0, cap_s=900.0)
-# When an order that the supplier did not have is looked at again, in seconds after the time before.
+# The pauses before an order that the supplier did not have is checked again, in seconds.
 WATCH_S = (60.0, 600.0, 3_600.0, 21_600.0, 86_400.0)
 
 
@@ -156,7 +156,7 @@ class RetryPolicy:
     """How long a supplier is waited for, from its description. `pace` multiplies the pauses; tests make it small."""
 
     poll_s: float = 15.0
-    unknown_after_s: float = 60.0  # "does not have it" counts so long after the order call: it may still be on its way
+    unknown_after_s: float = 60.0  # until then, "does not have it" may mean that the call is on its way
     give_up_after_s: float = 86_400.0
     attempts: int = 3
     failures: int = 8
@@ -255,7 +255,7 @@ def _judge_failure(order: SupplierOrder, failed: SupplierFailed, policy: RetryPo
     again_s = _AGAIN.delay_s(failures) * policy.pace
     if order.state is not State.NEW:
         if failed.error in BAD_VOUCHERS and failures >= policy.failures:
-            if order.reason == NOT_CANCELLABLE:  # it is paid for, and the line needs another voucher
+            if order.reason == NOT_CANCELLABLE:  # it is paid, but the line needs another voucher
                 return Outcome(State.LOST, _watch_s(0, policy), reason=failed.error)
             return Outcome(State.CANCELLING, 0.0, reason=failed.error)
         return Outcome(order.state, again_s, failures, order.reason or failed.error)

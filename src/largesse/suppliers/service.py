@@ -24,7 +24,7 @@ from largesse.suppliers.description import Description, OpenSupplier, open_suppl
 from largesse.suppliers.model import Offer, SupplierFailed, SupplierLine, Unknown
 from largesse.webhooks.resolver import Resolver
 
-# An order that no supplier has: all zeros are no id of ours.
+# The id of an order that no supplier has: our ids are never all zeros.
 _NO_ORDER = SupplierLine("00000000-0000-0000-0000-000000000000", "none", 1, "GBP", "GB")
 
 

@@ -13,7 +13,7 @@ from largesse.jobs.notifier import notify
 from largesse.lines.states import LineKey
 from largesse.suppliers.model import supplier_order_id
 
-# The index of what is due serves a statement that says so.
+# The statement repeats the condition of the index of due rows, so that the planner uses it.
 SUPPLIER_QUEUE = Queue("supplier_orders", "id", "bigint", ready="supplier = $3 AND due_at < 'infinity'", order="due_at")
 
 _ADD = """
@@ -55,7 +55,7 @@ ADD_COSTS = """
         kept = c.kept + excluded.kept, value_minor = c.value_minor + excluded.value_minor,
         cost_minor = c.cost_minor + excluded.cost_minor
 """
-# The newest supplier orders, of one supplier and with one of the states where they are given.
+# The newest supplier orders, filtered by supplier and states if given.
 NEWEST = """
     SELECT s.id, s.supplier, s.supplier_order_id, s.attempt, s.state, s.reason, s.failures, s.created_at, s.asked_at, s.ended_at,
            s.cost_minor, s.cost_currency, p.key AS product, s.value_minor, p.currency, o.reference, s.number

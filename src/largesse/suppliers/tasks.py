@@ -29,5 +29,5 @@ async def _measure(context: WorkerContext) -> bool:
     return False
 
 
-# Supplier orders and costs are records of money and name nobody: none is ever removed.
+# Supplier orders and costs are records of money and name no person, so they are never removed.
 TASKS = RoomTasks(periodic=(PeriodicTask("measure_suppliers", _measure, every_s=60.0),))

@@ -45,7 +45,7 @@ CHECKS: tuple[Check, ...] = (
     *REPORTS,
     *RIGHTS,
 )
-# Of the checks that are no SQL.
+# The rules of checks without SQL.
 RULES = {**RIGHTS_RULES, **CODE_RULES, **CHAIN_RULES}
 
 _COUNTED = ("orders", "lines", "entries")
@@ -71,8 +71,8 @@ async def audit_snapshot(
     connection: Connection, vault: Vault, progress: Progress, anchor: Anchor | None = None
 ) -> Report:
     """Runs every check in the connection's open transaction."""
-    # Sorts and joins of whole tables: more memory than an order needs, and time that an order must not take. Nobody waits
-    # for a lock of this transaction, so it may also be left alone while the codes are opened.
+    # Whole tables are sorted and joined, which takes more memory and time than an order may take. Nobody waits for a lock
+    # of this transaction, so it may be idle while codes are decrypted.
     await connection.execute(
         "SET LOCAL statement_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = 0; "
         "SET LOCAL work_mem = '64MB'"

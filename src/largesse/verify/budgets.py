@@ -30,7 +30,7 @@ BUDGETS = (
         WHERE coalesce(p.spent_minor, -1) <> coalesce(o.spent_minor, 0)
         """,
     ),
-    # Not of roles and groups, whose people change. An order that began before a budget ended may be placed after.
+    # Not for roles and groups, whose people change. An order that began before a budget ended may be placed afterwards.
     Check(
         "budgets-miss-no-order",
         "Each order of a person, a service account or a funding account counts towards the budgets they had.",

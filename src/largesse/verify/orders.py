@@ -63,8 +63,8 @@ ORDERS = (
         WHERE (l.lines = o.code_count AND l.first = 1 AND l.last = o.code_count) IS NOT TRUE
         """,
     ),
-    # Letter case beyond ASCII is ignored too when recipients are counted, and databases differ in it:
-    # for such addresses the count is held to its bounds alone.
+    # Recipients are counted without letter case, also beyond ASCII, where databases differ. So for such
+    # addresses only the bounds of the count are checked.
     Check(
         "recipients-fit",
         "The lines of a sent order name as many addresses as it has recipients; those of a batch name nobody, or of a campaign its visitors.",

@@ -25,7 +25,7 @@ def _belongs_to_order(table: str, row_id: Fragment, condition: Fragment = _ALWAY
     )
 
 
-# Whose customer nothing else holds: not a foreign key, not a check of what the row belongs to.
+# Tables whose customer nothing else checks: no foreign key, and no check of the object that a row belongs to.
 NAMING_CUSTOMERS = (
     "approval_requests",
     "approval_rules",

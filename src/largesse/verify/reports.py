@@ -14,7 +14,7 @@ _WAITING = Fragment("""
     waiting AS MATERIALIZED (
         SELECT order_id FROM order_changes UNION SELECT order_id FROM events WHERE fanned_out_at IS NULL AND order_id IS NOT NULL)
 """)
-# Not `NOT IN`: after an upgrade all orders may wait, and what memory does not hold would be gone through once for each order.
+# Not `NOT IN`: after an upgrade all orders may wait, and a list too large for memory would be scanned once for each order.
 _TAKEN_IN = Fragment("NOT EXISTS (SELECT FROM waiting WHERE waiting.order_id = o.id)")
 
 REPORTS = (
@@ -107,7 +107,7 @@ REPORTS = (
             differ=each("sum({name}) <> 0", _SUMS, " OR "),
         ),
     ),
-    # Words of other alphabets are made of texts in a way that databases do not share: the addresses that are plain are held.
+    # Databases split texts of other alphabets into words in different ways, so only plain addresses are checked.
     Check(
         "recipients-are-found",
         "An order is found by the address of each of its recipients, unless its last change waits for a worker.",

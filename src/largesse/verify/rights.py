@@ -97,7 +97,7 @@ async def check_rights(connection: Connection) -> list[Finding]:
     """Compares every role's rights with the declared ones; missing ones only if the roles' owner owns the schema."""
     found = await differences(connection)
     handed = await connection.fetchval(IS_OWNED_BY, Role.OWNER)
-    # Until it is, everybody may call functions, as PostgreSQL has it, and no role is there to lack anything.
+    # Until the schema has its owner, everybody may call functions, PostgreSQL's default, and no role exists that could lack a right.
     wrong = [f"not {right.grant}" for right in found.missing if handed]
     wrong += [right.grant for right in found.extra if handed or right.kind == "TABLE"]
     if not wrong:

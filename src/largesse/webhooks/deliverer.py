@@ -147,7 +147,7 @@ class Deliverer:
             if turn.gone or self._draining or clock.passed_s() >= turn.ends:
                 return
             if self._recorder.is_stuck:
-                return  # if its outcome cannot be written, the attempt would probably be repeated
+                return  # its outcome could not be written, and it would probably be repeated
             attempted = await self._attempt(turn, job)
             if attempted.verdict.outcome == "gone":
                 turn.gone = True

@@ -121,7 +121,7 @@ async def leave_queues(connection: Connection, leases: Sequence[Lease]) -> None:
     if not leases:
         return
     held = await connection.fetch(queue_store.LOCK_LEASED, *held_columns(leases))
-    # A separate statement, which sees what a fan-out committed during the wait for the locks.
+    # A separate statement sees what a fan-out committed during the wait for the locks.
     await connection.execute(
         queue_store.LEAVE, [row["customer_id"] for row in held], [row["subscription_id"] for row in held]
     )
