@@ -98,7 +98,7 @@ def _serve_in_child(host: str, port: int, limit: int, opened: socket.socket, sha
 
 def _run(server: _Server, opened: socket.socket | None) -> None:
     """Runs a server until a signal ends it. Exits if it could not start."""
-    # uvicorn handles these signals while it runs, and raises them again at the end: here they do nothing more.
+    # uvicorn handles these signals while it runs, and raises them again at the end. Then they need no handling.
     for ending in (signal.SIGTERM, signal.SIGINT):
         signal.signal(ending, server.end)
     server.run([opened] if opened is not None else None)

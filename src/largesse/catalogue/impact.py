@@ -105,5 +105,5 @@ def _offers(content: ProductContent, collection: Collection, value_minor: int) -
     product = content.as_product(0)
     owner = collection.customer_id
     if product.customer_ids is not None and owner is None:
-        owner = next(iter(product.customer_ids), 0)  # a curated collection offers it to those it is sold to
+        owner = next(iter(product.customer_ids), 0)  # a curated collection offers it to the customers it is sold to
     return content.active and can_become(product, collection.country, collection.currency, value_minor, owner or 0)

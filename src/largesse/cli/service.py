@@ -237,7 +237,7 @@ async def _check_ready(settings: Settings) -> None:
     from largesse.encryption.vault import load_vault
 
     if settings.database_url is not None:
-        load_vault(settings)  # a key that is missing or malformed needs no database to be seen
+        load_vault(settings)  # reports a missing or malformed key without a database
     # With the limits of a serving process: if the network falls silent now, a supervisor starts the next process soon.
     async with open_database(settings, role=Role.APP, limits=REQUESTS) as database:
         await check_schema(database)

@@ -29,7 +29,7 @@ from largesse.drafts.columns import Columns, fits, guess_columns, plain_heading
 from largesse.drafts.mailboxes import is_bare, read_mailboxes
 from largesse.drafts.sheet import Sheet, SheetRow
 
-# How headings call each, in the languages of the pages; compared as `plain_heading` makes them.
+# Headings of each field, in the languages of the pages, as `plain_heading` returns them.
 _HEADINGS: Mapping[str, frozenset[str]] = {
     "birthday": frozenset({"birthday", "birthdate", "dateofbirth", "dob", "anniversaire", "datedenaissance", "naissance", "geburtstag", "geburtsdatum"}),
     "start_date": frozenset({"startdate", "start", "joined", "hiredate", "firstday", "dateentree", "dateembauche", "datedembauche", "debut", "eintritt", "eintrittsdatum", "beginn"}),
@@ -149,7 +149,7 @@ def _check(row: SheetRow, columns: ContactColumns) -> CheckedContact:
         "country": read_country,
         "external_id": lambda typed: read_text("external_id", typed, MAX_EXTERNAL_ID),
     }
-    for part, reader in readers.items():  # a blank cell leaves what is there
+    for part, reader in readers.items():  # a blank cell changes nothing
         if typed := _cell(row, columns.parts.get(part)):
             said[part] = read(reader, typed)
     address = "\n".join(filter(None, (_cell(row, columns.parts.get(part)) for part in _ADDRESS_PARTS)))

@@ -31,7 +31,7 @@ MAX_FIELD_NAME = 60
 MAX_FIELD = 200
 MAX_KEY = 40
 
-# What may be wrong with a value, in words for people; pages say the same in theirs.
+# The faults of a value, in English; pages have their own texts.
 PROBLEMS = {
     **{kind: said for kind, said in EMAIL_PROBLEMS.items() if kind.startswith("email_")},
     "email_taken": "Another contact has this address.",

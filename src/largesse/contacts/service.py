@@ -229,7 +229,7 @@ class _Known:
 
     def take(self, change: ContactChange, key: Key, before: Contact | None) -> Contact:
         """Returns the contact with a change made. Raises ContactFault."""
-        if before is None and change == ContactChange():  # what was wrong with it is noted
+        if before is None and change == ContactChange():  # its faults are noted already
             return _NOBODY
         one = self._find(change, key, before)
         if one is None:

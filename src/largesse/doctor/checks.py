@@ -25,7 +25,7 @@ class CheckResult:
     """The result for a setting: a sentence, and what to do. It contains no secret, as it is logged and shown."""
 
     level: Level
-    setting: str  # the variable to look at, or what else of the machine
+    setting: str  # the variable to check, or a part of the machine
     text: str
 
     def __str__(self) -> str:

@@ -15,7 +15,7 @@ from largesse.drafts.sheet import Sheet, SheetRow
 from largesse.drafts.suggestions import fault_of
 from largesse.orders.recipients import MAX_CODES, MAX_NAME, MAX_QUANTITY, OrderRecipient, check_recipient
 
-# What may be wrong with a row, in words for people; pages say the same in theirs.
+# The faults of a row, in English; pages have their own texts.
 PROBLEMS = {
     "email_missing": "The e-mail address is missing.",
     "email_long": f"The e-mail address has more than {MAX_EMAIL} characters.",

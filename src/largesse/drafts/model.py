@@ -142,8 +142,8 @@ class PriceLines(msgspec.Struct, frozen=True):
 
     currency: str
     value_minor: int
-    postage_minor: int  # nothing of a digital gift
-    vat_minor: int  # on value and postage; nothing of a digital gift
+    postage_minor: int  # 0 for a digital gift
+    vat_minor: int  # on value and postage; 0 for a digital gift
     count: int
     total_minor: int
 

@@ -16,7 +16,7 @@ MAX_COLUMNS = 50
 MAX_CELL = 1_000
 MAX_CHARACTERS = 4 * 1024 * 1024
 
-# Why a sheet is refused, in words for people; pages say the same in theirs.
+# Why a sheet is refused, in English; pages have their own texts.
 REFUSALS = {
     "bytes": "The file has more than {limit} bytes.",
     "rows": "There are more than {limit} rows.",

@@ -33,7 +33,7 @@ _encode = msgspec.json.Encoder().encode
 # The person whose drafts are read or written, in one environment.
 Owner: TypeAlias = Actor | Principal | ApprovalRequest
 
-# Deletes all drafts of a person but the newest, and those that wait for approval or were approved.
+# Deletes all drafts of a person except the newest and those that wait for approval or were approved.
 _DELETE_OLD = """
     DELETE FROM drafts WHERE customer_id = $1 AND environment = $2 AND id IN (
         SELECT id FROM drafts WHERE customer_id = $1 AND environment = $2 AND user_id = $3

@@ -46,7 +46,7 @@ class Chain:
         self._keys = {number: _Keys(number, key, purpose) for number, key in keys.items()}
         self._newest = max(keys, default=0)
         self._early = early
-        # One key for all digests, so that they stay the same under a newer one.
+        # One key for all digests, so that they stay the same when a newer key is added.
         first = keys.get(early + 1)
         self._digest = None if first is None else _hmac(first, f"{purpose}/digest").copy
 

@@ -33,7 +33,7 @@ class RotationStep(NamedTuple):
     read: int
     resealed: int = 0
     left: int = 0  # locked or changed by another transaction
-    broken: int = 0  # no key of the list opens them
+    broken: int = 0  # no key of the list decrypts them
 
 
 class SealedTable(NamedTuple):

@@ -13,7 +13,7 @@ _SELECT = Fragment("""
            s.sealed_address IS NULL AS is_erased
     FROM shipments s JOIN products p ON p.id = s.product_id
 """)
-# Beyond the parcel $2, where it is given.
+# After the parcel $2, if given.
 LISTED: Mapping[str, str] = MappingProxyType(
     {
         "waiting": compose(

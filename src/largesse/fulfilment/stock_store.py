@@ -5,7 +5,7 @@ from __future__ import annotations
 from largesse.db.fragments import Fragment, compose
 
 _TODAY = Fragment("(SELECT (clock_now() AT TIME ZONE 'UTC')::date)")
-# A product $1, or products after the product $3 in the order of keys, with the words $2 in key or name. One that takes any amount of a range has one level.
+# The product $1, or products after the product $3 by key, with the words $2 in key or name. A product with a range of amounts has one level.
 STOCKED = compose(
     """
     WITH page AS MATERIALIZED (

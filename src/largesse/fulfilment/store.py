@@ -188,7 +188,7 @@ WAITING_AMONG = """
                   AND w.state IN ('new', 'asked', 'pending', 'cancelling'))
        OR EXISTS (SELECT FROM shipments w WHERE (w.customer_id, w.order_id, w.number) = (late.customer_id, late.order_id, late.number))
 """
-# Of the customers in $1, those of the gifts that are late.
+# Of the customers in $1, those with gifts whose time is over.
 CUSTOMERS_LATE = """
     SELECT DISTINCT customer_id FROM line_states
     WHERE state IN ('claimed', 'chosen') AND expires_at <= (SELECT clock_now()) AND customer_id = ANY($1::int[])

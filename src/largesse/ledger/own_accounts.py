@@ -65,7 +65,7 @@ class OwnAccountCache:
 
     async def _look_up(self, keys: Sequence[OwnKey]) -> Sequence[OwnAccounts | Exception]:
         wanted = list(dict.fromkeys(keys))
-        # Of several nodes one may be away: its customers alone fail.
+        # On a cluster, a node may be down: then only its customers fail.
         groups = [[key] for key in wanted] if self._database.is_distributed else [wanted]
         outcomes: dict[OwnKey, OwnAccounts | Exception] = {}
         for group, found in zip(groups, await asyncio.gather(*map(self._ensure, groups)), strict=True):

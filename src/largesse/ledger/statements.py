@@ -248,7 +248,7 @@ def _halved(name: str, at: str) -> Fragment:
     )
 
 
-# The first entry of $3 or later; the first of $4 or later has an id that is no higher.
+# The first entry at $3 or later. The id of the first entry at $4 or later is not higher.
 _FIRST_ENTRY = compose(
     """
     WITH RECURSIVE {halved}

@@ -239,7 +239,7 @@ def no_such_account() -> NotFound:
 
 async def lock_account(connection: Connection, customer_id: int, environment: str, account_id: int) -> Row:
     """Locks a customer, then its funding account, until the transaction ends. Raises NotFound."""
-    # The customer first, as creating an account does, so that only one of two gets a name.
+    # Locks the customer first, as creating an account does, so that two accounts cannot get the same name.
     await connection.execute(_LOCK_CUSTOMER, customer_id)
     row = await connection.fetchrow(_LOCK_ACCOUNT, customer_id, environment, account_id)
     if row is None:

@@ -106,9 +106,9 @@ def _top_up(row: Row) -> TopUp:
     return TopUp(*row[:-1])
 
 
-# One request of a customer at a time.
+# Lets one request of a customer run at a time.
 LOCK_REQUESTS = "SELECT pg_advisory_xact_lock(1953460341, $1)"  # "topu" in ASCII
-# A statement by itself: accounts may lie on a node, where no top-ups are.
+# A separate statement, because accounts may be on a node, which has no top-ups.
 HAS_OPEN_ACCOUNT = """
     SELECT EXISTS (SELECT FROM accounts
                    WHERE customer_id = $1 AND environment = $2 AND id = $3 AND kind = 'funding' AND closed_at IS NULL)

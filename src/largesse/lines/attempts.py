@@ -59,7 +59,7 @@ _RECORD_FAILURE = """
         last_at = greatest(known.last_at, $8)
 """
 _FORGET_FAILURES = "DELETE FROM pin_failures WHERE (decoy, key) = ($1, $2)"
-# The oldest, and those beyond the $2 latest.
+# Removes old addresses, and all but the $2 latest.
 _PRUNE_ADDRESSES = """
     DELETE FROM claim_addresses WHERE last_at < (SELECT clock_now()) - $1::interval
        OR last_at < (SELECT last_at FROM claim_addresses ORDER BY last_at DESC OFFSET $2 LIMIT 1)
@@ -103,7 +103,7 @@ class Allowance:
         return timedelta(seconds=_ADDRESS_RATE.wait_s(self.now_left(now)))
 
 
-# Guesses at codes that do not exist share so many rows of `pin_failures`.
+# The number of rows in `pin_failures` that guesses at codes that do not exist share.
 _DECOYS = 1 << 16
 _DECOY_REFERENCE = "decoy"
 _MAX_ADDRESSES = 100_000

@@ -88,8 +88,8 @@ _TWO_CHARACTERS = tuple(first + second for first in _ALPHABET for second in _ALP
 _CHECKS = _tables()
 
 
-# Codes sealed, opened or written in one go, a tenth of a millisecond: between goes other requests get their turn, which each
-# needs some ten times.
+# Codes that are encrypted, decrypted or written before other requests run: a tenth of a millisecond. Each request waits for
+# some ten such turns.
 CODES_AT_ONCE = 25
 
 _PIN_BYTES = 3

@@ -72,7 +72,7 @@ class Letter:
     is_test: bool = False  # sent to its sender, without a working code
     brand: Brand = NO_BRAND
     pictures: str = ""  # the address before the path of a brand picture
-    asked_code: str | None = None  # with which a visitor of a campaign confirms the address
+    asked_code: str | None = None  # the code with which a visitor of a campaign confirms the address
 
     @property
     def is_reminder(self) -> bool:

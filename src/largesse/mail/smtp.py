@@ -265,7 +265,7 @@ class Session:
 
 def _path(email: str) -> bytes:
     """Returns an e-mail address for a command. Raises ValueError for one that could end the command."""
-    # The library's own parser takes a fifth of the time that a message does.
+    # The library's own parser would take a fifth of a message's time.
     return (quote_address(email) if _UNSAFE.search(email) else f"<{email}>").encode()
 
 

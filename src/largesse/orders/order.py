@@ -198,9 +198,9 @@ def _sql_type(hint: Any) -> str:
     return _SQL_TYPES[hint]
 
 
-# What a caller's reference is unique for: customer, environment and the reference.
+# Customer, environment, and a caller's reference, which is unique in both.
 ReferenceKey = tuple[int, str, str]
-# The payer's account and the one of sales.
+# The ids of the payer's account and of the sales account.
 AccountIds = tuple[int, int]
 
 

@@ -195,7 +195,7 @@ class Placer:
             raise
         except asyncpg.PostgresError as error:
             # Something in this batch cannot be written, such as a reference that another process took first.
-            # Placed alone, no order fails because of another.
+            # If orders are placed alone, none fails because of another.
             if len(batch) == 1 and not isinstance(error, asyncpg.UniqueViolationError | asyncpg.DeadlockDetectedError):
                 raise
             _log.info("batch_retried_order_by_order", orders=len(batch), error=type(error).__name__)

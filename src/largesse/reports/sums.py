@@ -84,7 +84,7 @@ class OrderSummary:
     ages: tuple[int, ...]  # codes claimed, by how long after the order was sent
 
 
-# What a row of `report_sums` is of: customer, grain, its first day, group, state.
+# The key of a row of `report_sums`: customer, grain, its first day, group, state.
 SumsKey = tuple[int, str, date, int, str]
 
 

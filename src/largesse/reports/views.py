@@ -64,7 +64,7 @@ async def remove_view(actor: Actor, view_id: int) -> None:
 _LIST = """
     SELECT id, name, query FROM saved_views WHERE customer_id = $1 AND environment = $2 AND user_id = $3 ORDER BY name, id
 """
-# Two views that are saved at once are counted one after the other.
+# Makes two views that are saved at once count one after the other.
 _LOCK_PERSON = "SELECT pg_advisory_xact_lock(hashtextextended('saved_views', $1))"
 _SAVE = """
     INSERT INTO saved_views (customer_id, environment, user_id, name, query) VALUES ($1, $2, $3, $4, $5)
