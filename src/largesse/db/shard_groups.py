@@ -173,7 +173,7 @@ class ShardGroupRunner:
                 continue
             try:
                 for customers in await self._waiting(shard_groups, waiting, *more):
-                    done.append(await step(customers))  # noqa: PERF401 - kept if a later one fails
+                    done.append(await step(customers))  # noqa: PERF401 - not lost if a later one fails
                 are_all_away = False
             except DATABASE_AWAY as error:
                 trouble = error

@@ -253,7 +253,7 @@ _UNCHAINED = compose(
 """,
     name=_NAME,
 )
-# Locks each account until the transaction ends, so that nobody writes entries meanwhile.
+# Each account is locked until the transaction ends, so nobody writes entries meanwhile.
 _ACCOUNTS_WITH_ENTRIES = compose(
     """
     SELECT a.customer_id, a.id, a.environment, a.kind, a.currency, a.chain_head, {name} AS name, (
