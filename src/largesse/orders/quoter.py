@@ -248,7 +248,7 @@ class Quoter:
 def _without(request: SendRequest, field: str) -> SendRequest:
     """Returns the request with a harmless value for a field that was refused."""
     if field == "recipients" and request.recipients and request.code_quantity is not None:
-        field = "code_quantity"  # is the field to remove
+        field = "code_quantity"  # of the two, this is the one to remove
     harmless: object = UNSET if field in {"send_at", "expiry_after_days"} else None
     if field == "recipients":
         harmless = [_NOBODY]

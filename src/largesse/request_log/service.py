@@ -24,7 +24,7 @@ from largesse.request_log.model import loggable_path
 _EVERY_S = 1.0
 _BURST_S = 20  # after a quiet time, a process may write the requests of this many seconds at once
 _AT_ONCE = 500
-_SHARE = 0.75  # of all written requests: the most of one customer, and the most that were not refused
+_SHARE = 0.75  # the part of the limit for one customer, and for requests that were not refused
 _REFUSED = 400
 _LONGEST_US = 2_147_483_647
 _TROUBLE: tuple[type[BaseException], ...] = (*DATABASE_AWAY, asyncpg.PostgresError)
