@@ -20,6 +20,7 @@ FRESH = OrderSummary(
     spent_minor=2_000,
     claims={},
     cancellations={},
+    refunds={},
     ages=(0, 0, 0, 0, 0),
 )
 ASKED = replace(FRESH, claims={NEXT: 2}, ages=(1, 1, 0, 0, 0))
@@ -71,6 +72,12 @@ def test_an_order_whose_state_changes_takes_all_of_it_along() -> None:
     assert changes[1, "day", NEXT, 2, "claimed"] == Sums(
         claimed=2, claimed_minor=1_000, cancelled=2, refunded_minor=1_000
     )
+
+
+def test_a_refund_by_correction_counts_on_its_own_day() -> None:
+    changes = add_changes([(ASKED, replace(ASKED, refunds={NEXT: 300}))])
+    refunded = Sums(refunded_minor=300)
+    assert changes == {(1, "day", NEXT, 2, "waiting"): refunded, (1, "month", date(2030, 2, 1), 2, "waiting"): refunded}
 
 
 def test_looking_twice_adds_nothing() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from tests.chained import acting_on
+from tests.ledger.test_corrections import staff_on
 from tests.reports.conftest import Pooled, take_all
 from tests.web.api.conftest import MASTER_KEY
 from tests.web.claim.conftest import Recipient
@@ -17,6 +18,7 @@ from largesse.db.pool import Connection, Database
 from largesse.db.scope import OPERATOR, WORKER
 from largesse.encryption.chain_keys import open_chains
 from largesse.encryption.vault import Vault
+from largesse.ledger.corrections import NewCorrection, approve_correction, propose_correction
 from largesse.orders.marks import changing_orders
 from largesse.reports.updates import apply_changes, forget_recipient, rebuild
 
@@ -123,6 +125,30 @@ def test_claims_and_cancellations_follow(service: Any, follow: Follow, findings:
         "refunded": 2_000,
         "within_hour": 1,
     }
+    assert findings() == []
+
+
+def test_a_refund_by_correction_is_deducted_from_what_was_spent(
+    service: Any, pooled: Pooled[Any], follow: Follow, findings: Findings
+) -> None:
+    sent = service.send("gift", "coffee", value=10, codeQuantity=2).json()
+    for code in sent["codes"]:
+        Recipient(service).gift(code)
+    follow()
+    before, order = summed(service), order_of(service, sent["reference"])
+
+    async def correct(database: Database) -> None:
+        fay, max_ = [await staff_on(database, Vault(service.settings.master_keys), id_) for id_ in (11, 12)]
+        for amount_minor in (150, 250):
+            new = NewCorrection(order["account_id"], "refund", amount_minor, "It did not work.", sent["reference"])
+            await approve_correction(max_, (await propose_correction(fay, new)).id)
+        await propose_correction(fay, NewCorrection(order["account_id"], "refund", 1, "It waits.", sent["reference"]))
+
+    pooled(correct)
+    follow()
+    after = summed(service)
+    assert {name: after[name] - before[name] for name in after if after[name] != before[name]} == {"refunded": 400}
+    assert after == summed(service, "month")
     assert findings() == []
 
 

@@ -39,6 +39,12 @@ REPORT_CORRUPTIONS = (
         "reports-have-orders", ("9999",), f"{TOLD} UPDATE report_orders SET order_id = 9999", "orders-are-reported"
     ),
     corruption(
+        "orders-are-reported",
+        (str(BATCH),),
+        f"{TOLD} UPDATE report_orders SET refund_days = '{{2030-01-01}}', refund_amounts = '{{5}}'",
+        "sums-follow-orders",
+    ),
+    corruption(
         "report-days-fit",
         (str(BATCH),),
         f"{TOLD} UPDATE report_orders SET ages = '{{0,0,1,0,0}}'",

@@ -13,6 +13,7 @@ from largesse.base.money import MAX_AMOUNT, label, to_minor
 from largesse.customers.actor import Actor, Transaction
 from largesse.db.pool import Connection, Row
 from largesse.db.statements import read_now
+from largesse.events.order_changes import record_changes
 from largesse.ledger import corrections_store as store
 from largesse.ledger.corrections_store import CorrectableAccount, Correction, find_correctable, find_correction
 from largesse.ledger.own_accounts import own_accounts
@@ -241,6 +242,8 @@ async def _post(transaction: Transaction, correction: Correction) -> int:
         )
     ]
     await post(connection, transaction.entries, locked, entries, await read_now(connection))
+    if order is not None:
+        await record_changes(connection, [(customer_id, order["id"])])
     return transfer_id
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date
 
 from largesse.db.fragments import Fragment, each, grouped
 from largesse.db.pool import Connection, Row
@@ -23,6 +24,7 @@ class Facts:
     orders: dict[OrderKey, Row] = field(default_factory=dict)
     moves: Mapping[int, Moves] = field(default_factory=dict)
     bounced: Mapping[int, int] = field(default_factory=dict)
+    refunds: Mapping[OrderKey, Mapping[date, int]] = field(default_factory=dict)  # minor units, by corrections
     before: Mapping[OrderKey, OrderSummary] = field(default_factory=dict)
 
 
@@ -47,10 +49,22 @@ async def read_facts(connection: Connection, keys: Sequence[OrderKey], shard_gro
     facts.moves = moves
     sent = [key for key, order in facts.orders.items() if order["delivery_mode"] == "send"]
     facts.bounced = {row["order_id"]: row["bounced"] for row in await connection.fetch(_BOUNCED, *_columns(sent))}
+    facts.refunds = await _read_refunds(connection, facts.orders)
     facts.before = {
         (row["customer_id"], row["order_id"]): _summary(row) for row in await connection.fetch(_BEFORE, *columns)
     }
     return facts
+
+
+async def _read_refunds(connection: Connection, orders: Mapping[OrderKey, Row]) -> dict[OrderKey, Mapping[date, int]]:
+    keys = {
+        (customer_id, order["reference"]): (customer_id, order_id) for (customer_id, order_id), order in orders.items()
+    }
+    columns = [customer_id for customer_id, _ in keys], [reference for _, reference in keys]
+    refunds: dict[OrderKey, dict[date, int]] = defaultdict(dict)
+    for row in await connection.fetch(_REFUNDS, *columns):
+        refunds[keys[row["customer_id"], row["order_reference"]]][row["day"]] = row["amount_minor"]
+    return dict(refunds)
 
 
 async def read_recipients(
@@ -77,6 +91,7 @@ def _summary(row: Row) -> OrderSummary:
         spent_minor=row["spent_minor"],
         claims=dict(zip(row["claim_days"], row["claim_counts"], strict=True)),
         cancellations=dict(zip(row["cancel_days"], row["cancel_counts"], strict=True)),
+        refunds=dict(zip(row["refund_days"], row["refund_amounts"], strict=True)),
         ages=tuple(row["ages"]),
     )
 
@@ -91,7 +106,7 @@ _WANTED = Fragment("""
 """)
 _ORDERS = grouped(
     """
-    SELECT o.customer_id, o.id, o.environment, o.created_at, o.source, o.currency, o.product_id, o.collection_id,
+    SELECT o.customer_id, o.id, o.reference, o.environment, o.created_at, o.source, o.currency, o.product_id, o.collection_id,
            o.account_id, o.service_account_id, o.user_id, o.template_id, o.code_count, o.total_minor, o.external_reference,
            {personal}, o.erased_at, o.delivery_mode,
            o.scheduled_for IS NOT NULL AND EXISTS (
@@ -138,9 +153,17 @@ _BOUNCED = """
         WHERE state IN ('bounced', 'exhausted')) AS refused
     WHERE refused.bounced > 0
 """
+# Of orders of customers $1 and references $2, in a statement of its own: orders may be on nodes, corrections are not.
+_REFUNDS = """
+    SELECT c.customer_id, c.order_reference, (c.decided_at AT TIME ZONE 'UTC')::date AS day, sum(c.amount_minor)::bigint AS amount_minor
+    FROM unnest($1::int[], $2::text[]) AS wanted (customer_id, order_reference)
+    JOIN corrections AS c ON c.customer_id = wanted.customer_id AND c.order_reference = wanted.order_reference
+    WHERE c.kind = 'refund' AND c.state = 'approved'
+    GROUP BY 1, 2, 3
+"""
 _BEFORE = """
     SELECT r.customer_id, r.order_id, r.group_id, r.state, r.created_at, r.codes, r.spent_minor, r.claim_days,
-           r.claim_counts, r.cancel_days, r.cancel_counts, r.ages
+           r.claim_counts, r.cancel_days, r.cancel_counts, r.refund_days, r.refund_amounts, r.ages
     FROM unnest($1::int[], $2::int[]) AS wanted (customer_id, order_id)
     JOIN report_orders AS r ON r.customer_id = wanted.customer_id AND r.order_id = wanted.order_id
 """

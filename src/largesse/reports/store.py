@@ -49,6 +49,8 @@ class ReportedOrder(msgspec.Struct, frozen=True, kw_only=True):
     claim_counts: list[int]
     cancel_days: list[date]
     cancel_counts: list[int]
+    refund_days: list[date]
+    refund_amounts: list[int]  # minor units
     ages: list[int]
     erasable_since: datetime | None  # see `ended_at`; None as well once its recipients were erased
 

@@ -81,6 +81,7 @@ class OrderSummary:
     spent_minor: int
     claims: Mapping[date, int]  # codes, by the day in UTC
     cancellations: Mapping[date, int]
+    refunds: Mapping[date, int]  # minor units, refunded by corrections
     ages: tuple[int, ...]  # codes claimed, by how long after the order was sent
 
 
@@ -160,4 +161,6 @@ def _by_day(standing: OrderSummary) -> dict[date, Sums]:
     for day, count in standing.cancellations.items():
         days[day].cancelled += count
         days[day].refunded_minor += count * code_minor
+    for day, amount_minor in standing.refunds.items():
+        days[day].refunded_minor += amount_minor
     return days

@@ -7,7 +7,8 @@ based on a state that another worker has changed.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import date
 
 from largesse.audit.service import Acting
 from largesse.db.pool import Connection, Database, Row
@@ -136,7 +137,13 @@ async def _report(connection: Connection, facts: Facts) -> list[ReportedOrder]:
     groups = {key: _group(order) for key, order in facts.orders.items()}
     ids = await group_ids(connection, groups.values())
     return [
-        _reported(order, ids[groups[key]], facts.moves.get(order["id"]) or Moves(), facts.bounced.get(order["id"], 0))
+        _reported(
+            order,
+            ids[groups[key]],
+            facts.moves.get(order["id"]) or Moves(),
+            facts.bounced.get(order["id"], 0),
+            facts.refunds.get(key, {}),
+        )
         for key, order in facts.orders.items()
     ]
 
@@ -155,7 +162,7 @@ def _group(order: Row) -> Group:
     )
 
 
-def _reported(order: Row, group_id: int, moves: Moves, bounced: int) -> ReportedOrder:
+def _reported(order: Row, group_id: int, moves: Moves, bounced: int, refunds: Mapping[date, int]) -> ReportedOrder:
     claimed, cancelled = sum(moves.claims.values()), sum(moves.cancellations.values())
     return ReportedOrder(
         customer_id=order["customer_id"],
@@ -182,6 +189,8 @@ def _reported(order: Row, group_id: int, moves: Moves, bounced: int) -> Reported
         claim_counts=list(moves.claims.values()),
         cancel_days=list(moves.cancellations),
         cancel_counts=list(moves.cancellations.values()),
+        refund_days=list(refunds),
+        refund_amounts=list(refunds.values()),
         ages=moves.ages,
         erasable_since=ended_at(order["code_count"], moves) if order["erased_at"] is None else None,
     )
@@ -197,6 +206,7 @@ def _standing(order: ReportedOrder) -> OrderSummary:
         spent_minor=order.spent_minor,
         claims=dict(zip(order.claim_days, order.claim_counts, strict=True)),
         cancellations=dict(zip(order.cancel_days, order.cancel_counts, strict=True)),
+        refunds=dict(zip(order.refund_days, order.refund_amounts, strict=True)),
         ages=tuple(order.ages),
     )
 

@@ -28,11 +28,14 @@ REPORTS = (
                    count(*) FILTER (WHERE event = 'fulfilled') AS fulfilled,
                    count(*) FILTER (WHERE event = 'expired') AS expired,
                    count(*) FILTER (WHERE event = 'cancelled') AS cancelled
-            FROM line_events GROUP BY customer_id, order_id)
+            FROM line_events GROUP BY customer_id, order_id), refunds AS (
+            SELECT customer_id, order_reference, sum(amount_minor) AS minor FROM corrections
+            WHERE kind = 'refund' AND state = 'approved' GROUP BY customer_id, order_reference)
         SELECT o.id FROM orders o
         LEFT JOIN report_orders r ON r.customer_id = o.customer_id AND r.order_id = o.id
         LEFT JOIN report_groups g ON g.customer_id = r.customer_id AND g.id = r.group_id
         LEFT JOIN moves m ON m.customer_id = o.customer_id AND m.order_id = o.id
+        LEFT JOIN refunds ON refunds.customer_id = o.customer_id AND refunds.order_reference = o.reference
         WHERE {taken_in} AND (
             (r.environment, r.created_at, r.codes, r.spent_minor, r.template_id)
                 = (o.environment, o.created_at, o.code_count, o.total_minor, coalesce(o.template_id, 0))
@@ -42,6 +45,7 @@ REPORTS = (
                    coalesce(o.service_account_id, 0), coalesce(o.user_id, 0))
             AND (r.claimed, r.fulfilled, r.expired, r.cancelled)
                 = (coalesce(m.claimed, 0), coalesce(m.fulfilled, 0), coalesce(m.expired, 0), coalesce(m.cancelled, 0))
+            AND coalesce((SELECT sum(minor) FROM unnest(r.refund_amounts) AS minor), 0) = coalesce(refunds.minor, 0)
             AND (r.state = 'cancelled') = (r.cancelled = r.codes)
             AND (r.state IN ('cancelled', 'claimed')) = (r.claimed + r.cancelled = r.codes)
             AND (r.erasable_since IS NOT NULL) = (o.erased_at IS NULL AND r.fulfilled + r.expired + r.cancelled = r.codes)
@@ -86,6 +90,9 @@ REPORTS = (
             UNION ALL
             SELECT customer_id, day, group_id, state, 0, 0, 0, 0, 0, count, count * (spent_minor / codes), 0, 0, 0, 0, 0
             FROM report_orders, unnest(cancel_days, cancel_counts) AS cancelled (day, count)
+            UNION ALL
+            SELECT customer_id, day, group_id, state, 0, 0, 0, 0, 0, 0, minor, 0, 0, 0, 0, 0
+            FROM report_orders, unnest(refund_days, refund_amounts) AS refunded (day, minor)
         ), expected AS (
             SELECT customer_id, grain, day, group_id, state, {totals}
             FROM (SELECT 'day' AS grain, * FROM parts
