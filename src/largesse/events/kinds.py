@@ -73,7 +73,7 @@ _ORDER_CREATED_NAME = "order.created"
 
 
 class OrderRecord(msgspec.Struct, rename="camel"):
-    """An order as GET /orders lists it and the order.created event tells it."""
+    """An order with the members of GET /orders and of the event order.created."""
 
     id: Annotated[int, Meta(description="Stable per order; a deduplication key")]
     event: Annotated[str, Meta(description="The name of the event", examples=[_ORDER_CREATED_NAME])] | None

@@ -76,7 +76,7 @@ export interface Cancellation {
   cancelledCount: number;
   /** Codes claimed before, which stay their recipients' */
   claimedCount: number;
-  /** What was given back in all, in the order currency */
+  /** The sum of all refunds, in the order currency */
   refunded: Decimal;
   /** ISO currency code */
   currency: string;
@@ -214,7 +214,7 @@ export interface Health {
   /** `pass`, `warn` or `fail` */
   status: string;
   version?: string | null | undefined;
-  /** What there is to say, when it is not `pass` */
+  /** The reasons, unless `status` is `pass` */
   notes?: readonly string[] | undefined;
 }
 
@@ -243,7 +243,7 @@ export interface Line {
   number: number;
   /** `issued` (nobody has claimed it), `claimed` (the recipient has yet to choose), `chosen` (waits for a voucher, an address or a parcel), `fulfilled`, `expired` or `cancelled` */
   state: string;
-  /** When a person first did something with its link */
+  /** When a person first used its link */
   openedAt: string | null;
   claimedAt: string | null;
   chosenAt: string | null;
@@ -315,7 +315,7 @@ export interface Order {
   codes: readonly IssuedCode[];
 }
 
-/** An order as GET /orders lists it and the order.created event tells it. */
+/** An order with the members of GET /orders and of the event order.created. */
 export interface OrderRecord {
   /** Stable per order; a deduplication key */
   id: number;
@@ -449,11 +449,11 @@ export interface ProductInFull {
   label: string;
   /** Address of its picture, PNG, JPEG or WebP, which anybody may load; null where there is none. A picture that changes gets another address */
   picture: string | null;
-  /** With line breaks, in the language of the name; null where nothing is said */
+  /** With line breaks, in the language of the name; null if there is none */
   description: string | null;
-  /** With line breaks, in the language of the name; null where nothing is said */
+  /** With line breaks, in the language of the name; null if there is none */
   howToRedeem: string | null;
-  /** With line breaks, in the language of the name; null where nothing is said */
+  /** With line breaks, in the language of the name; null if there is none */
   terms: string | null;
 }
 
@@ -477,7 +477,7 @@ export interface Quote {
   balanceAfter: Decimal | null;
   /** Until when `quote` holds */
   expiresAt: string;
-  /** To be sent along: what is placed is then what was quoted */
+  /** Send it with the order, which is then placed as quoted */
   quote: string;
 }
 
@@ -502,15 +502,15 @@ export interface RecipientDelivery {
   state: string;
   /** What the mail server said, when it did not take it; or why it is held */
   reason: string | null;
-  /** Whose fault a refusal is: `recipient`, or `server` when the mail server cannot be talked to or refuses whatever it is given, which is tried again */
+  /** Who caused the refusal: `recipient`, or `server` when the mail server cannot be talked to or refuses whatever it is given, which is tried again */
   fault: string | null;
   /** When it was, or is, due first */
   dueAt: string;
   sentAt: string | null;
   attempts: number;
-  /** How often it was asked for again; the rest is about the last one */
+  /** How often the mail was sent again. The other members are about the last one */
   resends: number;
-  /** What became of each code */
+  /** The state of each code */
   lines?: readonly Line[] | undefined;
 }
 
@@ -668,7 +668,7 @@ export interface StreamedEvent {
 export interface Subscribe {
   /** A publicly reachable HTTPS address */
   targetUrl: string;
-  /** The event to hear of */
+  /** The event to deliver */
   event?: "order.created" | "gift.sent" | "gift.bounced" | "gift.opened" | "gift.claimed" | "gift.fulfilled" | "gift.cancelled" | "gift.expired" | "account.low" | (string & {}) | undefined;
   /** Several events instead of one. An addition to the specification. */
   events?: readonly ("order.created" | "gift.sent" | "gift.bounced" | "gift.opened" | "gift.claimed" | "gift.fulfilled" | "gift.cancelled" | "gift.expired" | "account.low" | (string & {}))[] | undefined;

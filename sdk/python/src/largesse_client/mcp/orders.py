@@ -39,7 +39,7 @@ def add_orders(server: MCPServer[Any], largesse: AsyncLargesse, *, shows_pins: b
     @server.tool(annotations=LOOKS)
     @with_readable_errors
     async def list_deliveries(reference: Reference) -> Answer:
-        """What became of each recipient's mail and codes, of at most 200 recipients."""
+        """Returns the state of each recipient's mail and codes, for at most 200 recipients."""
         found = []
         async for delivery in largesse.orders.deliveries(reference):
             found.append(plain(delivery))

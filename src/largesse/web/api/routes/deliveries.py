@@ -104,9 +104,7 @@ class DeliveriesQuery(msgspec.Struct, frozen=True):
     before: (
         Annotated[
             int,
-            Meta(
-                ge=1, le=INT64, description="The `id` the last page ended with", extra_json_schema={"format": "int64"}
-            ),
+            Meta(ge=1, le=INT64, description="The last `id` of the page before", extra_json_schema={"format": "int64"}),
         ]
         | None
     ) = None

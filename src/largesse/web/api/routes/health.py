@@ -20,7 +20,7 @@ class Health(msgspec.Struct, omit_defaults=True):
 
     status: Annotated[str, Meta(description="`pass`, `warn` or `fail`", examples=["pass"])]
     version: Annotated[str, Meta(examples=["0.2.0"])] | None = None
-    notes: Annotated[list[str], Meta(description="What there is to say, when it is not `pass`")] = []
+    notes: Annotated[list[str], Meta(description="The reasons, unless `status` is `pass`")] = []
 
 
 async def _health(services: Services, call: Call) -> Reply:

@@ -91,7 +91,7 @@ OPERATIONS = (
         "GET",
         "/me",
         "getMe",
-        "Tell whom the key acts for",
+        "Show the service account that the key acts for",
         _me,
         "Identity",
         at_once=_me_at_once,

@@ -34,11 +34,7 @@ class Trigger(msgspec.Struct, rename="camel"):
 
     event: Annotated[
         str,
-        Meta(
-            description="The event that is to happen",
-            examples=[GIFT_CLAIMED.name],
-            extra_json_schema={"enum": list(EVENTS)},
-        ),
+        Meta(description="The event to record", examples=[GIFT_CLAIMED.name], extra_json_schema={"enum": list(EVENTS)}),
     ]
 
 

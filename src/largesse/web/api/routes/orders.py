@@ -125,7 +125,7 @@ class CancellationShape(msgspec.Struct, kw_only=True, rename="camel"):
     code_count: Annotated[int, Meta(description="Codes issued with the order")]
     cancelled_count: Annotated[int, Meta(description="Codes voided, by this cancellation and earlier ones")]
     claimed_count: Annotated[int, Meta(description="Codes claimed before, which stay their recipients'")]
-    refunded: Annotated[float, Meta(description="What was given back in all, in the order currency")]
+    refunded: Annotated[float, Meta(description="The sum of all refunds, in the order currency")]
     currency: Annotated[str, Meta(description="ISO currency code", examples=["GBP"])]
 
 
@@ -266,7 +266,7 @@ OPERATIONS = (
         scope=READ,
         shape=list[OrderRecord],
         query=OrdersQuery,
-        description="Newest first, each as the order.created event tells it; for polling. With `after`, an addition to the "
+        description="Newest first, each with the members of the event `order.created`; for polling. With `after`, an addition to the "
         "specification, oldest first: ask again with the last `id`, and you miss none. An order placed a "
         "moment ago is left out while one with a lower `id` may still come. `externalReference`, an addition too, finds the order "
         "that a request placed.",

@@ -63,7 +63,7 @@ class QuoteShape(msgspec.Struct, kw_only=True, rename="camel"):
         Annotated[float, Meta(description="What the funding account would hold then; null when invoiced")] | None
     )
     expires_at: Annotated[datetime, Meta(tz=True, description="Until when `quote` holds")]
-    quote: Annotated[str, Meta(description="To be sent along: what is placed is then what was quoted")]
+    quote: Annotated[str, Meta(description="Send it with the order, which is then placed as quoted")]
 
 
 def _quote_shape(quote: Quote) -> QuoteShape:

@@ -42,7 +42,7 @@ class Subscribe(msgspec.Struct, rename="camel"):
         Annotated[
             str,
             Meta(
-                description="The event to hear of",
+                description="The event to deliver",
                 examples=[ORDER_CREATED.name],
                 extra_json_schema={"enum": list(EVENTS)},
             ),
@@ -189,7 +189,7 @@ OPERATIONS = (
         _unsubscribe,
         "Webhooks",
         scope=WEBHOOKS,
-        description="From then on nothing more is sent to it.",
+        description="Nothing more is sent to it.",
         status=204,
         path_types=_ID,
         problems=(NotFound,),

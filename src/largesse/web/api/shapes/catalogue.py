@@ -81,9 +81,7 @@ class ProductShape(Struct, rename="camel", frozen=True):
     ]
 
 
-Said = Annotated[
-    str | None, Meta(description="With line breaks, in the language of the name; null where nothing is said")
-]
+Said = Annotated[str | None, Meta(description="With line breaks, in the language of the name; null if there is none")]
 
 
 class _Texts(Struct, rename="camel", frozen=True):

@@ -70,7 +70,7 @@ class LineRecordShape(msgspec.Struct, kw_only=True, rename="camel"):
             examples=["claimed"],
         ),
     ]
-    opened_at: Annotated[datetime, Meta(tz=True, description="When a person first did something with its link")] | None
+    opened_at: Annotated[datetime, Meta(tz=True, description="When a person first used its link")] | None
     claimed_at: Annotated[datetime, Meta(tz=True)] | None
     chosen_at: Annotated[datetime, Meta(tz=True)] | None
     fulfilled_at: Annotated[datetime, Meta(tz=True)] | None
@@ -99,7 +99,7 @@ class RecipientDeliveryShape(msgspec.Struct, kw_only=True, rename="camel"):
         Annotated[
             str,
             Meta(
-                description="Whose fault a refusal is: `recipient`, or `server` when the mail server cannot be talked to or "
+                description="Who caused the refusal: `recipient`, or `server` when the mail server cannot be talked to or "
                 "refuses whatever it is given, which is tried again",
                 examples=["server"],
             ),
@@ -109,8 +109,10 @@ class RecipientDeliveryShape(msgspec.Struct, kw_only=True, rename="camel"):
     due_at: Annotated[datetime, Meta(tz=True, description="When it was, or is, due first")]
     sent_at: Annotated[datetime, Meta(tz=True)] | None
     attempts: int
-    resends: Annotated[int, Meta(description="How often it was asked for again; the rest is about the last one")]
-    lines: Annotated[list[LineRecordShape], Meta(description="What became of each code")] = msgspec.field(
+    resends: Annotated[
+        int, Meta(description="How often the mail was sent again. The other members are about the last one")
+    ]
+    lines: Annotated[list[LineRecordShape], Meta(description="The state of each code")] = msgspec.field(
         default_factory=list
     )
 
