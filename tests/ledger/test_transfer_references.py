@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 
 from largesse.ledger.transfer_references import (
     TransferReferenceError,
+    meant_references,
+    mistyped_references_in,
     new_transfer_reference,
     parse_transfer_reference,
     spelled_reference,
@@ -76,6 +78,28 @@ def test_one_wrong_digit_and_two_swapped_ones_are_always_noticed(number: int) ->
             swapped = list(reference)
             swapped[one], swapped[other] = swapped[other], swapped[one]
             assert transfer_references_in("".join(swapped)) == []
+
+
+@pytest.mark.parametrize(
+    ("typed", "plain"),
+    [
+        ("RF18 5390 0754 7043", "RF18539007547043"),  # two digits swapped
+        ("RF18 5390 0754 7035", "RF18539007547035"),
+        ("rf18-5390-0754-703", "RF1853900754703"),
+        ("RF18 5390 0754 70334", "RF185390075470334"),
+    ],
+)
+def test_a_mistyped_one_is_found_and_leads_to_what_was_meant(typed: str, plain: str) -> None:
+    assert mistyped_references_in(f"Payment {typed} from Acme") == [plain]
+    assert KNOWN in meant_references(plain)
+
+
+@pytest.mark.parametrize(
+    "text", [KNOWN, "Perf 2026-11-20 100000", "RF18 5390", "RF" + 18 * "1", "CRF18 5390 0754 7035"]
+)
+def test_what_is_right_or_no_reference_at_all_is_not_mistyped(text: str) -> None:
+    assert mistyped_references_in(text) == []
+    assert meant_references(KNOWN) == set()
 
 
 def test_a_text_may_name_several_and_others() -> None:

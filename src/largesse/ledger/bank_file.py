@@ -16,7 +16,7 @@ from decimal import Decimal
 
 from largesse.base.amounts import ANY_CURRENCY, number_in, readings
 from largesse.base.errors import FileRefused
-from largesse.ledger.transfer_references import transfer_references_in
+from largesse.ledger.transfer_references import mistyped_references_in, transfer_references_in
 
 MAX_BYTES = 20 * 1024 * 1024
 MAX_LINES = 100_000
@@ -32,7 +32,7 @@ _CURRENCIES = ("currency", "währung", "waehrung", "devise", "ccy")
 class BankLine:
     """A line of the file, by its number. `mark` is unique to it, and the same in a file with the same line.
 
-    `named` are the references in any of its columns.
+    `named` are the references in any of its columns; without any, what was meant as one and is mistyped.
     """
 
     line: int
@@ -69,7 +69,7 @@ def read_bank_file(name: str, content: bytes, columns: Columns, *, most: int | N
                 line,
                 _cell(cells, amount),
                 columns.all_in or _cell(cells, currency).upper(),
-                tuple(transfer_references_in("\n".join(cells))),
+                _references(cells),
                 _mark(cells, seen[cells]),
             )
         )
@@ -94,6 +94,11 @@ def read_decimal(text: str, decimal: str | None = None, currency: str = ANY_CURR
     if amount is None:
         raise ValueError(f"{text!r} is no amount")
     return -amount if sign == "-" else amount
+
+
+def _references(cells: Sequence[str]) -> tuple[str, ...]:
+    named = transfer_references_in("\n".join(cells))
+    return tuple(named or dict.fromkeys(one for cell in cells for one in mistyped_references_in(cell)))
 
 
 def _mark(cells: Sequence[str], time: int) -> bytes:

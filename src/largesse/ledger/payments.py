@@ -16,7 +16,7 @@ from largesse.customers.actor import Actor
 from largesse.ledger.bank_file import BankLine, read_decimal
 from largesse.ledger.top_ups import confirm_top_up
 from largesse.ledger.top_ups_store import TopUp, find_by_references
-from largesse.ledger.transfer_references import spelled_reference
+from largesse.ledger.transfer_references import meant_references, spelled_reference
 from largesse.staff.model import StaffRight
 
 _AT_ONCE = 500
@@ -59,7 +59,9 @@ async def match_payments(
     for at in range(0, len(lines), _AT_ONCE):
         some = lines[at : at + _AT_ONCE]
         async with actor.transaction(StaffRight.SEE_MONEY if dry_run else StaffRight.MONEY) as transaction:
-            references = sorted({one for line in some for one in line.named})
+            references = sorted(
+                {one for line in some for named in line.named for one in (named, *meant_references(named))}
+            )
             found = await find_by_references(transaction.connection, references)
         matches = []
         for line in some:
@@ -87,6 +89,12 @@ def _match(
         return match("unmatched", Why("no_reference", "it names no reference")), None
     if not ours:
         spelled = spelled_reference(line.named[0])
+        if meant := _meant(line, found, taken, decimal):
+            top_up, amount_minor = meant
+            if not amount_minor:
+                return match("known", None, top_up), None
+            said = f"{spelled} is mistyped: {spelled_reference(top_up.reference)} waits for this amount"
+            return match("unmatched", Why("mistyped", said, {"reference": spelled}), top_up, amount_minor), None
         return match("unmatched", Why("unknown", f"there is no top-up {spelled}", {"reference": spelled})), None
     if len(ours) > 1:
         all_ = ", ".join(map(spelled_reference, ours))
@@ -100,6 +108,21 @@ def _match(
     if why is not None:
         return match("unmatched", why, top_up, amount_minor or None), None
     return match("confirmed", None, top_up, amount_minor), top_up
+
+
+def _meant(
+    line: BankLine, found: dict[str, tuple[TopUp, bytes | None]], taken: dict[str, bytes], decimal: str | None
+) -> tuple[TopUp, int] | None:
+    """Returns the one top-up that a mistyped reference nearly names, with the amount that it waits for; 0 if the line confirmed it before."""
+    meant = {one for named in line.named for one in meant_references(named) if one in found}
+    if len(meant) != 1:
+        return None
+    top_up, mark = found[meant.pop()]
+    if mark == line.mark:
+        return top_up, 0
+    amount_minor, why = _amount(line, top_up, decimal)
+    is_taken = taken.get(top_up.reference, mark) is not None
+    return None if why or _hindrance(amount_minor, top_up, is_taken=is_taken) else (top_up, amount_minor)
 
 
 def _amount(line: BankLine, top_up: TopUp, decimal: str | None) -> tuple[int, Why | None]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import secrets
+from string import digits
 
 _DIGITS = 12
 _LENGTH = len("RF00") + _DIGITS
@@ -16,6 +17,10 @@ _LONGEST_TYPED = 64
 _RF = "2715"  # the letters as MOD 97-10 counts them
 _BETWEEN = r"[\s\-./:]*"  # what people and banks put between the characters
 _SOMEWHERE = re.compile(rf"R{_BETWEEN}F" + rf"{_BETWEEN}([0-9OIL])" * (_LENGTH - 2), re.IGNORECASE)
+# A reference with a digit too many or too few, or a wrong one. What goes on before it is no reference.
+_NEARLY = re.compile(
+    rf"(?<![A-Z0-9])R{_BETWEEN}F((?:{_BETWEEN}[0-9OIL]){{{_LENGTH - 3},{_LENGTH - 1}}})(?![A-Z0-9])", re.IGNORECASE
+)
 _LOOKS_LIKE = str.maketrans("OIL", "011")
 
 
@@ -51,8 +56,35 @@ def transfer_references_in(text: str) -> list[str]:
     return [reference for reference in found if _checks(reference)]
 
 
+def mistyped_references_in(text: str) -> list[str]:
+    """Returns each text that was meant as a reference, with a wrong, missing or additional digit, once."""
+    found = dict.fromkeys(_plain(match[1]) for match in _NEARLY.finditer(text))
+    return [one for one in found if not _is_reference(one)]
+
+
+def meant_references(mistyped: str) -> set[str]:
+    """Returns the references that differ from a mistyped one in one digit, or in the order of two neighbours; none for a right one."""
+    typed = mistyped.removeprefix("RF")
+    if _is_reference(mistyped):
+        return set()
+    parts = [(typed[:at], typed[at:]) for at in range(len(typed) + 1)]
+    edited = {f"{a}{b[1:]}" for a, b in parts if b}
+    edited |= {f"{a}{b[1]}{b[0]}{b[2:]}" for a, b in parts if len(b) > 1}
+    edited |= {f"{a}{digit}{b[1:]}" for a, b in parts if b for digit in digits}
+    edited |= {f"{a}{digit}{b}" for a, b in parts for digit in digits}
+    return {reference for one in edited if _is_reference(reference := f"RF{one}")}
+
+
+def _is_reference(text: str) -> bool:
+    return len(text) == _LENGTH and _checks(text)
+
+
+def _plain(typed: str) -> str:
+    return "RF" + re.sub(_BETWEEN, "", typed).upper().translate(_LOOKS_LIKE)
+
+
 def _joined(match: re.Match[str]) -> str:
-    return "RF" + "".join(match.groups()).upper().translate(_LOOKS_LIKE)
+    return _plain("".join(match.groups()))
 
 
 def _checks(reference: str) -> bool:

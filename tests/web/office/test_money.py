@@ -119,6 +119,37 @@ def test_a_file_of_40_lines_is_matched_confirmed_and_the_rest_decided(service: S
     assert [row["actor"] for row in acts] == ["staff"]
 
 
+def test_a_mistyped_reference_is_decided_by_a_person(service: Service, fay: Browser) -> None:
+    [meant], before = wait_for(service, 1, 73_00), balance(service)
+    wrong = meant[:9] + str((int(meant[9]) + 1) % 10) + meant[10:]
+    lost = meant[:9] + meant[10:]
+    rows = [(spelled_reference(wrong), "73.00", "GBP"), (lost, "70.00", "GBP"), ("Rent", "-10.00", "GBP")]
+    fay.get(FILES)
+    here = fay.upload(FILES, bank_file(rows), decimals="").headers["location"]
+    fay.get(here)
+    assert "To decide: 2" in fay.text
+    assert f"It names {spelled_reference(wrong)}. The top-up beside it differs in one digit" in fay.text
+    assert f"There is no top-up {spelled_reference(lost)}." in fay.text, "the amount differs, too"
+    fay.get("/office")
+    assert "2 lines of bank files wait" in fay.text
+    fay.get(here)
+    assert fay.post(f"{here}/confirm").status_code == 303
+    assert balance(service) == before, "only a person decides that it was meant"
+    fay.get(here)
+    assert fay.post(f"{here}/lines/2/credit").status_code == 303
+    assert balance(service) == before + 73_00
+    fay.get(here)
+    assert "Credited: 1" in fay.text
+    assert fay.post(f"{here}/lines/2/credit").status_code == 303
+    assert balance(service) == before + 73_00
+    fay.get("/office")
+    assert "1 line of a bank file waits" in fay.text
+    fay.get(here)
+    assert fay.post(f"{here}/lines/3/dismiss").status_code == 303
+    fay.get("/office")
+    assert "of a bank file waits" not in fay.text
+
+
 @pytest.mark.parametrize(
     ("content", "said"),
     [

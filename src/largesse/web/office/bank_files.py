@@ -33,7 +33,7 @@ from largesse.web.office.context import OfficeContext
 from largesse.web.office.files import refused, uploaded
 
 HERE = "/office/money/bank-files"
-_SHOWN = 50
+SHOWN = 50
 _NO_HEADING = text(
     "No line is a heading with an amount and a currency. Name the columns below, or the one currency of the file; or the file is of another bank's format."
 )
@@ -41,6 +41,7 @@ _WHY: Mapping[str, str] = {
     "no_reference": text("It names no reference of ours."),
     "no_payment": text("It is not a payment in."),
     "unknown": text("There is no top-up %(reference)s."),
+    "mistyped": text("It names %(reference)s. The top-up beside it differs in one digit, and waits for this amount."),
     "several": text("It names several top-ups: %(references)s."),
     "other_currency": text("It is in another currency than the account: %(currency)s."),
     "no_amount": text("Its amount cannot be read. Say which sign stands before decimals."),
@@ -66,7 +67,7 @@ async def show(context: OfficeContext) -> Response:
 
 async def _list(context: OfficeContext, status: int = 200) -> Response:
     async with context.database.connection(OFFICE) as connection:
-        files = await list_files(connection, _SHOWN)
+        files = await list_files(connection, SHOWN)
     return context.page(
         "bank_files.html", status=status, files=files, most=MOST_LINES, may_change=context.person.may(StaffRight.MONEY)
     )
@@ -118,9 +119,9 @@ async def one(context: OfficeContext) -> Response:
                 "" if one.match.why is None else _why(context, one.match.why),
                 spelled_reference(one.match.reference) if one.match.reference else "",
             )
-            for one in lines[page * _SHOWN : (page + 1) * _SHOWN]
+            for one in lines[page * SHOWN : (page + 1) * SHOWN]
         ],
-        more=page + 1 if len(lines) > (page + 1) * _SHOWN else None,
+        more=page + 1 if len(lines) > (page + 1) * SHOWN else None,
         fewer=page - 1 if page else None,
         may_change=context.person.may(StaffRight.MONEY),
     )

@@ -16,11 +16,13 @@ from largesse.fulfilment.parcels import ParcelState, count_parcels
 from largesse.fulfilment.stock import list_low_stock
 from largesse.jobs import retention
 from largesse.jobs.housekeeping import ROOMS
+from largesse.ledger.bank_files import count_lines
 from largesse.ledger.corrections_store import count_waiting
 from largesse.privacy.requests import SOON_DAYS
 from largesse.privacy.requests_store import count_due
 from largesse.staff.overview import MOST_COUNTED, Days, read_days, read_server, read_sessions, read_waiting
 from largesse.web.console.figures import Figure, change_of
+from largesse.web.office import bank_files
 from largesse.web.office.context import OfficeContext
 
 _LATE_S = 300.0  # a queue is behind if its first row has been due for longer
@@ -131,7 +133,10 @@ async def _items(context: OfficeContext, connection: Connection) -> list[Item]:
     corrections = ngettext(
         "%(count)s correction waits for a second person", "%(count)s corrections wait for a second person", to_approve
     )
+    bank_lines = await count_lines(connection, bank_files.SHOWN, MOST_COUNTED)
+    transfers = ngettext("%(count)s line of a bank file waits", "%(count)s lines of bank files wait", bank_lines)
     found = (
+        (bank_lines, "waiting", "file-spreadsheet", transfers, bank_files.HERE),
         (waiting.top_ups, "waiting", "landmark", top_ups, "/office/money"),
         (to_approve, "waiting", "scale", corrections, "/office/money/corrections"),
         (low, "waiting", "ticket", running_out, "/office/stock"),
