@@ -90,6 +90,7 @@ ACTS: Mapping[str, str] = MappingProxyType(
         "order.rescheduled": "a scheduled order was moved to another time",
         "order.resent": "a recipient's mail was sent again",
         "parcel.again": "a parcel that came back was queued to be sent again",
+        "parcel.corrected": "the carrier or tracking number of a parcel on its way was corrected",
         "parcel.returned": "a parcel came back",
         "people.second_step_required": "the rule whether everybody needs a second step was changed",
         "person.invited": "a person was invited, or invited again",

@@ -132,6 +132,26 @@ async def note_return(actor: Actor, environment: str, parcel_id: int, reason: st
         return await _change(transaction, environment, parcel, "parcel.returned", store.NOTE_RETURN, reason)
 
 
+async def correct_number(
+    actor: Actor, environment: str, parcel_id: int, carrier: str, tracking_number: str | None
+) -> Parcel:
+    """Corrects the carrier and the tracking number of a parcel on its way. Does nothing if they are the same. Raises NotFound, and NotOnItsWay."""
+    async with actor.transaction(StaffRight.PARCELS) as transaction:
+        parcel = await _lock(transaction, environment, parcel_id)
+        if parcel.state is not ParcelState.SENT:
+            raise NotOnItsWay
+        if (parcel.carrier, parcel.tracking_number) == (carrier, tracking_number):
+            return parcel
+        connection = transaction.connection
+        await connection.execute(store.CORRECT_NUMBER, parcel.customer_id, parcel.id, carrier, tracking_number)
+        before = {"carrier": parcel.carrier, "tracking_number": parcel.tracking_number}
+        after = {"carrier": carrier, "tracking_number": tracking_number}
+        await transaction.on_behalf_of(parcel.customer_id, environment).record(
+            "parcel.corrected", f"parcel {parcel.id}", before=before, after=after
+        )
+        return await find_parcel(connection, environment, parcel.id)
+
+
 async def send_again(actor: Actor, environment: str, parcel_id: int) -> Parcel:
     """Puts a returned parcel back in the list of parcels to pack. Raises NotFound, NotBack and AddressErased."""
     async with actor.transaction(StaffRight.PARCELS) as transaction:

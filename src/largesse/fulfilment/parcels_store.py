@@ -62,4 +62,5 @@ LOCK = "SELECT FROM shipments WHERE id = $1 AND environment = $2 FOR UPDATE"
 NOTE_RETURN = """
     UPDATE shipments SET returned_at = clock_now(), return_reason = $3 WHERE customer_id = $1 AND id = $2
 """
+CORRECT_NUMBER = "UPDATE shipments SET carrier = $3, tracking_number = $4 WHERE customer_id = $1 AND id = $2"
 SEND_AGAIN = "UPDATE shipments SET again_at = clock_now(), exported_at = NULL WHERE customer_id = $1 AND id = $2"

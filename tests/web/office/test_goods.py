@@ -161,6 +161,35 @@ def test_a_parcel_comes_back_and_is_sent_again(service: Service, wade: Browser) 
     assert all(row["customer_id"] for row in acts), "the customer reads it in its audit log"
 
 
+def test_a_tracking_number_is_corrected_while_the_parcel_is_on_its_way(service: Service, wade: Browser) -> None:
+    [parcel] = wait_to_be_sent(service, 1)
+    here = f"/office/parcels/{parcel}"
+    wade.get(here)
+    assert wade.post(f"{here}/correct", carrier="DHL", tracking_number="D8").status_code == 422, "it is not sent yet"
+    wade.get(here)
+    assert wade.post(f"{here}/send", carrier="DHL", tracking_number="D7").status_code == 303
+    sent = "SELECT carrier, tracking_number, shipped_at FROM shipments WHERE id = $1"
+    [before] = service.sql(sent, parcel)
+    wade.get(here)
+    assert wade.post(f"{here}/correct", carrier="", tracking_number="D8").status_code == 422
+    for _ in range(2):
+        wade.get(here)
+        assert wade.post(f"{here}/correct", carrier="UPS", tracking_number="D8").status_code == 303
+    [after] = service.sql(sent, parcel)
+    assert tuple(after) == ("UPS", "D8", before["shipped_at"])
+    acts = service.sql(
+        "SELECT customer_id, before::jsonb->>'tracking_number' AS before, after::jsonb->>'tracking_number' AS after"
+        " FROM audit_events WHERE subject = $1 AND act = 'parcel.corrected'",
+        f"parcel {parcel}",
+    )
+    assert [(row["before"], row["after"]) for row in acts] == [("D7", "D8")], "a repeat changes nothing"
+    assert acts[0]["customer_id"], "the customer reads it in its audit log"
+    wade.get(here)
+    assert wade.post(f"{here}/returned", reason="address").status_code == 303
+    wade.get(here)
+    assert wade.post(f"{here}/correct", carrier="UPS", tracking_number="D9").status_code == 422
+
+
 @pytest.mark.parametrize(
     ("role", "stock", "parcels"), [("finance", 403, 403), ("support", 403, 200), ("catalogue", 200, 403)]
 )

@@ -81,6 +81,7 @@ SENTENCES: Mapping[str, str] = MappingProxyType(
         "order.rescheduled": text("%(who)s moved %(what)s from %(old_scheduled_for)s to %(new_scheduled_for)s"),
         "order.resent": text("%(who)s sent mail of %(what)s again"),
         "parcel.again": text("%(who)s is sending %(what)s again, which came back"),
+        "parcel.corrected": text("%(who)s corrected the tracking number of %(what)s"),
         "parcel.returned": text("%(who)s recorded that %(what)s came back"),
         "people.second_step_required": text("%(who)s changed whether everybody needs a second step"),
         "person.invited": text("%(who)s invited %(what)s"),

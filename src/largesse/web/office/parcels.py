@@ -19,6 +19,7 @@ from largesse.fulfilment.parcels import (
     NotOnItsWay,
     Parcel,
     ParcelState,
+    correct_number,
     count_parcels,
     find_parcel,
     find_tracked,
@@ -227,6 +228,25 @@ async def send_one(context: OfficeContext) -> Response:
         context.actor, context.services.vault, context.services.settings.environment, f"parcel {parcel.id}", [sent]
     )
     return context.see(f"{HERE}/{parcel.id}", _said(context, done, before))
+
+
+async def correct(context: OfficeContext) -> Response:
+    """Corrects the carrier and the tracking number of a parcel on its way. Raises NotFound."""
+    form = context.form.read(SentForm)
+    if not context.form.errors:
+        try:
+            parcel = await correct_number(
+                context.actor,
+                context.services.settings.environment,
+                _id(context),
+                form.carrier,
+                form.tracking_number or None,
+            )
+        except NotOnItsWay:
+            context.form.error("carrier", context.say("This parcel is not on its way."))
+        else:
+            return context.see(f"{HERE}/{parcel.id}", context.say("Tracking number corrected."))
+    return await _one(context, 422)
 
 
 class ReturnForm(msgspec.Struct):

@@ -235,6 +235,7 @@ GOODS = (
     _upload_form(f"{parcels.HERE}/import", parcels.import_file, StaffRight.PARCELS, text("Tracking numbers")),
     _page(_OF_PARCEL, parcels.one, StaffRight.SEE_PARCELS, _PARCEL),
     _form(f"{_OF_PARCEL}/send", parcels.send_one, StaffRight.PARCELS, _PARCEL),
+    _form(f"{_OF_PARCEL}/correct", parcels.correct, StaffRight.PARCELS, _PARCEL),
     _form(f"{_OF_PARCEL}/returned", parcels.came_back, StaffRight.PARCELS, _PARCEL),
     _form(f"{_OF_PARCEL}/again", parcels.send_again, StaffRight.PARCELS),
 )
