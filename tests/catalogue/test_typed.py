@@ -74,6 +74,7 @@ def test_a_product_is_typed_and_read_back() -> None:
         ("denominations", "5", "five", faults.NO_AMOUNT),
         ("denominations", "5", "", faults.NO_AMOUNTS),
         ("denominations", "5", "NaN", faults.NO_AMOUNT),
+        ("denominations", "5", "1e2", faults.NO_AMOUNT),
         ("denominations", " ".join(map(str, range(1, 201))), " ".join(map(str, range(1, 202))), faults.TOO_MANY),
         ("description", "d" * 500, "d" * 501, faults.TOO_LONG),
         ("how_to_redeem", "d" * 1000, "d" * 1001, faults.TOO_LONG),

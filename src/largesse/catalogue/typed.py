@@ -26,6 +26,7 @@ MOST_CUSTOMERS = 1_000
 MOST_SUPPLIERS = 10
 MOST_PRODUCTS = 1_000  # of a collection
 MOST_PERCENT = 1_000
+_OF_NUMBERS = frozenset("+-.0123456789")
 _MOST_DIGITS = 24
 _BETWEEN = re.compile(r"[,;\s]+")
 _BETWEEN_KEYS = re.compile(r"[,;\n]+")
@@ -355,7 +356,8 @@ def keys_in(typed: str) -> list[str]:
 
 
 def _decimal(typed: str) -> Decimal | None:
-    if len(typed) > _MOST_DIGITS or not typed.isascii() or "_" in typed:
+    # Not `1e3`, which `Decimal` reads: nobody types a price so, and a spreadsheet that writes one may have lost digits.
+    if len(typed) > _MOST_DIGITS or not set(typed) <= _OF_NUMBERS:
         return None
     try:
         number = Decimal(typed)
