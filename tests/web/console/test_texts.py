@@ -21,7 +21,7 @@ METHODS = [("**.py", "python"), ("**.html", "jinja2.ext.babel_extract")]
 OPTIONS = {"**.html": {"trimmed": "true", "silent": "false"}}
 # `say` and `text` in code and templates, `{% trans %}` in templates.
 KEYWORDS = {"say": None, "text": None, "gettext": None, "ngettext": (1, 2)}
-# Not said by us: the names of fields, which forms read by a method called `text`, too.
+# Not said by us: the names of fields, which code reads from forms by a method called `text`, too. Templates read none.
 NAME_OF_A_FIELD = re.compile(r"[a-z_]+")
 
 # Numbers that are the same on every page, and greater than one; any other number before a noun needs `ngettext`.
@@ -36,11 +36,14 @@ Text = str | tuple[str, ...]
 @cache
 def texts() -> set[Text]:
     of_rooms = extract_from_dir(str(HERE), method_map=METHODS, options_map=OPTIONS, keywords=KEYWORDS)
-    messages = [message for _, _, message, _, _ in of_rooms]
+    messages = [message for file, _, message, _, _ in of_rooms if file.endswith(".html") or not is_of_a_field(message)]
     # What is wrong with an amount is said by the web application and by commands.
     messages += [message for _, message, _, _ in extract_from_file("python", amounts.__file__, KEYWORDS)]
-    found = {message if isinstance(message, str) else tuple(message) for message in messages}
-    return {one for one in found if not (isinstance(one, str) and NAME_OF_A_FIELD.fullmatch(one))}
+    return {message if isinstance(message, str) else tuple(message) for message in messages}
+
+
+def is_of_a_field(message: Text) -> bool:
+    return isinstance(message, str) and NAME_OF_A_FIELD.fullmatch(message) is not None
 
 
 def catalogue(tag: str) -> Iterator[tuple[Path, Text, Text]]:

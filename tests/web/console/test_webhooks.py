@@ -6,10 +6,15 @@ import csv
 import io
 import re
 from collections.abc import Callable
+from html import unescape
+from pathlib import Path
 
 import pytest
 from tests.web.api.conftest import Service
 from tests.web.console.conftest import Browser
+
+from largesse.web.console.webhooks import REFUSALS
+from largesse.webhooks import targets
 
 SignIn = Callable[[str], Browser]
 
@@ -168,6 +173,16 @@ def test_what_is_wrong_is_said_beside_its_field(sign_in: SignIn, fields: dict[st
     answer = ada.post("/app/webhooks", **{"target_url": "https://93.184.215.14/", "event": "order.created", **fields})
     assert answer.status_code == 422
     assert re.findall(r'id="(\w+)-error"', answer.text) == [wrong]
+
+
+def test_a_refused_address_is_explained_in_the_language_of_the_page(sign_in: SignIn) -> None:
+    code = re.sub(r"\s+", " ", Path(targets.__file__).read_text())
+    assert set(re.findall(r'"(`target_url` [^"{]+)"', code)) == set(REFUSALS), "each sentence of the API, and no other"
+    ada = sign_in("ada@acme.example")
+    ada.headers["Accept-Language"] = "fr"
+    ada.get("/app/webhooks")
+    answer = ada.post("/app/webhooks", target_url="http://10.0.0.1/", event="order.created")
+    assert "Saisissez une adresse HTTPS, par exemple https://example.com/hook." in unescape(answer.text)
 
 
 def test_nobody_reaches_what_is_another_customers(service: Service, sign_in: SignIn) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import AsyncIterator, Sequence
 from typing import Annotated
 
@@ -56,7 +55,31 @@ _COLUMNS = (
     *("next attempt at (UTC)", "last status", "last error", "last answer"),
 )
 _LONGEST_URL = 2048
-_SUBJECT = re.compile(r"^`target_url` ")
+# Why an address was refused, by the API's sentence about it.
+_HTTPS = text("Type an HTTPS address, such as https://example.com/hook.")
+_HOST = text("The name of the host is not valid. Type an address such as https://example.com/hook.")
+REFUSALS = {
+    "`target_url` must hold no blanks, control characters or backslashes.": text(
+        "The address has blanks, control characters or backslashes. Remove them."
+    ),
+    "`target_url` must be an https address without a fragment: https://example.com/hook.": _HTTPS,
+    "`target_url` must be an https address.": _HTTPS,
+    "`target_url` must percent-encode what RFC 3986 does not allow in a path or query.": text(
+        "The address has characters that must be percent-encoded."
+    ),
+    "`target_url` must hold no user name or password.": text("Remove the user name and the password from the address."),
+    "`target_url` must have a host and, if any, a port from 1 to 65535.": text(
+        "Type the name of a host and, if you need one, a port from 1 to 65535."
+    ),
+    "`target_url` must not percent-encode its host.": _HOST,
+    "`target_url` must have a valid host name.": _HOST,
+    "`target_url` must write an IPv4 address as four decimal numbers.": _HOST,
+    "`target_url` must have a valid IPv6 address between its brackets.": _HOST,
+    "`target_url` must be a publicly reachable address.": text(
+        "This address is in a private network. Type one that is reachable from the internet."
+    ),
+}
+_TOO_MANY = text("You have reached the limit of webhooks. Remove one first.")
 # Examples for the Standard Webhooks libraries, which accept our headers and secret unchanged.
 VERIFYING = (
     ("Python", "from standardwebhooks import Webhook\n\nevent = Webhook(secret).verify(request.body, request.headers)"),
@@ -102,7 +125,7 @@ async def create(context: RequestContext) -> Response:
             look_up=services.resolver.look_up,
         )
     except InvalidRequest as refusal:
-        form.error("target_url", _SUBJECT.sub("", refusal.detail))
+        form.error("target_url", context.say(REFUSALS.get(refusal.detail, _TOO_MANY)))
         return await _shown(context, status=422)
     return context.page("webhook_made.html", made=created, until=None, verifying=VERIFYING)
 
