@@ -112,6 +112,11 @@ def test_what_is_wrong_with_a_collection_is_said(
     assert service.sql("SELECT version FROM collection_versions") == version
 
 
+def test_the_first_wrong_field_has_the_focus(service: Service, ada: Browser) -> None:
+    answer = gather(service, ada, "coffee", name="", value="abc")
+    assert re.findall(r'id="(\w+)"[^>]* autofocus', answer.text) == ["name"]
+
+
 def test_too_many_gifts_are_refused(service: Service, ada: Browser) -> None:
     ids: Any = [str(number) for number in range(1, 102)]
     answer = gather(service, ada, product=ids)

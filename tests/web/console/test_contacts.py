@@ -84,6 +84,13 @@ def test_what_is_wrong_is_said_beside_its_field_and_nothing_is_lost(
     assert f'value="{typed}"' in refused.text
 
 
+def test_all_fields_are_checked_at_once_and_the_first_wrong_one_has_the_focus(ada: Browser) -> None:
+    ada.get("/app/contacts/new")
+    refused = ada.post("/app/contacts", email="x@acme", birthday="31/02", start_date="soon")
+    assert re.findall(r'id="(\w+)-error"', refused.text) == ["email", "birthday", "start_date"]
+    assert re.findall(r'id="(\w+)"[^>]* autofocus', refused.text) == ["email"]
+
+
 def test_a_file_is_imported_and_all_that_is_wrong_with_it_is_said(service: Service, ada: Browser) -> None:
     create(ada, email="ADA@example.com", name="A", groups="London")
     ada.get("/app/contacts/import")

@@ -59,8 +59,9 @@ def test_a_gift_is_sent_step_by_step(service: Service, sign_in: Callable[[str], 
     assert '"sourceType":"web"' in event[0]
     assert '"createdBy":null' in event[0]
     # Whoever comes back to its pages finds what became of it.
-    assert browser.get(f"{path}/review").headers["location"] == f"{path}/sent"
-    assert browser.get(f"{path}/message").status_code == 404
+    for step in ("recipients", "contacts", "message", "delivery", "review"):
+        assert browser.get(f"{path}/{step}").headers["location"] == f"{path}/sent"
+    assert sign_in("ada@acme.example").get(f"{path}/recipients").status_code == 404, "it is somebody else's"
 
 
 def test_what_became_of_the_mails_is_counted(service: Service, sign_in: Callable[[str], Browser]) -> None:

@@ -22,6 +22,7 @@ from largesse.contacts.model import (
     OwnField,
     country_codes,
     read_birthday,
+    read_email,
     read_start_date,
 )
 from largesse.contacts.service import (
@@ -106,7 +107,6 @@ async def _read(context: RequestContext) -> ContactChange:
     """Returns the values in the form. Adds errors to the form."""
     form = context.form
     said: dict[str, Any] = {
-        "email": form["email"],
         "name": form.text("name", MAX_NAME, required=False) or None,
         "external_id": form["external_id"],
         "address": form["address"],
@@ -115,7 +115,7 @@ async def _read(context: RequestContext) -> ContactChange:
         "is_active": form["left"] != "yes",
         "groups": tuple(dict.fromkeys([*form.all("group"), *_new_groups(form["groups"])])),
     }
-    readers = (("birthday", read_birthday), ("start_date", read_start_date))
+    readers = (("email", read_email), ("birthday", read_birthday), ("start_date", read_start_date))
     for name, reader in readers:
         try:
             said[name] = reader(form[name])

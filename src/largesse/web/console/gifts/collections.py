@@ -192,8 +192,8 @@ async def create(context: RequestContext) -> Response:
     """Creates a collection. Every process uses it from its next request on."""
     _, snapshot = await opened(context)
     form = context.form
+    name = form.text("name", MAX_NAME)  # the first field, which gets the focus if it is wrong
     terms, ticked = _terms(context, snapshot), _ticked(context)
-    name = form.text("name", MAX_NAME)
     chosen = _chosen(context, snapshot, terms, ticked)
     if form.errors or terms.value_minor is None:
         return await _show(context, snapshot, terms, ticked=chosen, status=422)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from datetime import timedelta
+from functools import wraps
 
 from starlette.responses import Response
 
@@ -49,6 +51,20 @@ async def show(context: RequestContext) -> Response:
             campaign = await find_by_order(connection, order["customer_id"], order["reference"])
         return context.see("/app/campaigns" if campaign is None else f"/app/campaigns/{campaign[0]}")
     return await _shown(context, caller, order)
+
+
+def or_order(page: Callable[[RequestContext], Awaitable[Response]]) -> Callable[[RequestContext], Awaitable[Response]]:
+    """Returns the page of a draft that, once the draft was sent, leads to its order. Raises NotFound for somebody else's."""
+
+    @wraps(page)
+    async def shown(context: RequestContext) -> Response:
+        try:
+            return await page(context)
+        except NotFound:
+            order = await _order(context, await person_as_caller(context))
+            return context.see(f"/app/send/{order['reference']}/sent")
+
+    return shown
 
 
 async def save_template(context: RequestContext) -> Response:
