@@ -45,7 +45,7 @@ def test_a_key_is_made_for_less_and_says_so(service: Service, sign_in: SignIn) -
     assert [ask(service, secret, path) for path in ("/me", "/products", "/webhooks")] == [200, 200, 200]
     assert ask(service, secret, "/products", host="203.0.113.5") == 403
     ada.get("/app/keys")
-    assert "reader HR bot read, webhooks 198.51.100.7/32 , 192.0.2.0/24 " in ada.text
+    assert "reader HR bot Read, Webhooks 198.51.100.7/32 , 192.0.2.0/24 " in ada.text
     assert "Ada" in ada.text
     [act] = service.sql("SELECT after FROM audit_events ORDER BY id DESC LIMIT 1")
     assert '"for":"read, webhooks","from":"198.51.100.7/32, 192.0.2.0/24"' in act["after"]

@@ -86,6 +86,21 @@ def test_one_of_five_thousand_is_found_with_one_search(service: Service, sign_in
     assert "No recipient matches “nobody”." in browser.text
 
 
+def test_a_search_in_a_filter_does_not_say_that_nobody_matches(service: Service, sign_in: SignIn) -> None:
+    browser = sign_in("cem@acme.example")
+    path = begin(browser, service)
+    browser.get(f"{path}/recipients")
+    browser.post(f"{path}/recipients", rows="ada@example.com,Ada\nnobody,N\nbo@example.com,Bo,0\n")
+    page = browser.get(f"{path}/recipients?state=fix")
+    assert re.findall(r'id="([\w-]+)"[^>]* autofocus', page.text) == ["email-2"], "the first that is wrong"
+    page = browser.get(f"{path}/recipients?state=fix&q=ada")
+    assert "No recipient in this filter matches “ada”. Search 3 recipients" in browser.text
+    assert f'href="{path}/recipients?q=ada"' in page.text
+    assert "autofocus" not in page.text
+    browser.get(f"{path}/recipients?q=zoe")
+    assert "No recipient matches “zoe”. Show all" in browser.text
+
+
 def test_a_row_of_several_addresses_counts_as_its_recipients_everywhere(service: Service, sign_in: SignIn) -> None:
     browser = sign_in("ada@acme.example")
     draft(browser, service, "email,name\nzoe@x.com;yan@x.com,\nbo@x.com,Bo\nnobody,No\n")

@@ -23,6 +23,7 @@ from largesse.ledger.store import Holder, list_assignable
 from largesse.orders.spending import read_spent_today
 from largesse.reports.filters import Added, GroupFilter, OrderFilter, add_up
 from largesse.web.console.context import RequestContext, typed_amount
+from largesse.web.console.keys import NAMES as SCOPE_NAMES
 from largesse.web.console.send.opening import person_as_caller
 from largesse.web.kit.query import Whole
 
@@ -152,6 +153,7 @@ async def one_shown(context: RequestContext, *, status: int = 200) -> Response:
         status=status,
         account=account,
         keys=keys,
+        scope_names=SCOPE_NAMES,
         accounts=accounts,
         spent=spent,
         month=month,
