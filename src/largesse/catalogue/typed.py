@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from babel import Locale
 
+from largesse.base.amounts import readings
 from largesse.base.money import MAX_AMOUNT, AmountError, to_decimal, to_minor
 from largesse.base.text import unfit
 from largesse.catalogue import content as faults
@@ -29,6 +30,7 @@ MOST_PERCENT = 1_000
 _OF_NUMBERS = frozenset("+-.0123456789")
 _MOST_DIGITS = 24
 _BETWEEN = re.compile(r"[,;\s]+")
+_BETWEEN_AMOUNTS = re.compile(r"[;\s]+")
 _BETWEEN_KEYS = re.compile(r"[,;\n]+")
 _PAIR = re.compile(r"([A-Za-z]{2})\s*[:=]?\s*([0-9.]+)")
 _SUPPLIER = re.compile(r"[a-z][a-z0-9-]{0,39}")
@@ -181,6 +183,12 @@ def _words(typed: str) -> list[str]:
     return [part for part in _BETWEEN.split(typed) if part]
 
 
+def _amounts_in(typed: str) -> list[str]:
+    """Returns the amounts in a text. One such as `5,50`, which may also be two, stays whole and is refused."""
+    parts = [part.strip(",") for part in _BETWEEN_AMOUNTS.split(typed)]
+    return [one for part in parts for one in ([part] if readings(part).mark else part.split(",")) if one]
+
+
 class _Reader:
     """Reads texts, each by the rule of its field, and notes what is wrong."""
 
@@ -241,7 +249,7 @@ class _Reader:
 
     def amounts(self, field: str) -> tuple[int, ...]:
         """Returns amounts above zero in ascending order."""
-        parts = self._parts(field, MOST_AMOUNTS)
+        parts = self._parts(field, MOST_AMOUNTS, _amounts_in)
         return tuple(sorted(self._each(field, parts, lambda part: self._minor(field, part, 1))))
 
     def postage(self, field: str, typed: str) -> int | None:
