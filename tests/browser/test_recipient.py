@@ -149,6 +149,7 @@ def test_a_wrong_pin_is_told_in_place(demo: Any, visit: Visits, window: str) -> 
     one.check("1-refused")
     assert page.get_by_label("Code").input_value() == code["code"], "nothing has to be typed twice"
     assert page.evaluate("document.activeElement.id") == "pin"
+    assert page.evaluate("document.activeElement.matches('[aria-invalid=true][aria-describedby~=claim-error]')")
     one.type_pin(code["pin"])
     page.wait_for_url("**/claim/gift/**")
 
@@ -176,7 +177,7 @@ def test_everything_works_without_javascript(demo: Any, visit: Visits, window: s
     page = one.page
     page.goto(code["redemptionUrl"])
     one.type_pin(other(code["pin"]))
-    assert page.get_by_role("heading").inner_text() == "That did not open"
+    assert page.get_by_role("heading").inner_text() == "The gift was not opened"
     page.get_by_role("link", name="Try again").click()
     one.type_pin(code["pin"])
     page.wait_for_url("**/claim/gift/**")

@@ -98,14 +98,19 @@ def letters(service: Service) -> list[Letter]:
     return run_in_thread(read())
 
 
-def claim_page(service: Service, reference: str) -> Any:
+def claim_page(service: Service, reference: str, *, again: bool = False) -> Any:
+    """Returns the page of the first gift's link; `again`, what it answers to the right PIN after the gift was claimed."""
     [row] = service.sql(
         "SELECT l.sealed FROM lines l JOIN orders o ON o.id = l.order_id WHERE o.reference = $1 AND l.number = 1",
         reference,
     )
     vault = Vault(service.settings.master_keys)
-    link = claim_link(open_code(vault, row["sealed"], reference, 1), vault, "", None)
-    return Recipient(service).get(link)
+    code = open_code(vault, row["sealed"], reference, 1)
+    link = claim_link(code, vault, "", None)
+    if not again:
+        return Recipient(service).get(link)
+    assert Recipient(service).post(link, pin=f"{code.pin:06}").status_code == 303
+    return Recipient(service).post(link, pin=f"{code.pin:06}")
 
 
 def test_texts_and_colour_are_in_mail_and_on_the_claim_page(service: Service, ada: Browser) -> None:
@@ -135,6 +140,10 @@ def test_texts_and_colour_are_in_mail_and_on_the_claim_page(service: Service, ad
     digest = base64.b64encode(hashlib.sha256(html.unescape(sheet).encode()).digest()).decode()
     assert f"'sha256-{digest}'" in shown.headers["content-security-policy"]
     assert "unsafe" not in shown.headers["content-security-policy"]
+
+    told = claim_page(service, reference, again=True)
+    assert told.status_code == 409
+    assert f'<img src="{logo}" alt="Acme Ltd">' in told.text
 
 
 def test_customers_without_a_brand_look_as_before(service: Service, ada: Browser) -> None:

@@ -97,10 +97,13 @@ class PinEntry:
         if claim.outcome is Outcome.WITHDRAWN:
             assert claim.line is not None, "code and PIN were right"
             deadline = await self._services.claiming.deadline(claim.line)
-            return self._layout.page(request, "withdrawn.html", status=410, lapsed=deadline.lapsed)
-        return self._begin(request, claim)
+            customer_id = claim.line.customer_id
+            return await self._layout.page_for(
+                request, "withdrawn.html", customer_id, status=410, lapsed=deadline.lapsed
+            )
+        return await self._begin(request, claim)
 
-    def _begin(self, request: Request, claim: Claim) -> Response:
+    async def _begin(self, request: Request, claim: Claim) -> Response:
         """Starts a session for the claimed gift. If it was claimed before, the page says so."""
         assert claim.line is not None, "code and PIN were right"
         assert claim.at is not None, "code and PIN were right"
@@ -110,7 +113,8 @@ class PinEntry:
             response = self._layout.see_gift(session.handle, "#open")
         else:
             address = self._layout.gift_address(session.handle)
-            response = self._layout.page(request, "again.html", status=409, gift_address=address)
+            customer_id = claim.line.customer_id
+            response = await self._layout.page_for(request, "again.html", customer_id, status=409, gift_address=address)
         self._layout.remember(response, session)
         return response
 

@@ -38,10 +38,10 @@
   if (claim) {
     const message = claim.querySelector(".message");
     const button = claim.querySelector("button");
+    const pin = claim.querySelector(".pin");
     const say = (text) => {
       message.textContent = text;
       message.hidden = false;
-      const pin = claim.querySelector(".pin");
       pin.focus();
       pin.select();
     };
@@ -50,6 +50,7 @@
       button.disabled = true;
       document.documentElement.classList.add("busy");
       message.hidden = true;
+      pin.removeAttribute("aria-invalid");
       try {
         const response = await fetch(location.href, {
           method: "POST",
@@ -62,6 +63,7 @@
         const page = new DOMParser().parseFromString(await response.text(), "text/html");
         const written = page.querySelector("[data-message]");
         if (written) {
+          pin.setAttribute("aria-invalid", "true");
           say(written.textContent);
         } else {
           document.title = page.title;
