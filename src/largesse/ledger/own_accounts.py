@@ -21,8 +21,8 @@ from largesse.db.pool import DATABASE_AWAY, Connection, Database, is_distributed
 from largesse.db.scope import for_customers
 from largesse.db.statements import run_together
 
+# All are created at once: workers refund, and may not create accounts.
 OWN_KINDS = ("receivable", "sales", "deposits")
-_ORDER_KINDS = OWN_KINDS[:2]
 
 # Customer, environment and currency.
 OwnKey: TypeAlias = tuple[int, str, str]
@@ -123,10 +123,10 @@ async def _own_accounts(connection: Connection, keys: Sequence[OwnKey]) -> dict[
 
 
 async def _own_accounts_at_once(connection: Connection, keys: Sequence[OwnKey]) -> dict[OwnKey, dict[str, int]]:
-    """Returns the accounts of orders, and creates those that are missing, in one round trip. The connection is in no transaction."""
-    wanted = (*_columns(keys), list(_ORDER_KINDS))
+    """Returns what `_own_accounts` does, in one round trip. The connection is in no transaction."""
+    wanted = (*_columns(keys), list(OWN_KINDS))
     found = await _transact(connection, keys, Statement(_LOCK_INCOMPLETE, wanted), Statement(_CREATE_AS_JSON, wanted))
-    if missing := _incomplete(found, _ORDER_KINDS):  # an earlier release created some meanwhile
+    if missing := _incomplete(found):  # an earlier release created some meanwhile
         found |= await _transact(connection, missing, Statement(_FIND_AS_JSON, _columns(missing)))
     return found
 
@@ -159,8 +159,8 @@ def _columns(keys: Iterable[OwnKey]) -> tuple[list[int], list[str], list[str]]:
     return list(customer_ids), list(environments), list(currencies)
 
 
-def _incomplete(found: dict[OwnKey, dict[str, int]], kinds: Iterable[str] = OWN_KINDS) -> list[OwnKey]:
-    return [key for key, own in found.items() if not own.keys() >= set(kinds)]
+def _incomplete(found: dict[OwnKey, dict[str, int]]) -> list[OwnKey]:
+    return [key for key, own in found.items() if len(own) < len(OWN_KINDS)]
 
 
 async def _find(connection: Connection, keys: Iterable[OwnKey]) -> dict[OwnKey, dict[str, int]]:
@@ -194,7 +194,7 @@ _LOCK_INCOMPLETE = """
         SELECT customer_id FROM unnest($1::int[], $2::text[], $3::text[]) AS wanted (customer_id, environment, currency)
         WHERE (SELECT count(*) FROM accounts
                WHERE customer_id = wanted.customer_id AND environment = wanted.environment AND currency = wanted.currency
-                 AND kind <> 'funding' AND kind = ANY($4::text[])) < cardinality($4::text[])))
+                 AND kind <> 'funding') < cardinality($4::text[])))
     ORDER BY id FOR NO KEY UPDATE
 """
 # The customers are locked by a statement before, so that this one sees what others have created.
