@@ -13,7 +13,6 @@ from enum import StrEnum
 
 from largesse.base.errors import NotFound, StateConflict
 from largesse.customers.actor import Actor
-from largesse.db.fragments import Fragment, compose
 from largesse.db.pool import Connection, Row
 from largesse.ledger.bank_file import BankLine, Columns, read_bank_file
 from largesse.ledger.payments import Match, match_payments
@@ -41,15 +40,15 @@ _LINES = """
         SELECT FROM bank_lines o WHERE o.mark = bank_lines.mark AND o.dismissed_at IS NOT NULL) AS is_dismissed
     FROM bank_lines WHERE file_id = $1 ORDER BY line
 """
-# Lines of the newest $1 files that wait for somebody: they name a reference, and confirmed nothing, and nobody dismissed them.
-_WAITING = Fragment("""
-    SELECT l.mark FROM (SELECT id FROM bank_files ORDER BY id DESC LIMIT $1) AS f JOIN bank_lines l ON l.file_id = f.id
-    WHERE cardinality(l.named) > 0 AND l.amount NOT LIKE '-%'
-      AND NOT EXISTS (SELECT FROM bank_lines o WHERE o.mark = l.mark AND o.dismissed_at IS NOT NULL)
-      AND NOT EXISTS (SELECT FROM top_ups t WHERE t.bank_line = l.mark)
-    GROUP BY l.mark LIMIT $2
-""")
-_COUNT_WAITING = compose("SELECT count(*) FROM ({waiting}) AS w", waiting=_WAITING)
+# Lines of the newest $1 files that name a reference, credited nothing, and were not dismissed. Counts up to $2.
+_COUNT_WAITING = """
+    SELECT count(*) FROM (
+        SELECT DISTINCT l.mark FROM (SELECT id FROM bank_files ORDER BY id DESC LIMIT $1) AS f JOIN bank_lines l ON l.file_id = f.id
+        WHERE cardinality(l.named) > 0 AND l.amount NOT LIKE '-%'
+          AND NOT EXISTS (SELECT FROM bank_lines o WHERE o.mark = l.mark AND o.dismissed_at IS NOT NULL)
+          AND NOT EXISTS (SELECT FROM top_ups t WHERE t.bank_line = l.mark)
+        LIMIT $2) AS waiting
+"""
 _DISMISSED = """
     UPDATE bank_lines SET dismissed_at = clock_now(), dismissed_by = $3
     WHERE file_id = $1 AND line = $2 AND dismissed_at IS NULL
@@ -134,8 +133,8 @@ async def list_files(connection: Connection, most: int) -> list[BankFile]:
     return [BankFile(**row) for row in await connection.fetch(_NEWEST, most)]
 
 
-async def count_lines(connection: Connection, files: int, most: int) -> int:
-    """Returns how many lines of the files that were imported last wait: to be credited, or to be decided. Counts up to `most`."""
+async def count_waiting_lines(connection: Connection, files: int, most: int) -> int:
+    """Returns how many lines of the newest files wait to be credited or decided. Counts up to `most`."""
     count: int = await connection.fetchval(_COUNT_WAITING, files, most)
     return count
 

@@ -132,7 +132,7 @@ async def _own_accounts_at_once(connection: Connection, keys: Sequence[OwnKey]) 
 
 
 # This commit does not wait for the disk. The commit of the first order that uses an account does, and writes everything before it.
-# Planning takes longer than the statements.
+# Plans are reused, as planning the first statement takes longer than running it.
 _BEGIN = Statement("BEGIN; SET LOCAL synchronous_commit = off; SET LOCAL plan_cache_mode = force_generic_plan;")
 _decode = msgspec.json.Decoder(list[tuple[int, str, str, str, int]]).decode
 

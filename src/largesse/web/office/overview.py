@@ -16,7 +16,7 @@ from largesse.fulfilment.parcels import ParcelState, count_parcels
 from largesse.fulfilment.stock import list_low_stock
 from largesse.jobs import retention
 from largesse.jobs.housekeeping import ROOMS
-from largesse.ledger.bank_files import count_lines
+from largesse.ledger.bank_files import count_waiting_lines
 from largesse.ledger.corrections_store import count_waiting
 from largesse.privacy.requests import SOON_DAYS
 from largesse.privacy.requests_store import count_due
@@ -133,7 +133,7 @@ async def _items(context: OfficeContext, connection: Connection) -> list[Item]:
     corrections = ngettext(
         "%(count)s correction waits for a second person", "%(count)s corrections wait for a second person", to_approve
     )
-    bank_lines = await count_lines(connection, bank_files.SHOWN, MOST_COUNTED)
+    bank_lines = await count_waiting_lines(connection, bank_files.SHOWN, MOST_COUNTED)
     transfers = ngettext("%(count)s line of a bank file waits", "%(count)s lines of bank files wait", bank_lines)
     found = (
         (bank_lines, "waiting", "file-spreadsheet", transfers, bank_files.HERE),
