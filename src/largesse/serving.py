@@ -30,11 +30,11 @@ _log = structlog.get_logger(__name__)
 
 
 class DemoExtras(NamedTuple):
-    """What the demo serves beside the rest: captured mail of production, `pages`, and test mode on a port of its own."""
+    """What the demo serves beside the rest: captured mail of production, `pages`, and test mode on a socket of its own."""
 
     pages: Sequence[BaseRoute]
     test_mode: Settings | None
-    test_port: int
+    test_socket: socket.socket | None
 
 
 def serve(
@@ -113,10 +113,11 @@ def _files_of_worker() -> int:
 
 
 def _test_server(host: str, demo: DemoExtras) -> _Server | None:
-    if demo.test_mode is None:
+    if demo.test_mode is None or demo.test_socket is None:
         return None
     app = build_app(demo.test_mode, listens_on=host)
-    return _BesideServer(uvicorn.Config(app, **server_options(host, demo.test_port)))
+    config = uvicorn.Config(app, **server_options(host, demo.test_socket.getsockname()[1]))
+    return _BesideServer(config, demo.test_socket)
 
 
 def server_options(host: str, port: int, limit: int = MAX_CONNECTIONS) -> dict[str, Any]:
@@ -156,6 +157,8 @@ class _Server(uvicorn.Server):
         self.has_begun = asyncio.Event()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        for opened in sockets or []:  # for its connections, so that the next process can bind beside their ends
+            opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         await super().startup(sockets)
         self.has_begun.set()
         if self.started and self._beside is not None:
@@ -180,7 +183,14 @@ class _Server(uvicorn.Server):
 
 
 class _BesideServer(_Server):
-    """A server that leaves signals to the one that ends it."""
+    """A server on a socket that is bound already. It leaves signals to the one that ends it."""
+
+    def __init__(self, config: uvicorn.Config, opened: socket.socket) -> None:
+        super().__init__(config)
+        self._opened = opened
+
+    async def serve(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().serve(sockets or [self._opened])
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:

@@ -256,18 +256,19 @@ def demo(host: str, port: int, no_history: bool) -> None:
     """
     import uvloop
 
-    from largesse.connections.listening import Listening, free_port, require_free
+    from largesse.connections.listening import Listening, free_socket, reserved_socket
     from largesse.demo.prepare import prepare, webhook_routes
     from largesse.doctor.settings import warn_of_unknown_settings
     from largesse.serving import DemoExtras
     from largesse.serving import serve as serve_app
 
     with one_line():
-        require_free(host, port)
-        own, test_mode, test_port = _settings_of_demo(host, port), None, 0
+        opened = reserved_socket(host, port)  # now, so that nobody takes the port while the history is made
+        own, test_mode, test_socket = _settings_of_demo(host, port), None, None
         settings = load_settings(own)
         if settings.environment == "production":
-            test_port = free_port(host, port + 1)
+            test_socket = free_socket(host, port + 1)
+            test_port = test_socket.getsockname()[1]
             own.setdefault("LARGESSE_STAGING_PUBLIC_URL", f"http://{_host_of_links(host)}:{test_port}")
             settings = load_settings(own)
             test_mode = load_settings({**own, "LARGESSE_ENVIRONMENT": "staging"})
@@ -278,9 +279,9 @@ def demo(host: str, port: int, no_history: bool) -> None:
                 welcome = runner.run(prepare(settings, has_history=not no_history, say=click.echo))
             serve_app(
                 settings,
-                listening=Listening(host, port),
+                listening=Listening(host, port, opened),
                 with_worker=True,
-                demo=DemoExtras(webhook_routes(), test_mode, test_port),
+                demo=DemoExtras(webhook_routes(), test_mode, test_socket),
                 on_start=lambda: click.echo(welcome),
             )
 

@@ -73,7 +73,7 @@ def bound_socket(host: str, port: int, *, shared: bool = False) -> socket.socket
 
     `shared` lets other processes of the same user listen there too. Raises OperatorError if the address is not free.
     """
-    bound = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
+    bound = _socket_for(host)
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     if shared:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
@@ -86,19 +86,35 @@ def bound_socket(host: str, port: int, *, shared: bool = False) -> socket.socket
     return bound
 
 
+def _socket_for(host: str) -> socket.socket:
+    return socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
+
+
 def require_free(host: str, port: int) -> None:
     """Raises OperatorError if the port cannot be listened on, before anything else starts."""
     bound_socket(host, port).close()
 
 
-def free_port(host: str, port: int) -> int:
-    """Returns the port if it can be listened on, otherwise another one."""
+def reserved_socket(host: str, port: int) -> socket.socket:
+    """Returns a socket bound to the address, for a process that listens later: until then no other process can bind to it.
+
+    Raises OperatorError if the address is not free.
+    """
+    reserved = _socket_for(host)
     try:
-        require_free(host, port)
+        reserved.bind((host, port))  # with SO_REUSEADDR others could bind as well, and only the first could listen
+    except (OSError, OverflowError):
+        reserved.close()
+        return bound_socket(host, port)  # perhaps connections of the process before are still ending
+    return reserved
+
+
+def free_socket(host: str, port: int) -> socket.socket:
+    """Returns a reserved socket of the port, or of another one if that is not free."""
+    try:
+        return reserved_socket(host, port)
     except OperatorError:
-        with bound_socket(host, 0) as probe:
-            port = probe.getsockname()[1]
-    return port
+        return reserved_socket(host, 0)
 
 
 def leave_new_to_others(listener: socket.socket) -> None:
