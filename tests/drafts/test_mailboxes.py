@@ -115,3 +115,17 @@ def test_a_quoted_cell_of_several_lines_is_left_alone() -> None:
 @pytest.mark.parametrize("text", ["<" * 100_000, '"' * 100_001, "@," * 50_000, "a@x.com <" * 20_000, "\t" * 100_000])
 def test_hostile_texts_are_no_lists(text: str) -> None:
     assert read_mailboxes(text) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "good", "bad"),
+    [
+        ("Ada <a@x.com>; Bob <bob@>; Cy <c@x.com>", ["a@x.com", "c@x.com"], ["Bob <bob@>"]),
+        ("Ada <a@x.com>, Bob, Cy <c@x.com>, d@x.com", ["a@x.com", "c@x.com", "d@x.com"], ["Bob"]),
+        ("Byron, Ada <a@x.com>; Hopper, Grace; King, Ada <c@x.com>", ["a@x.com", "c@x.com"], ["Hopper, Grace"]),
+    ],
+)
+def test_a_mistake_in_a_list_is_a_row_of_its_own(text: str, good: list[str], bad: list[str]) -> None:
+    found = checked(text)
+    assert [one.email for one in found.recipients] == good
+    assert [one.email for one in found.bad] == bad

@@ -34,16 +34,9 @@ def read_mailboxes(text: str) -> list[Mailbox] | None:
     The separators are commas, semicolons, tabs or line breaks, or blanks between bare addresses. With semicolons, a name with a comma needs no
     quotation marks, as in Outlook.
     """
-    found: list[Mailbox] = []
-    for part in _split(text, ";\t\n"):
-        mailbox = _mailbox(part)
-        members = [mailbox] if mailbox else [_mailbox(one) for one in _split(part, ",")]
-        if None in members and all(map(_BARE.fullmatch, part.replace(",", " ").split())):
-            members = [("", address) for address in part.replace(",", " ").split()]
-        if None in members:
-            return None
-        found += [one for one in members if one]
-    return found or None
+    found = _parts_of(text)
+    members = [part for part in found if not isinstance(part, str)]
+    return members if members and len(members) == len(found) else None
 
 
 def one_mailbox_a_line(text: str) -> Steps[str]:
@@ -73,23 +66,47 @@ def one_mailbox_a_line(text: str) -> Steps[str]:
     return "".join(made)
 
 
-def _list_in(line: str) -> list[Mailbox] | None:
-    """Returns the mailboxes of a line that cannot be a row of a table: several, or one with a name or in brackets."""
+def _list_in(line: str) -> list[Mailbox | str] | None:
+    """Returns the parts of a line that cannot be a row of a table: several mailboxes, or one with a name or in brackets.
+
+    With two that have brackets it is a list also if other parts are no mailboxes: these are returned as typed.
+    """
     addresses = line.count("@")
     separators = sum(map(line.count, ",;\t"))
     signs = sum(map(line.count, '<"'))
     if not addresses or addresses > MAX_ROWS + 1 or max(separators, signs) > 3 * addresses + 3:
         return None
-    members = read_mailboxes(line)
-    return members if members and (len(members) > 1 or "<" in line) else None
+    parts = _parts_of(line)
+    if any(isinstance(part, str) for part in parts):  # a list with a mistake, or a row of a table
+        return parts if sum(bool(_NAMED.fullmatch(part)) for part in _split(line, ",;\t")) > 1 else None
+    return parts if len(parts) > 1 or "<" in line else None
 
 
-def _csv(members: list[Mailbox]) -> str:
+def _csv(parts: list[Mailbox | str]) -> str:
     made = io.StringIO()
     writer = csv.writer(made, quoting=csv.QUOTE_ALL)
-    for name, address in members:
-        writer.writerow([f'"{name}" <{address}>' if name else address])
+    for part in parts:
+        if isinstance(part, str):
+            writer.writerow([part])
+        else:
+            name, address = part
+            writer.writerow([f'"{name}" <{address}>' if name else address])
     return made.getvalue()
+
+
+def _parts_of(text: str) -> list[Mailbox | str]:
+    """Returns the mailboxes of a list, and as they are the parts that are none."""
+    found: list[Mailbox | str] = []
+    for part in _split(text, ";\t\n"):
+        words = part.replace(",", " ").split()
+        if mailbox := _mailbox(part):
+            found.append(mailbox)
+        elif all(map(_BARE.fullmatch, words)):
+            found += [("", address) for address in words]
+        else:
+            members = [(_mailbox(one), one) for one in _split(part, ",")]
+            found += [one or typed for one, typed in members] if any(one for one, _ in members) else [part]
+    return found
 
 
 def _split(text: str, separators: str) -> list[str]:
