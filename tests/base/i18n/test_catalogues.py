@@ -10,6 +10,7 @@ import pytest
 from babel.messages.pofile import read_po
 from jinja2.ext import babel_extract
 
+import largesse
 from largesse.base.i18n.languages import LANGUAGES
 from largesse.base.i18n.templates import CATALOGUES, template_environment
 from largesse.mail import rendering as mail
@@ -89,3 +90,15 @@ def test_plurals_follow_the_language() -> None:
     assert "2 jours " in say("fr", 2)
     assert "eines Tages" in say("de", 1)
     assert "2 Tagen" in say("de", 2)
+
+
+def test_french_marks_follow_a_space_that_does_not_break() -> None:
+    """Before ; ! and ? a narrow one, before : and within « » an ordinary one."""
+    root = Path(largesse.__file__).parent
+    paths = [path for path in root.rglob("*.po") if "fr" in {path.stem, path.parent.name}]
+    assert len(paths) > 20
+    for path in paths:
+        with path.open("rb") as file:
+            for message in read_po(file):
+                for text in forms(message.string):
+                    assert not re.search("\\w [;:!?»]|« |[\u00a0][;!?]|[\u202f][:»]", text), (path.name, text)
