@@ -20,6 +20,7 @@ from largesse.reports.finder import find_orders, place_of
 from largesse.reports.search import LOOKED_AT, MAX_MEANT, read_terms
 from largesse.reports.store import REMOVE_WORDS
 from largesse.reports.sums import SUMS, OrderState, Sums
+from largesse.reports.usage import FIRST_STEPS
 from largesse.verify.audit import _run
 from largesse.verify.reports import REPORTS
 
@@ -305,3 +306,8 @@ async def test_an_order_is_forgotten_without_reading_others_of_the_same_words(co
         assert await connection.execute(REMOVE_WORDS, 1, [77], words) == f"DELETE {len(words)}"
     finally:
         await transaction.rollback()
+
+
+async def test_an_index_tells_that_a_customer_has_no_order_in_an_environment(connection: asyncpg.Connection) -> None:
+    plan = await connection.fetch(f"EXPLAIN {FIRST_STEPS}", 1, 30, "staging")
+    assert any("orders_newest" in row[0] for row in plan), plan

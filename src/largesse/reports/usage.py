@@ -42,10 +42,10 @@ _FAILING_WEBHOOKS = """
     JOIN subscription_queues AS q ON q.customer_id = s.customer_id AND q.subscription_id = s.id
     WHERE s.customer_id = $1 AND s.environment = $2 AND q.failing ORDER BY s.created_at DESC, s.id LIMIT $3
 """
-_FIRST_STEPS = """
+FIRST_STEPS = """
     SELECT created_at > clock_now() - $2 * interval '1 day' AS is_new,
            EXISTS (SELECT FROM accounts WHERE customer_id = $1 AND kind = 'funding' AND balance_minor > 0) AS has_money,
-           EXISTS (SELECT FROM orders WHERE customer_id = $1) AS has_order,
+           EXISTS (SELECT FROM orders WHERE customer_id::bigint = $1 AND environment = $3) AS has_order,
            (SELECT count(*) > 1 FROM users WHERE customer_id = $1 AND is_active) AS has_colleague
     FROM customers WHERE id = $1
 """
@@ -153,8 +153,8 @@ class FirstSteps:
     has_colleague: bool
 
 
-async def read_first_steps(connection: Connection, customer_id: int) -> FirstSteps:
-    """Returns what a customer has done so far."""
-    row = await connection.fetchrow(_FIRST_STEPS, customer_id, NEW_DAYS)
+async def read_first_steps(connection: Connection, customer_id: int, environment: str) -> FirstSteps:
+    """Returns what a customer has done so far. `environment` is that of the transaction."""
+    row = await connection.fetchrow(FIRST_STEPS, customer_id, NEW_DAYS, environment)
     assert row is not None, "the customer of a person is there"
     return FirstSteps(**row)

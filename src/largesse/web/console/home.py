@@ -142,7 +142,7 @@ async def _read(context: RequestContext, connection: Connection) -> _Read:
         claims_before=await add_up(connection, earlier, only=_CLAIMS),
         page=await list_page(connection, own_filter(context), _NEWEST),
         budgets=await own_budgets(context, connection),
-        steps=await read_first_steps(connection, person.customer_id) if person.may(Right.SETTINGS) else None,
+        steps=await read_first_steps(connection, *customer) if person.may(Right.SETTINGS) else None,
     )
 
 
@@ -266,7 +266,7 @@ async def _steps(context: RequestContext, here: FirstSteps | None) -> list[Step]
         return []
     other = _OTHER[person.environment]
     async with context.database.connection(for_customer(person.customer_id, other)) as connection:
-        there = await read_first_steps(connection, person.customer_id)
+        there = await read_first_steps(connection, person.customer_id, other)
     live, test = (here, there) if person.environment == "production" else (there, here)
     steps = [
         Step(
