@@ -42,10 +42,12 @@ _FAILING_WEBHOOKS = """
     JOIN subscription_queues AS q ON q.customer_id = s.customer_id AND q.subscription_id = s.id
     WHERE s.customer_id = $1 AND s.environment = $2 AND q.failing ORDER BY s.created_at DESC, s.id LIMIT $3
 """
+# The newest order, because with EXISTS the planner would read all orders in turn, however rare those of the environment are.
 FIRST_STEPS = """
     SELECT created_at > clock_now() - $2 * interval '1 day' AS is_new,
            EXISTS (SELECT FROM accounts WHERE customer_id = $1 AND kind = 'funding' AND balance_minor > 0) AS has_money,
-           EXISTS (SELECT FROM orders WHERE customer_id::bigint = $1 AND environment = $3) AS has_order,
+           (SELECT true FROM orders WHERE customer_id::bigint = $1 AND environment = $3
+            ORDER BY id::bigint DESC LIMIT 1) IS TRUE AS has_order,
            (SELECT count(*) > 1 FROM users WHERE customer_id = $1 AND is_active) AS has_colleague
     FROM customers WHERE id = $1
 """
