@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from typing import NamedTuple
 
@@ -109,10 +109,12 @@ async def show(context: RequestContext) -> Response:
 async def _unfinished(context: RequestContext, connection: Connection) -> _Unfinished:
     """Reads the unclaimed gifts, and the orders that need attention."""
     orders = own_filter(context)
-    states = await add_up(connection, orders, "state", only=_STANDING)
-    bounced = sum(one.sums.orders for one in states if one.key == OrderState.BOUNCED)
-    unclaimed = [one for one in states if one.key in {OrderState.WAITING, OrderState.BOUNCED}]
-    return _Unfinished(together(unclaimed), await of_orders(context, connection, orders, bounced))
+    unclaimed = replace(orders, states=(OrderState.WAITING, OrderState.BOUNCED))
+    states = await add_up(connection, unclaimed, "state", only=_STANDING)
+    bounced, waiting = (
+        sum(one.sums.orders for one in states if one.key == state) for state in (OrderState.BOUNCED, OrderState.WAITING)
+    )
+    return _Unfinished(together(states), await of_orders(context, connection, orders, bounced, waiting))
 
 
 async def _read(context: RequestContext, connection: Connection) -> _Read:
