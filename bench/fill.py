@@ -33,14 +33,17 @@ from bench.history import (
     make_rows,
 )
 from bench.installation import Installation
+from largesse.audit.service import Acting, by_command
 from largesse.base.settings import load_settings
-from largesse.encryption.chain_keys import bring_up_to_date
+from largesse.encryption.chain_keys import bring_up_to_date, open_chains
 from largesse.encryption.vault import load_vault
 from largesse.ledger.chains import mark_ledger
+from largesse.lines.marks import mark_events
 from largesse.verify.orders import EVENTS_KEPT_DAYS
 
 YEARS = 2
 _AT_ONCE = 10_000
+_MARKED_AT_ONCE = 50_000  # orders
 _TABLES = ("orders", "lines", "line_states", "line_events", "entries", "events", "mail_jobs", "order_changes")
 # As before there were chains: what is filled in is chained afterwards, as `largesse migrate` does.
 _UNCHAIN = """
@@ -91,7 +94,23 @@ async def _fill(
             await mark_ledger(connection, chains.entries)
 
     await asyncio.gather(chain(), _build(made.url, [one for one in indexes if one[0] not in {"orders", "entries"}]))
+    if reports:
+        await _mark(connection, made, orders)
     await _run(made.url, ["VACUUM ANALYZE accounts", "CHECKPOINT"])
+
+
+async def _mark(connection: asyncpg.Connection[asyncpg.Record], made: Installation, orders: int) -> None:
+    """Marks what became of lines, as a worker does when it brings the reports up to date."""
+    chains = await open_chains(connection, load_vault(load_settings(made.environment)), keep=True)
+    acting = Acting(by_command("bench"), chains)
+    for start, end in pairwise(range(1, orders + 1 + _MARKED_AT_ONCE, _MARKED_AT_ONCE)):
+        moved = await connection.fetch(
+            "SELECT DISTINCT customer_id, order_id FROM line_events WHERE event <> 'opened' AND order_id >= $1 AND order_id < $2",
+            start,
+            end,
+        )
+        async with connection.transaction():
+            await mark_events(connection, acting, [(row["customer_id"], row["order_id"]) for row in moved])
 
 
 def copy_orders(url: str, data_dir: str, world: World, times: Times, part: tuple[int, int], reports: bool) -> None:

@@ -39,6 +39,7 @@ _ORDERS = f"""
         CASE WHEN e.event = 'cancelled' THEN o.code_count ELSE 0 END AS cancelled, (e.at AT TIME ZONE 'UTC')::date AS day,
         width_bucket(extract(epoch FROM e.at - o.created_at)::float8, ARRAY{list(AGES_S)}::float8[]) AS age) AS became
 """
+# In the order of their days, as a worker writes them.
 _SUMS = f"""
     INSERT INTO report_sums
     SELECT customer_id, grain, day, group_id, state, {", ".join(f"sum({name})" for name in SUMS)} FROM (
@@ -51,6 +52,6 @@ _SUMS = f"""
         FROM report_orders WHERE claimed + cancelled > 0
     ) AS part (customer_id, on_day, group_id, state, {", ".join(SUMS)}),
     LATERAL (VALUES ('day', on_day), ('month', date_trunc('month', on_day)::date)) AS each (grain, day)
-    GROUP BY 1, 2, 3, 4, 5
+    GROUP BY 1, 2, 3, 4, 5 ORDER BY day, grain
 """
 STATEMENTS = (_GROUPS, _ORDERS, _SUMS, "VACUUM ANALYZE report_groups", "VACUUM ANALYZE report_sums")
