@@ -45,6 +45,7 @@ _PARTS = {
     "_NODE_ADDRESSES",
     "_NODE_NAMES",
     "_NOT_ERASED",
+    "_OF_GROUPS",
     "_OF_WORD",
     "_OTHER_VERSIONS",
     "_SHARD_GROUPS",

@@ -59,11 +59,13 @@ class Step:
     environment: str = ""
 
 
-class _Unfinished(NamedTuple):
-    """Data from the sums of all orders."""
+class _OfOrders(NamedTuple):
+    """Data from the sums of orders, which take about as long as the rest."""
 
     unclaimed: list[Added]
     items: list[AttentionItem]
+    spent: list[Added]
+    spent_before: list[Added]
 
 
 class _Read(NamedTuple):
@@ -73,8 +75,6 @@ class _Read(NamedTuple):
     owed: list[AmountDue]
     history: dict[int, list[int]]
     items: list[AttentionItem]
-    spent: list[Added]
-    spent_before: list[Added]
     claims: list[Added]
     claims_before: list[Added]
     page: OrderPage
@@ -85,17 +85,16 @@ class _Read(NamedTuple):
 async def show(context: RequestContext) -> Response:
     """Shows the home page."""
     person = context.person
-    # The sums of all orders take about as long as all other reads, so the two run at once.
-    standing, read = await context.database.at_once(
-        person.scope, lambda connection: _unfinished(context, connection), lambda connection: _read(context, connection)
+    sums, read = await context.database.at_once(
+        person.scope, lambda connection: _of_orders(context, connection), lambda connection: _read(context, connection)
     )
-    currency = _main_currency(read)
-    figures = [_balance(context, read, currency), _spent(context, read, currency)]
-    figures.append(_claimed(context, read, standing.unclaimed, currency))
+    currency = _main_currency(sums, read)
+    figures = [_balance(context, read, currency), _spent(context, sums, currency)]
+    figures.append(_claimed(context, read, sums.unclaimed, currency))
     return context.page(
         "home.html",
         figures=[figure for figure in figures if figure],
-        items=standing.items + read.items,
+        items=sums.items + read.items,
         steps=await _steps(context, read.steps),
         orders=read.page.orders,
         budgets=read.budgets,
@@ -106,15 +105,22 @@ async def show(context: RequestContext) -> Response:
     )
 
 
-async def _unfinished(context: RequestContext, connection: Connection) -> _Unfinished:
-    """Reads the unclaimed gifts, and the orders that need attention."""
+async def _of_orders(context: RequestContext, connection: Connection) -> _OfOrders:
+    """Adds up the unclaimed gifts, what was spent, and the orders that need attention."""
     orders = own_filter(context)
+    month = period_of("this-month", clock.now().date())
+    before = own_filter(context, since=month.before_since, until=month.before_until)
     unclaimed = replace(orders, states=(OrderState.WAITING, OrderState.BOUNCED))
     states = await add_up(connection, unclaimed, "state", only=_STANDING)
     bounced, waiting = (
         sum(one.sums.orders for one in states if one.key == state) for state in (OrderState.BOUNCED, OrderState.WAITING)
     )
-    return _Unfinished(together(states), await of_orders(context, connection, orders, bounced, waiting))
+    return _OfOrders(
+        unclaimed=together(states),
+        items=await of_orders(context, connection, orders, bounced, waiting),
+        spent=await add_up(connection, own_filter(context, since=month.since, until=month.until), only=_SPENT),
+        spent_before=await add_up(connection, before, only=_SPENT),
+    )
 
 
 async def _read(context: RequestContext, connection: Connection) -> _Read:
@@ -129,17 +135,12 @@ async def _read(context: RequestContext, connection: Connection) -> _Read:
     items += await of_top_ups(context, connection, accounts)
     items += await of_approvals(context, connection)
     items += await of_automations(context, connection)
-    month = period_of("this-month", today)
     recent, earlier = _windows(context, today)
     return _Read(
         accounts=accounts,
         owed=owed,
         history=history,
         items=items,
-        spent=await add_up(connection, own_filter(context, since=month.since, until=month.until), only=_SPENT),
-        spent_before=await add_up(
-            connection, own_filter(context, since=month.before_since, until=month.before_until), only=_SPENT
-        ),
         claims=await add_up(connection, recent, only=_CLAIMS),
         claims_before=await add_up(connection, earlier, only=_CLAIMS),
         page=await list_page(connection, own_filter(context), _NEWEST),
@@ -165,9 +166,9 @@ async def _accounts(context: RequestContext, connection: Connection) -> list[See
     return [account for account in seen if not account.is_closed]
 
 
-def _main_currency(read: _Read) -> str:
+def _main_currency(sums: _OfOrders, read: _Read) -> str:
     """Returns the currency of the figures: the one with the most orders this month, otherwise that of the first account."""
-    ordered = sorted(read.spent, key=lambda one: -one.sums.orders)
+    ordered = sorted(sums.spent, key=lambda one: -one.sums.orders)
     currencies = [one.currency for one in ordered] + [one.currency for one in read.accounts]
     return next(iter(currencies + [one.currency for one in read.owed]), "")
 
@@ -210,16 +211,16 @@ def _line(context: RequestContext, histories: Sequence[Sequence[int]], balance: 
     return line(context.say("Balance, %(currency)s", currency=currency), said, values)
 
 
-def _spent(context: RequestContext, read: _Read, currency: str) -> Figure | None:
+def _spent(context: RequestContext, sums: _OfOrders, currency: str) -> Figure | None:
     """Returns the amount spent this month, compared with the same days of the month before."""
     if not currency:
         return None
-    now, before = _of(read.spent, currency), _of(read.spent_before, currency)
+    now, before = _of(sums.spent, currency), _of(sums.spent_before, currency)
     month = format_date(months_before(clock.now().date().replace(day=1), 1), "LLLL", locale=context.language.locale)
     orders = context.ngettext("%(count)s order", "%(count)s orders", now.orders)
     gifts = context.ngettext("%(count)s gift", "%(count)s gifts", now.codes)
     others = [
-        context.language.amount(one.sums.net_minor, one.currency) for one in read.spent if one.currency != currency
+        context.language.amount(one.sums.net_minor, one.currency) for one in sums.spent if one.currency != currency
     ]
     return Figure(
         context.say("Spent this month"),
