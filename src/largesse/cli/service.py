@@ -9,7 +9,7 @@ import signal
 import socket
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
 import click
@@ -262,12 +262,13 @@ def demo(host: str, port: int, no_history: bool) -> None:
     from largesse.serving import DemoExtras
     from largesse.serving import serve as serve_app
 
-    with one_line():
-        opened = reserved_socket(host, port)  # now, so that nobody takes the port while the history is made
+    with one_line(), ExitStack() as sockets:
+        # Now, so that nobody takes the ports while the history is made.
+        opened = sockets.enter_context(reserved_socket(host, port))
         own, test_mode, test_socket = _settings_of_demo(host, port), None, None
         settings = load_settings(own)
         if settings.environment == "production":
-            test_socket = free_socket(host, port + 1)
+            test_socket = sockets.enter_context(free_socket(host, port + 1))
             test_port = test_socket.getsockname()[1]
             own.setdefault("LARGESSE_STAGING_PUBLIC_URL", f"http://{_host_of_links(host)}:{test_port}")
             settings = load_settings(own)
