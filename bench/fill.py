@@ -103,7 +103,7 @@ async def _mark(connection: asyncpg.Connection[asyncpg.Record], made: Installati
     """Marks what became of lines, as a worker does when it brings the reports up to date."""
     chains = await open_chains(connection, load_vault(load_settings(made.environment)), keep=True)
     acting = Acting(by_command("bench"), chains)
-    for start, end in pairwise(range(1, orders + 1 + _MARKED_AT_ONCE, _MARKED_AT_ONCE)):
+    for start, end in _parts(orders, -(-orders // _MARKED_AT_ONCE)):
         moved = await connection.fetch(
             "SELECT DISTINCT customer_id, order_id FROM line_events WHERE event <> 'opened' AND order_id >= $1 AND order_id < $2",
             start,

@@ -33,8 +33,7 @@ class DemoExtras(NamedTuple):
     """What the demo serves beside the rest: captured mail of production, `pages`, and test mode on a socket of its own."""
 
     pages: Sequence[BaseRoute]
-    test_mode: Settings | None
-    test_socket: socket.socket | None
+    test_mode: tuple[Settings, socket.socket] | None
 
 
 def serve(
@@ -113,11 +112,11 @@ def _files_of_worker() -> int:
 
 
 def _test_server(host: str, demo: DemoExtras) -> _Server | None:
-    if demo.test_mode is None or demo.test_socket is None:
+    if demo.test_mode is None:
         return None
-    app = build_app(demo.test_mode, listens_on=host)
-    config = uvicorn.Config(app, **server_options(host, demo.test_socket.getsockname()[1]))
-    return _BesideServer(config, demo.test_socket)
+    settings, opened = demo.test_mode
+    app = build_app(settings, listens_on=host)
+    return _BesideServer(uvicorn.Config(app, **server_options(host, opened.getsockname()[1])), opened)
 
 
 def server_options(host: str, port: int, limit: int = MAX_CONNECTIONS) -> dict[str, Any]:
@@ -157,7 +156,7 @@ class _Server(uvicorn.Server):
         self.has_begun = asyncio.Event()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        for opened in sockets or []:  # for its connections, so that the next process can bind beside their ends
+        for opened in sockets or []:  # so that the next process can bind while connections of this one still end
             opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         await super().startup(sockets)
         self.has_begun.set()

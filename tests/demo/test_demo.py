@@ -57,7 +57,7 @@ def demo(
             lines.append(line)
             if "Ctrl-C" in line:
                 break
-        assert any("Ctrl-C" in line for line in lines), log.read_text()
+        assert "Ctrl-C" in "".join(lines), log.read_text()
         yield "".join(lines)
         process.send_signal(ending)
         process.communicate(timeout=60)

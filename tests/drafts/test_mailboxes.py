@@ -69,6 +69,7 @@ def test_lists_of_mailboxes(text: str, mailboxes: list[tuple[str, str]] | None) 
         ("a@x.com\tb@x.com", [("a@x.com", None, 1), ("b@x.com", None, 1)]),
         ("a@x.com\tAda\t2\nb@x.com\tBob\t1", [("a@x.com", "Ada", 2), ("b@x.com", "Bob", 1)]),
         ("a@x.com, Ada, 3\nb@x.com", [("a@x.com", "Ada", 3), ("b@x.com", None, 1)]),
+        ("Ada <a@x.com>, Bea, 3\nb@x.com, Bob, 2", [("a@x.com", "Bea", 3), ("b@x.com", "Bob", 2)]),
         ("a@x.com, Ada, Sales\nb@x.com, Bob, 2", [("a@x.com", "Ada", 1), ("b@x.com", "Bob", 1)]),
         ("email\na@x.com, b@x.com\nAda <c@x.com>", [("a@x.com", None, 1), ("b@x.com", None, 1), ("c@x.com", "Ada", 1)]),
         # In a cell of a file; the column of names is said of one address, and of several that say none.

@@ -265,14 +265,14 @@ def demo(host: str, port: int, no_history: bool) -> None:
     with one_line(), ExitStack() as sockets:
         # Now, so that nobody takes the ports while the history is made.
         opened = sockets.enter_context(reserved_socket(host, port))
-        own, test_mode, test_socket = _settings_of_demo(host, port), None, None
+        own, test_mode = _settings_of_demo(host, port), None
         settings = load_settings(own)
         if settings.environment == "production":
             test_socket = sockets.enter_context(free_socket(host, port + 1))
             test_port = test_socket.getsockname()[1]
             own.setdefault("LARGESSE_STAGING_PUBLIC_URL", f"http://{_host_of_links(host)}:{test_port}")
             settings = load_settings(own)
-            test_mode = load_settings({**own, "LARGESSE_ENVIRONMENT": "staging"})
+            test_mode = load_settings({**own, "LARGESSE_ENVIRONMENT": "staging"}), test_socket
         configure_logs("console", logging.WARNING)
         warn_of_unknown_settings()
         with _hold(settings):
@@ -282,7 +282,7 @@ def demo(host: str, port: int, no_history: bool) -> None:
                 settings,
                 listening=Listening(host, port, opened),
                 with_worker=True,
-                demo=DemoExtras(webhook_routes(), test_mode, test_socket),
+                demo=DemoExtras(webhook_routes(), test_mode),
                 on_start=lambda: click.echo(welcome),
             )
 

@@ -34,9 +34,9 @@ def read_mailboxes(text: str) -> list[Mailbox] | None:
     The separators are commas, semicolons, tabs or line breaks, or blanks between bare addresses. With semicolons, a name with a comma needs no
     quotation marks, as in Outlook.
     """
-    found = _parts_of(text)
-    members = [part for part in found if not isinstance(part, str)]
-    return members if members and len(members) == len(found) else None
+    parts = _parts_of(text)
+    members = _mailboxes_among(parts)
+    return members if members and len(members) == len(parts) else None
 
 
 def one_mailbox_a_line(text: str) -> Steps[str]:
@@ -69,7 +69,7 @@ def one_mailbox_a_line(text: str) -> Steps[str]:
 def _list_in(line: str) -> list[Mailbox | str] | None:
     """Returns the parts of a line that cannot be a row of a table: several mailboxes, or one with a name or in brackets.
 
-    With two that have brackets it is a list also if other parts are no mailboxes: these are returned as typed.
+    Two mailboxes and two brackets make a list of a line that has other parts, too. Those are returned as typed.
     """
     addresses = line.count("@")
     separators = sum(map(line.count, ",;\t"))
@@ -77,8 +77,9 @@ def _list_in(line: str) -> list[Mailbox | str] | None:
     if not addresses or addresses > MAX_ROWS + 1 or max(separators, signs) > 3 * addresses + 3:
         return None
     parts = _parts_of(line)
-    if any(isinstance(part, str) for part in parts):  # a list with a mistake, or a row of a table
-        return parts if sum(bool(_NAMED.fullmatch(part)) for part in _split(line, ",;\t")) > 1 else None
+    members = _mailboxes_among(parts)
+    if len(members) < len(parts):  # a list with a mistake, or a row of a table
+        return parts if min(len(members), line.count("<")) > 1 else None
     return parts if len(parts) > 1 or "<" in line else None
 
 
@@ -95,7 +96,7 @@ def _csv(parts: list[Mailbox | str]) -> str:
 
 
 def _parts_of(text: str) -> list[Mailbox | str]:
-    """Returns the mailboxes of a list, and as they are the parts that are none."""
+    """Returns the parts of a list: the mailboxes, and what is none as it was typed."""
     found: list[Mailbox | str] = []
     for part in _split(text, ";\t\n"):
         words = part.replace(",", " ").split()
@@ -104,9 +105,13 @@ def _parts_of(text: str) -> list[Mailbox | str]:
         elif all(map(_BARE.fullmatch, words)):
             found += [("", address) for address in words]
         else:
-            members = [(_mailbox(one), one) for one in _split(part, ",")]
-            found += [one or typed for one, typed in members] if any(one for one, _ in members) else [part]
+            read = [_mailbox(one) or one for one in _split(part, ",")]
+            found += read if _mailboxes_among(read) else [part]
     return found
+
+
+def _mailboxes_among(parts: list[Mailbox | str]) -> list[Mailbox]:
+    return [part for part in parts if not isinstance(part, str)]
 
 
 def _split(text: str, separators: str) -> list[str]:

@@ -130,7 +130,7 @@ _ADD_UP = """
     WHERE g.environment = $2 {having}
     GROUP BY 1, 2
 """
-# Leaves few rows to join, which takes a third off the time.
+# Adds up each group before the join, which takes a third less time. By day this would leave as many rows as before.
 _OF_GROUPS = "SELECT {columns}, {sums} FROM ({read}) AS part GROUP BY {columns}"
 # The grain of the sums, their first day, and the day after the last.
 _SUMS_OF_PART = """

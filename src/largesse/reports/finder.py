@@ -139,8 +139,8 @@ def _by_total(sign: Fragment, order: Fragment) -> Fragment:
 _BY_TOTAL = {True: _by_total(Fragment("<"), Fragment("DESC")), False: _by_total(Fragment(">"), Fragment("ASC"))}
 
 
-# How a list is sorted, and its bounds. $3 is the far end; the near end is a row, at which the index begins. The last part begins
-# a condition that also has a nearer end, or null.
+# How a list is sorted, and its bounds. $3 is the far end; the near end is a row, at which the index begins. The last part compares
+# with the nearer of two ends; the second of them may be null.
 _NEWER = (
     Fragment("created_at, order_id"),
     Fragment("created_at < $3 AND (created_at, order_id) > ($4, $5)"),
