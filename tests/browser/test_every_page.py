@@ -126,3 +126,15 @@ def test_every_page_is_fit_to_be_seen(
     wrong = wrong_on(one, look, demo.url, [*pages, *others][part::PARTS])
     assert not wrong, "\n".join(wrong)
     assert one.said == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("locale", ["fr-FR", "de-DE"])
+def test_long_amounts_stay_in_their_cards(
+    visit: Callable[..., Any], demo: Any, admin: dict[str, Any], locale: str
+) -> None:
+    page = visit("desktop", "light", storage_state=admin, locale=locale).page
+    for path in ("/app", "/app/reports", "/app/funding"):
+        page.goto(demo.url + path)
+        assert page.locator("html").get_attribute("lang") == locale[:2]
+        assert [wrong for width in WIDTHS for wrong in wrong_with(page, width)] == []
