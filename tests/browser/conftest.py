@@ -45,7 +45,7 @@ KEPT_FROM_PAGES = (
 )
 START_S = 60
 HISTORY_S = 400  # of three months, on a busy machine
-MOST_BYTES = 200_000  # of a page with everything it loads
+MOST_BYTES = 80_000  # of a first visit, with everything the page loads
 # Of what axe finds, what is wrong. What it would load once more, style sheets, it needs for none of its rules that hold here.
 AXE_OPTIONS: dict[str, Any] = {"resultTypes": ["violations"], "preload": False}
 
@@ -237,11 +237,9 @@ class Visit:
         assert sum(self.loaded.values()) < MOST_BYTES, self.loaded
 
     def open(self, url: str) -> None:
-        self.loaded.clear()
         self.page.goto(url)
 
     def type_pin(self, pin: str) -> None:
-        self.loaded.clear()
         self.page.get_by_label("PIN").fill(pin)
         self.page.locator("form button").click()
 
@@ -269,6 +267,8 @@ def visit(browser: Browser, demo: Demo) -> Iterator[Callable[..., Visit]]:
             if not response.url.startswith((demo.url, by_name(demo.url), "data:")):
                 one.elsewhere.append(response.url)
             elif response.status < 300:
+                if response.request.is_navigation_request() and response.frame == page.main_frame:
+                    one.loaded.clear()
                 one.loaded[response.url] = int(response.headers.get("content-length", 0))
 
         page.on("response", weigh)
