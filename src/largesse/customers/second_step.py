@@ -43,7 +43,7 @@ def typed_secret(secret: bytes) -> str:
 async def turn_on(
     connection: Connection, vault: Vault, person_id: int, secret: bytes, code: str, sql: SignInSql = sign_in_store
 ) -> list[str] | None:
-    """Turns on the second step with that secret. Returns None if `code` is wrong; else recovery codes, as `begin_recovery`."""
+    """Switches the second step on with that secret. Returns None if `code` is wrong; else recovery codes, as `begin_recovery`."""
     step = _step_of(secret, _digits(code), await _now_s(connection), after=0)
     if step is None:
         return None
@@ -55,14 +55,14 @@ async def turn_on(
 
 
 async def forget_app(connection: Connection, person_id: int, sql: SignInSql = sign_in_store) -> None:
-    """Turns off the authenticator app."""
+    """Switches off the authenticator app."""
     await open_credentials(connection)
     await connection.execute(sql.FORGET_APP, person_id)
     await end_recovery(connection, person_id, sql)
 
 
 async def forget_second_step(connection: Connection, person_id: int, sql: SignInSql = sign_in_store) -> None:
-    """Turns off the second step: deletes app, passkeys and recovery codes."""
+    """Switches off the second step: deletes app, passkeys and recovery codes."""
     await open_credentials(connection)
     await connection.execute(sql.FORGET_PASSKEYS, person_id)
     await forget_app(connection, person_id, sql)

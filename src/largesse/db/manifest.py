@@ -47,7 +47,7 @@ def write_manifest(there: dict[str, str]) -> None:
 
 
 async def schema_differences(session: Session) -> Sequence[str]:
-    """Returns how the schema differs from that of this release, such as `missing trigger entries.entries_append_only`."""
+    """Returns how the schema differs from this release's, such as `missing trigger entries.entries_append_only`."""
     there, released = await read_manifest(session), released_manifest()
     if await is_distributed(session):
         there, released = (

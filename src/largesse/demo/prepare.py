@@ -144,7 +144,7 @@ async def _sign_in_link(connection: Connection) -> str:
 
 
 async def _demo_key(connection: Connection, data_dir: Path, environment: str) -> str:
-    """Returns the secret of the demo's API key: that of the last start, or a new one if that is lost.
+    """Returns the secret of the demo's API key: the same as at the last start, or a new one if it is lost.
 
     The data directory holds it in a file that only its owner can read. It gives access to demo data only.
     """

@@ -37,7 +37,7 @@ async def trigger_event(actor: Actor, throttle: DeliveryThrottle, event: str) ->
         connection = transaction.connection
         at = await read_now(connection)
         payload = kind.sample(Sampled(principal.customer_id, principal.service_account_id, at))
-        if isinstance(payload.id, str):  # that of `order.created` is a number and stays 0
+        if isinstance(payload.id, str):  # the one of `order.created` is a number and stays 0
             payload = msgspec.structs.replace(payload, id=f"evt_{secrets.token_hex(12)}")
         await record_event(
             connection,

@@ -63,7 +63,7 @@ def mistyped_references_in(text: str) -> list[str]:
 
 
 def meant_references(mistyped: str) -> set[str]:
-    """Returns the references that differ from a mistyped one in one digit, or in the order of two neighbours; none for a right one."""
+    """Returns the references that differ from a mistyped one in one digit, or in the order of two adjacent digits; none for a right one."""
     typed = mistyped.removeprefix("RF")
     if _is_reference(mistyped):
         return set()

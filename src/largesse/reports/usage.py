@@ -156,7 +156,7 @@ class FirstSteps:
 
 
 async def read_first_steps(connection: Connection, customer_id: int, environment: str) -> FirstSteps:
-    """Returns what a customer has done so far. `environment` is that of the transaction."""
+    """Returns what a customer has done so far. `environment` must be the transaction's."""
     row = await connection.fetchrow(FIRST_STEPS, customer_id, NEW_DAYS, environment)
     assert row is not None, "the customer of a person is there"
     return FirstSteps(**row)

@@ -167,7 +167,7 @@ async def _accounts(context: RequestContext, connection: Connection) -> list[See
 
 
 def _main_currency(sums: _OfOrders, read: _Read) -> str:
-    """Returns the currency of the figures: the one with the most orders this month, otherwise that of the first account."""
+    """Returns the currency of the figures: the one with the most orders this month, otherwise the first account's."""
     ordered = sorted(sums.spent, key=lambda one: -one.sums.orders)
     currencies = [one.currency for one in ordered] + [one.currency for one in read.accounts]
     return next(iter(currencies + [one.currency for one in read.owed]), "")

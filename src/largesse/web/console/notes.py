@@ -42,7 +42,7 @@ async def show(context: RequestContext) -> Response:
 
 
 async def save(context: RequestContext) -> Response:
-    """Turns notes on or off. Existing notes stay."""
+    """Switches notes on or off. Existing notes stay."""
     accepted = context.form.read(NotesForm).accepted
     await accept_notes(context.actor, accepted=accepted)
     said = context.say("Recipients can write thank-you notes.") if accepted else context.say("Thank-you notes are off.")

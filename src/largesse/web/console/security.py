@@ -68,7 +68,7 @@ async def app(context: PageContext) -> Response:
 
 
 async def turn_app_on(context: PageContext) -> Response:
-    """Turns on the authenticator app. Shows recovery codes, once, if the person had none."""
+    """Switches on the authenticator app. Shows recovery codes, once, if the person had none."""
     session = _session(context)
     try:
         secret = context.services.vault.second_steps.open(bytes.fromhex(context.form["secret"]), _pending(session))
@@ -86,7 +86,7 @@ async def turn_app_on(context: PageContext) -> Response:
 
 
 async def turn_app_off(context: PageContext) -> Response:
-    """Turns off the authenticator app."""
+    """Switches off the authenticator app."""
     try:
         await context.security.turn_off_app(context.actor, context.origin)
     except LastSecondStep:

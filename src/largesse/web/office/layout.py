@@ -1,4 +1,4 @@
-"""The layout of the back office: that of the web application, with its own colour, menu and words."""
+"""The layout of the back office: the web application's, with its own colour, menu and words."""
 
 from __future__ import annotations
 

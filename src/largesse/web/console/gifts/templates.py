@@ -277,13 +277,13 @@ async def _show(
 
 
 def _shown_in(context: RequestContext, said: Chosen | None) -> Language:
-    """Returns the chosen language of the previews, otherwise that of the gift's country, in which the mail is sent."""
+    """Returns the chosen language of the previews, otherwise the language of the gift's country, in which the mail is sent."""
     of_mail = language_of_country(said.gift.country) if said else context.language
     return LANGUAGES.get(context.form["look"]) or of_mail
 
 
 def _value(context: RequestContext, start: Template | None, picked: Picked | None) -> str:
-    """Returns the initial amount: that of the template, if the gift has the same currency."""
+    """Returns the initial amount: the template's, if the gift has the same currency."""
     if start is None or picked is None or picked.currency != start.currency:
         return ""
     return context.language.typed(start.value_minor, start.currency)

@@ -39,7 +39,7 @@ class Held:
 
 
 def language_of(context: RequestContext, said: Chosen) -> Language:
-    """Returns the language in the address, otherwise that of the gift's country, in which the mail is sent."""
+    """Returns the language in the address, otherwise the language of the gift's country, in which the mail is sent."""
     return LANGUAGES.get(context.query("lang")) or language_of_country(said.gift.country)
 
 
