@@ -18,7 +18,7 @@ from largesse.encryption.vault import Vault
 from largesse.jobs.housekeeping import ROOMS
 from largesse.jobs.job_loop import Loop
 from largesse.jobs.leases import LEASE_S
-from largesse.jobs.notifier import listen
+from largesse.jobs.notifier import News, listen
 from largesse.jobs.registry import WorkerContext
 from largesse.mail.mailer import DRAIN_S, Mailer
 from largesse.mail.message_leases import MessageLeases
@@ -91,6 +91,7 @@ class Worker:
                 for buyer in open_lanes(database, vault, supplier)
             ),
         ]
+        self._on_orders = [loop for task, loop in periodic if task.on_orders]
         self._supporting = [
             *(loop for task, loop in periodic if not task.finishes),
             Loop("listen", self._listen),
@@ -135,9 +136,14 @@ class Worker:
         await self._resolver.close()
         log.info("worker.stopped")
 
-    def wake(self, everything: bool = False) -> None:
-        """Makes every loop that delivers look for work now; with `everything`, the others too."""
-        for loop in (*self._working, *self._supporting) if everything else self._working:
+    def wake(self, news: News = News.OUTBOX) -> None:
+        """Makes the loops that the news concerns look for work now."""
+        loops = {
+            News.ORDERS: self._on_orders,
+            News.OUTBOX: self._working,
+            News.EVERYTHING: [*self._working, *self._supporting],
+        }
+        for loop in loops[news]:
             loop.waker.wake()
 
     async def _listen(self) -> bool:

@@ -13,7 +13,7 @@ from largesse.db.scope import OPERATOR
 from largesse.db.session import Limits
 from largesse.jobs import metrics
 from largesse.jobs.job_loop import Loop, Schedule
-from largesse.jobs.notifier import Notifier, Waker, listen, notify
+from largesse.jobs.notifier import News, Notifier, Waker, listen, notify
 
 A_WHILE_S = 10.0
 
@@ -56,14 +56,17 @@ async def test_a_wait_ends_by_itself() -> None:
 
 async def test_everything_runs_when_listening_begins(database: Database) -> None:
     """A notification that came before was not heard, and a periodic task may rest for hours."""
-    calls: asyncio.Queue[bool] = asyncio.Queue()
+    calls: asyncio.Queue[News] = asyncio.Queue()
     listening = asyncio.create_task(listen(database, calls.put_nowait))
     try:
         async with asyncio.timeout(A_WHILE_S):
-            assert await calls.get()
-            async with database.connection(OPERATOR) as connection:
-                await notify(connection)
-            assert not await calls.get()
+            assert await calls.get() is News.EVERYTHING
+            for news in News:
+                async with database.connection(OPERATOR) as connection:
+                    await notify(connection, news)
+                assert await calls.get() is news
+            await database.execute(OPERATOR, "NOTIFY largesse_outbox, 'of another release'")
+            assert await calls.get() is News.OUTBOX
     finally:
         listening.cancel()
         await asyncio.gather(listening, return_exceptions=True)
@@ -78,6 +81,20 @@ async def test_the_notifier_is_heard_and_many_calls_make_few_notifications(datab
         await heard.wait(before, longest_s=A_WHILE_S)
     await notifier.close()
     assert 1 <= heard.calls - before <= 3
+
+
+async def test_the_notifier_tells_of_orders(database: Database) -> None:
+    calls: asyncio.Queue[News] = asyncio.Queue()
+    listening = asyncio.create_task(listen(database, calls.put_nowait))
+    notifier = Notifier(database)
+    try:
+        async with asyncio.timeout(A_WHILE_S):
+            assert await calls.get() is News.EVERYTHING
+            notifier.notify_soon()
+            assert await calls.get() is News.ORDERS
+    finally:
+        listening.cancel()
+        await asyncio.gather(listening, notifier.close(), return_exceptions=True)
 
 
 async def test_a_notification_in_a_transaction_is_heard_when_it_commits(database: Database, heard: Waker) -> None:

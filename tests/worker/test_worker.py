@@ -17,7 +17,7 @@ from tests.worker.conftest import PATIENCE_S, Works
 
 from largesse.db.pool import Database
 from largesse.db.scope import OPERATOR
-from largesse.jobs.notifier import notify
+from largesse.jobs.notifier import News, notify
 from largesse.worker import DATABASE_CONNECTIONS, Worker
 
 # Few in the suite, more on demand: 10,000 orders and 20 kills are KILL_ORDERS=10000 KILL_ROUNDS=20.
@@ -45,6 +45,24 @@ async def test_events_and_mails_of_orders_go_out_at_once(works: Works) -> None:
         await works.until_settled()
     assert len(works.receiver.got) == len(works.mail.got) == 60
     assert works.mail.connections <= 4
+
+
+async def test_new_orders_need_no_polling_and_wake_nothing_but_what_fans_out(works: Works) -> None:
+    async with working(works) as worker:
+        first = set(await works.place(1))
+        await works.until_arrived(first, first)
+        for loop in worker._working:
+            loop._every_s = 1000.0
+            loop.waker.wake()
+        await asyncio.sleep(0.5)  # each has looked once more, and waits
+        before = {loop.name: loop.waker.calls for loop in worker._working}
+        worker.wake(News.ORDERS)
+        woken = {loop.name for loop in worker._working if loop.waker.calls > before[loop.name]}
+        assert woken == {"fan_out_events", "fan_out_mail"}
+        ids = set(await works.place(5))
+        async with works.database.connection(OPERATOR) as connection:
+            await notify(connection, News.ORDERS)
+        await works.until_arrived(ids, ids)
 
 
 async def test_scheduled_mail_waits_while_its_event_does_not(works: Works) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable
+from enum import StrEnum
 from typing import Any
 
 import structlog
@@ -19,23 +20,30 @@ from largesse.db.scope import WORKER
 POLL_S = 0.25
 NOTIFY_EVERY_S = 0.05
 _CHANNEL = "largesse_outbox"
-_EVERYTHING = "everything"
 _RECONNECT_S = 1.0
 _HEARTBEAT_S = 15.0
 
 log = structlog.get_logger(__name__)
 
 
-async def notify(connection: Connection, *, everything: bool = False) -> None:
-    """Wakes every worker, in a transaction after its commit.
+class News(StrEnum):
+    """What a notification says, as its payload."""
 
-    With `everything`, periodic tasks run at once too.
-    """
-    await connection.execute(f"NOTIFY {_CHANNEL}, '{_EVERYTHING}'" if everything else f"NOTIFY {_CHANNEL}")
+    ORDERS = "orders"  # Orders were placed. What delivers is woken later, when their deliveries and messages are made.
+    OUTBOX = ""  # Something waits to be delivered.
+    EVERYTHING = "everything"  # All periodic tasks run at once.
+
+
+_KNOWN_NEWS = frozenset(News)
+
+
+async def notify(connection: Connection, news: News = News.OUTBOX) -> None:
+    """Wakes every worker, in a transaction after its commit."""
+    await connection.execute(f"NOTIFY {_CHANNEL}, '{news}'")
 
 
 class Notifier:
-    """Notifies for a process that places many orders. `notify_soon` is cheap and never waits."""
+    """Notifies of new orders, for a process that places many. `notify_soon` is cheap and never waits."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -60,7 +68,7 @@ class Notifier:
             self._again = False
             try:
                 async with self._database.connection(WORKER) as connection:
-                    await notify(connection)
+                    await notify(connection, News.ORDERS)
             except DATABASE_AWAY:
                 return  # polling finds the work
             await asyncio.sleep(NOTIFY_EVERY_S)
@@ -91,10 +99,10 @@ class Waker:
             return
 
 
-async def listen(database: Database, wake: Callable[[bool], None]) -> None:
+async def listen(database: Database, wake: Callable[[News], None]) -> None:
     """Calls `wake` for each notification until cancelled. It has its own connection, and opens a new one if that breaks.
 
-    `wake` gets True if everything must run. It is called with True whenever listening begins, as earlier notifications were missed.
+    Whenever listening begins, `wake` is called with EVERYTHING, as earlier notifications were missed.
     """
     while True:
         try:
@@ -105,14 +113,15 @@ async def listen(database: Database, wake: Callable[[bool], None]) -> None:
         await asyncio.sleep(_RECONNECT_S)
 
 
-async def _listen_on(connection: Connection, wake: Callable[[bool], None]) -> None:
+async def _listen_on(connection: Connection, wake: Callable[[News], None]) -> None:
     def heard(*notification: Any) -> None:
-        wake(notification[-1] == _EVERYTHING)
+        payload = notification[-1]
+        wake(News(payload) if payload in _KNOWN_NEWS else News.OUTBOX)  # another release may say more
 
     ended = asyncio.Event()
     connection.add_termination_listener(lambda _: ended.set())
     await connection.add_listener(_CHANNEL, heard)
-    wake(True)  # for notifications that were sent before
+    wake(News.EVERYTHING)  # for notifications that were sent before
     try:
         while not ended.is_set():
             try:

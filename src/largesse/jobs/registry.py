@@ -65,6 +65,7 @@ class PeriodicTask:
     step: Callable[[WorkerContext], Awaitable[bool]]
     every_s: float = POLL_S
     finishes: bool = False  # A worker that ends waits for the current step. It cancels the steps of other tasks.
+    on_orders: bool = False  # New orders wake it.
     needs_mail_server: bool = False
 
 

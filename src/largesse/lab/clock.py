@@ -16,7 +16,7 @@ from largesse.customers.roles import Right
 from largesse.db.pool import commit_as_one
 from largesse.db.statements import read_now
 from largesse.jobs.due_times import DueTimes, bring_forward, next_due
-from largesse.jobs.notifier import notify
+from largesse.jobs.notifier import News, notify
 from largesse.orders.schedule import bring_schedules_forward
 from largesse.webhooks.service import DeliveryThrottle
 
@@ -71,7 +71,7 @@ async def advance_clock(
         advance = _advance(now, by, to)
         await bring_schedules_forward(transaction, advance)
         moved = await bring_forward(connection, due_times, actor.customer_id, advance)
-        await notify(connection, everything=True)
+        await notify(connection, News.EVERYTHING)
         due_at = await next_due(connection, due_times, actor.customer_id)
         await transaction.record("clock.advanced", "test clock", after={"seconds": round(advance.total_seconds())})
     return ClockAdvance(advance, moved, ClockReading(now, due_at))

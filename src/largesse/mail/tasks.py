@@ -166,7 +166,7 @@ async def _watch_balances(context: WorkerContext) -> bool:
 
 TASKS = RoomTasks(
     periodic=(
-        PeriodicTask("fan_out_mail", _fan_out_mail, finishes=True),
+        PeriodicTask("fan_out_mail", _fan_out_mail, finishes=True, on_orders=True),
         PeriodicTask("watch_balances", _watch_balances, every_s=10.0),
         PeriodicTask("release_held", _release_held, every_s=2.0, needs_mail_server=True),
     ),

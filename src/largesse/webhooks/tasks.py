@@ -109,7 +109,7 @@ async def _fan_out_events(context: WorkerContext) -> bool:
 
 TASKS = RoomTasks(
     periodic=(
-        PeriodicTask("fan_out_events", _fan_out_events, finishes=True),
+        PeriodicTask("fan_out_events", _fan_out_events, finishes=True, on_orders=True),
         PeriodicTask("end_previous_secrets", _end_previous_secrets, every_s=60.0),
     ),
     retention=(Old("delivery_attempts", "started_at", 30), Old("deliveries", "created_at", 30, "state <> 'pending'")),
