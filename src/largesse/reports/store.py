@@ -55,15 +55,9 @@ class ReportedOrder(msgspec.Struct, frozen=True, kw_only=True):
     erasable_since: datetime | None  # see `ended_at`; None as well once its recipients were erased
 
 
-class FoundWord(msgspec.Struct, frozen=True):
-    """A row of `report_words`."""
-
-    customer_id: int
-    environment: str
-    word: str
-    created_at: datetime
-    order_id: int
-
+Word = tuple[
+    int, str, str, datetime, int
+]  # a row of `report_words`: customer, environment, word, time and id of the order
 
 _GROUP = Group.__struct_fields__
 _GROUP_COLUMNS = names(_GROUP)
@@ -99,11 +93,9 @@ _WRITE_ORDERS = compose(
 )
 _ADD_WORDS = """
     INSERT INTO report_words (customer_id, environment, word, created_at, order_id)
-    SELECT customer_id, environment, word, created_at, order_id FROM json_to_recordset($1::json)
-        AS new (customer_id integer, environment text, word text, created_at timestamptz, order_id integer)
-    ORDER BY customer_id, environment, word, created_at, order_id
-    ON CONFLICT DO NOTHING
+    SELECT * FROM unnest($1::int[], $2::text[], $3::text[], $4::timestamptz[], $5::int[])
 """
+_ADD_MISSING_WORDS = compose("{add} ON CONFLICT DO NOTHING", add=Fragment(_ADD_WORDS))
 # Finds each row by its whole key, because all orders may have the same word.
 REMOVE_WORDS = """
     DELETE FROM report_words AS w USING (
@@ -148,10 +140,14 @@ async def write_orders(connection: Connection, orders: Sequence[ReportedOrder]) 
     await connection.execute(_WRITE_ORDERS, _encode(orders).decode())
 
 
-async def add_words(connection: Connection, words: Sequence[FoundWord]) -> None:
-    """Adds words of orders. Keeps those that exist."""
-    if words:
-        await connection.execute(_ADD_WORDS, _encode(words).decode())
+async def add_words(connection: Connection, words: Iterable[Word], *, may_exist: bool) -> None:
+    """Adds words of orders. Looking for those that exist takes half as long again.
+
+    Sorts them as the index does, which saves a third of the time.
+    """
+    if rows := sorted(words):
+        columns = [list(column) for column in zip(*rows, strict=True)]
+        await connection.execute(_ADD_MISSING_WORDS if may_exist else _ADD_WORDS, *columns)
 
 
 async def remove_words(

@@ -7,7 +7,7 @@ based on a state that another worker has changed.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import date
 
 from largesse.audit.service import Acting
@@ -28,9 +28,9 @@ from largesse.orders.options import PERSONAL
 from largesse.reports.facts import Facts, OrderKey, read_code_counts, read_facts, read_recipients
 from largesse.reports.search import words_of_order, words_of_recipient
 from largesse.reports.store import (
-    FoundWord,
     Group,
     ReportedOrder,
+    Word,
     add_to_sums,
     add_words,
     group_ids,
@@ -77,8 +77,10 @@ async def _take_in(connection: Connection, acting: Acting, limit: int, shard_gro
         connection, add_changes((facts.before.get((one.customer_id, one.order_id)), _standing(one)) for one in reported)
     )
     with_new_texts = {(change.customer_id, change.order_id) for change in changes if change.texts}
-    new = [key for key in facts.orders if key not in facts.before or key in with_new_texts]
-    await _add_words(connection, facts, new, shard_group)
+    await _add_words(connection, facts, facts.orders.keys() - facts.before.keys(), shard_group, may_exist=False)
+    await _add_words(
+        connection, facts, with_new_texts & facts.before.keys() & facts.orders.keys(), shard_group, may_exist=True
+    )
     await remove_changes(connection, changes)
     # Not orders with new texts only: `rebuild-reports` must not mark what was written from outside.
     moved = sorted({(change.customer_id, change.order_id) for change in changes if not change.texts})
@@ -211,21 +213,22 @@ def _standing(order: ReportedOrder) -> OrderSummary:
     )
 
 
-async def _add_words(connection: Connection, facts: Facts, keys: Sequence[OrderKey], shard_group: Customers) -> None:
+async def _add_words(
+    connection: Connection, facts: Facts, keys: Collection[OrderKey], shard_group: Customers, *, may_exist: bool
+) -> None:
     if not keys:
         return
-    recipients = await read_recipients(connection, keys, shard_group)
-    words = []
+    recipients = await read_recipients(connection, sorted(keys), shard_group)
+    words: list[Word] = []
     for key in keys:
         order = facts.orders[key]
         found_by = words_of_order(
             order["external_reference"], [order[name] for name in PERSONAL], recipients.get(order["id"], ())
         )
         words += [
-            FoundWord(order["customer_id"], order["environment"], word, order["created_at"], order["id"])
-            for word in found_by
+            (order["customer_id"], order["environment"], word, order["created_at"], order["id"]) for word in found_by
         ]
-    await add_words(connection, words)
+    await add_words(connection, words, may_exist=may_exist)
 
 
 _LOOK_AGAIN_S = 0.2
