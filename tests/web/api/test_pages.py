@@ -7,12 +7,17 @@ import json
 import re
 import shlex
 from html.parser import HTMLParser
+from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urljoin
 
 import httpx
 import pytest
+from babel.messages.extract import extract_from_dir
+from babel.messages.pofile import read_po
 
+import largesse.web.docs
+from largesse.base.i18n.languages import LANGUAGES
 from largesse.web.api.openapi.document import build_document
 from largesse.web.api.routes import OPERATIONS
 from largesse.web.docs.reference import read_sections
@@ -68,6 +73,33 @@ def test_pages_need_no_key_and_no_script(service: Service, path: str) -> None:
     assert all(address.startswith("/") for address in page.loads)
     assert len(page.ids) == len(set(page.ids))
     assert page.tags.count("h1") == page.tags.count("main") == page.tags.count("title") == 1
+
+
+def test_the_landing_page_speaks_the_language_of_the_browser(service: Service) -> None:
+    pages = {}
+    for tag in LANGUAGES:
+        answer = service.client().get("/", headers={"Accept-Language": f"{tag}-CH,en;q=0.1"})
+        assert f'<html lang="{tag}">' in answer.text
+        assert answer.headers["vary"] == "Accept-Language, Accept-Encoding"
+        pages[tag] = answer.text
+    assert "Haben Sie ein Geschenk bekommen?" in pages["de"]
+    assert len({len(text) for text in pages.values()}) == len(LANGUAGES)
+    other = service.client().get("/", headers={"Accept-Language": "ja"})
+    assert other.text == service.client().get("/").text == pages["en"]
+
+
+@pytest.mark.parametrize("tag", [tag for tag in LANGUAGES if tag != "en"])
+def test_the_landing_page_is_translated_as_a_whole(tag: str) -> None:
+    folder = Path(largesse.web.docs.__file__).parent
+    texts = {text for *_, text, _, _ in extract_from_dir(str(folder), [("**.html", "jinja2.ext.babel_extract")])}
+    with (folder / "locale" / f"{tag}.po").open("rb") as file:
+        said = {message.id: message.string for message in read_po(file, locale=tag) if message.id}
+    assert said.keys() == texts
+    assert all(said.values())
+    bare = re.sub(
+        r"\{%-?\s*trans.*?endtrans\s*%\}|\{[{%].*?[%}]\}|<[^>]*>", " ", (folder / "templates/landing.html").read_text()
+    )
+    assert set(bare.split()) == {"Largesse", "Largesse:"}
 
 
 @pytest.mark.parametrize("path", [*PAGES, *ASSETS])

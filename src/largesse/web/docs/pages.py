@@ -1,6 +1,6 @@
 """The pages beside the API: the landing page, the reference, the problems, and the OpenAPI documents.
 
-Each page is rendered once. Pages run no scripts and load nothing from other sites; their policy forbids both.
+Each page is rendered once, the landing page once in each language; the others are in English. Pages run no scripts and load nothing from other sites; their policy forbids both.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from starlette.routing import BaseRoute, Route
 
 from largesse import __version__
 from largesse.base.errors import NotFound
+from largesse.base.i18n.languages import DEFAULT, LANGUAGES, chosen_language
 from largesse.base.settings import Settings
 from largesse.web.api.openapi.document import build_document, build_events_document
 from largesse.web.api.openapi.parts import example_problem
@@ -45,11 +46,13 @@ class _Pages:
         self._has_mailbox = has_mailbox
         self._docs_url = settings.docs_url
         self._assets = Assets(_FOLDER / "assets", "/docs", _HEADERS)
-        self._templates = page_templates(_FOLDER / "templates", prose=prose)
+        self._templates = {
+            tag: page_templates(_FOLDER / "templates", tag, _FOLDER / "locale", prose=prose) for tag in LANGUAGES
+        }
 
     def routes(self) -> list[BaseRoute]:
         return [
-            _page_route("/", self._landing),
+            Route("/", self._show_landing),
             _page_route("/docs", self._reference),
             *self._assets.routes(),
             _document_route("/openapi.json", lambda: build_document(self._operations)),
@@ -64,8 +67,17 @@ class _Pages:
             raise NotFound("There is no problem of that name; /problems lists them.")
         return page(html, _HEADERS)
 
-    def _landing(self) -> str:
-        return self._render("landing.html", version=__version__, has_mailbox=self._has_mailbox)
+    async def _show_landing(self, request: Request) -> Response:
+        language = chosen_language(None, None, request.headers.get("accept-language", "")) or DEFAULT
+        return page(self._landing_pages[language.tag], {**_HEADERS, "Vary": "Accept-Language"})
+
+    @cached_property
+    def _landing_pages(self) -> dict[str, str]:
+        """The landing page in each language, by tag."""
+        return {
+            tag: self._render("landing.html", language=tag, version=__version__, has_mailbox=self._has_mailbox)
+            for tag in LANGUAGES
+        }
 
     def _problems(self) -> str:
         return self._render("problems.html", here="problems", problems=PROBLEMS)
@@ -102,9 +114,10 @@ class _Pages:
             operations=[operation for operation in self._operations if problem in operation.all_problems],
         )
 
-    def _render(self, name: str, *, here: str = "", **values: object) -> str:
+    def _render(self, name: str, *, here: str = "", language: str = DEFAULT.tag, **values: object) -> str:
         asset: Callable[[str], str] = self._assets.address_of
-        return self._templates.get_template(name).render(here=here, asset=asset, docs_url=self._docs_url, **values)
+        template = self._templates[language].get_template(name)
+        return template.render(here=here, asset=asset, docs_url=self._docs_url, language=language, **values)
 
 
 def _page_route(path: str, render: Callable[[], str]) -> Route:
