@@ -22,6 +22,13 @@ class TooManyServiceAccounts(InvalidRequest):
         super().__init__(f"A customer has at most {MOST_SERVICE_ACCOUNTS} service accounts.")
 
 
+class NameTaken(InvalidRequest):
+    """Another service account of the customer has this name, in upper or lower case."""
+
+    def __init__(self) -> None:
+        super().__init__("Another service account has this name.")
+
+
 async def named_service_account(actor: Actor, customer: str, key: str) -> store.ServiceAccount:
     """Returns a service account by its customer's key and its own, for a command. Raises OperatorError."""
     async with actor.transaction() as transaction:
@@ -29,13 +36,18 @@ async def named_service_account(actor: Actor, customer: str, key: str) -> store.
 
 
 async def create_service_account(actor: Actor, name: str) -> tuple[int, str]:
-    """Creates a service account; returns its id and its key, which is derived from the name. Raises TooManyServiceAccounts."""
+    """Creates a service account; returns its id and its key, which is derived from the name.
+
+    Raises TooManyServiceAccounts, NameTaken.
+    """
     async with actor.transaction(Right.SETTINGS, StaffRight.CUSTOMERS) as transaction:
         # Locked, so that two who create one at the same time neither exceed the maximum nor take the same key.
         await store.lock_customer(transaction.connection, actor.customer_id)
         accounts = await store.list_service_accounts(transaction.connection, actor.customer_id)
         if len(accounts) >= MOST_SERVICE_ACCOUNTS:
             raise TooManyServiceAccounts
+        if name.casefold() in {account.name.casefold() for account in accounts}:
+            raise NameTaken
         key = free_key(name, {account.key for account in accounts}, "service-account")
         account_id = await store.add_service_account(transaction.connection, actor.customer_id, key, name)
         after = {"name": name, "key": key}

@@ -119,10 +119,13 @@ def test_a_name_of_the_longest_is_taken(service: Service, sign_in: SignIn) -> No
 
 def test_a_service_account_is_made_and_switched_off(service: Service, sign_in: SignIn) -> None:
     ada = sign_in("ada@acme.example")
-    for key in ("payroll-munchen", "payroll-munchen-2"):
+    for name, key in (("Payroll München", "payroll-munchen"), ("Payroll Munchen", "payroll-munchen-2")):
         ada.get("/app/service-accounts")
-        assert ada.post("/app/service-accounts", name="Payroll München").status_code == 303
+        assert ada.post("/app/service-accounts", name=name).status_code == 303
         assert account_id(service, key)
+    ada.get("/app/service-accounts")
+    again = ada.post("/app/service-accounts", name="payroll MÜNCHEN")
+    assert (again.status_code, "Another service account has this name." in again.text) == (422, True)
     secret = make_key(service, ada, "switched")
     path = f"/app/service-accounts/{account_id(service, 'hr-bot')}/active"
     ada.get("/app/service-accounts")

@@ -160,6 +160,9 @@ def test_service_accounts_are_created_limited_and_switched_off(service: Service,
         assert browser.post(here, name=wrong).status_code == 422
     browser.get(here)
     assert browser.post(here, name="Intranet").status_code == 303
+    browser.get(here)
+    again = browser.post(here, name="INTRANET")
+    assert (again.status_code, "Another service account has this name." in again.text) == (422, True)
     (account,) = service.sql("SELECT id FROM service_accounts WHERE name = 'Intranet'")[0]
     browser.get(here)
     limits = {"account": str(account), "currency": "GBP", "largest_order": "50", "daily": ""}

@@ -11,6 +11,7 @@ from largesse.customers.customer_store import ServiceAccount, list_service_accou
 from largesse.customers.key_store import list_keys
 from largesse.customers.restrictions import Limit
 from largesse.customers.service_accounts import (
+    NameTaken,
     TooManyServiceAccounts,
     create_service_account,
     limit_service_account,
@@ -93,6 +94,9 @@ async def create(context: RequestContext) -> Response:
         account_id, _ = await create_service_account(context.actor, name)
     except TooManyServiceAccounts:
         context.form.error("name", context.say("Your company has reached its limit of service accounts."))
+        return await _shown(context, status=422)
+    except NameTaken:
+        context.form.error("name", context.say("Another service account has this name."))
         return await _shown(context, status=422)
     said = context.say("%(name)s was created. Choose which accounts it may use, and create a key.", name=name)
     return context.see(f"/app/service-accounts/{account_id}", said)

@@ -7,6 +7,7 @@ from starlette.responses import Response
 from largesse.base.errors import OperatorError
 from largesse.customers.customer_store import list_currencies, list_service_accounts, read_customer
 from largesse.customers.service_accounts import (
+    NameTaken,
     TooManyServiceAccounts,
     create_service_account,
     limit_service_account,
@@ -34,6 +35,9 @@ async def create(context: OfficeContext) -> Response:
         await create_service_account(acting_for(context), name)
     except TooManyServiceAccounts:
         context.form.error("name", context.say("The customer has reached its limit of service accounts."))
+        return await _shown(context, status=422)
+    except NameTaken:
+        context.form.error("name", context.say("Another service account has this name."))
         return await _shown(context, status=422)
     return context.see(_here(context), context.say("The service account %(name)s was created.", name=name))
 
