@@ -115,11 +115,12 @@ def get(path: str, *headers: str) -> bytes:
     return "\r\n".join([f"GET {path} HTTP/1.1", "Host: localhost", *headers, "", ""]).encode()
 
 
-def chunked(path: str, body: bytes, *headers: str, trailers: tuple[str, ...] = ()) -> bytes:
-    """The bytes of a POST whose body comes in one chunk, followed by `trailers`."""
+def chunked(path: str, body: bytes, *headers: str, trailers: tuple[str, ...] = (), size: int = 1 << 20) -> bytes:
+    """The bytes of a POST whose body comes in chunks of at most `size`, followed by `trailers`."""
     head = "\r\n".join([f"POST {path} HTTP/1.1", "Host: localhost", "Transfer-Encoding: chunked", *headers, "", ""])
     after = "\r\n".join(["0", *trailers, "", ""])
-    return head.encode() + b"%x\r\n%b\r\n" % (len(body), body) + after.encode()
+    parts = [body[at : at + size] for at in range(0, len(body), size)]
+    return head.encode() + b"".join(b"%x\r\n%b\r\n" % (len(part), part) for part in parts) + after.encode()
 
 
 @pytest.fixture(scope="module")

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import select
 
+import httpx
 import pytest
 from tests.connections.conftest import Answer, chunked, get
 
+from largesse.connections.protocol import CHUNK_BYTES, FREE_CHUNKS
 from largesse.web.kit.body import MAX_BODY_BYTES
 from largesse.web.kit.headers import MAX_HEADER_BYTES
 
@@ -50,6 +52,26 @@ def test_a_broken_chunk(service, wire) -> None:
     connection = wire(service.url)
     check(connection.ask(data.replace(b"\r\n2\r\n", b"\r\nzz\r\n")), 400, "invalid-request")
     assert connection.answer() is None
+
+
+@pytest.mark.parametrize(
+    ("chunks", "size", "status"),
+    [
+        (1_014, 1, 200),  # and the last one, which is empty: 1,000 + 1,014 / 64
+        (1_015, 1, 400),
+        (20_000, 1, 400),
+        (3 * FREE_CHUNKS, CHUNK_BYTES, 200),
+        (3 * FREE_CHUNKS, CHUNK_BYTES // 2, 400),
+    ],
+)
+def test_many_small_chunks_are_refused(service, wire, chunks: int, size: int, status: int) -> None:
+    body = httpx.Request("POST", "http://x", json=service.body("gift", "coffee", value=5)).content.ljust(chunks * size)
+    connection = wire(service.url)
+    answer = connection.ask(chunked("/send/gift", body, JSON, f"X-Api-Key: {service.keys['hr']}", size=size))
+    assert answer.status == status, answer.body
+    if status == 400:
+        assert b"too many small chunks" in answer.body
+        assert connection.answer() is None
 
 
 def test_garbage_waits_for_the_answers_before_it(service, wire) -> None:

@@ -12,7 +12,7 @@ import openpyxl
 import pytest
 
 from largesse.drafts.sheet import MAX_COLUMNS, MAX_FILE_BYTES, MAX_ROWS, Sheet, SheetRefused
-from largesse.drafts.workbook import Workbooks, is_workbook
+from largesse.drafts.workbook import Workbooks, _ask, is_workbook
 
 
 def workbook(rows: list[list[object]], *, hidden_first: bool = False) -> bytes:
@@ -80,6 +80,26 @@ async def test_the_limits_are_those_of_other_files() -> None:
     assert await refusal(workbook([["x" * 1001]])) == "cell"
     assert await refusal(b"PK\x03\x04" + bytes(MAX_FILE_BYTES)) == "bytes"
     assert await refusal(workbook([])) == "empty"
+
+
+async def test_blank_cells_of_wide_rows_do_not_grow() -> None:
+    """An apostrophe in the last column of many rows is a few kilobytes, and was 65 megabytes of blank cells."""
+    names = ["ok", "wide", "after"]
+    book = openpyxl.Workbook()
+    for name in names:
+        book.create_sheet(name).append(["a@example.com"])
+    del book["Sheet"]
+    for row in range(2, 200):
+        book["wide"].cell(row=row, column=1, value=f"a{row}@example.com")
+        book["wide"].cell(row=row, column=16_384, value="'")
+    output = await _ask(saved(book))
+    assert len(output) < 400
+    sheets = await Workbooks().read(1, saved(book))
+    assert list(sheets) == names
+    refused = sheets["wide"]
+    assert isinstance(refused, SheetRefused)
+    assert (refused.why, refused.row, refused.limit) == ("columns", 2, MAX_COLUMNS)
+    assert isinstance(sheets["after"], Sheet)
 
 
 @pytest.mark.parametrize(

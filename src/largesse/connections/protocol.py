@@ -29,6 +29,10 @@ if TYPE_CHECKING:
 _MAX_HEAD_BYTES = 2 * MAX_HEADER_BYTES
 # A body with the sizes of its chunks and its trailers.
 _MAX_WRAPPED_BODY_BYTES = 4 * MAX_BODY_BYTES
+# A chunk takes more than a microsecond, however small it is, and nothing else runs until all that were read are parsed. After the free
+# ones, a body has one chunk for so many of its bytes.
+FREE_CHUNKS = 1_000
+CHUNK_BYTES = 64
 
 
 class _Reads(enum.Enum):
@@ -73,6 +77,8 @@ class Connection(HttpToolsProtocol):
         self._manager = manager
         self._reads = _Reads.NOTHING
         self._bytes = 0  # received for the current request, without those that came with its first byte
+        self._chunks = 0  # of the current body
+        self._body_bytes = 0  # of the current body, without the sizes of its chunks
         self._is_broken = False  # if so, nothing more is read
 
     @property
@@ -225,12 +231,26 @@ class Connection(HttpToolsProtocol):
         self._manager.has_head(self)
         super().on_headers_complete()
         self._reads = _Reads.BODY
+        self._chunks = self._body_bytes = 0
         # The request has its list of headers. What the parser calls headers from now on are trailers.
         self.headers = []
         if self._manager.is_draining:
             self.cycle.keep_alive = False
         if self.scope["method"] != "HEAD":  # the answer to HEAD has no body
             self.cycle.transport = _Joined(self.transport)  # type: ignore[assignment]
+
+    def on_chunk_header(self) -> None:
+        """Counts the chunks of a body. Raises InvalidRequest if they are too many and too small."""
+        self._chunks += 1
+        if self._chunks > FREE_CHUNKS + self._body_bytes // CHUNK_BYTES:
+            raise InvalidRequest(
+                f"The body has too many small chunks: after the first {FREE_CHUNKS}, they must have {CHUNK_BYTES} bytes on average."
+            )
+
+    def on_body(self, body: bytes) -> None:
+        """Adds a part of the body."""
+        self._body_bytes += len(body)
+        super().on_body(body)
 
     def on_message_complete(self) -> None:
         """Ends the request. If it was answered already, the connection is idle."""

@@ -12,33 +12,29 @@ import msgspec
 import structlog
 
 from largesse.base.fair_turns import FairTurns
-from largesse.drafts.sheet import MAX_CHARACTERS, MAX_FILE_BYTES, MAX_ROWS, Sheet, SheetMaker, SheetRefused
+from largesse.drafts.sheet import MAX_CHARACTERS, MAX_COLUMNS, MAX_FILE_BYTES, MAX_ROWS, Sheet, SheetMaker, SheetRefused
 
 _PROGRAM = Path(__file__).with_name("workbook_process.py")
 # The environment variables that the interpreter needs; it gets no settings and no secrets.
 _ENVIRONMENT = ("LANG", "LC_ALL", "LD_LIBRARY_PATH", "PATH", "SYSTEMROOT")
 _TIMEOUT_S = 30.0
-_ROWS_A_TURN = 200
 ZIP = b"PK\x03\x04"
 OLD_WORKBOOK = b"\xd0\xcf\x11\xe0"
 
 _log = structlog.get_logger(__name__)
 
 
-class _Sheet(msgspec.Struct):
-    name: str
+class _Line(msgspec.Struct):
+    """Some rows of a sheet, or why it cannot be read. Without a name, the workbook cannot be read."""
+
+    name: str | None = None
     rows: list[tuple[int, list[str]]] = []
     refused: str | None = None
     limit: int = 0
+    row: int = 0
 
 
-class _Answer(msgspec.Struct):
-    sheets: list[_Sheet] = []
-    refused: str | None = None
-    limit: int = 0
-
-
-_DECODER = msgspec.json.Decoder(_Answer)
+_DECODER = msgspec.json.Decoder(_Line)
 
 
 def is_workbook(data: bytes) -> bool:
@@ -60,43 +56,53 @@ class Workbooks:
         if len(data) > MAX_FILE_BYTES:
             raise SheetRefused("bytes", limit=MAX_FILE_BYTES)
         async with self._turns.turn(customer_id):
-            answer = await _ask(data)
-        if answer.refused is not None:
-            raise SheetRefused(answer.refused, limit=answer.limit)
-        if not answer.sheets:
+            output = await _ask(data)
+        sheets = await _sheets(output)
+        if not sheets:
             raise SheetRefused("empty")
-        sheets: dict[str, Sheet | SheetRefused] = {}
-        for one in answer.sheets:
-            try:
-                sheets[one.name] = await _made(one)
-            except SheetRefused as refusal:
-                sheets[one.name] = refusal
         refusals = [one for one in sheets.values() if isinstance(one, SheetRefused)]
         if len(refusals) == len(sheets):
             raise refusals[0]
         return sheets
 
 
-async def _made(read: _Sheet) -> Sheet:
-    """Returns the sheet from the output of the program. Raises SheetRefused."""
-    if read.refused is not None:
-        raise SheetRefused(read.refused, limit=MAX_ROWS if read.refused == "rows" else read.limit)
-    maker = SheetMaker()
-    for at, (number, cells) in enumerate(read.rows):
-        maker.add(number, cells)
-        if at % _ROWS_A_TURN == 0:
-            await asyncio.sleep(0)
-    return maker.sheet()
+async def _sheets(output: bytes) -> dict[str, Sheet | SheetRefused]:
+    """Returns the sheets from the output of the program, by name. Raises SheetRefused if the workbook cannot be read."""
+    makers: dict[str, SheetMaker] = {}
+    refused: dict[str, SheetRefused] = {}
+    for said in output.splitlines():
+        line = _DECODER.decode(said)
+        if line.name is None:
+            raise SheetRefused(line.refused or "broken", limit=line.limit)
+        maker = makers.setdefault(line.name, SheetMaker())
+        if line.refused is not None:
+            limit = MAX_ROWS if line.refused == "rows" else line.limit
+            refused[line.name] = SheetRefused(line.refused, row=line.row, limit=limit)
+        try:
+            for number, cells in line.rows:
+                maker.add(number, cells)
+        except SheetRefused as refusal:
+            refused.setdefault(line.name, refusal)
+        await asyncio.sleep(0)
+    return {name: refused.get(name) or _sheet(maker) for name, maker in makers.items()}
 
 
-async def _ask(data: bytes) -> _Answer:
-    """Returns the output of the program for a file, or that the file is broken if the program failed."""
+def _sheet(maker: SheetMaker) -> Sheet | SheetRefused:
+    try:
+        return maker.sheet()
+    except SheetRefused as refusal:
+        return refusal
+
+
+async def _ask(data: bytes) -> bytes:
+    """Returns the output of the program for a file. Raises SheetRefused if the program failed, as then the file is broken."""
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-I",
         str(_PROGRAM),
         str(MAX_ROWS + 1),
         str(MAX_CHARACTERS),
+        str(MAX_COLUMNS),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.DEVNULL,
@@ -107,13 +113,12 @@ async def _ask(data: bytes) -> _Answer:
         async with asyncio.timeout(_TIMEOUT_S):
             said, _ = await process.communicate(data)
     except TimeoutError:
-        return _Answer(refused="broken")
+        raise SheetRefused("broken") from None
     finally:
         with contextlib.suppress(ProcessLookupError):
             process.kill()
         await process.wait()
-    try:
-        return _DECODER.decode(said)
-    except msgspec.DecodeError:
+    if process.returncode != 0:
         _log.warning("workbook_not_read", status=process.returncode, bytes=len(data))
-        return _Answer(refused="broken")
+        raise SheetRefused("broken")
+    return said

@@ -1,4 +1,4 @@
-"""The program that reads a workbook: the file on its input, the rows as JSON on its output.
+"""The program that reads a workbook: the file on its input, the rows as lines of JSON on its output.
 
 A process of its own, since a workbook unpacks to many times its size, and a file made for it takes any reader's memory and time:
 here both are bounded by the system, and whatever ends it ends nothing else. It imports nothing of ours, so that it starts at once.
@@ -13,7 +13,7 @@ import sys
 import zipfile
 from collections.abc import Iterator
 from datetime import datetime, time
-from typing import Any
+from typing import Any, NamedTuple
 
 from python_calamine import CalamineError, CalamineSheet, CalamineWorkbook, SheetTypeEnum, SheetVisibleEnum
 
@@ -21,35 +21,43 @@ _MEMORY_BYTES = 1024 * 1024 * 1024
 _CPU_S = 10
 _MAX_UNPACKED = 64 * 1024 * 1024
 _MAX_PARTS = 2_000
-_MAX_COLUMNS = 16_384
+_ROWS_A_LINE = 500
 _MAX_SHEETS = 20
 _OLD = b"\xd0\xcf\x11\xe0"  # of Excel before 2007, and around what is encrypted
 
 
 class _Refused(Exception):
-    """Why, and the limit."""
+    """Why, the limit, and the row if it is one row's fault."""
+
+    def __init__(self, why: str, limit: int, row: int = 0) -> None:
+        super().__init__(why)
+        self.parts = {"refused": why, "limit": limit, "row": row}
+
+
+class _Limits(NamedTuple):
+    rows: int
+    characters: int
+    columns: int
 
 
 def main() -> None:
-    """Writes `{"sheets": [{"name": …, "rows": [[number, [cell, …]], …]}, …]}`; its arguments are the limits.
+    """Writes `{"name": …, "rows": [[number, [cell, …]], …]}` for the rows of each sheet, a few hundred in a line. Its arguments are the limits.
 
-    A sheet that is not read has `refused` and `limit` in place of rows, and so has the whole where nothing is.
+    A sheet that is not read has `refused`, `limit` and `row` instead of rows. If the workbook cannot be read, the only line has no name.
     """
-    most_rows, most_characters = (int(argument) for argument in sys.argv[1:])
+    limits = _Limits(*(int(argument) for argument in sys.argv[1:]))
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY_BYTES, _MEMORY_BYTES))
     resource.setrlimit(resource.RLIMIT_CPU, (_CPU_S, _CPU_S))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     data = sys.stdin.buffer.read()
-    answer: dict[str, Any]
     try:
         _check(data)
-        answer = {"sheets": list(_sheets(data, most_rows, most_characters))}
+        lines = list(_sheets(data, limits))
     except _Refused as refusal:
-        why, limit = refusal.args
-        answer = {"refused": why, "limit": limit}
+        lines = [refusal.parts]
     except (CalamineError, MemoryError):
-        answer = {"refused": "broken", "limit": 0}
-    json.dump(answer, sys.stdout)
+        lines = [_Refused("broken", 0).parts]
+    sys.stdout.writelines(json.dumps(line) + "\n" for line in lines)
 
 
 def _check(data: bytes) -> None:
@@ -67,8 +75,9 @@ def _check(data: bytes) -> None:
         raise _Refused("unpacked", _MAX_UNPACKED)
 
 
-def _sheets(data: bytes, most_rows: int, most_characters: int) -> Iterator[dict[str, Any]]:
-    """Yields the sheets that are shown, but for blank ones; the characters are those of all."""
+def _sheets(data: bytes, limits: _Limits) -> Iterator[dict[str, Any]]:
+    """Yields the sheets that are shown, but for blank ones. All sheets together may have as many characters as the limit."""
+    characters = 0
     workbook = CalamineWorkbook.from_filelike(io.BytesIO(data))
     shown = [
         sheet.name
@@ -77,31 +86,32 @@ def _sheets(data: bytes, most_rows: int, most_characters: int) -> Iterator[dict[
     ]
     for name in shown[:_MAX_SHEETS]:
         try:
-            rows = list(_rows(workbook.get_sheet_by_name(name), most_rows, most_characters))
+            rows = list(_rows(workbook.get_sheet_by_name(name), limits, characters))
         except _Refused as refusal:
-            why, limit = refusal.args
-            yield {"name": name, "refused": why, "limit": limit}
+            yield {"name": name, **refusal.parts}
             continue
-        if rows:
-            most_characters -= sum(len(cell) for _, cells in rows for cell in cells)
-            yield {"name": name, "rows": rows}
+        characters += sum(len(cell) for _, cells in rows for cell in cells)
+        for first in range(0, len(rows), _ROWS_A_LINE):
+            yield {"name": name, "rows": rows[first : first + _ROWS_A_LINE]}
 
 
-def _rows(sheet: CalamineSheet, most_rows: int, most_characters: int) -> Iterator[tuple[int, list[str]]]:
-    """Yields the rows of a sheet, but for blank ones."""
-    rows = characters = 0
+def _rows(sheet: CalamineSheet, limits: _Limits, characters: int) -> Iterator[tuple[int, list[str]]]:
+    """Yields the rows of a sheet, but for blank ones. The sheets before it have `characters`."""
+    rows = 0
     for number, values in enumerate(sheet.iter_rows(), 1):
-        cells = [_text(value) for value in values[:_MAX_COLUMNS]]
+        cells = [_text(value) for value in values]
         while cells and not cells[-1]:
             cells.pop()
         if not cells:
             continue
+        if len(cells) > limits.columns:
+            raise _Refused("columns", limits.columns, number)
         rows += 1
         characters += sum(map(len, cells))
-        if rows > most_rows:
-            raise _Refused("rows", most_rows)
-        if characters > most_characters:
-            raise _Refused("characters", most_characters)
+        if rows > limits.rows:
+            raise _Refused("rows", limits.rows)
+        if characters > limits.characters:
+            raise _Refused("characters", limits.characters)
         yield number, cells
 
 
