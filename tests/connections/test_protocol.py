@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import select
+import socket
 
 import httpx
 import pytest
@@ -126,6 +127,20 @@ def test_trailers_without_end(service, wire) -> None:
         assert sent < 40 * MAX_BODY_BYTES
     assert sent > MAX_BODY_BYTES
     check(connection.answer(), 413, "too-large")
+
+
+@pytest.mark.parametrize("start", [b"GARBAGE\r\n\r\n", b"POST /send/gift HTTP/1.1\r\nContent-Length: 12000000\r\n\r\n"])
+def test_what_no_request_waits_for_is_read_slowly(service, wire, monkeypatch: pytest.MonkeyPatch, start: bytes) -> None:
+    monkeypatch.setattr("largesse.connections.manager._DISCARD_EVERY_S", 1_000.0)
+    connection = wire(service.url)
+    connection.socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 16)
+    answer = connection.ask(start)
+    assert answer.status == (400 if start.startswith(b"G") else 401)
+    sent = 0
+    while sent < MAX_BODY_BYTES and select.select([], [connection.socket], [], 0.5)[1]:
+        sent += connection.socket.send(b"x" * (1 << 14))
+    assert sent < MAX_BODY_BYTES
+    assert wire(service.url).ask(get("/health")).status == 200
 
 
 @pytest.mark.parametrize("upgrade", ["h2c", "websocket"])

@@ -42,6 +42,8 @@ _YIELDS_AFTER_S = 2.0
 # How many idle connections are checked for one whose client has read its whole answer.
 _CHECKED = 100
 _LOG_EVERY_S = 10.0
+# Between two reads, of all connections together, of what no request waits for: at most 64 MB a second.
+_DISCARD_EVERY_S = 0.004
 
 _log = structlog.get_logger(__name__)
 
@@ -81,6 +83,7 @@ class ConnectionManager:
         self._heads: dict[Connection, float] = {}
         # For the client to read its answer: the number of unread bytes, and since when it has read none.
         self._unread: dict[Connection, tuple[int, float]] = {}
+        self._discarding = 0  # connections that are put off
         self._refused = 0
         self._gave_way = 0
         self._log_after_s = 0.0
@@ -168,6 +171,16 @@ class ConnectionManager:
     def was_read(self, connection: Connection) -> None:
         """Ends the time for a client that has read most of its answer."""
         self._unread.pop(connection, None)
+
+    def put_off(self, connection: Connection) -> None:
+        """Lets a connection whose bytes are discarded wait for the others before it reads on, so that a flood does not slow requests down."""
+        assert self._loop is not None, "set with the first connection"
+        self._discarding += 1
+        self._loop.call_later(self._discarding * _DISCARD_EVERY_S, self._read_on, connection)
+
+    def _read_on(self, connection: Connection) -> None:
+        self._discarding -= 1
+        connection.read_on()
 
     @property
     def _now_s(self) -> float:

@@ -116,6 +116,11 @@ class Connection(HttpToolsProtocol):
         else:
             self.transport.close()
 
+    def read_on(self) -> None:
+        """Goes on after `_discard`."""
+        if not self.transport.is_closing():
+            self.flow.resume_reading()
+
     def refuse(self, problem: Problem, *, at_once: bool = False) -> None:
         """Stops reading, answers `problem` if that is still possible, and closes.
 
@@ -180,6 +185,7 @@ class Connection(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         """Feeds the parser. Refuses invalid HTTP, and heads and bodies that are too large."""
         if self._is_broken:
+            self._discard()
             return
         scope = self.scope
         try:
@@ -201,6 +207,14 @@ class Connection(HttpToolsProtocol):
                 self.refuse(HeadersTooLarge(f"The head of the request has more than {_MAX_HEAD_BYTES} bytes."))
         elif self._reads is _Reads.BODY and self._bytes > _MAX_WRAPPED_BODY_BYTES:
             self.refuse(TooLarge(f"The body with its chunks has more than {_MAX_WRAPPED_BODY_BYTES} bytes."))
+        elif self._reads is _Reads.BODY and self._is_answered():
+            self._discard()
+
+    def _discard(self) -> None:
+        """Reads no more for a moment, as no request waits for what was read."""
+        if not self.transport.is_closing():
+            self.flow.pause_reading()
+            self._manager.put_off(self)
 
     def pause_writing(self) -> None:
         """Starts the manager's time limit for a client that reads too slowly."""
