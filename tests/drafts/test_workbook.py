@@ -11,8 +11,9 @@ from pathlib import Path
 import openpyxl
 import pytest
 
+from largesse.base.cooperative import finish_soon
 from largesse.drafts.sheet import MAX_COLUMNS, MAX_FILE_BYTES, MAX_ROWS, Sheet, SheetRefused
-from largesse.drafts.workbook import Workbooks, _ask, is_workbook
+from largesse.drafts.workbook import Workbooks, is_workbook, read_sheets
 
 
 def workbook(rows: list[list[object]], *, hidden_first: bool = False) -> bytes:
@@ -34,8 +35,12 @@ def saved(book: openpyxl.Workbook) -> bytes:
     return file.getvalue()
 
 
+async def sheets_of(data: bytes) -> dict[str, Sheet | SheetRefused]:
+    return await finish_soon(read_sheets(await Workbooks().unpack(1, data)))
+
+
 async def read(data: bytes) -> Sheet:
-    [sheet] = (await Workbooks().read(1, data)).values()
+    [sheet] = (await sheets_of(data)).values()
     assert isinstance(sheet, Sheet)
     return sheet
 
@@ -92,9 +97,9 @@ async def test_blank_cells_of_wide_rows_do_not_grow() -> None:
     for row in range(2, 200):
         book["wide"].cell(row=row, column=1, value=f"a{row}@example.com")
         book["wide"].cell(row=row, column=16_384, value="'")
-    output = await _ask(saved(book))
+    output = await Workbooks().unpack(1, saved(book))
     assert len(output) < 400
-    sheets = await Workbooks().read(1, saved(book))
+    sheets = await sheets_of(saved(book))
     assert list(sheets) == names
     refused = sheets["wide"]
     assert isinstance(refused, SheetRefused)

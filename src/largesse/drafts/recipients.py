@@ -22,7 +22,7 @@ from largesse.drafts.model import Draft, SheetName, Source
 from largesse.drafts.sheet import Sheet, SheetRefused, SheetRow
 from largesse.drafts.suggestions import common_domains, suggested
 from largesse.drafts.text_sheet import read_text_sheet
-from largesse.drafts.workbook import Workbooks, is_workbook
+from largesse.drafts.workbook import Workbooks, is_workbook, read_sheets
 
 
 class Taking(Enum):
@@ -182,13 +182,14 @@ class RecipientService:
             file = read_text(data)
             sheet = await self.finish(principal, read_text_sheet(file.text))
             return Source(encoding=file.encoding if file.offered else None, encodings=file.offered), {0: sheet}
-        found = await self._workbooks.read(principal.customer_id, data)
+        output = await self._workbooks.unpack(principal.customer_id, data)
+        found = await self.finish(principal, read_sheets(output))
         names = tuple(
             SheetName(name, one.why, one.row, one.limit) if isinstance(one, SheetRefused) else SheetName(name)
             for name, one in found.items()
         )
         sheets = {at: one for at, one in enumerate(found.values()) if isinstance(one, Sheet)}
-        return Source(sheets=names, sheet=max(sheets, key=lambda at: (_addresses(sheets[at]), -at))), sheets
+        return Source(sheets=names, sheet=await self.finish(principal, _with_most_addresses(sheets))), sheets
 
     async def check(self, principal: Principal, sheet: Sheet, columns: Columns) -> Checked:
         """Checks the rows of a sheet by the rules of an order."""
@@ -218,9 +219,14 @@ def _differing(old: Sheet, new: Sheet) -> tuple[list[int], list[SheetRow]]:
     return [row.number for row in rows], rows
 
 
-def _addresses(sheet: Sheet) -> int:
-    """Returns how many cells of a sheet may be addresses."""
-    return sum("@" in cell for row in sheet.rows for cell in row.cells)
+def _with_most_addresses(sheets: Mapping[int, Sheet]) -> Steps[int]:
+    """Returns the key of the sheet with the most cells that may be addresses, the first of equal ones."""
+    counts = dict.fromkeys(sheets, 0)
+    for at, sheet in sheets.items():
+        for row in sheet.rows:
+            counts[at] += sum("@" in cell for cell in row.cells)
+            yield
+    return max(counts, key=lambda at: (counts[at], -at))
 
 
 def suggestions(checked: Checked, rows: Iterable[CheckedRow]) -> dict[int, str]:

@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 import structlog
 
+from largesse.base.cooperative import Steps
 from largesse.base.fair_turns import FairTurns
 from largesse.drafts.sheet import MAX_CHARACTERS, MAX_COLUMNS, MAX_FILE_BYTES, MAX_ROWS, Sheet, SheetMaker, SheetRefused
 
@@ -43,31 +44,24 @@ def is_workbook(data: bytes) -> bool:
 
 
 class Workbooks:
-    """Reads workbooks, two at a time and one of each customer."""
+    """Runs the program, for two workbooks at a time and one of each customer."""
 
     def __init__(self) -> None:
         self._turns: FairTurns[int] = FairTurns(at_once=2, each=1, max_waiting=20)
 
-    async def read(self, customer_id: int, data: bytes) -> dict[str, Sheet | SheetRefused]:
-        """Returns the visible sheets that are not blank, by name: each with its rows, or the reason why it cannot be read.
-
-        Raises SheetRefused if none can be read, and Unavailable if too many wait.
-        """
+    async def unpack(self, customer_id: int, data: bytes) -> bytes:
+        """Returns the output of the program, for `read_sheets`. Raises SheetRefused, and Unavailable if too many wait."""
         if len(data) > MAX_FILE_BYTES:
             raise SheetRefused("bytes", limit=MAX_FILE_BYTES)
         async with self._turns.turn(customer_id):
-            output = await _ask(data)
-        sheets = await _sheets(output)
-        if not sheets:
-            raise SheetRefused("empty")
-        refusals = [one for one in sheets.values() if isinstance(one, SheetRefused)]
-        if len(refusals) == len(sheets):
-            raise refusals[0]
-        return sheets
+            return await _ask(data)
 
 
-async def _sheets(output: bytes) -> dict[str, Sheet | SheetRefused]:
-    """Returns the sheets from the output of the program, by name. Raises SheetRefused if the workbook cannot be read."""
+def read_sheets(output: bytes) -> Steps[dict[str, Sheet | SheetRefused]]:
+    """Returns the visible sheets that are not blank, by name: each with its rows, or the reason why it cannot be read.
+
+    Raises SheetRefused if none can be read.
+    """
     makers: dict[str, SheetMaker] = {}
     refused: dict[str, SheetRefused] = {}
     for said in output.splitlines():
@@ -81,10 +75,13 @@ async def _sheets(output: bytes) -> dict[str, Sheet | SheetRefused]:
         try:
             for number, cells in line.rows:
                 maker.add(number, cells)
+                yield
         except SheetRefused as refusal:
             refused.setdefault(line.name, refusal)
-        await asyncio.sleep(0)
-    return {name: refused.get(name) or _sheet(maker) for name, maker in makers.items()}
+    sheets = {name: refused.get(name) or _sheet(maker) for name, maker in makers.items()}
+    if all(isinstance(one, SheetRefused) for one in sheets.values()):
+        raise next((one for one in sheets.values() if isinstance(one, SheetRefused)), SheetRefused("empty"))
+    return sheets
 
 
 def _sheet(maker: SheetMaker) -> Sheet | SheetRefused:
