@@ -95,7 +95,7 @@ def _ask_administrator(refused: Sequence[str]) -> None:
         return
     click.echo(
         "The upgrade is not finished: the login here may not make all roles and rights.\n"
-        "1. Have an administrator of the database run the SQL below in it with psql. The service may run meanwhile.\n"
+        "1. Have an administrator of the database run the SQL below in it with psql. Processes of this release may run meanwhile, those of an older one may not.\n"
         "2. Run `largesse migrate` again: it goes on from here.\n"
         f"\n{as_script(refused)}",
         err=True,
