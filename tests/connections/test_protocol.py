@@ -9,7 +9,7 @@ import httpx
 import pytest
 from tests.connections.conftest import Answer, chunked, get
 
-from largesse.connections.protocol import CHUNK_BYTES, FREE_CHUNKS
+from largesse.connections.protocol import CHUNK_BYTES, FREE_CHUNKS, MAX_PIPELINED, MAX_TRAILERS
 from largesse.web.kit.body import MAX_BODY_BYTES
 from largesse.web.kit.headers import MAX_HEADER_BYTES
 
@@ -73,6 +73,43 @@ def test_many_small_chunks_are_refused(service, wire, chunks: int, size: int, st
     if status == 400:
         assert b"too many small chunks" in answer.body
         assert connection.answer() is None
+
+
+@pytest.mark.parametrize(("trailers", "status"), [(MAX_TRAILERS, 200), (MAX_TRAILERS + 1, 400)])
+def test_many_trailers_are_refused(service, wire, trailers: int, status: int) -> None:
+    body = httpx.Request("POST", "http://x", json=service.body("gift", "coffee", value=5)).content
+    connection = wire(service.url)
+    key = f"X-Api-Key: {service.keys['hr']}"
+    answer = connection.ask(chunked("/send/gift", body, JSON, key, trailers=("a: b",) * trailers))
+    assert answer.status == status
+    assert (b"more than 100 trailers" in answer.body) == (status == 400)
+
+
+def test_as_many_requests_wait_as_may_and_the_rest_is_refused(service, wire) -> None:
+    """One is at work, and a hundred wait. All of them are answered."""
+    connection = wire(service.url)
+    waiting = get("/openapi.json") + get("/problems") * MAX_PIPELINED
+    connection.send(waiting + get("/problems") * 20_000)
+    answers = 0
+    while (answer := connection.answer()) is not None:
+        assert answer.status == 200
+        answers += 1
+    assert answers == 1 + MAX_PIPELINED
+    again = wire(service.url)
+    again.send(waiting)
+    assert [again.answer().status for _ in range(1 + MAX_PIPELINED)] == [200] * (1 + MAX_PIPELINED)
+    assert again.ask(get("/problems")).status == 200
+
+
+def test_a_refused_upload_in_small_chunks_still_gets_its_answer(service, wire) -> None:
+    connection = wire(service.url)
+    data = chunked("/send/gift", b" " * 200_000, JSON, "X-Api-Key: lgs_live_wrong", size=1)
+    connection.send(data[:200])
+    answer = connection.answer()
+    assert answer is not None
+    assert answer.status == 401
+    connection.send(data[200:])
+    assert not select.select([connection.socket], [], [], 0.1)[0], "it is not reset"
 
 
 def test_garbage_waits_for_the_answers_before_it(service, wire) -> None:

@@ -36,7 +36,8 @@ def saved(book: openpyxl.Workbook) -> bytes:
 
 
 async def sheets_of(data: bytes) -> dict[str, Sheet | SheetRefused]:
-    return await finish_soon(read_sheets(await Workbooks().unpack(1, data)))
+    async with Workbooks().unpacked(1, data) as output:
+        return await finish_soon(read_sheets(output))
 
 
 async def read(data: bytes) -> Sheet:
@@ -97,14 +98,48 @@ async def test_blank_cells_of_wide_rows_do_not_grow() -> None:
     for row in range(2, 200):
         book["wide"].cell(row=row, column=1, value=f"a{row}@example.com")
         book["wide"].cell(row=row, column=16_384, value="'")
-    output = await Workbooks().unpack(1, saved(book))
-    assert len(output) < 400
+    async with Workbooks().unpacked(1, saved(book)) as output:
+        assert len(output) < 400
     sheets = await sheets_of(saved(book))
     assert list(sheets) == names
     refused = sheets["wide"]
     assert isinstance(refused, SheetRefused)
     assert (refused.why, refused.row, refused.limit) == ("columns", 2, MAX_COLUMNS)
     assert isinstance(sheets["after"], Sheet)
+
+
+async def test_a_sheet_is_made_in_small_steps_and_refused_rows_too() -> None:
+    book = openpyxl.Workbook()
+    for cell in ("x" * 1_000, "x" * 1_001):
+        sheet = book.create_sheet(str(len(cell)))
+        for row in range(1, 401):
+            sheet.append([f"a{row}@example.com", cell if row == 1 else "name"])
+    async with Workbooks().unpacked(1, saved(book)) as output:
+        lines = output.splitlines()
+        steps = read_sheets(output)
+        yields = 0
+        while True:
+            try:
+                next(steps)
+            except StopIteration as end:
+                sheets = end.value
+                break
+            yields += 1
+    assert max(map(len, lines)) < 30_000
+    assert yields == len(lines) + 400
+    assert len(sheets["1000"].rows) == 400
+    assert (sheets["1001"].why, sheets["1001"].row, sheets["1001"].limit) == ("cell", 1, 1_000)
+
+
+async def test_two_sheets_of_one_name_are_one() -> None:
+    """No spreadsheet program writes them. The reader finds the first one by its name."""
+    book = openpyxl.Workbook()
+    book.active.append(["a@example.com"])
+    book.create_sheet("Other").append(["b@example.com"])
+    data = saved(book)
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        names = archive.read("xl/workbook.xml").replace(b'"Other"', b'"Sheet"')
+    assert [row.cells for row in (await read(with_part(data, "xl/workbook.xml", names))).rows] == [["a@example.com"]]
 
 
 @pytest.mark.parametrize(

@@ -331,6 +331,20 @@ def test_a_recipient_is_forgotten_and_others_of_the_order_are_not(
 
 
 @pytest.mark.slow
+def test_a_word_that_is_there_already_stops_nothing(service: Any, follow: Follow, findings: Findings) -> None:
+    """After a repair by hand, say: the words of a new order are added without looking for each."""
+    follow()
+    sent = service.send("gift", "coffee", value=5, codeQuantity=1, message="Velvet").json()["reference"]
+    service.sql(
+        "INSERT INTO report_words (customer_id, environment, word, created_at, order_id)"
+        " SELECT customer_id, environment, 'velvet', created_at, id FROM orders WHERE reference = $1",
+        sent,
+    )
+    follow()
+    assert order_of(service, sent)["codes"] == 1
+    assert findings() == []
+
+
 def test_all_of_it_is_made_anew_beside_orders(
     service: Any, pooled: Pooled[Any], follow: Follow, findings: Findings
 ) -> None:

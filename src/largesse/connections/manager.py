@@ -83,7 +83,9 @@ class ConnectionManager:
         self._heads: dict[Connection, float] = {}
         # For the client to read its answer: the number of unread bytes, and since when it has read none.
         self._unread: dict[Connection, tuple[int, float]] = {}
-        self._discarding = 0  # connections that are put off
+        # What waits to read on, the longest waiting first; see `put_off`.
+        self._put_off: dict[Connection, None] = {}
+        self._next_read: asyncio.TimerHandle | None = None
         self._refused = 0
         self._gave_way = 0
         self._log_after_s = 0.0
@@ -148,7 +150,7 @@ class ConnectionManager:
         """Removes a connection that ended."""
         self._open -= 1
         metrics.OPEN.dec()
-        for waiting in (self.idle, self._heads, self._unread):
+        for waiting in (self.idle, self._heads, self._unread, self._put_off):
             waiting.pop(connection, None)
 
     def rest(self, connection: Connection) -> None:
@@ -174,13 +176,22 @@ class ConnectionManager:
 
     def put_off(self, connection: Connection) -> None:
         """Lets a connection whose bytes are discarded wait for the others before it reads on, so that a flood does not slow requests down."""
-        assert self._loop is not None, "set with the first connection"
-        self._discarding += 1
-        self._loop.call_later(self._discarding * _DISCARD_EVERY_S, self._read_on, connection)
+        self._put_off[connection] = None
+        if self._next_read is None:
+            self._schedule_read()
 
-    def _read_on(self, connection: Connection) -> None:
-        self._discarding -= 1
-        connection.read_on()
+    def _schedule_read(self) -> None:
+        assert self._loop is not None, "set with the first connection"
+        self._next_read = self._loop.call_later(_DISCARD_EVERY_S, self._read_on)
+
+    def _read_on(self) -> None:
+        self._next_read = None
+        first = next(iter(self._put_off), None)
+        if first is not None:
+            del self._put_off[first]
+            first.read_on()
+        if self._put_off and self._next_read is None:
+            self._schedule_read()
 
     @property
     def _now_s(self) -> float:

@@ -33,12 +33,28 @@ _MAX_WRAPPED_BODY_BYTES = 4 * MAX_BODY_BYTES
 # ones, a body has one chunk for so many of its bytes.
 FREE_CHUNKS = 1_000
 CHUNK_BYTES = 64
+MAX_TRAILERS = 100
+# Requests that wait for the answers before them.
+MAX_PIPELINED = 100
 
 
 class _Reads(enum.Enum):
     NOTHING = enum.auto()  # between two requests
     HEAD = enum.auto()
     BODY = enum.auto()
+
+
+class _Trailers(list[tuple[bytes, bytes]]):
+    """Drops the trailers of a body. Raises InvalidRequest for too many: each would cost as much as a small chunk."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._dropped = 0
+
+    def append(self, _: tuple[bytes, bytes]) -> None:
+        self._dropped += 1
+        if self._dropped > MAX_TRAILERS:
+            raise InvalidRequest(f"The body has more than {MAX_TRAILERS} trailers.")
 
 
 class _Joined:
@@ -193,11 +209,7 @@ class Connection(HttpToolsProtocol):
         except httptools.HttpParserUpgrade:
             pass  # answered like a request without an upgrade
         except httptools.HttpParserError as error:
-            metrics.MALFORMED.inc()
-            refusal = error.__context__
-            if not isinstance(refusal, InvalidRequest):
-                refusal = InvalidRequest("The request cannot be read as HTTP/1.1.")
-            self.refuse(refusal)
+            self._refuse_malformed(error)
             return
         self._bytes = self._bytes + len(data) if self.scope is scope else 0
         if self._reads is _Reads.HEAD:
@@ -209,6 +221,18 @@ class Connection(HttpToolsProtocol):
             self.refuse(TooLarge(f"The body with its chunks has more than {_MAX_WRAPPED_BODY_BYTES} bytes."))
         elif self._reads is _Reads.BODY and self._is_answered():
             self._discard()
+
+    def _refuse_malformed(self, error: httptools.HttpParserError) -> None:
+        metrics.MALFORMED.inc()
+        if self._reads is _Reads.BODY and self._is_answered():
+            # Its sender may not have read the answer yet, and closing now would reset the socket.
+            self._is_broken = True
+            self._discard()
+            return
+        refusal = error.__context__
+        if not isinstance(refusal, InvalidRequest):
+            refusal = InvalidRequest("The request cannot be read as HTTP/1.1.")
+        self.refuse(refusal)
 
     def _discard(self) -> None:
         """Reads no more for a moment, as no request waits for what was read."""
@@ -238,8 +262,11 @@ class Connection(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         """Begins the request, whose answer is written in as few pieces as possible.
 
-        Raises InvalidRequest for more than one Host header (RFC 9112, 3.2): two programs might each use a different one.
+        Raises InvalidRequest if too many requests wait, and for more than one Host header (RFC 9112, 3.2): two programs might each use
+        a different one.
         """
+        if len(self.pipeline) >= MAX_PIPELINED:
+            raise InvalidRequest(f"More than {MAX_PIPELINED} requests wait for the answers before them.")
         if [name for name, _ in self.headers].count(b"host") > 1:
             raise InvalidRequest("The request has more than one `Host` header.")
         self._manager.has_head(self)
@@ -247,7 +274,7 @@ class Connection(HttpToolsProtocol):
         self._reads = _Reads.BODY
         self._chunks = self._body_bytes = 0
         # The request has its list of headers. What the parser calls headers from now on are trailers.
-        self.headers = []
+        self.headers = _Trailers()
         if self._manager.is_draining:
             self.cycle.keep_alive = False
         if self.scope["method"] != "HEAD":  # the answer to HEAD has no body

@@ -182,8 +182,8 @@ class RecipientService:
             file = read_text(data)
             sheet = await self.finish(principal, read_text_sheet(file.text))
             return Source(encoding=file.encoding if file.offered else None, encodings=file.offered), {0: sheet}
-        output = await self._workbooks.unpack(principal.customer_id, data)
-        found = await self.finish(principal, read_sheets(output))
+        async with self._workbooks.unpacked(principal.customer_id, data) as output:
+            found = await self.finish(principal, read_sheets(output))
         names = tuple(
             SheetName(name, one.why, one.row, one.limit) if isinstance(one, SheetRefused) else SheetName(name)
             for name, one in found.items()

@@ -6,6 +6,8 @@ import asyncio
 import contextlib
 import os
 import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import msgspec
@@ -13,7 +15,16 @@ import structlog
 
 from largesse.base.cooperative import Steps
 from largesse.base.fair_turns import FairTurns
-from largesse.drafts.sheet import MAX_CHARACTERS, MAX_COLUMNS, MAX_FILE_BYTES, MAX_ROWS, Sheet, SheetMaker, SheetRefused
+from largesse.drafts.sheet import (
+    MAX_CELL,
+    MAX_CHARACTERS,
+    MAX_COLUMNS,
+    MAX_FILE_BYTES,
+    MAX_ROWS,
+    Sheet,
+    SheetMaker,
+    SheetRefused,
+)
 
 _PROGRAM = Path(__file__).with_name("workbook_process.py")
 # The environment variables that the interpreter needs; it gets no settings and no secrets.
@@ -49,12 +60,16 @@ class Workbooks:
     def __init__(self) -> None:
         self._turns: FairTurns[int] = FairTurns(at_once=2, each=1, max_waiting=20)
 
-    async def unpack(self, customer_id: int, data: bytes) -> bytes:
-        """Returns the output of the program, for `read_sheets`. Raises SheetRefused, and Unavailable if too many wait."""
+    @asynccontextmanager
+    async def unpacked(self, customer_id: int, data: bytes) -> AsyncIterator[bytes]:
+        """The output of the program, for `read_sheets`: many times the file, so the turn lasts until it is read.
+
+        Raises SheetRefused, and Unavailable if too many wait.
+        """
         if len(data) > MAX_FILE_BYTES:
             raise SheetRefused("bytes", limit=MAX_FILE_BYTES)
         async with self._turns.turn(customer_id):
-            return await _ask(data)
+            yield await _ask(data)
 
 
 def read_sheets(output: bytes) -> Steps[dict[str, Sheet | SheetRefused]]:
@@ -72,8 +87,9 @@ def read_sheets(output: bytes) -> Steps[dict[str, Sheet | SheetRefused]]:
         if line.refused is not None:
             limit = MAX_ROWS if line.refused == "rows" else line.limit
             refused[line.name] = SheetRefused(line.refused, row=line.row, limit=limit)
+        yield
         try:
-            for number, cells in line.rows:
+            for number, cells in line.rows if line.name not in refused else ():
                 maker.add(number, cells)
                 yield
         except SheetRefused as refusal:
@@ -100,6 +116,7 @@ async def _ask(data: bytes) -> bytes:
         str(MAX_ROWS + 1),
         str(MAX_CHARACTERS),
         str(MAX_COLUMNS),
+        str(MAX_CELL),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.DEVNULL,

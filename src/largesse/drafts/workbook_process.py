@@ -21,7 +21,7 @@ _MEMORY_BYTES = 1024 * 1024 * 1024
 _CPU_S = 10
 _MAX_UNPACKED = 64 * 1024 * 1024
 _MAX_PARTS = 2_000
-_ROWS_A_LINE = 500
+_CHARACTERS_A_LINE = 20_000  # a cell counts as one more
 _MAX_SHEETS = 20
 _OLD = b"\xd0\xcf\x11\xe0"  # of Excel before 2007, and around what is encrypted
 
@@ -38,10 +38,11 @@ class _Limits(NamedTuple):
     rows: int
     characters: int
     columns: int
+    cell: int  # characters of one
 
 
 def main() -> None:
-    """Writes `{"name": …, "rows": [[number, [cell, …]], …]}` for the rows of each sheet, a few hundred in a line. Its arguments are the limits.
+    """Writes `{"name": …, "rows": [[number, [cell, …]], …]}` for the rows of each sheet, some in a line. Its arguments are the limits.
 
     A sheet that is not read has `refused`, `limit` and `row` instead of rows. If the workbook cannot be read, the only line has no name.
     """
@@ -84,15 +85,29 @@ def _sheets(data: bytes, limits: _Limits) -> Iterator[dict[str, Any]]:
         for sheet in workbook.sheets_metadata
         if sheet.typ == SheetTypeEnum.WorkSheet and sheet.visible == SheetVisibleEnum.Visible
     ]
-    for name in shown[:_MAX_SHEETS]:
+    for name in list(dict.fromkeys(shown))[:_MAX_SHEETS]:
         try:
             rows = list(_rows(workbook.get_sheet_by_name(name), limits, characters))
         except _Refused as refusal:
             yield {"name": name, **refusal.parts}
             continue
         characters += sum(len(cell) for _, cells in rows for cell in cells)
-        for first in range(0, len(rows), _ROWS_A_LINE):
-            yield {"name": name, "rows": rows[first : first + _ROWS_A_LINE]}
+        for some in _cut(rows):
+            yield {"name": name, "rows": some}
+
+
+def _cut(rows: list[tuple[int, list[str]]]) -> Iterator[list[tuple[int, list[str]]]]:
+    """Yields the rows in pieces for one line each."""
+    some: list[tuple[int, list[str]]] = []
+    characters = 0
+    for row in rows:
+        some.append(row)
+        characters += sum(map(len, row[1])) + len(row[1])
+        if characters >= _CHARACTERS_A_LINE:
+            yield some
+            some, characters = [], 0
+    if some:
+        yield some
 
 
 def _rows(sheet: CalamineSheet, limits: _Limits, characters: int) -> Iterator[tuple[int, list[str]]]:
@@ -106,6 +121,8 @@ def _rows(sheet: CalamineSheet, limits: _Limits, characters: int) -> Iterator[tu
             continue
         if len(cells) > limits.columns:
             raise _Refused("columns", limits.columns, number)
+        if max(map(len, cells)) > limits.cell:
+            raise _Refused("cell", limits.cell, number)
         rows += 1
         characters += sum(map(len, cells))
         if rows > limits.rows:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, datetime
 
 import msgspec
+from asyncpg import UniqueViolationError
 
 from largesse.db.fragments import Fragment, compose, each, join, names
 from largesse.db.pool import Connection
@@ -141,13 +142,20 @@ async def write_orders(connection: Connection, orders: Sequence[ReportedOrder]) 
 
 
 async def add_words(connection: Connection, words: Iterable[Word], *, may_exist: bool) -> None:
-    """Adds words of orders. Looking for those that exist takes half as long again.
+    """Adds words of orders. Looking for those that exist takes half as long again, so it is only done where some may.
 
     Sorts them as the index does, which saves a third of the time.
     """
     if rows := sorted(words):
         columns = [list(column) for column in zip(*rows, strict=True)]
-        await connection.execute(_ADD_MISSING_WORDS if may_exist else _ADD_WORDS, *columns)
+        if not may_exist:
+            try:
+                async with connection.transaction():
+                    await connection.execute(_ADD_WORDS, *columns)
+            except UniqueViolationError:  # after a repair by hand, say
+                may_exist = True
+        if may_exist:
+            await connection.execute(_ADD_MISSING_WORDS, *columns)
 
 
 async def remove_words(

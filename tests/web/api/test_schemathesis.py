@@ -8,6 +8,7 @@ collects, in each of pytest's processes.
 
 from __future__ import annotations
 
+import gc
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -60,9 +61,13 @@ def base_url(service: Service) -> str:
 
 @pytest.fixture(scope="module")
 def schema() -> schemathesis.BaseSchema:
+    # With its first use, Hypothesis looks for what refers to its random numbers. `gc.freeze` hides that, and it would warn.
+    gc.unfreeze()
     import schemathesis
     from schemathesis.checks import load_all_checks
+    from schemathesis.pytest import _test_builder  # noqa: F401 - uses Hypothesis
 
+    gc.freeze()
     load_all_checks()
     text = Path(__file__).with_name("schemathesis.toml").read_text()
     config = schemathesis.Config.from_str(text.replace("${LARGESSE_API_KEY}", KEY))
