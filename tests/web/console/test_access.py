@@ -235,7 +235,7 @@ def test_handlers_write_in_no_other_way() -> None:
         "context.py: self.services.database",
         "guard.py: self._services.database",  # forms that were posted, and notices
         "send/review.py: services.database",  # asks for approval
-        "send/test_mail.py: services.database",  # allowances
+        "send/testing.py: services.database",  # allowances
     ]
 
 
