@@ -330,7 +330,6 @@ def test_a_recipient_is_forgotten_and_others_of_the_order_are_not(
     assert findings() == []
 
 
-@pytest.mark.slow
 def test_a_word_that_is_there_already_stops_nothing(service: Any, follow: Follow, findings: Findings) -> None:
     """After a repair by hand, say: the words of a new order are added without looking for each."""
     follow()
@@ -345,6 +344,7 @@ def test_a_word_that_is_there_already_stops_nothing(service: Any, follow: Follow
     assert findings() == []
 
 
+@pytest.mark.slow
 def test_all_of_it_is_made_anew_beside_orders(
     service: Any, pooled: Pooled[Any], follow: Follow, findings: Findings
 ) -> None:

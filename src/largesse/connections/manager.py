@@ -42,7 +42,7 @@ _YIELDS_AFTER_S = 2.0
 # How many idle connections are checked for one whose client has read its whole answer.
 _CHECKED = 100
 _LOG_EVERY_S = 10.0
-# Between two reads, of all connections together, of what no request waits for: at most 64 MB a second.
+# Between two reads of bytes that are discarded, of all connections together. A read takes up to 256 KB, so this is 64 MB a second.
 _DISCARD_EVERY_S = 0.004
 
 _log = structlog.get_logger(__name__)
@@ -175,7 +175,7 @@ class ConnectionManager:
         self._unread.pop(connection, None)
 
     def put_off(self, connection: Connection) -> None:
-        """Lets a connection whose bytes are discarded wait for the others before it reads on, so that a flood does not slow requests down."""
+        """Delays the next read of a connection whose bytes are discarded. Such connections read in turn, so that a flood does not slow requests down."""
         self._put_off[connection] = None
         if self._next_read is None:
             self._schedule_read()

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 _MAX_HEAD_BYTES = 2 * MAX_HEADER_BYTES
 # A body with the sizes of its chunks and its trailers.
 _MAX_WRAPPED_BODY_BYTES = 4 * MAX_BODY_BYTES
-# A chunk takes more than a microsecond, however small it is, and nothing else runs until all that were read are parsed. After the free
-# ones, a body has one chunk for so many of its bytes.
+# Parsing a chunk takes more than a microsecond, however small it is, and nothing else runs meanwhile. So a body may have FREE_CHUNKS
+# chunks, and one more for each CHUNK_BYTES of its bytes.
 FREE_CHUNKS = 1_000
 CHUNK_BYTES = 64
 MAX_TRAILERS = 100
@@ -95,7 +95,7 @@ class Connection(HttpToolsProtocol):
         self._bytes = 0  # received for the current request, without those that came with its first byte
         self._chunks = 0  # of the current body
         self._body_bytes = 0  # of the current body, without the sizes of its chunks
-        self._is_broken = False  # if so, nothing more is read
+        self._is_broken = False  # if so, what arrives is discarded
 
     @property
     def descriptor(self) -> int:
@@ -133,7 +133,7 @@ class Connection(HttpToolsProtocol):
             self.transport.close()
 
     def read_on(self) -> None:
-        """Goes on after `_discard`."""
+        """Reads on after a pause of `_discard`."""
         if not self.transport.is_closing():
             self.flow.resume_reading()
 
@@ -289,7 +289,7 @@ class Connection(HttpToolsProtocol):
             )
 
     def on_body(self, body: bytes) -> None:
-        """Adds a part of the body."""
+        """Counts the bytes of a body."""
         self._body_bytes += len(body)
         super().on_body(body)
 

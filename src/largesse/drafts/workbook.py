@@ -46,6 +46,8 @@ class _Line(msgspec.Struct):
     row: int = 0
 
 
+# The program allows one more: a row may be a heading, and a cell may begin with an apostrophe.
+_LIMITS = {"rows": MAX_ROWS, "cell": MAX_CELL}
 _DECODER = msgspec.json.Decoder(_Line)
 
 
@@ -85,8 +87,7 @@ def read_sheets(output: bytes) -> Steps[dict[str, Sheet | SheetRefused]]:
             raise SheetRefused(line.refused or "broken", limit=line.limit)
         maker = makers.setdefault(line.name, SheetMaker())
         if line.refused is not None:
-            limit = MAX_ROWS if line.refused == "rows" else line.limit
-            refused[line.name] = SheetRefused(line.refused, row=line.row, limit=limit)
+            refused[line.name] = SheetRefused(line.refused, row=line.row, limit=_LIMITS.get(line.refused, line.limit))
         yield
         try:
             for number, cells in line.rows if line.name not in refused else ():
@@ -116,7 +117,7 @@ async def _ask(data: bytes) -> bytes:
         str(MAX_ROWS + 1),
         str(MAX_CHARACTERS),
         str(MAX_COLUMNS),
-        str(MAX_CELL),
+        str(MAX_CELL + 1),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.DEVNULL,
