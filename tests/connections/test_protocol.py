@@ -9,6 +9,7 @@ import httpx
 import pytest
 from tests.connections.conftest import Answer, chunked, get
 
+from largesse.connections import metrics
 from largesse.connections.protocol import CHUNK_BYTES, FREE_CHUNKS, MAX_PIPELINED, MAX_TRAILERS
 from largesse.web.kit.body import MAX_BODY_BYTES
 from largesse.web.kit.headers import MAX_HEADER_BYTES
@@ -178,6 +179,27 @@ def test_what_no_request_waits_for_is_read_slowly(service, wire, monkeypatch: py
         sent += connection.socket.send(b"x" * (1 << 14))
     assert sent < MAX_BODY_BYTES
     assert wire(service.url).ask(get("/health")).status == 200
+
+
+def test_few_connections_are_read_on_when_no_request_waits_for_it(
+    service, wire, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("largesse.connections.manager._DISCARD_EVERY_S", 1_000.0)
+    other = wire(service.url)
+
+    def refuse_one(most: int) -> float:
+        """Returns how many connections are open after one more that goes on sending."""
+        monkeypatch.setattr("largesse.connections.manager.MAX_DISCARDING", most)
+        connection = wire(service.url)
+        assert connection.ask(b"GARBAGE\r\n\r\n").status == 400
+        connection.send(b"x")
+        for _ in range(2):  # the one that gives way is closed between them
+            assert other.ask(get("/health")).status == 200
+        return metrics.OPEN._value.get()
+
+    before = [refuse_one(2) for _ in range(3)][-1]  # those of other tests give way
+    assert [refuse_one(4) - before for _ in range(4)] == [1, 2, 2, 2]
+    refuse_one(0)  # leaves none to the end of the service
 
 
 @pytest.mark.parametrize("upgrade", ["h2c", "websocket"])

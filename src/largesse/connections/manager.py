@@ -44,6 +44,7 @@ _CHECKED = 100
 _LOG_EVERY_S = 10.0
 # Between two reads of bytes that are discarded, of all connections together. A read takes up to 256 KB, so this is 64 MB a second.
 _DISCARD_EVERY_S = 0.004
+MAX_DISCARDING = 200  # connections whose bytes are discarded
 
 _log = structlog.get_logger(__name__)
 
@@ -175,8 +176,15 @@ class ConnectionManager:
         self._unread.pop(connection, None)
 
     def put_off(self, connection: Connection) -> None:
-        """Delays the next read of a connection whose bytes are discarded. Such connections read in turn, so that a flood does not slow requests down."""
+        """Delays the next read of a connection whose bytes are discarded. Such connections read in turn, so that a flood does not slow requests down.
+
+        Beyond MAX_DISCARDING the one that has waited longest ends: its client has had the most time to read its answer.
+        """
         self._put_off[connection] = None
+        while len(self._put_off) > MAX_DISCARDING:
+            first = next(iter(self._put_off))
+            del self._put_off[first]
+            first.abort()
         if self._next_read is None:
             self._schedule_read()
 
