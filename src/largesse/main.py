@@ -68,8 +68,9 @@ from largesse.webhooks.service import DeliveryThrottle
 if TYPE_CHECKING:
     from largesse.worker import Worker
 
-# New objects until a collection, and collections of a younger generation until one of an older. A collection of so many takes some 2 ms.
-GC_THRESHOLDS = (5_000, 20, 50)
+# New objects until a collection, and collections of a younger generation until one of an older. The oldest has 50,000 new ones at most,
+# which take 30 ms: with 5 million, each page that is shown leaves some for it, and it stopped the process for seconds.
+GC_THRESHOLDS = (2_000, 5, 5)
 OFFICE_CONNECTIONS = 4  # to the database, of the back office in a serving process
 
 _log = structlog.get_logger(__name__)
