@@ -102,3 +102,32 @@ async def test_parts_of_a_longer_computation_leave_most_of_the_time(monkeypatch:
     for _ in range(50):
         assert await runner.finish("a", part(), is_part=True) == "done"
     assert pauses == pytest.approx([3 * 0.0005] * 50)
+
+
+async def test_a_block_runs_in_the_turn_of_its_key_and_a_long_one_is_followed_by_a_pause() -> None:
+    slices = CooperativeRunner()
+    ends: list[str] = []
+
+    async def block(name: str, takes_s: float) -> None:
+        async with slices.turn("a"):
+            ends.append(f"{name} begins")
+            await asyncio.sleep(takes_s)
+            ends.append(f"{name} ends")
+        ends.append(f"{name} goes on")
+
+    async def computation() -> None:
+        ends.append(await slices.finish("a", steps(1, "computed")))
+
+    await asyncio.gather(block("long", 0.05), block("short", 0.0), computation())
+    assert ends == [
+        "long begins",
+        "long ends",
+        "long goes on",
+        "short begins",
+        "short ends",
+        "short goes on",
+        "computed",
+    ]
+    began = clock.passed_s()
+    await block("long", 0.03)
+    assert clock.passed_s() - began > 0.1

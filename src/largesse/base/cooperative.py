@@ -7,7 +7,8 @@ interpreter for five milliseconds at a time.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Generator, Hashable
+from collections.abc import AsyncIterator, Generator, Hashable
+from contextlib import asynccontextmanager
 from typing import TypeVar
 
 from largesse.base import clock
@@ -70,3 +71,16 @@ class CooperativeRunner:
                         await asyncio.sleep(_PAUSE_FACTOR * taken_s if spent_s > _BRISK_S else 0)
                     if result is not None:
                         return result
+
+    @asynccontextmanager
+    async def turn(self, key: Hashable) -> AsyncIterator[None]:
+        """Runs a block in the turn of `key`, such as a transaction that keeps the database busy, and pauses after a long one.
+
+        Raises Unavailable if too many wait. The block must not wait for another turn of `key`.
+        """
+        async with self._turns.turn(key):
+            began = clock.passed_s()
+            yield
+            taken_s = clock.passed_s() - began
+            if taken_s > _BRISK_S:
+                await asyncio.sleep(_PAUSE_FACTOR * taken_s)

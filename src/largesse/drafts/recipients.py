@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from enum import Enum
 
 import msgspec
@@ -126,7 +127,7 @@ class RecipientService:
         return known if known is not None and fits(known, sheet) else columns
 
     async def _replace(self, actor: Actor, draft_id: str, sheets: Mapping[int, Sheet], **fields: object) -> None:
-        async with store.changing_draft(actor, draft_id) as change:
+        async with self._turn(actor), store.changing_draft(actor, draft_id) as change:
             change.content = msgspec.structs.replace(change.content, leaves_out=False, **fields)
             await store.save_sheets(change.connection, actor, draft_id, sheets)
 
@@ -137,7 +138,7 @@ class RecipientService:
 
         Raises SheetRefused.
         """
-        async with store.changing_draft(actor, draft_id) as change:
+        async with self._turn(actor), store.changing_draft(actor, draft_id) as change:
             before = await store.read_sheet(change.connection, actor, change.draft)
             sheet, columns = mended_sheet(before, change.content.columns or Columns(), typed, more)
             present = {row.number for row in before.rows}
@@ -211,6 +212,13 @@ class RecipientService:
         """Runs `steps` in the customer's turn. The time this takes depends on their file, so no timeout applies."""
         with self._timeouts.suspended():
             return await self._runner.finish(principal.customer_id, steps)
+
+    @asynccontextmanager
+    async def _turn(self, actor: Actor) -> AsyncIterator[None]:
+        """Writes many rows in the customer's turn."""
+        with self._timeouts.suspended():
+            async with self._runner.turn(actor.customer_id):
+                yield
 
 
 def _differing(old: Sheet, new: Sheet) -> tuple[list[int], list[SheetRow]]:
