@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import weakref
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
+from markupsafe import escape
 from starlette.requests import Request
 from starlette.responses import Response
 from structlog.testing import capture_logs
@@ -13,7 +17,7 @@ from structlog.testing import capture_logs
 from largesse.base.errors import NotFound, Problem
 from largesse.base.timeouts import Timeouts
 from largesse.web.kit.forms import BadForm
-from largesse.web.kit.pages import guarded, page, public_path, see
+from largesse.web.kit.pages import LONG_TEXT, LongTexts, guarded, page, public_path, see
 from largesse.web.kit.problems import InternalError, problem_type
 
 
@@ -102,3 +106,54 @@ def test_seeing_another_page() -> None:
     response = see("/claim", {"Cache-Control": "no-store"})
     assert (response.status_code, response.headers["location"]) == (303, "/claim")
     assert response.headers["cache-control"] == "no-store"
+
+
+@pytest.mark.parametrize("length", [LONG_TEXT, LONG_TEXT + 1, 3 * LONG_TEXT, 3 * LONG_TEXT + 1])
+async def test_a_long_text_is_in_its_page_and_sent_in_pieces(length: int) -> None:
+    texts = LongTexts()
+    first, second = "<" * length, "&é"
+    html = f"<p>{escape(texts.mark(first))}</p><p>{escape(texts.mark(second))}{escape(texts.mark(first))}</p>"
+    sent = [message async for message in messages(texts.page(html, {"X-Y": "z"}, status=422))]
+    assert (sent[0]["status"], dict(sent[0]["headers"])[b"x-y"]) == (422, b"z")
+    shown = "&lt;" * length
+    assert b"".join(message["body"] for message in sent[1:]).decode() == f"<p>{shown}</p><p>&amp;é{shown}</p>"
+    assert (len(sent) > 2) == (length > LONG_TEXT)
+    assert max(len(message["body"]) for message in sent[1:]) <= max(5 * LONG_TEXT, 9 * length * (length <= LONG_TEXT))
+
+
+async def messages(response: Response) -> AsyncIterator[Any]:
+    sent: list[Any] = []
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    async def receive() -> Any:
+        await asyncio.Event().wait()
+
+    await response({"type": "http", "method": "POST"}, receive, send)
+    for message in sent:
+        yield message
+
+
+async def test_an_error_does_not_keep_what_the_request_held(timeouts: Timeouts) -> None:
+    """A garbage collection that looks for cycles may come late, and forms are large."""
+
+    class Form:
+        pass
+
+    form = Form()
+    freed = weakref.ref(form)
+
+    async def refused(_: Request, form: Form = form) -> Response:
+        held = form
+        raise NotFound(f"no {held}")
+
+    del form
+    answer = guarded(refused, timeouts, show, {})
+    gc.disable()
+    try:
+        await answer(a_request())
+        del answer, refused
+        assert freed() is None
+    finally:
+        gc.enable()

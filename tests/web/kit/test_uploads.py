@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections.abc import Iterator
 from typing import Any
 
@@ -80,3 +82,18 @@ async def test_another_sites_form_is_refused_and_too_much_told() -> None:
         await read_upload(request(body, sec_fetch_site="cross-site"), LIMITS)
     with pytest.raises(TooLarge):
         await read_upload(request(part("file", bytes(10_000))), LIMITS)
+
+
+async def test_a_form_is_freed_without_a_garbage_collection() -> None:
+    posted = PostedForm(
+        asked := request(part("a", b"1") + b"--abc--\r\n"), LIMITS, parser=form_parser(asked, 5, takes_files=True)
+    )
+    await posted.read()
+    assert posted.fields == [("a", "1")]
+    parser = weakref.ref(posted._parser)
+    gc.disable()
+    try:
+        del posted, asked
+        assert parser() is None
+    finally:
+        gc.enable()

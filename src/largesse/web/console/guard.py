@@ -135,6 +135,9 @@ class Guard(Generic[AnyContext, AnySession]):
         except (AccessChanged, Unauthorized):
             context.session = await self.signing_in.find(cookie)
             return self._lost(context) or self._turn_away(context) or context.trouble(409, context.say(_CHANGED))
+        finally:
+            # Only a garbage collection frees a context, because its page refers to it. A form may have megabytes.
+            context.form, context.files = Form({}, context.say), {}
 
     async def _show(self, context: AnyContext) -> Response:
         session = context.session

@@ -28,7 +28,7 @@ from largesse.web.console.page_routes import Group, PageRoute
 from largesse.web.console.words import WORDS, Word
 from largesse.web.kit.assets import Assets
 from largesse.web.kit.icons import icon
-from largesse.web.kit.pages import page, page_templates, public_path, qr_code
+from largesse.web.kit.pages import LongTexts, page_templates, public_path, qr_code
 from largesse.web.kit.security import OF_FORMS
 from largesse.web.kit.sessions import one_time_token
 
@@ -106,6 +106,7 @@ class Layout:
         person = session.person if session else None
         zone = context.zone
         language = context.language
+        long_texts = LongTexts()
         shown = {
             "base": self.base,
             "site": self.root,
@@ -127,6 +128,7 @@ class Layout:
             "icon": icon,
             "token": lambda: one_time_token(self._vault, context.token_of, context.place),
             "say": context.say,
+            "written": long_texts.mark,
             "amount": language.amount,
             "zone": str(zone),
             "meanings": self.words,
@@ -135,7 +137,7 @@ class Layout:
             "day_and_time": lambda at: _day_and_time(at, language, zone),
             **values,
         }
-        response = page(
+        response = long_texts.page(
             _templates(self.templates, self.catalogues, language.tag).get_template(template).render(shown),
             OF_FORMS,
             status=status,

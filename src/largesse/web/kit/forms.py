@@ -6,9 +6,10 @@ Parses urlencoded bodies, and for uploads multipart/form-data (RFC 7578).
 from __future__ import annotations
 
 import codecs
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, Protocol
 from urllib.parse import unquote_to_bytes
+from weakref import WeakMethod
 
 from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import MultipartParser, parse_options_header
@@ -239,6 +240,18 @@ def form_parser(request: Request, most_fields: int, *, takes_files: bool) -> For
     return UploadParser(boundary, most_fields)
 
 
+def _weak(method: Callable[..., None]) -> Callable[..., None]:
+    """Returns a function that calls a method without keeping its object: a form is freed when nobody needs it, not by a garbage collection."""
+    weak = WeakMethod(method)
+
+    def call(*arguments: bytes | int) -> None:
+        bound = weak()
+        assert bound is not None, "its object calls"
+        bound(*arguments)
+
+    return call
+
+
 class UploadParser:
     """Parses a multipart body: fields in order, files by the name of their field."""
 
@@ -275,14 +288,14 @@ class UploadParser:
 
     def _callbacks(self) -> MultipartCallbacks:
         return {
-            "on_part_begin": self._begin,
-            "on_header_field": lambda data, start, end: self._head(0, data[start:end]),
-            "on_header_value": lambda data, start, end: self._head(1, data[start:end]),
-            "on_header_end": self._end_header,
-            "on_headers_finished": self._begin_content,
-            "on_part_data": lambda data, start, end: self._add(data[start:end]),
-            "on_part_end": self._end,
-            "on_end": self._end_all,
+            "on_part_begin": _weak(self._begin),
+            "on_header_field": _weak(self._add_to_header_name),
+            "on_header_value": _weak(self._add_to_header_value),
+            "on_header_end": _weak(self._end_header),
+            "on_headers_finished": _weak(self._begin_content),
+            "on_part_data": _weak(self._add),
+            "on_part_end": _weak(self._end),
+            "on_end": _weak(self._end_all),
         }
 
     def _end_all(self) -> None:
@@ -294,7 +307,13 @@ class UploadParser:
             raise BadForm
         self._disposition = b""
 
-    def _head(self, at: int, piece: bytes) -> None:
+    def _add_to_header_name(self, data: bytes, start: int, end: int) -> None:
+        self._add_to_header(0, data[start:end])
+
+    def _add_to_header_value(self, data: bytes, start: int, end: int) -> None:
+        self._add_to_header(1, data[start:end])
+
+    def _add_to_header(self, at: int, piece: bytes) -> None:
         self._header[at] += piece
         if len(self._header[at]) > _MAX_HEADER:
             raise BadForm
@@ -314,11 +333,11 @@ class UploadParser:
         self._file = bytearray() if b"filename" in options else None
         self._file_name = options.get(b"filename", b"")
 
-    def _add(self, piece: bytes) -> None:
+    def _add(self, data: bytes, start: int, end: int) -> None:
         if self._file is None:
-            self._text.add(piece)
+            self._text.add(data[start:end])
         else:
-            self._file += piece
+            self._file += data[start:end]
 
     def _end(self) -> None:
         name = self._name.decode("utf-8", "replace")

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+import asyncio
+import secrets
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import jinja2
 import segno
-from markupsafe import Markup
+from markupsafe import Markup, escape
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import RedirectResponse, Response, StreamingResponse
 
 from largesse.base.errors import Problem
 from largesse.base.i18n.languages import DEFAULT
@@ -23,6 +25,8 @@ from largesse.web.kit.refusal_log import PROBLEM
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 
+LONG_TEXT = 32_768  # characters
+
 
 def public_path(public_url: str) -> str:
     """Returns the path of the public address without a final slash; usually empty."""
@@ -32,6 +36,40 @@ def public_path(public_url: str) -> str:
 def page(html: str, headers: Mapping[str, str], *, status: int = 200) -> Response:
     """Returns a page with its headers (`largesse.web.kit.security`)."""
     return Response(html, status_code=status, media_type="text/html", headers=headers)
+
+
+class LongTexts:
+    """Texts too long to be rendered with their page in one go: what a person pasted into a refused form has megabytes.
+
+    The template writes a mark for each. The texts take its place while the page is sent, and other requests are answered in between.
+    """
+
+    def __init__(self) -> None:
+        self._texts: list[str] = []
+        self._mark = Markup(secrets.token_hex())  # noqa: S704 - hexadecimal
+
+    def mark(self, text: str) -> str:
+        """Returns what a template writes for a text: its mark if it is long, otherwise the text."""
+        if len(text) <= LONG_TEXT:
+            return text
+        self._texts.append(text)
+        return self._mark
+
+    def page(self, html: str, headers: Mapping[str, str], *, status: int = 200) -> Response:
+        """Returns the page with its texts."""
+        if not self._texts:
+            return page(html, headers, status=status)
+        return StreamingResponse(self._pieces(html), status_code=status, media_type="text/html", headers=headers)
+
+    async def _pieces(self, html: str) -> AsyncIterator[bytes]:
+        first, *others = html.split(self._mark)
+        yield first.encode()
+        for text, after in zip(self._texts, others, strict=True):
+            for at in range(0, len(text), LONG_TEXT):
+                await asyncio.sleep(0)
+                yield escape(text[at : at + LONG_TEXT]).encode()
+            yield after.encode()
+        self._texts.clear()
 
 
 def see(address: str, headers: Mapping[str, str]) -> Response:
@@ -64,7 +102,9 @@ def guarded(
                 return expected[type(error)](request)
             problem = problem_of(error, page=name, request_id=request.scope["request_id"])
             request.scope[PROBLEM] = problem.slug
-            return show(request, problem)
+            return show(
+                request, problem.with_traceback(None)
+            )  # the frames in it hold the posted form, and this problem
 
     return answer
 

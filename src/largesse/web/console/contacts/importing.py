@@ -120,7 +120,7 @@ async def _show(
         checked = CheckedContacts(())
         if columns.fits(sheet):
             checked = await context.services.drafts.rows.finish(context.principal, check_contacts(sheet, columns))
-    headings = sheet.rows[0].cells if sheet.rows else []
+    headings = sheet.rows[0].cells if sheet.rows else ()
     offered = [
         (str(at), _heading(context, headings, at, columns.base), _sample(sheet, at, columns.base))
         for at in range(sheet.width)

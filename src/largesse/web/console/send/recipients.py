@@ -125,7 +125,7 @@ async def show_recipients(
     rows = context.services.drafts.rows
     sheet = await rows.sheet(principal, opened.draft)
     checked = await rows.check(principal, sheet, columns) if columns else Checked((), ())
-    first = sheet.rows[0].cells if sheet.rows else []
+    first = sheet.rows[0].cells if sheet.rows else ()
     gift = await chosen(context, opened)
     earlier = await _earlier(context, opened, gift, checked) if gift else {}
     view = View(
