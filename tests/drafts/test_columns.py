@@ -9,7 +9,7 @@ from largesse.drafts.sheet import Sheet, SheetRow
 
 
 def sheet(*rows: str) -> Sheet:
-    return Sheet([SheetRow(number, row.split("|")) for number, row in enumerate(rows, 1)])
+    return Sheet([SheetRow(number, tuple(row.split("|"))) for number, row in enumerate(rows, 1)])
 
 
 @pytest.mark.parametrize(

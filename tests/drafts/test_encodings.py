@@ -51,15 +51,15 @@ def test_names_that_were_encoded_twice_are_repaired_and_others_stay() -> None:
     assert offer is not None
     assert (offer.encoding, offer.before, offer.after) == (TWICE, shown[0], "Zoë")
     sheet = Sheet(
-        [SheetRow(1, ["a@x.com", shown[0]]), SheetRow(2, ["b@x.com", "Müller"]), SheetRow(3, ["c", "\u4e00"])]
+        [SheetRow(1, ("a@x.com", shown[0])), SheetRow(2, ("b@x.com", "Müller")), SheetRow(3, ("c", "\u4e00"))]
     )
     assert [row.cells[1] for row in repaired(sheet).rows] == ["Zoë", "Müller", "\u4e00"]
 
 
 def test_rows_that_were_typed_keep_their_letters() -> None:
-    sheet = Sheet([SheetRow(2, ["Zo\u2018"]), SheetRow(5, ["Zoë"])])
+    sheet = Sheet([SheetRow(2, ("Zo\u2018",)), SheetRow(5, ("Zoë",))])
     fresh = converted(sheet, "cp1252", "mac_roman", keep=[5])
-    assert [row.cells for row in fresh.rows] == [["Zoë"], ["Zoë"]]
+    assert [row.cells for row in fresh.rows] == [("Zoë",), ("Zoë",)]
     assert converted(fresh, "mac_roman", "cp1252", keep=[5]) == sheet
 
 

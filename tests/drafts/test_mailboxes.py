@@ -7,7 +7,7 @@ from tests.drafts.conftest import finished
 
 from largesse.drafts.checking import Checked, check_rows
 from largesse.drafts.columns import as_labelled, guess_columns
-from largesse.drafts.mailboxes import read_mailboxes
+from largesse.drafts.mailboxes import _count, one_mailbox_a_line, read_mailboxes
 from largesse.drafts.mending import Typed, mended_sheet
 from largesse.drafts.text_sheet import read_text_sheet
 
@@ -110,7 +110,7 @@ def test_the_same_address_twice_in_a_list_is_told() -> None:
 
 def test_a_quoted_cell_of_several_lines_is_left_alone() -> None:
     sheet = finished(read_text_sheet('a@x.com\n"Ada\nb@x.com, c@x.com",d@x.com'))
-    assert sheet.rows[1].cells == ["Ada\nb@x.com, c@x.com", "d@x.com"]
+    assert sheet.rows[1].cells == ("Ada\nb@x.com, c@x.com", "d@x.com")
 
 
 @pytest.mark.parametrize("text", ["<" * 100_000, '"' * 100_001, "@," * 50_000, "a@x.com <" * 20_000, "\t" * 100_000])
@@ -130,3 +130,14 @@ def test_a_mistake_in_a_list_is_a_row_of_its_own(text: str, good: list[str], bad
     found = checked(text)
     assert [one.email for one in found.recipients] == good
     assert [one.email for one in found.bad] == bad
+
+
+def test_a_long_list_is_read_in_small_steps_and_signs_are_counted_no_further_than_they_matter() -> None:
+    """How many characters each step looks at cannot be seen; how many steps there are can."""
+    boxes = ", ".join(f'"Ada, {number}" <a{number}@x.com>' for number in range(5_000))
+    steps = one_mailbox_a_line(boxes)
+    count = sum(1 for _ in steps)
+    assert count > 200
+    assert finished(one_mailbox_a_line(boxes)).count("\n") == 5_000
+    assert _count("," * 1_000_000, ",", 3) < 20_000
+    assert _count("a,b;c", ",;", 9) == 2

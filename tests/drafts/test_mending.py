@@ -26,8 +26,8 @@ def test_a_row_is_mended_where_its_columns_are() -> None:
         found, guess_columns(found), {2: Typed("zoe@example.com", "Zoë M.", "1"), 99: Typed("x", "y", "z")}
     )
     assert [row.cells for row in mended.rows[1:]] == [
-        ["17", "Zoë M.", "", "zoe@example.com", "1"],
-        ["18", "Bo", "", "bo@example.com"],
+        ("17", "Zoë M.", "", "zoe@example.com", "1"),
+        ("18", "Bo", "", "bo@example.com"),
     ]
     assert checked(mended, columns).can_be_sent()
 
@@ -36,9 +36,9 @@ def test_what_has_no_column_gets_one_behind_the_last() -> None:
     found = sheet("a@example.com;x\nb@example.com;y\n")
     columns = Columns(email=0)
     same = mended_sheet(found, columns, {1: Typed("z@example.com")})
-    assert (same[0].rows[0].cells, same[1]) == (["z@example.com", "x"], columns)
+    assert (same[0].rows[0].cells, same[1]) == (("z@example.com", "x"), columns)
     mended, columns = mended_sheet(found, columns, {1: Typed("a@example.com", "Ada", "7")})
-    assert mended.rows[0].cells == ["a@example.com", "x", "Ada", "7"]
+    assert mended.rows[0].cells == ("a@example.com", "x", "Ada", "7")
     assert [(row.name, row.quantity) for row in checked(mended, columns).rows] == [("Ada", "7"), ("", "")]
     # Without any column, as for the first recipient that is typed into an empty list.
     first, columns = mended_sheet(Sheet([]), Columns(), {}, [Typed("a@example.com", "Ada", "2")])
@@ -51,7 +51,7 @@ def test_a_mended_row_may_be_longer_than_it_was_and_goes_when_nothing_is_left() 
     found = sheet("email,name,quantity\na@example.com\nbad\n")
     columns = guess_columns(found)
     mended, _ = mended_sheet(found, columns, {2: Typed("a@example.com", "A", "3"), 3: Typed(" ")})
-    assert [(row.number, row.cells) for row in mended.rows[1:]] == [(2, ["a@example.com", "A", "3"])]
+    assert [(row.number, row.cells) for row in mended.rows[1:]] == [(2, ("a@example.com", "A", "3"))]
     assert mended_sheet(sheet("a@example.com"), Columns(0), {1: Typed("")})[0].rows == []
     with pytest.raises(SheetRefused, match="A cell of row 3"):
         mended_sheet(found, columns, {3: Typed("x" * 1001)})
@@ -63,9 +63,9 @@ def test_rows_come_after_those_that_are_there() -> None:
     typed = [as_typed(row) for row in checked(more, guess_columns(more)).rows]
     merged, columns = mended_sheet(first, guess_columns(first), {2: Typed("")}, [*typed, Typed("")])
     assert [(row.number, row.cells) for row in merged.rows] == [
-        (1, ["a@example.com", "A"]),
-        (3, ["c@example.com", "C"]),
-        (4, ["b@example.com", "B", "2"]),
+        (1, ("a@example.com", "A")),
+        (3, ("c@example.com", "C")),
+        (4, ("b@example.com", "B", "2")),
     ]
     assert checked(merged, columns).code_count == 4
     with pytest.raises(SheetRefused, match="more than 5,000 rows"):

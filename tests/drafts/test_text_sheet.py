@@ -25,7 +25,7 @@ EXPECTED = [(1, ["email", "name"]), (2, ["zoë@example.com", "Zoë Müller"])]
 
 
 def rows(data: bytes) -> list[tuple[int, list[str]]]:
-    return [(row.number, row.cells) for row in finished(read_text_sheet(read_text(data).text)).rows]
+    return [(row.number, list(row.cells)) for row in finished(read_text_sheet(read_text(data).text)).rows]
 
 
 def refusal(data: bytes) -> SheetRefused:

@@ -59,7 +59,7 @@ class ContactColumns(msgspec.Struct, frozen=True):
         return self.base.email is not None and fits(self.base, sheet) and all(0 <= at < sheet.width for at in used)
 
 
-class CheckedContact(msgspec.Struct, frozen=True):
+class CheckedContact(msgspec.Struct, frozen=True, gc=False):
     """A row of a sheet as a change, and what is wrong with it."""
 
     number: int

@@ -66,7 +66,7 @@ class ContactFault(InvalidRequest):
         self.kind = kind
 
 
-class ContactChange(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class ContactChange(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """What is to be said of a contact: UNSET leaves what is there, None removes it. `fields` are values by key."""
 
     email: str | UnsetType = UNSET

@@ -34,7 +34,7 @@ PROBLEMS = {
 }
 
 
-class RowProblem(msgspec.Struct, frozen=True):
+class RowProblem(msgspec.Struct, frozen=True, gc=False):
     """A fault of a cell. `kind` is one of PROBLEMS. `detail` is the address with the fault, if the cell has several."""
 
     field: str  # email, name or quantity
@@ -47,7 +47,7 @@ class RowProblem(msgspec.Struct, frozen=True):
         return PROBLEMS[self.kind] + (f" {self.detail}" if self.detail else "")
 
 
-class CheckedRow(msgspec.Struct, frozen=True):
+class CheckedRow(msgspec.Struct, frozen=True, gc=False):
     """A row with the values of its columns, and its faults.
 
     A cell such as `Ada <ada@example.com>` is split into name and address. A cell with several recipients is unchanged.
@@ -103,7 +103,7 @@ def check_rows(sheet: Sheet, columns: Columns) -> Steps[Checked]:
     rows: list[CheckedRow] = []
     recipients: list[OrderRecipient] = []
     seen: dict[str, int] = {}
-    headings = sheet.rows[0].cells if columns.has_heading and sheet.rows else []
+    headings = sheet.rows[0].cells if columns.has_heading and sheet.rows else ()
     unused = [at for at in range(sheet.width) if at not in columns.used and not "".join(headings[at : at + 1])]
     for row in sheet.rows[int(columns.has_heading) :]:
         checked, mailboxes, found = _check(row, columns, unused)

@@ -9,6 +9,7 @@ import codecs
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
+from itertools import islice
 
 import msgspec
 
@@ -28,7 +29,9 @@ _NAME_SIGNS = frozenset("\u2019\u00b7\u00aa\u00ba\u2010\u2013\u00a0")
 _FREQUENT = frozenset(
     "\u00e0\u00e1\u00e2\u00e3\u00e4\u00e5\u00e6\u00e7\u00e8\u00e9\u00ea\u00eb\u00ed\u00ee\u00ef\u00f1\u00f3\u00f4\u00f5\u00f6\u00f8\u00fa\u00fb\u00fc\u00df"
 )
-_MOST_NAMES = 200  # that are examined
+# Names that are examined, and how long each may be.
+_MOST_NAMES = 200
+_LONGEST_NAME = 60
 
 
 class FileText(msgspec.Struct, frozen=True):
@@ -76,7 +79,7 @@ def converted(sheet: Sheet, old: str, new: str, keep: Iterable[int] = ()) -> She
     kept = frozenset(keep)
     return Sheet(
         [
-            row if row.number in kept else SheetRow(row.number, [_converted(cell, old, new) for cell in row.cells])
+            row if row.number in kept else SheetRow(row.number, tuple(_converted(cell, old, new) for cell in row.cells))
             for row in sheet.rows
         ]
     )
@@ -89,7 +92,7 @@ def repaired(sheet: Sheet) -> Sheet:
 
 def better_encoding(names: Iterable[str], encoding: str, offered: Sequence[str]) -> Offer | None:
     """Returns the encoding in which these names make more sense. None if they have no odd letters, or none is better."""
-    looked_at = [name for name in names if not name.isascii()][:_MOST_NAMES]
+    looked_at = list(islice((one for one in names if len(one) <= _LONGEST_NAME and not one.isascii()), _MOST_NAMES))
     odd = [name for name in looked_at if _oddness(name)]
     if not odd:
         return None

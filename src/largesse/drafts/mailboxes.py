@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from itertools import groupby
+from collections.abc import Iterator
 
 from largesse.base.cooperative import Steps
 from largesse.drafts.sheet import MAX_ROWS, lines_of
@@ -18,6 +18,9 @@ _QUOTES = ('"', "'")
 # Words after a comma that do not mean "last name, first name"; compared without case and dots.
 _NO_FIRST_NAMES = {"jr", "sr", "ii", "iii", "iv", "md", "phd", "esq", "inc", "ltd", "llc", "gmbh", "ag", "sa", "mba"}
 _CHARACTERS_A_STEP = 2_000
+_PARTS_A_STEP = 50
+_TOKENS_A_STEP = 200
+_COUNTED_AT_ONCE = 16_384  # characters
 _MAX_HEADINGS = 10_000  # characters of a first line that are examined
 
 Mailbox = tuple[str, str]  # name and address
@@ -34,7 +37,7 @@ def read_mailboxes(text: str) -> list[Mailbox] | None:
     The separators are commas, semicolons, tabs or line breaks, or blanks between bare addresses. With semicolons, a name with a comma needs no
     quotation marks, as in Outlook.
     """
-    parts = _parts_of(text)
+    parts = [part for part in _parts_of(text) if part]
     members = _mailboxes_among(parts)
     return members if members and len(members) == len(parts) else None
 
@@ -47,18 +50,26 @@ def one_mailbox_a_line(text: str) -> Steps[str]:
     first = next((line for line in lines_of(text) if line.strip()), "")
     if first[:4].lower() == "sep=":  # the text says that it is a table
         return text
-    if _list_in(first) is None and ("@" in first or len(_split(first[:_MAX_HEADINGS], ",;\t|")) > 1):
+    first_list = yield from _list_in(first)
+    if first_list is None and ("@" in first or sum(map(bool, _split(first[:_MAX_HEADINGS], ",;\t|"))) > 1):
         return text
     made: list[str] = []
     within_quotes = False
     since_step = 0
     for line in lines_of(text):
-        members = None if within_quotes else _list_in(line)
+        if within_quotes:
+            members = None
+        elif line == first:
+            members = first_list
+        else:
+            members = yield from _list_in(line)
         if members is None:
             made.append(line)
             within_quotes ^= line.count('"') % 2 == 1
         else:
-            made.append(_csv(members))
+            for at in range(0, len(members), _PARTS_A_STEP):
+                made.append(_csv(members[at : at + _PARTS_A_STEP]))
+                yield
         since_step += len(line)
         if since_step >= _CHARACTERS_A_STEP:
             since_step = 0
@@ -66,21 +77,35 @@ def one_mailbox_a_line(text: str) -> Steps[str]:
     return "".join(made)
 
 
-def _list_in(line: str) -> list[Mailbox | str] | None:
+def _list_in(line: str) -> Steps[list[Mailbox | str] | None]:
     """Returns the parts of a line that cannot be a row of a table: several mailboxes, or one with a name or in brackets.
 
     Two mailboxes and two brackets make a list of a line that has other parts, too. Those are returned as typed.
     """
-    addresses = line.count("@")
-    separators = sum(map(line.count, ",;\t"))
-    signs = sum(map(line.count, '<"'))
-    if not addresses or addresses > MAX_ROWS + 1 or max(separators, signs) > 3 * addresses + 3:
+    addresses = _count(line, "@", MAX_ROWS + 1)
+    most = 3 * addresses + 3
+    if not 0 < addresses <= MAX_ROWS + 1 or _count(line, ",;\t", most) > most or _count(line, '<"', most) > most:
         return None
-    parts = _parts_of(line)
+    parts: list[Mailbox | str] = []
+    for part in _parts_of(line):
+        if part:
+            parts.append(part)
+        if not part or len(parts) % _PARTS_A_STEP == 0:
+            yield
     members = _mailboxes_among(parts)
     if len(members) < len(parts):  # a list with a mistake, or a row of a table
         return parts if min(len(members), line.count("<")) > 1 else None
     return parts if len(parts) > 1 or "<" in line else None
+
+
+def _count(line: str, signs: str, most: int) -> int:
+    """Returns how often a line has one of the signs. Does not count much further than `most`: a line may be nothing but signs."""
+    count = 0
+    for at in range(0, len(line), _COUNTED_AT_ONCE):
+        count += sum(line.count(sign, at, at + _COUNTED_AT_ONCE) for sign in signs)
+        if count > most:
+            break
+    return count
 
 
 def _csv(parts: list[Mailbox | str]) -> str:
@@ -95,30 +120,57 @@ def _csv(parts: list[Mailbox | str]) -> str:
     return made.getvalue()
 
 
-def _parts_of(text: str) -> list[Mailbox | str]:
-    """Returns the parts of a list: the mailboxes, and what is none as it was typed."""
-    found: list[Mailbox | str] = []
+def _parts_of(text: str) -> Iterator[Mailbox | str]:
+    """Yields the parts of a list: the mailboxes, and what is none as it was typed. Yields "" where the caller may pause."""
     for part in _split(text, ";\t\n"):
         words = part.replace(",", " ").split()
-        if mailbox := _mailbox(part):
-            found.append(mailbox)
+        if not part:
+            yield part
+        elif mailbox := _mailbox(part):
+            yield mailbox
         elif all(map(_BARE.fullmatch, words)):
-            found += [("", address) for address in words]
+            yield from (("", address) for address in words)
         else:
-            read = [_mailbox(one) or one for one in _split(part, ",")]
-            found += read if _mailboxes_among(read) else [part]
-    return found
+            yield from _parts_between_commas(part)
+
+
+def _parts_between_commas(text: str) -> Iterator[Mailbox | str]:
+    """Yields the parts between commas, or the whole text if none of them is a mailbox. Yields "" where the caller may pause."""
+    waiting: list[str] | None = []
+    for part in _split(text, ","):
+        mailbox = _mailbox(part)
+        if not part or waiting is None:
+            yield mailbox or part
+        elif mailbox is None:
+            waiting.append(part)
+        else:
+            yield from waiting
+            yield mailbox
+            waiting = None
+    if waiting is not None:
+        yield text
 
 
 def _mailboxes_among(parts: list[Mailbox | str]) -> list[Mailbox]:
     return [part for part in parts if not isinstance(part, str)]
 
 
-def _split(text: str, separators: str) -> list[str]:
-    """Returns the parts between separators that are not quoted, without blanks around them and without those that are blank."""
-    groups = groupby(_TOKENS.findall(text), key=lambda token: token in separators)
-    parts = ("".join(tokens).strip() for is_between, tokens in groups if not is_between)
-    return [part for part in parts if part]
+def _split(text: str, separators: str) -> Iterator[str]:
+    """Yields the parts between separators that are not quoted, without blanks around them and without those that are blank.
+
+    Yields "" where the caller may pause.
+    """
+    tokens: list[str] = []
+    for number, found in enumerate(_TOKENS.finditer(text), 1):
+        if found[0] not in separators:
+            tokens.append(found[0])
+        elif part := "".join(tokens).strip():
+            tokens.clear()
+            yield part
+        if number % _TOKENS_A_STEP == 0:
+            yield ""
+    if part := "".join(tokens).strip():
+        yield part
 
 
 def _mailbox(part: str) -> Mailbox | None:

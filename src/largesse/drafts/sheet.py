@@ -44,11 +44,12 @@ class SheetRefused(InvalidRequest):
         self.limit = limit
 
 
-class SheetRow(msgspec.Struct, frozen=True, array_like=True):
+# Many thousands may live at a time. They form no cycles, so that garbage collections may skip them: `gc=False`, and a tuple of cells.
+class SheetRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A row that is not blank: its number in its file, from 1, and its trimmed cells."""
 
     number: int
-    cells: list[str]
+    cells: tuple[str, ...]
 
 
 class Sheet(msgspec.Struct, frozen=True):
@@ -99,7 +100,7 @@ class SheetMaker:
         if self._characters > MAX_CHARACTERS:
             raise SheetRefused("characters", limit=MAX_CHARACTERS)
         if kept:
-            self._rows.append(SheetRow(number, kept))
+            self._rows.append(SheetRow(number, tuple(kept)))
         if len(self._rows) > MAX_ROWS + 1:  # the first may be a heading
             raise SheetRefused("rows", limit=MAX_ROWS)
 

@@ -167,7 +167,7 @@ async def read_sheet(connection: Connection, owner: Owner, draft: Draft, sheet: 
     """Returns the rows of a draft: those of its sheet, or of another sheet of its workbook."""
     at = draft.content.source.sheet if sheet is None else sheet
     rows = await connection.fetch(_READ_ROWS, owner.customer_id, owner.environment, draft.id, at)
-    return Sheet([SheetRow(row["number"], row["cells"]) for row in rows])
+    return Sheet([SheetRow(row["number"], tuple(row["cells"])) for row in rows])
 
 
 async def save_sheets(connection: Connection, owner: Owner, draft_id: str, sheets: Mapping[int, Sheet]) -> None:

@@ -73,7 +73,7 @@ class _Rows:
     def _lines(self, text: str) -> Iterator[str]:
         for line in lines_of(text):
             self._since_step += len(line)
-            self._separators += line.count(self._separator)
+            self._separators += line.count(self._separator, 0, _MAX_ROW_CHARACTERS)
             self._characters += len(line)
             if self._separators > _MAX_SEPARATORS:
                 raise SheetRefused("columns", row=self.number, limit=MAX_COLUMNS)

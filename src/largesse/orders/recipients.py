@@ -22,7 +22,7 @@ MAX_NAME = 200  # characters
 MAX_ERRORS = 100
 
 
-class Recipient(msgspec.Struct, frozen=True, rename="camel"):
+class Recipient(msgspec.Struct, frozen=True, rename="camel", gc=False):
     """One address and how many codes it gets."""
 
     email: Annotated[
