@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date, datetime
-from functools import cache
+from functools import cache, lru_cache
 
 from babel import Locale
 from babel.dates import format_date, format_skeleton
@@ -49,7 +49,7 @@ class Language:
 
     def number(self, count: int) -> str:
         """Returns a whole number as text: `1,204`, `1.204`."""
-        return str(format_decimal(count, locale=self.locale))
+        return _number(count, self.locale)
 
     def percent(self, share: float) -> str:
         """Returns a share as text, in whole per cent: `82%`, `82 %`."""
@@ -70,6 +70,11 @@ LANGUAGES = {
     )
 }
 DEFAULT = LANGUAGES["en"]
+
+
+@lru_cache(maxsize=10_000)
+def _number(count: int, locale: Locale) -> str:
+    return str(format_decimal(count, locale=locale))
 
 
 def chosen_language(asked: str | None, remembered: str | None, accepted: str) -> Language | None:

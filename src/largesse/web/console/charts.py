@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 _HEIGHT, _FLOOR, _CEILING = 240, 208, 24
 _LABELS = 8
@@ -91,16 +91,13 @@ def _label(label: str, x: float, *, is_minor: bool) -> Markup:
 def _place(point: Bar, x: float, step: float, highest: int) -> Markup:
     width = step * 0.8 / len(point.values)
     # The rectangle has the full height, so that the tooltip also appears above the bars.
-    parts = [
-        Markup(
-            '<g class="place"><title>{}</title><rect class="air" x="{:.2f}%" y="0" width="{:.2f}%" height="{}"/>'
-        ).format(point.said, x, step, _FLOOR)
-    ]
+    air = f'<rect class="air" x="{x:.2f}%" y="0" width="{step:.2f}%" height="{_FLOOR}"/>'
+    drawn = []
     for at, value in enumerate(point.values):
         height = max(value, 0) / highest * (_FLOOR - _CEILING)
-        parts.append(
-            Markup('<rect class="series-{}" x="{:.2f}%" y="{:.1f}" width="{:.2f}%" height="{:.1f}"/>').format(
-                at, x + step * 0.1 + at * width, _FLOOR - height, width, height
-            )
+        left, top = x + step * 0.1 + at * width, _FLOOR - height
+        drawn.append(
+            f'<rect class="series-{at}" x="{left:.2f}%" y="{top:.1f}" width="{width:.2f}%" height="{height:.1f}"/>'
         )
-    return Markup("").join([*parts, Markup("</g>")])
+    # Numbers need no escaping, and `Markup.format` took half of the chart's time.
+    return Markup(f'<g class="place"><title>{escape(point.said)}</title>{air}{"".join(drawn)}</g>')  # noqa: S704
