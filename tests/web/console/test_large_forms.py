@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
@@ -106,6 +107,36 @@ def test_somebody_has_so_many_bytes_on_their_way_and_no_more(service: Service, a
         assert ada.post("/app/environment", environment="production").status_code == 303
         assert cem.post(f"{of_cem}/recipients", rows="bo@example.com\n" * 4_000).status_code == 303
     await_held(service, 0, 0)
+
+
+@pytest.mark.parametrize(("token", "status"), [("", 303), ("x" * 40, 403)])
+def test_somebody_has_two_forms_handled_at_once_and_the_next_waits(
+    service: Service, ada: Browser, token: str, status: int
+) -> None:
+    """A form with an invalid token waits too."""
+    cem = signed_in(service, "cem@acme.example")
+    turns, key = (
+        service.app.services.form_turns,
+        ("app", service.sql("SELECT id FROM people WHERE email = 'ada@acme.example'")[0][0]),
+    )
+    for browser in (ada, cem):
+        browser.get("/app")
+    assert turns.begins(key)
+    assert ada.post("/app/environment", environment="production").status_code == 303  # beside another one
+    assert turns.begins(key)
+    ada.get("/app")
+    with ThreadPoolExecutor(1) as pool:
+        third = pool.submit(ada.post, "/app/environment", environment="production", token=token or ada.token)
+        until = time.monotonic() + 20
+        while key not in turns._waiting:
+            assert time.monotonic() < until, "it does not wait"
+            time.sleep(0.01)
+        loop = turns._waiting[key][0].get_loop()
+        assert cem.post("/app/environment", environment="production").status_code == 303
+        assert not third.done()
+        for _ in range(2):
+            loop.call_soon_threadsafe(turns.end, key)
+        assert third.result().status_code == status
 
 
 @contextmanager

@@ -5,7 +5,8 @@ Makes every route of the web application from the table, so that each has a guar
 
 from __future__ import annotations
 
-from contextlib import suppress
+import asyncio
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from typing import Generic, TypeVar, cast
 from urllib.parse import urlencode
@@ -16,6 +17,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
 
 from largesse.base.errors import NotFound, Problem, TooManyRequests, Unauthorized
+from largesse.base.fair_turns import Turn
 from largesse.base.i18n.languages import Language
 from largesse.base.i18n.templates import text
 from largesse.customers import sign_in_store
@@ -46,6 +48,8 @@ _FORM_COOKIE = "door"  # the cookie that form tokens are bound to without a sess
 _DAY_S = 24 * 3600
 _YEAR_S = 365 * _DAY_S
 _LASTS_S = 14 * _DAY_S
+# How long an invalid form of a signed-in person takes at least. With their two forms at once, that is 20 a second.
+_INVALID_FORM_S = 0.1
 
 _ENDED = text(
     "This page was open for too long, or you signed out elsewhere. Nothing was changed: go back and try again."
@@ -185,8 +189,20 @@ class Guard(Generic[AnyContext, AnySession]):
         """Passes a form to the handler once. A repeat gets the same response. Raises BadForm, StillUnderWay."""
         sender = context.session.person_id if context.session else context.origin.address
         with self._services.body_memory.share(("person", sender)) as share:
-            token = await self._read_form(context, share)
-            return await self._hand_over(context, token)
+            try:
+                token = await self._read_form(context, share)
+            except BadForm:
+                async with self._turn(context):
+                    await asyncio.sleep(_INVALID_FORM_S)
+                raise
+            async with self._turn(context):
+                return await self._hand_over(context, token)
+
+    def _turn(self, context: AnyContext) -> Turn[tuple[str, int]] | nullcontext[None]:
+        """Returns the turn of a signed-in person, who has two forms handled at once. The others of theirs wait."""
+        if context.session is None:
+            return nullcontext()
+        return self._services.form_turns.turn((self.session_cookie, context.session.person_id))
 
     async def _read_form(self, context: AnyContext, share: BodyShare) -> OneTimeToken:
         """Reads the form and returns its token. Raises BadForm before it reads the rest if the token is not valid."""

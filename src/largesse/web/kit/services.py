@@ -68,3 +68,7 @@ class Services:
     # Parses long bodies with pauses, and counts the memory that bodies take.
     cooperative: CooperativeRunner = field(default_factory=CooperativeRunner)
     body_memory: BodyMemory = field(default_factory=BodyMemory)
+    # Forms of a person at once. The others of theirs wait, so that one who posts without a pause does not slow down everybody.
+    form_turns: FairTurns[tuple[str, int]] = field(
+        default_factory=lambda: FairTurns(at_once=4_000, each=2, max_waiting=1_000)
+    )
