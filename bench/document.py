@@ -116,6 +116,8 @@ WHY: dict[str, str] = {
     "ratio larger. Whatever makes a single order faster, as order-alone requires, makes it smaller.",
     "order-alone": "an order takes two round trips: BEGIN with the locks and what it is decided on, and all its rows with COMMIT. The reference has two simpler ones. "
     "A database function that locks, decides and writes would save one more, but the rules would then be SQL.",
+    "order-alone, with a budget": "the order also locks its budget, reads what is left of it, and writes what it counts: two more statements with their "
+    "checks and policies.",
     "batch-5000": "COPY of the same rows omits the main work of a batch: drawing, hashing and encrypting every code, and its claim token. This "
     "cryptography runs on one core and takes twice as long as the COPY, which runs at the same time.",
     "products": "the reference is the least that this HTTP server can do, without the application. The product adds the key look-up "
@@ -128,6 +130,13 @@ WHY: dict[str, str] = {
     "processes": "one process and PostgreSQL keep both cores busy, and a second process has no third core to use. Orders whose "
     "accounts are locked by another process's batch are placed in the next batch.",
     "processes, divided": "as processes, and each of two placers makes half as large batches from its half of the load.",
+    "processes, processor time": "as processes, divided: fewer orders share what each batch costs once. One placer for all processes would "
+    "need them to pass prepared orders on, and to know what became of them when it ends.",
+    "customers, first order": "it looks up the key and makes the ledger accounts of the customer, in a round trip each. Later orders have two round "
+    "trips in all.",
+    "deliveries": "each delivery is leased, signed, judged, logged and recorded with its answer. This takes the worker about 75 µs and "
+    "PostgreSQL 60, and both share two cores with the receiver. The worker also brings the reports of the same orders up to date.",
+    "mails": "each of the four connections waits until the outcome of its last mail is on the disk. So a crash repeats four mails at most.",
     "neighbour": "a quiet order waits for no batch of the noisy customer. But both cores have more work than they can do: the load generator, the one "
     "serving process, and the server processes that write small and large orders. Each of a request's five round trips and "
     "each of its event loop turns waits for a core. A second serving process needs a third core.",
