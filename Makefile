@@ -143,7 +143,7 @@ dist: install-dev  ## The wheels and source archives of all packages in dist/, b
 image: install  ## Build the container image IMAGE (largesse) with buildah, on BASE or on Debian's packages (docs/containers.md)
 	PYTHON=$(BIN)/python deploy/container/build
 
-bench: install-dev  ## All benchmarks, some 20 minutes; BENCH_ARGS=--quick only tries whether they run
+bench: install-dev  ## All benchmarks, some 50 minutes; BENCH_ARGS=--quick only tries whether they run
 	$(BIN)/python -m bench $(BENCH_ARGS)
 
 bench-citus: install-dev  ## Orders on a Citus cluster that the program CLUSTER starts: processor time, and how evenly customers are spread

@@ -33,7 +33,7 @@ of `make bench`; no number in it was typed. Every benchmark divides the product 
 another way, run in turn with it on the same machine. Ratios carry over to other machines better than orders a second do.
 
 ```sh
-make bench                    # all, some 20 minutes; needs wrk
+make bench                    # all, some 50 minutes; needs wrk
 make bench-orders-hot         # one
 make bench BENCH_ARGS=--quick # one short pair of each: does it run here?
 ```
