@@ -116,8 +116,7 @@ WHY: dict[str, str] = {
     "ratio larger. Whatever makes a single order faster, as order-alone requires, makes it smaller.",
     "order-alone": "an order takes two round trips: BEGIN with the locks and what it is decided on, and all its rows with COMMIT. The reference has two simpler ones. "
     "A database function that locks, decides and writes would save one more, but the rules would then be SQL.",
-    "order-alone, with a budget": "the order also locks its budget, reads what is left of it, and writes what it counts: two more statements with their "
-    "checks and policies.",
+    "order-alone, with a budget": "the order also reads what is left of its budget, in the round trip of the locks, and writes what it counts.",
     "batch-5000": "COPY of the same rows omits the main work of a batch: drawing, hashing and encrypting every code, and its claim token. This "
     "cryptography runs on one core and takes twice as long as the COPY, which runs at the same time.",
     "products": "the reference is the least that this HTTP server can do, without the application. The product adds the key look-up "

@@ -131,3 +131,8 @@ async def test_a_block_runs_in_the_turn_of_its_key_and_a_long_one_is_followed_by
     began = clock.passed_s()
     await block("long", 0.03)
     assert clock.passed_s() - began > 0.1
+    began = clock.passed_s()
+    with pytest.raises(TimeoutError):
+        async with slices.turn("a"), asyncio.timeout(0.03):
+            await asyncio.Event().wait()
+    assert clock.passed_s() - began > 0.1

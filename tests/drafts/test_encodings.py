@@ -56,6 +56,13 @@ def test_names_that_were_encoded_twice_are_repaired_and_others_stay() -> None:
     assert [row.cells[1] for row in repaired(sheet).rows] == ["Zoë", "Müller", "\u4e00"]
 
 
+@pytest.mark.parametrize("length", [60, 61])
+def test_a_long_name_is_not_examined(length: int) -> None:
+    [shown] = misread(["Zoë"], "utf-8", "cp1252")
+    offer = better_encoding([shown.ljust(length, "x")], "", ())
+    assert (offer is not None) == (length == 60)
+
+
 def test_rows_that_were_typed_keep_their_letters() -> None:
     sheet = Sheet([SheetRow(2, ("Zo\u2018",)), SheetRow(5, ("Zoë",))])
     fresh = converted(sheet, "cp1252", "mac_roman", keep=[5])

@@ -80,7 +80,9 @@ class CooperativeRunner:
         """
         async with self._turns.turn(key):
             began = clock.passed_s()
-            yield
-            taken_s = clock.passed_s() - began
-            if taken_s > _BRISK_S:
-                await asyncio.sleep(_PAUSE_FACTOR * taken_s)
+            try:
+                yield
+            finally:
+                taken_s = clock.passed_s() - began
+                if taken_s > _BRISK_S:
+                    await asyncio.sleep(_PAUSE_FACTOR * taken_s)

@@ -81,7 +81,7 @@ class RecipientService:
 
     async def set_columns(self, actor: Actor, draft_id: str, sheet: Sheet, columns: Columns) -> None:
         """Sets the meaning of the columns of the draft's sheet, and stores it for files with the same headings."""
-        async with store.changing_draft(actor, draft_id) as change:
+        async with self._changing(actor, draft_id) as change:
             change.content = msgspec.structs.replace(change.content, columns=columns, leaves_out=False)
             await store.remember_columns(change.connection, actor, heading_key(sheet, columns), columns)
 
@@ -95,13 +95,13 @@ class RecipientService:
         async with self._database.connection(principal.scope) as connection:
             sheet = await store.read_sheet(connection, principal, draft, at)
         columns = await self._columns_of(principal, sheet)
-        async with store.changing_draft(actor, draft.id) as change:
+        async with self._changing(actor, draft.id) as change:
             source = msgspec.structs.replace(change.content.source, sheet=at)
             change.content = msgspec.structs.replace(change.content, columns=columns, source=source, leaves_out=False)
 
     async def choose_encoding(self, actor: Actor, draft_id: str, encoding: str) -> None:
         """Reads the file in another encoding. Rows that were typed since stay as they are. Raises NotFound for one not offered."""
-        async with store.changing_draft(actor, draft_id) as change:
+        async with self._changing(actor, draft_id) as change:
             source = change.content.source
             if source.encoding is None or encoding not in source.encodings:
                 raise NotFound("The file cannot be read in this encoding.")
@@ -113,7 +113,7 @@ class RecipientService:
 
     async def repair(self, actor: Actor, draft_id: str) -> None:
         """Repairs names that were encoded twice."""
-        async with store.changing_draft(actor, draft_id) as change:
+        async with self._changing(actor, draft_id) as change:
             sheet = await store.read_sheet(change.connection, actor, change.draft)
             change.content = msgspec.structs.replace(change.content, leaves_out=False)
             at = change.content.source.sheet
@@ -127,7 +127,7 @@ class RecipientService:
         return known if known is not None and fits(known, sheet) else columns
 
     async def _replace(self, actor: Actor, draft_id: str, sheets: Mapping[int, Sheet], **fields: object) -> None:
-        async with self._turn(actor), store.changing_draft(actor, draft_id) as change:
+        async with self._changing(actor, draft_id) as change:
             change.content = msgspec.structs.replace(change.content, leaves_out=False, **fields)
             await store.save_sheets(change.connection, actor, draft_id, sheets)
 
@@ -138,7 +138,7 @@ class RecipientService:
 
         Raises SheetRefused.
         """
-        async with self._turn(actor), store.changing_draft(actor, draft_id) as change:
+        async with self._changing(actor, draft_id) as change:
             before = await store.read_sheet(change.connection, actor, change.draft)
             sheet, columns = mended_sheet(before, change.content.columns or Columns(), typed, more)
             present = {row.number for row in before.rows}
@@ -152,7 +152,7 @@ class RecipientService:
 
     async def remove(self, actor: Actor, draft_id: str, numbers: Collection[int]) -> None:
         """Removes the rows of these numbers."""
-        async with store.changing_draft(actor, draft_id) as change:
+        async with self._changing(actor, draft_id) as change:
             change.content = msgspec.structs.replace(change.content, leaves_out=False)
             await store.write_rows(change.connection, actor, draft_id, change.content.source.sheet, numbers, ())
 
@@ -214,11 +214,11 @@ class RecipientService:
             return await self._runner.finish(principal.customer_id, steps)
 
     @asynccontextmanager
-    async def _turn(self, actor: Actor) -> AsyncIterator[None]:
-        """Writes many rows in the customer's turn."""
+    async def _changing(self, actor: Actor, draft_id: str) -> AsyncIterator[store.DraftChange]:
+        """Changes a draft in the customer's turn, as many rows may be written."""
         with self._timeouts.suspended():
-            async with self._runner.turn(actor.customer_id):
-                yield
+            async with self._runner.turn(actor.customer_id), store.changing_draft(actor, draft_id) as change:
+                yield change
 
 
 def _differing(old: Sheet, new: Sheet) -> tuple[list[int], list[SheetRow]]:

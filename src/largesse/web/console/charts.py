@@ -99,5 +99,5 @@ def _place(point: Bar, x: float, step: float, highest: int) -> Markup:
         drawn.append(
             f'<rect class="series-{at}" x="{left:.2f}%" y="{top:.1f}" width="{width:.2f}%" height="{height:.1f}"/>'
         )
-    # Numbers need no escaping, and `Markup.format` took half of the chart's time.
+    # Numbers need no escaping, and `Markup.format` took most of a chart's time.
     return Markup(f'<g class="place"><title>{escape(point.said)}</title>{air}{"".join(drawn)}</g>')  # noqa: S704

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from pathlib import Path
@@ -39,21 +40,21 @@ def page(html: str, headers: Mapping[str, str], *, status: int = 200) -> Respons
 
 
 class LongTexts:
-    """Texts too long to be rendered with their page in one go: what a person pasted into a refused form has megabytes.
+    """The long texts of a page, such as the megabytes that a person pasted into a refused form. They would take too long to render in one step.
 
-    The template writes a mark for each. The texts take its place while the page is sent, and other requests are answered in between.
+    The template writes a mark in place of each. The marks are replaced while the page is sent, and other requests are answered in between.
     """
 
     def __init__(self) -> None:
-        self._texts: list[str] = []
-        self._mark = Markup(secrets.token_hex())  # noqa: S704 - hexadecimal
+        self._texts: dict[str, str] = {}  # by mark
 
     def mark(self, text: str) -> str:
         """Returns what a template writes for a text: its mark if it is long, otherwise the text."""
         if len(text) <= LONG_TEXT:
             return text
-        self._texts.append(text)
-        return self._mark
+        mark = Markup(secrets.token_hex())  # noqa: S704 - hexadecimal
+        self._texts[mark] = text
+        return mark
 
     def page(self, html: str, headers: Mapping[str, str], *, status: int = 200) -> Response:
         """Returns the page with its texts."""
@@ -62,13 +63,15 @@ class LongTexts:
         return StreamingResponse(self._pieces(html), status_code=status, media_type="text/html", headers=headers)
 
     async def _pieces(self, html: str) -> AsyncIterator[bytes]:
-        first, *others = html.split(self._mark)
-        yield first.encode()
-        for text, after in zip(self._texts, others, strict=True):
+        # Every other part is a mark.
+        for number, part in enumerate(re.split(f"({'|'.join(self._texts)})", html)):
+            if number % 2 == 0:
+                yield part.encode()
+                continue
+            text = self._texts[part]
             for at in range(0, len(text), LONG_TEXT):
                 await asyncio.sleep(0)
                 yield escape(text[at : at + LONG_TEXT]).encode()
-            yield after.encode()
         self._texts.clear()
 
 
@@ -102,9 +105,8 @@ def guarded(
                 return expected[type(error)](request)
             problem = problem_of(error, page=name, request_id=request.scope["request_id"])
             request.scope[PROBLEM] = problem.slug
-            return show(
-                request, problem.with_traceback(None)
-            )  # the frames in it hold the posted form, and this problem
+            # The traceback holds the frames of the request, with the posted form, and one of them holds the problem.
+            return show(request, problem.with_traceback(None))
 
     return answer
 
