@@ -5,9 +5,12 @@ from __future__ import annotations
 import asyncio
 import socket
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
+from datetime import UTC, datetime
+from ipaddress import IPv4Address, IPv4Network
 from typing import Any
 from urllib.parse import urlsplit
+from uuid import UUID
 
 import asyncpg
 import pytest
@@ -261,3 +264,42 @@ async def _until(connection: asyncpg.Connection, question: str) -> None:
     while not await connection.fetchval(question):
         assert time.monotonic() < deadline, question
         await asyncio.sleep(0.01)
+
+
+async def test_a_new_session_does_not_ask_the_server_for_the_types_of_arrays(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+
+    async def refuse(_: asyncpg.Connection, oids: Iterable[int], *__: object) -> None:
+        asked.extend(oids)
+        raise AssertionError
+
+    monkeypatch.setattr(asyncpg.Connection, "_introspect_types", refuse)
+    database = await Database.connect(database_url)
+    now = datetime.now(UTC)
+    arrays: dict[str, list[object]] = {
+        "bool": [True, None],
+        "bytea": [b"\0", b""],
+        "smallint": [-1, 2],
+        "int": [-1, 2],
+        "bigint": [-1, 2**40],
+        "float8": [0.5, -2.0],
+        "date": [now.date()],
+        "timestamptz": [now],
+        "uuid": [UUID(int=7)],
+        "cidr": [IPv4Network("10.0.0.0/8")],
+        "inet": [IPv4Address("10.0.0.1")],
+        "text": ["a,b", '"', None],
+    }
+    for name, array in arrays.items():
+        sql = f"SELECT $1::{name}[] AS array, $2::{name}[] IS NULL AS none"
+        async with database.connection(OPERATOR) as connection:
+            [row] = await connection.fetch(sql, array, None)
+            assert row["array"] == array
+            assert row["none"]
+    async with database.connection(OPERATOR) as connection:
+        with pytest.raises(AssertionError):
+            await connection.fetch("SELECT ARRAY[1.5]")  # it asks for others
+    await database.close()
+    assert asked == [1231]

@@ -79,6 +79,36 @@ UNLIMITED = Limits(statement_s=0, lock_s=0, idle_in_transaction_s=60, cancels=Tr
 # Values of the scope's settings while no scope is set. They are not arrays, so a policy fails with an error that shows the reason.
 _UNSAID = {"largesse.customers": "no scope was said", "largesse.environments": "no scope was said"}
 
+# PostgreSQL's arrays, by the fixed ids of their types and of their elements' types (pg_type.dat). The driver reads
+# each type it does not know from the catalog, which takes the server 10 ms for each new session (MagicStack/asyncpg#1272).
+_ARRAY_TYPES = [
+    {
+        "oid": oid,
+        "ns": "pg_catalog",
+        "name": f"_{name}",
+        "elemtype": element,
+        "elemtype_name": name,
+        "elemdelim": b",",
+        "range_subtype": None,
+        "attrtypoids": None,
+        "basetype": None,
+        "kind": b"b",
+    }
+    for name, oid, element in (
+        ("cidr", 651, 650),
+        ("bool", 1000, 16),
+        ("bytea", 1001, 17),
+        ("int2", 1005, 21),
+        ("int4", 1007, 23),
+        ("int8", 1016, 20),
+        ("float8", 1022, 701),
+        ("inet", 1041, 869),
+        ("date", 1182, 1082),
+        ("timestamptz", 1185, 1184),
+        ("uuid", 2951, 2950),
+    )
+]
+
 _KEEPALIVE = {
     "tcp_keepalives_idle": f"{_KEEPALIVE_IDLE_S}s",
     "tcp_keepalives_interval": f"{_KEEPALIVE_EVERY_S}s",
@@ -92,6 +122,7 @@ class Session(asyncpg.Connection):
 
     def __init__(self, protocol: Any, transport: asyncio.Transport, *more: Any) -> None:
         super().__init__(protocol, transport, *more)
+        protocol.get_settings().register_data_types(_ARRAY_TYPES)
         _keep_alive(transport.get_extra_info("socket"))
         self._wire = transport
         self._sent_together: set[str] = set()  # statements that the server has prepared for exchanges
