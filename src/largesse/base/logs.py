@@ -13,8 +13,9 @@ import msgspec
 import structlog
 from prometheus_client import Counter
 
+from largesse.base import clock
+
 _SHARED: list[structlog.typing.Processor] = [
-    structlog.contextvars.merge_contextvars,
     structlog.stdlib.add_log_level,
     structlog.stdlib.add_logger_name,
     structlog.processors.TimeStamper(fmt="iso", utc=True),
@@ -98,9 +99,10 @@ def configure_logs(log_format: str, level: int = logging.INFO) -> None:
     Our own lines do not pass through the standard library: a worker writes thousands a second.
     """
     output = _Output()
-    renderer = _json() if log_format == "json" else _console()
+    is_json = log_format == "json"
+    renderer = [structlog.processors.format_exc_info, _to_json] if is_json else [_console()]
     structlog.configure(
-        processors=[*_SHARED, *renderer, _to_bytes],
+        processors=[_in_one_step] if is_json else [*_SHARED, *renderer, _to_bytes],
         wrapper_class=structlog.make_filtering_bound_logger(level),
         logger_factory=partial(_Logger, output),
         cache_logger_on_first_use=True,
@@ -117,21 +119,29 @@ def configure_logs(log_format: str, level: int = logging.INFO) -> None:
     root.setLevel(level)
 
 
-def _json() -> list[structlog.typing.Processor]:
-    return [structlog.processors.format_exc_info, structlog.processors.JSONRenderer(serializer=_serialize)]
+def _console() -> structlog.typing.Processor:
+    return structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback)
 
 
-def _console() -> list[structlog.typing.Processor]:
-    return [
-        structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback)
-    ]
+def _in_one_step(logger: _Logger, level: str, event: structlog.typing.EventDict) -> bytes:
+    """Returns a line of JSON, as the other processors do one after the other."""
+    if "exc_info" in event:
+        event = structlog.processors.format_exc_info(logger, level, event)
+    event["level"] = level
+    event["logger"] = logger.name
+    event["timestamp"] = f"{clock.now().isoformat()[:-6]}Z"
+    return _encoded(event)
 
 
-def _serialize(event: Any, **_: Any) -> str:
+def _encoded(event: structlog.typing.EventDict) -> bytes:
     try:
-        return _encode(event).decode()
+        return _encode(event)
     except (UnicodeEncodeError, TypeError):  # a lone surrogate, or a key that is not a text
-        return json.dumps(event, default=repr, skipkeys=True)
+        return json.dumps(event, default=repr, skipkeys=True).encode()
+
+
+def _to_json(_: Any, __: str, event: structlog.typing.EventDict) -> str:
+    return _encoded(event).decode()
 
 
 def _to_bytes(_: Any, __: str, line: Any) -> bytes:
