@@ -44,10 +44,10 @@ class Recorder(Generic[Item]):
     def __init__(
         self, kind: str, write: Callable[[list[Item]], Awaitable[None]], *, gather_s: float = GATHER_S
     ) -> None:
-        metrics.OUTCOMES_WAITING.labels(kind)  # both are exported from the start, as 0
-        metrics.OUTCOMES_GIVEN_UP.labels(kind)
+        # Both are exported from the start, as 0.
+        self._count_waiting = metrics.OUTCOMES_WAITING.labels(kind)
+        self._count_given_up = metrics.OUTCOMES_GIVEN_UP.labels(kind)
         self.is_stuck = False  # the last try failed, and will be repeated
-        self._kind = kind
         self._write = write
         self._gather_s = gather_s
         self._waiting: deque[_Kept[Item]] = deque()
@@ -60,7 +60,7 @@ class Recorder(Generic[Item]):
         """Adds `item` to the next batch. The future's result is True once it is written, False if it was given up."""
         written: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         self._waiting.append((item, written))
-        metrics.OUTCOMES_WAITING.labels(self._kind).inc()
+        self._count_waiting.inc()
         if self._writing is None:
             self._writing = asyncio.create_task(self._work())
         return written
@@ -132,9 +132,9 @@ class Recorder(Generic[Item]):
 
     def _finish(self, batch: list[_Kept[Item]], *, written: bool) -> None:
         self.is_stuck = False
-        metrics.OUTCOMES_WAITING.labels(self._kind).dec(len(batch))
+        self._count_waiting.dec(len(batch))
         if not written:
-            metrics.OUTCOMES_GIVEN_UP.labels(self._kind).inc(len(batch))
+            self._count_given_up.inc(len(batch))
         for _, future in batch:
             if not future.done():
                 future.set_result(written)

@@ -6,10 +6,10 @@ A general client does more than a delivery needs, and takes four times as long f
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
 from typing import cast
 
 import httptools
+import msgspec
 
 KEPT_BYTES = 2_048  # of an answer's body, by default
 _MAX_HEAD_BYTES = 65_536  # status line and headers, interim answers included
@@ -20,8 +20,7 @@ class BadAnswerError(Exception):
     """The answer is not HTTP, or its head is too large."""
 
 
-@dataclass(frozen=True, slots=True)
-class Response:
+class Response(msgspec.Struct, frozen=True):
     """A receiver's answer: its status, its `Retry-After` header if there is one, and the start of its body."""
 
     status: int
@@ -54,21 +53,24 @@ class Channel(asyncio.Protocol):
         """Whether it is open and has no current request."""
         return self._open and self._answered is None
 
-    async def post(self, request: bytes) -> Response:
-        """Sends a whole request and returns the answer. Raises BadAnswerError or ConnectionError."""
+    async def post(self, request: bytes, within_s: float) -> Response:
+        """Sends a whole request and returns the answer. Raises BadAnswerError, ConnectionError or TimeoutError."""
         if not self.reusable or self._transport is None:
             raise ConnectionResetError("the connection is closed")
-        self._answered = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+        self._answered = loop.create_future()
         self.heard = False
         self._begin_message()
         self._head_bytes = 0
         self._transport.write(request)
+        late = loop.call_later(within_s, self._fail, TimeoutError())
         try:
             return await self._answered
         except asyncio.CancelledError:
             self.abort()
             raise
         finally:
+            late.cancel()
             self._answered = None
 
     def abort(self) -> None:

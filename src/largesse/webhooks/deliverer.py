@@ -7,7 +7,7 @@ the first lane. So slow and dead receivers delay only each other.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import structlog
@@ -30,6 +30,7 @@ QUEUES_AT_ONCE = 128  # in each lane of one worker
 _TURN_S = 5.0  # after this time, a queue starts no more attempts, and others go first
 _JOBS_A_TURN = 512
 _JOBS_A_FAILING_TURN = 2 * IN_FLIGHT
+_LONG_TURN_JOBS = 64  # after as many, the queue probably has more, and its next turn does not wait for a batch to fill
 
 log = structlog.get_logger(__name__)
 
@@ -44,6 +45,7 @@ class _Turn:
     jobs: Iterator[Job]
     ends: float  # time.monotonic
     signer: Signer
+    log: structlog.typing.FilteringBoundLogger
     writing: list[asyncio.Future[bool]] = field(default_factory=list)
     gone: bool = False
 
@@ -122,7 +124,7 @@ class Deliverer:
         """Serves a queue for one turn. After an error the queue is not given back: it pauses until its lease ends."""
         try:
             if await self._take_turn(queue):
-                await self._recorder.add(queue.lease)
+                await self._written([self._recorder.add(queue.lease)], queue)
         except Exception as error:
             log.exception("webhook.turn_failed", subscription_id=str(queue.subscription_id), error=type(error).__name__)
         finally:
@@ -131,10 +133,16 @@ class Deliverer:
 
     async def _take_turn(self, queue: SubscriptionQueue) -> bool:
         """Makes the queue's attempts. Returns False if the outcome of one could not be written."""
-        signer = self._signer(queue)
-        turn = _Turn(queue, iter(queue.jobs), clock.passed_s() + _TURN_S, signer)
+        says = log.bind(subscription_id=str(queue.subscription_id))
+        turn = _Turn(queue, iter(queue.jobs), clock.passed_s() + _TURN_S, self._signer(queue), says)
         await asyncio.gather(*(self._run(turn) for _ in range(min(IN_FLIGHT, len(queue.jobs)))))
-        return all(await asyncio.gather(*turn.writing))
+        return await self._written(turn.writing, queue)
+
+    async def _written(self, writing: Sequence[asyncio.Future[bool]], queue: SubscriptionQueue) -> bool:
+        """Waits for outcomes. Returns False if one could not be written."""
+        if len(queue.jobs) >= _LONG_TURN_JOBS:
+            self._recorder.hasten()
+        return all([await written for written in writing])
 
     def _signer(self, queue: SubscriptionQueue) -> Signer:
         secrets, context = self._vault.webhooks, secret_context(queue.subscription_id)
@@ -163,10 +171,9 @@ class Deliverer:
         metrics.WEBHOOK_SECONDS.observe(result.duration_s)
         if verdict.outcome == "delivered" and job.attempts == 0:
             metrics.WEBHOOK_DELAY_SECONDS.observe((now - job.created_at).total_seconds())
-        log.info(
+        turn.log.info(
             "webhook.attempt",
             delivery_id=job.id,
-            subscription_id=str(turn.queue.subscription_id),
             order_id=job.order_id,
             attempt=job.attempts + 1,
             outcome=verdict.outcome,

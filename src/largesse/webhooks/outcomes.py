@@ -6,10 +6,11 @@ Also writes the outcomes of attempts, many at once.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from uuid import UUID
+
+import msgspec
 
 from largesse.base import clock
 from largesse.db.pool import Connection
@@ -24,8 +25,7 @@ MAX_ATTEMPTS = 12
 SCHEDULE = Schedule(first_s=4.0, factor=4.0, cap_s=6 * 3600.0)
 
 
-@dataclass(frozen=True, slots=True)
-class AttemptResult:
+class AttemptResult(msgspec.Struct, frozen=True):
     """The result of one attempt: a status with the start of the body, or an error instead of a status."""
 
     status: int | None
@@ -35,8 +35,7 @@ class AttemptResult:
     duration_s: float
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(msgspec.Struct, frozen=True):
     """The outcome for a delivery. All outcomes but `retry` and `gone` are states of the table `deliveries`."""
 
     outcome: str  # delivered, dropped, exhausted; retry: stays pending for `delay_s`; gone: the subscription ends
@@ -79,8 +78,7 @@ def read_retry_after(text: str | None, now: datetime) -> float:
     return max((at.replace(tzinfo=at.tzinfo or UTC) - now).total_seconds(), 0.0)
 
 
-@dataclass(frozen=True, slots=True)
-class Attempted:
+class Attempted(msgspec.Struct, frozen=True):
     """An attempt and the outcome for its delivery."""
 
     queue: SubscriptionQueue

@@ -50,6 +50,7 @@ class HttpTransport:
     ) -> None:
         self._most_bytes = most_bytes
         self._allowed_networks = allowed_networks
+        self._read_target = lru_cache(maxsize=4096)(partial(_read_target, allowed_networks))
         self.timeout_s = timeout_s
         self._look_up = look_up
         self._tls = tls or ssl.create_default_context()
@@ -99,20 +100,22 @@ class HttpTransport:
     ) -> AttemptResult:
         started = clock.passed_s()
         try:
-            target, head = _read_target(method, target_url, self._allowed_networks)
+            target, head = self._read_target(method, target_url)
         except InvalidRequest:  # the allowed networks were narrowed since the subscription was made
             return AttemptResult(None, "forbidden_target", None, b"", 0.0)
         lines = "".join([f"{name}: {value}\r\n" for name, value in headers.items()])
         request = f"{head}{lines}Content-Length: {len(body)}\r\n\r\n".encode("ascii") + body
         try:
-            async with asyncio.timeout(self.timeout_s):
-                response = await self._send(target, request, customer_id, is_repeatable=is_repeatable)
+            ends = started + self.timeout_s
+            response = await self._send(target, request, customer_id, ends, is_repeatable=is_repeatable)
         except (OSError, _ConnectError, BadAnswerError) as failure:
             return AttemptResult(None, name_of(failure), None, b"", clock.passed_s() - started)
         taken_s = clock.passed_s() - started
         return AttemptResult(response.status, None, response.retry_after, response.body, taken_s)
 
-    async def _send(self, target: Target, request: bytes, customer_id: int, *, is_repeatable: bool) -> Response:
+    async def _send(
+        self, target: Target, request: bytes, customer_id: int, ends: float, *, is_repeatable: bool
+    ) -> Response:
         place = (target.scheme, target.host, target.port)
         idle = self._idle[place] if is_repeatable else []
         while idle:
@@ -120,7 +123,7 @@ class HttpTransport:
             if not channel.reusable:
                 continue
             try:
-                response = await channel.post(request)
+                response = await channel.post(request, ends - clock.passed_s())
             except ConnectionError:
                 if channel.heard:
                     raise
@@ -128,8 +131,9 @@ class HttpTransport:
                 continue
             self._keep(place, channel)
             return response
-        channel = await self._connect(target, customer_id)
-        response = await channel.post(request)
+        async with asyncio.timeout(ends - clock.passed_s()):
+            channel = await self._connect(target, customer_id)
+        response = await channel.post(request, ends - clock.passed_s())
         self._keep(place, channel)
         return response
 
@@ -188,8 +192,7 @@ class HttpTransport:
         self._sweeping = asyncio.get_running_loop().call_later(_KEPT_OPEN_S, self._sweep) if self._idle else None
 
 
-@lru_cache(maxsize=4096)
-def _read_target(method: str, url: str, allowed_networks: tuple[Network, ...]) -> tuple[Target, str]:
+def _read_target(allowed_networks: tuple[Network, ...], method: str, url: str) -> tuple[Target, str]:
     """Returns the target and the head of every request to it."""
     target = parse_target(url, allowed_networks)
     host = f"[{target.host}]" if ":" in target.host else target.host
