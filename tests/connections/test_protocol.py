@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import select
 import socket
+import time
 
 import httpx
 import pytest
 from tests.connections.conftest import Answer, chunked, get
 
 from largesse.connections import metrics
-from largesse.connections.protocol import CHUNK_BYTES, FREE_CHUNKS, MAX_PIPELINED, MAX_TRAILERS
+from largesse.connections.protocol import CHUNK_BYTES, FREE_CHUNKS, MAX_PIPELINED, MAX_TRAILERS, REFUSES_CHUNKS_AFTER_S
 from largesse.web.kit.body import MAX_BODY_BYTES
 from largesse.web.kit.headers import MAX_HEADER_BYTES
 
@@ -69,10 +70,12 @@ def test_a_broken_chunk(service, wire) -> None:
 def test_many_small_chunks_are_refused(service, wire, chunks: int, size: int, status: int) -> None:
     body = httpx.Request("POST", "http://x", json=service.body("gift", "coffee", value=5)).content.ljust(chunks * size)
     connection = wire(service.url)
+    began = time.monotonic()
     answer = connection.ask(chunked("/send/gift", body, JSON, f"X-Api-Key: {service.keys['hr']}", size=size))
     assert answer.status == status, answer.body
     if status == 400:
         assert b"too many small chunks" in answer.body
+        assert time.monotonic() - began > 0.9 * REFUSES_CHUNKS_AFTER_S, "nobody can send the next at once"
         assert connection.answer() is None
 
 

@@ -33,6 +33,8 @@ _MAX_WRAPPED_BODY_BYTES = 4 * MAX_BODY_BYTES
 # chunks, and one more for each CHUNK_BYTES of its bytes.
 FREE_CHUNKS = 1_000
 CHUNK_BYTES = 64
+# How long the refusal of such a body waits. Its sender has used two milliseconds of everybody's time, and cannot do so again at once.
+REFUSES_CHUNKS_AFTER_S = 1.0
 MAX_TRAILERS = 100
 # Requests that wait for the answers before them.
 MAX_PIPELINED = 100
@@ -42,6 +44,10 @@ class _Reads(enum.Enum):
     NOTHING = enum.auto()  # between two requests
     HEAD = enum.auto()
     BODY = enum.auto()
+
+
+class _ManyChunks(InvalidRequest):
+    """A body with too many small chunks."""
 
 
 class _Trailers(list[tuple[bytes, bytes]]):
@@ -232,6 +238,14 @@ class Connection(HttpToolsProtocol):
         refusal = error.__context__
         if not isinstance(refusal, InvalidRequest):
             refusal = InvalidRequest("The request cannot be read as HTTP/1.1.")
+        if isinstance(refusal, _ManyChunks):
+            self.flow.pause_reading()
+            self.loop.call_later(REFUSES_CHUNKS_AFTER_S, self._refuse_late, refusal)
+        else:
+            self.refuse(refusal)
+
+    def _refuse_late(self, refusal: Problem) -> None:
+        self.flow.resume_reading()
         self.refuse(refusal)
 
     def _discard(self) -> None:
@@ -284,7 +298,7 @@ class Connection(HttpToolsProtocol):
         """Counts the chunks of a body. Raises InvalidRequest if they are too many and too small."""
         self._chunks += 1
         if self._chunks > FREE_CHUNKS + self._body_bytes // CHUNK_BYTES:
-            raise InvalidRequest(
+            raise _ManyChunks(
                 f"The body has too many small chunks: after the first {FREE_CHUNKS}, they must have {CHUNK_BYTES} bytes on average."
             )
 
