@@ -185,7 +185,15 @@ async def open_services(
             notifier.notify_soon()
 
         ids = await _watched_ids(database)
-        placer = _closing(stack, Placer(database, chains.entries, max_orders=max_orders, on_placed=on_placed, ids=ids))
+        placer = Placer(
+            database,
+            chains.entries,
+            max_orders=max_orders,
+            has_siblings=multiprocessing.parent_process() is not None,
+            on_placed=on_placed,
+            ids=ids,
+        )
+        _closing(stack, placer)
         own_accounts = _closing(stack, OwnAccountCache(database))
         authenticator = _closing(stack, Authenticator(database, settings.environment, wrong_keys))
         request_log = _closing(stack, RequestLog(database, settings.request_log))

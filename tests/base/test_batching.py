@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from largesse.base import batching
 from largesse.base.batching import Batcher
 from largesse.base.errors import Unavailable
 
@@ -370,4 +371,26 @@ async def test_a_batch_is_of_no_more_groups_than_it_may_be() -> None:
     recorder.gate.set()
     assert await asyncio.gather(*tasks) == [22, 24, 42, 26, 62, 44]
     assert [{item // 10 for item in batch} for batch in recorder.batches] == [{1}, {2}, {3}]
+    await batcher.close()
+
+
+@pytest.mark.parametrize(
+    ("rests", "size", "batches"),
+    [(False, 4, [[1, 1, 1, 1], [5], [6]]), (True, 4, [[1, 1, 1, 1], [5, 6]]), (True, 3, [[1, 1, 1], [5], [6]])],
+)
+async def test_after_a_batch_of_several_a_batcher_may_rest_so_that_the_next_is_larger(
+    rests: bool, size: int, batches: list[list[int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(batching, "MAX_REST_S", 10.0)
+    recorder = Recorder()
+    recorder.gate.clear()
+    batcher = Batcher(recorder.handle, tasks=1, max_items=size, max_waiting=10, rests=rests)
+    several = await start(batcher, [1] * size)
+    await asyncio.sleep(0.5)  # of which it rests the half
+    fifth = await start(batcher, [5])
+    recorder.gate.set()
+    await asyncio.gather(*several)
+    sixth = await start(batcher, [6])
+    assert await asyncio.gather(*fifth, *sixth) == [10, 12]
+    assert recorder.batches == batches
     await batcher.close()

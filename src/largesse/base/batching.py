@@ -37,6 +37,9 @@ class Receiver(Protocol[Outcome_contra]):
         """Gets an error instead."""
 
 
+MAX_REST_S = 0.01
+_FEW = 3  # items, after which a batch does not rest
+
 _Waiting = tuple[Item, Receiver[Outcome]]
 
 
@@ -50,6 +53,9 @@ class Batcher(Generic[Item, Outcome]):
     A batch has items of at most `max_groups` groups, by default of any number.
 
     `max_waiting` bounds the number of items that wait, or with `room_by_weight` their weight.
+
+    With `rests`, the groups of a batch of more than a few items wait half as long again as it took, at most MAX_REST_S, so that the next
+    one is larger.
     """
 
     def __init__(  # noqa: PLR0913 - bounds, each by its name
@@ -64,6 +70,7 @@ class Batcher(Generic[Item, Outcome]):
         room_by_weight: bool = False,
         group: Callable[[Item], Hashable] | None = None,
         max_groups: int | None = None,
+        rests: bool = False,
     ) -> None:
         self._handle = handle
         self._max_items = max_items
@@ -73,6 +80,7 @@ class Batcher(Generic[Item, Outcome]):
         self._room_by_weight = room_by_weight
         self._group = group
         self._max_groups = max_groups
+        self._rests = rests
         # By group, in the order of their turns. Without groups, all items are in one group, which all tasks handle at the same time.
         self._waiting: dict[Hashable, deque[_Waiting[Item, Outcome]]] = {}
         self._room_taken = 0
@@ -133,8 +141,11 @@ class Batcher(Generic[Item, Outcome]):
                 self._is_shared |= is_shared
                 if self._waiting:
                     self._wake()
+                began_s = loop.time()
                 try:
                     await self._handle_batch(batch)
+                    if self._rests and len(batch) > _FEW and not self._closing:
+                        await asyncio.sleep(min((loop.time() - began_s) / 2, MAX_REST_S))
                 finally:
                     self._handled -= groups
                     self._is_shared &= not is_shared

@@ -88,6 +88,8 @@ def is_large(code_count: int) -> bool:
 class Placer:
     """Places orders, and chains their entries by `chain`. `max_orders` limits a batch; the benchmark sets 1 to measure one commit per order.
 
+    A placer that `has_siblings`, those of other processes, rests between batches, so that all together write few large ones.
+
     `on_placed` is called once for each transaction that placed orders, to wake the workers. An order whose accounts another
     transaction has locked waits in the lock queue for at most `timeout_s`.
     """
@@ -98,6 +100,7 @@ class Placer:
         chain: Chain,
         *,
         max_orders: int = MAX_ORDERS,
+        has_siblings: bool = False,
         timeout_s: float = TIMEOUT_S,
         on_placed: Callable[[], None] = lambda: None,
         ids: IdWatch | None = None,
@@ -119,6 +122,7 @@ class Placer:
             weigh=_code_count,
             group=_customer_of,
             max_groups=1 if database.is_distributed else None,
+            rests=has_siblings,
         )
         self._large: Batcher[Order, Placed] = Batcher(
             partial(self._place, partial(_place_large, chain)),
