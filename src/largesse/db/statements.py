@@ -16,6 +16,7 @@ import json
 import re
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache, lru_cache
@@ -185,11 +186,22 @@ async def plan_by_index(connection: Connection) -> None:
 async def planned_at_once(connection: Connection) -> AsyncIterator[None]:
     """Plans sums of many rows so that each table is read once and added up without sorting. Call it inside a transaction.
 
-    The planner expects a policy to allow few rows. It would look up one row after another, and sort them.
+    The planner expects a policy to allow few rows. It would look up one row after another, and sort them. Each block takes two round trips,
+    so a caller of several sums has one around them, in which the others do nothing.
     """
+    if _planned_at_once.get() is connection:
+        yield
+        return
     await connection.execute("SET LOCAL enable_nestloop = off; SET LOCAL enable_sort = off")
-    yield
+    is_planned = _planned_at_once.set(connection)
+    try:
+        yield
+    finally:
+        _planned_at_once.reset(is_planned)
     await connection.execute("SET LOCAL enable_nestloop = on; SET LOCAL enable_sort = on")
+
+
+_planned_at_once: ContextVar[Connection | None] = ContextVar("_planned_at_once", default=None)
 
 
 Values = Mapping[str, Any]  # of a row, by column

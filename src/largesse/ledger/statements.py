@@ -47,29 +47,57 @@ async def read_history(connection: Connection, customer_id: int, account_ids: Se
     return found
 
 
-# The condition on the index has a plain column, `middle`, as in statements.
-_HISTORY = """
-    WITH RECURSIVE halved (account_id, at, low, high, middle) AS (
-        SELECT last.account_id, day.at, 0::bigint, last.id, last.id / 2
-        FROM (
-            SELECT account.id AS account_id, coalesce((
-                SELECT max(e.id) FROM entries e WHERE e.customer_id = $1 AND e.account_id = account.id), 0)::bigint AS id
-            FROM unnest($2::int[]) AS account (id)) AS last
-        CROSS JOIN (
-            SELECT date_trunc('day', clock_now(), 'UTC') - n * interval '1 day' AS at FROM generate_series(0, $3::int - 1, $4::int) AS n) AS day
-        UNION ALL
-        SELECT half.account_id, half.at, half.low, half.high, (half.low + half.high) / 2 FROM (
-            SELECT h.account_id, h.at, CASE WHEN probe.is_before THEN probe.id ELSE low END AS low,
-                   CASE WHEN probe.is_before THEN high ELSE middle END AS high
-            FROM halved h LEFT JOIN LATERAL (
-                SELECT e.id, e.created_at < h.at AS is_before FROM entries e
-                WHERE e.customer_id = $1 AND e.account_id = h.account_id AND e.id > h.middle ORDER BY e.id LIMIT 1) AS probe ON true
-            WHERE low < high) AS half)
+def _halved_days(name: str, start: str) -> Fragment:
+    """Returns SQL for a recursive table, as `_halved` does, of several accounts and days. `start` selects its first rows."""
+    return compose(
+        """
+        {name} (account_id, at, low, high, middle) AS (
+            {start}
+            UNION ALL
+            SELECT half.account_id, half.at, half.low, half.high, (half.low + half.high) / 2 FROM (
+                SELECT h.account_id, h.at, CASE WHEN probe.is_before THEN probe.id ELSE low END AS low,
+                       CASE WHEN probe.is_before THEN high ELSE middle END AS high
+                FROM {name} h LEFT JOIN LATERAL (
+                    SELECT e.id, e.created_at < h.at AS is_before FROM entries e
+                    WHERE e.customer_id = $1 AND e.account_id = h.account_id AND e.id > h.middle ORDER BY e.id LIMIT 1) AS probe ON true
+                WHERE low < high) AS half)
+        """,
+        name=identifier(name),
+        start=Fragment(start),
+    )
+
+
+# The oldest day first: the entries of the other days come after its own, and are fewer than all.
+_HISTORY = compose(
+    """
+    WITH RECURSIVE last (account_id, id) AS MATERIALIZED (
+        SELECT account.id, coalesce((
+            SELECT max(e.id) FROM entries e WHERE e.customer_id = $1 AND e.account_id = account.id), 0)::bigint
+        FROM unnest($2::int[]) AS account (id)),
+    days (at, is_oldest) AS MATERIALIZED (
+        SELECT date_trunc('day', clock_now(), 'UTC') - n * interval '1 day', row_number() OVER (ORDER BY n DESC) = 1
+        FROM generate_series(0, $3::int - 1, $4::int) AS n),
+    {oldest},
+    {halved}
     SELECT account_id, coalesce((
         SELECT e.balance_minor FROM entries e
         WHERE e.customer_id = $1 AND e.account_id = h.account_id AND e.id <= h.low ORDER BY e.id DESC LIMIT 1), 0) AS balance_minor
     FROM halved h WHERE low >= high ORDER BY account_id, at
-"""
+    """,
+    oldest=_halved_days(
+        "oldest",
+        "SELECT last.account_id, days.at, 0::bigint, last.id, last.id / 2 FROM last, days WHERE days.is_oldest",
+    ),
+    halved=_halved_days(
+        "halved",
+        """
+        SELECT o.account_id, days.at, o.low, ends.high, (o.low + ends.high) / 2
+        FROM oldest o JOIN last USING (account_id) CROSS JOIN days
+        CROSS JOIN LATERAL (SELECT CASE WHEN days.is_oldest THEN o.low ELSE last.id END AS high) AS ends
+        WHERE o.low >= o.high
+        """,
+    ),
+)
 
 
 # An entry bears the time at which its transaction began; it may have waited for the account's lock for as long as this.

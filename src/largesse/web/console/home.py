@@ -16,6 +16,7 @@ from largesse.base import clock
 from largesse.customers.roles import Right
 from largesse.db.pool import Connection
 from largesse.db.scope import for_customer
+from largesse.db.statements import planned_at_once
 from largesse.ledger.receivables import AmountDue, list_amounts_due
 from largesse.ledger.statements import DAYS, read_history
 from largesse.ledger.store import SeenAccount, list_seen_accounts
@@ -59,13 +60,11 @@ class Step:
     environment: str = ""
 
 
-class _OfOrders(NamedTuple):
-    """Data from the sums of orders, which take about as long as the rest."""
+class _Unclaimed(NamedTuple):
+    """Unclaimed gifts of all time, whose sums take about as long as the rest, and the orders that need attention."""
 
-    unclaimed: list[Added]
+    sums: list[Added]
     items: list[AttentionItem]
-    spent: list[Added]
-    spent_before: list[Added]
 
 
 class _Read(NamedTuple):
@@ -75,6 +74,8 @@ class _Read(NamedTuple):
     owed: list[AmountDue]
     history: dict[int, list[int]]
     items: list[AttentionItem]
+    spent: list[Added]
+    spent_before: list[Added]
     claims: list[Added]
     claims_before: list[Added]
     page: OrderPage
@@ -85,16 +86,16 @@ class _Read(NamedTuple):
 async def show(context: RequestContext) -> Response:
     """Shows the home page."""
     person = context.person
-    sums, read = await context.database.at_once(
-        person.scope, lambda connection: _of_orders(context, connection), lambda connection: _read(context, connection)
+    unclaimed, read = await context.database.at_once(
+        person.scope, lambda connection: _unclaimed(context, connection), lambda connection: _read(context, connection)
     )
-    currency = _main_currency(sums, read)
-    figures = [_balance(context, read, currency), _spent(context, sums, currency)]
-    figures.append(_claimed(context, read, sums.unclaimed, currency))
+    currency = _main_currency(read)
+    figures = [_balance(context, read, currency), _spent(context, read, currency)]
+    figures.append(_claimed(context, read, unclaimed.sums, currency))
     return context.page(
         "home.html",
         figures=[figure for figure in figures if figure],
-        items=sums.items + read.items,
+        items=unclaimed.items + read.items,
         steps=await _steps(context, read.steps),
         orders=read.page.orders,
         budgets=read.budgets,
@@ -105,22 +106,17 @@ async def show(context: RequestContext) -> Response:
     )
 
 
-async def _of_orders(context: RequestContext, connection: Connection) -> _OfOrders:
-    """Adds up the unclaimed gifts, what was spent, and the orders that need attention."""
+async def _unclaimed(context: RequestContext, connection: Connection) -> _Unclaimed:
+    """Adds up the unclaimed gifts."""
     orders = own_filter(context)
-    month = period_of("this-month", clock.now().date())
-    before = own_filter(context, since=month.before_since, until=month.before_until)
     unclaimed = replace(orders, states=(OrderState.WAITING, OrderState.BOUNCED))
-    states = await add_up(connection, unclaimed, "state", only=_STANDING)
-    bounced, waiting = (
-        sum(one.sums.orders for one in states if one.key == state) for state in (OrderState.BOUNCED, OrderState.WAITING)
-    )
-    return _OfOrders(
-        unclaimed=together(states),
-        items=await of_orders(context, connection, orders, bounced, waiting),
-        spent=await add_up(connection, own_filter(context, since=month.since, until=month.until), only=_SPENT),
-        spent_before=await add_up(connection, before, only=_SPENT),
-    )
+    async with planned_at_once(connection):
+        states = await add_up(connection, unclaimed, "state", only=_STANDING)
+        bounced, waiting = (
+            sum(one.sums.orders for one in states if one.key == state)
+            for state in (OrderState.BOUNCED, OrderState.WAITING)
+        )
+        return _Unclaimed(together(states), await of_orders(context, connection, orders, bounced, waiting))
 
 
 async def _read(context: RequestContext, connection: Connection) -> _Read:
@@ -135,14 +131,23 @@ async def _read(context: RequestContext, connection: Connection) -> _Read:
     items += await of_top_ups(context, connection, accounts)
     items += await of_approvals(context, connection)
     items += await of_automations(context, connection)
-    recent, earlier = _windows(context, today)
+    month = period_of("this-month", today)
+    months = (
+        own_filter(context, since=month.since, until=month.until),
+        own_filter(context, since=month.before_since, until=month.before_until),
+    )
+    async with planned_at_once(connection):
+        spent, spent_before = [await add_up(connection, period, only=_SPENT) for period in months]
+        claims, claims_before = [await add_up(connection, window, only=_CLAIMS) for window in _windows(context, today)]
     return _Read(
         accounts=accounts,
         owed=owed,
         history=history,
         items=items,
-        claims=await add_up(connection, recent, only=_CLAIMS),
-        claims_before=await add_up(connection, earlier, only=_CLAIMS),
+        spent=spent,
+        spent_before=spent_before,
+        claims=claims,
+        claims_before=claims_before,
         page=await list_page(connection, own_filter(context), _NEWEST),
         budgets=await own_budgets(context, connection),
         steps=await read_first_steps(connection, *customer) if person.may(Right.SETTINGS) else None,
@@ -166,9 +171,9 @@ async def _accounts(context: RequestContext, connection: Connection) -> list[See
     return [account for account in seen if not account.is_closed]
 
 
-def _main_currency(sums: _OfOrders, read: _Read) -> str:
+def _main_currency(read: _Read) -> str:
     """Returns the currency of the figures: the one with the most orders this month, otherwise the first account's."""
-    ordered = sorted(sums.spent, key=lambda one: -one.sums.orders)
+    ordered = sorted(read.spent, key=lambda one: -one.sums.orders)
     currencies = [one.currency for one in ordered] + [one.currency for one in read.accounts]
     return next(iter(currencies + [one.currency for one in read.owed]), "")
 
@@ -211,16 +216,16 @@ def _line(context: RequestContext, histories: Sequence[Sequence[int]], balance: 
     return line(context.say("Balance, %(currency)s", currency=currency), said, values)
 
 
-def _spent(context: RequestContext, sums: _OfOrders, currency: str) -> Figure | None:
+def _spent(context: RequestContext, read: _Read, currency: str) -> Figure | None:
     """Returns the amount spent this month, compared with the same days of the month before."""
     if not currency:
         return None
-    now, before = _of(sums.spent, currency), _of(sums.spent_before, currency)
+    now, before = _of(read.spent, currency), _of(read.spent_before, currency)
     month = format_date(months_before(clock.now().date().replace(day=1), 1), "LLLL", locale=context.language.locale)
     orders = context.ngettext("%(count)s order", "%(count)s orders", now.orders)
     gifts = context.ngettext("%(count)s gift", "%(count)s gifts", now.codes)
     others = [
-        context.language.amount(one.sums.net_minor, one.currency) for one in sums.spent if one.currency != currency
+        context.language.amount(one.sums.net_minor, one.currency) for one in read.spent if one.currency != currency
     ]
     return Figure(
         context.say("Spent this month"),

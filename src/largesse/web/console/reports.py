@@ -17,6 +17,7 @@ from largesse.base.money import to_decimal
 from largesse.catalogue.pictures import pictures_of
 from largesse.customers.roles import Reach, Right
 from largesse.db.pool import Connection
+from largesse.db.statements import planned_at_once
 from largesse.reports.filters import Added, GroupFilter, OrderFilter, add_up, together
 from largesse.reports.listing import Choices, read_choices
 from largesse.reports.sums import SUMS, Sums
@@ -130,8 +131,9 @@ def _figures(
 async def _totals(connection: Connection, orders: OrderFilter, period: Period) -> tuple[list[Added], list[Added]]:
     """Returns the sums of the period before, and the sums of the period by day or month."""
     compared = replace(orders, since=period.before_since, until=period.before_until)
-    before = await add_up(connection, compared, only=_SHOWN)
-    return before, await add_up(connection, orders, period.grain)
+    async with planned_at_once(connection):
+        before = await add_up(connection, compared, only=_SHOWN)
+        return before, await add_up(connection, orders, period.grain)
 
 
 async def download(context: RequestContext) -> Response:
