@@ -1,6 +1,6 @@
 """Whole requests are answered without ASGI, byte for byte as by ASGI: random requests, cut anywhere, go both ways.
 
-`FUZZ_REQUESTS=10000000 .venv/bin/python -m pytest -s tests/connections/test_same_answers.py` tries as many, and `FUZZ_SEED` begins elsewhere.
+`FUZZ_REQUESTS=10000000 .venv/bin/python -m pytest -s --timeout=0 tests/connections/test_same_answers.py` tries as many, and `FUZZ_SEED` begins elsewhere.
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ from tests.chained import CHAIN
 from tests.keys import create_key
 
 from largesse.base.errors import NotFound, OperatorError, Unauthorized, Unavailable
+from largesse.customers.access_store import FIND_KEYS
 from largesse.customers.authenticator import Authenticator, new_secret, secret_hash
 from largesse.customers.key_store import delete_key, list_keys
 from largesse.db.pool import Database
@@ -55,6 +56,17 @@ async def authenticator(database: Database) -> AsyncIterator[Authenticator]:
     authenticator = Authenticator(database, "production")
     yield authenticator
     await authenticator.close()
+
+
+async def test_keys_are_looked_up_by_indexes_also_while_there_are_few(database: Database) -> None:
+    _, secret = await make(database, "one")
+    read_whole = "SELECT relname, seq_scan FROM pg_stat_xact_user_tables WHERE relname IN ('api_keys', 'customers', 'service_accounts')"
+    async with database.transaction(OPERATOR) as connection:
+        await connection.execute("ANALYZE api_keys, customers, service_accounts")
+        before = await connection.fetch(read_whole)
+        for hashes in ([secret_hash(secret)], [secret_hash(secret), b"no such hash"]) * 10:
+            assert len(await connection.fetch(FIND_KEYS, hashes, "production")) == 1
+        assert await connection.fetch(read_whole) == before
 
 
 async def test_a_key_tells_whom_it_acts_for(database: Database, authenticator: Authenticator) -> None:
