@@ -184,16 +184,7 @@ async def open_services(
             timeouts.moved()
             notifier.notify_soon()
 
-        ids = await _watched_ids(database)
-        placer = Placer(
-            database,
-            chains.entries,
-            max_orders=max_orders,
-            has_siblings=multiprocessing.parent_process() is not None,
-            on_placed=on_placed,
-            ids=ids,
-        )
-        _closing(stack, placer)
+        placer = _closing(stack, await _placer(database, chains, max_orders, on_placed))
         own_accounts = _closing(stack, OwnAccountCache(database))
         authenticator = _closing(stack, Authenticator(database, settings.environment, wrong_keys))
         request_log = _closing(stack, RequestLog(database, settings.request_log))
@@ -230,6 +221,17 @@ async def open_services(
             timeouts=timeouts,
             writing_turns=FairTurns(at_once=6, each=3, max_waiting=1_000),
         )
+
+
+async def _placer(database: Database, chains: Chains, max_orders: int, on_placed: Callable[[], None]) -> Placer:
+    return Placer(
+        database,
+        chains.entries,
+        max_orders=max_orders,
+        has_siblings=multiprocessing.parent_process() is not None,
+        on_placed=on_placed,
+        ids=await _watched_ids(database),
+    )
 
 
 async def _office(

@@ -47,7 +47,7 @@ async def read_history(connection: Connection, customer_id: int, account_ids: Se
     return found
 
 
-def _halved_days(name: str, start: str) -> Fragment:
+def _halved_days(name: str, start: Fragment) -> Fragment:
     """Returns SQL for a recursive table, as `_halved` does, of several accounts and days. `start` selects its first rows."""
     return compose(
         """
@@ -63,7 +63,7 @@ def _halved_days(name: str, start: str) -> Fragment:
                 WHERE low < high) AS half)
         """,
         name=identifier(name),
-        start=Fragment(start),
+        start=start,
     )
 
 
@@ -86,16 +86,18 @@ _HISTORY = compose(
     """,
     oldest=_halved_days(
         "oldest",
-        "SELECT last.account_id, days.at, 0::bigint, last.id, last.id / 2 FROM last, days WHERE days.is_oldest",
+        Fragment(
+            "SELECT last.account_id, days.at, 0::bigint, last.id, last.id / 2 FROM last, days WHERE days.is_oldest"
+        ),
     ),
     halved=_halved_days(
         "halved",
-        """
+        Fragment("""
         SELECT o.account_id, days.at, o.low, ends.high, (o.low + ends.high) / 2
         FROM oldest o JOIN last USING (account_id) CROSS JOIN days
         CROSS JOIN LATERAL (SELECT CASE WHEN days.is_oldest THEN o.low ELSE last.id END AS high) AS ends
         WHERE o.low >= o.high
-        """,
+        """),
     ),
 )
 
