@@ -38,7 +38,7 @@ class Receiver(Protocol[Outcome_contra]):
 
 
 MAX_REST_S = 0.01
-_FEW = 3  # items, after which a batch does not rest
+_FEW = 3  # a batch of at most so many items is followed by no rest
 
 _Waiting = tuple[Item, Receiver[Outcome]]
 
@@ -54,8 +54,8 @@ class Batcher(Generic[Item, Outcome]):
 
     `max_waiting` bounds the number of items that wait, or with `room_by_weight` their weight.
 
-    With `rests`, the groups of a batch of more than a few items wait half as long again as it took, at most MAX_REST_S, so that the next
-    one is larger.
+    With `rests`, the groups of a batch of more than a few items rest after it for half the time it took, at most MAX_REST_S. More items
+    gather meanwhile.
     """
 
     def __init__(  # noqa: PLR0913 - bounds, each by its name

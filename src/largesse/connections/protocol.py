@@ -33,7 +33,7 @@ _MAX_WRAPPED_BODY_BYTES = 4 * MAX_BODY_BYTES
 # chunks, and one more for each CHUNK_BYTES of its bytes.
 FREE_CHUNKS = 1_000
 CHUNK_BYTES = 64
-# How long the refusal of such a body waits. Its sender has used two milliseconds of everybody's time, and cannot do so again at once.
+# How long the refusal of such a body waits. Reading it took a millisecond or more, and its sender must not try again at once.
 REFUSES_CHUNKS_AFTER_S = 1.0
 MAX_TRAILERS = 100
 # Requests that wait for the answers before them.
@@ -139,7 +139,7 @@ class Connection(HttpToolsProtocol):
             self.transport.close()
 
     def read_on(self) -> None:
-        """Reads on after a pause of `_discard`."""
+        """Reads on after a pause."""
         if not self.transport.is_closing():
             self.flow.resume_reading()
 
@@ -245,7 +245,7 @@ class Connection(HttpToolsProtocol):
             self.refuse(refusal)
 
     def _refuse_late(self, refusal: Problem) -> None:
-        self.flow.resume_reading()
+        self.read_on()
         self.refuse(refusal)
 
     def _discard(self) -> None:

@@ -186,8 +186,8 @@ async def plan_by_index(connection: Connection) -> None:
 async def planned_at_once(connection: Connection) -> AsyncIterator[None]:
     """Plans sums of many rows so that each table is read once and added up without sorting. Call it inside a transaction.
 
-    The planner expects a policy to allow few rows. It would look up one row after another, and sort them. Each block takes two round trips,
-    so a caller of several sums has one around them, in which the others do nothing.
+    The planner expects a policy to allow few rows. It would look up one row after another, and sort them. A block takes two round
+    trips. Blocks inside another on the same connection take none, so put one around several sums.
     """
     if _planned_at_once.get() is connection:
         yield

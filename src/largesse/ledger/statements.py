@@ -67,7 +67,7 @@ def _halved_days(name: str, start: Fragment) -> Fragment:
     )
 
 
-# The oldest day first: the entries of the other days come after its own, and are fewer than all.
+# The oldest day is searched first. The other days begin after it, so only the entries behind it are searched for them.
 _HISTORY = compose(
     """
     WITH RECURSIVE last (account_id, id) AS MATERIALIZED (

@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-import msgspec
-
 from largesse.db.pool import Connection, Row, is_distributed
 from largesse.db.shard_groups import Customers, read_by_shard_group
 from largesse.db.sharding import arguments
@@ -32,7 +30,8 @@ _JOBS_AT_ONCE = 2_048
 _LEAST_JOBS_EACH = 16
 
 
-class Job(msgspec.Struct, frozen=True):
+@dataclass(frozen=True, slots=True, repr=False)
+class Job:
     """A delivery to attempt now."""
 
     id: int
