@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from copy import deepcopy
-from itertools import count
+from itertools import count, product
 
 import msgspec
 import pytest
@@ -25,9 +25,13 @@ from largesse.customers.access import KeyStatus, StaleCaller
 from largesse.customers.principal import Principal
 from largesse.ledger.own_accounts import OwnAccounts
 from largesse.orders.order import Order
-from largesse.orders.rules import BatchContext, Decided, LedgerAccount, decide
+from largesse.orders.rules import AccountsGone, BatchContext, Decided, LedgerAccount, LockedAccount, decide
 
-OWN = {1: OwnAccounts(91, 92), 2: OwnAccounts(93, 94)}
+# By customer, environment and currency. The first are 91 and 92.
+OWN = {
+    key: OwnAccounts(receivable, receivable + 1)
+    for key, receivable in zip(product((1, 2), ("production", "staging"), ("GBP", "EUR")), count(91, 2))
+}
 
 
 def make_order(
@@ -45,7 +49,7 @@ def make_order(
     principal = Principal(key, environment, customer, "Acme", "pro", "balance", service_account, "Bot", True)
     return build_order(
         principal,
-        OWN[customer],
+        OWN[customer, environment, currency],
         account_id=account,
         currency=currency,
         cost_minor=cost_minor,
@@ -73,8 +77,9 @@ def make_context(*held: int, **taken: str) -> BatchContext:
         funding(4, 1, 1000),
         funding(5, 2, 1000),
         *(
-            LedgerAccount(number, 1 + (number > 92), "production", kind, "GBP", 0, False, ())
-            for number, kind in ((91, "receivable"), (92, "sales"), (93, "receivable"), (94, "sales"))
+            LedgerAccount(number, customer, environment, kind, currency, 0, False, ())
+            for (customer, environment, currency), own in OWN.items()
+            for number, kind in ((own.receivable, "receivable"), (own.sales, "sales"))
         ),
     ]
     return BatchContext(
@@ -166,6 +171,32 @@ def test_what_is_refused(order: Order, problem: type[Problem]) -> None:
 def test_what_is_placed(order: Order) -> None:
     decided = decide([order], make_context(used="HOLDER"))
     assert (decided.placed, decided.refusals) == ([order], {})
+
+
+@pytest.mark.parametrize("account", [None, 1])
+@pytest.mark.parametrize(
+    "sales",
+    [
+        992,
+        OWN[2, "production", "GBP"].sales,
+        OWN[1, "staging", "GBP"].sales,
+        OWN[1, "production", "EUR"].sales,
+        OWN[1, "production", "GBP"].receivable,
+    ],
+)
+def test_accounts_that_a_crash_took_are_not_used(sales: int, account: int | None) -> None:
+    """Their ids may be of no account, or of one of another customer, currency, environment or kind."""
+    assert isinstance(refusal(make_order(account=account).with_own_accounts(OwnAccounts(91, sales))), AccountsGone)
+
+
+def test_an_order_on_invoice_needs_its_receivable_account() -> None:
+    gone = OwnAccounts(992, 92)
+    assert isinstance(refusal(make_order(account=None).with_own_accounts(gone)), AccountsGone)
+    assert decide([make_order().with_own_accounts(gone)], make_context()).placed, "a balance pays"
+
+
+def test_an_order_waits_for_accounts_that_are_locked() -> None:
+    assert isinstance(decide([make_order()], make_context(92)).refusals[0], LockedAccount)
 
 
 def test_a_used_reference_tells_its_holder() -> None:

@@ -55,9 +55,10 @@ class OwnAccountCache:
         """Returns the accounts of a customer, environment and currency. Raises Unavailable if too many wait."""
         return self._cached.get(key) or await self._lookups.submit(key)
 
-    def forget(self, key: OwnKey) -> None:
-        """Forgets accounts, so that they are looked up again. A crash of the database may have lost those created just before it."""
+    async def renew(self, key: OwnKey) -> OwnAccounts:
+        """Finds accounts whose ids are not theirs any more: a crash of the database took them. Raises as `find` does."""
         self._cached.drop(key)
+        return await self.find(key)
 
     async def close(self) -> None:
         """Ends the look-ups."""

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from itertools import chain, repeat
 from operator import attrgetter
-from typing import Annotated, Any, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Self, get_args, get_origin, get_type_hints
 
 import msgspec
 from msgspec import Meta
@@ -23,7 +23,7 @@ from largesse.db.pool import Connection, Row
 from largesse.db.scope import Scope, for_customers
 from largesse.db.statements import insert
 from largesse.events.kinds import ORDER_CREATED, OrderRecord
-from largesse.ledger.own_accounts import OwnAccounts
+from largesse.ledger.own_accounts import OwnAccounts, OwnKey
 from largesse.ledger.payment_sources import PaymentSource, payment_source
 from largesse.lines.codes import DrawnCode, IssuedCode, SealedCode
 from largesse.orders.follow_ups import FollowUp
@@ -257,6 +257,15 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
         """The price of the whole order, in minor units of its currency."""
         return self.row.total_minor
 
+    @property
+    def own_key(self) -> OwnKey:
+        """The customer, environment and currency whose own accounts the order changes."""
+        return self.row.customer_id, self.row.environment, self.row.currency
+
+    def with_own_accounts(self, own: OwnAccounts) -> Self:
+        """Returns the order with other accounts of its customer."""
+        return msgspec.structs.replace(self, account_ids=_account_ids(self.source, own))
+
     def addressees(self) -> Iterable[tuple[str | None, str | None]]:
         """Yields the address and name of each line, in the order of the codes: one by one, as there may be 5,000."""
         if not self.recipients:
@@ -276,6 +285,10 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _quantity = attrgetter("quantity")
+
+
+def _account_ids(source: PaymentSource, own: OwnAccounts) -> AccountIds:
+    return source.payer_id(own.receivable), own.sales
 
 
 def new_order(
@@ -325,7 +338,7 @@ def new_order(
         principal=principal,
         source=source,
         recipients=spec.recipients,
-        account_ids=(source.payer_id(own_accounts.receivable), own_accounts.sales),
+        account_ids=_account_ids(source, own_accounts),
         codes=codes,
         sealed=sealed,
         remembered=caller.remembered,

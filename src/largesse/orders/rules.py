@@ -9,7 +9,14 @@ from datetime import datetime
 import msgspec
 
 from largesse.approvals.model import ApprovalRule
-from largesse.base.errors import BudgetExceeded, InsufficientBalance, InvalidRequest, Problem, ReferenceUsed
+from largesse.base.errors import (
+    BudgetExceeded,
+    InsufficientBalance,
+    InvalidRequest,
+    Problem,
+    ReferenceUsed,
+    Unavailable,
+)
 from largesse.base.money import canonical
 from largesse.budgets.model import Budget, Charge, PeriodKey, budgets_of
 from largesse.budgets.model import require_within as require_within_budgets
@@ -17,7 +24,7 @@ from largesse.customers.access import KeyStatus, PersonStatus, StaleCaller, requ
 from largesse.customers.authenticator import Remembered
 from largesse.customers.restrictions import CODES, SEND, Limit
 from largesse.encryption.chain import START
-from largesse.ledger.payment_sources import FromAccount
+from largesse.ledger.payment_sources import FromAccount, OnInvoice
 from largesse.ledger.posting import Entry
 from largesse.orders.approving import NO_APPROVALS, Approvals, require_approved, require_grant, rules_about
 from largesse.orders.budgeting import spender_of
@@ -41,6 +48,16 @@ class LedgerAccount(msgspec.Struct, array_like=True, gc=False):
     head: bytes = START  # of the chain of its entries
     has_budgets: bool = False  # of a sales account: whether budgets limit the orders that change it
 
+    def is_own(self, order: Order, kind: str) -> bool:
+        """Returns whether it is the account of that kind that the customer has in the order's environment and currency."""
+        row = order.row
+        return (
+            self.kind == kind
+            and self.customer_id == row.customer_id
+            and self.environment == row.environment
+            and self.currency == row.currency
+        )
+
     def is_open_to(self, order: Order, person: PersonStatus | None) -> bool:
         """Returns whether it is a funding account of the order's customer and environment that the caller may use."""
         principal = order.principal
@@ -59,6 +76,13 @@ class LedgerAccount(msgspec.Struct, array_like=True, gc=False):
 
 class LockedAccount(Exception):
     """Another transaction has locked what the order needs. The order is neither placed nor refused, and can be tried again."""
+
+
+class AccountsGone(Unavailable):
+    """The customer's own accounts that the order names do not exist: a crash of the database took them. They can be created again."""
+
+    def __init__(self) -> None:
+        super().__init__("The ledger accounts of the order were lost in a crash of the database; nothing was placed.")
 
 
 # Why an order is not placed: because of a problem, or not yet.
@@ -146,7 +170,7 @@ def _still_holds(order: Order, remembered: Remembered, status: KeyStatus | None,
 
 
 def _refuse(order: Order, context: BatchContext) -> tuple[Limit | None, Sequence[Budget]]:
-    """Raises the problem that keeps `order` from being placed, in the contract's order of checks, or LockedAccount, or StaleCaller.
+    """Raises the problem that keeps `order` from being placed, in the contract's order of checks, AccountsGone, LockedAccount or StaleCaller.
 
     Returns the limit of its service account, and the budgets it counts towards.
     """
@@ -164,6 +188,7 @@ def _refuse(order: Order, context: BatchContext) -> tuple[Limit | None, Sequence
     if reference_key is not None and (holder := context.references.get(reference_key)):
         raise reference_used(holder)
     account = _funding_account(order, context) if isinstance(order.source, FromAccount) else None
+    _require_own_accounts(order, context)
     if not context.locked.issuperset(order.account_ids):
         raise LockedAccount
     limit = limit_of(order, status)
@@ -216,6 +241,17 @@ def _funding_account(order: Order, context: BatchContext) -> LedgerAccount:
         raise InvalidRequest(NO_SUCH_ACCOUNT)
     require_currency(account.currency, order.currency)
     return account
+
+
+def _require_own_accounts(order: Order, context: BatchContext) -> None:
+    """Raises AccountsGone unless the accounts other than a funding account are there. After a crash, their ids may be of others."""
+    payer_id, sales_id = order.account_ids
+    sales = context.accounts.get(sales_id)
+    payer = context.accounts.get(payer_id)
+    if sales is None or not sales.is_own(order, "sales"):
+        raise AccountsGone
+    if isinstance(order.source, OnInvoice) and (payer is None or not payer.is_own(order, "receivable")):
+        raise AccountsGone
 
 
 def _scopes(order: Order) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import UNSET
 
 from largesse.base.cooperative import CooperativeRunner, Result, Steps, first_slice
-from largesse.base.errors import InvalidRequest, Problem, Unavailable
+from largesse.base.errors import InvalidRequest, Problem
 from largesse.base.fair_turns import FairTurns, Turn
 from largesse.base.timeouts import Timeouts
 from largesse.catalogue.cache import Catalogue
@@ -58,7 +58,7 @@ from largesse.orders.request import (
     read_reference,
     read_send,
 )
-from largesse.orders.rules import NO_SUCH_ACCOUNT, reference_used, require_currency
+from largesse.orders.rules import NO_SUCH_ACCOUNT, AccountsGone, reference_used, require_currency
 from largesse.templates.store import Template, read_template
 
 # Orders of one customer under way in a process while others order too. An order passes the event loop seven times, each time behind
@@ -159,13 +159,15 @@ class OrderService:
     async def _place(self, order: Order, turn: Turn[int]) -> None:
         try:
             await self._placer.place(order, on_locked=turn.end)
+        except AccountsGone:
+            again = order.with_own_accounts(await self._own_accounts.renew(order.own_key))
+            if again.account_ids == order.account_ids:
+                raise
+            await self._place(again, turn)
         except InvalidRequest:  # the funding account cannot be used
             if order.remembered is not None:
                 raise StaleCaller from None
             await self.check_some_account(order.principal)
-            raise
-        except Unavailable:
-            self._own_accounts.forget((order.row.customer_id, order.row.environment, order.currency))
             raise
 
     async def refuse_used_reference(self, principal: Principal, reference: str | None) -> None:

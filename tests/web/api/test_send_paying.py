@@ -35,16 +35,15 @@ class TestBalance:
         assert "52.14" in problem(refused, 402, "insufficient-balance")
 
 
-@pytest.mark.slow
 @pytest.mark.usefixtures("places")
-def test_accounts_that_a_crash_took_are_created_anew(service, problem) -> None:
+def test_accounts_that_a_crash_took_are_created_anew(service) -> None:
     """Their creation is written to the disk with the first order that uses them. A process may know ids that are gone."""
     assert service.send("gift", "shop", value=0.01).status_code == 200
     cached = service.app.services.orders._own_accounts._cached
     (key,) = [key for key in cached._entries if key[1:] == ("production", "GBP")]
     cached.put(key, OwnAccounts(receivable=2_000_000_000, sales=2_000_000_001))
-    problem(service.send("gift", "shop", value=0.01), 503, "unavailable")
     assert service.send("gift", "shop", value=0.01).status_code == 200
+    assert cached.get(key).sales < 2_000_000_000
 
 
 @pytest.mark.usefixtures("places")
