@@ -161,7 +161,7 @@ async def list_seen(actor: Actor, connection: Connection) -> list[SeenRequest]:
     assert actor.environment is not None, "requests are of an environment"
     requests = await store.list_requests(connection, actor.customer_id, actor.environment, most=MOST_LISTED)
     ids = {rule_id for request in requests for rule_id in request.rule_ids}
-    by_id = {rule.id: rule for rule in await store.find_rules(connection, actor.customer_id, ids)}
+    by_id = {rule.id: rule for rule in await store.find_rules(connection, actor.customer_id, ids)} if ids else {}
     seen = []
     for request in requests:
         rules = [by_id[one] for one in sorted(request.rule_ids)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any, Self, cast
 
@@ -186,12 +186,7 @@ class Database:
             async with self.connection(scope) as connection:
                 return await read(connection)
 
-        try:
-            async with asyncio.TaskGroup() as group:
-                tasks = [group.create_task(run(read)) for read in reads]
-        except BaseExceptionGroup as failed:
-            raise failed.exceptions[0] from None
-        return [task.result() for task in tasks]
+        return await all_of(*map(run, reads))
 
     async def fetch(self, scope: Scope, query: str, *arguments: Any) -> list[Row]:
         """Returns the rows of one statement."""
@@ -212,6 +207,16 @@ class Database:
         """Runs one statement. Returns its command tag, such as `UPDATE 1`."""
         async with self.connection(scope) as connection:
             return await connection.execute(query, *arguments)
+
+
+async def all_of(*works: Coroutine[Any, Any, Any]) -> list[Any]:
+    """Runs coroutines at the same time and returns their results. Raises the first error, and cancels the others."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(work) for work in works]
+    except BaseExceptionGroup as failed:
+        raise failed.exceptions[0] from None
+    return [task.result() for task in tasks]
 
 
 class ReadOnly(Database):

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from datetime import date, datetime, timedelta
+from functools import lru_cache
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -94,34 +95,40 @@ async def add_up(
     """
     assert not wanted.search.strip(), "words have no sums"
     parts = list(_parts(wanted.since or _FIRST, wanted.until or _LAST, by_day=by == "day"))
+    said = wanted.group.said
+    async with planned_at_once(connection):
+        rows = await connection.fetch(
+            _statement(by, tuple(only), len(parts), tuple(said)),
+            wanted.customer_id,
+            wanted.environment,
+            list(wanted.states or OrderState),
+            *chain.from_iterable(parts),
+            *said.values(),
+        )
+    added = [Added(row["key"], row["currency"], Sums(**{name: row[name] for name in only})) for row in rows]
+    return sorted(added, key=lambda one: (one.key, one.currency))
+
+
+@lru_cache(maxsize=500)
+def _statement(by: str, only: Sequence[str], parts: int, said: Collection[str]) -> Fragment:
+    """Returns the SQL that adds up sums of so many parts of the days, of the groups with so many values."""
     read = join(
         Fragment(" UNION ALL "),
         [
             compose(_SUMS_OF_PART, sums=names(only), grain=at, first=at + 1, end=at + 2)
-            for at in range(4, 4 + 3 * len(parts), 3)
+            for at in range(4, 4 + 3 * parts, 3)
         ],
     )
     if by not in {"day", "month"}:
         columns = names(["group_id", "state"] if by == "state" else ["group_id"])
         read = compose(_OF_GROUPS, columns=columns, sums=each("sum({name})::bigint AS {name}", only), read=read)
-    query = compose(
+    return compose(
         _ADD_UP,
         key=BY[by],
         sums=each("sum(s.{name})::bigint AS {name}", only),
         read=read,
-        having=having(wanted.group, 4 + 3 * len(parts)),
+        having=having(said, 4 + 3 * parts),
     )
-    async with planned_at_once(connection):
-        rows = await connection.fetch(
-            query,
-            wanted.customer_id,
-            wanted.environment,
-            list(wanted.states or OrderState),
-            *chain.from_iterable(parts),
-            *wanted.group.said.values(),
-        )
-    added = [Added(row["key"], row["currency"], Sums(**{name: row[name] for name in only})) for row in rows]
-    return sorted(added, key=lambda one: (one.key, one.currency))
 
 
 _ADD_UP = """
@@ -139,11 +146,9 @@ _SUMS_OF_PART = """
 """
 
 
-def having(group: GroupFilter, first: int) -> Fragment:
-    """Returns SQL for the conditions on groups `g`, to add to other conditions. The values begin at placeholder `first`."""
-    conditions = [
-        compose(" AND g.{name} = ${at}", name=identifier(name), at=at) for at, name in enumerate(group.said, first)
-    ]
+def having(said: Iterable[str], first: int) -> Fragment:
+    """Returns SQL for the conditions on columns of groups `g`, to add to other conditions. The values begin at placeholder `first`."""
+    conditions = [compose(" AND g.{name} = ${at}", name=identifier(name), at=at) for at, name in enumerate(said, first)]
     return join(NOTHING, conditions)
 
 

@@ -11,10 +11,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, time, timedelta
-from typing import NamedTuple
 
 from largesse.db.fragments import NOTHING, Fragment, compose, join
-from largesse.db.pool import Connection
+from largesse.db.pool import Connection, Row
 from largesse.reports.filters import OrderFilter, Place, having
 from largesse.reports.search import LOOKED_AT, Term, read_candidates, read_orders_among, read_terms
 from largesse.reports.sums import OrderState, Sums
@@ -243,7 +242,7 @@ def _grouped(wanted: OrderFilter, reach: _Reach) -> Fragment:
             # Without coalesce(), which under row-level security takes a condition out of the index.
             compose("AND created_at {up_to}($3, (SELECT created_at FROM cut))", up_to=reach.up_to),
         ),
-        having=having(wanted.group, 8),
+        having=having(wanted.group.said, 8),
         order=reach.order,
     )
 
@@ -267,7 +266,7 @@ async def _search(
     end = candidates[-1] if not few and len(candidates) == looked_at else None
     likely, common = await _narrow(connection, wanted, candidates, common)
     passing = await _passing(connection, wanted, likely, common, limit + 1)
-    places = [one.place for one in passing[:limit]]
+    places = [Place(row[0], row[1]) for row in passing[:limit]]
     return Found(places, places[-1] if len(passing) > limit else end, _sums(passing[:limit]))
 
 
@@ -290,15 +289,6 @@ async def _narrow(
     return candidates, left
 
 
-class _Passing(NamedTuple):
-    """An order that passes, and its share of the sums."""
-
-    place: Place
-    codes: int
-    spent_minor: int
-    currency: str
-
-
 _HAS_WORD = """
     AND EXISTS (
         SELECT FROM report_words AS w
@@ -309,12 +299,12 @@ _HAS_WORD = """
 
 async def _passing(
     connection: Connection, wanted: OrderFilter, candidates: Sequence[Place], terms: Sequence[Term], limit: int
-) -> list[_Passing]:
-    """Returns the first `limit` of `candidates` that pass the filter and have a word of each of the terms."""
+) -> Sequence[Row]:
+    """Returns the first `limit` of `candidates` that pass the filter and have a word of each of the terms, and their shares of the sums."""
     said = wanted.group.said
     # OFFSET makes the planner look up each candidate separately. It expects few orders of a word or group, and would read them all.
     found_by = [compose(_HAS_WORD, at=at) for at, _ in enumerate(terms, 6 + len(said))]
-    rows = await connection.fetch(
+    return await connection.fetch(
         compose(
             """
         SELECT o.created_at, o.order_id, o.codes, o.spent_minor, g.currency
@@ -326,7 +316,7 @@ async def _passing(
         WHERE o.environment = $2 AND o.state = ANY($4::text[]) {having} {found_by}
         ORDER BY candidate.at LIMIT $5
         """,
-            having=having(wanted.group, 6),
+            having=having(wanted.group.said, 6),
             found_by=join(NOTHING, found_by),
         ),
         wanted.customer_id,
@@ -337,12 +327,11 @@ async def _passing(
         *said.values(),
         *(term.words for term in terms),
     )
-    return [_Passing(Place(*row[:2]), *row[2:]) for row in rows]
 
 
-def _sums(passing: Iterable[_Passing]) -> dict[str, Sums]:
+def _sums(passing: Iterable[Row]) -> dict[str, Sums]:
     sums: dict[str, Sums] = defaultdict(Sums)
-    for _, codes, spent_minor, currency in passing:
+    for _, _, codes, spent_minor, currency in passing:
         of_currency = sums[currency]
         of_currency.orders += 1
         of_currency.codes += codes

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+
+import msgspec
 
 from largesse.base.email import is_erased
 from largesse.db.pool import Connection, Row
@@ -26,8 +28,7 @@ _FRESH_AT_ONCE = 50  # orders of a list that show their current state; longer li
 MAX_CHOICES = 5_000  # groups whose names are offered
 
 
-@dataclass(frozen=True, slots=True)
-class ListedOrder:
+class ListedOrder(msgspec.Struct, frozen=True):
     """An order in a list: its gift, its state, and who placed it. Amounts are in minor units."""
 
     order_id: int
@@ -181,8 +182,9 @@ async def list_selected(connection: Connection, wanted: OrderFilter, references:
 def _listed(row: Row) -> ListedOrder:
     columns = dict(row)
     name, email = columns.pop("recipient_name"), columns.pop("recipient_email")
-    recipient = None if email is None or is_erased(email) else name or email
-    return ListedOrder(**{**columns, "recipient": recipient, "state": row["state"] or OrderState.WAITING})
+    columns["recipient"] = None if email is None or is_erased(email) else name or email
+    columns["state"] = columns["state"] or OrderState.WAITING
+    return ListedOrder(**columns)
 
 
 # Rows that may be on a node are read in their own part of the statement. Mail is unfinished from the moment it is due.
@@ -240,7 +242,7 @@ def _as_it_stands(customer_id: int, order: ListedOrder, facts: Facts) -> ListedO
         is_scheduled=facts.orders[customer_id, order.order_id]["is_scheduled"],
         bounced=bounced,
     )
-    return replace(order, state=state, claimed=claimed, cancelled=cancelled, bounced=bounced)
+    return msgspec.structs.replace(order, state=state, claimed=claimed, cancelled=cancelled, bounced=bounced)
 
 
 # Those of the orders that are among the customer's newest changes.

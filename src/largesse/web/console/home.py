@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import date, timedelta
+from datetime import timedelta
 from typing import NamedTuple
 
 from babel.dates import format_date
@@ -14,7 +14,7 @@ from starlette.responses import Response
 
 from largesse.base import clock
 from largesse.customers.roles import Right
-from largesse.db.pool import Connection
+from largesse.db.pool import Connection, all_of
 from largesse.db.scope import for_customer
 from largesse.db.statements import planned_at_once
 from largesse.ledger.receivables import AmountDue, list_amounts_due
@@ -60,11 +60,13 @@ class Step:
     environment: str = ""
 
 
-class _Unclaimed(NamedTuple):
-    """Unclaimed gifts of all time, whose sums take about as long as the rest, and the orders that need attention."""
+class _Summed(NamedTuple):
+    """Sums of orders, which take about as long as the rest, and the orders that need attention."""
 
-    sums: list[Added]
+    unclaimed: list[Added]
     items: list[AttentionItem]
+    spent: list[Added]
+    spent_before: list[Added]
 
 
 class _Read(NamedTuple):
@@ -74,8 +76,6 @@ class _Read(NamedTuple):
     owed: list[AmountDue]
     history: dict[int, list[int]]
     items: list[AttentionItem]
-    spent: list[Added]
-    spent_before: list[Added]
     claims: list[Added]
     claims_before: list[Added]
     page: OrderPage
@@ -86,17 +86,15 @@ class _Read(NamedTuple):
 async def show(context: RequestContext) -> Response:
     """Shows the home page."""
     person = context.person
-    unclaimed, read = await context.database.at_once(
-        person.scope, lambda connection: _unclaimed(context, connection), lambda connection: _read(context, connection)
-    )
-    currency = _main_currency(read)
-    figures = [_balance(context, read, currency), _spent(context, read, currency)]
-    figures.append(_claimed(context, read, unclaimed.sums, currency))
+    summed, (read, steps) = await all_of(_add_up(context), _read_rest(context))
+    currency = _main_currency(summed, read)
+    figures = [_balance(context, read, currency), _spent(context, summed, currency)]
+    figures.append(_claimed(context, summed, read, currency))
     return context.page(
         "home.html",
         figures=[figure for figure in figures if figure],
-        items=unclaimed.items + read.items,
-        steps=await _steps(context, read.steps),
+        items=summed.items + read.items,
+        steps=steps,
         orders=read.page.orders,
         budgets=read.budgets,
         headline=lambda order: headline(context, order),
@@ -106,22 +104,35 @@ async def show(context: RequestContext) -> Response:
     )
 
 
-async def _unclaimed(context: RequestContext, connection: Connection) -> _Unclaimed:
-    """Adds up the unclaimed gifts."""
-    orders = own_filter(context)
+async def _add_up(context: RequestContext) -> _Summed:
+    """Adds up the unclaimed gifts of all time, and the orders of this month, of recent weeks and of the periods before."""
+    orders, today = own_filter(context), clock.now().date()
     unclaimed = replace(orders, states=(OrderState.WAITING, OrderState.BOUNCED))
-    async with planned_at_once(connection):
+    month = period_of("this-month", today)
+    before = replace(orders, since=month.before_since, until=month.before_until)
+    async with context.database.connection(context.person.scope) as connection, planned_at_once(connection):
         states = await add_up(connection, unclaimed, "state", only=_STANDING)
         bounced, waiting = (
             sum(one.sums.orders for one in states if one.key == state)
             for state in (OrderState.BOUNCED, OrderState.WAITING)
         )
-        return _Unclaimed(together(states), await of_orders(context, connection, orders, bounced, waiting))
+        return _Summed(
+            unclaimed=together(states),
+            items=await of_orders(context, connection, orders, bounced, waiting),
+            spent=await add_up(connection, replace(orders, since=month.since, until=month.until), only=_SPENT),
+            spent_before=await add_up(connection, before, only=_SPENT),
+        )
+
+
+async def _read_rest(context: RequestContext) -> tuple[_Read, list[Step]]:
+    """Reads the rest of the data, and the steps of a new customer."""
+    async with context.database.connection(context.person.scope) as connection:
+        read = await _read(context, connection)
+    return read, await _steps(context, read.steps)
 
 
 async def _read(context: RequestContext, connection: Connection) -> _Read:
-    """Reads the rest of the data, on one connection."""
-    person, today = context.person, clock.now().date()
+    person = context.person
     customer = (person.customer_id, person.environment)
     accounts = await _accounts(context, connection)
     drawn = [account.id for account in accounts]
@@ -131,21 +142,13 @@ async def _read(context: RequestContext, connection: Connection) -> _Read:
     items += await of_top_ups(context, connection, accounts)
     items += await of_approvals(context, connection)
     items += await of_automations(context, connection)
-    month = period_of("this-month", today)
-    months = (
-        own_filter(context, since=month.since, until=month.until),
-        own_filter(context, since=month.before_since, until=month.before_until),
-    )
     async with planned_at_once(connection):
-        spent, spent_before = [await add_up(connection, period, only=_SPENT) for period in months]
-        claims, claims_before = [await add_up(connection, window, only=_CLAIMS) for window in _windows(context, today)]
+        claims, claims_before = [await add_up(connection, window, only=_CLAIMS) for window in _windows(context)]
     return _Read(
         accounts=accounts,
         owed=owed,
         history=history,
         items=items,
-        spent=spent,
-        spent_before=spent_before,
         claims=claims,
         claims_before=claims_before,
         page=await list_page(connection, own_filter(context), _NEWEST),
@@ -154,12 +157,12 @@ async def _read(context: RequestContext, connection: Connection) -> _Read:
     )
 
 
-def _windows(context: RequestContext, today: date) -> tuple[OrderFilter, OrderFilter]:
+def _windows(context: RequestContext) -> tuple[OrderFilter, OrderFilter]:
     """Returns filters for two periods of 30 days: the last whose orders are all at least a week old, and the one before."""
-    until = today - timedelta(days=_CLAIM_DAYS)
+    orders, until = own_filter(context), clock.now().date() - timedelta(days=_CLAIM_DAYS)
     since = until - timedelta(days=_WINDOW_DAYS - 1)
-    earlier = own_filter(context, since=since - timedelta(days=_WINDOW_DAYS), until=since - timedelta(days=1))
-    return own_filter(context, since=since, until=until), earlier
+    earlier = replace(orders, since=since - timedelta(days=_WINDOW_DAYS), until=since - timedelta(days=1))
+    return replace(orders, since=since, until=until), earlier
 
 
 async def _accounts(context: RequestContext, connection: Connection) -> list[SeenAccount]:
@@ -171,9 +174,9 @@ async def _accounts(context: RequestContext, connection: Connection) -> list[See
     return [account for account in seen if not account.is_closed]
 
 
-def _main_currency(read: _Read) -> str:
+def _main_currency(summed: _Summed, read: _Read) -> str:
     """Returns the currency of the figures: the one with the most orders this month, otherwise the first account's."""
-    ordered = sorted(read.spent, key=lambda one: -one.sums.orders)
+    ordered = sorted(summed.spent, key=lambda one: -one.sums.orders)
     currencies = [one.currency for one in ordered] + [one.currency for one in read.accounts]
     return next(iter(currencies + [one.currency for one in read.owed]), "")
 
@@ -216,16 +219,16 @@ def _line(context: RequestContext, histories: Sequence[Sequence[int]], balance: 
     return line(context.say("Balance, %(currency)s", currency=currency), said, values)
 
 
-def _spent(context: RequestContext, read: _Read, currency: str) -> Figure | None:
+def _spent(context: RequestContext, summed: _Summed, currency: str) -> Figure | None:
     """Returns the amount spent this month, compared with the same days of the month before."""
     if not currency:
         return None
-    now, before = _of(read.spent, currency), _of(read.spent_before, currency)
+    now, before = _of(summed.spent, currency), _of(summed.spent_before, currency)
     month = format_date(months_before(clock.now().date().replace(day=1), 1), "LLLL", locale=context.language.locale)
     orders = context.ngettext("%(count)s order", "%(count)s orders", now.orders)
     gifts = context.ngettext("%(count)s gift", "%(count)s gifts", now.codes)
     others = [
-        context.language.amount(one.sums.net_minor, one.currency) for one in read.spent if one.currency != currency
+        context.language.amount(one.sums.net_minor, one.currency) for one in summed.spent if one.currency != currency
     ]
     return Figure(
         context.say("Spent this month"),
@@ -236,10 +239,10 @@ def _spent(context: RequestContext, read: _Read, currency: str) -> Figure | None
     )
 
 
-def _claimed(context: RequestContext, read: _Read, unclaimed: Sequence[Added], currency: str) -> Figure | None:
+def _claimed(context: RequestContext, summed: _Summed, read: _Read, currency: str) -> Figure | None:
     """Returns the share of gifts that were claimed within a week, compared with the 30 days before."""
     now, before = _share(read.claims), _share(read.claims_before)
-    left = _of(unclaimed, currency)
+    left = _of(summed.unclaimed, currency)
     count = left.codes - left.claimed - left.cancelled
     worth = context.language.amount(left.spent_minor - left.claimed_minor - left.refunded_minor, currency or "GBP")
     return Figure(
