@@ -38,6 +38,7 @@ class Receiver(Protocol[Outcome_contra]):
 
 
 MAX_REST_S = 0.01
+_REST = 0.75  # of the time that a batch took
 _FEW = 3  # a batch of at most so many items is followed by no rest
 
 _Waiting = tuple[Item, Receiver[Outcome]]
@@ -54,8 +55,8 @@ class Batcher(Generic[Item, Outcome]):
 
     `max_waiting` bounds the number of items that wait, or with `room_by_weight` their weight.
 
-    With `rests`, the groups of a batch of more than a few items rest after it for half the time it took, at most MAX_REST_S. More items
-    gather meanwhile.
+    With `rests`, the groups of a batch of more than a few items rest after it for three quarters of the time it took, at most
+    MAX_REST_S. More items gather meanwhile.
     """
 
     def __init__(  # noqa: PLR0913 - bounds, each by its name
@@ -145,7 +146,7 @@ class Batcher(Generic[Item, Outcome]):
                 try:
                     await self._handle_batch(batch)
                     if self._rests and len(batch) > _FEW and not self._closing:
-                        await asyncio.sleep(min((loop.time() - began_s) / 2, MAX_REST_S))
+                        await asyncio.sleep(min((loop.time() - began_s) * _REST, MAX_REST_S))
                 finally:
                     self._handled -= groups
                     self._is_shared &= not is_shared
