@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import date, datetime
+from itertools import groupby
 
 import msgspec
 from asyncpg import UniqueViolationError
@@ -56,9 +57,7 @@ class ReportedOrder(msgspec.Struct, frozen=True, kw_only=True):
     erasable_since: datetime | None  # see `ended_at`; None as well once its recipients were erased
 
 
-Word = tuple[
-    int, str, str, datetime, int
-]  # a row of `report_words`: customer, environment, word, time and id of the order
+WordedOrder = tuple[int, str, datetime, int]  # customer, environment, time and id, as they stand in `report_words`
 
 _GROUP = Group.__struct_fields__
 _GROUP_COLUMNS = names(_GROUP)
@@ -92,9 +91,13 @@ _WRITE_ORDERS = compose(
     columns=names(_ORDER),
     changes=each("{name} = excluded.{name}", [name for name in _ORDER if name not in {"customer_id", "order_id"}]),
 )
+# Each order is sent once, and each word with the order's place: an order has ten words or more. Subscripts are quick for types of a
+# fixed length only, so environments are booleans.
 _ADD_WORDS = """
     INSERT INTO report_words (customer_id, environment, word, created_at, order_id)
-    SELECT * FROM unnest($1::int[], $2::text[], $3::text[], $4::timestamptz[], $5::int[])
+    SELECT ($1::int[])[place], CASE WHEN ($2::bool[])[place] THEN 'production' ELSE 'staging' END, word,
+           ($3::timestamptz[])[place], ($4::int[])[place]
+    FROM unnest($5::text[], $6::int[]) AS found (word, place)
 """
 _ADD_MISSING_WORDS = compose("{add} ON CONFLICT DO NOTHING", add=Fragment(_ADD_WORDS))
 # Finds each row by its whole key, because all orders may have the same word.
@@ -141,13 +144,19 @@ async def write_orders(connection: Connection, orders: Sequence[ReportedOrder]) 
     await connection.execute(_WRITE_ORDERS, _encode(orders).decode())
 
 
-async def add_words(connection: Connection, words: Iterable[Word], *, may_exist: bool) -> None:
+async def add_words(connection: Connection, words: Mapping[WordedOrder, Collection[str]], *, may_exist: bool) -> None:
     """Adds words of orders. Looking for those that exist takes half as long again, so it is only done where some may.
 
     Sorts them as the index does, which saves a third of the time.
     """
-    if rows := sorted(words):
-        columns = [list(column) for column in zip(*rows, strict=True)]
+    orders = sorted(words)
+    found: list[tuple[str, int]] = []
+    for _, places in groupby(range(len(orders)), key=lambda place: orders[place][:2]):
+        found += sorted((word, place + 1) for place in places for word in words[orders[place]])
+    if found:
+        customers, environments, times, ids = zip(*orders, strict=True)
+        are_live = [environment == "production" for environment in environments]
+        columns = (customers, are_live, times, ids, *zip(*found, strict=True))
         if not may_exist:
             try:
                 async with connection.transaction():

@@ -30,7 +30,7 @@ from largesse.reports.search import words_of_order, words_of_recipient
 from largesse.reports.store import (
     Group,
     ReportedOrder,
-    Word,
+    WordedOrder,
     add_to_sums,
     add_words,
     group_ids,
@@ -219,15 +219,13 @@ async def _add_words(
     if not keys:
         return
     recipients = await read_recipients(connection, sorted(keys), shard_group)
-    words: list[Word] = []
+    words: dict[WordedOrder, set[str]] = {}
     for key in keys:
         order = facts.orders[key]
-        found_by = words_of_order(
+        worded = (order["customer_id"], order["environment"], order["created_at"], order["id"])
+        words[worded] = words_of_order(
             order["external_reference"], [order[name] for name in PERSONAL], recipients.get(order["id"], ())
         )
-        words += [
-            (order["customer_id"], order["environment"], word, order["created_at"], order["id"]) for word in found_by
-        ]
     await add_words(connection, words, may_exist=may_exist)
 
 
