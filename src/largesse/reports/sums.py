@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from datetime import date, datetime
 from enum import StrEnum
 
+import msgspec
+
 HOUR_S, DAY_S = 3_600, 86_400
 # Claims are counted by their delay after the order was sent; past the last limit they count as `later`.
 AGES_S = (HOUR_S, DAY_S, 7 * DAY_S, 30 * DAY_S)
@@ -32,8 +34,7 @@ class OrderState(StrEnum):
     """Every code of it was cancelled."""
 
 
-@dataclass(slots=True)
-class Sums:
+class Sums(msgspec.Struct):
     """The sums of orders: the columns of `report_sums`. Amounts are in minor units."""
 
     orders: int = 0
@@ -52,7 +53,8 @@ class Sums:
     def add(self, other: Sums, times: int = 1) -> None:
         """Adds the other sums so many times."""
         for name in SUMS:
-            setattr(self, name, getattr(self, name) + times * getattr(other, name))
+            if added := getattr(other, name):  # most are 0
+                setattr(self, name, getattr(self, name) + times * added)
 
     @property
     def net_minor(self) -> int:
@@ -65,12 +67,11 @@ class Sums:
         return not any(getattr(self, name) for name in SUMS)
 
 
-SUMS = tuple(Sums.__slots__)
+SUMS = Sums.__struct_fields__
 AGE_SUMS = SUMS[-len(AGES_S) - 1 :]
 
 
-@dataclass(frozen=True, slots=True)
-class OrderSummary:
+class OrderSummary(msgspec.Struct, frozen=True):
     """The state of an order: a row of `report_orders` without the fulfilment of its codes, which is in no sum."""
 
     customer_id: int
