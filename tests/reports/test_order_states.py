@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 
 import pytest
+from msgspec.structs import replace
 
 from largesse.reports.sums import Moves, OrderState, OrderSummary, Sums, add_changes, ended_at, state_of
 
