@@ -1,14 +1,18 @@
-"""The wiring of a serving process."""
+"""The wiring of a serving process and of a worker."""
 
 from __future__ import annotations
 
+import asyncio
 import gc
+import os
+import signal
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from largesse.base.settings import load_settings
+from largesse.base.settings import Settings, load_settings
+from largesse.cli.service import _work
 from largesse.main import GC_THRESHOLDS, build_app
 
 
@@ -20,16 +24,20 @@ def usual_thresholds():
     gc.set_threshold(*before)
 
 
-async def test_a_serving_process_collects_garbage_seldom_and_passes_over_what_stays(
-    database_url: str, tmp_path: Path, usual_thresholds: None
-):
-    settings = replace(
+@pytest.fixture
+def settings(database_url: str, tmp_path: Path) -> Settings:
+    return replace(
         load_settings({}),
         database_url=database_url,
         owner_database_url=database_url,
         data_dir=tmp_path,
         master_keys=(bytes(32),),
     )
+
+
+async def test_a_serving_process_collects_garbage_seldom_and_passes_over_what_stays(
+    settings: Settings, usual_thresholds: None
+):
     sent: list[str] = []
     frozen_before = gc.get_freeze_count()
 
@@ -45,3 +53,13 @@ async def test_a_serving_process_collects_garbage_seldom_and_passes_over_what_st
     await build_app(settings)({"type": "lifespan"}, receive, send)
 
     assert sent == ["lifespan.startup.complete", "lifespan.shutdown.complete"]
+
+
+async def test_a_worker_collects_garbage_as_seldom(settings: Settings, usual_thresholds: None):
+    working = asyncio.create_task(_work(settings))
+    async with asyncio.timeout(30):
+        while gc.get_threshold() != GC_THRESHOLDS and not working.done():  # noqa: ASYNC110 - the worker sets them once it has begun
+            await asyncio.sleep(0.01)
+    assert gc.get_threshold() == GC_THRESHOLDS
+    os.kill(os.getpid(), signal.SIGTERM)
+    await working

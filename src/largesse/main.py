@@ -117,14 +117,14 @@ def build_app(
             )
             runner = _closing(stack, AutomationRunner(services.database, services.orders, settings.environment))
             runner.start()
-            _collect_seldom()
+            collect_seldom()
             yield services
 
     async def make_pages(services: Services) -> Sequence[BaseRoute]:
         all_pages = await asyncio.to_thread(_import_pages)
         has_mailbox = mailbox or settings.environment == "staging"
         routes = all_pages(services, has_mailbox=has_mailbox, listens_on=listens_on)
-        _collect_seldom()
+        collect_seldom()
         return [*pages, *routes]
 
     return Application(
@@ -138,10 +138,10 @@ def _import_pages() -> Callable[..., Sequence[BaseRoute]]:
     return all_pages
 
 
-def _collect_seldom() -> None:
+def collect_seldom() -> None:
     """Makes garbage collections skip the objects that live as long as the process, and start less often.
 
-    With Python's own thresholds they took 8 % of the time of an order.
+    With Python's own thresholds they took 8 % of the time of an order, and of a worker's 7 % for a delivery and 12 % for a mail.
     """
     gc.collect()
     gc.freeze()

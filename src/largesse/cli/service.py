@@ -212,13 +212,14 @@ def worker(metrics_port: int | None, metrics_host: str) -> None:
 async def _work(settings: Settings) -> None:
     """Runs the worker until SIGTERM or SIGINT."""
     from largesse.doctor.settings import warn_of_doubtful_settings
-    from largesse.main import open_worker
+    from largesse.main import collect_seldom, open_worker
 
     ended = asyncio.Event()
     for ending in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(ending, ended.set)
     async with open_worker(settings):
         warn_of_doubtful_settings(settings, delivers=True)
+        collect_seldom()
         await ended.wait()
 
 
