@@ -105,7 +105,7 @@ async def show(context: RequestContext) -> Response:
 
 
 async def _add_up(context: RequestContext) -> _Summed:
-    """Adds up the unclaimed gifts of all time, and the orders of this month, of recent weeks and of the periods before."""
+    """Adds up the unclaimed gifts of all time, and the orders of this month and of the same days of the month before."""
     orders, today = own_filter(context), clock.now().date()
     unclaimed = replace(orders, states=(OrderState.WAITING, OrderState.BOUNCED))
     month = period_of("this-month", today)
