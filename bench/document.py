@@ -133,7 +133,7 @@ WHY: dict[str, str] = {
     "need them to pass prepared orders on, and to know what became of them when it ends.",
     "customers, first order": "it looks up the key and makes the ledger accounts of the customer, in a round trip each. Later orders have two round "
     "trips in all.",
-    "deliveries": "each delivery is leased, signed, judged, logged and recorded with its answer. This takes the worker about 75 µs and "
+    "deliveries": "each delivery is leased, signed, judged, logged and recorded with its answer. This takes the worker about 90 µs and "
     "PostgreSQL 60, and both share two cores with the receiver. The worker also brings the reports of the same orders up to date.",
     "mails": "each of the four connections waits until the outcome of its last mail is on the disk. So a crash repeats four mails at most.",
     "neighbour": "a quiet order waits for no batch of the noisy customer. But both cores have more work than they can do: the load generator, the one "
