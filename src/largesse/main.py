@@ -141,7 +141,7 @@ def _import_pages() -> Callable[..., Sequence[BaseRoute]]:
 def collect_seldom() -> None:
     """Makes garbage collections skip the objects that live as long as the process, and start less often.
 
-    With Python's own thresholds they took 8 % of the time of an order, and of a worker's 7 % for a delivery and 12 % for a mail.
+    With Python's own thresholds they took 8 % of the time of an order, and 7 % of a worker's processor time for a mail.
     """
     gc.collect()
     gc.freeze()

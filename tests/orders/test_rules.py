@@ -185,7 +185,7 @@ def test_what_is_placed(order: Order) -> None:
     ],
 )
 def test_accounts_that_a_crash_took_are_not_used(sales: int, account: int | None) -> None:
-    """Their ids may be of no account, or of one of another customer, currency, environment or kind."""
+    """An id may belong to no account, or to one of another customer, currency, environment or kind."""
     assert isinstance(refusal(make_order(account=account).with_own_accounts(OwnAccounts(91, sales))), AccountsGone)
 
 

@@ -209,11 +209,11 @@ class Database:
             return await connection.execute(query, *arguments)
 
 
-async def all_of(*works: Coroutine[Any, Any, Any]) -> list[Any]:
+async def all_of(*coroutines: Coroutine[Any, Any, Any]) -> list[Any]:
     """Runs coroutines at the same time and returns their results. Raises the first error, and cancels the others."""
     try:
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(work) for work in works]
+            tasks = [group.create_task(coroutine) for coroutine in coroutines]
     except BaseExceptionGroup as failed:
         raise failed.exceptions[0] from None
     return [task.result() for task in tasks]

@@ -56,7 +56,7 @@ class OwnAccountCache:
         return self._cached.get(key) or await self._lookups.submit(key)
 
     async def renew(self, key: OwnKey) -> OwnAccounts:
-        """Finds accounts whose ids are not theirs any more: a crash of the database took them. Raises as `find` does."""
+        """Finds accounts that a crash of the database took, and creates them again. Raises as `find` does."""
         self._cached.drop(key)
         return await self.find(key)
 

@@ -244,7 +244,7 @@ def _funding_account(order: Order, context: BatchContext) -> LedgerAccount:
 
 
 def _require_own_accounts(order: Order, context: BatchContext) -> None:
-    """Raises AccountsGone unless the accounts other than a funding account are there. After a crash, their ids may be of others."""
+    """Raises AccountsGone unless the accounts other than a funding account are there. After a crash, another account may have an id."""
     payer_id, sales_id = order.account_ids
     sales = context.accounts.get(sales_id)
     payer = context.accounts.get(payer_id)

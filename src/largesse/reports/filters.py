@@ -111,7 +111,7 @@ async def add_up(
 
 @lru_cache(maxsize=500)
 def _statement(by: str, only: Sequence[str], parts: int, said: Collection[str]) -> Fragment:
-    """Returns the SQL that adds up sums of so many parts of the days, of the groups with so many values."""
+    """Returns the SQL that adds up the sums of so many parts of a period. `said` names the columns that the filter limits."""
     read = join(
         Fragment(" UNION ALL "),
         [
