@@ -31,10 +31,9 @@ from largesse.webhooks.deliverer import IN_FLIGHT, QUEUES_AT_ONCE, Deliverer
 from largesse.webhooks.resolver import Resolver
 from largesse.webhooks.transport import HttpTransport
 
-DATABASE_CONNECTIONS = 17  # of the pool: one for each loop and writer that may need one at once
+DATABASE_CONNECTIONS = 20  # of the pool: about as many loops and writers may need one at once
 # The sockets of both lanes of deliveries, and all other files. Many systems start with 1,024.
 OPEN_FILES = 2 * QUEUES_AT_ONCE * IN_FLIGHT + 1_024
-MAIL_CONNECTIONS = 4
 _MAIL_PEOPLE_EVERY_S = 1.0
 _LONGEST_STEP_S = DRAIN_S + 15.0  # of a worker that ends: a message under way, and the database's timeouts
 _LAST_WORDS_S = 5.0
@@ -209,5 +208,5 @@ def _mailers(
             captures=captures,
             leases=message_leases,
         )
-        for _ in range(MAIL_CONNECTIONS if server is not None else 1)
+        for _ in range(server.connections if server is not None else 1)
     ]

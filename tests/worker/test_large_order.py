@@ -14,11 +14,12 @@ from collections import defaultdict
 import pytest
 from tests.worker.conftest import PATIENCE_S, Works, until
 
+from largesse.base.settings import MAIL_CONNECTIONS
 from largesse.db.scope import OPERATOR
 from largesse.jobs.leases import LEASE_S
 
 RECIPIENTS = int(os.environ.get("LARGE_ORDER", "800"))
-MOST_LEASED = 4 * 100  # a worker's connections to the mail server, and what each leases at once
+MOST_LEASED = MAIL_CONNECTIONS * 50  # a worker's connections to the mail server, and what each leases at once
 
 
 @pytest.mark.long

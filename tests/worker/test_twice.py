@@ -16,9 +16,10 @@ import pytest
 from tests.faults.proxy import Proxy
 from tests.worker.conftest import PATIENCE_S, Works, until
 
+from largesse.base.settings import MAIL_CONNECTIONS
 from largesse.db.pool import Database
 from largesse.jobs import metrics
-from largesse.worker import DATABASE_CONNECTIONS, MAIL_CONNECTIONS, Worker
+from largesse.worker import DATABASE_CONNECTIONS, Worker
 
 LEASE_S = float(os.environ.get("LEASE_SECONDS", "2"))
 ORDERS = int(os.environ.get("TWICE_ORDERS", "60"))

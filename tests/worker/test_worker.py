@@ -10,11 +10,13 @@ import signal
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import pytest
 from prometheus_client import REGISTRY, generate_latest
 from tests.worker.conftest import PATIENCE_S, Works
 
+from largesse.base.settings import MAIL_CONNECTIONS
 from largesse.db.pool import Database
 from largesse.db.scope import OPERATOR
 from largesse.jobs.notifier import News, notify
@@ -26,9 +28,10 @@ ROUNDS = int(os.environ.get("KILL_ROUNDS", "4"))
 
 
 @asynccontextmanager
-async def working(works: Works) -> AsyncIterator[Worker]:
+async def working(works: Works, *, mail_connections: int = MAIL_CONNECTIONS) -> AsyncIterator[Worker]:
     database = await Database.connect(works.database_url, max_connections=DATABASE_CONNECTIONS)
-    async with Worker(database, works.settings, works.vault) as worker:
+    settings = replace(works.settings, smtp_url=f"{works.mail.url}?connections={mail_connections}")
+    async with Worker(database, settings, works.vault) as worker:
         yield worker
     await database.close()
 
@@ -44,7 +47,14 @@ async def test_events_and_mails_of_orders_go_out_at_once(works: Works) -> None:
             assert time.monotonic() - started < 5
         await works.until_settled()
     assert len(works.receiver.got) == len(works.mail.got) == 60
-    assert works.mail.connections <= 4
+
+
+async def test_mail_takes_no_more_connections_than_set(works: Works) -> None:
+    works.mail.takes_s = 0.01  # so long that others could lease the rest
+    ids = set(await works.place(200))
+    async with working(works, mail_connections=2):
+        await works.until_arrived(ids, ids)
+    assert works.mail.connections == 2
 
 
 async def test_new_orders_need_no_polling_and_wake_nothing_but_what_fans_out(works: Works) -> None:

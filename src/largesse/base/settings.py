@@ -32,6 +32,8 @@ STARTTLS: Mapping[str, bool | None] = {
     "no": False,
     "0": False,
 }
+# `?connections=` in LARGESSE_SMTP_URL: how many connections a worker opens for the mail of orders.
+MAIL_CONNECTIONS, MOST_MAIL_CONNECTIONS = 8, 20
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
@@ -200,9 +202,13 @@ class _Reader:
         parts = _split(value)
         if value and (parts is None or parts.scheme not in {"smtp", "smtps"}):
             raise SettingError(name, "must look like smtp://user:password@host:587?starttls=required")
-        asked = parse_qs(parts.query, keep_blank_values=True).get("starttls", []) if parts else []
-        if not {one.lower() for one in asked} <= STARTTLS.keys() or len(asked) > 1:
+        asked = parse_qs(parts.query, keep_blank_values=True) if parts else {}
+        starttls = asked.get("starttls", [])
+        if not {one.lower() for one in starttls} <= STARTTLS.keys() or len(starttls) > 1:
             raise SettingError(name, "must say `?starttls=` as one of: required, optional, never")
+        connections = asked.get("connections", ["1"])
+        if len(connections) > 1 or connections[0] not in map(str, range(1, MOST_MAIL_CONNECTIONS + 1)):
+            raise SettingError(name, f"must say `connections=` as a whole number from 1 to {MOST_MAIL_CONNECTIONS}")
         return value or None
 
     def mailbox(self, name: str, default: str) -> str:

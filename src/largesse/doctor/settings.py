@@ -85,8 +85,10 @@ def doubtful_mail_server(url: str | None) -> Iterator[CheckResult]:
     if url is None:
         yield warning(name, "No mail server is set: production's mail is held until one is.")
         return
-    for other in sorted(parse_qs(urlsplit(url).query, keep_blank_values=True).keys() - {"starttls"}):
-        yield warning(name, f"`{other}=` means nothing here; `starttls=` is all that may follow the question mark.")
+    for other in sorted(parse_qs(urlsplit(url).query, keep_blank_values=True).keys() - {"starttls", "connections"}):
+        yield warning(
+            name, f"`{other}=` means nothing here; only `starttls=` and `connections=` may follow the question mark."
+        )
     server = MailServer.from_url(url)
     if server.tls or server.starttls or is_local(server.host):
         return

@@ -20,12 +20,12 @@ from aiosmtplib.email import quote_address
 from aiosmtplib.errors import SMTPDataError, SMTPException, SMTPHeloError, SMTPNotSupported, SMTPResponseException
 from aiosmtplib.protocol import SMTPProtocol
 
-from largesse.base.settings import STARTTLS
+from largesse.base.settings import MAIL_CONNECTIONS, STARTTLS
 
 
 @dataclass(frozen=True, slots=True)
 class MailServer:
-    """A mail server. `starttls` None: use it if the server offers it."""
+    """A mail server. `starttls` None: use it if the server offers it. `connections` is how many a worker opens at most."""
 
     host: str
     port: int
@@ -33,17 +33,18 @@ class MailServer:
     password: str | None = field(repr=False)
     tls: bool
     starttls: bool | None
+    connections: int = MAIL_CONNECTIONS
 
     @classmethod
     def from_url(cls, url: str) -> MailServer:
-        """Returns the server of `smtp://user:pass@host:port?starttls=required` or `smtps://…`.
+        """Returns the server of `smtp://user:pass@host:port?starttls=required&connections=3` or `smtps://…`.
 
         With a password, STARTTLS is required unless the address allows plain text.
         """
         parts = urlsplit(url)
         tls = parts.scheme == "smtps"
-        asked = parse_qs(parts.query).get("starttls")
-        starttls = STARTTLS[asked[0].lower()] if asked else True if parts.password else None
+        asked = parse_qs(parts.query)
+        starttls = STARTTLS[asked["starttls"][0].lower()] if "starttls" in asked else True if parts.password else None
         return cls(
             host=parts.hostname or "localhost",
             port=parts.port or (465 if tls else 587 if parts.username else 25),
@@ -51,6 +52,7 @@ class MailServer:
             password=unquote(parts.password) if parts.password else None,
             tls=tls,
             starttls=False if tls else starttls,
+            connections=int(asked["connections"][0]) if "connections" in asked else MAIL_CONNECTIONS,
         )
 
 
