@@ -31,7 +31,7 @@ from largesse.webhooks.deliverer import IN_FLIGHT, QUEUES_AT_ONCE, Deliverer
 from largesse.webhooks.resolver import Resolver
 from largesse.webhooks.transport import HttpTransport
 
-DATABASE_CONNECTIONS = 20  # of the pool: about as many loops and writers may need one at once
+DATABASE_CONNECTIONS = 17  # of the pool; the few more loops and writers that may need one at once wait their turn
 # The sockets of both lanes of deliveries, and all other files. Many systems start with 1,024.
 OPEN_FILES = 2 * QUEUES_AT_ONCE * IN_FLIGHT + 1_024
 _MAIL_PEOPLE_EVERY_S = 1.0

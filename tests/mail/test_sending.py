@@ -9,7 +9,6 @@ from tests.chained import CHAIN
 from tests.mail.conftest import MAIL_FROM, PUBLIC_URL, Office
 
 from largesse.base.errors import InvalidRequest, NotFound, TooManyRequests
-from largesse.base.settings import load_settings
 from largesse.db.scope import OPERATOR
 from largesse.mail import messages
 from largesse.mail.mailbox import list_captured, open_captured
@@ -368,34 +367,6 @@ async def test_a_look_at_a_message_counts_for_a_moment_only(office: Office) -> N
     await step
     assert office.server.recipients() == ["first@example.com"]
     assert await office.states() == ["sent", "cancelled"]
-
-
-@pytest.mark.parametrize(
-    ("url", "expected"),
-    [
-        ("smtp://mail.example.com", ("mail.example.com", 25, None, None, False, None)),
-        ("smtp://ada:p%40ss@mail.example.com", ("mail.example.com", 587, "ada", "p@ss", False, True)),
-        ("smtp://ada:x@h:2525?starttls=false", ("h", 2525, "ada", "x", False, False)),
-        ("smtp://h?starttls=true", ("h", 25, None, None, False, True)),
-        ("smtp://h?starttls=Required", ("h", 25, None, None, False, True)),
-        ("smtp://ada:x@h?starttls=optional", ("h", 587, "ada", "x", False, None)),
-        ("smtp://h?starttls=never", ("h", 25, None, None, False, False)),
-        ("smtps://ada:x@h", ("h", 465, "ada", "x", True, False)),
-    ],
-)
-def test_a_password_travels_in_clear_only_when_told_to(url: str, expected: tuple[object, ...]) -> None:
-    server = MailServer.from_url(url)
-    assert (server.host, server.port, server.username, server.password, server.tls, server.starttls) == expected
-    assert server.password is None or server.password not in repr(server)
-
-
-@pytest.mark.parametrize(
-    ("url", "connections"),
-    [("smtp://h", 8), ("smtp://h?connections=1", 1), ("smtps://h?starttls=required&connections=20", 20)],
-)
-def test_how_many_connections_a_worker_opens_can_be_set(url: str, connections: int) -> None:
-    assert load_settings({"LARGESSE_SMTP_URL": url}).smtp_url == url
-    assert MailServer.from_url(url).connections == connections
 
 
 async def _resend(office: Office, reference: str, address: str) -> RecipientDelivery:
