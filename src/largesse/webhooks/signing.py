@@ -7,10 +7,11 @@ https://www.standardwebhooks.com) does, as it covers the id of the delivery and 
 from __future__ import annotations
 
 import base64
-import hashlib
-import hmac
 import secrets
 from datetime import datetime
+
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.hmac import HMAC
 
 from largesse import __version__
 from largesse.base import clock
@@ -27,11 +28,6 @@ def new_secret() -> str:
     return _PREFIX + base64.b64encode(secrets.token_bytes(_SECRET_BYTES)).decode("ascii")
 
 
-def signature(secret: bytes, body: bytes) -> str:
-    """Returns `sha256=` and the lower-case hex HMAC-SHA256 of the raw body, keyed with the subscription's secret."""
-    return f"sha256={hmac.digest(secret, body, hashlib.sha256).hex()}"
-
-
 def standard_key(secret: bytes) -> bytes:
     """Returns the key of the standard signature: the bytes that a secret's base64 encodes.
 
@@ -41,10 +37,26 @@ def standard_key(secret: bytes) -> bytes:
     return base64.b64decode(text.translate(bytes.maketrans(b"-_", b"+/")) + b"==")
 
 
-def standard_signature(key: bytes, delivery_id: int, at: int, body: bytes) -> str:
-    """Returns `v1,` and the base64 HMAC-SHA256 of id, time (seconds since 1970) and raw body, joined by full stops."""
-    signed = b"%d.%d.%b" % (delivery_id, at, body)
-    return f"v1,{base64.b64encode(hmac.digest(key, signed, hashlib.sha256)).decode('ascii')}"
+class _Secret:
+    """A signing secret, ready for both signatures."""
+
+    def __init__(self, secret: bytes) -> None:
+        # Copying one for each message takes a third of what `hmac.digest` takes.
+        self._service = HMAC(secret, SHA256())
+        self._standard = HMAC(standard_key(secret), SHA256())
+
+    def service_signature(self, body: bytes) -> str:
+        """Returns `sha256=` and the lower-case hex HMAC-SHA256 of the raw body, keyed with the secret."""
+        code = self._service.copy()
+        code.update(body)
+        return f"sha256={code.finalize().hex()}"
+
+    def standard_signature(self, delivery_id: int, at: int, body: bytes) -> str:
+        """Returns `v1,` and the base64 HMAC-SHA256 of id, time (seconds since 1970) and raw body, joined by full stops."""
+        code = self._standard.copy()
+        code.update(b"%d.%d." % (delivery_id, at))
+        code.update(body)
+        return f"v1,{base64.b64encode(code.finalize()).decode('ascii')}"
 
 
 class Signer:
@@ -55,8 +67,7 @@ class Signer:
     """
 
     def __init__(self, secret: bytes, previous: bytes | None = None) -> None:
-        self._secrets = [secret] if previous is None else [secret, previous]
-        self._keys = [standard_key(one) for one in self._secrets]
+        self._secrets = [_Secret(one) for one in ([secret] if previous is None else [secret, previous])]
 
     def headers(self, delivery_id: int, event: str, body: bytes, *, now: datetime | None = None) -> dict[str, str]:
         """Returns the headers of an attempt at the time `now`, by default this machine's. All attempts of a delivery have the same `webhook-id`."""
@@ -66,9 +77,9 @@ class Signer:
             "Content-Type": "application/json",
             "User-Agent": USER_AGENT,
             "X-Service-Event": event,
-            "X-Service-Signature": signature(previous[0] if previous else new, body),
+            "X-Service-Signature": (previous[0] if previous else new).service_signature(body),
             "webhook-id": str(delivery_id),
             "webhook-timestamp": str(at),
-            "webhook-signature": " ".join(standard_signature(key, delivery_id, at, body) for key in self._keys),
+            "webhook-signature": " ".join([one.standard_signature(delivery_id, at, body) for one in self._secrets]),
         }
-        return {**headers, "X-Service-Signature-New": signature(new, body)} if previous else headers
+        return {**headers, "X-Service-Signature-New": new.service_signature(body)} if previous else headers

@@ -17,7 +17,7 @@ import pytest
 from largesse_client import Largesse
 
 from largesse.base import clock
-from largesse.webhooks.signing import Signer, new_secret, signature
+from largesse.webhooks.signing import Signer, new_secret
 
 if TYPE_CHECKING:
     from conftest import Service
@@ -118,7 +118,7 @@ def test_the_problem_of_the_guide_is_shaped_as_answered(service: Service) -> Non
 def test_the_python_sample_checks_signatures() -> None:
     names: dict[str, Any] = {}
     exec(block("webhooks", "python", "def is_genuine("), names)  # noqa: S102 - text of our own
-    header = signature(SECRET.encode(), BODY)
+    header = Signer(SECRET.encode()).headers(7, "order.created", BODY)["X-Service-Signature"]
     assert names["is_genuine"](BODY, header, SECRET)
     assert not names["is_genuine"](BODY + b" ", header, SECRET)
     assert not names["is_genuine"](BODY, "sha256=é", SECRET)
@@ -182,7 +182,7 @@ def test_the_node_sample_checks_standard_signatures(monkeypatch: pytest.MonkeyPa
 def test_the_node_sample_checks_signatures() -> None:
     if shutil.which("node") is None:
         pytest.skip("needs node")
-    header = signature(SECRET.encode(), BODY)
+    header = Signer(SECRET.encode()).headers(7, "order.created", BODY)["X-Service-Signature"]
     calls = [[BODY.decode(), header], [BODY.decode() + " ", header], [BODY.decode(), "sha256=short"]]
     script = block("webhooks", "js", "isGenuine(") + (
         f"\nfor (const [body, header] of {json.dumps(calls)})"
