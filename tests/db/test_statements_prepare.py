@@ -46,6 +46,7 @@ _PARTS = {
     "_NODE_NAMES",
     "_NOT_ERASED",
     "_OF_GROUPS",
+    "_CANDIDATES",
     "_OF_WORD",
     "_OTHER_VERSIONS",
     "_SHARD_GROUPS",

@@ -15,7 +15,7 @@ from datetime import UTC, date, datetime, time, timedelta
 from largesse.db.fragments import NOTHING, Fragment, compose, join
 from largesse.db.pool import Connection, Row
 from largesse.reports.filters import OrderFilter, Place, having
-from largesse.reports.search import LOOKED_AT, Term, read_candidates, read_orders_among, read_terms
+from largesse.reports.search import LOOKED_AT, Candidates, Term, read_candidates, read_orders_among, read_terms
 from largesse.reports.sums import OrderState, Sums
 
 _PLACE = "SELECT created_at FROM report_orders WHERE customer_id = $1 AND environment = $2 AND order_id = $3::bigint"
@@ -164,12 +164,20 @@ class _Reach:
         self._near = max(past, Place(since, -1)) if newer else min(past, Place(until, -1))
         self.arguments = (self._far, *self._near)
 
-    def sort(self, places: Iterable[Place]) -> list[Place]:
-        """Returns those of `places` that are within the bounds, in the order of the list."""
+    def candidates(self, places: Iterable[Place]) -> Candidates | None:
+        """Returns those of `places` that are within the bounds; None if there are none."""
         if self._newer:
-            return sorted(place for place in places if self._near < place and place.created_at < self._far)
-        within = (place for place in places if place < self._near and place.created_at >= self._far)
-        return sorted(within, reverse=True)
+            within = sorted(place for place in places if self._near < place and place.created_at < self._far)
+        else:
+            within = sorted(place for place in places if place < self._near and place.created_at >= self._far)
+        if not within:
+            return None
+        earliest, latest = within[0].created_at, within[-1].created_at
+        return Candidates([place.order_id for place in (within if self._newer else within[::-1])], earliest, latest)
+
+    def last(self, candidates: Candidates) -> Place:
+        """Returns the position of the last of `candidates`, from which a search goes on."""
+        return Place(candidates.latest if self._newer else candidates.earliest, candidates.order_ids[-1])
 
 
 def _plain(reach: _Reach) -> Fragment:
@@ -255,15 +263,17 @@ async def _search(
     # Without other filters, only as many orders are read as are wanted.
     is_all_asked = len(common) == 1 and not (few or wanted.group.said or wanted.states)
     looked_at = min(limit + 1, LOOKED_AT) if is_all_asked else LOOKED_AT
+    candidates, end = None, None
     if few:
-        candidates = reach.sort(frozenset.intersection(*few))
+        candidates = reach.candidates(frozenset.intersection(*few))
     elif common:
         candidates = await read_candidates(
             connection, wanted, common.pop(0), reach.bounds, reach.order, reach.arguments, looked_at
         )
-    else:
+        if candidates is not None and len(candidates.order_ids) == looked_at:
+            end = reach.last(candidates)
+    if candidates is None:
         return Found([])
-    end = candidates[-1] if not few and len(candidates) == looked_at else None
     likely, common = await _narrow(connection, wanted, candidates, common)
     passing = await _passing(connection, wanted, likely, common, limit + 1)
     places = [Place(row[0], row[1]) for row in passing[:limit]]
@@ -271,22 +281,22 @@ async def _search(
 
 
 async def _narrow(
-    connection: Connection, wanted: OrderFilter, candidates: Sequence[Place], terms: Sequence[Term]
-) -> tuple[Sequence[Place], list[Term]]:
-    """Returns those of `candidates` that may have a word of each term, and the terms that must still be checked for each.
+    connection: Connection, wanted: OrderFilter, candidates: Candidates, terms: Sequence[Term]
+) -> tuple[list[int], list[Term]]:
+    """Returns the ids of those of `candidates` that may have a word of each term, and the terms that must still be checked for each.
 
     A term of many words needs one read for each word. If few orders of that time have any of them, these are read instead.
     """
-    left = []
+    order_ids, left = candidates.order_ids, []
     for term in terms:
         known = None
-        if len(candidates) * len(term.words) > LOOKED_AT:
+        if len(order_ids) * len(term.words) > LOOKED_AT:
             known = await read_orders_among(connection, wanted, term, candidates)
         if known is None:
             left.append(term)
         else:
-            candidates = [place for place in candidates if place in known]
-    return candidates, left
+            order_ids = [order_id for order_id in order_ids if order_id in known]
+    return order_ids, left
 
 
 _HAS_WORD = """
@@ -298,9 +308,9 @@ _HAS_WORD = """
 
 
 async def _passing(
-    connection: Connection, wanted: OrderFilter, candidates: Sequence[Place], terms: Sequence[Term], limit: int
+    connection: Connection, wanted: OrderFilter, order_ids: list[int], terms: Sequence[Term], limit: int
 ) -> Sequence[Row]:
-    """Returns the first `limit` of `candidates` that pass the filter and have a word of each of the terms, and their shares of the sums."""
+    """Returns the first `limit` of some orders that pass the filter and have a word of each of the terms, and their shares of the sums."""
     said = wanted.group.said
     # OFFSET makes the planner look up each candidate separately. It expects few orders of a word or group, and would read them all.
     found_by = [compose(_HAS_WORD, at=at) for at, _ in enumerate(terms, 6 + len(said))]
@@ -321,7 +331,7 @@ async def _passing(
         ),
         wanted.customer_id,
         wanted.environment,
-        [place.order_id for place in candidates],
+        order_ids,
         list(wanted.states or OrderState),
         limit,
         *said.values(),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
 from typing import NamedTuple
 
 from largesse.base.email import email_key
@@ -30,9 +31,9 @@ _WORDS_STORED = """
     SELECT word FROM stored WHERE word IS NOT NULL
 """
 _ORDERS_AMONG = """
-    SELECT o.created_at, o.order_id FROM unnest($5::text[]) AS meant (word)
+    SELECT o.order_id FROM unnest($5::text[]) AS meant (word)
     CROSS JOIN LATERAL (
-        SELECT created_at, order_id FROM report_words
+        SELECT order_id FROM report_words
         WHERE customer_id = $1 AND environment = $2 AND word = meant.word AND created_at BETWEEN $3 AND $4
         LIMIT $6) AS o
     LIMIT $6
@@ -160,6 +161,18 @@ _OF_WORD = """
         (SELECT created_at, order_id FROM report_words
          WHERE customer_id = $1 AND environment = $2 AND word = ${at} AND {bounds} ORDER BY {order} LIMIT $6)
         """
+_CANDIDATES = """
+    SELECT array_agg(order_id ORDER BY {order}) AS order_ids, min(created_at) AS earliest, max(created_at) AS latest
+    FROM (SELECT DISTINCT created_at, order_id FROM ({of_words}) AS of_word ORDER BY {order} LIMIT $6) AS candidate
+"""
+
+
+class Candidates(NamedTuple):
+    """Orders that may be in a result: their ids in the order of the list, and the times of the oldest and the newest."""
+
+    order_ids: list[int]
+    earliest: datetime
+    latest: datetime
 
 
 async def read_candidates(
@@ -170,37 +183,32 @@ async def read_candidates(
     order: Fragment,
     arguments: Sequence[object],
     limit: int,
-) -> list[Place]:
-    """Returns the first orders with one of a common term's words, within bounds and in an order of `finder`."""
+) -> Candidates | None:
+    """Returns the first orders with one of a common term's words, within bounds and in an order of `finder`; None if there are none."""
     # The index returns each word's orders in the order of the list. They are merged, so that only wanted orders are read.
     of_words = [compose(_OF_WORD, at=at, bounds=bounds, order=order) for at, _ in enumerate(term.words, 7)]
-    rows = await connection.fetch(
-        compose(
-            "SELECT DISTINCT created_at, order_id FROM ({of_words}) AS candidate ORDER BY {order} LIMIT $6",
-            of_words=join(Fragment(" UNION ALL "), of_words),
-            order=order,
-        ),
+    row = await connection.fetchrow(
+        compose(_CANDIDATES, of_words=join(Fragment(" UNION ALL "), of_words), order=order),
         wanted.customer_id,
         wanted.environment,
         *arguments,
         limit,
         *term.words,
     )
-    return [Place(*row) for row in rows]
+    return Candidates(*row) if row is not None and row[0] else None
 
 
 async def read_orders_among(
-    connection: Connection, wanted: OrderFilter, term: Term, candidates: Sequence[Place]
-) -> frozenset[Place] | None:
-    """Returns which orders of the time of `candidates` have one of a common term's words; None if there are more than LOOKED_AT."""
-    ends = candidates[0], candidates[-1]
+    connection: Connection, wanted: OrderFilter, term: Term, candidates: Candidates
+) -> frozenset[int] | None:
+    """Returns the ids of the orders of the time of `candidates` that have one of a common term's words; None if there are more than LOOKED_AT."""
     rows = await connection.fetch(
         _ORDERS_AMONG,
         wanted.customer_id,
         wanted.environment,
-        min(ends).created_at,
-        max(ends).created_at,
+        candidates.earliest,
+        candidates.latest,
         term.words,
         LOOKED_AT + 1,
     )
-    return frozenset(Place(*row) for row in rows) if len(rows) <= LOOKED_AT else None
+    return frozenset(row[0] for row in rows) if len(rows) <= LOOKED_AT else None
