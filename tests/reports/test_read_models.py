@@ -348,6 +348,7 @@ def test_a_word_that_is_there_already_stops_nothing(service: Any, follow: Follow
 def test_all_of_it_is_made_anew_beside_orders(
     service: Any, pooled: Pooled[Any], follow: Follow, findings: Findings
 ) -> None:
+    service.send("gift", "coffee", value=5, recipients=RECIPIENTS)
     follow()
     told = "SELECT to_jsonb(r) - 'group_id' AS told FROM report_orders r ORDER BY order_id"
     words = "SELECT * FROM report_words ORDER BY 1, 2, 3, 4, 5"
