@@ -135,7 +135,7 @@ WHY: dict[str, str] = {
     "trips in all.",
     "deliveries": "each delivery is leased, signed, judged, logged and recorded with its answer. This takes the worker about 90 µs and "
     "PostgreSQL 60, and both share two cores with the receiver. The worker also brings the reports of the same orders up to date.",
-    "mails": "each of the four connections waits until the outcome of its last mail is on the disk. So a crash repeats four mails at most.",
+    "mails": "each connection waits until the outcome of its last mail is on the disk. So a crash repeats at most one mail for each.",
     "neighbour": "a quiet order waits for no batch of the noisy customer. But both cores have more work than they can do: the load generator, the one "
     "serving process, and the server processes that write small and large orders. Each of a request's five round trips and "
     "each of its event loop turns waits for a core. A second serving process needs a third core.",
