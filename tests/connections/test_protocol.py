@@ -63,6 +63,7 @@ def test_a_broken_chunk(service, wire) -> None:
         (1_014, 1, 200),  # and the last one, which is empty: 1,000 + 1,014 / 64
         (1_015, 1, 400),
         (20_000, 1, 400),
+        (200_000, 1, 400),  # while the request waits for its body, and would read on
         (3 * FREE_CHUNKS, CHUNK_BYTES, 200),
         (3 * FREE_CHUNKS, CHUNK_BYTES // 2, 400),
     ],

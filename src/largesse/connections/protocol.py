@@ -102,6 +102,7 @@ class Connection(HttpToolsProtocol):
         self._chunks = 0  # of the current body
         self._body_bytes = 0  # of the current body, without the sizes of its chunks
         self._is_broken = False  # if so, what arrives is discarded
+        self._refuses_late = False  # a body in too many chunks, which is answered after a moment
 
     @property
     def descriptor(self) -> int:
@@ -209,6 +210,9 @@ class Connection(HttpToolsProtocol):
         if self._is_broken:
             self._discard()
             return
+        if self._refuses_late:  # the request waited for more of its body, and read on
+            self.flow.pause_reading()
+            return
         scope = self.scope
         try:
             self.parser.feed_data(data)
@@ -239,6 +243,7 @@ class Connection(HttpToolsProtocol):
         if not isinstance(refusal, InvalidRequest):
             refusal = InvalidRequest("The request cannot be read as HTTP/1.1.")
         if isinstance(refusal, _ManyChunks):
+            self._refuses_late = True
             self.flow.pause_reading()
             self.loop.call_later(REFUSES_CHUNKS_AFTER_S, self._refuse_late, refusal)
         else:
