@@ -57,6 +57,28 @@ async def test_mail_takes_no_more_connections_than_set(works: Works) -> None:
     assert works.mail.connections == 2
 
 
+class _Full(asyncio.Protocol):
+    """A mail server's answer to a connection too many."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        transport.write(b"421 4.7.0 Too many connections\r\n")  # type: ignore[attr-defined]
+        transport.close()
+
+
+async def test_all_mail_leaves_by_the_connections_that_a_mail_server_allows(
+    works: Works, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    takes = works.mail.protocol
+    monkeypatch.setattr(works.mail, "protocol", lambda: takes() if works.mail.connections <= 2 else _Full())
+    works.mail.takes_s = 0.01
+    ids = set(await works.place(300))
+    async with working(works):
+        await works.until_arrived(ids, ids)
+        await works.until_settled()
+    assert works.mail.connections > 2, "more were tried"
+    assert len(works.mail.got) == 300
+
+
 async def test_new_orders_need_no_polling_and_wake_nothing_but_what_fans_out(works: Works) -> None:
     async with working(works) as worker:
         first = set(await works.place(1))
