@@ -95,6 +95,33 @@ def test_a_process_that_dies_sends_nothing_twice(service: Service, automation: C
     assert findings(service) == []
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        "DELETE FROM contacts",
+        "UPDATE automations SET paused_at = clock_now()",
+        "UPDATE users SET is_active = false WHERE name = 'Ada'",
+        "UPDATE templates SET removed_at = clock_now()",
+    ],
+)
+def test_what_a_process_placed_before_it_died_is_recorded_whatever_changed(
+    service: Service, automation: Callable[..., int], change: str
+) -> None:
+    move_to(service, "2041-05-14 06:00Z")
+    add_contact(service, "May", birthday=515)
+    automation(cap=1)
+    move_to(service, "2041-05-15 10:00Z")
+    work(service)
+    dead = "state = 'placing', order_reference = NULL, look_at = clock_now(), ended_at = NULL"
+    service.sql(f"UPDATE automation_runs SET {dead}")
+    service.sql(change)
+    work(service)
+    [run] = service.sql("SELECT state, reason, order_reference FROM automation_runs")
+    [order] = service.sql("SELECT reference FROM orders")
+    assert tuple(run) == ("placed", None, order["reference"])
+    assert findings(service) == []
+
+
 def test_the_cap_is_of_a_month_and_holds(service: Service, automation: Callable[..., int]) -> None:
     move_to(service, "2041-05-13 06:00Z")
     for number in range(7):

@@ -133,6 +133,10 @@ class AutomationRunner:
             run = await run_store.lock_run(connection, key)
             if automation is None or run is None:
                 return None
+            order = await run_store.find_order(connection, key, self._environment)
+            if order is not None:  # a process died before it recorded it, whatever has changed since
+                await run_store.set_run(connection, key, PLACED, order_reference=order)
+                return None
             contact = await run_store.read_contact(connection, key, automation.group_id)
             until = run["due_at"] + _MADE_UP
             used, before = 0, 0

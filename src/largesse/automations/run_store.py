@@ -28,6 +28,10 @@ _SET = """
         ended_at = CASE WHEN $5 IN ('waiting', 'placing') THEN NULL ELSE (SELECT clock_now()) END
     WHERE customer_id = $1 AND automation_id = $2 AND contact_id = $3 AND on_day = $4
 """
+_ORDER = """
+    SELECT reference FROM orders
+    WHERE customer_id = $1 AND environment = $2 AND external_reference = $3 AND source = 'automation' AND user_id IS NOT NULL
+"""
 _HOLDER = "SELECT source = 'automation' AND user_id IS NOT NULL FROM orders WHERE customer_id = $1 AND reference = $2"
 
 
@@ -74,6 +78,12 @@ async def set_run(
     """Saves the state of a run, and when to look at it next."""
     run = (key.customer_id, key.automation_id, key.contact_id, key.on_day)
     await connection.execute(_SET, *run, state, reason, order_reference, look_at)
+
+
+async def find_order(connection: Connection, key: RunKey, environment: str) -> str | None:
+    """Returns the reference of the order of a run; None if it was not placed."""
+    reference: str | None = await connection.fetchval(_ORDER, key.customer_id, environment, key.external_reference)
+    return reference
 
 
 async def is_of_automation(connection: Connection, customer_id: int, reference: str) -> bool:
