@@ -84,6 +84,8 @@ async def change_campaign(actor: Actor, caller: Caller, campaign_id: int, rule: 
             draft = await read_draft(connection, actor, campaign.order_reference, lock=True)
             await save_draft(connection, actor, draft.id, content)
         except NotFound:
+            if await store.read_order(connection, campaign) is not None:  # it was sent just now
+                raise IsReserved from None
             draft = await begin_draft(connection, actor, now, content)
         before = _facts(await read_rule(connection, campaign, draft.content))
         await store.change_campaign(connection, campaign, rule, draft.id)

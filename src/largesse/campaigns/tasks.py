@@ -14,6 +14,7 @@ from largesse.campaigns.model import CODES_OF_CAMPAIGN, CODES_OF_MAILBOX, Campai
 from largesse.db.pool import DATABASE_AWAY, Connection, Row, commit_as_one
 from largesse.db.scope import WORKER
 from largesse.db.statements import plan_by_index, read_now
+from largesse.drafts.store import drop_draft_of
 from largesse.encryption.chain_keys import Chains
 from largesse.jobs.due_times import DueTimes
 from largesse.jobs.outbox import add_campaign_codes
@@ -27,7 +28,7 @@ _ASKS_AT_ONCE = 500
 _CAMPAIGNS_AT_ONCE = 20
 # Gifts refunded in one transaction, which locks the account that gets the money.
 _GIFTS_AT_ONCE = 500
-# A draft may become an order while its campaign is being closed.
+# A draft that somebody is sending may become an order while its campaign is being closed.
 _UNORDERED_FOR = timedelta(days=1)
 
 CODES = Metric(
@@ -107,7 +108,10 @@ async def end_campaigns(context: WorkerContext) -> bool:
 
 
 async def _end(connection: Connection, chains: Chains, customer_id: int, campaign_id: int) -> bool:
-    """Refunds the next gifts of a campaign, or ends it if none is left. Returns False if there is nothing to do now."""
+    """Refunds the next gifts of a campaign, or ends it if none is left. Returns False if there is nothing to do now.
+
+    If nothing was ordered, deletes its draft, so that nothing is ordered later.
+    """
     await commit_as_one(connection)
     await plan_by_index(connection)
     campaign = await store.lock_due(connection, customer_id, campaign_id)
@@ -115,6 +119,7 @@ async def _end(connection: Connection, chains: Chains, customer_id: int, campaig
         return False
     order = await store.read_order(connection, campaign)
     if order is None:
+        await drop_draft_of(connection, customer_id, campaign.environment, campaign.order_reference)
         if campaign.closes_at > await read_now(connection) - _UNORDERED_FOR:
             await store.put_off(connection, campaign, _UNORDERED_FOR)
         else:

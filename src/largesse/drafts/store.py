@@ -154,7 +154,12 @@ async def save_draft(connection: Connection, owner: Owner, draft_id: str, conten
 
 async def drop_draft(connection: Connection, owner: Owner, draft_id: str) -> None:
     """Deletes a draft with its rows, if it is still there."""
-    await connection.execute(_DELETE, owner.customer_id, owner.environment, draft_id)
+    await drop_draft_of(connection, owner.customer_id, owner.environment, draft_id)
+
+
+async def drop_draft_of(connection: Connection, customer_id: int, environment: str | None, draft_id: str) -> None:
+    """Deletes a draft with its rows, if it is still there. Its person may be anybody."""
+    await connection.execute(_DELETE, customer_id, environment, draft_id)
 
 
 async def find_placed(connection: Connection, owner: Owner, draft_id: str) -> str | None:

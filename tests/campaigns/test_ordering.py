@@ -1,0 +1,85 @@
+"""The order of a campaign's gifts: none is placed for a campaign that is over, and none gets lost when the campaign is changed meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from datetime import timedelta
+
+import pytest
+from tests.campaigns.conftest import Desk, findings, on_desk, rule, work
+from tests.web.api.conftest import Service
+
+from largesse.base.errors import NotFound
+from largesse.campaigns.model import Campaign
+from largesse.campaigns.service import IsReserved, change_campaign, create_campaign
+from largesse.drafts.model import Draft
+from largesse.drafts.store import drop_draft, read_draft
+
+
+def create(service: Service) -> Campaign:
+    created: Campaign = on_desk(service, lambda desk: create_campaign(desk.actor, desk.caller, rule(service)))
+    return created
+
+
+def test_what_was_not_ordered_until_the_end_is_not_ordered_later(service: Service) -> None:
+    before = service.balance("gbp")
+    campaign = create(service)
+    service.sql("UPDATE clock SET ahead_by = $1", timedelta(days=1, minutes=1))
+    work(service)
+    with pytest.raises(NotFound):
+        on_desk(service, lambda desk: desk.services.drafts.send(desk.caller, campaign.order_reference, None))
+    assert service.balance("gbp") == before
+    assert findings(service) == []
+
+
+def test_an_order_under_way_at_the_end_is_refunded(service: Service) -> None:
+    before = service.balance("gbp")
+    campaign = create(service)
+
+    async def send_late(desk: Desk) -> None:
+        draft = await read(desk, campaign)
+        service.sql("UPDATE campaigns SET closes_at = clock_now(), due_at = clock_now() WHERE id = $1", campaign.id)
+        await asyncio.to_thread(work, service)
+        await place(desk, draft)
+
+    on_desk(service, send_late)
+    assert service.balance("gbp") == before - 200
+    service.sql("UPDATE clock SET ahead_by = $1", timedelta(days=1, minutes=1))
+    work(service)
+    assert service.balance("gbp") == before
+    assert findings(service) == []
+
+
+def test_a_campaign_that_is_changed_while_it_is_ordered_keeps_its_order(service: Service) -> None:
+    campaign = create(service)
+
+    async def change_meanwhile(desk: Desk) -> None:
+        draft = await read(desk, campaign)
+        async with desk.services.database.transaction(desk.caller.principal.scope) as connection:
+            await drop_draft(connection, desk.actor, draft.id)
+            changing = asyncio.create_task(change_campaign(desk.actor, desk.caller, campaign.id, rule(service)))
+            await asyncio.to_thread(wait_for_a_lock, service)
+            await place(desk, draft)
+        with pytest.raises(IsReserved):
+            await changing
+
+    on_desk(service, change_meanwhile)
+    assert findings(service) == []
+
+
+def wait_for_a_lock(service: Service) -> None:
+    """Returns once a statement waits for a lock."""
+    while not service.sql("SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock'"):
+        time.sleep(0.02)
+
+
+async def read(desk: Desk, campaign: Campaign) -> Draft:
+    """The draft of a campaign's order."""
+    async with desk.services.database.connection(desk.caller.principal.scope) as connection:
+        return await read_draft(connection, desk.caller.principal, campaign.order_reference)
+
+
+async def place(desk: Desk, draft: Draft) -> None:
+    """Places the order of a draft that was read before."""
+    await desk.services.orders.send(desk.caller, draft.to_request(desk.caller, ()), reference=draft.id)
