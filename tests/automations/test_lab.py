@@ -102,3 +102,18 @@ def test_the_preview_goes_by_the_test_clock(service: Service, staging: Service, 
     assert perform(service, skip_day, automation_id, leap, date(2043, 2, 28), skipped=True, environment="staging")
     assert not perform(service, skip_day, automation_id, leap, date(2043, 2, 28), skipped=False, environment="staging")
     service.sql("DELETE FROM automations")
+
+
+def test_a_refused_gift_fails_after_three_days_of_the_test_clock(service: Service, staging: Service) -> None:
+    move_to(service, "2047-05-14 12:00Z")
+    add_contact(service, "May", "staging", birthday=515)
+    own = rule(service, account_id=service.ids["funding_accounts"]["test-gbp"])
+    perform(service, create_automation, own, environment="staging")
+    service.sql("UPDATE templates SET removed_at = clock_now()")
+    states = []
+    for _ in range(5):
+        advance(staging, 1)
+        work(staging)
+        states.append(runs(service)[0][2])
+    service.sql("UPDATE templates SET removed_at = NULL")
+    assert states == ["waiting", "waiting", "waiting", "failed", "failed"]

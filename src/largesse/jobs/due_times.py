@@ -34,8 +34,15 @@ class DueTimes:
 
     @property
     def bringing_forward(self) -> Fragment:
-        """The statement that brings the due times of customer $1 in staging forward by $2, to now at the earliest."""
-        due = each("{name} = greatest({name} - $2::interval, (SELECT clock_now()))", self.due)
+        """The statement that brings the due times of customer $1 in staging forward by $2, to now at the earliest.
+
+        What counts from a time that is past counts from earlier, as after so much time.
+        """
+        due = each(
+            "{name} = CASE WHEN {name} > (SELECT clock_now()) THEN greatest({name} - $2::interval, (SELECT clock_now())) "
+            "ELSE {name} - $2::interval END",
+            self.due,
+        )
         since = each("{name} = {name} - $2::interval", self.since)
         return compose(
             "UPDATE {table} SET {changes} WHERE {later}",
