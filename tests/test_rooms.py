@@ -42,7 +42,7 @@ def test_no_room_below_web_has_shapes_of_json() -> None:
 
 
 def test_no_rule_names_a_member_as_callers_spell_it() -> None:
-    """A rule says `account_id`; `largesse.web.kit.spelling` makes `accountId` of it."""
+    """A rule says `account_id`; `largesse.web.kit.problems` makes `accountId` of it."""
     spelled = re.compile(r"`[a-z]+[A-Z]\w*`")
     found = {
         str(path.relative_to(PACKAGE)): names

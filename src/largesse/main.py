@@ -44,7 +44,7 @@ from largesse.fulfilment.providers import InventoryProvider, Provider, TestProvi
 from largesse.installation import chains_of, check_schema, open_database, open_vault
 from largesse.jobs.job_loop import Loop
 from largesse.jobs.notifier import Notifier
-from largesse.lab.failures import failure_of
+from largesse.lab.service import failure_of
 from largesse.ledger.own_accounts import OwnAccountCache
 from largesse.lines.claiming import Claiming, RecipientSlots
 from largesse.orders.ids import IdWatch, read_ids_left
@@ -53,7 +53,7 @@ from largesse.orders.placer import MAX_ORDERS, Placer
 from largesse.orders.quoter import Quoter
 from largesse.orders.service import OrderService
 from largesse.request_log.service import RequestLog
-from largesse.staff import sign_in_store
+from largesse.staff import store as staff_store
 from largesse.staff.model import IDLE, StaffRight
 from largesse.staff.sign_in import StaffSigningIn
 from largesse.suppliers.store import begin_buying
@@ -257,7 +257,7 @@ async def _office(
         database,
         StaffSigningIn(database, vault, chains, passwords, party, allowances=serving),
         SecurityService(
-            database, vault, passwords, party, mails=False, sql=sign_in_store, staff=StaffRight.OVERVIEW, idle=IDLE
+            database, vault, passwords, party, mails=False, sql=staff_store, staff=StaffRight.OVERVIEW, idle=IDLE
         ),
     )
 

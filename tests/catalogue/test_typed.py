@@ -13,7 +13,7 @@ from tests.chained import acting_on
 
 from largesse.base.text import csv_file
 from largesse.catalogue import content as faults
-from largesse.catalogue import list_store, sheet
+from largesse.catalogue import sheet, store
 from largesse.catalogue.content import CollectionContent, Faulty, ProductContent
 from largesse.catalogue.editing import import_drafts, publish_many, release
 from largesse.catalogue.sheet import MOST_ROWS, Sheet, read_sheet, write_rows
@@ -346,12 +346,12 @@ async def test_a_suppliers_offers_become_drafts_once(
 async def test_rare_and_common_words_are_found_alike(
     connection: asyncpg.Connection, database: Database, vault: Vault, monkeypatch: pytest.MonkeyPatch, most: int
 ) -> None:
-    monkeypatch.setattr(list_store, "_MOST_FOUND", most)
+    monkeypatch.setattr(store, "_MOST_FOUND", most)
     rows = "".join(f"gift-{n},yes,{'GBP' if n % 2 else 'EUR'},Gift {n},GB,5\n" for n in range(6))
     await loaded(connection, database, vault, "key,digital,currency,name,countries,denominations\n" + rows)
 
     async def found(**filters: str) -> list[str]:
-        return [row["key"] for row in await list_store.list_products(connection, most=3, **filters)]
+        return [row["key"] for row in await store.list_products(connection, most=3, **filters)]
 
     assert await found(words="gif") == ["gift-0", "gift-1", "gift-2"]
     assert await found(words="gif", after="gift-2") == ["gift-3", "gift-4", "gift-5"]

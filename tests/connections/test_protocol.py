@@ -10,7 +10,7 @@ import httpx
 import pytest
 from tests.connections.conftest import Answer, chunked, get
 
-from largesse.connections import metrics
+from largesse.connections import protocol
 from largesse.connections.protocol import CHUNK_BYTES, FREE_CHUNKS, MAX_PIPELINED, MAX_TRAILERS, REFUSES_CHUNKS_AFTER_S
 from largesse.web.kit.body import MAX_BODY_BYTES
 from largesse.web.kit.headers import MAX_HEADER_BYTES
@@ -199,7 +199,7 @@ def test_few_connections_are_read_on_when_no_request_waits_for_it(
         connection.send(b"x")
         for _ in range(2):  # the one that gives way is closed between them
             assert other.ask(get("/health")).status == 200
-        return metrics.OPEN._value.get()
+        return protocol.OPEN._value.get()
 
     before = [refuse_one(2) for _ in range(3)][-1]  # those of other tests give way
     assert [refuse_one(4) - before for _ in range(4)] == [1, 2, 2, 2]

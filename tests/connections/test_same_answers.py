@@ -34,8 +34,8 @@ from largesse.customers.authenticator import Caller, secret_hash
 from largesse.customers.principal import Principal
 from largesse.request_log.service import NotedRequest, RequestLog
 from largesse.web.api import answering, application, whole
+from largesse.web.api.answering import REQUESTS
 from largesse.web.api.application import WHOLE_REQUESTS, Application
-from largesse.web.api.metrics import REQUESTS
 from largesse.web.api.operation import Call, NoQuery, Operation
 from largesse.web.kit import refusal_log
 from largesse.web.kit.body import BodyMemory

@@ -9,22 +9,22 @@ import pytest
 from tests.chained import actor_on
 
 from largesse.base.errors import InvalidRequest, NotFound, OperatorError
-from largesse.customers.customer_notes import (
+from largesse.customers.customer_store import search_customers
+from largesse.customers.customer_views import LASTS, begin_view, end_view, find_view, read_reason
+from largesse.customers.customers import (
     LONGEST_NOTE,
     MOST_NOTES,
     add_note,
+    create_customer,
     erase_note,
     erase_notes_mentioning,
     list_notes,
     notes_mentioning,
 )
-from largesse.customers.customer_store import search_customers
-from largesse.customers.customer_views import LASTS, begin_view, end_view, find_view, read_reason
-from largesse.customers.customers import create_customer
 from largesse.db.pool import Database
 from largesse.db.scope import OPERATOR, for_customer
 from largesse.encryption.vault import Vault
-from largesse.ledger.opening import open_customer
+from largesse.ledger.accounts import open_customer
 
 VAULT = Vault((bytes(32),))
 

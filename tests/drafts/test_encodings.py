@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from largesse.drafts.encodings import TWICE, better_encoding, converted, read_text, repaired
 from largesse.drafts.sheet import Sheet, SheetRow
+from largesse.drafts.text_sheet import TWICE, better_encoding, converted, read_text, repaired
 
 WESTERN = ["Zoë Müller", "François Lefèvre", "Jürgen Groß", "Peña", "Søren Åberg", "O\u2019Neil"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from largesse.drafts.suggestions import common_domains, fault_of, suggested
+from largesse.drafts.mailboxes import common_domains, fault_of, suggested
 
 DOMAINS = ("acme.example", "müller.example", "acme-labs.example")
 

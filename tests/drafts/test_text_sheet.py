@@ -8,7 +8,6 @@ import pytest
 from tests.drafts.conftest import finished
 
 from largesse.base.text import csv_file
-from largesse.drafts.encodings import read_text
 from largesse.drafts.sheet import (
     MAX_CELL,
     MAX_CHARACTERS,
@@ -18,7 +17,7 @@ from largesse.drafts.sheet import (
     REFUSALS,
     SheetRefused,
 )
-from largesse.drafts.text_sheet import read_text_sheet
+from largesse.drafts.text_sheet import read_text, read_text_sheet
 
 LINES = "email,name\nzoë@example.com,Zoë Müller\n"
 EXPECTED = [(1, ["email", "name"]), (2, ["zoë@example.com", "Zoë Müller"])]

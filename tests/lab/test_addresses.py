@@ -9,7 +9,7 @@ from tests.lab.conftest import Receiver
 from tests.web.api.conftest import Service
 
 from largesse.base.lab_addresses import Behaviour, behaviour_of
-from largesse.lab.failures import FAILING_FROM, FAILURES
+from largesse.lab.service import FAILING_FROM, FAILURES
 
 EVENTS = ["gift.sent", "gift.bounced", "gift.claimed", "gift.fulfilled"]
 

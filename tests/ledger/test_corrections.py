@@ -35,8 +35,8 @@ from largesse.ledger.statements import read_statement, statement_page
 from largesse.seed.load import load_seed
 from largesse.seed.reading import parse_seed
 from largesse.staff.model import StaffMember
-from largesse.verify.corrections import CORRECTIONS
 from largesse.verify.ledger import LEDGER
+from largesse.verify.office import CORRECTIONS
 
 WORLD = b"""
 customers:

@@ -13,7 +13,7 @@ from tests.mail.conftest import Office
 from largesse.db.scope import OPERATOR
 from largesse.jobs.outbox import hold_mail_back
 from largesse.lines.states import lock_issued, record_cancelled
-from largesse.mail.correcting import correct_address
+from largesse.mail.resending import correct_address
 from largesse.privacy.service import erase_lines
 
 ADA, BEN, QUEEN = "ada@example.com", "ben@example.com", "queen@example.com"

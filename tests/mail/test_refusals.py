@@ -13,7 +13,7 @@ from largesse.db.scope import OPERATOR
 from largesse.jobs import metrics
 from largesse.mail.mailer import GIVE_UP_AFTER_S
 from largesse.mail.order_mail import list_order_deliveries
-from largesse.mail.refusals import RULES, Fault, rule_of
+from largesse.mail.outcomes import RULES, Fault, rule_of
 from largesse.mail.smtp import DATA, DOT, MAIL, RCPT, Handover
 
 SAM, KIM, LEE = "sam@example.com", "kim@example.com", "lee@example.com"

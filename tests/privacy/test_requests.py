@@ -13,11 +13,11 @@ from tests.privacy.conftest import ALEX, SAM, Service
 
 from largesse.base.errors import InvalidRequest, NotFound, StateConflict
 from largesse.customers.actor import Actor
-from largesse.customers.customer_notes import add_note
+from largesse.customers.customers import add_note
 from largesse.db.pool import Database
 from largesse.db.scope import OPERATOR
 from largesse.encryption.vault import Vault
-from largesse.privacy import requests_store as store
+from largesse.privacy import store
 from largesse.privacy.requests import (
     EARLIEST_DAYS,
     MOST_OPEN,
@@ -31,7 +31,7 @@ from largesse.privacy.requests import (
     receive,
     shown_email,
 )
-from largesse.privacy.requests_store import PrivacyRequest
+from largesse.privacy.store import PrivacyRequest
 
 Work = Callable[[Database, Vault, Actor], Any]
 

@@ -14,7 +14,7 @@ import msgspec
 from largesse.base.errors import InvalidRequest
 from largesse.catalogue.model import STOCK, Collection, Product
 
-# The faults of a field, in English; pages have the other languages (`web.office.catalogue_words`).
+# The faults of a field, in English; pages have the other languages (`web.office.catalogue_shown`).
 REQUIRED = "Fill this in."
 TOO_LONG = "This has %(found)s characters. At most %(most)s are allowed."
 TOO_MANY = "This has %(found)s entries. At most %(most)s are allowed."

@@ -8,11 +8,10 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from largesse.base.cooperative import finish_soon
-from largesse.catalogue.collections import Collections
 from largesse.catalogue.listing import Serializer
 from largesse.catalogue.model import Collection, Product, ProductReader, collection_from_row
 from largesse.catalogue.products import ProductsBuilder
-from largesse.catalogue.snapshot import Snapshot
+from largesse.catalogue.snapshot import Collections, Snapshot
 from largesse.db.fragments import Fragment, compose
 from largesse.db.pool import Connection
 

@@ -9,8 +9,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import NamedTuple
 
 from largesse.base.text import without_apostrophe
-from largesse.catalogue import draft_store as store
-from largesse.catalogue import list_store
+from largesse.catalogue import draft_store, store
 from largesse.catalogue.content import NOT_YES, REQUIRED, TWICE, Content, Fault, Faulty, ProductContent
 from largesse.catalogue.draft_store import Edited
 from largesse.catalogue.editing import MOST_AT_ONCE, MOST_KEY, read_names
@@ -73,7 +72,7 @@ async def write_rows(connection: Connection, kind: str) -> AsyncIterator[list[st
     """Yields the header and then all products or curated collections as they are published, by key."""
     yield list(COLUMNS[kind])
     after = ""
-    while rows := await store.list_contents(connection, kind, after, _PAGE):
+    while rows := await draft_store.list_contents(connection, kind, after, _PAGE):
         keys = await _keys_of(connection, rows)
         for edited in rows:
             row = {"key": edited.key, **_fixed(edited.content), **_typed(edited.content, keys)}
@@ -86,9 +85,9 @@ async def read_sheet(connection: Connection, kind: str, file: bytes) -> Sheet:
     rows, fault = _rows(file, COLUMNS[kind])
     if fault is not None:
         return Sheet({}, {}, [RowFault(0, "", fault)], 0)
-    there = await store.read_many(connection, kind, [row["key"] for _, row in rows])
+    there = await draft_store.read_many(connection, kind, [row["key"] for _, row in rows])
     reader = _SheetReader(kind, there, await read_names(connection, [row for _, row in rows]))
-    reader.currencies = frozenset(await list_store.list_currencies(connection))
+    reader.currencies = frozenset(await store.list_currencies(connection))
     reader.keys = await _keys_of(connection, list(there.values()))
     return reader.read(rows)
 
@@ -101,8 +100,8 @@ async def _keys_of(connection: Connection, rows: Sequence[Edited]) -> Mapping[in
     }
     products = {one for content in contents if not isinstance(content, ProductContent) for one in content.product_ids}
     if customers:
-        return await store.customer_keys(connection, customers)
-    return await store.product_keys(connection, products) if products else {}
+        return await draft_store.customer_keys(connection, customers)
+    return await draft_store.product_keys(connection, products) if products else {}
 
 
 def _fixed(content: Content) -> dict[str, str]:

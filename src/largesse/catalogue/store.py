@@ -5,10 +5,12 @@ A trigger raises the catalogue's version with each change, so that every process
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from largesse.catalogue.model import Details
+from largesse.db.fragments import Fragment, compose
 from largesse.db.pool import Connection, Row
 from largesse.db.statements import Saved, Table, Values
 
@@ -137,3 +139,157 @@ async def save_collections(connection: Connection, rows: Sequence[Values]) -> Sa
     Raises FixedColumn for another customer or currency.
     """
     return await _COLLECTIONS.save(connection, rows)
+
+
+_WORDS = re.compile(r"[^\W_]+")
+_MOST_WORDS = 8
+
+_LISTED = Fragment("d.object_id IS NOT NULL AS has_draft, d.publish_at, d.failed")
+# By state: of products and collections themselves, and of their drafts.
+_STATES = {
+    "all": Fragment("true"),
+    "active": Fragment("o.active"),
+    "inactive": Fragment("NOT o.active"),
+    "file": Fragment("o.managed = 'file'"),
+}
+_DRAFT_STATES = {
+    "drafts": Fragment("true"),
+    "scheduled": Fragment("d.publish_at IS NOT NULL"),
+    "unscheduled": Fragment("d.publish_at IS NULL"),
+    "failed": Fragment("d.failed IS NOT NULL"),
+}
+_PRODUCT_COLUMNS = Fragment("""
+    o.id, o.key, o.name, o.is_digital, o.currency, o.active, o.managed, o.edition, o.picture, o.countries, o.denominations_minor,
+    o.min_amount_minor, o.max_amount_minor, o.cost_minor, o.markup_percent, o.postage_minor, o.vat_percent, o.customer_ids, o.suppliers
+""")
+_COLLECTION_COLUMNS = Fragment("""
+    o.id, o.key, o.name, o.country, o.currency, o.value_points_minor, o.allow_custom_value, cardinality(o.product_ids) AS products,
+    o.active, o.managed, o.edition
+""")
+_HAS_WORDS = Fragment("to_tsvector('simple', key || ' ' || name) @@ to_tsquery('simple', $4)")
+_LIST_PRODUCTS = {
+    state: compose(
+        """
+        SELECT {columns}, {listed} FROM products o LEFT JOIN catalogue_drafts d ON d.kind = 'product' AND d.object_id = o.id
+        WHERE {of_state} AND ($1::text = '' OR o.currency = $1) AND o.key > $2 ORDER BY o.key LIMIT $3
+    """,
+        columns=_PRODUCT_COLUMNS,
+        listed=_LISTED,
+        of_state=of_state,
+    )
+    for state, of_state in _STATES.items()
+}
+# Reads the index of words first. For a rare word the planner would otherwise compute the words of all products. Only the rows of the page are
+# read whole.
+_FIND_PRODUCTS = {
+    state: compose(
+        """
+        WITH found AS MATERIALIZED (
+            SELECT id, key, active, managed, currency FROM products WHERE {has_words}
+        ), page AS MATERIALIZED (
+            SELECT id FROM found o WHERE {of_state} AND ($1::text = '' OR currency = $1) AND key > $2 ORDER BY key LIMIT $3
+        )
+        SELECT {columns}, {listed} FROM page JOIN products o ON o.id = page.id
+        LEFT JOIN catalogue_drafts d ON d.kind = 'product' AND d.object_id = o.id ORDER BY o.key
+    """,
+        columns=_PRODUCT_COLUMNS,
+        listed=_LISTED,
+        of_state=of_state,
+        has_words=_HAS_WORDS,
+    )
+    for state, of_state in _STATES.items()
+}
+# If a word is common, the page is found early in the order of keys: the inner query reads rows lazily, in that order.
+_MOST_FOUND = 5_000
+_COUNT_FOUND = compose(
+    "SELECT count(*) FROM (SELECT FROM products WHERE {has_words} LIMIT $2) AS found",
+    has_words=Fragment("to_tsvector('simple', key || ' ' || name) @@ to_tsquery('simple', $1)"),
+)
+_FIND_COMMON = {
+    state: compose(
+        """
+        WITH page AS MATERIALIZED (
+            SELECT id FROM (
+                SELECT id, key, name FROM products o
+                WHERE {of_state} AND ($1::text = '' OR o.currency = $1) AND o.key > $2 ORDER BY o.key OFFSET 0) AS ordered
+            WHERE {has_words} ORDER BY key LIMIT $3
+        )
+        SELECT {columns}, {listed} FROM page JOIN products o ON o.id = page.id
+        LEFT JOIN catalogue_drafts d ON d.kind = 'product' AND d.object_id = o.id ORDER BY o.key
+    """,
+        columns=_PRODUCT_COLUMNS,
+        listed=_LISTED,
+        of_state=of_state,
+        has_words=_HAS_WORDS,
+    )
+    for state, of_state in _STATES.items()
+}
+# Those with a draft are few, so they are found by their drafts.
+_DRAFTED_PRODUCTS = {
+    state: compose(
+        """
+        SELECT {columns}, {listed} FROM catalogue_drafts d JOIN products o ON o.id = d.object_id
+        WHERE d.kind = 'product' AND {of_state} AND ($1::text = '' OR o.currency = $1) AND o.key > $2
+            AND ($4::text = '' OR to_tsvector('simple', o.key || ' ' || o.name) @@ to_tsquery('simple', $4))
+        ORDER BY o.key LIMIT $3
+    """,
+        columns=_PRODUCT_COLUMNS,
+        listed=_LISTED,
+        of_state=of_state,
+    )
+    for state, of_state in _DRAFT_STATES.items()
+}
+_LIST_COLLECTIONS = {
+    state: compose(
+        """
+        SELECT {columns}, {listed} FROM collections o LEFT JOIN catalogue_drafts d ON d.kind = 'collection' AND d.object_id = o.id
+        WHERE o.customer_id IS NULL AND {of_state} AND ($1::text = '' OR o.currency = $1) AND o.key > $2 ORDER BY o.key LIMIT $3
+    """,
+        columns=_COLLECTION_COLUMNS,
+        listed=_LISTED,
+        of_state=of_state,
+    )
+    for state, of_state in {
+        **_STATES,
+        "drafts": Fragment("d.object_id IS NOT NULL"),
+        "scheduled": Fragment("d.publish_at IS NOT NULL"),
+        "unscheduled": Fragment("d.object_id IS NOT NULL AND d.publish_at IS NULL"),
+        "failed": Fragment("d.failed IS NOT NULL"),
+    }.items()
+}
+_CURRENCIES_USED = "SELECT code FROM currencies ORDER BY code"
+_KEYS = {
+    "product": "SELECT key FROM products WHERE starts_with(key, $1)",
+    "collection": "SELECT key FROM collections WHERE starts_with(key, $1)",
+}
+
+
+async def list_products(
+    connection: Connection, *, words: str = "", state: str = "all", currency: str = "", after: str = "", most: int = 50
+) -> list[Row]:
+    """Returns products by key, after a key, whose key or name has words that begin with each search word."""
+    query = " & ".join(f"{word}:*" for word in _WORDS.findall(words.lower())[:_MOST_WORDS])
+    if state in _DRAFT_STATES:
+        return list(await connection.fetch(_DRAFTED_PRODUCTS[state], currency, after, most, query))
+    if query:
+        found = await connection.fetchval(_COUNT_FOUND, query, _MOST_FOUND)
+        statements = _FIND_PRODUCTS if found < _MOST_FOUND else _FIND_COMMON
+        return list(await connection.fetch(statements[state], currency, after, most, query))
+    return list(await connection.fetch(_LIST_PRODUCTS[state], currency, after, most))
+
+
+async def list_collections(
+    connection: Connection, *, state: str = "all", currency: str = "", after: str = "", most: int = 50
+) -> list[Row]:
+    """Returns curated collections by key, after a key."""
+    return list(await connection.fetch(_LIST_COLLECTIONS[state], currency, after, most))
+
+
+async def list_currencies(connection: Connection) -> list[str]:
+    """Returns the currencies in use."""
+    return [row["code"] for row in await connection.fetch(_CURRENCIES_USED)]
+
+
+async def keys_like(connection: Connection, kind: str, beginning: str) -> set[str]:
+    """Returns the keys of products or collections that begin with a text."""
+    return {row["key"] for row in await connection.fetch(_KEYS[kind], beginning)}

@@ -19,8 +19,7 @@ from largesse.contacts.store import Filter, list_by_id
 from largesse.customers.actor import command_actor
 from largesse.customers.customer_store import find_customer
 from largesse.db.scope import OPERATOR
-from largesse.drafts.encodings import read_text
-from largesse.drafts.text_sheet import read_text_sheet
+from largesse.drafts.text_sheet import read_text, read_text_sheet
 from largesse.installation import open_vault
 
 _AT_ONCE = 1_000

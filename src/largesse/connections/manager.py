@@ -17,7 +17,7 @@ from uvicorn import Config
 
 from largesse.base.errors import OperatorError, Unavailable
 from largesse.base.open_files import allow_files
-from largesse.connections import metrics
+from largesse.connections import protocol
 from largesse.connections.protocol import Connection
 from largesse.connections.quick import Answerer, Heads, QuickConnection
 from largesse.web.kit.problems import SlowRequest
@@ -95,7 +95,7 @@ class ConnectionManager:
         """Returns a new connection. uvicorn calls this."""
         if self._loop is None:
             self._loop = asyncio.get_running_loop()
-            metrics.LIMIT.set(self._limit)
+            protocol.LIMIT.set(self._limit)
         return QuickConnection(self, **uvicorns)
 
     def heads(self, answerer: Answerer | None, config: Config) -> Heads | None:
@@ -135,12 +135,12 @@ class ConnectionManager:
     def enter(self, connection: Connection) -> None:
         """Admits a new connection or refuses it."""
         self._open += 1
-        metrics.OPEN.inc()
+        protocol.OPEN.inc()
         if self._next_sweep is None:
             self._schedule_sweep()
         if self._open > self._limit and not self._make_room():
             self._refused += 1
-            metrics.REFUSED.inc()
+            protocol.REFUSED.inc()
             connection.refuse(Unavailable("The service holds as many connections as it may."), at_once=True)
         else:
             self._heads[connection] = self._now_s
@@ -150,7 +150,7 @@ class ConnectionManager:
     def leave(self, connection: Connection) -> None:
         """Removes a connection that ended."""
         self._open -= 1
-        metrics.OPEN.dec()
+        protocol.OPEN.dec()
         for waiting in (self.idle, self._heads, self._unread, self._put_off):
             waiting.pop(connection, None)
 
@@ -218,7 +218,7 @@ class ConnectionManager:
         self.idle.pop(ended, None)
         self._heads.pop(ended, None)
         ended.give_way()
-        metrics.ROOM.inc()
+        protocol.ROOM.inc()
         self._gave_way += 1
         return True
 
@@ -231,21 +231,21 @@ class ConnectionManager:
         now_s = self._now_s
         for connection in list(_waiting_since(self._heads, now_s - self._head_s)):
             del self._heads[connection]
-            metrics.LATE.inc()
+            protocol.LATE.inc()
             if connection.said_nothing:
                 connection.end()
             else:
                 connection.refuse(self._too_late)
         for connection in list(_waiting_since(self.idle, now_s - self._idle_s)):
             del self.idle[connection]
-            metrics.IDLE.inc()
+            protocol.IDLE.inc()
             connection.end()
         for connection, (before, since_s) in list(self._unread.items()):
             unread = connection.unread_bytes
             if unread < before:
                 self._unread[connection] = (unread, now_s)
             elif since_s < now_s - self._unread_s:
-                metrics.UNREAD.inc()
+                protocol.UNREAD.inc()
                 connection.abort()
         self._log_limit()
         if self._open:

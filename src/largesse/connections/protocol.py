@@ -13,10 +13,10 @@ import os
 from typing import TYPE_CHECKING, Any
 
 import httptools
+from prometheus_client import Counter, Gauge
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from largesse.base.errors import InvalidRequest, Problem
-from largesse.connections import metrics
 from largesse.web.kit.body import MAX_BODY_BYTES
 from largesse.web.kit.headers import MAX_HEADER_BYTES
 from largesse.web.kit.problems import HeadersTooLarge, TooLarge, problem_reply
@@ -233,7 +233,7 @@ class Connection(HttpToolsProtocol):
             self._discard()
 
     def _refuse_malformed(self, error: httptools.HttpParserError) -> None:
-        metrics.MALFORMED.inc()
+        MALFORMED.inc()
         if self._reads is _Reads.BODY and self._is_answered():
             # Its sender may not have read the answer yet, and closing now would reset the socket.
             self._is_broken = True
@@ -347,3 +347,17 @@ class Connection(HttpToolsProtocol):
         self._manager.drain()
         if not self._is_answered():
             self.cycle.keep_alive = False
+
+
+OPEN = Gauge("largesse_connections_open", "Connections of callers that are open now.")
+LIMIT = Gauge("largesse_connections_limit", "How many connections this process may hold at most.")
+REFUSED = Counter(
+    "largesse_connections_refused", "Connections answered 503 at once, because the process held as many as it may."
+)
+CLOSED = Counter("largesse_connections_closed", "Connections the service closed, by reason.", ["reason"])
+
+IDLE = CLOSED.labels("idle")
+LATE = CLOSED.labels("late")
+UNREAD = CLOSED.labels("unread")
+MALFORMED = CLOSED.labels("malformed")
+ROOM = CLOSED.labels("room")

@@ -17,7 +17,7 @@ from largesse.base.errors import InvalidRequest
 from largesse.base.i18n.languages import LANGUAGES
 from largesse.base.text import folded, unfit, unfit_key
 from largesse.drafts.checking import PROBLEMS as EMAIL_PROBLEMS
-from largesse.drafts.suggestions import fault_of
+from largesse.drafts.mailboxes import fault_of
 
 MOST_CONTACTS = 200_000  # of a customer in an environment
 MOST_GROUPS = 200

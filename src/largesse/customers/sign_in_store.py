@@ -1,4 +1,4 @@
-"""The SQL of how people sign in: passwords, sessions, second steps, passkeys and forms. `staff.sign_in_store` has the same for staff."""
+"""The SQL of how people sign in: passwords, sessions, second steps, passkeys and forms. `staff.store` has the same for staff."""
 
 from __future__ import annotations
 

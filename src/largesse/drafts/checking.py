@@ -10,9 +10,8 @@ from largesse.base.cooperative import Steps
 from largesse.base.email import MAX_EMAIL, email_key
 from largesse.base.errors import InvalidRequest
 from largesse.drafts.columns import Columns, is_quantity
-from largesse.drafts.mailboxes import Mailbox, is_bare, read_mailboxes
+from largesse.drafts.mailboxes import Mailbox, fault_of, is_bare, read_mailboxes
 from largesse.drafts.sheet import Sheet, SheetRow
-from largesse.drafts.suggestions import fault_of
 from largesse.orders.recipients import MAX_CODES, MAX_NAME, MAX_QUANTITY, OrderRecipient, check_recipient
 
 # The faults of a row, in English; pages have their own texts.

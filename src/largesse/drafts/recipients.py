@@ -17,12 +17,11 @@ from largesse.db.pool import Database
 from largesse.drafts import store
 from largesse.drafts.checking import Checked, CheckedRow, check_rows
 from largesse.drafts.columns import Columns, as_labelled, fits, guess_columns, heading_key
-from largesse.drafts.encodings import converted, read_text, repaired
+from largesse.drafts.mailboxes import common_domains, suggested
 from largesse.drafts.mending import Typed, as_typed, mended_sheet
 from largesse.drafts.model import Draft, SheetName, Source
 from largesse.drafts.sheet import Sheet, SheetRefused, SheetRow
-from largesse.drafts.suggestions import common_domains, suggested
-from largesse.drafts.text_sheet import read_text_sheet
+from largesse.drafts.text_sheet import converted, read_text, read_text_sheet, repaired
 from largesse.drafts.workbook import Workbooks, is_workbook, read_sheets
 
 

@@ -1,17 +1,34 @@
 """Sheets written as text: CSV files of any spreadsheet, and cells pasted from one.
 
-The separator is the one that gives most rows the same width.
+The separator is the one that gives most rows the same width. The encoding is guessed, and changed when names show that the guess was wrong:
+the cells are converted as they are, so that no file has to be stored for it.
 """
 
 from __future__ import annotations
 
+import codecs
 import csv
+import re
+import unicodedata
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+
+import msgspec
 
 from largesse.base.cooperative import Steps
 from largesse.drafts.mailboxes import one_mailbox_a_line
-from largesse.drafts.sheet import MAX_CELL, MAX_COLUMNS, MAX_ROWS, Sheet, SheetMaker, SheetRefused, lines_of
+from largesse.drafts.sheet import (
+    MAX_CELL,
+    MAX_COLUMNS,
+    MAX_FILE_BYTES,
+    MAX_ROWS,
+    Sheet,
+    SheetMaker,
+    SheetRefused,
+    SheetRow,
+    lines_of,
+)
 
 _SEPARATORS = "\t;,|"
 _SAMPLED_ROWS = 50
@@ -108,3 +125,130 @@ def _fit(text: str, separator: str) -> Steps[tuple[int, int]]:
             raise
         return 0, 0
     return max(((count, width) for width, count in widths.items() if count), default=(0, 0))
+
+
+_MARKS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
+# Encodings of one byte a character, the likeliest first.
+SINGLE_BYTE = ("cp1252", "mac_roman", "cp850", "cp1250", "cp1251", "cp1253", "cp1254")
+ENCODINGS = ("utf-8", *SINGLE_BYTE)
+TWICE = "twice"  # not an encoding: text that was read as Windows-1252 and saved so, though it was UTF-8
+_ASCII = bytes(range(128))
+_CONTROL = re.compile(rb"[\x00-\x08\x0e-\x19\x1b-\x1f]")
+_ODD_LETTERS = re.compile(r"[^\W\d_a-zA-Z]{3}")
+_CAPITAL_WITHIN = re.compile(r"(?<=[a-z])[^\W\d_]|(?<=[A-Z])[^\W\d_](?=[a-z])")
+_NAME_SIGNS = frozenset("\u2019\u00b7\u00aa\u00ba\u2010\u2013\u00a0")
+# Letters that western European names have; others count less.
+_FREQUENT = frozenset(
+    "\u00e0\u00e1\u00e2\u00e3\u00e4\u00e5\u00e6\u00e7\u00e8\u00e9\u00ea\u00eb\u00ed\u00ee\u00ef\u00f1\u00f3\u00f4\u00f5\u00f6\u00f8\u00fa\u00fb\u00fc\u00df"
+)
+# Names that are examined, and how long each may be.
+_MOST_NAMES = 200
+_LONGEST_NAME = 60
+
+
+class FileText(msgspec.Struct, frozen=True):
+    """A text file with its encoding, and the encodings that a person may choose; none for ASCII."""
+
+    text: str
+    encoding: str
+    offered: tuple[str, ...]
+
+
+class Offer(msgspec.Struct, frozen=True):
+    """A better encoding: one of ENCODINGS or TWICE, and an example of a name before and after."""
+
+    encoding: str
+    before: str
+    after: str
+
+
+def read_text(data: bytes) -> FileText:
+    """Returns the text of a file. Its byte order mark says the encoding, otherwise it is guessed. Raises SheetRefused."""
+    if len(data) > MAX_FILE_BYTES:
+        raise SheetRefused("bytes", limit=MAX_FILE_BYTES)
+    for mark, encoding in _MARKS:
+        if data.startswith(mark):
+            try:
+                return FileText(data.removeprefix(mark).decode(encoding), encoding, (encoding,))
+            except UnicodeDecodeError:
+                raise SheetRefused("encoding") from None
+    if b"\0" in data:  # no text of one byte a character has it
+        raise SheetRefused("kind")
+    high = bytes(set(data.translate(None, _ASCII)))
+    if not high:
+        return FileText(data.decode("ascii"), "utf-8", ())
+    offered = tuple(one for one in SINGLE_BYTE if _decoded(high, one) is not None)
+    text = _decoded(data, "utf-8")
+    if text is not None:
+        return FileText(text, "utf-8", ("utf-8", *offered))
+    if _CONTROL.search(data):
+        raise SheetRefused("encoding")
+    return FileText(data.decode(offered[0]), offered[0], offered)
+
+
+def converted(sheet: Sheet, old: str, new: str, keep: Iterable[int] = ()) -> Sheet:
+    """Converts a sheet from one encoding to another. Rows to keep, and cells that cannot be converted, stay."""
+    kept = frozenset(keep)
+    return Sheet(
+        [
+            row if row.number in kept else SheetRow(row.number, tuple(_converted(cell, old, new) for cell in row.cells))
+            for row in sheet.rows
+        ]
+    )
+
+
+def repaired(sheet: Sheet) -> Sheet:
+    """Repairs a sheet whose text was encoded twice."""
+    return converted(sheet, "cp1252", "utf-8")
+
+
+def better_encoding(names: Iterable[str], encoding: str, offered: Sequence[str]) -> Offer | None:
+    """Returns the encoding in which these names make more sense. None if they have no odd letters, or none is better."""
+    looked_at = list(islice((one for one in names if len(one) <= _LONGEST_NAME and not one.isascii()), _MOST_NAMES))
+    odd = [name for name in looked_at if _oddness(name)]
+    if not odd:
+        return None
+    candidates = [(TWICE, "cp1252", "utf-8"), *((one, encoding, one) for one in offered if one != encoding)]
+    best, best_score = None, _score(looked_at)
+    for name, old, new in candidates:
+        found = [_converted(one, old, new) for one in looked_at]
+        if found != looked_at and _score(found) > best_score:
+            best_score = _score(found)
+            shown = next((one for one in odd if _converted(one, old, new) != one), odd[0])
+            best = Offer(name, shown, _converted(shown, old, new))
+    return best
+
+
+def _score(names: Iterable[str]) -> float:
+    """Returns how much names look like names: letters that are frequent count most, odd ones against it."""
+    score = 0.0
+    for name in names:
+        score -= 2 * _oddness(name)
+        score += sum(1.0 if one in _FREQUENT else 0.4 for one in name if not one.isascii() and one.isalpha())
+    return score
+
+
+def _oddness(name: str) -> int:
+    """Returns how many characters do not belong in a name: signs, capitals within a word, and accents in a row."""
+    signs = sum(
+        not one.isascii() and one not in _NAME_SIGNS and unicodedata.category(one)[0] not in "LM" for one in name
+    )
+    capitals = sum(found[0].isupper() and not found[0].isascii() for found in _CAPITAL_WITHIN.finditer(name))
+    on_end = sum("LATIN" in unicodedata.name(found[0][0], "") for found in _ODD_LETTERS.finditer(name))
+    return signs + capitals + on_end
+
+
+def _converted(cell: str, old: str, new: str) -> str:
+    if cell.isascii():
+        return cell
+    try:
+        return cell.encode(old).decode(new)
+    except UnicodeError:
+        return cell
+
+
+def _decoded(data: bytes, encoding: str) -> str | None:
+    try:
+        return data.decode(encoding)
+    except UnicodeDecodeError:
+        return None

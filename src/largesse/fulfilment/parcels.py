@@ -13,7 +13,7 @@ from enum import StrEnum
 from largesse.base.errors import NotFound, StateConflict
 from largesse.customers.actor import Actor, Transaction
 from largesse.db.pool import Connection, Row
-from largesse.fulfilment import parcels_store as store
+from largesse.fulfilment import store
 from largesse.fulfilment.store import REFERENCES
 from largesse.staff.model import StaffRight
 

@@ -10,7 +10,7 @@ from itertools import groupby
 from largesse.base.errors import InvalidRequest, NotFound
 from largesse.customers.actor import Actor
 from largesse.db.pool import Connection, Row
-from largesse.fulfilment import stock_store as store
+from largesse.fulfilment import store
 from largesse.fulfilment.store import REFERENCES
 from largesse.staff.model import StaffRight
 

@@ -1,19 +1,43 @@
-"""Operations of the test lab."""
+"""Operations of the test lab.
+
+Some claim gifts in staging without code and PIN: by the API, and for recipients whose address claims by itself. In staging, the id of an
+account or a gift that does not exist is answered as its end says: so accounts and gifts fail on purpose.
+"""
 
 from __future__ import annotations
 
 import secrets
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
 
-from largesse.base.errors import InvalidRequest
+from largesse.base.errors import (
+    InsufficientBalance,
+    InvalidRequest,
+    NotFound,
+    OrderLimit,
+    Problem,
+    StateConflict,
+    TooManyRequests,
+    Unavailable,
+)
 from largesse.customers.actor import Actor
 from largesse.customers.roles import Right
+from largesse.db.pool import Connection, commit_as_one
 from largesse.db.statements import read_now
+from largesse.encryption.vault import Vault
 from largesse.events.kinds import Sampled
 from largesse.events.registry import EVENTS
 from largesse.events.store import record_event
+from largesse.fulfilment.allocation import settle_product
+from largesse.fulfilment.gifts import read_choices, read_product
+from largesse.fulfilment.providers import TestProvider
+from largesse.jobs.notifier import notify
+from largesse.lines.states import LineKey, Progress, State, expiry, record_claim
+from largesse.lines.store import Line, read_line, read_progress
+from largesse.orders.lookup import find_own_order
+from largesse.orders.request import SendCollection, SendGift, SendRequest, SendTemplate
 from largesse.webhooks.service import DeliveryThrottle
 
 
@@ -49,3 +73,96 @@ async def trigger_event(actor: Actor, throttle: DeliveryThrottle, event: str) ->
             at=at,
         )
     return TriggeredEvent(event, payload)
+
+
+FAILING_FROM = 2_147_480_000  # ids are drawn from 1
+_ON_PURPOSE = "This id of the test lab fails on purpose; nothing was placed."
+FAILURES: Mapping[int, Callable[[], Problem]] = {
+    402: lambda: InsufficientBalance(_ON_PURPOSE),
+    403: lambda: OrderLimit(_ON_PURPOSE),
+    429: lambda: TooManyRequests(_ON_PURPOSE, retry_after_s=1.0),
+    503: lambda: Unavailable(_ON_PURPOSE, retry_after_s=1.0),
+}
+
+
+def failure_of(request: SendRequest) -> Problem | None:
+    """Returns what an order is refused with on purpose; None for an order that names no id that fails."""
+    ids = [request.account_id]
+    if isinstance(request, SendGift):
+        ids.append(request.product_id)
+    elif isinstance(request, SendCollection):
+        ids.append(request.collection_id)
+    elif isinstance(request, SendTemplate):
+        ids.append(request.template_id)
+    found = next(
+        (FAILURES[one - FAILING_FROM] for one in ids if one is not None and one - FAILING_FROM in FAILURES), None
+    )
+    return found and found()
+
+
+STAGING = "staging"
+_CHOOSES_NO_OTHER = "`product_id` must be left out: the order is of one product."
+_NO_CHOICE = "`product_id` names no gift that this recipient can choose."
+
+
+async def claim_gift(
+    actor: Actor, vault: Vault, reference: str, number: int, *, product_id: int | None, default_expiry_days: int
+) -> Progress:
+    """Claims a gift of an order of the actor's customer in staging as its recipient would; returns its progress.
+
+    Raises NotFound, OtherServiceAccount, InvalidRequest for a product that cannot be chosen, and StateConflict for a gift that cannot be
+    claimed now.
+    """
+    assert actor.environment == STAGING, "production has no test lab"
+    async with actor.transaction(Right.SEND) as transaction:
+        connection = transaction.connection
+        await commit_as_one(connection)
+        order = await find_own_order(connection, actor.principal, reference)
+        key = LineKey(actor.customer_id, order["id"], number)
+        line = await read_line(connection, key, STAGING, lock=True)
+        if line is None:
+            raise NotFound("The order has no such line.")
+        await _require_claimable(connection, line)
+        if product_id is not None:
+            await _require_choice(connection, line, product_id)
+        await take_gift(connection, vault, line, line.product_id or product_id, default_expiry_days)
+        await notify(connection)
+        return await read_progress(connection, key)
+
+
+async def take_first(connection: Connection, vault: Vault, key: LineKey, default_expiry_days: int) -> None:
+    """Claims a gift in staging if it can be claimed, and chooses the first gift of a collection. Call it inside a transaction."""
+    line = await read_line(connection, key, STAGING, lock=True)
+    if line is None or (await read_progress(connection, key)).state is not State.ISSUED:
+        return
+    choices = [] if line.product_id else await read_choices(connection, line)
+    chosen = line.product_id or next((product.id for product in choices), None)
+    await take_gift(connection, vault, line, chosen, default_expiry_days)
+
+
+async def take_gift(
+    connection: Connection, vault: Vault, line: Line, product_id: int | None, default_expiry_days: int
+) -> None:
+    """Claims a locked line, and settles its product if one is given."""
+    now = await read_now(connection)
+    await record_claim(connection, line.key, now, expiry(now, line.expiry_after_days, default_expiry_days), None)
+    if product_id is not None:
+        product = await read_product(connection, product_id)
+        await settle_product(connection, TestProvider(vault), line, product, now)
+
+
+async def _require_claimable(connection: Connection, line: Line) -> None:
+    progress = await read_progress(connection, line.key)
+    if progress.state is State.CANCELLED:
+        raise StateConflict("The gift was cancelled.")
+    if progress.state is not State.ISSUED:
+        raise StateConflict("The gift was claimed before.")
+    if not line.is_sent(await read_now(connection)):
+        raise StateConflict("The order has not left yet: advance the clock to its `scheduledFor`.")
+
+
+async def _require_choice(connection: Connection, line: Line, product_id: int) -> None:
+    if line.product_id is not None:
+        raise InvalidRequest(_CHOOSES_NO_OTHER)
+    if product_id not in {product.id for product in await read_choices(connection, line)}:
+        raise InvalidRequest(_NO_CHOICE)

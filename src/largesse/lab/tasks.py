@@ -5,7 +5,7 @@ from __future__ import annotations
 from largesse.db.pool import commit_as_one
 from largesse.db.scope import WORKER
 from largesse.jobs.registry import PeriodicTask, RoomTasks, WorkerContext
-from largesse.lab.claiming import take_first
+from largesse.lab.service import take_first
 from largesse.lines.states import LineKey
 from largesse.mail.mailbox import end_claiming, list_claiming
 

@@ -22,8 +22,7 @@ from largesse.mail import requeue
 from largesse.mail.mailbox import sealing_context
 from largesse.mail.message_leases import MessageLeases, NotNowError
 from largesse.mail.messages import Message
-from largesse.mail.outcomes import Sent
-from largesse.mail.refusals import Fault, rule_of
+from largesse.mail.outcomes import Fault, Sent, rule_of
 from largesse.mail.smtp import Handover, MailServerAwayError
 from largesse.mail.transport import SmtpTransport
 

@@ -1,14 +1,13 @@
-"""Releases mail of production that was held because no mail server was set.
-
-Requeues mail that was given up or is held, for an operator who has corrected the cause.
-"""
+"""Lists mail that was given up or is held, newest first, and releases or requeues it when the cause is corrected."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from largesse.base.email import masked
 from largesse.customers.actor import Actor
 from largesse.db.fragments import Fragment
 from largesse.db.pool import Connection, Row
@@ -141,3 +140,64 @@ async def _standing(connection: Connection, rows: Sequence[Row]) -> list[tuple[R
         for row in rows
     ]
     return [(row, numbers) for row, numbers in standing if numbers]
+
+
+NEWEST = datetime(9999, 1, 1, tzinfo=UTC), 0
+
+
+@dataclass(frozen=True, slots=True)
+class GivenUp:
+    """A message that was given up or is held."""
+
+    id: int
+    customer_id: int
+    customer: str
+    environment: str
+    reference: str  # of its order
+    number: int  # the recipient's first line
+    email: str
+    name: str | None
+    kind: str
+    state: str
+    reason: str | None
+    fault: str | None
+    given_up_at: datetime
+
+    @property
+    def masked(self) -> str:
+        """Returns the address with most of its local part hidden."""
+        return masked(self.email)
+
+    @property
+    def said(self) -> str:
+        """Returns the mail server's answer, with the address masked."""
+        return re.sub(re.escape(self.email), self.masked, self.reason or "", flags=re.IGNORECASE)
+
+
+async def list_given_up(
+    connection: Connection, wanted: RequeueFilter, *, past: tuple[datetime, int] = NEWEST, limit: int = 50
+) -> list[GivenUp]:
+    """Returns the newest messages that pass a filter, before a time and an id. Includes those without valid codes, which `requeue` does not send."""
+    rows = await wanted.fetch(connection, resending_store.NEWEST_GIVEN_UP, past, limit)
+    orders = await connection.fetch(
+        resending_store.ORDERS_OF, [row["customer_id"] for row in rows], [row["order_id"] for row in rows]
+    )
+    known = {(row["customer_id"], row["id"]): row for row in orders}
+    return [
+        GivenUp(
+            row["id"],
+            row["customer_id"],
+            known[row["customer_id"], row["order_id"]]["customer"],
+            row["environment"],
+            known[row["customer_id"], row["order_id"]]["reference"],
+            min(row["line_numbers"], default=0),
+            row["email"],
+            row["name"],
+            row["kind"],
+            row["state"],
+            row["reason"],
+            row["fault"],
+            row["given_up_at"],
+        )
+        for row in rows
+    ]

@@ -8,7 +8,7 @@ from largesse.customers.actor import Actor
 from largesse.customers.roles import Right
 from largesse.encryption.vault import Vault
 from largesse.jobs.outbox import mail_test
-from largesse.mail import correcting, resending
+from largesse.mail import resending
 from largesse.mail.mailbox import capture
 from largesse.mail.order_mail import RecipientDelivery
 from largesse.staff.model import StaffRight
@@ -50,7 +50,7 @@ async def correct_address(actor: Actor, reference: str, email: str, corrected: s
     """Corrects the address of the recipient at `email`, and sends the mail there. Raises as `correcting.correct_address` does."""
     async with actor.transaction(Right.SEND, StaffRight.DELIVERIES) as transaction:
         address = actor.acting.who.address
-        await correcting.correct_address(
+        await resending.correct_address(
             transaction.connection, transaction.entries, actor.principal, reference, email, corrected, address=address
         )
         await transaction.record("order.readdressed", f"order {reference}")

@@ -17,10 +17,9 @@ from largesse.db.pool import Connection, coordinator_of, is_distributed
 from largesse.db.statements import OF_BATCH, OF_BATCH_DISTRIBUTED, run_together
 from largesse.orders import reading_store
 from largesse.orders.approving import NO_APPROVALS, read_approvals, read_people
-from largesse.orders.budgeting import budgeted, spender_of
 from largesse.orders.order import Order, ReferenceKey
 from largesse.orders.rules import BatchContext, LedgerAccount, LockedAccount
-from largesse.orders.spending import limited_daily, read_spending
+from largesse.orders.spending import budgeted, limited_daily, read_spending, spender_of
 
 # The longest that a batch waits for a lock. Placers that share an account hold it some ten milliseconds each; a batch that waits
 # longer waits for something else, and its orders move to the lock queue.

@@ -27,9 +27,8 @@ from largesse.encryption.chain import START
 from largesse.ledger.payment_sources import FromAccount, OnInvoice
 from largesse.ledger.posting import Entry
 from largesse.orders.approving import NO_APPROVALS, Approvals, require_approved, require_grant, rules_about
-from largesse.orders.budgeting import spender_of
 from largesse.orders.order import Order, ReferenceKey
-from largesse.orders.spending import SpendingKey, limit_of, require_within, spending_key
+from largesse.orders.spending import SpendingKey, limit_of, require_within, spender_of, spending_key
 
 NO_SUCH_ACCOUNT = "`account_id` names no funding account that this key can draw from."
 

@@ -8,15 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from largesse.base.errors import DailyLimit, OrderLimit
 from largesse.base.money import canonical
-from largesse.customers.access import KeyStatus
+from largesse.budgets.model import Spender
+from largesse.customers.access import KeyStatus, PersonStatus
 from largesse.customers.restrictions import Limit, read_limits
 from largesse.db.fragments import Fragment, compose
 from largesse.db.pool import Connection, is_distributed
 from largesse.db.sharding import at_node
 from largesse.orders.order import Order
+
+if TYPE_CHECKING:
+    from largesse.orders.rules import LedgerAccount
+
 
 # A daily sum: customer, service account, environment and currency.
 SpendingKey = tuple[int, int | None, str, str]
@@ -120,3 +126,31 @@ async def add_spending(connection: Connection, spent: Mapping[SpendingKey, int],
     if not spent:
         return
     await connection.executemany(_ADD, [(*key, at.date(), spent_minor) for key, spent_minor in spent.items()])
+
+
+def spender_of(order: Order, people: Mapping[int, PersonStatus]) -> Spender:
+    """Returns what decides which budgets the order counts towards. `people` are found by `Principal.person_key`."""
+    principal, row = order.principal, order.row
+    person = None if principal.person_key is None else people.get(principal.person_key)
+    return Spender(
+        row.customer_id,
+        row.environment,
+        row.currency,
+        principal.user_id,
+        None if person is None else person.role,
+        principal.service_account_id if principal.user_id is None else None,
+        row.account_id,
+    )
+
+
+def budgeted(
+    orders: Iterable[Order], accounts: Mapping[int, LedgerAccount], people: Mapping[int, PersonStatus]
+) -> set[Spender]:
+    """Returns the spenders that budgets may limit, as the accounts of their orders say."""
+    if not any(account.has_budgets for account in accounts.values()):
+        return set()
+    return {
+        spender_of(order, people)
+        for order in orders
+        if any((account := accounts.get(one)) is not None and account.has_budgets for one in order.account_ids)
+    }

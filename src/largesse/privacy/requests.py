@@ -13,10 +13,9 @@ from largesse.base.errors import InvalidRequest, NotFound, StateConflict
 from largesse.customers.actor import Actor
 from largesse.customers.customer_store import read_customer
 from largesse.encryption.vault import Vault
-from largesse.privacy import requests_store as store
-from largesse.privacy.requests_store import PrivacyRequest
+from largesse.privacy import store
 from largesse.privacy.service import erase, export
-from largesse.privacy.store import Json, Receipt
+from largesse.privacy.store import Json, PrivacyRequest, Receipt
 from largesse.staff.model import StaffRight
 
 MOST_OPEN = 1_000

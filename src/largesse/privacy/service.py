@@ -15,7 +15,7 @@ from largesse.campaigns.ask_store import count_asks, forget_asks
 from largesse.campaigns.store import erase_people, find_people, forget_people
 from largesse.contacts.store import count_contacts_with, drop_contacts_with
 from largesse.customers.actor import Actor
-from largesse.customers.customer_notes import erase_notes_mentioning, notes_mentioning
+from largesse.customers.customers import erase_notes_mentioning, notes_mentioning
 from largesse.db.pool import Connection, Row, commit_as_one
 from largesse.drafts.store import count_drafts_with, drop_drafts_with
 from largesse.encryption.vault import Vault
@@ -33,7 +33,7 @@ from largesse.mail.tasks import (
 from largesse.notes.store import erase_notes
 from largesse.orders.erasing import Texts, erase_mentions, find_orders_mentioning
 from largesse.orders.marks import changing_orders
-from largesse.privacy import requests_store, store
+from largesse.privacy import store
 from largesse.privacy.store import Json, OrderKey, Receipt
 from largesse.reports.updates import forget_recipient, forget_texts
 from largesse.staff.model import StaffRight
@@ -178,7 +178,7 @@ async def erase(
         )
         receipt = await store.add_receipt(transaction.connection, counts, customer_id=customer_id)
         if request_id is not None:
-            await requests_store.finish_request(transaction.connection, request_id, "done", receipt.number)
+            await store.finish_request(transaction.connection, request_id, "done", receipt.number)
         after = {"orders": receipt.orders, "lines": receipt.lines}
         if request_id is not None:
             after["request"] = request_id

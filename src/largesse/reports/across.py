@@ -1,18 +1,24 @@
 """Finds gifts of all customers, for members of staff: by address, reference, the caller's reference, code or tracking number.
 
 Searches the index of each customer in turn, so that no further index is needed. Finds a code by its look-up number, and reads nothing of it.
+The audit log of the installation has each search and each look at a gift; the customer's has who looked at which gift.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from enum import StrEnum
 
+from largesse.base.errors import InvalidRequest
+from largesse.customers.actor import Actor
 from largesse.db.fragments import Fragment, compose
 from largesse.db.pool import Connection, Row
 from largesse.encryption.vault import Vault
+from largesse.lines.codes import CodeError, parse_code
 from largesse.reports.search import whole
+from largesse.staff.model import StaffRight
 
 MOST_FOUND = 50
 _COLUMNS = Fragment("""
@@ -113,3 +119,49 @@ async def find_by_code(connection: Connection, vault: Vault, code: bytes) -> lis
 async def find_by_tracking_number(connection: Connection, number: str) -> list[FoundOrder]:
     """Returns the orders with a parcel of a tracking number, the newest parcel first, at most MOST_FOUND."""
     return _found(await connection.fetch(_BY_TRACKING_NUMBER, number, MOST_FOUND))
+
+
+LONGEST_SOUGHT = 254
+
+
+class By(StrEnum):
+    """What a search for gifts goes by."""
+
+    ADDRESS = "address"
+    REFERENCE = "reference"
+    CODE = "code"
+    TRACKING = "tracking"
+
+
+async def search_gifts(actor: Actor, vault: Vault, by: By, sought: str) -> Sequence[FoundOrder]:
+    """Returns the orders that are found. The log has what the search went by, not its text. Raises InvalidRequest for a text beyond its limits."""
+    sought = sought.strip()
+    if not 0 < len(sought) <= LONGEST_SOUGHT:
+        raise InvalidRequest(f"A search has 1 to {LONGEST_SOUGHT} characters.")
+    look = _look(vault, by, sought)
+    async with actor.transaction(StaffRight.FIND) as transaction:
+        found = await look(transaction.connection)
+        await transaction.record("gift.searched", "gifts", after={"by": by, "found": len(found)})
+    return found
+
+
+def _look(vault: Vault, by: By, sought: str) -> Callable[[Connection], Awaitable[list[FoundOrder]]]:
+    if by is By.ADDRESS:
+        return lambda connection: find_by_address(connection, sought)
+    if by is By.REFERENCE:
+        return lambda connection: find_by_reference(connection, sought)
+    if by is By.TRACKING:
+        return lambda connection: find_by_tracking_number(connection, sought)
+    try:
+        code = parse_code(sought)
+    except CodeError:
+        raise InvalidRequest("This is no code.") from None
+    return lambda connection: find_by_code(connection, vault, code)
+
+
+async def record_look(actor: Actor, reference: str, number: int | None) -> None:
+    """Records that a member of staff looks at an order of the actor's customer, or at the gift that has line `number`."""
+    async with actor.transaction(StaffRight.FIND) as transaction:
+        after = None if number is None else {"line": number}
+        await transaction.record("gift.viewed", f"order {reference}", after=after)
+        await transaction.of_installation().record("gift.viewed", f"order {reference}", after=after)

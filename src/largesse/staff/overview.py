@@ -8,7 +8,7 @@ from datetime import date, timedelta
 from typing import NamedTuple
 
 from largesse.db.pool import Connection, Row
-from largesse.staff import overview_store as store
+from largesse.staff import store
 
 MOST_COUNTED = 1_000
 

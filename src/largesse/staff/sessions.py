@@ -15,7 +15,7 @@ from largesse.customers.sessions import PROVED, SignedIn, browser_name, note_see
 from largesse.customers.sign_in import Origin
 from largesse.db.pool import Connection, Database, open_credentials
 from largesse.db.scope import OFFICE
-from largesse.staff import sign_in_store, store
+from largesse.staff import store
 from largesse.staff.model import IDLE, LASTS, StaffMember
 
 
@@ -37,7 +37,7 @@ async def begin_session(connection: Connection, staff_id: int, origin: Origin) -
         origin.address,
         browser_name(origin.browser),
         secret_hash(origin.device),
-        await asks_second_step(connection, staff_id, sign_in_store),
+        await asks_second_step(connection, staff_id, store),
         LASTS,
     )
     return secret
@@ -52,7 +52,7 @@ async def find_session(database: Database, secret: str) -> StaffSession | None:
     if row is None:
         return None
     if row["is_unseen"]:
-        await note_seen(database, row["id"], sign_in_store)
+        await note_seen(database, row["id"], store)
     member = StaffMember(row["id"], row["staff_id"], row["email"], row["name"], row["role"], row["is_proved"])
     return StaffSession(
         id=row["id"],

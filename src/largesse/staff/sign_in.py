@@ -19,7 +19,7 @@ from largesse.db.pool import Connection, Database, credentials_key, open_credent
 from largesse.db.scope import OFFICE, Scope
 from largesse.encryption.chain_keys import Chains
 from largesse.encryption.vault import Vault
-from largesse.staff import sign_in_store, store
+from largesse.staff import store
 from largesse.staff.sessions import StaffSession, begin_session, find_session
 
 ENDED = "This link does not hold any longer."
@@ -61,9 +61,7 @@ class StaffSigningIn(SignInSteps[StaffSession]):
         *,
         allowances: Database,
     ) -> None:
-        super().__init__(
-            database, vault, chains, passwords, party, sql=sign_in_store, allowances=allowances, prefix=b"staff/"
-        )
+        super().__init__(database, vault, chains, passwords, party, sql=store, allowances=allowances, prefix=b"staff/")
 
     async def is_open(self) -> bool:
         """Returns whether there is a back office, which begins with the first invitation."""
@@ -74,7 +72,7 @@ class StaffSigningIn(SignInSteps[StaffSession]):
         known = await self._check_password(email, password, origin)
         async with self._database.transaction(OFFICE) as connection:
             # The password may have been replaced while it was checked.
-            if not await holds_password(connection, known.id, known.password, sign_in_store):
+            if not await holds_password(connection, known.id, known.password, store):
                 raise Refused
             return await self._begin(connection, known.id, known.email, origin)
 
@@ -101,8 +99,8 @@ class StaffSigningIn(SignInSteps[StaffSession]):
             if link.kind == "sign_in":
                 raise NotFound(ENDED)
             await _use_link(connection, link)
-            await set_password(connection, link.staff_id, hashed, sign_in_store)
-            await end_sessions(connection, link.staff_id, sql=sign_in_store)
+            await set_password(connection, link.staff_id, hashed, store)
+            await end_sessions(connection, link.staff_id, sql=store)
             begun = await self._begin(connection, link.staff_id, link.email, origin, is_last=False)
             act = "person.joined" if link.kind == "invitation" else "person.password_chosen"
             await self._record(connection, act, link.staff_id, link.email, origin)
@@ -131,7 +129,7 @@ class StaffSigningIn(SignInSteps[StaffSession]):
     ) -> str:
         """Returns the secret of a new session. Writes the audit log if `is_last`; otherwise the caller records another act."""
         secret = await begin_session(connection, staff_id, origin)
-        if not await asks_second_step(connection, staff_id, sign_in_store):
+        if not await asks_second_step(connection, staff_id, store):
             await connection.execute(store.NOTE_SIGNED_IN, staff_id)
             if is_last:
                 await self._record(connection, "person.signed_in", staff_id, email, origin)

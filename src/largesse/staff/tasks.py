@@ -8,11 +8,11 @@ from largesse.encryption.columns import SealedTable
 from largesse.encryption.vault import Vault
 from largesse.jobs.registry import RoomTasks
 from largesse.jobs.retention import Old
-from largesse.staff import sign_in_store
+from largesse.staff import store
 
 
 def _renew(vault: Vault, row: Row) -> tuple[bytes]:
-    context = totp_context(row["id"], sign_in_store)
+    context = totp_context(row["id"], store)
     return (vault.second_steps.seal(vault.second_steps.open(row["totp"], context), context),)
 
 

@@ -14,8 +14,8 @@ from largesse.base.settings import Settings
 from largesse.catalogue.content import Fault, Faulty, ProductContent
 from largesse.catalogue.draft_store import read_many
 from largesse.catalogue.editing import MOST_AT_ONCE, import_drafts
-from largesse.catalogue.list_store import list_currencies
 from largesse.catalogue.sheet import BAD_KEY, UNKNOWN_CURRENCY
+from largesse.catalogue.store import list_currencies
 from largesse.catalogue.typed import Names, read_product
 from largesse.customers.actor import Actor
 from largesse.db.pool import Connection, Row

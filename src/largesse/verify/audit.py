@@ -10,23 +10,19 @@ from largesse.db.pool import Connection, Database
 from largesse.db.scope import OPERATOR
 from largesse.encryption.vault import Vault
 from largesse.verify.anchor import Anchor
-from largesse.verify.approvals import APPROVALS
-from largesse.verify.automations import AUTOMATIONS
-from largesse.verify.budgets import BUDGETS
-from largesse.verify.campaigns import CAMPAIGNS
 from largesse.verify.chains import ANCHOR_RULES, check_chains
 from largesse.verify.chains import RULES as CHAIN_RULES
 from largesse.verify.check import Check, Finding, Progress, Report
 from largesse.verify.claims import CLAIMS, check_codes
 from largesse.verify.claims import RULES as CODE_RULES
-from largesse.verify.corrections import CORRECTIONS
 from largesse.verify.ledger import LEDGER
+from largesse.verify.office import CORRECTIONS, STAFF
 from largesse.verify.orders import ORDERS
+from largesse.verify.programmes import APPROVALS, AUTOMATIONS, BUDGETS, CAMPAIGNS
 from largesse.verify.references import REFERENCES
 from largesse.verify.reports import REPORTS
 from largesse.verify.rights import RIGHTS, ROLES_HAVE_THEIR_RIGHTS, check_policies, check_rights, check_schema
 from largesse.verify.rights import RULES as RIGHTS_RULES
-from largesse.verify.staff import STAFF
 from largesse.verify.suppliers import SUPPLIERS
 
 # A new area adds its own tuple of checks here.

@@ -234,8 +234,8 @@ def test_handlers_write_in_no_other_way() -> None:
         "approvals.py: context.services.database",  # sends what was approved
         "context.py: self.services.database",
         "guard.py: self._services.database",  # forms that were posted, and notices
+        "send/preview.py: services.database",  # allowances
         "send/review.py: services.database",  # asks for approval
-        "send/testing.py: services.database",  # allowances
     ]
 
 

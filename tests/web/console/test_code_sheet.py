@@ -11,7 +11,7 @@ import pytest
 
 from largesse.branding.model import NO_BRAND
 from largesse.lines.codes import IssuedCode
-from largesse.web.console.code_sheet import MOST_QR_CODES, code_sheet
+from largesse.web.console.order_acts import MOST_QR_CODES, code_sheet
 from largesse.web.kit.pages import qr_code
 
 

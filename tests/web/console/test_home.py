@@ -14,7 +14,7 @@ from tests.web.console.conftest import Browser
 from largesse.base.i18n.languages import LANGUAGES
 from largesse.base.i18n.templates import translations
 from largesse.ledger.statements import DAYS, read_history
-from largesse.web.console.figures import Change, change_of, change_of_share
+from largesse.web.console.charts import Change, change_of, change_of_share
 from largesse.web.console.layout import CATALOGUES
 
 

@@ -17,7 +17,7 @@ from tests.web.hostile import IN_STEPS, VALUES, pairs
 
 from largesse.web.api.routes import OPERATIONS
 from largesse.web.console.layout import HERE as ROOM
-from largesse.web.console.parameters import PARAMETERS
+from largesse.web.console.page_routes import PARAMETERS
 from largesse.web.console.routes import ROUTES
 
 

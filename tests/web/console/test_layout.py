@@ -10,9 +10,9 @@ from tests.web.api.conftest import Service
 from tests.web.console.conftest import Browser
 
 from largesse.web.claim.rendering import THEMES
+from largesse.web.console.context import BROWSER_ZONE
 from largesse.web.console.layout import NARROW_MENU
 from largesse.web.console.words import WORDS
-from largesse.web.console.zones import BROWSER_ZONE
 
 _KEYS = ("key", "service-account", "scope", "network")
 CHECKED = re.compile(r'id="narrow-menu" class="visually-hidden" checked')

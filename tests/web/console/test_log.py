@@ -14,7 +14,7 @@ from tests.web.console.conftest import Browser
 
 from largesse.audit.model import ACTS
 from largesse.web.console.audit_words import KINDS, LABELS, OF_INSTALLATION, SENTENCES, acts_of, kind_of
-from largesse.web.kit.icons import icon
+from largesse.web.kit.assets import icon
 
 SignIn = Callable[[str], Browser]
 

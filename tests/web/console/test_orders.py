@@ -13,7 +13,7 @@ from tests.web.api.conftest import Service
 from tests.web.console.conftest import Browser, signed_in
 from tests.web.console.orders import WORLD, ada, cem, changed, filled, listed, put_away, send, sent_mail, work
 
-from largesse.reports.views import MAX_NAME, MOST_VIEWS
+from largesse.reports.filters import MAX_NAME, MOST_VIEWS
 
 __all__ = ["WORLD", "ada", "cem", "filled"]
 

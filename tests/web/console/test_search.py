@@ -10,7 +10,7 @@ from tests.web.api.conftest import Service
 from tests.web.console.conftest import Browser, signed_in
 from tests.web.console.orders import WORLD, ada, cem, filled, put_away, send, work
 
-from largesse.reports import recipients
+from largesse.reports import listing
 from largesse.web.console.help import WORDS
 from largesse.web.console.search import MOST_OF_KIND
 
@@ -113,9 +113,9 @@ def test_what_people_type_is_text(ada: Browser, filled: dict[str, str]) -> None:
 def test_recipients_of_many_lines_are_looked_for_in_the_newest_orders(
     ada: Browser, filled: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(recipients, "MAX_LINES", 3)  # as many as an order of these has
+    monkeypatch.setattr(listing, "MAX_LINES", 3)  # as many as an order of these has
     assert {path for path, _ in found(ada, "king")["recipients"]} == {order(filled["own"])}
-    monkeypatch.setattr(recipients, "MAX_LINES", 1)
+    monkeypatch.setattr(listing, "MAX_LINES", 1)
     assert {path for path, _ in found(ada, "king")["recipients"]} == {order(filled["own"])}, "the newest in any case"
 
 

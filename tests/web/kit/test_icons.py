@@ -8,7 +8,7 @@ import lucide
 import pytest
 
 from largesse.web.console.routes import ROUTES
-from largesse.web.kit.icons import icon
+from largesse.web.kit.assets import icon
 
 
 def test_an_icon_is_hidden_and_has_no_style_of_its_own() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from largesse.web.kit.spelling import spell_detail, spell_pointer
+from largesse.web.kit.problems import spell_detail, spell_pointer
 
 
 @pytest.mark.parametrize(

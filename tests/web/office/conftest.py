@@ -10,7 +10,7 @@ from tests.web.api.conftest import Service, on_database, service, staging, start
 from tests.web.console.conftest import Browser
 
 from largesse.customers.second_step import new_recovery_codes
-from largesse.staff import sign_in_store
+from largesse.staff import store
 from largesse.staff.sign_in import new_link
 
 __all__ = ["service", "staging", "start_service"]
@@ -38,7 +38,7 @@ def link_of(service: Service, staff_id: int, kind: str = "sign_in") -> str:
 
 def recovery_code(service: Service, staff_id: int) -> str:
     """A code by which a member of staff shows their second step once."""
-    work = lambda connection: new_recovery_codes(connection, staff_id, sign_in_store)  # noqa: E731
+    work = lambda connection: new_recovery_codes(connection, staff_id, store)  # noqa: E731
     return on_database(service.database_url, work)[0]
 
 

@@ -16,7 +16,7 @@ from tests.web.console.conftest import Browser
 
 from largesse.base.i18n.templates import text
 from largesse.catalogue import content, editing, sheet
-from largesse.web.office.catalogue_words import FAULTS
+from largesse.web.office.catalogue_shown import FAULTS
 
 SignIn = Callable[[str], Browser]
 COFFEE = {

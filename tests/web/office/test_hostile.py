@@ -11,8 +11,7 @@ from tests.web.hostile import VALUES
 from tests.web.office.conftest import staff_in
 from tests.web.office.test_routes import GUARDED, LEFT_OUT
 
-from largesse.web.console.page_routes import PageRoute
-from largesse.web.console.parameters import PARAMETERS
+from largesse.web.console.page_routes import PARAMETERS, PageRoute
 from largesse.web.office.routes import ROUTES
 
 # Fields that forms of the back office have, and one that none has.

@@ -13,7 +13,7 @@ from tests.web.console.test_texts import KEYWORDS, METHODS, NAME_OF_A_FIELD, OPT
 
 from largesse.base.i18n.languages import LANGUAGES
 from largesse.web.console.layout import CATALOGUES as OF_CONSOLE
-from largesse.web.office.layout import CATALOGUES, HERE, TEMPLATES
+from largesse.web.office.context import CATALOGUES, HERE, TEMPLATES
 
 TAGS = [tag for tag in LANGUAGES if tag != "en"]
 

@@ -14,6 +14,7 @@ from largesse.encryption.vault import Vault
 from largesse.jobs.job_loop import Schedule
 from largesse.mail import store
 from largesse.mail.letter import to_dial
+from largesse.mail.outcomes import Fault, rule_of
 from largesse.mail.people.writing import (
     PeopleMail,
     ThankYou,
@@ -23,7 +24,6 @@ from largesse.mail.people.writing import (
     read_thank_you,
     write,
 )
-from largesse.mail.refusals import Fault, rule_of
 from largesse.mail.smtp import MailServerAwayError
 from largesse.mail.transport import SmtpTransport
 

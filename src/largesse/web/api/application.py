@@ -14,8 +14,16 @@ from starlette.routing import BaseRoute, Router
 from largesse.base import clock
 from largesse.base.errors import NotFound, OperatorError
 from largesse.customers.authenticator import Authenticator, Caller
-from largesse.web.api.answering import REFUSED, Answering, Found, log_request, new_request_id, reply_to, route_of
-from largesse.web.api.metrics import REQUESTS
+from largesse.web.api.answering import (
+    REFUSED,
+    REQUESTS,
+    Answering,
+    Found,
+    log_request,
+    new_request_id,
+    reply_to,
+    route_of,
+)
 from largesse.web.api.operation import Call, Operation
 from largesse.web.api.reading import read_query, read_secret
 from largesse.web.api.whole import WholeRequests

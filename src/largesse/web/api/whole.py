@@ -16,8 +16,7 @@ from largesse.base.errors import Problem, Unauthorized, Unavailable
 from largesse.base.timeouts import TimedOut
 from largesse.customers.access import StaleCaller
 from largesse.customers.authenticator import Caller, secret_hash, well_formed
-from largesse.web.api.answering import REFUSED, Answering, Found, log_request, new_request_id, reply_to
-from largesse.web.api.metrics import REQUESTS
+from largesse.web.api.answering import REFUSED, REQUESTS, Answering, Found, log_request, new_request_id, reply_to
 from largesse.web.api.operation import Call, Operation
 from largesse.web.api.reading import read_query, read_secret
 from largesse.web.kit.body import check_headers

@@ -26,8 +26,7 @@ from largesse.encryption.vault import Vault
 from largesse.staff.model import StaffMember
 from largesse.web.console.page_routes import Group, PageRoute
 from largesse.web.console.words import WORDS, Word
-from largesse.web.kit.assets import Assets
-from largesse.web.kit.icons import icon
+from largesse.web.kit.assets import Assets, icon
 from largesse.web.kit.pages import LongTexts, page_templates, public_path, qr_code
 from largesse.web.kit.security import OF_FORMS
 from largesse.web.kit.sessions import one_time_token

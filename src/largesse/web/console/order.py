@@ -1,16 +1,19 @@
-"""The page of one order: its recipients with the progress of each gift, its money and its timeline."""
+"""The page of one order: its recipients with the progress of each gift, its money and its timeline. Shares with other pages of an order how it is found."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from urllib.parse import urlencode
 
 from starlette.responses import Response
 
 from largesse.base.email import email_key
+from largesse.base.errors import InvalidRequest, NotFound, TooManyRequests
 from largesse.base.i18n.templates import text
-from largesse.customers.roles import Right
+from largesse.customers.access import is_own
+from largesse.customers.roles import Reach, Right
 from largesse.db.pool import Connection, Row
 from largesse.ledger.corrections_store import list_refunds
 from largesse.ledger.own_accounts import find_own_accounts
@@ -27,9 +30,11 @@ from largesse.mail.recipients import (
     progress_of,
     read_recipients,
 )
+from largesse.mail.resending import MAX_RESENDS_A_DAY
 from largesse.notes.service import notes_of_order
 from largesse.orders.claim_by_store import list_lapses, list_reminded, read_claim_by, read_reminder_days
 from largesse.orders.history import OrderAct, list_acts
+from largesse.orders.lookup import find_order
 from largesse.orders.options import OPTIONS
 from largesse.orders.order import is_of_campaign
 from largesse.reports.filters import Place
@@ -38,16 +43,16 @@ from largesse.web.console.context import RequestContext
 from largesse.web.console.funding import sees_own_of
 from largesse.web.console.order_claim_by import claiming_of, reminders_of, said_of
 from largesse.web.console.order_timeline import timeline_of
-from largesse.web.console.order_view import find, may_act, view_of
 from largesse.web.console.order_words import (
     RECIPIENT_FILTERS,
     RECIPIENT_STATES,
+    REFUSALS,
     headline,
     name_of,
     source_of,
     state_of_order,
 )
-from largesse.web.kit.spelling import spell_name
+from largesse.web.kit.problems import spell_name
 from largesse.webhooks.store import list_order_webhooks
 
 AT_ONCE = 50  # recipients on a page
@@ -285,3 +290,75 @@ async def _lines(context: RequestContext, order: Row) -> AsyncIterator[Sequence[
             *(context.instant(one.times.get(event)) for event in STEPS),
             "\n\n".join(notes[number] for number in one.numbers if number in notes),
         )
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """The recipients that the page lists: search, filter and page number, from the address."""
+
+    words: str
+    state: str
+    page: int
+    edited: int | None  # the first line of the recipient whose address is being corrected
+
+    @property
+    def query(self) -> str:
+        """The parameters of the view, with the question mark; empty for the first page without a filter."""
+        return self.query_with()
+
+    def query_with(self, **changes: object) -> str:
+        """Returns `query` with changed parameters; None removes one."""
+        said = {"q": self.words, "state": self.state, "page": self.page if self.page > 1 else "", **changes}
+        query = urlencode({name: value for name, value in said.items() if value})
+        return f"?{query}" if query else ""
+
+
+def view_of(context: RequestContext) -> View:
+    """Returns the view in the page's address."""
+    parameters = context.parameters
+    edited = context.query("edit")
+    return View(
+        context.query("q").strip(),
+        context.query("state"),
+        parameters.number("page") or 1,
+        int(edited) if edited.isascii() and edited.isdigit() and len(edited) < 10 else None,
+    )
+
+
+def reference_of(context: RequestContext) -> str:
+    """Returns the order's reference in the path."""
+    return str(context.request.path_params["reference"])
+
+
+def back(context: RequestContext, said: str | None = None, *, number: int | None = None) -> Response:
+    """Redirects to the view where an action started, at the recipient with the first line `number`, and shows what happened."""
+    anchor = f"#r{number}" if number else ""
+    return context.see(f"/app/orders/{reference_of(context)}{view_of(context).query}{anchor}", said)
+
+
+def refusal(context: RequestContext, problem: InvalidRequest | TooManyRequests) -> str:
+    """Returns why an operation was refused, in the language of the page."""
+    if isinstance(problem, TooManyRequests):
+        return context.say("A recipient is mailed again at most %(most)s times a day.", most=MAX_RESENDS_A_DAY)
+    return context.say(REFUSALS.get(problem.detail, problem.detail))
+
+
+async def find(context: RequestContext, connection: Connection) -> Row:
+    """Returns the order if the person may see it. Raises NotFound."""
+    order = await find_order(connection, context.principal, reference_of(context))
+    if context.person.reach(Right.SEE_ORDERS) is Reach.OWN and order["user_id"] != context.person.user_id:
+        raise NotFound("There is no order of that reference.")
+    return order
+
+
+async def find_own(context: RequestContext, connection: Connection) -> Row:
+    """Returns the order if the person may change it. Raises NotFound."""
+    order = await find(context, connection)
+    if not may_act(context, order):
+        raise NotFound("There is no order of that reference.")
+    return order
+
+
+def may_act(context: RequestContext, order: Row) -> bool:
+    """Returns whether the person may change the order."""
+    return context.person.may(Right.SEND) and is_own(context.principal, order["service_account_id"], order["user_id"])

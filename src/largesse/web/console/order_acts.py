@@ -1,15 +1,20 @@
-"""Actions on an order: send mail again, correct an address, cancel, change the schedule or the claim-by date, show codes again."""
+"""Actions on an order: send mail again, correct an address, cancel, change the schedule or the claim-by date, show or print codes."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
+from markupsafe import Markup
 from starlette.responses import Response
 
 from largesse.base import clock
+from largesse.base.cooperative import Steps, finish_soon
 from largesse.base.errors import InvalidRequest, NotFound, TooManyRequests
+from largesse.branding.model import Brand
 from largesse.customers.access import is_own
 from largesse.db.pool import Row
+from largesse.lines.codes import IssuedCode
 from largesse.lines.store import find_recipient_lines
 from largesse.mail.recipients import Recipient, read_recipients
 from largesse.mail.resending import MAX_CHOSEN, RESENT_TO_ALL_AFTER_H, count_unclaimed
@@ -19,13 +24,12 @@ from largesse.orders.claim_by import HasPassed, NotLater, TooLate, move_date
 from largesse.orders.follow_ups import MAX_CLAIM_BY_DAYS
 from largesse.orders.lookup import read_refundable
 from largesse.orders.schedule import AfterClaimBy, ChangedMeanwhile, HasLeft, TooEarly, reschedule
-from largesse.web.console.code_sheet import code_sheet
 from largesse.web.console.context import RequestContext
-from largesse.web.console.order import LOCAL, show
+from largesse.web.console.order import LOCAL, back, find, find_own, reference_of, refusal, show, view_of
 from largesse.web.console.order_claim_by import DAY
-from largesse.web.console.order_view import back, find, find_own, reference_of, refusal, view_of
 from largesse.web.console.order_words import name_of
 from largesse.web.console.send.preview import brand_of
+from largesse.web.kit.pages import qr_code
 
 
 async def send_again(context: RequestContext) -> Response:
@@ -276,3 +280,23 @@ async def _recipient(context: RequestContext, number: int) -> tuple[Recipient, R
         numbers = await find_recipient_lines(connection, order["customer_id"], order["id"], number)
         recipients = await read_recipients(connection, order)
     return next(one for one in recipients if one.numbers[0] == numbers[0]), order
+
+
+MOST_QR_CODES = 100  # a longer sheet has none: it would have megabytes
+
+
+async def code_sheet(context: RequestContext, codes: Sequence[IssuedCode], brand: Brand) -> Response:
+    """Returns a page that prints codes. Draws the QR codes in steps, so that other requests do not wait for them."""
+    drawn = await finish_soon(_drawn(codes)) if len(codes) <= MOST_QR_CODES else [Markup()] * len(codes)
+    return context.page(
+        "send/codes.html", brand=brand, slips=list(zip(codes, drawn, strict=True)), most_qr_codes=MOST_QR_CODES
+    )
+
+
+def _drawn(codes: Sequence[IssuedCode]) -> Steps[list[Markup]]:
+    drawn = []
+    for one in codes:
+        # The PIN is in the fragment, which browsers do not send to servers.
+        drawn.append(qr_code(f"{one.redemption_url}#pin={one.pin}", mask=3))
+        yield
+    return drawn

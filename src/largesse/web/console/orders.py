@@ -9,7 +9,17 @@ from starlette.responses import Response
 from largesse.base.money import to_decimal
 from largesse.customers.roles import Reach, Right
 from largesse.db.pool import Connection
-from largesse.reports.filters import Added, OrderFilter, add_up
+from largesse.reports.filters import (
+    MAX_NAME,
+    MOST_VIEWS,
+    Added,
+    OrderFilter,
+    TooManyViews,
+    add_up,
+    list_views,
+    remove_view,
+    save_view,
+)
 from largesse.reports.finder import MOST_SORTED, place_of
 from largesse.reports.listing import (
     ListedOrder,
@@ -22,7 +32,6 @@ from largesse.reports.listing import (
     search_sums,
     sorted_page,
 )
-from largesse.reports.views import MAX_NAME, MOST_VIEWS, TooManyViews, list_views, remove_view, save_view
 from largesse.web.console.context import RequestContext
 from largesse.web.console.order_filters import (
     chips_of,

@@ -1,8 +1,8 @@
-"""The type of a route in the table of routes."""
+"""The types of the table of routes, and the parameters that an address may have. A page reads no others."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any
@@ -14,6 +14,7 @@ from largesse.customers.roles import RIGHTS, ROLES, Right
 from largesse.staff.model import STAFF_RIGHTS, StaffRight
 from largesse.web.kit.body import BodyLimits
 from largesse.web.kit.forms import FORM_LIMITS
+from largesse.web.kit.query import INT64, Day, Kind, Line, Month, Whole
 
 
 class Access(Enum):
@@ -37,7 +38,7 @@ class Group(Enum):
 class PageRoute:
     """A path of the web application or the back office with a method, its handler, and who may call it.
 
-    `title` is the name of the page. With a `group`, the menu shows it beside its `icon` (`web/kit/icons.py`). `limits` and `most_fields` bound a posted form.
+    `title` is the name of the page. With a `group`, the menu shows it beside its `icon` (`web/kit/assets.py`). `limits` and `most_fields` bound a posted form.
     `before_reading` is called after the token is checked. It can refuse a large form before its body is read.
     """
 
@@ -66,3 +67,52 @@ class PageRoute:
         if isinstance(self.who, StaffRight):
             return STAFF_RIGHTS[self.who]
         return frozenset(ROLES if isinstance(self.who, Access) else RIGHTS[self.who])
+
+
+_CODE, _ID, _WORD, _NAME = Line(8), Line(20), Line(40), Line(200)
+
+PARAMETERS: Mapping[str, Kind] = {
+    # Pages and filters of lists
+    "before": Whole(INT64),
+    "after": Whole(INT64),
+    "page": Whole(999),
+    "from": Whole(),
+    "group": Whole(),
+    "account": Whole(),
+    "since": Day(),
+    "until": Day(),
+    "month": Month(),
+    "key": Whole(),
+    "path": _NAME,
+    "q": _NAME,
+    "after_key": Line(100),
+    "request": Line(64),
+    "who": Line(100),
+    **dict.fromkeys(
+        (
+            "act",
+            "by",
+            "edit",
+            "gift",
+            "method",
+            "of",
+            "period",
+            "role",
+            "sort",
+            "source",
+            "state",
+            "status",
+            "tab",
+            "was",
+        ),
+        _WORD,
+    ),
+    "order": Line(20),  # once for each order that is chosen
+    # The subject of a form, and its values so far
+    **dict.fromkeys(("collection", "copy", "product", "template", "to"), _ID),
+    **dict.fromkeys(("amount", "amount_minor", "draft", "kind", "value"), _WORD),
+    **dict.fromkeys(("country", "currency", "lang"), _CODE),
+    "name": _NAME,
+    # The page to continue to
+    "next": Line(2_000),
+}

@@ -21,9 +21,8 @@ from largesse.db.statements import planned_at_once
 from largesse.reports.filters import Added, GroupFilter, OrderFilter, add_up, together
 from largesse.reports.listing import Choices, read_choices
 from largesse.reports.sums import SUMS, Sums
-from largesse.web.console.charts import Bar, bars, line
+from largesse.web.console.charts import Bar, Figure, bars, change_of, line
 from largesse.web.console.context import RequestContext
-from largesse.web.console.figures import Figure, change_of
 from largesse.web.console.order_filters import NO_DAY, read_day
 from largesse.web.console.periods import FREE, MOST_DAYS, PERIODS, Period, free_period, period_of
 

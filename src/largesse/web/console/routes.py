@@ -44,11 +44,10 @@ from largesse.web.console.contacts import groups as contact_groups
 from largesse.web.console.contacts import importing as contact_import
 from largesse.web.console.contacts import listing as contact_list
 from largesse.web.console.contacts import one as contact
-from largesse.web.console.gifts import catalogue, collections, templates
+from largesse.web.console.gifts import browsing, collections, templates
 from largesse.web.console.page_routes import Access, Group, PageRoute
 from largesse.web.console.programme_routes import APPROVALS, AUTOMATIONS, BRANDING, CAMPAIGNS, NOTES
-from largesse.web.console.send import contacts as send_contacts
-from largesse.web.console.send import delivery, gift, message, recipients, review, rows, sent, sources
+from largesse.web.console.send import delivery, gift, message, recipients, review, sent, sources
 from largesse.web.console.send.opening import open_draft
 from largesse.web.kit.body import BodyLimits
 
@@ -110,8 +109,8 @@ GIFTS = (
     _form(f"{_OF_SET}/edit", collections.change, Right.TEMPLATES, _COLLECTION, most_fields=_MOST_FIELDS),
     _page(f"{_OF_SET}/remove", collections.ask_removal, Right.TEMPLATES, text("Delete a collection")),
     _form(f"{_OF_SET}/remove", collections.remove, Right.TEMPLATES),
-    _page("/app/catalogue", catalogue.show, Access.MEMBER, text("Catalogue"), Group.GIFTS, "store"),
-    _page("/app/catalogue/{product:int}", catalogue.one, Access.MEMBER, text("Gift")),
+    _page("/app/catalogue", browsing.show, Access.MEMBER, text("Catalogue"), Group.GIFTS, "store"),
+    _page("/app/catalogue/{product:int}", browsing.one, Access.MEMBER, text("Gift")),
 )
 
 
@@ -182,19 +181,19 @@ SEND = (
     _send_page(f"{_DRAFT}/recipients", sent.or_order(recipients.show)),
     _send_upload(f"{_DRAFT}/recipients", sources.take_typed, limits=_OF_ROWS, takes_files=True),
     _send_upload(f"{_DRAFT}/file", sources.take_file, limits=_OF_ROWS, takes_files=True),
-    _send_page(f"{_DRAFT}/contacts", sent.or_order(send_contacts.show)),
-    _send_form(f"{_DRAFT}/contacts", send_contacts.take, most_fields=send_contacts.PAGE + 10),
+    _send_page(f"{_DRAFT}/contacts", sent.or_order(sources.show)),
+    _send_form(f"{_DRAFT}/contacts", sources.take, most_fields=sources.PAGE + 10),
     _send_form(f"{_DRAFT}/codes", sources.take_quantity),
     _send_form(f"{_DRAFT}/reading", sources.read_again),
     _send_form(f"{_DRAFT}/letters", sources.repair_letters),
     _send_form(f"{_DRAFT}/start-over", sources.start_over),
-    _send_upload(f"{_DRAFT}/rows", rows.save, limits=_OF_MENDED, most_fields=recipients.MOST_FIELDS),
-    _send_form(f"{_DRAFT}/remove", rows.remove),
-    _send_form(f"{_DRAFT}/remove-invalid", rows.remove_invalid),
-    _send_form(f"{_DRAFT}/remove-repeated", rows.remove_repeated),
-    _send_form(f"{_DRAFT}/suggestions", rows.use_suggestions, most_fields=recipients.MOST_FIELDS),
-    _send_form(f"{_DRAFT}/leave-out", rows.leave_out),
-    _send_page(f"{_DRAFT}/rows-to-fix.csv", rows.bad_rows),
+    _send_upload(f"{_DRAFT}/rows", recipients.save, limits=_OF_MENDED, most_fields=recipients.MOST_FIELDS),
+    _send_form(f"{_DRAFT}/remove", recipients.remove),
+    _send_form(f"{_DRAFT}/remove-invalid", recipients.remove_invalid),
+    _send_form(f"{_DRAFT}/remove-repeated", recipients.remove_repeated),
+    _send_form(f"{_DRAFT}/suggestions", recipients.use_suggestions, most_fields=recipients.MOST_FIELDS),
+    _send_form(f"{_DRAFT}/leave-out", recipients.leave_out),
+    _send_page(f"{_DRAFT}/rows-to-fix.csv", recipients.bad_rows),
     _send_page(f"{_DRAFT}/message", sent.or_order(message.write)),
     _send_form(f"{_DRAFT}/message", message.take),
     _send_page(f"{_DRAFT}/mail", message.mail),

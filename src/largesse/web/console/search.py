@@ -22,8 +22,7 @@ from largesse.catalogue.snapshot import Snapshot
 from largesse.customers.roles import Right
 from largesse.db.pool import Connection
 from largesse.orders.request import DEFAULT_COUNTRY
-from largesse.reports.listing import ListedOrder, list_page
-from largesse.reports.recipients import FoundRecipient, find_recipients
+from largesse.reports.listing import FoundRecipient, ListedOrder, find_recipients, list_page
 from largesse.reports.search import words_of
 from largesse.templates.service import MOST_TEMPLATES
 from largesse.templates.store import Template, list_templates

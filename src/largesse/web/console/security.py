@@ -15,11 +15,17 @@ from largesse.customers.security import LastSecondStep
 from largesse.customers.sessions import SignedIn
 from largesse.customers.sign_in import Refused, SignInStep
 from largesse.encryption.vault import DecryptionFailed
-from largesse.web.console.context import PageContext, RequestContext, typed_amount
+from largesse.web.console.context import (
+    PageContext,
+    RequestContext,
+    browser_zone,
+    known_zones,
+    typed_amount,
+    zone_choices,
+)
 from largesse.web.console.passkeys import LAST, asked, here_of
 from largesse.web.console.sign_in import new_password
 from largesse.web.console.step_up import refused
-from largesse.web.console.zones import browser_zone, known_zones, zone_choices
 
 _NOT_THAT_CODE = text("The code does not match. Wait for the next one and try again.")
 

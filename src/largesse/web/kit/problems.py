@@ -18,6 +18,7 @@ A new kind of error is a class there or here, and an entry of `PROBLEMS`. Progra
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 
 import structlog
@@ -48,7 +49,6 @@ from largesse.base.errors import (
 from largesse.base.timeouts import TimedOut
 from largesse.db.pool import DATABASE_AWAY, OUT_OF_RESOURCES
 from largesse.web.kit.replies import Reply, encode_json
-from largesse.web.kit.spelling import spell_detail, spell_pointer
 
 
 class MethodNotAllowed(Problem):
@@ -342,3 +342,27 @@ def _unavailable(error: BaseException) -> Unavailable:
             retry_after_s=10,
         )
     return Unavailable("The database cannot be reached.")
+
+
+_NAMED = re.compile(r"`[a-z]+(?:_[a-z0-9]+)+(?=[`.\[])")
+_POINTED = re.compile(r"/[a-z]+(?:_[a-z0-9]+)+(?=/|$)")
+_JOINT = re.compile(r"_([a-z0-9])")
+
+
+def spell_name(name: str) -> str:
+    """Returns a name of the code as callers spell it."""
+    return _JOINT.sub(lambda joint: joint[1].upper(), name)
+
+
+def spell_detail(detail: str) -> str:
+    """Returns a sentence with its names as callers spell them."""
+    return _NAMED.sub(_in_camel_case, detail)
+
+
+def spell_pointer(pointer: str) -> str:
+    """Returns a JSON pointer with its members as callers spell them."""
+    return _POINTED.sub(_in_camel_case, pointer)
+
+
+def _in_camel_case(name: re.Match[str]) -> str:
+    return spell_name(name[0])

@@ -18,8 +18,8 @@ from largesse.web.console.audit_log import entry_of
 from largesse.web.console.audit_words import KINDS, SENTENCES, acts_of
 from largesse.web.console.people import ROLE_NAMES
 from largesse.web.kit.query import INT64
+from largesse.web.office.context import ROLE_NAMES as STAFF_ROLE_NAMES
 from largesse.web.office.context import OfficeContext
-from largesse.web.office.layout import ROLE_NAMES as STAFF_ROLE_NAMES
 
 _INSTALLATION = "installation"  # in the filter, instead of a customer's key
 # The sentences of acts on the whole installation.

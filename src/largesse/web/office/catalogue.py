@@ -15,7 +15,7 @@ from starlette.responses import Response
 from largesse.base.errors import NotFound, StateConflict
 from largesse.base.i18n.templates import text
 from largesse.base.text import free_key
-from largesse.catalogue import draft_store, editing, list_store
+from largesse.catalogue import draft_store, editing, store
 from largesse.catalogue.content import Content, Faulty, ProductContent
 from largesse.catalogue.draft_store import Edited
 from largesse.catalogue.editing import ChangedMeanwhile
@@ -29,6 +29,7 @@ from largesse.web.console.form import REQUIRED, Form
 from largesse.web.kit.query import INT64
 from largesse.web.office.catalogue_shown import (
     FLAGS,
+    STATES,
     changes_of,
     choices_of,
     delivered,
@@ -36,7 +37,6 @@ from largesse.web.office.catalogue_shown import (
     history_of,
     prices_of,
 )
-from largesse.web.office.catalogue_words import STATES
 from largesse.web.office.context import OfficeContext
 
 PRODUCTS_TITLE, COLLECTIONS_TITLE = text("Catalogue"), text("Collections")
@@ -60,12 +60,12 @@ class Pages:
         state = context.query("state") if context.query("state") in STATES else "all"
         currency, after, words = context.query("currency").upper(), context.query("after_key"), context.query("q")
         async with context.database.connection(OFFICE) as connection:
-            currencies = await list_store.list_currencies(connection)
+            currencies = await store.list_currencies(connection)
             filters = {"state": state, "currency": currency if currency in currencies else "", "after": after}
             if self.kind == "product":
-                rows = await list_store.list_products(connection, words=words, most=_MOST_LISTED + 1, **filters)
+                rows = await store.list_products(connection, words=words, most=_MOST_LISTED + 1, **filters)
             else:
-                rows = await list_store.list_collections(connection, most=_MOST_LISTED + 1, **filters)
+                rows = await store.list_collections(connection, most=_MOST_LISTED + 1, **filters)
             drafts = 0
             if state == "drafts" and rows:
                 drafts = len(await draft_keys(context, connection, self.kind))
@@ -96,12 +96,12 @@ class Pages:
         key = form["key"].strip()
         try:
             async with context.database.connection(OFFICE) as connection:
-                if currency not in await list_store.list_currencies(connection):
+                if currency not in await store.list_currencies(connection):
                     raise NotFound("There is no such currency.")
                 content = await self._read(connection, typed, currency, is_digital=is_digital)
                 if not key:
                     beginning = free_key(typed["name"], (), self.kind)
-                    taken = await list_store.keys_like(connection, self.kind, beginning)
+                    taken = await store.keys_like(connection, self.kind, beginning)
                     key = free_key(typed["name"], taken, self.kind)
             object_id = await editing.create(context.actor, self.kind, key, content)
         except Faulty as faulty:
@@ -286,7 +286,7 @@ class Pages:
         status: int = 200,
     ) -> Response:
         async with context.database.connection(OFFICE) as connection:
-            currencies = await list_store.list_currencies(connection)
+            currencies = await store.list_currencies(connection)
         chosen = currency if currency in currencies else ""
         fields = typed or {
             name: "yes" if name == "active" else "" for name in fields_of(self.kind, is_digital=is_digital)
@@ -356,9 +356,9 @@ async def draft_keys(context: OfficeContext, connection: Connection, kind: str) 
     given = context.form if context.request.method == "POST" else context.form_of_address
     currency, most = given["currency"].upper(), editing.MOST_AT_ONCE
     if kind == "collection":
-        rows = await list_store.list_collections(connection, state="unscheduled", currency=currency, most=most)
+        rows = await store.list_collections(connection, state="unscheduled", currency=currency, most=most)
     else:
-        rows = await list_store.list_products(
+        rows = await store.list_products(
             connection, words=given["q"], state="unscheduled", currency=currency, most=most
         )
     return [row["key"] for row in rows if row["managed"] == "office"]

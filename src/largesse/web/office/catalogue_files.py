@@ -14,7 +14,7 @@ from largesse.catalogue.sheet import RowFault
 from largesse.db.scope import OFFICE
 from largesse.web.office import catalogue
 from largesse.web.office.catalogue import Pages
-from largesse.web.office.catalogue_words import LABELS
+from largesse.web.office.catalogue_shown import LABELS
 from largesse.web.office.context import OfficeContext
 from largesse.web.office.files import CHOOSE_FILE
 

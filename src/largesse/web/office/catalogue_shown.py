@@ -1,4 +1,4 @@
-"""Parts of the pages of a product or a collection: its form, its prices, the changes of a draft and the published versions."""
+"""Parts of the catalogue's pages: forms, prices, changes of a draft, published versions, and the texts of fields, states and faults."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from largesse.base.i18n.templates import text
 from largesse.catalogue.content import ProductContent, differences
 from largesse.catalogue.draft_store import Edited, Version
 from largesse.catalogue.impact import LostChoice
 from largesse.catalogue.model import delivered_minor, product_from_row
 from largesse.db.pool import Row
-from largesse.web.office.catalogue_words import HELP, LABELS
 from largesse.web.office.context import OfficeContext
 
 _MOST_SHOWN = 10
@@ -130,3 +130,92 @@ def choices_of(context: OfficeContext, lost: Sequence[LostChoice]) -> list[tuple
         (one.name, ", ".join(context.language.amount(minor, one.currency) for minor in one.values_minor[:_MOST_SHOWN]))
         for one in lost
     ]
+
+
+LABELS: Mapping[str, str] = {
+    "key": text("Key"),
+    "digital": text("Digital"),
+    "currency": text("Currency"),
+    "name": text("Name"),
+    "active": text("On sale"),
+    "countries": text("Countries"),
+    "denominations": text("Amounts"),
+    "min_amount": text("Lowest amount"),
+    "max_amount": text("Highest amount"),
+    "cost": text("Cost"),
+    "markup_percent": text("Markup in percent"),
+    "postage": text("Postage by country"),
+    "vat_percent": text("VAT in percent by country"),
+    "customers": text("Sold only to"),
+    "suppliers": text("Suppliers"),
+    "description": text("Description"),
+    "how_to_redeem": text("How to redeem"),
+    "terms": text("Terms"),
+    "country": text("Country"),
+    "value_points": text("Amounts to choose from"),
+    "allow_custom_value": text("Any amount"),
+    "products": text("Products"),
+    "picture": text("Picture"),
+}
+HELP: Mapping[str, str] = {
+    "countries": text("Two letters each, such as GB, IE."),
+    "denominations": text("Such as 5, 10, 25. Leave empty for any amount between the lowest and the highest."),
+    "cost": text("What you pay for one, without postage and VAT."),
+    "postage": text("Such as GB 4.95, IE 9.95. It is sold only in these countries."),
+    "vat_percent": text("Such as GB 20, IE 23. A country that is not named has none."),
+    "customers": text("Keys of customers. Leave empty to sell it to all."),
+    "suppliers": text("In the order in which they are asked, such as tango, stock."),
+    "value_points": text("Such as 10, 25, 50."),
+    "products": text("Keys of products, in the order in which recipients see them."),
+    "country": text("Two letters, such as GB."),
+}
+STATES: Mapping[str, str] = {
+    "all": text("All"),
+    "active": text("On sale"),
+    "inactive": text("Not on sale"),
+    "drafts": text("With a draft"),
+    "scheduled": text("Scheduled"),
+    "failed": text("Not published in time"),
+    "file": text("Managed by the seed file"),
+}
+# The texts of `catalogue.content.FAULTS`, `catalogue.sheet.FAULTS` and `catalogue.editing`. A test compares them.
+FAULTS = (
+    text("Fill this in."),
+    text("This has %(found)s characters. At most %(most)s are allowed."),
+    text("This has %(found)s entries. At most %(most)s are allowed."),
+    text("This has characters that are not allowed. Type it again."),
+    text("Name at least one country, such as GB."),
+    text("%(what)s is not a country of two letters, such as GB."),
+    text("%(what)s is not an amount in %(currency)s, such as 10 or 4.95."),
+    text("%(what)s is not a percentage from 0 to 1000 with at most 4 decimals."),
+    text("An amount must be more than 0."),
+    text("An amount must be at most %(most)s."),
+    text("%(what)s comes twice."),
+    text("A gift needs amounts: type some, or a lowest and a highest one."),
+    text("Type either amounts, or a lowest and a highest one."),
+    text("Type both the lowest and the highest amount."),
+    text("The lowest amount must be at most the highest one."),
+    text("Type a country and an amount for each, such as GB 4.95."),
+    text("There is no customer %(what)s."),
+    text("There is no product %(what)s."),
+    text("%(what)s is not the name of a supplier."),
+    text("Name at least one product by its key."),
+    text("The product %(what)s has another currency."),
+    text("Type the amounts that can be chosen, or allow any amount."),
+    text("Delivered in %(what)s it costs more than %(most)s."),
+    text("Type yes or no."),
+    text('The file must be UTF-8. In a spreadsheet, save it as "CSV UTF-8".'),
+    text("The first row must name the columns, and one of them must be key."),
+    text("There is no column %(what)s."),
+    text("The file has more than %(most)s rows."),
+    text("The file has more than %(most)s KiB."),
+    text("The file has no rows."),
+    text("The seed file manages this. Release it first."),
+    text("This has a draft. Publish or discard it first."),
+    text("This cannot change after it was created."),
+    text("%(what)s is not a currency in use."),
+    text("A key has at most 100 characters, and no slash, comma or semicolon."),
+    text("Only products of the other kind have this. Leave it empty."),
+    text("Another one has this key."),
+    text("Choose a time in the future."),
+)

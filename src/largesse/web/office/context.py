@@ -1,16 +1,23 @@
-"""The context of a request to a page of the back office."""
+"""The context of a request to a page of the back office, and its layout: the web application's, with its own colour, menu and words."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from enum import Enum
+from pathlib import Path
+
 from largesse.audit.service import Acting, by_staff
+from largesse.base.i18n.templates import text
 from largesse.customers.actor import Actor
 from largesse.customers.security import SecurityService
 from largesse.db.pool import Database, ReadOnly
 from largesse.staff.model import StaffMember
 from largesse.staff.sessions import StaffSession, staff_actor
 from largesse.staff.sign_in import StaffSigningIn
+from largesse.web.console import layout as console
 from largesse.web.console.context import PageContext
 from largesse.web.console.layout import Layout
+from largesse.web.console.words import WORDS, Word
 from largesse.web.kit.services import Office
 
 
@@ -62,3 +69,41 @@ class OfficeContext(PageContext):
         member = self.person
         who = by_staff(member.person_id, member.email, self.origin.address, self.request.scope["request_id"])
         return staff_actor(self.office.database, member, Acting(who, self.services.chains))
+
+
+HERE = Path(__file__).parent
+CATALOGUES = HERE / "locale"
+TEMPLATES = HERE / "templates"
+
+ROLE_NAMES: Mapping[str, str] = {
+    "owner": text("Owner"),
+    "catalogue": text("Catalogue manager"),
+    "finance": text("Finance staff"),
+    "warehouse": text("Warehouse"),
+    "support": text("Support"),
+    "auditor": text("Auditor"),
+}
+
+
+class Group(Enum):
+    """The groups of the menu, in order, and their names."""
+
+    TODAY = text("Today")
+    CUSTOMERS = text("Customers and gifts")
+    GOODS = text("Catalogue and stock")
+    MONEY = text("Money")
+    SETUP = text("Settings")
+
+
+class OfficeLayout(console.Layout):
+    """The layout of all pages of the back office."""
+
+    root = "/office"
+    name = "Largesse Office"
+    groups = Group
+    templates = (TEMPLATES, console.TEMPLATES)
+    catalogues = (console.CATALOGUES, CATALOGUES)
+    asset_folders = (console.HERE / "assets", HERE / "assets")
+    sheets = (*console.Layout.sheets, "office.css")
+    words: Mapping[str, Word] = {"second-step": WORDS["second-step"]}
+    role_names = ROLE_NAMES

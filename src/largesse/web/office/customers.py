@@ -12,13 +12,19 @@ from largesse.base.errors import InvalidRequest
 from largesse.base.i18n.templates import text
 from largesse.base.settings import ENVIRONMENTS
 from largesse.customers.actor import Actor
-from largesse.customers.customer_notes import LONGEST_NOTE, add_note, erase_note, list_notes
 from largesse.customers.customer_store import list_currencies, read_customer, search_customers
-from largesse.customers.customers import MOST_CUSTOMER_NAME, PLANS, change_customer
+from largesse.customers.customers import (
+    LONGEST_NOTE,
+    MOST_CUSTOMER_NAME,
+    PLANS,
+    add_note,
+    change_customer,
+    erase_note,
+    list_notes,
+)
 from largesse.customers.members import Invitation
 from largesse.db.scope import OFFICE
-from largesse.ledger.accounts import LONGEST_NAME, AccountRefused, Why, create_account
-from largesse.ledger.opening import open_customer
+from largesse.ledger.accounts import LONGEST_NAME, AccountRefused, Why, create_account, open_customer
 from largesse.ledger.payment_sources import SOURCES
 from largesse.ledger.store import list_accounts
 from largesse.staff.model import StaffRight

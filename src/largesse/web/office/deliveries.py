@@ -13,8 +13,7 @@ from largesse.base.i18n.templates import text
 from largesse.base.settings import ENVIRONMENTS
 from largesse.customers.customer_store import read_customer
 from largesse.db.scope import OFFICE
-from largesse.mail.given_up import NEWEST, list_given_up
-from largesse.mail.requeue import MOST_REQUEUED, STATES, RequeueFilter, count_given_up, requeue
+from largesse.mail.requeue import MOST_REQUEUED, NEWEST, STATES, RequeueFilter, count_given_up, list_given_up, requeue
 from largesse.staff.model import StaffRight
 from largesse.web.kit.query import INT64
 from largesse.web.office.context import OfficeContext

@@ -12,8 +12,7 @@ from starlette.responses import Response
 from largesse.base.errors import InvalidRequest, TooManyRequests
 from largesse.base.i18n.templates import text
 from largesse.base.throttle import Rate, Throttle
-from largesse.reports.across import MOST_FOUND, FoundOrder
-from largesse.reports.looking import LONGEST_SOUGHT, By, search_gifts
+from largesse.reports.across import LONGEST_SOUGHT, MOST_FOUND, By, FoundOrder, search_gifts
 from largesse.web.office.context import OfficeContext
 from largesse.web.office.customers import ENVIRONMENT_NAMES, named
 

@@ -24,7 +24,7 @@ from largesse.mail.recipients import Recipient, add_times, read_recipients
 from largesse.mail.service import correct_address, resend_mail
 from largesse.orders.acts import cancel_recipient
 from largesse.orders.lookup import find_order
-from largesse.reports.looking import record_look
+from largesse.reports.across import record_look
 from largesse.staff.model import StaffRight
 from largesse.web.office.context import OfficeContext
 from largesse.web.office.customers import ENVIRONMENT_NAMES, acting_for

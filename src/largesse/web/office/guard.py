@@ -17,14 +17,13 @@ from largesse.base.i18n.languages import Language
 from largesse.base.i18n.templates import text
 from largesse.customers.sign_in import SignInSteps
 from largesse.db.pool import Database
-from largesse.staff import sign_in_store
+from largesse.staff import store
 from largesse.staff.model import LASTS
 from largesse.staff.sessions import StaffSession
 from largesse.web.console.guard import Guard
 from largesse.web.kit.requests import client_address
 from largesse.web.kit.services import Office, Services
-from largesse.web.office.context import OfficeContext
-from largesse.web.office.layout import OfficeLayout
+from largesse.web.office.context import OfficeContext, OfficeLayout
 from largesse.web.office.routes import ROUTES
 
 _NOTHING = "There is nothing at this address."  # the same as for every unknown path
@@ -86,7 +85,7 @@ class _Guard(Guard[OfficeContext, StaffSession]):
     session_cookie = "office"
     lasts_s = int(LASTS.total_seconds())
     forbidden = _FORBIDDEN
-    sql = sign_in_store
+    sql = store
 
     @property
     def signing_in(self) -> SignInSteps[StaffSession]:

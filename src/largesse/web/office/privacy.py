@@ -14,7 +14,7 @@ from largesse.base.errors import InvalidRequest, NotFound, OperatorError, StateC
 from largesse.base.i18n.templates import text
 from largesse.customers.customer_store import find_customer
 from largesse.db.scope import OFFICE
-from largesse.privacy import requests_store as store
+from largesse.privacy import store
 from largesse.privacy.requests import (
     EARLIEST_DAYS,
     MOST_OPEN,
@@ -27,7 +27,7 @@ from largesse.privacy.requests import (
     receive,
     shown_email,
 )
-from largesse.privacy.requests_store import PrivacyRequest
+from largesse.privacy.store import PrivacyRequest
 from largesse.staff.model import StaffRight
 from largesse.web.console.form import Choice, Email, Text
 from largesse.web.kit.query import INT32

@@ -38,7 +38,7 @@ from largesse.web.office import (
     statements,
     stock,
 )
-from largesse.web.office.layout import Group
+from largesse.web.office.context import Group
 
 _page = partial(PageRoute, "GET")
 _form = partial(PageRoute, "POST")

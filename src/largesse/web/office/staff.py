@@ -13,8 +13,7 @@ from largesse.db.scope import OFFICE
 from largesse.staff import service
 from largesse.staff.model import MOST_NAME, STAFF_ROLES, ListedStaff
 from largesse.web.console.form import Choice, Email, Text
-from largesse.web.office.context import OfficeContext
-from largesse.web.office.layout import ROLE_NAMES
+from largesse.web.office.context import ROLE_NAMES, OfficeContext
 
 HERE = "/office/staff"
 _LAST = text("The back office needs an owner. Make somebody else an owner first.")

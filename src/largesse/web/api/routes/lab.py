@@ -15,9 +15,8 @@ from largesse.events.gifts import GIFT_CLAIMED
 from largesse.events.kinds import Sampled
 from largesse.events.registry import EVENTS
 from largesse.jobs.due_times import DueTimes
-from largesse.lab.claiming import claim_gift
 from largesse.lab.clock import MOST_ADVANCE, ClockReading, advance_clock, read_clock
-from largesse.lab.service import trigger_event
+from largesse.lab.service import claim_gift, trigger_event
 from largesse.web.api.operation import INT32, Call, Operation
 from largesse.web.kit.replies import Reply, encode_json
 from largesse.web.kit.services import Services

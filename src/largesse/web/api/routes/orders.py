@@ -40,9 +40,9 @@ from largesse.orders.request import (
     reference_in,
 )
 from largesse.web.api.operation import Call, Handler, Operation
+from largesse.web.kit.problems import spell_name
 from largesse.web.kit.replies import Reply, encode_json
 from largesse.web.kit.services import Services
-from largesse.web.kit.spelling import spell_name
 
 _EXAMPLE = SendResponse(
     reference="0WBQK7M2PXR4D9VA1C3E",

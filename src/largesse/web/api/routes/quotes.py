@@ -26,9 +26,9 @@ from largesse.orders.quoter import Quote, RequestFaults
 from largesse.orders.recipients import Recipient
 from largesse.orders.request import SendCollection, SendGift, SendRequest, SendTemplate, recipients_in
 from largesse.web.api.operation import Call, Handler, Operation
+from largesse.web.kit.problems import spell_name
 from largesse.web.kit.replies import Reply, encode_json
 from largesse.web.kit.services import Services
-from largesse.web.kit.spelling import spell_name
 
 _EXAMPLE = {
     "value": 10.0,

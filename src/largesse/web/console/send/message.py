@@ -26,8 +26,15 @@ from largesse.web.claim.rendering import draw_own_wrapping, draw_wrapping
 from largesse.web.console.context import RequestContext
 from largesse.web.console.form import Text
 from largesse.web.console.send.opening import Chosen, Open, change, chosen, open_draft, step
-from largesse.web.console.send.preview import brand_of, claim_document, language_of, letter_shown, mail_document
-from largesse.web.console.send.testing import may_try, send_test
+from largesse.web.console.send.preview import (
+    brand_of,
+    claim_document,
+    language_of,
+    letter_shown,
+    mail_document,
+    may_try,
+    send_test,
+)
 from largesse.web.kit.pages import public_path
 from largesse.web.kit.security import OF_FORMS_WITH_FRAMES
 

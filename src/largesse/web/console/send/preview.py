@@ -1,21 +1,26 @@
-"""Previews of the mail and the claim page of a gift, each a separate document to show in a frame."""
+"""Previews of the mail and the claim page of a gift, each a separate document to show in a frame, and a test mail to the sender."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 
 from starlette.responses import Response
 
+from largesse.base import clock
+from largesse.base.errors import TooManyRequests
 from largesse.base.i18n.languages import LANGUAGES, Language, language_of_country
+from largesse.base.i18n.templates import text
 from largesse.base.zones import last_whole_day
 from largesse.branding.model import Brand
 from largesse.branding.service import read_brand
 from largesse.catalogue.model import NOTHING_SAID
 from largesse.catalogue.pictures import picture_path
 from largesse.catalogue.store import read_details
-from largesse.mail.letter import CHOICE, GIFT, PARCEL, VOUCHER, Letter, LetterCode, Shown, show
+from largesse.customers.sign_in_limits import Allowance, spend
+from largesse.mail.letter import CHOICE, GIFT, PARCEL, VOUCHER, Letter, LetterCode, Shown, show, write
+from largesse.mail.service import send_test_mail
 from largesse.orders.options import DEFAULT_WRAPPING
 from largesse.web.claim.pages import Previews
 from largesse.web.claim.rendering import brand_styles
@@ -144,3 +149,44 @@ def _claim_page(context: RequestContext, said: Chosen, language: Language, name:
         until=_last_day(said),
         brand=brand,
     )
+
+
+_OFTEN = text("Too many attempts. Wait a minute and try again.")
+
+
+def may_try(context: RequestContext) -> bool:
+    """Returns whether a test mail can be delivered, to a mail server or to the captured mailbox."""
+    return context.services.settings.smtp_url is not None or _is_captured(context)
+
+
+async def send_test(context: RequestContext, said: Chosen) -> str:
+    """Mails the gift to the person, marked as a test, and returns the notice. In test mode the mail is captured, like all mail."""
+    person, services = context.person, context.services
+    if not may_try(context):
+        return context.say("No mail server is set here: nothing was sent.")
+    try:
+        await spend(services.database, services.vault, Allowance.TESTS, b"%d" % person.person_id)
+    except TooManyRequests:
+        return context.say(_OFTEN)
+    public_url, at = services.settings.public_url_of(person.environment), clock.now().timestamp()
+    letter = await letter_of(context, said, language_of(context, said), person.name)
+    test = replace(
+        letter,
+        is_test=True,
+        edition=int(at * 1000),  # distinguishes test mails in mail programs
+        codes=[replace(code, link=f"{public_url}/claim") for code in letter.codes],
+        pictures=public_url,
+        picture=public_url + picture_path(said.product.picture) if said.product and said.product.picture else None,
+    )
+    written = write(test, services.settings.mail_from, at=at)
+    is_captured = _is_captured(context)
+    await send_test_mail(
+        context.actor, services.vault, written, recipient=person.email, subject=test.subject, is_captured=is_captured
+    )
+    if not is_captured:
+        return context.say("A test mail to %(email)s is on its way.", email=person.email)
+    return context.say("A test mail to %(email)s is in the test mailbox.", email=person.email)
+
+
+def _is_captured(context: RequestContext) -> bool:
+    return context.person.environment == "staging" or context.services.captures

@@ -1,10 +1,11 @@
-"""The recipients step of a send: the list of recipients, or the forms to enter them."""
+"""The recipients step of a send: the list of recipients or the forms to enter them, and forms that correct, add and remove recipients."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import zip_longest
 from typing import Any
 from urllib.parse import urlencode
 
@@ -13,16 +14,18 @@ from starlette.responses import Response
 from largesse.base.email import email_key
 from largesse.base.i18n.templates import text
 from largesse.drafts.checking import Checked, CheckedRow
-from largesse.drafts.encodings import better_encoding
 from largesse.drafts.listing import FIX_ROWS, SORTS, View, list_rows
-from largesse.drafts.mending import Typed, as_typed
+from largesse.drafts.mending import Typed, as_typed, bad_rows_file
 from largesse.drafts.recipients import suggestions
 from largesse.drafts.sheet import SheetRefused
+from largesse.drafts.text_sheet import better_encoding
 from largesse.ledger.store import list_funding_accounts
 from largesse.orders.recipients import MAX_CODES
 from largesse.reports.usage import earlier_gifts
 from largesse.web.console.context import RequestContext
-from largesse.web.console.send.opening import Chosen, Open, chosen, open_draft, step
+from largesse.web.console.send.opening import Chosen, Open, change, chosen, open_draft, step
+from largesse.web.kit.query import Whole
+from largesse.web.kit.security import OF_FORMS
 
 NEW = "new"  # the number of a row that is added
 MOST_FIELDS = 5 * (FIX_ROWS + 2)
@@ -213,3 +216,76 @@ async def _earlier(context: RequestContext, opened: Open, gift: Chosen, checked:
             now=opened.caller.now,
         )
     return {email_key(email): at for email, at in found.items()}
+
+
+_REMOVED = text("Removed %(name)s.")
+_SAVED = text("Saved.")
+
+
+async def save(context: RequestContext) -> Response:
+    """Saves the rows that were corrected or added. The list shows what is still wrong with them."""
+    opened = await open_draft(context)
+    typed: dict[int, Typed] = {}
+    new: list[Typed] = []
+    fields = (context.form.all(name) for name in ("number", "email", "name", "quantity"))
+    for number, *cells in zip_longest(*fields, fillvalue=""):
+        if number == NEW:
+            new.append(Typed(*cells))
+        elif (row := Whole().read(number)) is not None:
+            typed[row] = Typed(*cells)
+    try:
+        await context.services.drafts.rows.edit(context.actor, opened.draft.id, typed, new)
+    except SheetRefused as refusal:
+        said = refused(context, refusal)
+        return await show_recipients(context, opened, status=422, typed=typed, new=new, said=said)
+    return context.see(list_address(context, opened), context.say(_SAVED))
+
+
+async def remove(context: RequestContext) -> Response:
+    """Removes one recipient."""
+    opened = await open_draft(context)
+    number = context.form.number("remove")
+    rows = context.services.drafts.rows
+    checked = await rows.checked(opened.caller.principal, opened.draft)
+    row = next((one for one in checked.rows if one.number == number), None)
+    if row is None:  # already removed, on another page
+        return context.see(list_address(context, opened))
+    await rows.remove(context.actor, opened.draft.id, [row.number])
+    return context.see(list_address(context, opened), context.say(_REMOVED, name=row.name or row.email or row.number))
+
+
+async def remove_invalid(context: RequestContext) -> Response:
+    """Removes all rows to fix."""
+    opened = await open_draft(context)
+    await context.services.drafts.rows.remove_invalid(context.actor, opened.caller.principal, opened.draft)
+    return context.see(f"{opened.path}/recipients")
+
+
+async def remove_repeated(context: RequestContext) -> Response:
+    """Removes the rows that repeat the address of an earlier row."""
+    opened = await open_draft(context)
+    await context.services.drafts.rows.remove_repeated(context.actor, opened.caller.principal, opened.draft)
+    return context.see(f"{opened.path}/recipients")
+
+
+async def use_suggestions(context: RequestContext) -> Response:
+    """Applies the suggested addresses to the rows that the form names."""
+    opened = await open_draft(context)
+    numbers = context.form.numbers("suggestion")
+    await context.services.drafts.rows.use_suggestions(context.actor, opened.caller.principal, opened.draft, numbers)
+    return context.see(list_address(context, opened), context.say(_SAVED))
+
+
+async def leave_out(context: RequestContext) -> Response:
+    """Continues without the rows to fix. They stay in the draft."""
+    opened = await open_draft(context)
+    await change(context, opened, leaves_out=True)
+    return context.see(f"{opened.path}/message")
+
+
+async def bad_rows(context: RequestContext) -> Response:
+    """Sends the rows to fix as a CSV file."""
+    opened = await open_draft(context)
+    checked = await context.services.drafts.recipients(opened.caller.principal, opened.draft)
+    headers = {**OF_FORMS, "Content-Disposition": 'attachment; filename="rows-to-fix.csv"'}
+    return Response(bad_rows_file(checked), media_type="text/csv", headers=headers)

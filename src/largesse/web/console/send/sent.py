@@ -24,8 +24,8 @@ from largesse.orders.lookup import find_order
 from largesse.orders.order import SendResponse, is_of_campaign
 from largesse.templates.service import MAX_NAME, TooManyTemplates, create_template
 from largesse.templates.store import TemplateContent
-from largesse.web.console.code_sheet import code_sheet
 from largesse.web.console.context import RequestContext
+from largesse.web.console.order_acts import code_sheet
 from largesse.web.console.send.message import offered_wrappings
 from largesse.web.console.send.opening import person_as_caller
 from largesse.web.console.send.preview import brand_of

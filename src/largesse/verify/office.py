@@ -1,4 +1,4 @@
-"""Checks of corrections: each was approved by a second member of staff, and is posted once, as it says."""
+"""Checks of the back office: its members and their roles, corrections, and privacy requests."""
 
 from __future__ import annotations
 
@@ -40,5 +40,19 @@ CORRECTIONS = (
               AND approved.act = 'correction.approved' AND approved.actor_id = n.decided_by
               AND n.proposed_by <> n.decided_by)
         """,
+    ),
+)
+
+
+STAFF = (
+    Check(
+        "staff-roles-are-recorded",
+        "The audit log shows that each active member of staff was invited, and was given the role they have.",
+        "SELECT staff_unrecorded()",
+    ),
+    Check(
+        "privacy-requests-are-done",
+        "The audit log shows that each privacy request marked as done was finished. Each erasure has its receipt.",
+        "SELECT privacy_requests_unrecorded()",
     ),
 )
