@@ -27,6 +27,9 @@ MAX_REMINDER_DAYS = 365
 LAST_REMINDER = timedelta(days=3)
 # The longest time from when an order is sent to its claim-by date.
 MAX_CLAIM_BY_DAYS = 3_650
+# An order is sent before this. Its claim-by date and reminders come later, and people read them in their own zones: all of that must be in
+# the calendar, which ends with the year 9999.
+END_OF_SENDS = datetime(9980, 1, 1, tzinfo=UTC)
 ReminderDays = (
     Annotated[
         list[Annotated[int, Meta(ge=1, le=MAX_REMINDER_DAYS)]],

@@ -157,6 +157,13 @@ def test_send_at_becomes_an_instant_in_utc(service, send_at: str | None, schedul
         assert due["due_at"] == due["scheduled_for"] == datetime.fromisoformat(scheduled_for)
 
 
+def test_a_code_batch_ignores_reminders(service) -> None:
+    soon = (datetime.now(UTC) + timedelta(days=5)).isoformat()
+    body = placed(service.send("gift", "coffee", value=5, codeQuantity=1, claimBy=soon, reminderDays=[9]))
+    request = service.client("hr").get(f"/orders/{body['reference']}/request").json()
+    assert request["reminderDays"] == []
+
+
 def test_send_at_a_little_ahead_is_in_the_future(service) -> None:
     ahead = (datetime.now(UTC) + timedelta(minutes=1)).isoformat()
     assert placed(service.send("gift", "coffee", value=5, recipients=[SAM], sendAt=ahead))["scheduledFor"]

@@ -304,3 +304,15 @@ def test_a_person_has_so_many_views(ada: Browser, service: Service, filled: dict
         assert ada.page.status_code == (303 if number < MOST_VIEWS else 422)
     assert f"You have {MOST_VIEWS} saved views." in ada.text
     service.sql("DELETE FROM saved_views")
+
+
+def test_the_latest_order_is_in_the_calendar_of_every_zone(ada: Browser, service: Service) -> None:
+    latest = {"sendAt": "9979-12-31T23:59:59Z", "claimBy": "9989-12-28T23:59:59Z", "reminderDays": [365]}
+    reference = send(service, recipients=[{"email": "far@acme.example"}], **latest)
+    work(service)
+    for zone in ("Pacific/Auckland", "Pacific/Honolulu"):
+        service.sql("UPDATE people SET zone = $1 WHERE email = 'ada@acme.example'", zone)
+        for path in ("/app/orders", f"/app/orders/{reference}"):
+            assert ada.get(path).status_code == 200, (zone, path)
+    service.sql("UPDATE people SET zone = NULL WHERE email = 'ada@acme.example'")
+    put_away(service, reference)

@@ -13,7 +13,7 @@ from largesse.base.text import unfit_key
 from largesse.customers.roles import Right
 from largesse.ledger.payment_sources import names_account
 from largesse.ledger.store import FundingAccount, list_funding_accounts
-from largesse.orders.follow_ups import MAX_CLAIM_BY_DAYS, MAX_REMINDER_DAYS, MAX_REMINDERS
+from largesse.orders.follow_ups import END_OF_SENDS, MAX_CLAIM_BY_DAYS, MAX_REMINDER_DAYS, MAX_REMINDERS
 from largesse.orders.request import MAX_REFERENCE
 from largesse.web.console.context import RequestContext
 from largesse.web.console.send.opening import Open, change, chosen, open_draft, step
@@ -88,6 +88,8 @@ def _send_at(context: RequestContext, opened: Open) -> datetime | None:
     try:
         at = datetime.strptime(form["at"], _LOCAL).replace(tzinfo=context.zone).astimezone(UTC)
     except (ValueError, OverflowError):
+        at = None
+    if at is not None and at >= END_OF_SENDS:
         at = None
     if form["when"] == "later":
         if at is None:
