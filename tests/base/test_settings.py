@@ -99,6 +99,10 @@ def test_all_that_can_be_set() -> None:
         ("LARGESSE_PUBLIC_URL", "https://[secret"),
         ("LARGESSE_PUBLIC_URL", "https://gifts.secret.com:99999"),
         ("LARGESSE_PUBLIC_URL", "https://:443"),
+        ("LARGESSE_PUBLIC_URL", "https://user:secret@gifts.example.com"),
+        ("LARGESSE_PUBLIC_URL", "https://gifts secret.com"),
+        ("LARGESSE_PUBLIC_URL", "https://gifts.secret.com/a\nb"),
+        ("LARGESSE_PUBLIC_URL", 'https://gifts.secret.com/"x'),
         ("LARGESSE_MASTER_KEY", "secret"),
         ("LARGESSE_MASTER_KEY", base64.b64encode(b"secret" * 5).decode()),
         ("LARGESSE_MASTER_KEY", base64.b64encode(b"s" * 33).decode()),
@@ -120,6 +124,11 @@ def test_all_that_can_be_set() -> None:
         ("LARGESSE_SMTP_URL", "smtp://mail.secret.com?connections=3&connections=4"),
         ("LARGESSE_MAIL_FROM", "secret"),
         ("LARGESSE_MAIL_FROM", "Gifts <gifts@secret.com>\nBcc: x@secret.com"),
+        ("LARGESSE_MAIL_FROM", "@secret.com"),
+        ("LARGESSE_MAIL_FROM", "gifts@secret.com, hr@secret.com"),
+        ("LARGESSE_MAIL_FROM", "Gifts <gifts hr@secret.com>"),
+        ("LARGESSE_MAIL_FROM", "Gifts <gifts@secret .com>"),
+        ("LARGESSE_MAIL_FROM", "Gifts gifts@secret.com"),
         ("LARGESSE_WEBHOOK_ALLOWED_NETWORKS", "secret"),
         ("LARGESSE_WEBHOOK_ALLOWED_NETWORKS", "10.0.0.1/8"),
         ("LARGESSE_WEBHOOK_TIMEOUT", "secret"),
@@ -197,3 +206,31 @@ def test_how_long_recipients_are_kept() -> None:
             OperatorError, match="LARGESSE_RETENTION_DAYS must be a whole number of days between 35 and 36,500, or 0"
         ):
             kept(text)
+
+
+@pytest.mark.parametrize(
+    ("name", "limit"),
+    [
+        ("LARGESSE_RATE_LIMIT", "1,000,000"),
+        ("LARGESSE_REQUEST_LOG", "10,000"),
+        ("LARGESSE_MAX_CONNECTIONS", "1,000,000"),
+        ("LARGESSE_DEFAULT_EXPIRY_DAYS", "36,500"),
+    ],
+)
+def test_a_number_of_things_is_whole_and_its_limit_is_named(name: str, limit: str) -> None:
+    for text in ("0.5", "1e3", "1_000", "-1", "many", "٤٠", "9999999999"):
+        with pytest.raises(OperatorError, match=f"^{name} must be a whole number between 0 and {limit}$"):
+            load_settings({name: text})
+    assert load_settings({name: limit.replace(",", "")})
+
+
+def test_a_timeout_that_is_no_number_is_told_its_limits() -> None:
+    with pytest.raises(OperatorError, match=r"^LARGESSE_WEBHOOK_TIMEOUT must be a number between 0\.1 and 300$"):
+        load_settings({"LARGESSE_WEBHOOK_TIMEOUT": "15s"})
+
+
+@pytest.mark.parametrize(
+    "sender", ["gifts@mail", "gifts@[127.0.0.1]", '"Acme, Inc" <gifts@acme.example>', "Ä <ä@bü.example>"]
+)
+def test_a_sender_may_have_any_proper_address(sender: str) -> None:
+    assert load_settings({"LARGESSE_MAIL_FROM": sender}).mail_from == sender

@@ -35,6 +35,7 @@ def test_every_command_explains_itself(run: Run, command: Sequence[str]) -> None
         assert result.output.startswith(f"Usage: largesse {' '.join(command)} ")
     _, described = result.output.split("\n\n", 1)
     assert described.strip()[0].isupper()
+    assert "world" not in described  # people know seed files
 
 
 def test_the_commands_are_those_of_the_design(run: Run) -> None:

@@ -12,7 +12,7 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from email.utils import parseaddr
+from email.utils import getaddresses, parseaddr
 from pathlib import Path
 from urllib.parse import SplitResult, parse_qs, urlsplit
 
@@ -42,6 +42,8 @@ SHORTEST_RETENTION_DAYS = 35
 
 _MOST_LINES = 10
 _LONGEST_LINE = 100
+_NOT_IN_ADDRESSES = frozenset(' "<>\\^`{|}')
+_SENDER = re.compile(r'[^\s"(),:;<>@\\]+@[^\s"(),;<>@\\]+')
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,10 +127,10 @@ def _read(read: _Reader) -> Settings:
         webhook_allowed_networks=read.networks("LARGESSE_WEBHOOK_ALLOWED_NETWORKS"),
         webhook_timeout_s=read.number("LARGESSE_WEBHOOK_TIMEOUT", 15.0, lowest=0.1, highest=300.0),
         suppliers=read.paths("LARGESSE_SUPPLIERS"),
-        rate_limit=int(read.number("LARGESSE_RATE_LIMIT", 0, lowest=0, highest=1_000_000)),
-        request_log=int(read.number("LARGESSE_REQUEST_LOG", 100, lowest=0, highest=10_000)),
-        max_connections=int(read.number("LARGESSE_MAX_CONNECTIONS", 0, lowest=0, highest=1_000_000)) or None,
-        default_expiry_days=int(read.number("LARGESSE_DEFAULT_EXPIRY_DAYS", 365, lowest=0, highest=36_500)),
+        rate_limit=read.count("LARGESSE_RATE_LIMIT", 0, highest=1_000_000),
+        request_log=read.count("LARGESSE_REQUEST_LOG", 100, highest=10_000),
+        max_connections=read.count("LARGESSE_MAX_CONNECTIONS", 0, highest=1_000_000) or None,
+        default_expiry_days=read.count("LARGESSE_DEFAULT_EXPIRY_DAYS", 365, highest=36_500),
         transfer_details=read.lines("LARGESSE_TRANSFER_DETAILS"),
         retention_days=read.days("LARGESSE_RETENTION_DAYS", lowest=SHORTEST_RETENTION_DAYS, highest=36_500),
         docs_url=read.public_url("LARGESSE_DOCUMENTATION_URL", "") or None,
@@ -165,16 +167,21 @@ class _Reader:
         try:
             value = float(self.text(name, str(default)))
         except ValueError:
-            raise SettingError(name, "must be a number") from None
+            value = lowest - 1
         if not lowest <= value <= highest:
-            raise SettingError(name, f"must be between {lowest:g} and {highest:g}")
+            raise SettingError(name, f"must be a number between {lowest:g} and {highest:g}")
         return value
+
+    def count(self, name: str, default: int, *, highest: int) -> int:
+        count = _whole(self.text(name, str(default)))
+        if count is None or count > highest:
+            raise SettingError(name, f"must be a whole number between 0 and {highest:,}")
+        return count
 
     def days(self, name: str, *, lowest: int, highest: int) -> int:
         """Returns a number of days, or 0, which is the default."""
-        text = self.text(name, "0")
-        days = int(text) if text.isascii() and text.isdigit() and len(text) < 10 else -1
-        if days and not lowest <= days <= highest:
+        days = _whole(self.text(name, "0"))
+        if days is None or (days and not lowest <= days <= highest):
             raise SettingError(name, f"must be a whole number of days between {lowest} and {highest:,}, or 0")
         return days
 
@@ -195,6 +202,8 @@ class _Reader:
             return ""
         if parts is None or parts.scheme not in {"http", "https"} or parts.query or parts.fragment:
             raise SettingError(name, "must be an address such as https://gifts.example.com")
+        if parts.username is not None or not value.isprintable() or _NOT_IN_ADDRESSES.intersection(value):
+            raise SettingError(name, "must be an address without a login, blanks and quotes")
         return value
 
     def smtp_url(self, name: str) -> str | None:
@@ -213,7 +222,9 @@ class _Reader:
 
     def mailbox(self, name: str, default: str) -> str:
         value = self.text(name, default)
-        if "@" not in parseaddr(value)[1] or any(ord(character) < 32 for character in value):
+        address = parseaddr(value)[1]
+        is_one = len(getaddresses([value])) == 1 and address in value  # parseaddr drops blanks in a domain
+        if not is_one or not _SENDER.fullmatch(address) or any(ord(character) < 32 for character in value):
             raise SettingError(name, "must look like Gifts <gifts@example.com>")
         return value
 
@@ -231,6 +242,11 @@ class _Reader:
     def master_keys(self, name: str) -> tuple[bytes, ...]:
         values = [part.strip() for part in self.text(name, "").split(",")]
         return tuple(decode_master_key(value, name) for value in values if value)
+
+
+def _whole(text: str) -> int | None:
+    """Returns the number that ASCII digits write. None for any other text."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
 
 
 def _split(url: str) -> SplitResult | None:

@@ -79,4 +79,4 @@ async def customers_list(form: str | None, *, nodes: bool) -> None:
         node = await node_names(connection, [one.id for one in listed]) if nodes else {}
     rows = [asdict(one) | ({"node": node[one.id]} if nodes else {}) for one in listed]
     columns = (*_COLUMNS, "node") if nodes else _COLUMNS
-    show(form, columns, rows, empty="There are no customers: make one, or load a world file.")
+    show(form, columns, rows, empty="There are no customers: make one, or load a seed file.")

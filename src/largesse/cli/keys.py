@@ -51,7 +51,7 @@ def keys() -> None:
 
 
 @keys.command("create")
-@click.option("--customer", required=True, help="Key of the customer in the world file.")
+@click.option("--customer", required=True, help="Key of the customer in the seed file.")
 @click.option("--service-account", required=True, help="Key of the service account it acts as.")
 @click.option("--environment", required=True, type=click.Choice(ENVIRONMENTS))
 @click.option("--name", required=True, help="What to call the key; unique for the customer.")

@@ -114,7 +114,7 @@ async def _named(service_account: str) -> AsyncIterator[tuple[Actor, ServiceAcco
     """Yields the actor on behalf of the customer, and the service account, of CUSTOMER/KEY. Raises OperatorError."""
     customer, _, key = service_account.partition("/")
     if not customer or not key:
-        raise OperatorError("name the service account as CUSTOMER/KEY, by the keys of the world file")
+        raise OperatorError("name the service account as CUSTOMER/KEY, by the keys of the seed file")
     async with operator_actor() as actor:
         account = await named_service_account(actor, customer, key)
         yield actor.on_behalf_of(account.customer_id), account
