@@ -15,7 +15,7 @@ from typing import ClassVar
 import click
 
 from largesse import __version__
-from largesse.cli.running import Commands
+from largesse.cli.running import Commands, write_any_character
 
 __all__ = ["main"]
 
@@ -83,3 +83,4 @@ def main() -> None:
     Settings come from LARGESSE_… environment variables; docs/settings.md lists them.
     """
     signal.signal(signal.SIGTERM, _terminated)
+    write_any_character()

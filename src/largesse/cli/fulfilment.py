@@ -8,13 +8,24 @@ from __future__ import annotations
 import contextlib
 import json
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
 
+from largesse.base.errors import OperatorError
 from largesse.base.money import label, to_number
 from largesse.base.settings import ENVIRONMENTS, load_settings
-from largesse.cli.running import Commands, acting_operator, command, current_database, private_file, progress
+from largesse.cli.running import (
+    NOT_WRITTEN,
+    Commands,
+    acting_operator,
+    command,
+    current_database,
+    drop_output,
+    private_file,
+    progress,
+)
 from largesse.customers.actor import command_actor
 from largesse.db.scope import OPERATOR
 from largesse.installation import open_vault
@@ -111,16 +122,25 @@ async def shipments_export(output: Path | None, again: bool, environment: str | 
 
     settings = load_settings()
     async with acting_operator() as (database, acting):
+        vault, actor = await open_vault(database, settings), command_actor(database, acting)
         with contextlib.ExitStack() as stack:
+            stack.enter_context(_parcels_written())
             file = stack.enter_context(private_file(output)) if output is not None else sys.stdout
-            count = await export_shipments(
-                command_actor(database, acting),
-                await open_vault(database, settings),
-                environment or settings.environment,
-                file,
-                again=again,
-            )
+            count = await export_shipments(actor, vault, environment or settings.environment, file, again=again)
     click.echo(f"Parcels to send: {count:,}.", err=True)
+
+
+@contextlib.contextmanager
+def _parcels_written() -> Iterator[None]:
+    """Says what to do where the disk takes no more: the parcels of the file count as exported."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in NOT_WRITTEN:
+            raise
+        drop_output()
+        said = f"the list cannot be written: {error.strerror}. Make room, and repeat the command with --again"
+        raise OperatorError(said) from None
 
 
 @shipments.command("import")

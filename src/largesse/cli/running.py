@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import sys
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from datetime import UTC, datetime
 from functools import wraps
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -24,6 +26,9 @@ from largesse.customers.customer_store import find_customer
 from largesse.db.pool import DATABASE_FAILED, Database, in_one_line
 from largesse.db.scope import OPERATOR
 from largesse.installation import chains_of, check_schema, open_database, open_vault
+
+# What a disk answers that takes nothing more. Other errors of the system are the database's.
+NOT_WRITTEN = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS}
 
 HELP = "From when on: 2026-11-20 or 2026-11-20T08:30, in UTC unless it says otherwise (+01:00)."
 
@@ -83,6 +88,12 @@ def one_line() -> Iterator[None]:
         raise click.ClickException(error.detail) from None
     except BrokenPipeError:
         raise  # the reader of the output has gone
+    except OSError as error:
+        if error.filename is None and error.errno not in NOT_WRITTEN:
+            raise click.ClickException(f"the database answered: {in_one_line(error)}") from None
+        if error.filename is None:
+            drop_output()
+        raise click.ClickException(f"{error.filename or 'the output'} cannot be written: {error.strerror}") from None
     except DATABASE_FAILED as error:
         raise click.ClickException(f"the database answered: {in_one_line(error)}") from None
     except KeyboardInterrupt:
@@ -95,9 +106,33 @@ def command(function: Callable[..., Coroutine[Any, Any, None]]) -> Callable[...,
     @wraps(function)
     def run(*args: Any, **kwargs: Any) -> None:
         with one_line():
+            _check(kwargs)
             asyncio.run(function(*args, **kwargs))
+            sys.stdout.flush()
 
     return run
+
+
+def _check(given: Mapping[str, Any]) -> None:
+    """Raises OperatorError where the output is closed, or a text given is not UTF-8. The name of a file may be anything."""
+    if sys.stdout is None:
+        raise OperatorError("the standard output is closed: the command could not print anything")
+    for value in given.values():
+        for text in value if isinstance(value, tuple) else (value,):
+            if isinstance(text, str) and any("\ud800" <= character <= "\udfff" for character in text):
+                raise OperatorError("an argument is not text in UTF-8")
+
+
+def drop_output() -> None:
+    """Lets Python end without writing what is left for an output that takes nothing."""
+    sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - as long as the process
+
+
+def write_any_character() -> None:
+    """Lets the output hold every character, whatever the locale: files and pipes are UTF-8, a terminal shows what it lacks as \\u…."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(encoding=None if stream.isatty() else "utf-8", errors="backslashreplace")
 
 
 @asynccontextmanager

@@ -77,15 +77,23 @@ async def export_seed(actor: Actor, output: Path | None = None) -> Exported:
 
 
 async def _write(connection: Connection, exported: Exported, output: Path) -> None:
+    file = _replaceable(output)
     if exported.pictures:
         (output.parent / _FOLDER).mkdir(exist_ok=True)
     for name in exported.pictures:
         content = await read_content(connection, name)
         if content is not None:
             (output.parent / _FOLDER / name).write_bytes(content)
-    unfinished = output.with_name(f"{output.name}.unfinished")
+    unfinished = file.with_name(f"{file.name}.unfinished")
     unfinished.write_text(exported.content, encoding="utf-8")
-    unfinished.replace(output)
+    unfinished.replace(file)
+
+
+def _replaceable(output: Path) -> Path:
+    """Returns the file behind a link, which stays one. Raises OperatorError for a device or a pipe, which the file would replace."""
+    if output.exists() and not output.is_file():
+        raise OperatorError(f"{output} is no regular file: without --output the seed file goes to standard output")
+    return output.resolve()
 
 
 async def _read(connection: Connection) -> Exported:
