@@ -111,9 +111,9 @@ CASES = {
         {f'largesse_outcomes_given_up_total{{{WORKER},kind="webhook"}}': "1x20"},
     ),
     "LargesseWorkerRestarts": Case(
-        10,
-        {f'largesse_worker_loop_restarts_total{{{WORKER},loop="prune"}}': "0+1x20"},
-        {f'largesse_worker_loop_restarts_total{{{WORKER},loop="prune"}}': "0x5 1x7 2x20"},
+        16,
+        {f'largesse_worker_loop_restarts_total{{{WORKER},loop="prune"}}': "0+1x30"},
+        {f'largesse_worker_loop_restarts_total{{{WORKER},loop="prune"}}': "0x5 12x30"},  # the database restarts
     ),
     "LargesseWebhooksFailing": Case(
         365,
