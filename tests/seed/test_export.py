@@ -172,3 +172,15 @@ async def test_a_file_hands_over_once_and_changes_nothing_after(connection: asyn
 
 def test_nobody_else_manages() -> None:
     assert "managed: must be one of file, office" in refusal(ONE % ("", "managed: nobody, ", ""))
+
+
+async def test_a_balance_of_many_top_ups_comes_back(
+    connection: asyncpg.Connection, other: asyncpg.Connection, tmp_path: Path
+) -> None:
+    """Each top-up is at most the largest amount; the sum may be more, as it soon is in rupiah."""
+    world = (ONE % ("", "", "")).replace(
+        "name: Float, currency: GBP", "name: Float, currency: GBP, balance: 7000000000.05"
+    )
+    seed = parse_seed(world.encode(), "world.yaml")
+    assert "balance: 7000000000.05" in await round_trip(connection, other, seed, tmp_path)
+    assert (await one(other, "accounts", "gbp"))["balance_minor"] == 7_000_000_000_05

@@ -50,7 +50,7 @@ MISTAKES = [
     # Amounts
     ("balance: 10", "balance: -0.01", "13: customers[0].funding_accounts[0].balance: must not be negative"),
     ("balance: 10", "balance: 10.001", "13: customers[0].funding_accounts[0].balance: must have at most 2 decimals in GBP"),
-    ("balance: 10", "balance: 1000000000.01", "13: customers[0].funding_accounts[0].balance: must be at most 1000000000"),
+    ("balance: 10", "balance: 5000000000000.01", "13: customers[0].funding_accounts[0].balance: must be at most 5000000000000"),
     ("balance: 10", 'balance: "10"', "13: customers[0].funding_accounts[0].balance: must be a number, without quotes"),
     ("balance: 10", "balance: 010", "13: customers[0].funding_accounts[0].balance: must be a number"),
     ("balance: 10", "balance: 1_000", "13: customers[0].funding_accounts[0].balance: must be a number"),

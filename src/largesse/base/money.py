@@ -17,6 +17,7 @@ from babel.numbers import format_currency, get_currency_precision, get_currency_
 # The largest amount, in major units. Multiplied by the 5,000 codes of the largest order and the 1,000 minor units
 # of the finest currency, it is still exact as a JSON double (below 2**53).
 MAX_AMOUNT = 1_000_000_000
+MAX_BALANCE = 5_000 * MAX_AMOUNT
 
 # Arithmetic that fails instead of rounding.
 _EXACT = Context(traps=[Inexact])

@@ -106,7 +106,7 @@ def _read_funding_account(fields: Fields) -> FundingAccount:
             master=fields.flag("master", default=False),
             currency=currency,
             environment=fields.choice("environment", ENVIRONMENTS, "production"),
-            balance_minor=fields.amount("balance", currency, least=0) or 0,
+            balance_minor=fields.balance("balance", currency),
             service_accounts=fields.references_or_all("service_accounts"),
         )
     )

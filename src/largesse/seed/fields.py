@@ -174,6 +174,10 @@ class Fields:
         """Returns minor units of `currency`, at least `least`; None if missing or after a mistake."""
         return self._one(name, values.amount(currency, least=least), required=required)
 
+    def balance(self, name: str, currency: str) -> int:
+        """Returns minor units of `currency`, not negative; 0 if missing or after a mistake."""
+        return self._one(name, values.balance(currency)) or 0
+
     def amounts(self, name: str, currency: str) -> tuple[int, ...]:
         """Returns minor units in ascending order, all positive and different."""
         found = self._each(name, values.amount(currency), "comes twice")

@@ -11,7 +11,7 @@ from decimal import Decimal
 from typing import TypeAlias, TypeVar
 
 from largesse.base.email import MAX_EMAIL, EmailError, normalise_email
-from largesse.base.money import AmountError, to_minor
+from largesse.base.money import MAX_AMOUNT, MAX_BALANCE, AmountError, to_minor
 from largesse.base.text import unfit
 from largesse.seed.nodes import Node, Scalar
 
@@ -115,6 +115,26 @@ def percent(node: Node) -> Decimal:
     if number != round(number, _PERCENT_DECIMALS):
         raise InvalidValue(f"must have at most {_PERCENT_DECIMALS} decimals")
     return number
+
+
+def balance(currency: str) -> Rule[int | None]:
+    """Returns the rule for a balance, which several top-ups may have brought above the largest amount."""
+
+    def rule(node: Node) -> int | None:
+        number = _number(node)
+        if number < 0:
+            raise InvalidValue("must not be negative")
+        if number > MAX_BALANCE:
+            raise InvalidValue(f"must be at most {MAX_BALANCE}")
+        if not currency:
+            return None
+        largest, rest = divmod(number, MAX_AMOUNT)
+        try:
+            return int(largest) * to_minor(MAX_AMOUNT, currency) + to_minor(rest, currency)
+        except AmountError as error:
+            raise InvalidValue(str(error)) from None
+
+    return rule
 
 
 def amount(currency: str, *, least: int = 1) -> Rule[int | None]:
