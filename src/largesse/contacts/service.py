@@ -105,7 +105,9 @@ async def change_contact(actor: Actor, vault: Vault, contact_id: int, change: Co
 async def remove_contacts(actor: Actor, ids: Collection[int]) -> int:
     """Deletes contacts for good, and returns how many there were. What was sent to them stays. Raises NotFound where there is none."""
     async with actor.transaction(Right.CONTACTS) as transaction:
-        count = await store.delete_contacts(transaction.connection, _place(actor), ids)
+        place = _place(actor)
+        await store.lock_contacts(transaction.connection, place)
+        count = await store.delete_contacts(transaction.connection, place, ids)
         if not count:
             raise NotFound("There is no such contact.")
         subject = f"contact {next(iter(ids))}" if len(ids) == 1 else "contacts"

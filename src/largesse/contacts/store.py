@@ -125,6 +125,15 @@ _MENTIONING = """
     SELECT customer_id, id, own_fields::text AS own_fields FROM contacts
     WHERE position($1 IN lower(own_fields::text)) > 0 AND ($2::int IS NULL OR customer_id = $2)
 """
+# The customers and environments of both.
+_PLACES = compose(
+    """
+    SELECT customer_id, environment {with_address}
+    UNION SELECT customer_id, environment FROM contacts
+    WHERE position($1 IN lower(own_fields::text)) > 0 AND ($2::int IS NULL OR customer_id = $2) ORDER BY 1, 2
+    """,
+    with_address=_WITH_ADDRESS,
+)
 _REWRITE = "UPDATE contacts SET own_fields = $3::text::jsonb WHERE customer_id = $1 AND id = $2"
 
 
@@ -264,8 +273,13 @@ async def count_contacts_with(connection: Connection, email: str, customer_id: i
 
 
 async def drop_contacts_with(connection: Connection, email: str, customer_id: int | None) -> int:
-    """Deletes the contacts with that address, of one customer or of all, and fields of others that name it. Returns how many it changed."""
+    """Deletes the contacts with that address, of one customer or of all, and fields of others that name it. Returns how many it changed.
+
+    Waits for other changes of contacts there, which would write back what they read before.
+    """
     key = email_key(email)
+    for row in await connection.fetch(_PLACES, key, customer_id):
+        await lock_contacts(connection, (row["customer_id"], row["environment"]))
     dropped = int((await connection.execute(_DELETE_WITH_ADDRESS, key, customer_id)).split()[-1])
     mentioning = await connection.fetch(_MENTIONING, key, customer_id)
     for row in mentioning:
