@@ -62,6 +62,18 @@ def test_codes_of_a_batch_come_back(ask, world, balance, new_reference) -> None:
     assert before - balance() == 15
 
 
+def test_a_batch_comes_back_without_the_reminders_and_with_the_filled_in_message(ask, world, new_reference) -> None:
+    reference = new_reference()
+    batch = {"code_quantity": 1, "account_id": world.account, "external_reference": reference, "placeholders": True}
+    message = "{first_name} Dear {first_name|friend}, {company} thanks you (again)."
+    order = ask(lambda c: c.send.gift(world.coffee, value=5, message=message, reminder_days=[3, 7], **batch))
+    assert ask(lambda c: c.send.gift(world.coffee, value=5, message=message, reminder_days=[3, 7], **batch)) == order
+    for other in (message.replace("again", "twice"), "Dear {first_name|friend}", message + "!"):
+        with pytest.raises(errors.ReferenceUsed) as used:
+            ask(lambda c, other=other: c.send.gift(world.coffee, value=5, message=other, **batch))
+        assert used.value.differences == ("message",)
+
+
 @pytest.mark.parametrize(
     ("changes", "difference"),
     [
@@ -145,6 +157,7 @@ def test_a_value_that_is_implied(largesse: Largesse, world, new_reference) -> No
         (" sam@example.com", "sam@example.com", True),
         ("sam@xn--bcher-kva.example", "sam@B\u00fccher.example", True),
         ("zoe\u0308@example.com", "zo\u00eb@example.com", True),
+        ("sam@EX\uff21MPLE\u3002com", "sam@example.com", True),
         ("sam@example.com", "sam@example.org", False),
         ("stra\u00dfe@example.com", "strasse@example.com", False),
     ],

@@ -62,6 +62,8 @@ REFUSED: list[tuple[str, Callable]] = [
     ("external_reference", lambda c: c.send.gift(1, external_reference="x" * 129, **BATCH)),
     ("external_reference", lambda c: c.send.gift(1, external_reference=7, **BATCH)),
     ("from_name", lambda c: c.send.gift(1, from_name="x" * 33, **BATCH)),
+    ("from_name", lambda c: c.send.gift(1, from_name="half of a character: \ud83c", **BATCH)),
+    ("recipients[0].name", lambda c: c.send.gift(1, recipients=[Recipient(email="sam@example.com", name="\ud83c")])),
     ("message", lambda c: c.send.gift(1, message="x" * 257, **BATCH)),
     ("wrapping_key", lambda c: c.send.gift(1, wrapping_key="x" * 65, **BATCH)),
     ("expiry_after_days", lambda c: c.send.gift(1, expiry_after_days=0, **BATCH)),

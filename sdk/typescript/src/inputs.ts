@@ -23,6 +23,7 @@ const MOST_CODES = 5_000;
 const INT32 = 2_147_483_647;
 const REFERENCE = /^[0-9A-Za-z]{1,64}$/;
 const UUID = /^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$/;
+const HALF_OF_A_PAIR = /[\uD800-\uDFFF]/u;
 const INSTANT = /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d:\d\d)$/i;
 
 /** Collects what is wrong, so that all of it is reported at once. */
@@ -192,6 +193,7 @@ function readText(input: Input, value: unknown, faults: Faults, name: string): u
   const length = [...value.trim()].length;
   if (!length) return faults.add(name, "is blank: leave it out.");
   if (length > (input.longest ?? Infinity)) return faults.add(name, `must have at most ${input.longest} characters, not ${length}.`);
+  if (HALF_OF_A_PAIR.test(value)) return faults.add(name, "has half of a character: cut it as `[...text].slice(0, 32).join(\"\")` does.");
   if (input.pattern && !new RegExp(input.pattern).test(value)) return faults.add(name, `must match ${input.pattern}.`);
   return value;
 }

@@ -12,6 +12,9 @@ import type { Order, OrderRequest } from "./generated/types.js";
 import type { Members } from "./inputs.js";
 
 const LONGEST_SOURCE = 32;
+const PLACEHOLDER = /\{([^{}|\n]{1,60})(?:\|([^{}\n]{0,100}))?\}/g;
+// It stands for the customer's name, which the client does not know; a message cannot have it.
+const COMPANY = "\0";
 const NOT_COMPARED = new Set(["reference", "isOwn", "currency", "recipients"]);
 // What a template fills in where the caller leaves it out.
 const OF_TEMPLATE = new Set(["productId", "collectionId", "wrappingKey", "fromName", "message", "expiryAfterDays"]);
@@ -52,7 +55,10 @@ export function differences(body: Members, request: OrderRequest): string[] {
   };
   for (const name of Object.keys(SHAPES.OrderRequest)) {
     if (NOT_COMPARED.has(name) || ("templateId" in body && OF_TEMPLATE.has(name) && !(name in body))) continue;
-    const wanted = name === "sendAt" && !("recipients" in body) ? null : (body[name] ?? defaults[name] ?? null);
+    if (name === "message" && isFilledIn(body, request.message)) continue;
+    // A code batch is neither scheduled nor followed by reminders.
+    const isIgnored = (name === "sendAt" || name === "reminderDays") && !("recipients" in body);
+    const wanted = isIgnored ? null : (body[name] ?? defaults[name] ?? null);
     if (!isSame(name, wanted, (request as unknown as Members)[name] ?? null)) found.push(name);
   }
   if (addressed(body.recipients as Addressee[] | undefined) !== addressed(request.recipients)) found.push("recipients");
@@ -83,17 +89,33 @@ function isSame(name: string, wanted: unknown, stored: unknown): boolean {
   }
 }
 
+/** Returns whether a message is the one asked for with its placeholders filled in, as the service does for a code batch. */
+function isFilledIn(body: Members, stored: string | null): boolean {
+  const message = (body.message ?? "") as string;
+  if ("recipients" in body || body.placeholders !== true || message.search(PLACEHOLDER) < 0) return false;
+  // No recipient is known: the text after the bar stands for each placeholder.
+  const filled = message.replace(PLACEHOLDER, (_, name: string, text = "") => (name.trim().toLowerCase() === "company" ? COMPANY : text.trim()));
+  const literal = inOneLine(filled).split(COMPANY).map((part) => part.replace(/[\\^$.*+?()[\]{}|]/g, "\\$&"));
+  return new RegExp(`^${literal.join(".*")}$`).test(inOneLine(stored ?? ""));
+}
+
+function inOneLine(text: string): string {
+  return text.split(/\s+/).filter(Boolean).join(" ");
+}
+
 /** Returns the reporting token as orders store it. */
 export function normalSource(text: string | null): string {
   const words = ((text ?? "").toLowerCase().match(/[a-z0-9]+/g) ?? []).join("-");
   return words.slice(0, LONGEST_SOURCE).replace(/^-+|-+$/g, "") || "api";
 }
 
-/** Returns what all texts of one instant share, to the microsecond. */
+/** Returns what all texts of one instant share: microseconds since 1970, rounded as the service rounds. */
 function instantKey(text: string | null): string | null {
   if (text === null) return null;
   const [, whole = "", fraction = "", zone = ""] = /^([^.Zz+]*?\d\d:\d\d(?::\d\d)?)(?:\.(\d+))?(Z|z|[+-]\d\d:\d\d)$/.exec(text) ?? [];
-  return `${Date.parse(`${whole}${zone.toUpperCase()}`) / 1_000}.${fraction.slice(0, 6).replace(/0+$/, "")}`;
+  const micros = Number(fraction.slice(0, 6).padEnd(6, "0")) + (Number(fraction[6] ?? 0) >= 5 ? 1 : 0);
+  const millis = Date.parse(`${whole}${zone.toUpperCase()}`);
+  return Number.isNaN(millis) ? text : `${BigInt(millis) * 1_000n + BigInt(micros)}`;
 }
 
 interface Addressee {

@@ -65,6 +65,25 @@ test("codes of a batch come back", async () => {
   assert.ok(start.minus(await balanceOf(world.account)).equals(15));
 });
 
+test("a batch comes back without the reminders and with the filled-in message", async () => {
+  const batch = { productId: world.coffee, value: 5, codeQuantity: 1, accountId: world.account, externalReference: newReference(), placeholders: true };
+  const message = "{first_name} Dear {first_name|friend}, {company} thanks you (again).";
+  const order = await largesse.send.gift({ ...batch, message, reminderDays: [3, 7] });
+  assert.deepEqual(await largesse.send.gift({ ...batch, message, reminderDays: [3, 7] }), order);
+  for (const other of [message.replace("again", "twice"), "Dear {first_name|friend}", `${message}!`]) {
+    const error = await failure(largesse.send.gift({ ...batch, message: other }));
+    assert.ok(error instanceof ReferenceUsed, String(error));
+    assert.deepEqual(error.differences, ["message"]);
+  }
+});
+
+test("an instant is compared as the service rounds it", async () => {
+  for (const fraction of ["1234565", "123456499", "9999995", "5"]) {
+    const order = { ...gift(), sendAt: `2090-01-01T12:00:00.${fraction}Z`, externalReference: newReference() };
+    assert.deepEqual(await largesse.send.gift(order), await largesse.send.gift(order), fraction);
+  }
+});
+
 const CHANGES: [(world: World) => Partial<SendGift>, string][] = [
   [() => ({ value: 5 }), "value"],
   [() => ({ country: "IE" }), "country"],
@@ -140,6 +159,7 @@ test("spellings of an address", () => {
     [" sam@example.com", "sam@example.com", true],
     ["sam@xn--bcher-kva.example", "sam@Bücher.example", true],
     ["zoe\u0308@example.com", "zo\u00eb@example.com", true],
+    ["sam@EX\uff21MPLE\u3002com", "sam@example.com", true],
     ["sam@example.com", "sam@example.org", false],
     ["stra\u00dfe@example.com", "strasse@example.com", false],
   ];

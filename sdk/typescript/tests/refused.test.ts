@@ -54,6 +54,7 @@ const REFUSED: [string, (client: Largesse) => unknown][] = [
   ["externalReference", gift({ externalReference: "x".repeat(129), ...BATCH })],
   ["externalReference", gift({ externalReference: 7, ...BATCH })],
   ["fromName", gift({ fromName: "x".repeat(33), ...BATCH })],
+  ["fromName", gift({ fromName: "half of a character: \ud83c", ...BATCH })],
   ["message", gift({ message: "x".repeat(257), ...BATCH })],
   ["wrappingKey", gift({ wrappingKey: "x".repeat(65), ...BATCH })],
   ["expiryAfterDays", gift({ expiryAfterDays: 0, ...BATCH })],

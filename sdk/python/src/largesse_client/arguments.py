@@ -109,7 +109,16 @@ def text(argument: str, value: object, longest: int) -> str:
         raise refused(argument, "is blank: leave it out.")
     if len(value.strip()) > longest:
         raise refused(argument, f"must have at most {longest} characters, not {len(value.strip())}.")
-    return value
+    return _encodable(argument, value)
+
+
+def _encodable(argument: str, value: object) -> str:
+    """Accepts a text that JSON can hold."""
+    try:
+        str(value).encode()
+    except UnicodeEncodeError:
+        raise refused(argument, "has a surrogate, which is only half of a character.") from None
+    return str(value)
 
 
 def texts(argument: str, value: object, longest: int) -> list[str]:
@@ -166,7 +175,9 @@ def _recipient(argument: str, value: object) -> Recipient:
     faults = Faults()
     faults.check(_address, f"{argument}.email", one.email)
     name: object = one.name
-    if name is not None and not isinstance(name, str):
+    if isinstance(name, str):
+        faults.check(_encodable, f"{argument}.name", name)
+    elif name is not None:
         faults.add(refused(f"{argument}.name", f"must be a str, not {type(name).__name__}."))
     faults.check(partial(number, most=MAX_QUANTITY), f"{argument}.quantity", one.quantity)
     faults.end()

@@ -21,6 +21,8 @@ from largesse_client.errors import NotFound, OtherServiceAccount, ReferenceUsed
 from largesse_client.models import Collection, Order, OrderRequest, Recipient, RequestedRecipient
 
 _WORD = re.compile(r"[a-z0-9]+")
+_PLACEHOLDER = re.compile(r"\{([^{}|\n]{1,60})(?:\|([^{}\n]{0,100}))?\}")
+_COMPANY = "\0"  # stands for the customer's name, which the client does not know; a message cannot have it
 _MAX_SOURCE = 32
 
 
@@ -62,17 +64,44 @@ def differences(body: Mapping[str, Any], held: OrderRequest) -> Iterator[str]:
         "external_reference": body["externalReference"].strip(),
         "send_at": body.get("sendAt") if "recipients" in body else None,
         "wrapping_key": body.get("wrappingKey", "default"),
-        "reminder_days": held.reminder_days if "reminderDays" not in body else tuple(body["reminderDays"]),
+        "reminder_days": _reminder_days(body, held),
         "claim_by": _claim_by(body.get("claimBy"), held.claim_by),
         "expiry_after_days": body.get("expiryAfterDays") and held.expiry_after_days and body["expiryAfterDays"],
     }
     for name, value in wanted.items():
         if is_template and _is_left_to_template(name, body):
             continue
+        if name == "message" and _is_filled_in(body, held.message):
+            continue
         if value != getattr(held, name):
             yield name
     if _addressed(body.get("recipients", ())) != _addressed(held.recipients):
         yield "recipients"
+
+
+def _reminder_days(body: Mapping[str, Any], held: OrderRequest) -> tuple[int, ...]:
+    """Returns what days are compared by: omitted ones may be the customer's default, and a code batch has none, whatever was asked for."""
+    if "recipients" not in body:
+        return ()
+    return held.reminder_days if "reminderDays" not in body else tuple(body["reminderDays"])
+
+
+def _is_filled_in(body: Mapping[str, Any], held: str | None) -> bool:
+    """Returns whether a message is the one asked for with its placeholders filled in, as the service does for a code batch."""
+    message = body.get("message") or ""
+    if "recipients" in body or not body.get("placeholders") or not _PLACEHOLDER.search(message):
+        return False
+    filled = re.escape(_in_one_line(_PLACEHOLDER.sub(_without_recipient, message))).replace(re.escape(_COMPANY), ".*")
+    return re.fullmatch(filled, _in_one_line(held or "")) is not None
+
+
+def _without_recipient(found: re.Match[str]) -> str:
+    """Returns what stands for a placeholder where no recipient is known: the text after its bar."""
+    return _COMPANY if found[1].strip().lower() == "company" else (found[2] or "").strip()
+
+
+def _in_one_line(text: str) -> str:
+    return " ".join(text.split())
 
 
 def _claim_by(wanted: datetime | None, held: datetime | None) -> datetime | None:
@@ -124,6 +153,7 @@ def _addressed(recipients: Iterable[Recipient | RequestedRecipient]) -> Counter[
 def address_key(email: str) -> str:
     """Returns what all spellings of an address share, whatever its letter case, composed characters, and the form of its domain."""
     local, _, domain = email.strip().rpartition("@")
+    domain = unicodedata.normalize("NFKC", domain).replace("\N{IDEOGRAPHIC FULL STOP}", ".")
     labels = (
         label[4:].encode().decode("punycode") if label.startswith("xn--") else label
         for label in domain.lower().split(".")
