@@ -56,6 +56,11 @@ def refusal(raw: bytes) -> str:
         (b'{"partId":1,"parts":[{},{"size":11}]}', "`parts[1].size` must be at most 10."),
         (b'{"partId":1,"parts":[{},{"name":"abcd"}]}', "`parts[1].name` must have at most 3 characters."),
         (b'{"partId":1,"parts":[7]}', "`parts[0]` must be an object, not an integer."),
+        (
+            rb'{"partId":1,"parts":[{"name":"a\ud83c"}]}',
+            r"The body is not JSON in UTF-8: `\ud83c` is only half of a character.",
+        ),
+        (rb'{"partId":1,"parts":[{"name":"\ud83c\udf81"', "The body is not JSON in UTF-8: Input data was truncated."),
     ],
 )
 def test_a_wrong_member_is_named_with_its_limit(raw: bytes, detail: str) -> None:

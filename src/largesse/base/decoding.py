@@ -39,6 +39,8 @@ _MISSING = re.compile(r"^Object missing required field `(?P<field>\w+)`$")
 _PATTERN = re.compile(r"^Expected `str` matching regex '(?P<pattern>.*)'$")
 _LETTERS = re.compile(r"^\^\[A-Za-z\]\{(?P<count>\d)\}\$$")
 _SIGNS = {"<=": "at most", ">=": "at least", "<": "less than", ">": "more than"}
+_TRUNCATED = "Input data was truncated"
+_HALF_OF_A_PAIR = re.compile(rb"(?<!\\)(?:\\\\)*(\\u[dD][89abAB][0-9a-fA-F]{2})(?!\\u[dD][c-fC-F])")
 _ITEMS_LOOKED_AT = 5_000
 _LOOKED_THROUGH_BYTES = 64 * 1024
 _UNKNOWN = re.compile(r"is not valid: Object contains unknown field `(?P<name>.*)`", re.DOTALL)
@@ -72,7 +74,7 @@ def decode_body(raw: bytes, wanted: type[Decoded], ignored: list[str] | None = N
         except msgspec.ValidationError as error:
             ignored += _unknown_members(raw, wanted, str(error))
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise _unreadable(error) from None
+            raise _unreadable(error, raw) from None
         else:
             return whole
     try:
@@ -82,7 +84,7 @@ def decode_body(raw: bytes, wanted: type[Decoded], ignored: list[str] | None = N
         members = _read_members(raw)
         raise _wrong_item(members, wanted) or InvalidRequest(explain(str(error))) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise _unreadable(error) from None
+        raise _unreadable(error, raw) from None
     return decoded
 
 
@@ -165,7 +167,7 @@ def decode_part(raw: bytes, decoder: msgspec.json.Decoder[Decoded], path: str) -
     except msgspec.ValidationError as error:
         raise refused(*_within(path, str(error))) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise _unreadable(error) from None
+        raise _unreadable(error, raw) from None
 
 
 def refused(member: str, rule: str) -> InvalidRequest:
@@ -201,6 +203,8 @@ def _rule(text: str) -> str:
         return f"must be {' or '.join(names)}, not {_NAMES.get(type_['got'], type_['got'])}"
     if text == "Invalid RFC3339 encoded datetime":
         return f"must be {_NAMES['datetime']}"
+    if text == "Invalid RFC3339 encoded date":
+        return "must be a date such as 2030-12-24"
     if pattern := _PATTERN.match(text):
         if letters := _LETTERS.match(pattern["pattern"]):
             return f"must have {letters['count']} letters from A to Z"
@@ -208,9 +212,12 @@ def _rule(text: str) -> str:
     return f"is not valid: {text}"
 
 
-def _unreadable(error: Exception) -> Unreadable:
+def _unreadable(error: Exception, raw: bytes) -> Unreadable:
     if isinstance(error, RecursionError):
         return Unreadable("The body is nested too deeply.")
+    # msgspec calls this truncated, too. Programs that cut a text in UTF-16 leave half of a character at its end.
+    if str(error) == _TRUNCATED and (half := _HALF_OF_A_PAIR.search(raw)):
+        return Unreadable(f"The body is not JSON in UTF-8: `{half[1].decode()}` is only half of a character.")
     return Unreadable(f"The body is not JSON in UTF-8: {error}.")
 
 
@@ -223,7 +230,7 @@ def _read_members(raw: bytes) -> dict[str, Any]:
     except msgspec.ValidationError:
         return {}
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise _unreadable(error) from None
+        raise _unreadable(error, raw) from None
     return members
 
 

@@ -51,13 +51,15 @@ class TooManyGroups(InvalidRequest):
 class ContactFaults(InvalidRequest):
     """What is wrong with some of the changes of a call, by their places in it."""
 
-    def __init__(self, faults: Mapping[int, ContactFault]) -> None:
+    def __init__(self, faults: Mapping[int, InvalidRequest]) -> None:
         errors = [
             FieldError(f"#/contacts/{at}/{fault.field}", f"`contacts[{at}]`: {fault.detail}")
+            if isinstance(fault, ContactFault)
+            else fault.errors[0]
             for at, fault in sorted(faults.items())[:MAX_ERRORS]
         ]
         super().__init__(errors[0].detail + count_more(errors), errors=errors)
-        self.faults = faults
+        self.faults = {at: fault for at, fault in faults.items() if isinstance(fault, ContactFault)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +72,7 @@ class Saved:
 
 
 Key = Literal["email", "external_id"]
+_NO_FAULTS: Mapping[int, InvalidRequest] = {}
 
 
 async def create_contact(actor: Actor, vault: Vault, change: ContactChange) -> int:
@@ -115,15 +118,22 @@ async def remove_contacts(actor: Actor, ids: Collection[int]) -> int:
     return count
 
 
-async def save_contacts(actor: Actor, vault: Vault, changes: Sequence[ContactChange], *, key: Key = "email") -> Saved:
+async def save_contacts(
+    actor: Actor,
+    vault: Vault,
+    changes: Sequence[ContactChange],
+    *,
+    key: Key = "email",
+    faults: Mapping[int, InvalidRequest] | None = None,
+) -> Saved:
     """Creates and changes contacts: each change is about the contact with its address, or with its external id.
 
-    Found by an external id that nobody has, a change is about the contact with its address. All are saved or none. Raises ContactFaults,
-    TooManyContacts and TooManyGroups.
+    Found by an external id that nobody has, a change is about the contact with its address. All are saved or none. `faults` are those of changes
+    that could not be read, by their places: empty changes stand there. Raises ContactFaults, TooManyContacts and TooManyGroups.
     """
     async with actor.transaction(Right.CONTACTS) as transaction:
         await store.lock_contacts(transaction.connection, _place(actor))
-        saved = await _apply(transaction, vault, changes, key)
+        saved = await _apply(transaction, vault, changes, key, faults=faults or {})
         if saved.created or saved.changed:
             after = {"created": saved.created, "changed": saved.changed}
             await transaction.record("contacts.imported", "contacts", after=after)
@@ -183,15 +193,20 @@ async def _apply_one(
 
 
 async def _apply(
-    transaction: Transaction, vault: Vault, changes: Sequence[ContactChange], key: Key, before: Contact | None = None
+    transaction: Transaction,
+    vault: Vault,
+    changes: Sequence[ContactChange],
+    key: Key,
+    before: Contact | None = None,
+    faults: Mapping[int, InvalidRequest] = _NO_FAULTS,
 ) -> Saved:
-    """Writes changes. Those about a known contact, `before`, may give it another address. Raises ContactFaults."""
+    """Writes changes. Those about a known contact, `before`, may give it another address. Raises ContactFaults, `faults` among them."""
     if len(changes) > MOST_AT_ONCE:
         raise InvalidRequest(f"`contacts` must have at most {MOST_AT_ONCE:,} elements, not {len(changes):,}.")
     connection, place = transaction.connection, _place(transaction.actor)
     own = [field.key for field in await group_store.list_fields(connection, place)]
-    faults: dict[int, ContactFault] = {}
-    checked = [_checked(change, own, at, faults) for at, change in enumerate(changes)]
+    found = dict(faults)
+    checked = [_checked(change, own, at, found) for at, change in enumerate(changes)]
     known = _Known(
         await store.find_contacts(
             connection,
@@ -206,13 +221,13 @@ async def _apply(
         try:
             targets.append(known.take(change, key, before))
         except ContactFault as fault:
-            faults.setdefault(at, fault)
-    if faults:
-        raise ContactFaults(dict(sorted(faults.items())))
+            found.setdefault(at, fault)
+    if found:
+        raise ContactFaults(dict(sorted(found.items())))
     return await _write(transaction, vault, checked, known, targets)
 
 
-def _checked(change: ContactChange, own: Collection[str], at: int, faults: dict[int, ContactFault]) -> ContactChange:
+def _checked(change: ContactChange, own: Collection[str], at: int, faults: dict[int, InvalidRequest]) -> ContactChange:
     try:
         return checked_change(change, own)
     except ContactFault as fault:

@@ -52,7 +52,7 @@ def test_a_contact_is_made_read_changed_and_deleted(service: Service) -> None:
         ({"birthday": "1990-03-14"}, "`birthday`"),
         ({"country": "ZZ"}, "`country`: The country is not one of ISO 3166-1, such as GB."),
         ({"language": "xx"}, "`language`: The language is not one of en, fr, de."),
-        ({"startDate": "2024-02-30"}, "`startDate`"),
+        ({"startDate": "2024-02-30"}, "`startDate` must be a date such as 2030-12-24."),
         ({"name": "x" * 201}, "`name` must have at most 200 characters."),
         ({"fields": {"nothing": "x"}}, "`fields`: There is no such field of your own."),
         ({"groups": [str(number) for number in range(21)]}, "`groups`"),
@@ -83,12 +83,36 @@ def test_several_are_saved_by_their_external_ids_or_none(service: Service, probl
     wrong = [{**people[0], "birthday": "02-31"}, {"externalId": "3", "email": "no"}]
     refused = client.post("/contacts/bulk", json={"contacts": [{"externalId": "9", "email": "x@example.com"}, *wrong]})
     problem(refused, 400)
-    assert [error["pointer"] for error in refused.json()["errors"]] == ["#/contacts/1/birthday"]
+    assert [error["pointer"] for error in refused.json()["errors"]] == ["#/contacts/1/birthday", "#/contacts/2/email"]
     refused = client.post(
         "/contacts/bulk", json={"contacts": [{**wrong[0], "birthday": "03-14", "country": "ZZ"}, wrong[1]]}
     )
     assert [error["pointer"] for error in refused.json()["errors"]] == ["#/contacts/0/country", "#/contacts/1/email"]
     assert {one["email"] for one in client.get("/contacts").json()} == {"byron@example.com", "BO@example.com"}
+
+
+def test_all_contacts_to_fix_are_named_at_once(service: Service, problem: Callable[..., str]) -> None:
+    client = service.client("hr")
+    wrong = [
+        {"externalId": "1", "email": "no"},
+        {"externalId": "2", "email": "two@example.com", "birthday": "2-3"},
+        {"externalId": "3", "email": "three@example.com"},
+        {"email": "four@example.com"},
+        {"externalId": "5", "email": "five@example.com", "active": 1},
+        {"externalId": "6", "email": "six@example.com", "birthday": "02-31"},
+        7,
+        {"externalId": "8", "email": "three@example.com", "country": "zz"},
+    ]
+    refused = client.post("/contacts/bulk", json={"contacts": wrong})
+    assert problem(refused, 400).endswith("So are 6 more: see `errors`.")
+    members = ["0/email", "1/birthday", "3/externalId", "4/active", "5/birthday", "6", "7/country"]
+    assert [error["pointer"] for error in refused.json()["errors"]] == [f"#/contacts/{one}" for one in members]
+    assert client.get("/contacts").json() == []
+
+
+def test_the_letter_case_of_a_country_is_ignored(service: Service) -> None:
+    made = service.client("hr").post("/contacts", json={"email": "sam@example.com", "country": "gb"})
+    assert (made.status_code, made.json()["country"]) == (201, "GB")
 
 
 def test_lists_go_on_after_an_id(service: Service) -> None:

@@ -41,7 +41,7 @@ export interface BulkContact {
   name?: string | null | undefined;
   /** Tag of a language */
   language?: "en" | "fr" | "de" | (string & {}) | null | undefined;
-  /** ISO 3166-1 alpha-2 */
+  /** ISO 3166-1 alpha-2, letter case ignored */
   country?: string | null | undefined;
   /** Month and day, without the year */
   birthday?: string | null | undefined;
@@ -87,7 +87,7 @@ export interface ChangedContact {
   name?: string | null | undefined;
   /** Tag of a language */
   language?: "en" | "fr" | "de" | (string & {}) | null | undefined;
-  /** ISO 3166-1 alpha-2 */
+  /** ISO 3166-1 alpha-2, letter case ignored */
   country?: string | null | undefined;
   /** Month and day, without the year */
   birthday?: string | null | undefined;
@@ -257,7 +257,7 @@ export interface NewContact {
   name?: string | null | undefined;
   /** Tag of a language */
   language?: "en" | "fr" | "de" | (string & {}) | null | undefined;
-  /** ISO 3166-1 alpha-2 */
+  /** ISO 3166-1 alpha-2, letter case ignored */
   country?: string | null | undefined;
   /** Month and day, without the year */
   birthday?: string | null | undefined;

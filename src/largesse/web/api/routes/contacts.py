@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import date
 from typing import Annotated, Any
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from largesse.base.decoding import WrongItem, decode_body, decode_part
 from largesse.base.errors import InvalidRequest, NotFound
 from largesse.base.i18n.languages import LANGUAGES
 from largesse.base.text import unfit
@@ -22,18 +24,9 @@ from largesse.contacts.model import (
     MOST_GROUPS_EACH,
     Contact,
     ContactChange,
-    ContactFault,
-    read_birthday,
     written_birthday,
 )
-from largesse.contacts.service import (
-    ContactFaults,
-    change_contact,
-    create_contact,
-    open_address,
-    remove_contacts,
-    save_contacts,
-)
+from largesse.contacts.service import change_contact, create_contact, open_address, remove_contacts, save_contacts
 from largesse.contacts.store import Filter, list_by_id, read_contact, read_sealed_address
 from largesse.customers.restrictions import CONTACTS
 from largesse.web.api.operation import INT32, Call, Operation
@@ -46,7 +39,10 @@ _Email = Annotated[
 ]
 _Name = Annotated[str, Meta(max_length=MAX_NAME, examples=["Sam Okoye"])]
 _Language = Annotated[str, Meta(description="Tag of a language", extra_json_schema={"enum": list(LANGUAGES)})]
-_Country = Annotated[str, Meta(pattern="^[A-Z]{2}$", max_length=2, description="ISO 3166-1 alpha-2", examples=["GB"])]
+_Country = Annotated[
+    str,
+    Meta(pattern="^[A-Za-z]{2}$", max_length=2, description="ISO 3166-1 alpha-2, letter case ignored", examples=["GB"]),
+]
 _Birthday = Annotated[
     str,
     Meta(
@@ -110,6 +106,15 @@ class BulkContacts(msgspec.Struct, rename="camel"):
     """Body of POST /contacts/bulk."""
 
     contacts: Annotated[list[BulkContact], Meta(min_length=1, max_length=_MOST_AT_ONCE)]
+
+
+class _ContactsOnly(msgspec.Struct):
+    """The undecoded contacts of a body that may be wrong elsewhere."""
+
+    contacts: list[msgspec.Raw]
+
+
+_BULK_CONTACT = msgspec.json.Decoder(BulkContact)
 
 
 class ContactShape(msgspec.Struct, kw_only=True, rename="camel"):
@@ -180,24 +185,36 @@ async def _delete(services: Services, call: Call) -> Reply:
 
 
 async def _bulk(services: Services, call: Call) -> Reply:
-    body = call.read(BulkContacts)
-    changes, faults = [], {}
-    for at, one in enumerate(body.contacts):
-        try:
-            changes.append(_change(one, email=one.email))
-        except ContactFault as fault:
-            faults[at] = fault
-    if faults:
-        raise ContactFaults(faults)
-    saved = await save_contacts(call.actor(services), services.vault, changes, key="external_id")
+    faults: dict[int, InvalidRequest] = {}
+    try:
+        contacts: Sequence[BulkContact | None] = call.read(BulkContacts).contacts
+    except WrongItem:  # it names only the first
+        contacts = _read_each(call.body, faults)
+        if not faults:
+            raise
+    changes = [ContactChange() if one is None else _change(one, email=one.email) for one in contacts]
+    saved = await save_contacts(call.actor(services), services.vault, changes, key="external_id", faults=faults)
     return Reply(encode_json(SavedContacts(saved.created, saved.changed, list(saved.ids))))
 
 
+def _read_each(raw: bytes, faults: dict[int, InvalidRequest]) -> list[BulkContact | None]:
+    """Returns the contacts of a body, with None for each that cannot be decoded; adds what is wrong with it to `faults`."""
+    contacts: list[BulkContact | None] = []
+    for at, one in enumerate(decode_body(raw, _ContactsOnly).contacts[:_MOST_AT_ONCE]):
+        try:
+            contacts.append(decode_part(one, _BULK_CONTACT, f"contacts[{at}]"))
+        except InvalidRequest as refusal:
+            faults[at] = refusal
+            contacts.append(None)
+    return contacts
+
+
 def _change(body: _Members, *, email: str | UnsetType) -> ContactChange:
-    """Returns the change that a body describes. Raises ContactFault."""
+    """Returns the change that a body describes. Its values are not checked yet."""
     birthday: Any = body.birthday
     if isinstance(birthday, str):
-        birthday = read_birthday(birthday)
+        month, _, day = birthday.partition("-")
+        birthday = int(month) * 100 + int(day)
     return ContactChange(
         email=email,
         name=body.name,
@@ -304,7 +321,7 @@ OPERATIONS = (
         "Contacts",
         scope=CONTACTS,
         description="Each is found by its `externalId`, else by its address, and created where there is none. All are saved, or none: "
-        f"`errors` names all that is wrong. {_ADDITION}",
+        f"`errors` names what is wrong with each, of the first 100. {_ADDITION}",
         shape=SavedContacts,
         example={"created": 1, "changed": 0, "ids": [1]},
         body=BulkContacts,

@@ -58,7 +58,16 @@ class Advance(msgspec.Struct, rename="camel"):
         ]
         | None
     ) = None
-    to: Annotated[datetime, Meta(tz=True, description="What is due at this instant is due now")] | None = None
+    to: (
+        Annotated[
+            datetime,
+            Meta(
+                description="What is due at this instant is due now; without an offset it is UTC",
+                extra_json_schema={"format": "date-time"},
+            ),
+        ]
+        | None
+    ) = None
 
 
 class ClockShape(msgspec.Struct, rename="camel"):
@@ -121,7 +130,10 @@ async def _advance(services: Services, call: Call) -> Reply:
     by = None
     if wanted.advance_seconds is not None:
         by = timedelta(seconds=max(min(wanted.advance_seconds, _MOST_SECONDS), -1))
-    advanced = await advance_clock(call.actor(services), services.delivery_throttle, _due_times(), by=by, to=wanted.to)
+    to = wanted.to
+    if to is not None and to.tzinfo is None:
+        to = to.replace(tzinfo=UTC)
+    advanced = await advance_clock(call.actor(services), services.delivery_throttle, _due_times(), by=by, to=to)
     answer = _reading(advanced.clock) | {"advancedSeconds": advanced.by.total_seconds(), "moved": advanced.moved}
     return Reply(encode_json(answer))
 
