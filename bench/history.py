@@ -65,7 +65,7 @@ class Times:
     step: timedelta
 
     def of(self, number: int) -> datetime:
-        """When the order of that number was."""
+        """When the order with that number was."""
         return self.began + number * self.step
 
 

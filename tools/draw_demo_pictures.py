@@ -1,4 +1,4 @@
-"""Draws the pictures of the demo's gifts, which stand beside its world file: plain shapes on a tinted ground.
+"""Draws the pictures of the demo's gifts, which stand beside its seed file: plain shapes on a tinted ground.
 
     python tools/draw_demo_pictures.py
 

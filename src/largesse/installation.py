@@ -47,7 +47,7 @@ async def open_vault(database: Database, settings: Settings, *, keep: bool = Tru
         if is_key_to_be_generated(settings) and await is_sealed(connection):
             raise OperatorError(
                 f"LARGESSE_MASTER_KEY is not set and {master_key_file(settings)} is missing, but the database is "
-                "sealed: bring the file back from a backup"
+                "encrypted under it: bring the file back from a backup"
             )
         vault = load_vault(settings)
         await prove_master_key(connection, vault, keep=False)

@@ -1,4 +1,4 @@
-"""Which characters texts and addresses may hold: the same for callers, world files and pages."""
+"""Which characters texts and addresses may hold: the same for callers, seed files and pages."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def as_caller(text: str) -> bool:
     try:
         read_text("fromName", text)
     except InvalidRequest as refusal:
-        return "`fromName` must hold no" not in refusal.detail
+        return "`fromName` must not contain" not in refusal.detail
     return True
 
 
@@ -79,7 +79,7 @@ def on_a_page(text: str) -> bool:
 
 
 @pytest.mark.parametrize("character", [*BIDIRECTIONAL, "\0", "\x07", "\x7f", "\x9b", *FINE], ids=ascii)
-def test_callers_world_files_and_pages_agree(character: str) -> None:
+def test_callers_seed_files_and_pages_agree(character: str) -> None:
     text = f"a{character}b"
     fit = unfit(text) is None
     assert as_caller(text) == in_a_world(text) == on_a_page(text) == fit
@@ -88,7 +88,7 @@ def test_callers_world_files_and_pages_agree(character: str) -> None:
 def test_a_callers_own_key_is_its_own() -> None:
     """An order that has such a reference is still found by it."""
     assert read_key("externalReference", " a\u202eb ") == "a\u202eb"
-    with pytest.raises(InvalidRequest, match=r"`externalReference` must hold no control characters"):
+    with pytest.raises(InvalidRequest, match=r"`externalReference` must not contain control characters"):
         read_key("externalReference", "a\0b")
 
 

@@ -222,7 +222,7 @@ class TestLoading:
         vault = load_vault(settings)
         assert vault.key_ids == (*Vault((NEW,)).key_ids, *Vault((base64.b64decode(old),)).key_ids)
         path.write_text("\n")
-        with pytest.raises(OperatorError, match="holds no master key"):
+        with pytest.raises(OperatorError, match="contains no master key"):
             load_vault(settings)
 
     def test_a_spoilt_file_is_named(self, settings: Settings) -> None:

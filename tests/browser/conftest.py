@@ -87,7 +87,7 @@ class Demo:
         return int(next(item["id"] for item in self.call("GET", path) if item["name"] == name))
 
     def send(self, what: str, name: str, **members: Any) -> dict[str, Any]:
-        """Sends one anonymous code of the demo's gift or collection of that name; gives the code, PIN and link."""
+        """Sends one anonymous code of the demo's gift or collection with that name; gives the code, PIN and link."""
         path, member = {"gift": ("/products?limit=200", "productId"), "collection": ("/collections", "collectionId")}[
             what
         ]

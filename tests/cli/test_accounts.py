@@ -37,7 +37,7 @@ def test_an_account_is_made_renamed_closed_and_opened(run: Run, database: str, l
         (("create", "acme", "X", "--currency", "XXX"), "no currency 'XXX'"),
         (("create", "acme", " ", "--currency", "GBP"), "NAME must have 1 to 100 characters"),
         (("create", "acme", "x" * 101, "--currency", "GBP"), "NAME must have 1 to 100 characters"),
-        (("create", "acme", "a\u202eb", "--currency", "GBP"), "NAME must hold no bidirectional"),
+        (("create", "acme", "a\u202eb", "--currency", "GBP"), "NAME must not contain bidirectional"),
         (("create", "acme", "Acme float", "--currency", "GBP"), "Another account has this name."),
         (("close", "acme/nobody"), "there is no funding account"),
     ],

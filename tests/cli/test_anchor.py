@@ -111,7 +111,7 @@ def test_an_account_that_was_emptied_and_looks_new_is_found(run: Run, database: 
 @pytest.mark.parametrize("text", ["", "{}", "[]", '{"made_at": 1, "entries": [], "events": []}', "anchor"])
 def test_what_is_no_anchor_is_refused(run: Run, loaded: dict[str, Any], tmp_path: Path, text: str) -> None:
     (tmp_path / "no.json").write_text(text)
-    assert_refused(run("verify", "--anchor", "no.json"), "no.json is no anchor")
+    assert_refused(run("verify", "--anchor", "no.json"), "no.json is not an anchor")
 
 
 def test_an_empty_installation_has_an_anchor(run: Run, database: str, tmp_path: Path) -> None:

@@ -271,7 +271,7 @@ def test_demo_leaves_external_databases_alone(run: Run, database: str) -> None:
         ),
     ],
 )
-def test_a_bad_world_file_is_refused_with_its_line(
+def test_a_bad_seed_file_is_refused_with_its_line(
     run: Run, database: str, tmp_path: Path, content: str, said: str
 ) -> None:
     (tmp_path / "world.yaml").write_text(content)
@@ -279,7 +279,7 @@ def test_a_bad_world_file_is_refused_with_its_line(
     assert sql(database, "SELECT count(*) FROM customers")[0][0] == 0
 
 
-def test_a_world_file_that_is_not_there(run: Run, database: str, tmp_path: Path) -> None:
+def test_a_seed_file_that_is_not_there(run: Run, database: str, tmp_path: Path) -> None:
     assert_refused(run("load", "nowhere.yaml"), "nowhere.yaml")
     assert_refused(run("load", str(tmp_path)), "is a directory")
 

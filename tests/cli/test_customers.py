@@ -1,4 +1,4 @@
-"""A customer is made and changed by commands, and orders and signs in like one of a world file."""
+"""A customer is made and changed by commands, and orders and signs in like one of a seed file."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ customers:
 """
 
 
-def test_new_people_of_a_world_file_are_invited_once(
+def test_new_people_of_a_seed_file_are_invited_once(
     run: Run, database: str, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "people.yaml").write_text(PEOPLE)

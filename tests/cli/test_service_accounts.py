@@ -84,7 +84,7 @@ def test_one_is_made_switched_off_and_on(run: Run, database: str, loaded: dict[s
     [
         (("create", "nobody", "Till"), "no customer 'nobody'"),
         (("create", "acme", " "), "NAME must have 1 to 100 characters"),
-        (("create", "acme", "Till\x07"), "NAME must hold no"),
+        (("create", "acme", "Till\x07"), "NAME must not contain"),
         (("create", "acme", "HR BOT"), "Another service account has this name."),
         (("switch-off", "hr-bot"), "CUSTOMER/KEY"),
         (("switch-on", "acme/crm"), "no service account 'crm'"),

@@ -57,7 +57,7 @@ def test_roles_are_given_and_places_taken_but_the_last_owners(run: Run, database
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("invite", "no address", "--role", "owner"), "EMAIL is no address"),
+        (("invite", "no address", "--role", "owner"), "EMAIL is not an e-mail address"),
         (("invite", "a@largesse.example"), "--role"),
         (("invite", "a@largesse.example", "--role", "admin"), "--role"),
         (("invite", "a@largesse.example", "--role", "owner", "--name", "x" * 101), "--name"),

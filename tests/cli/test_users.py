@@ -51,7 +51,7 @@ def test_roles_are_given_and_places_taken(run: Run, loaded: dict[str, Any]) -> N
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("invite", "no address", "--customer", "acme"), "EMAIL is no address"),
+        (("invite", "no address", "--customer", "acme"), "EMAIL is not an e-mail address"),
         (("invite", "a@acme.example", "--customer", "no"), "there is no customer 'no'"),
         (("invite", "a@acme.example", "--customer", "acme", "--role", "owner"), "--role"),
         (("invite", "a@acme.example", "--customer", "acme", "--name", "x" * 101), "--name"),

@@ -49,5 +49,5 @@ def test_a_secret_is_rotated_and_printed_once(run: Run, subscribed: str) -> None
 
 @pytest.mark.usefixtures("loaded")
 def test_what_is_no_subscription_is_refused(run: Run) -> None:
-    assert_refused(run("webhooks", "rotate-secret", SUBSCRIPTION), "There is no subscription of that id.")
+    assert_refused(run("webhooks", "rotate-secret", SUBSCRIPTION), "There is no subscription with that id.")
     assert_refused(run("webhooks", "rotate-secret", "7"), "7")

@@ -18,7 +18,7 @@ from largesse.encryption.vault import Vault, load_vault
 
 EXTERNAL = {"LARGESSE_DATABASE_URL": "postgresql://ada@127.0.0.1/largesse"}
 RIGHT, WRONG = "5e" * 32, "5f" * 32
-SEALED_UNDER_IT = "The database is sealed under this key."
+SEALED_UNDER_IT = "The database is encrypted under this key."
 
 
 def embedded(folder: Path) -> Settings:
@@ -62,7 +62,7 @@ async def fits(url: str, keys: str) -> list[tuple[Level, str]]:
 
 
 async def test_the_key_is_the_one_that_codes_were_sealed_with(database_url: str, tmp_path: Path) -> None:
-    assert await fits(database_url, WRONG) == [], "nothing is sealed yet"
+    assert await fits(database_url, WRONG) == [], "nothing is encrypted yet"
     database = await Database.connect(database_url)
     server = PostOffice()
     await server.start()
@@ -76,7 +76,7 @@ async def test_the_key_is_the_one_that_codes_were_sealed_with(database_url: str,
     assert await fits(database_url, f"{WRONG},{RIGHT}") == [(Level.OK, SEALED_UNDER_IT)]
     [(level, text)] = await fits(database_url, WRONG)
     assert level is Level.ERROR
-    assert "is not the key that this database is sealed under" in text
+    assert "is not the key that this database is encrypted under" in text
     assert WRONG not in text
 
     async with connect_once(database_url, OPERATOR) as connection:
@@ -107,11 +107,11 @@ async def test_what_is_left_to_do_of_a_change_of_keys_is_told(database_url: str)
         await prove_master_key(connection, both, keep=True)
         [(level, text)] = await fits(database_url, WRONG)
         assert level is Level.ERROR
-        assert f"lacks a key that things are still sealed under, {name}" in text
+        assert f"lacks a key under which something is still encrypted, {name}" in text
         await connection.execute("UPDATE master_keys SET sealing_at = NULL")
         assert [key.name for key in await retire(connection, both)] == [name]
     assert await fits(database_url, WRONG) == [(Level.OK, SEALED_UNDER_IT)]
     assert await fits(database_url, f"{WRONG},{RIGHT}") == [
         (Level.OK, SEALED_UNDER_IT),
-        (Level.WARNING, f"Nothing is sealed under {name} any more: leave it out of the list."),
+        (Level.WARNING, f"Nothing is encrypted under {name} any more: leave it out of the list."),
     ]

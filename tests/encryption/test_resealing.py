@@ -166,7 +166,7 @@ def test_everything_comes_under_the_newest_key_beside_orders_and_the_old_one_can
         codes = service.send("gift", "coffee", value=5, codeQuantity=40).json()["codes"]
         assert Recipient(service).claim(codes[0], other_pin(codes[0])).status_code == 403
         order_id = place.sql("SELECT max(id) FROM orders")[0][0]
-        with pytest.raises(OperatorError, match="a process still seals under the key"):
+        with pytest.raises(OperatorError, match="a process still encrypts under the key"):
             place.reseal()
     filled = fill(place, order_id)
     assert place.older() == 47

@@ -106,7 +106,7 @@ async def test_value_pin_and_date_come_with_the_number_and_rest_sealed(database:
         ("one", "number,pin\n,1\n", None, "line 2: number is empty"),
         ("one", "code,pin\nA,1\n", None, "line 1: the heading lacks number"),
         ("one", "number\nA,1\n", None, "line 2: there are 2 fields"),
-        ("one", 'number\n"A\n', None, "is no CSV file"),
+        ("one", 'number\n"A\n', None, "is not a CSV file"),
         ("one", f"number\n{'A' * 101}\n", None, "line 2: a number has at most 100"),
     ],
 )

@@ -62,9 +62,9 @@ def test_equal_lines_are_told_apart_and_known_again(tmp_path: Path) -> None:
         ("", "no line is a heading"),
         ("Date,Text\n1,2\n", "no line is a heading"),
         ("Amount,Text\n1,2\n", "name the columns"),
-        ("Amount,Currency\n" + '"' + "x" * 200_000, "is no CSV file"),
+        ("Amount,Currency\n" + '"' + "x" * 200_000, "is not a CSV file"),
         ("Amount,Currency\n" + "," * 200 + "\n", "line 2 has more than 200 columns"),
-        ("\0" * 9, "is no text"),
+        ("\0" * 9, "is not text"),
     ],
 )
 def test_what_is_no_such_file_is_refused(tmp_path: Path, text: str, said: str) -> None:
@@ -127,19 +127,19 @@ def test_amounts_as_banks_write_them(text: str, amount: str) -> None:
     ],
 )
 def test_what_is_no_amount_or_could_be_two_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match=r"is no amount|could be two amounts"):
+    with pytest.raises(ValueError, match=r"is not an amount|could be two amounts"):
         read_decimal(text)
 
 
 def test_the_decimal_sign_may_be_said() -> None:
     assert read_decimal("1,234", ".") == 1234
     assert read_decimal("1,234", ",") == Decimal("1.234")
-    with pytest.raises(ValueError, match="is no amount"):
+    with pytest.raises(ValueError, match="is not an amount"):
         read_decimal("1,23", ".")
 
 
 def test_a_sign_of_the_currency_may_stand_beside_an_amount() -> None:
     assert read_decimal("£1,234.50", currency="GBP") == Decimal("1234.50")
     assert read_decimal("-5,00 EUR", currency="EUR") == Decimal("-5.00")
-    with pytest.raises(ValueError, match="is no amount"):
+    with pytest.raises(ValueError, match="is not an amount"):
         read_decimal("$5", currency="GBP")

@@ -105,8 +105,8 @@ def test_addresses_beyond_ascii_are_told_apart_as_recipients_are(service: Servic
 def test_bad_input(run: Run, command: str) -> None:
     for arguments, said in (
         (("nobody-ever@example.com",), "nothing is held about that address"),
-        (("not an address",), "EMAIL is no e-mail address"),
-        (("erased-1@erased.invalid",), "EMAIL is no e-mail address"),
+        (("not an address",), "EMAIL is not an e-mail address"),
+        (("erased-1@erased.invalid",), "EMAIL is not an e-mail address"),
         (("sam@example.com", "--customer", "nobody"), "there is no customer 'nobody'"),
     ):
         refused = run("privacy", command, *arguments)

@@ -1,4 +1,4 @@
-"""A connection to an empty database, and reading and loading world files."""
+"""A connection to an empty database, and reading and loading seed files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The guide to the world file says what the code does."""
+"""The guide to the seed file says what the code does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""API keys of a world file, loaded again and again: what was deleted stays so."""
+"""API keys of a seed file, loaded again and again: what was deleted stays so."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mistakes in a world file: each is refused with its line."""
+"""Mistakes in a seed file: each is refused with its line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pictures beside a world file, and what is said of products."""
+"""Pictures beside a seed file, and what is said of products."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two world files in small: one with each field that loading writes, one that mistakes are made in."""
+"""Two seed files in small: one with each field that loading writes, one that mistakes are made in."""
 
 from __future__ import annotations
 

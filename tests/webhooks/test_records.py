@@ -107,7 +107,7 @@ async def test_an_event_of_another_release_has_no_sample(world: World, receiver:
     subscription = await world.subscribe(receiver.url())
     await world.database.execute(OPERATOR, "UPDATE webhook_subscriptions SET event = 'order.lost'")
     async with world.database.transaction(OPERATOR) as connection:
-        with pytest.raises(InvalidRequest, match=r"`order\.lost` is no event that is sent any more"):
+        with pytest.raises(InvalidRequest, match=r"`order\.lost` is no longer sent"):
             await insert_sample(connection, world.principal, subscription.id)
     assert await listed(world, subscription.id) == []
 

@@ -27,7 +27,7 @@ const gift = (event) => ({
   occurredAt: ORDER.creationDate,
 });
 
-/** Returns the newest events of that name, as webhooks deliver them. */
+/** Returns the newest events with that name, as webhooks deliver them. */
 const newest = (event) => async (largesse) => {
   if (event === "order.created") return (await largesse.orders.newest({ limit: 3 })).map((one) => ({ ...one, event }));
   return (await largesse.events.newest({ limit: 200 })).filter((one) => one.event === event).slice(0, 3).map((one) => one.data);

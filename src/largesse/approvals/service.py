@@ -116,7 +116,7 @@ async def create_rule(actor: Actor, rule: ApprovalRule) -> int:
             raise RuleNameTaken
         people = await store.list_people(connection, actor.customer_id)
         if not rule.approver_ids <= people.keys():
-            raise NotFound("There is nobody of that number.")
+            raise NotFound("There is no such person.")
         if sum(rule.may_approve(one, role) for one, role in people.items()) < rule.needed:
             raise NobodyMayApprove
         rule_id = await store.add_rule(connection, rule)
@@ -142,7 +142,7 @@ async def submit(transaction: Transaction, request: ApprovalRequest, rules: Coll
     if not can_be_met(rules, people, request.user_id):
         raise NobodyMayApprove
     if await store.save_request(connection, request) is None:
-        raise NotFound("There is no draft of that reference.")
+        raise NotFound("There is no draft with that reference.")
     deciders = [one for one, role in people.items() if may_decide(rules, one, role, request.user_id)]
     await mail_approval(connection, "approval_asked", deciders, request.id)
     after = {"total": label(request.total_minor, request.currency), "rules": [rule.name for rule in rules]}
@@ -208,7 +208,7 @@ async def withdraw(actor: Actor, request_id: str) -> None:
     async with actor.transaction(Right.SEND) as transaction:
         request = (await _lock(actor, transaction.connection, request_id)).request
         if request.user_id != actor.user_id:
-            raise NotFound("There is no such request of yours.")
+            raise NotFound("You have no such request.")
         if request.is_sent or request.state not in {"waiting", APPROVED}:
             raise RequestEnded("sent" if request.is_sent else request.state)
         await store.end_request(transaction.connection, request, WITHDRAWN)
@@ -267,9 +267,9 @@ def _require_sound(rule: ApprovalRule) -> None:
     if not 0 < len(rule.name) <= MOST_NAME:
         raise InvalidRequest(f"`name` must have 1 to {MOST_NAME} characters.")
     if rule.role is not None and rule.role not in ROLES:
-        raise InvalidRequest("`role` must be one that may send.")
+        raise InvalidRequest(f"`role` must be one of: {', '.join(ROLES)}.")
     if rule.needed not in NEEDED or not 1 <= rule.expires_days <= MOST_DAYS:
-        raise InvalidRequest(f"1 or 2 people approve, within 1 to {MOST_DAYS} days.")
+        raise InvalidRequest(f"A rule needs 1 or 2 approvals, within 1 to {MOST_DAYS} days.")
     if (rule.above_minor is None) != (rule.currency is None) or (rule.above_minor or 0) < 0:
         raise InvalidRequest("`above` must be an amount in a currency.")
     if any(

@@ -212,9 +212,9 @@ async def _check(connection: Connection, actor: Actor, rule: AutomationRule, aut
         raise AutomationFault("name", "is the name of another automation.")
     has_template, has_group = await store.find_parts(connection, actor.customer_id, actor.environment, rule)
     if not has_template:
-        raise AutomationFault("template", "is no template of this customer.")
+        raise AutomationFault("template", "is not a template of this customer.")
     if not has_group:
-        raise AutomationFault("group", "is no group of this customer.")
+        raise AutomationFault("group", "is not a group of this customer.")
     principal = actor.principal
     source = payment_source(rule.account_id)
     if not is_fitting(source, principal.funding):
@@ -224,7 +224,7 @@ async def _check(connection: Connection, actor: Actor, rule: AutomationRule, aut
     if isinstance(source, FromAccount):
         accounts = await list_funding_accounts(connection, principal)
         if source.account_id not in {account.id for account in accounts}:
-            raise AutomationFault("account", "is no account that this person may use.")
+            raise AutomationFault("account", "is not an account that this person may use.")
 
 
 def _check_values(rule: AutomationRule) -> None:

@@ -88,7 +88,7 @@ def number_in(typed: str, currency: str) -> str:
     """Returns the digits and marks of an amount in `currency`, without its sign or code. Raises ValueError."""
     found = _TYPED.fullmatch(normal_marks(typed))
     if found is None or len(typed) > LONGEST_AMOUNT:
-        raise ValueError(f"{typed[:LONGEST_AMOUNT]!r} is no amount")
+        raise ValueError(f"{typed[:LONGEST_AMOUNT]!r} is not an amount")
     for sign in (found["before"].strip(), found["after"].strip()):
         if sign and sign.casefold() not in _currency_signs(currency):
             raise ValueError(sign)

@@ -28,7 +28,7 @@ _IS_BIDIRECTIONAL = re.compile(f"[{_BIDIRECTIONAL}]")
 
 
 def unfit(text: str, *, line_breaks: bool = False) -> str | None:
-    """Returns the kind of characters that `text` may not have, in words that follow "must hold no". None if the text is valid.
+    """Returns the kind of characters that `text` may not have, in words that follow "must not contain". None if the text is valid.
 
     `line_breaks` allows them, for a message.
     """

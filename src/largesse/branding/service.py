@@ -228,7 +228,7 @@ def _text(part: str, typed: str, most: int, *, line_breaks: bool = False) -> str
     if len(text) > most:
         raise _fault(part, f"must have at most {most} characters, and has {len(text)}")
     if found := unfit(text, line_breaks=line_breaks):
-        raise _fault(part, f"must hold no {found}")
+        raise _fault(part, f"must not contain {found}")
     return text or None
 
 

@@ -94,6 +94,6 @@ async def add_picture(
 
 
 async def read_brand_picture(connection: Connection, name: str) -> bytes | None:
-    """Returns the picture of that name, of any customer; None where there is none."""
+    """Returns the picture with that name, of any customer; None where there is none."""
     content: bytes | None = await connection.fetchval(_PICTURE, name)
     return content

@@ -150,10 +150,12 @@ def _require_sound(new: NewBudget) -> None:
     """Raises InvalidRequest for an invalid budget."""
     if not 0 < len(new.name) <= MOST_NAME:
         raise InvalidRequest(f"`name` must have 1 to {MOST_NAME} characters.")
-    if new.kind not in KINDS or new.period not in PERIODS:
-        raise InvalidRequest("`kind` or `period` is not one of those there are.")
+    if new.kind not in KINDS:
+        raise InvalidRequest(f"`kind` must be one of: {', '.join(KINDS)}.")
+    if new.period not in PERIODS:
+        raise InvalidRequest(f"`period` must be one of: {', '.join(PERIODS)}.")
     if new.kind == "role" and new.role not in ROLES:
-        raise InvalidRequest("`role` must be one that may send.")
+        raise InvalidRequest(f"`role` must be one of: {', '.join(ROLES)}.")
     if new.kind == "group" and not 0 < len(new.user_ids) <= MOST_PEOPLE:
         raise InvalidRequest(f"`user_ids` must name 1 to {MOST_PEOPLE} people.")
     if new.limit_minor is None and new.per_gift_minor is None:
@@ -195,7 +197,7 @@ async def _subject(transaction: Transaction, new: NewBudget) -> str:
     place = actor.customer_id, actor.environment, new.currency
     name = await store.find_subject(transaction.connection, new.kind, new.subject_id or 0, place)
     if name is None:
-        raise NotFound("There is nobody, or no account in that currency, of that number.")
+        raise NotFound("There is no such person, service account or account in that currency.")
     return name
 
 
@@ -204,7 +206,7 @@ async def _require_people(transaction: Transaction, user_ids: Collection[int]) -
     place = transaction.actor.customer_id, "", ""
     for user_id in sorted(set(user_ids)):
         if await store.find_subject(transaction.connection, "person", user_id, place) is None:
-            raise NotFound("There is nobody of that number.")
+            raise NotFound("There is no such person.")
 
 
 async def _lock_sales(transaction: Transaction, currency: str) -> int:

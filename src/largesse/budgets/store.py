@@ -317,7 +317,7 @@ async def list_senders(connection: Connection, customer_id: int, role: str) -> l
 
 
 async def find_subject(connection: Connection, kind: str, subject_id: int, place: tuple[int, str, str]) -> str | None:
-    """Returns the name of the person, service account or open account that a budget is about; None if there is none of that id."""
+    """Returns the name of the person, service account or open account that a budget is about; None if there is none with that id."""
     customer_id, *rest = place
     arguments = rest if kind == "account" else []
     name: str | None = await connection.fetchval(_FIND_SUBJECT[kind], customer_id, subject_id, *arguments)

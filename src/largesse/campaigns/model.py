@@ -121,7 +121,7 @@ def read_domains(text: str) -> tuple[str, ...]:
         except EmailError:
             wrong.append(one)
     if wrong:
-        raise CampaignFault("domains", "has what is no domain.", wrong[:_SHOWN_WRONG])
+        raise CampaignFault("domains", "contains something that is not a domain.", wrong[:_SHOWN_WRONG])
     domains = tuple(dict.fromkeys(found))
     if len(domains) > MOST_DOMAINS:
         raise CampaignFault("domains", f"must be at most {MOST_DOMAINS} domains.")
@@ -141,7 +141,7 @@ def read_mailboxes(text: str) -> Steps[tuple[str, ...]]:
                 wrong.append(one)
             yield
     if wrong:
-        raise CampaignFault("addresses", "has what is no address.", wrong[:_SHOWN_WRONG])
+        raise CampaignFault("addresses", "contains something that is not an e-mail address.", wrong[:_SHOWN_WRONG])
     if len(found) > MOST_ADDRESSES:
         raise CampaignFault("addresses", f"must be at most {MOST_ADDRESSES:,} addresses.")
     return tuple(found)

@@ -1,6 +1,6 @@
 """The commands an operator types, one file for each noun.
 
-A new command is a file of its name here, with a function of that name. The file is imported when the command runs.
+A new command is a file of its name here, with a function with that name. The file is imported when the command runs.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class _Main(Commands):
         return sorted(self._places)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - as click calls it
-        """Returns the command of that name; None: there is none."""
+        """Returns the command with that name; None: there is none."""
         if cmd_name not in self._places:
             return None
         file, _, name = self._places[cmd_name].partition(":")

@@ -81,7 +81,7 @@ def _read(email: str) -> str:
     try:
         return normalise_email(email.strip())
     except EmailError as error:
-        raise OperatorError(f"EMAIL is no e-mail address: {str(error).removesuffix('.')}") from None
+        raise OperatorError(f"EMAIL is not an e-mail address: {str(error).removesuffix('.')}") from None
 
 
 def _said(receipt: Receipt) -> str:

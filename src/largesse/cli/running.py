@@ -51,7 +51,7 @@ def read_name(text: str, most: int, *, argument: str = "NAME") -> str:
     if not 0 < len(name) <= most:
         raise OperatorError(f"{argument} must have 1 to {most} characters")
     if (held := unfit(name)) is not None:
-        raise OperatorError(f"{argument} must hold no {held}")
+        raise OperatorError(f"{argument} must not contain {held}")
     return name
 
 

@@ -39,7 +39,7 @@ async def staff_invite(email: str, role: str, name: str | None, as_json: bool) -
     try:
         address = normalise_email(email.strip())
     except EmailError as error:
-        raise OperatorError(f"EMAIL is no address: {error}") from None
+        raise OperatorError(f"EMAIL is not an e-mail address: {error}") from None
     called = None if name is None else read_name(name, MOST_NAME, argument="--name")
     async with operator_actor() as actor:
         secret = await invite(actor, address, name=called, role=role)

@@ -105,7 +105,7 @@ def _address(email: str) -> str:
     try:
         return normalise_email(email.strip())
     except EmailError as error:
-        raise OperatorError(f"EMAIL is no address: {error}") from None
+        raise OperatorError(f"EMAIL is not an e-mail address: {error}") from None
 
 
 def _print_link(secret: str, title: str, *, as_json: bool) -> None:

@@ -188,12 +188,12 @@ def require_own(principal: Principal, service_account_id: int | None, user_id: i
     if is_own(principal, service_account_id, user_id):
         return
     if principal.user_id is not None:
-        raise OtherServiceAccount(f"Somebody else placed order {reference}: they, or an administrator, decide over it.")
+        raise OtherServiceAccount(f"Somebody else placed order {reference}: only they or an administrator may do this.")
     if service_account_id is None:
         raise OtherServiceAccount(
-            f"A person placed order {reference} in the web application, and decides over it there."
+            f"A person placed order {reference} in the web application: only people may do this, there."
         )
-    raise OtherServiceAccount(f"Another service account placed order {reference}: a key of that one is needed here.")
+    raise OtherServiceAccount(f"Another service account placed order {reference}: use a key of that service account.")
 
 
 def require_plan(plan: str) -> None:

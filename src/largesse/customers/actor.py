@@ -175,6 +175,6 @@ def worker_actor(database: Database, acting: Acting) -> Actor:
 
 
 async def record_export(actor: Actor, name: str, staff: StaffRight | None = None) -> None:
-    """Records that a person, or a member of staff with that right, downloads a file of that name."""
+    """Records that a person, or a member of staff with that right, downloads a file with that name."""
     async with actor.transaction(staff=staff) as transaction:
         await transaction.record("file.exported", name[:_MOST_NAME])

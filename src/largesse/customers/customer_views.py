@@ -32,9 +32,9 @@ def read_reason(typed: str) -> str:
     """Returns the reason for something that a customer can read in their audit log. Raises InvalidRequest beyond its limits."""
     reason = " ".join(typed.split())
     if not SHORTEST_REASON <= len(reason) <= LONGEST_REASON:
-        raise InvalidRequest(f"A reason has {SHORTEST_REASON} to {LONGEST_REASON} characters.")
+        raise InvalidRequest(f"A reason must have {SHORTEST_REASON} to {LONGEST_REASON} characters.")
     if (held := unfit(reason)) is not None:
-        raise InvalidRequest(f"A reason must hold no {held}.")
+        raise InvalidRequest(f"A reason must not contain {held}.")
     return reason
 
 

@@ -120,9 +120,9 @@ async def add_note(actor: Actor, note: str) -> int:
     """Adds a note about the actor's customer; returns its id. Raises InvalidRequest for a text or a number of notes beyond the limits."""
     note = note.strip()
     if not 0 < len(note) <= LONGEST_NOTE:
-        raise InvalidRequest(f"A note has 1 to {LONGEST_NOTE} characters.")
+        raise InvalidRequest(f"A note must have 1 to {LONGEST_NOTE} characters.")
     if (held := unfit(note, line_breaks=True)) is not None:
-        raise InvalidRequest(f"A note must hold no {held}.")
+        raise InvalidRequest(f"A note must not contain {held}.")
     async with actor.transaction(StaffRight.CUSTOMERS) as transaction:
         connection = transaction.connection
         # Locked, so that two at once do not exceed the limit.

@@ -70,7 +70,7 @@ class ApiKey:
 
 
 class NameTaken(OperatorError):
-    """The customer has an API key of that name."""
+    """The customer has an API key with that name."""
 
     def __init__(self, key: str) -> None:
         super().__init__(f"the customer already has an API key {key!r}")

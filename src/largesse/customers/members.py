@@ -161,7 +161,7 @@ async def _lock_member(connection: Connection, actor: Actor, user_id: int) -> Me
     for member in await store.list_members(connection, actor.customer_id):
         if member.id == user_id and member.is_active:
             return member
-    raise NotFound("There is nobody of that number.")
+    raise NotFound("There is no such person.")
 
 
 async def _require_other_admin(connection: Connection, actor: Actor, member: Member) -> None:

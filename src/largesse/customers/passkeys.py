@@ -220,7 +220,7 @@ async def add_passkey(
 async def remove_passkey(
     connection: Connection, person_id: int, passkey_id: int, sql: SignInSql = sign_in_store
 ) -> str | None:
-    """Removes a passkey and returns its name; None if the person has none of that id."""
+    """Removes a passkey and returns its name; None if the person has none with that id."""
     await open_credentials(connection)
     name: str | None = await connection.fetchval(sql.REMOVE_PASSKEY, passkey_id, person_id)
     await end_recovery(connection, person_id, sql)

@@ -92,7 +92,7 @@ def _reason(away: MailServerAwayError) -> str:
         case SMTPAuthenticationError():
             return f"it refuses the login ({cause.code})"
         case socket.gaierror():
-            return "there is no host of that name"
+            return "there is no host with that name"
         case ConnectionRefusedError():
             return "nobody listens there"
         case TimeoutError() | SMTPTimeoutError():
@@ -142,7 +142,7 @@ async def check_master_key_fits(connection: Connection, settings: Settings) -> l
     except OperatorError as wrong:
         return [error(_MASTER_KEY_NAME, f"{wrong}.")]
     known = await list_master_keys(connection)
-    return [ok(_MASTER_KEY_NAME, "The database is sealed under this key."), *_rotation(vault, known)]
+    return [ok(_MASTER_KEY_NAME, "The database is encrypted under this key."), *_rotation(vault, known)]
 
 
 def _rotation(vault: Vault, known: Sequence[KeyRecord]) -> list[CheckResult]:
@@ -155,11 +155,13 @@ def _rotation(vault: Vault, known: Sequence[KeyRecord]) -> list[CheckResult]:
     if needed:
         findings.append(
             warning(
-                _MASTER_KEY_NAME, f"Something may be sealed under {', '.join(needed)} still: run `largesse reseal`."
+                _MASTER_KEY_NAME, f"Something may be encrypted under {', '.join(needed)} still: run `largesse reseal`."
             )
         )
     if spare:
         findings.append(
-            warning(_MASTER_KEY_NAME, f"Nothing is sealed under {', '.join(spare)} any more: leave it out of the list.")
+            warning(
+                _MASTER_KEY_NAME, f"Nothing is encrypted under {', '.join(spare)} any more: leave it out of the list."
+            )
         )
     return findings

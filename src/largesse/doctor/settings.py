@@ -83,7 +83,7 @@ def _about_mail_from(mail_from: str) -> Iterator[CheckResult]:
     if is_local(domain.strip("[]")) or "." not in domain:
         yield warning(
             "LARGESSE_MAIL_FROM",
-            f"{domain} is no domain that mail comes from: servers refuse it. Set an address of a domain of yours.",
+            f"{domain} is not a domain that mail comes from: servers refuse it. Set an address of a domain of yours.",
         )
 
 

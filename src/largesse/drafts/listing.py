@@ -91,7 +91,7 @@ def _order(view: View) -> Callable[[CheckedRow], Any]:
 
 
 def _matches(row: CheckedRow, words: str) -> bool:
-    """Returns whether a row has all these words, without regard to letter case and accents, or is the row of that number."""
+    """Returns whether a row has all these words, without regard to letter case and accents, or is the row with that number."""
     if words.translate(_GROUPED) == str(row.number):
         return True
     text = folded(f"{row.name} {row.email}")

@@ -34,7 +34,7 @@ class Taking(Enum):
 
 
 class RecipientService:
-    """The operations on the rows of drafts. What changes a draft raises NotFound if the person has no draft of that id."""
+    """The operations on the rows of drafts. What changes a draft raises NotFound if the person has no draft with that id."""
 
     def __init__(self, database: Database, timeouts: Timeouts) -> None:
         self._database = database

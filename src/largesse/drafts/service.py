@@ -35,7 +35,7 @@ class Placed(msgspec.Struct, frozen=True):
 
 
 class DraftService:
-    """The operations on drafts. What changes a draft raises NotFound if the person has no draft of that id."""
+    """The operations on drafts. What changes a draft raises NotFound if the person has no draft with that id."""
 
     def __init__(self, database: Database, orders: OrderService, quoter: Quoter, timeouts: Timeouts) -> None:
         self._database = database
@@ -125,12 +125,12 @@ class DraftService:
         if draft.content.choice is None:
             raise InvalidRequest("`product_id` is required: no gift has been chosen.")
         if checked.bad and not draft.content.leaves_out:
-            raise InvalidRequest(f"`recipients` has {len(checked.bad)} rows that are wrong.")
+            raise InvalidRequest(f"`recipients` has {len(checked.bad)} rows with mistakes.")
 
     async def _placed_before(self, principal: Principal, draft_id: str) -> Placed:
         """Returns the order that the person's draft became. Raises NotFound."""
         async with self._database.connection(principal.scope) as connection:
             reference = await store.find_placed(connection, principal, draft_id)
         if reference is None:
-            raise NotFound("There is no draft of that reference.")
+            raise NotFound("There is no draft with that reference.")
         return Placed(reference, is_new=False)

@@ -84,7 +84,7 @@ class SheetMaker:
         self._characters = 0
 
     def add(self, number: int, cells: Iterable[str]) -> None:
-        """Adds the row of that number unless it is blank. Raises SheetRefused."""
+        """Adds the row with that number unless it is blank. Raises SheetRefused."""
         kept: list[str] = []
         for at, raw in enumerate(cells):
             cell = without_apostrophe(raw.strip())

@@ -118,12 +118,12 @@ async def list_products_sent(connection: Connection, owner: Owner) -> list[int]:
 
 
 async def read_draft(connection: Connection, owner: Owner, draft_id: str, *, lock: bool = False) -> Draft:
-    """Returns the person's draft of that id. With `lock` it stays locked until the transaction ends. Raises NotFound."""
+    """Returns the person's draft with that id. With `lock` it stays locked until the transaction ends. Raises NotFound."""
     row = None
     if is_reference(draft_id):
         row = await connection.fetchrow(_LOCK if lock else _READ, *_person(owner), draft_id)
     if row is None:
-        raise NotFound("There is no draft of that reference.")
+        raise NotFound("There is no draft with that reference.")
     return Draft(draft_id, _CONTENT.decode(row["content"]), row["changed_at"])
 
 

@@ -72,7 +72,7 @@ class Chain:
     def add(self, head: bytes, row: bytes, number: int = 0) -> tuple[bytes, bytes]:
         """Returns the mark of a row that is added after `head`, and the new head.
 
-        Uses the key of that number, if one is given, instead of the newest. Raises KeyError if there is none.
+        Uses the key with that number, if one is given, instead of the newest. Raises KeyError if there is none.
         """
         keys = self._keys[number or self._newest]
         made = keys.mark()

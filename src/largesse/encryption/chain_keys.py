@@ -93,7 +93,7 @@ async def bring_up_to_date(connection: Connection, vault: Vault) -> Chains | Non
 
 
 def reseal_key(vault: Vault, number: int, sealed: bytes) -> bytes:
-    """Returns the sealed key of that number under the newest master key. Raises DecryptionFailed."""
+    """Returns the sealed key with that number under the newest master key. Raises DecryptionFailed."""
     return vault.chains.seal(vault.chains.open(sealed, _context(number)), _context(number))
 
 

@@ -145,7 +145,7 @@ async def _wait_for_others(database: Database, vault: Vault, idle: timedelta) ->
             known = first.setdefault(key.id, key)
             if key.sealing_at != known.sealing_at:
                 raise OperatorError(
-                    f"a process still seals under the key {key.name}: restart every process, serving and working, with the "
+                    f"a process still encrypts under the key {key.name}: restart every process, serving and working, with the "
                     f"same list and {vault.key_ids[0].hex()} in front, and run this again"
                 )
         await asyncio.sleep(_LOOK_AGAIN_S)

@@ -137,7 +137,7 @@ async def _require_all(connection: Connection, vault: Vault, known: Sequence[Key
     if missing:
         names = " and ".join(f"{key.name} (in use since {key.since:%Y-%m-%d})" for key in missing)
         raise OperatorError(
-            f"LARGESSE_MASTER_KEY lacks a key that things are still sealed under, {names}: put it back into the list, "
+            f"LARGESSE_MASTER_KEY lacks a key under which something is still encrypted, {names}: put it back into the list, "
             "behind the newest, and run `largesse reseal`, which says when it can go"
         )
 
@@ -178,7 +178,7 @@ def _opens(vault: Vault, sealed: bytes) -> bool:
 
 def _wrong_key() -> OperatorError:
     return OperatorError(
-        "LARGESSE_MASTER_KEY is not the key that this database is sealed under: put that key back, into the list "
+        "LARGESSE_MASTER_KEY is not the key that this database is encrypted under: put that key back, into the list "
         "or, with an embedded database, into the file `master-key` of the data directory"
     )
 

@@ -110,12 +110,12 @@ class Compartment:
         """Decrypts the output of `seal`. Raises DecryptionFailed."""
         keys = self._ring.get(sealed[:KEY_ID_BYTES])
         if keys is None:
-            raise DecryptionFailed("sealed for another purpose, or under a master key that is not in the ring")
+            raise DecryptionFailed("encrypted for another purpose, or under a master key that is not in the ring")
         body = sealed[KEY_ID_BYTES:]
         try:
             return keys.sealing.decrypt(body[:_NONCE_BYTES], body[_NONCE_BYTES:], context)
         except (ValueError, InvalidTag):  # ValueError: cut short
-            raise DecryptionFailed("the sealed bytes were changed or belong elsewhere") from None
+            raise DecryptionFailed("the encrypted bytes were changed or belong elsewhere") from None
 
     @property
     def newest_id(self) -> bytes:
@@ -211,7 +211,7 @@ class Vault:
         return [sha256(key).digest() for key in self._credentials_keys]
 
     def prove(self, key_id: bytes, text: bytes, context: bytes) -> bytes:
-        """Returns `text` encrypted under the master key of that id, one of `key_ids`, as a proof of it."""
+        """Returns `text` encrypted under the master key with that id, one of `key_ids`, as a proof of it."""
         return self._proofs[key_id].seal(text, context)
 
     def rest_of(self, key_id: bytes) -> bytes:
@@ -296,7 +296,7 @@ def _keys_of_file(path: Path) -> tuple[bytes, ...]:
         if line.strip()
     )
     if not keys:
-        raise OperatorError(f"{path} holds no master key: bring it back from a backup")
+        raise OperatorError(f"{path} contains no master key: bring it back from a backup")
     return keys
 
 

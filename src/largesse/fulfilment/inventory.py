@@ -53,7 +53,7 @@ def read_rows(
     except UnicodeDecodeError:
         raise FileRefused("no_text", f"{path.name} is not a text in UTF-8") from None
     except csv.Error as error:
-        raise FileRefused("no_csv", f"{path.name} is no CSV file: {error}") from None
+        raise FileRefused("no_csv", f"{path.name} is not a CSV file: {error}") from None
 
 
 def _read(

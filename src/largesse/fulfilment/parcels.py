@@ -101,7 +101,7 @@ async def find_parcel(connection: Connection, environment: str, parcel_id: int) 
     """Returns a parcel. Raises NotFound."""
     row = await connection.fetchrow(store.PARCEL, parcel_id, environment)
     if row is None:
-        raise NotFound("There is no parcel of that number.")
+        raise NotFound("There is no parcel with that number.")
     return (await _parcels(connection, [row]))[0]
 
 

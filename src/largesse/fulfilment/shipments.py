@@ -234,7 +234,7 @@ async def _find(connection: Connection, environment: str, parcel: Sent) -> tuple
     """Returns the line of a parcel, its lock taken, and whether it is sent again; None when it is on its way. Raises FileRefused."""
     at, shipment = parcel.line, parcel.shipment
     if not shipment.isascii() or not shipment.isdigit() or len(shipment) > 18:
-        raise FileRefused("no_parcel", f"line {at}: shipment {shipment!r} is no number of a shipment", line=at)
+        raise FileRefused("no_parcel", f"line {at}: shipment {shipment!r} is not the number of a shipment", line=at)
     row = await connection.fetchrow(store.LINE_OF_SHIPMENT, int(shipment), environment)
     if row is None:
         raise FileRefused("no_parcel", f"line {at}: there is no shipment {shipment} in {environment}", line=at)

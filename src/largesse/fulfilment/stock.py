@@ -73,7 +73,7 @@ class LowStock:
 
 
 async def list_stock(connection: Connection, words: str, after: int | None, most: int) -> list[StockedProduct]:
-    """Returns digital products by key, after the one of that id; with `words` only those with them in key or name."""
+    """Returns digital products by key, after the one with that id; with `words` only those with them in key or name."""
     rows = await connection.fetch(store.STOCKED, None, words.lower(), after, most, EXPIRES_SOON_DAYS)
     return [_stocked(list(of_one)) for _, of_one in groupby(rows, key=lambda row: row["id"])]
 
@@ -138,7 +138,7 @@ async def warn_below(actor: Actor, product_id: int, below: int | None) -> None:
     Raises NotFound, and InvalidRequest for a level outside 1 to MOST_BELOW.
     """
     if below is not None and not 1 <= below <= MOST_BELOW:
-        raise InvalidRequest(f"A warning is at 1 to {MOST_BELOW:,} numbers.")
+        raise InvalidRequest(f"The level of a warning must be from 1 to {MOST_BELOW:,} numbers.")
     async with actor.transaction(StaffRight.STOCK) as transaction:
         connection = transaction.connection
         product = await find_stocked(connection, product_id)

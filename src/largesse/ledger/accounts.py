@@ -198,7 +198,7 @@ async def _lock_holder(transaction: Transaction, holder: Holder, holder_id: int)
     actor, connection = transaction.actor, transaction.connection
     subject = await connection.fetchval(holder.lock, actor.customer_id, holder_id)
     if subject is None:
-        raise NotFound("There is nobody of that number.")
+        raise NotFound("There is no such person.")
     assert actor.environment is not None, "accounts are assigned in an environment"
     return subject, await list_assignable(connection, holder, actor.customer_id, actor.environment, holder_id)
 

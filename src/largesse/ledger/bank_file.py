@@ -86,13 +86,13 @@ def read_decimal(text: str, decimal: str | None = None, currency: str = ANY_CURR
     try:
         read = readings(number_in(unsigned, currency))
     except ValueError:
-        raise ValueError(f"{text!r} is no amount") from None
+        raise ValueError(f"{text!r} is not an amount") from None
     if decimal is None and read.whole is not None and read.with_decimals is not None:
         raise ValueError(f"{text!r} could be two amounts: say which sign is the decimal one")
     is_decimal = read.whole is None if decimal is None else read.mark == decimal
     amount = read.with_decimals if is_decimal else read.whole
     if amount is None:
-        raise ValueError(f"{text!r} is no amount")
+        raise ValueError(f"{text!r} is not an amount")
     return -amount if sign == "-" else amount
 
 
@@ -117,7 +117,7 @@ def _text(name: str, content: bytes) -> str:
             continue
         if "\0" not in text:
             return text
-    raise FileRefused("no_text", f"{name} is no text")
+    raise FileRefused("no_text", f"{name} is not text")
 
 
 def _rows(text: str, name: str) -> list[tuple[int, tuple[str, ...]]]:
@@ -128,7 +128,7 @@ def _rows(text: str, name: str) -> list[tuple[int, tuple[str, ...]]]:
     try:
         rows = [(reader.line_num, tuple(cell.strip() for cell in cells)) for cells in reader]
     except csv.Error as error:
-        said = f"{name} is no CSV file: line {reader.line_num}: {error}"
+        said = f"{name} is not a CSV file: line {reader.line_num}: {error}"
         raise FileRefused("no_csv", said, line=reader.line_num) from None
     if wide := next((line for line, cells in rows if len(cells) > _MAX_COLUMNS), None):
         raise FileRefused(

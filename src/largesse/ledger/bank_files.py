@@ -143,7 +143,7 @@ async def find_file(connection: Connection, file_id: int) -> BankFile:
     """Returns a file. Raises NotFound."""
     row = await connection.fetchrow(_SELECT_FILE, file_id)
     if row is None:
-        raise NotFound("There is no bank file of that number.")
+        raise NotFound("There is no bank file with that number.")
     return BankFile(**row)
 
 

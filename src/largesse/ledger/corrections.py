@@ -63,7 +63,7 @@ class NoSuchOrder(NotFound):
     """The customer has no order with the reference."""
 
     def __init__(self) -> None:
-        super().__init__("The customer has no order of that reference.")
+        super().__init__("The customer has no order with that reference.")
 
 
 class AccountClosed(InvalidRequest):
@@ -156,7 +156,7 @@ async def withdraw_correction(actor: Actor, correction_id: int) -> Correction:
     async with actor.transaction(StaffRight.MONEY) as begun:
         correction = await _lock(begun.connection, correction_id)
         if correction.proposed_by != _member(actor):
-            raise NotFound("There is no correction of yours of that number.")
+            raise NotFound("You have no such correction.")
         _require_waiting(correction)
         return await _decide(
             begun.on_behalf_of(correction.customer_id, correction.environment), correction, "withdrawn"

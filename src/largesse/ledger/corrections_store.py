@@ -111,7 +111,7 @@ async def find_correction(connection: Connection, correction_id: int) -> Correct
     """Returns a correction. Raises NotFound."""
     row = await connection.fetchrow(_BY_ID, correction_id)
     if row is None:
-        raise NotFound("There is no correction of that number.")
+        raise NotFound("There is no correction with that number.")
     return Correction(**row)
 
 

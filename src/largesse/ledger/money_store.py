@@ -65,7 +65,7 @@ async def list_waiting_top_ups(connection: Connection, words: str, after: int | 
 
 
 async def list_owed(connection: Connection, after: int | None, most: int) -> list[OwedAmount]:
-    """Returns what customers owe, by customer, after the account of that id."""
+    """Returns what customers owe, by customer, after the account with that id."""
     return [OwedAmount(*row) for row in await connection.fetch(_OWED, after, most)]
 
 

@@ -90,7 +90,7 @@ async def list_all_top_ups(connection: Connection, *, customer: str | None = Non
 
 
 async def list_by(connection: Connection, customer: str, reference: str, after: str | None, most: int) -> list[TopUp]:
-    """Returns top-ups that wait or have expired, of a customer or of that reference, or all; oldest first, after one of them."""
+    """Returns top-ups that wait or have expired, of a customer or with that reference, or all; oldest first, after one of them."""
     return [_top_up(row) for row in await connection.fetch(_WAITING, customer, reference, after, most)]
 
 

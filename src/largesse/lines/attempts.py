@@ -229,7 +229,7 @@ _GUESSES = """
 
 
 async def read_guesses(connection: Connection, vault: Vault, secret: bytes, host: str) -> Guesses:
-    """Returns the wrong answers to the secret of that name. They are counted, and limited, as wrong PINs of a code are."""
+    """Returns the wrong answers to the secret with that name. They are counted, and limited, as wrong PINs of a code are."""
     key = (False, vault.networks.lookup(b"guessed/" + secret))
     address = vault.networks.lookup(b"address/" + network_of(host))
     row = await connection.fetchrow(_GUESSES, *key, address)

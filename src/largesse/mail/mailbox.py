@@ -102,7 +102,7 @@ async def open_captured(connection: Connection, vault: Vault, environment: str, 
     try:
         raw = vault.captured.open(row["sealed"], sealing_context(row["message_id"]))
     except DecryptionFailed:
-        raise NotFound("The message is sealed with a master key that is not set any more.") from None
+        raise NotFound("The message is encrypted under a master key that is not set any more.") from None
     # Headers may contain UTF-8 (RFC 6532), which the parser of bytes treats as an error.
     message = email.message_from_string(raw.decode(), policy=email.policy.default)
     html = message.get_body(("html",))

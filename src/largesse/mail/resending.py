@@ -181,7 +181,7 @@ async def _own_message(connection: Connection, order: _OrderKey, email: str) -> 
     if first is None:
         if await _is_scheduled(connection, order):
             raise InvalidRequest("The order's mail has not left yet.")
-        raise InvalidRequest("`email` is no recipient of this order.")
+        raise InvalidRequest("`email` is not a recipient of this order.")
     if is_erased(first["email"]):
         raise InvalidRequest("`email` stands for a recipient whose data was erased.")
     await connection.execute(resending_store.LOCK_MESSAGE, order[0], first["id"])
@@ -242,7 +242,7 @@ async def _correct(connection: Connection, key: tuple[int, int], email: str, cor
     own = [line for line in lines if _is_at(line["recipient_email"], email)]
     numbers = [line["number"] for line in own]
     if not own:
-        raise InvalidRequest("`email` is no recipient of this order.")
+        raise InvalidRequest("`email` is not a recipient of this order.")
     if any(_is_at(line["recipient_email"], corrected) for line in lines):
         raise InvalidRequest("Somebody at that address is a recipient of this order already.")
     if await connection.fetchval(resending_store.HAS_CLAIMED, *key, numbers):

@@ -38,7 +38,7 @@ class NoteWithLink(InvalidRequest):
     """The note holds a link or an address."""
 
     def __init__(self) -> None:
-        super().__init__("`note` must hold no link and no address.")
+        super().__init__("`note` must not contain a link or an address.")
 
 
 class Note(NamedTuple):
@@ -62,7 +62,7 @@ def read_note(typed: str) -> str:
     if len(text) > MOST_CHARACTERS:
         raise NoteTooLong
     if (found := unfit(text, line_breaks=True)) is not None:
-        raise InvalidRequest(f"`note` must hold no {found}.")
+        raise InvalidRequest(f"`note` must not contain {found}.")
     if has_link(text):
         raise NoteWithLink
     return text

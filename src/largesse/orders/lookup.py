@@ -43,7 +43,7 @@ async def find_order(connection: Connection, principal: Principal, reference: st
     if is_reference(reference):
         order = await connection.fetchrow(_FIND, reference, principal.customer_id, principal.environment)
     if order is None:
-        raise NotFound("There is no order of that reference.")
+        raise NotFound("There is no order with that reference.")
     return order
 
 

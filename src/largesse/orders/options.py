@@ -26,7 +26,7 @@ def read_text(member: str, text: str | None, *, line_breaks: bool = False) -> st
     if text.isprintable():  # stricter than the rule, but ten times as fast
         return text
     if found := unfit(text, line_breaks=line_breaks):
-        raise refused(member, f"must hold no {found}")
+        raise refused(member, f"must not contain {found}")
     return text
 
 
@@ -36,7 +36,7 @@ def read_key(member: str, text: str | None) -> str | None:
     if key.isprintable():  # as in `read_text`
         return key or None
     if found := unfit_key(key):
-        raise refused(member, f"must hold no {found}")
+        raise refused(member, f"must not contain {found}")
     return key
 
 

@@ -266,7 +266,7 @@ class _RecipientsOnly(msgspec.Struct):
 
 
 def reference_in(raw: bytes) -> str | None:
-    """Returns the caller's reference in a body that may be wrong elsewhere. Raises InvalidRequest when it is no text."""
+    """Returns the caller's reference in a body that may be wrong elsewhere. Raises InvalidRequest when it is not text."""
     return decode_body(raw, _ReferenceOnly).external_reference
 
 

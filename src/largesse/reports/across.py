@@ -137,7 +137,7 @@ async def search_gifts(actor: Actor, vault: Vault, by: By, sought: str) -> Seque
     """Returns the orders that are found. The log has what the search went by, not its text. Raises InvalidRequest for a text beyond its limits."""
     sought = sought.strip()
     if not 0 < len(sought) <= LONGEST_SOUGHT:
-        raise InvalidRequest(f"A search has 1 to {LONGEST_SOUGHT} characters.")
+        raise InvalidRequest(f"A search must have 1 to {LONGEST_SOUGHT} characters.")
     look = _look(vault, by, sought)
     async with actor.transaction(StaffRight.FIND) as transaction:
         found = await look(transaction.connection)
@@ -155,7 +155,7 @@ def _look(vault: Vault, by: By, sought: str) -> Callable[[Connection], Awaitable
     try:
         code = parse_code(sought)
     except CodeError:
-        raise InvalidRequest("This is no code.") from None
+        raise InvalidRequest("This is not a code.") from None
     return lambda connection: find_by_code(connection, vault, code)
 
 

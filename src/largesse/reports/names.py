@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from largesse.db.pool import Connection
 
 _WITH_ID = re.compile(r"(account|service account|API key|template|collection|budget) ([0-9]{1,9})")
-_MOST_FOUND = 200  # subjects of that name
+_MOST_FOUND = 200  # subjects with that name
 
 
 @dataclass(frozen=True, slots=True)

@@ -91,7 +91,7 @@ async def list_newest(
 
 
 async def read_request(connection: Connection, customer_id: int, environment: str, id_: int) -> LoggedRequest | None:
-    """Returns a request; None if there is none of that id."""
+    """Returns a request; None if there is none with that id."""
     row = await connection.fetchrow(ONE, customer_id, environment, id_)
     return None if row is None else LoggedRequest(*row)
 

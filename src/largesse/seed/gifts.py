@@ -34,7 +34,7 @@ class PictureFolder:
         self._total_bytes = 0
 
     def picture(self, name: str) -> Picture:
-        """Returns the picture in the file of that name, such as `pictures/coffee.png`. Raises PictureRefused."""
+        """Returns the picture in the file with that name, such as `pictures/coffee.png`. Raises PictureRefused."""
         if name not in self._read:
             picture = read_picture(self._content(name))
             self._total_bytes += len(picture.content)

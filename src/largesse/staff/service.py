@@ -132,7 +132,7 @@ async def _active(connection: Connection, staff_id: int) -> ListedStaff:
     for member in await list_staff(connection):
         if member.id == staff_id and member.is_active:
             return member
-    raise NotFound("There is nobody of that number.")
+    raise NotFound("There is no such person.")
 
 
 async def _member_of(connection: Connection, email: str) -> ListedStaff:

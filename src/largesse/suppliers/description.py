@@ -110,7 +110,7 @@ def _read(path: Path) -> Description:
         description = msgspec.convert(yaml.safe_load(content), Description)
         _ = description.networks
     except yaml.YAMLError as error:
-        raise OperatorError(f"{path.name} is no YAML: {' '.join(str(error).split())[:200]}") from None
+        raise OperatorError(f"{path.name} is not YAML: {' '.join(str(error).split())[:200]}") from None
     except (msgspec.ValidationError, ValueError) as error:
         raise OperatorError(f"{path.name}: {error}") from None
     if not NAME.fullmatch(description.name) or description.name == STOCK:

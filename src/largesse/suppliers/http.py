@@ -210,7 +210,7 @@ class HttpSupplier:
             raise SupplierFailed("malformed_voucher") from None
 
     async def _request(self, call: Call, values: Mapping[str, str]) -> tuple[int, object]:
-        """Sends a request and returns its status and the JSON of the answer; None where it is no JSON and no success."""
+        """Sends a request and returns its status and the JSON of the answer; None where it is not JSON and no success."""
         path = _PLACE.sub(lambda place: quote(values[place[1]], safe=""), call.path)
         body = b"" if call.body is None else msgspec.json.encode(_filled(call.body, values))
         headers = {"Accept": "application/json", **{n: self._with_secrets(v) for n, v in self._options.headers.items()}}

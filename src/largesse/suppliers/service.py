@@ -29,7 +29,7 @@ _NO_ORDER = SupplierLine("00000000-0000-0000-0000-000000000000", "none", 1, "GBP
 
 
 def find_description(settings: Settings, name: str) -> Description:
-    """Returns the description of the supplier of that name. Raises OperatorError."""
+    """Returns the description of the supplier with that name. Raises OperatorError."""
     found = read_descriptions(settings.suppliers)
     for description in found:
         if description.name == name:

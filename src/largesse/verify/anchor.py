@@ -85,7 +85,7 @@ def read_anchor(path: Path) -> Anchor:
     except OSError as error:
         raise OperatorError(f"{path} cannot be read: {error.strerror}") from None
     except msgspec.DecodeError as error:
-        raise OperatorError(f"{path} is no anchor as `largesse anchor --json` prints them: {error}") from None
+        raise OperatorError(f"{path} is not an anchor as `largesse anchor --json` prints it: {error}") from None
 
 
 # SQL for the name of an account a of the customer c.

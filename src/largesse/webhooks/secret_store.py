@@ -44,7 +44,7 @@ async def rotate_secret(
     sealed = vault.webhooks.seal(secret.encode(), secret_context(subscription_id))
     until = await connection.fetchval(_ROTATE, subscription_id, customer_id, environment, sealed, ROTATION_S)
     if until is None:
-        raise NotFound("There is no subscription of that id.")
+        raise NotFound("There is no subscription with that id.")
     return RotatedSecret(subscription_id, until, secret)
 
 
@@ -52,7 +52,7 @@ async def find_subscription(connection: Connection, subscription_id: UUID) -> tu
     """Returns the customer and the environment of a subscription, for an operator. Raises NotFound."""
     row = await connection.fetchrow(_FIND, subscription_id)
     if row is None:
-        raise NotFound("There is no subscription of that id.")
+        raise NotFound("There is no subscription with that id.")
     return row["customer_id"], row["environment"]
 
 

@@ -221,7 +221,7 @@ async def _own_events(connection: Connection, query: str, principal: Principal, 
     """
     row = await connection.fetchrow(query, subscription_id, principal.customer_id, principal.environment)
     if row is None:
-        raise NotFound("There is no subscription of that id.")
+        raise NotFound("There is no subscription with that id.")
     return Selection(*row)
 
 
@@ -293,7 +293,7 @@ async def redeliver(
     # Locks in the same order as a worker: the queue first, then the delivery.
     await wake_queue(connection, principal.customer_id, subscription_id)
     if await connection.fetchrow(_REDELIVER, principal.customer_id, delivery_id, subscription_id) is None:
-        raise NotFound("There is no delivery of that id.")
+        raise NotFound("There is no delivery with that id.")
     await notify(connection)
     return await _read(connection, principal, delivery_id)
 
@@ -334,7 +334,7 @@ async def insert_sample(
 def _sample_body(event: str, sampled: Sampled) -> bytes:
     kind = EVENTS.get(event)
     if kind is None:
-        raise InvalidRequest(f"`{event}` is no event that is sent any more: delete the subscription.")
+        raise InvalidRequest(f"`{event}` is no longer sent: delete the subscription.")
     return kind.sample_body(sampled)
 
 

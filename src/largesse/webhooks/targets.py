@@ -180,7 +180,7 @@ def _parse(url: str) -> Target:
     if len(url) > MAX_URL_CHARACTERS:
         raise InvalidRequest(f"`target_url` must be at most {MAX_URL_CHARACTERS} characters.")
     if any(c == "\\" or c.isspace() or not c.isprintable() for c in url):
-        raise InvalidRequest("`target_url` must hold no blanks, control characters or backslashes.")
+        raise InvalidRequest("`target_url` must not contain blanks, control characters or backslashes.")
     parts = _URL.fullmatch(url)
     if parts is None:
         raise InvalidRequest("`target_url` must be an https address without a fragment: https://example.com/hook.")
@@ -188,7 +188,7 @@ def _parse(url: str) -> Target:
     if not _PATH_AND_QUERY.fullmatch(path_and_query):
         raise InvalidRequest("`target_url` must percent-encode what RFC 3986 does not allow in a path or query.")
     if "@" in parts["authority"]:
-        raise InvalidRequest("`target_url` must hold no user name or password.")
+        raise InvalidRequest("`target_url` must not contain a user name or password.")
     authority = _AUTHORITY.fullmatch(parts["authority"])
     if authority is None or int(authority["port"] or 443) > 65535:
         raise InvalidRequest("`target_url` must have a host and, if any, a port from 1 to 65535.")

@@ -144,7 +144,7 @@ class Service:
     _clients: dict[str | None, httpx.Client] = field(default_factory=dict, repr=False)
 
     def client(self, key: str | None = None) -> httpx.Client:
-        """A client that sends the key of that name; None: no key."""
+        """A client that sends the key with that name; None: no key."""
         if key not in self._clients:
             headers = {} if key is None else {"Authorization": f"Bearer {self.keys[key]}"}
             self._clients[key] = httpx.Client(base_url=self.url, headers=headers, timeout=30, verify=_NO_TLS)
@@ -153,7 +153,7 @@ class Service:
     def send(
         self, what: str, name: str, *, key: str = "hr", account: str | None = "gbp", **members: Any
     ) -> httpx.Response:
-        """Sends the gift, collection or template of that name, as one anonymous code unless `members` say else."""
+        """Sends the gift, collection or template with that name, as one anonymous code unless `members` say else."""
         return self.client(key).post(f"/send/{what}", json=self.body(what, name, account=account, **members))
 
     def body(self, what: str, name: str, *, account: str | None = "gbp", **members: Any) -> dict[str, Any]:

@@ -66,7 +66,7 @@ def test_a_body_that_is_no_json_object(service, problem, path: str, raw: bytes) 
 @pytest.mark.parametrize(
     ("member", "status"),
     [
-        # A wrong member and then text that is no JSON, or JSON that cannot be kept
+        # A wrong member and then text that is not JSON, or JSON that cannot be kept
         ('"productId":"x"', 400),
         ('"productId":"x","y":', 400),
         ('"fromName":"\\ud800"', 400),

@@ -134,7 +134,7 @@ def test_a_change_of_nothing_changes_nothing(service: Service) -> None:
 
 
 def test_a_search_for_control_characters_is_refused(service: Service, problem: Callable[..., str]) -> None:
-    assert problem(service.client("hr").get("/contacts?q=%00"), 400) == "`q` must hold no control characters."
+    assert problem(service.client("hr").get("/contacts?q=%00"), 400) == "`q` must not contain control characters."
 
 
 def test_nobody_else_sees_them(service: Service, staging: Service) -> None:

@@ -41,7 +41,7 @@ def test_those_of_others_are_not_found(service, staging) -> None:
         ("", "`externalReference` must not be blank."),
         (" \t", "`externalReference` must not be blank."),
         (129 * "x", "`externalReference` must be at most 128 characters."),
-        ("a\x00b", "`externalReference` must hold no"),
+        ("a\x00b", "`externalReference` must not contain"),
     ],
 )
 def test_what_no_order_can_hold_is_refused(service, problem, reference: str, said: str) -> None:

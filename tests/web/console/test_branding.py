@@ -285,7 +285,7 @@ def test_own_wrappings_are_chosen_drawn_and_named_by_their_key(service: Service,
     [
         ("name", "", "Fill this in"),
         ("name", "x" * 41, "40 are allowed"),
-        ("name", "AUTUMN", "There is a wrapping of that name"),
+        ("name", "AUTUMN", "There is a wrapping with that name"),
         ("pattern", "skulls", "Choose one of the options"),
         ("paper", "#12", "Type a colour"),
         ("ribbon", '"><script>', "Type a colour"),

@@ -15,7 +15,7 @@ from largesse.web.kit.problems import spell_detail, spell_pointer
             "Exactly one of `recipients` and `code_quantity` must be given.",
             "Exactly one of `recipients` and `codeQuantity` must be given.",
         ),
-        ("`line_items[1].name` must hold no tab.", "`lineItems[1].name` must hold no tab."),
+        ("`line_items[1].name` must not contain a tab.", "`lineItems[1].name` must not contain a tab."),
         ("`productId` must be an integer.", "`productId` must be an integer."),
         ("The service account 'hr_bot' is not active.", "The service account 'hr_bot' is not active."),
         ("`event` must be one of: line.claimed_late.", "`event` must be one of: line.claimed_late."),

@@ -85,7 +85,7 @@ class Context:
         return Caller(self.service)
 
     def caller(self, name: str) -> Caller:
-        """Returns the caller of that name. Raises Skipped where its key is not given."""
+        """Returns the caller with that name. Raises Skipped where its key is not given."""
         if name not in self.settings.keys:
             variable, whose = KEYS[name]
             raise Skipped(f"Set {variable} to {whose}.")

@@ -48,7 +48,7 @@ class Experiment:
     def payload(self) -> dict[str, Any]:
         """Returns the body of the first delivery."""
         found = json.loads(self.first().body, parse_float=Decimal)
-        expect.expect(isinstance(found, dict), "The body of the delivery is no object.")
+        expect.expect(isinstance(found, dict), "The body of the delivery is not an object.")
         return dict(found)
 
     def secret(self, path: str) -> str:

@@ -60,7 +60,7 @@ def listed(answer: Answer) -> list[dict[str, Any]]:
     items = found(answer)
     expect(isinstance(items, list), f"{answer.request} returned no array.")
     for item in items:
-        expect(isinstance(item, dict), f"{answer.request} returned an array with something that is no object.")
+        expect(isinstance(item, dict), f"{answer.request} returned an array with something that is not an object.")
     return list(items)
 
 
@@ -69,7 +69,7 @@ def refused(answer: Answer, expected: int, naming: str | None = None) -> dict[st
     status(answer, expected)
     body = answer.body()
     if not isinstance(body, dict):
-        raise Failed(f"{answer.request} returned {answer.status} with a body that is no object.")
+        raise Failed(f"{answer.request} returned {answer.status} with a body that is not an object.")
     if naming is not None:
         detail = str(body.get("detail"))
         expect(
@@ -90,7 +90,7 @@ def member(item: Any, name: str) -> Any:
 def amount(value: Any, what: str) -> Decimal:
     """Returns a number exactly."""
     if isinstance(value, bool) or not isinstance(value, int | Decimal):
-        raise Failed(f"{what} is {value!r}, which is no JSON number.")
+        raise Failed(f"{what} is {value!r}, which is not a JSON number.")
     return Decimal(value)
 
 

@@ -27,11 +27,11 @@ class Answer:
     text: str
 
     def body(self) -> Any:
-        """Returns the JSON of the body, with Decimal for numbers with a point. Raises Failed if it is no JSON."""
+        """Returns the JSON of the body, with Decimal for numbers with a point. Raises Failed if it is not JSON."""
         try:
             return json.loads(self.text, parse_float=Decimal, parse_constant=_refuse_constant)
         except ValueError as error:
-            raise Failed(f"{self.request} returned {self.status} with a body that is no JSON: {error}.") from error
+            raise Failed(f"{self.request} returned {self.status} with a body that is not JSON: {error}.") from error
 
     def described(self) -> str:
         """Returns request and status, and of an error the start of its body; codes and secrets stand only in successes."""

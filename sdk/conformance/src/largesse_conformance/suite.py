@@ -62,7 +62,7 @@ def add_members(
             if not found:
                 raise Skipped(f"The service lists no {what}.")
             for item in found:
-                fault = member.fault(item) if isinstance(item, dict) else "it is no object"
+                fault = member.fault(item) if isinstance(item, dict) else "it is not an object"
                 if fault:
                     raise Failed(f"In one {what} of {len(found)}, {fault}.")
 

@@ -97,7 +97,9 @@ def instant(argument: str, value: object) -> datetime:
     if not isinstance(value, datetime):
         raise refused(argument, f"must be a datetime, not {type(value).__name__}.")
     if value.utcoffset() is None:
-        raise refused(argument, "must say its time zone: a naive datetime is no instant. For UTC, tzinfo=datetime.UTC.")
+        raise refused(
+            argument, "must say its time zone: a naive datetime is not a point in time. For UTC, tzinfo=datetime.UTC."
+        )
     return value
 
 

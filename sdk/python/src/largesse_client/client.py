@@ -197,7 +197,7 @@ def _base(base_url: str) -> str:
     try:
         url = httpx.URL(base_url)
     except (httpx.InvalidURL, TypeError) as error:
-        raise refused("base_url", f"is no address: {error}") from None
+        raise refused("base_url", f"is not an address: {error}") from None
     if url.scheme not in {"http", "https"} or not url.host:
         raise refused("base_url", f"must be http:// or https:// and a host, not {base_url!r}.")
     if url.userinfo or url.query or url.fragment:

@@ -228,7 +228,7 @@ class TooLarge(Problem, slug="too-large"):
 
 
 class UnsupportedBody(Problem, slug="unsupported-body"):
-    """The body is no JSON."""
+    """The body is not JSON."""
 
 
 class Misdirected(Problem, slug="misdirected"):

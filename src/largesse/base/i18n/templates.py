@@ -51,7 +51,7 @@ def template_environment(
 ) -> jinja2.Environment:
     """Returns the templates of one folder, or of several in order of precedence, in the language `tag`. Values in `*.html` files are escaped.
 
-    `catalogues` has the texts of each language, in a file named after its tag, or in the files of a folder of that name.
+    `catalogues` has the texts of each language, in a file named after its tag, or in the files of a folder with that name.
     """
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(folder),

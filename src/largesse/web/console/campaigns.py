@@ -84,9 +84,9 @@ _CLOSES = text("Choose a day that is not over, and not before it opens.")
 _TOO_LONG = text("Choose a day at most %(most)s days after it opens.")
 _NO_PLACEHOLDER = text("Remove %(placeholders)s: visitors are not contacts, so nothing can stand in its place.")
 _WHO = text("Name domains, or list addresses below: one of the two.")
-_NO_DOMAIN = text("This is no domain: %(wrong)s.")
+_NO_DOMAIN = text("This is not a domain: %(wrong)s.")
 _MANY_DOMAINS = text("Name at most %(most)s domains.")
-_NO_ADDRESS = text("This is no e-mail address: %(wrong)s.")
+_NO_ADDRESS = text("This is not an e-mail address: %(wrong)s.")
 _MANY_ADDRESSES = text("List at most %(most)s addresses.")
 
 

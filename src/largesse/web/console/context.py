@@ -160,13 +160,13 @@ class PageContext:
         try:
             return UUID(self.request.path_params[name])
         except ValueError:
-            raise NotFound("There is nothing of that name.") from None
+            raise NotFound("There is nothing with that name.") from None
 
     def number(self, name: str, *, highest: int = INT32) -> int:
         """Returns an id in the path. Raises NotFound for one that the database cannot hold."""
         value = int(self.request.path_params[name])
         if value > highest:
-            raise NotFound("There is nothing of that number.")
+            raise NotFound("There is nothing with that number.")
         return value
 
     def say(self, english: str, **values: object) -> str:

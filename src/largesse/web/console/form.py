@@ -117,7 +117,7 @@ class Form:
         return any(field == name for field, _ in self._fields)
 
     def __getitem__(self, name: str) -> str:
-        """Returns the unchanged text of the first field of that name; empty if there is none."""
+        """Returns the unchanged text of the first field with that name; empty if there is none."""
         return next((value for field, value in self._fields if field == name), "")
 
     @property
@@ -130,7 +130,7 @@ class Form:
         return Form([one for one in self._fields if one[0] not in names], self.say)
 
     def all(self, name: str) -> list[str]:
-        """Returns the text of each field of that name."""
+        """Returns the text of each field with that name."""
         return [value for field, value in self._fields if field == name]
 
     def error(self, name: str, said: str) -> None:
@@ -159,7 +159,7 @@ class Form:
         return Whole(highest).read(self[name].strip())
 
     def numbers(self, name: str) -> list[int]:
-        """Returns the whole numbers in the fields of that name, such as ids. Skips everything else."""
+        """Returns the whole numbers in the fields with that name, such as ids. Skips everything else."""
         return [number for typed in self.all(name) if (number := Whole().read(typed)) is not None]
 
 

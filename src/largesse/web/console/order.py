@@ -347,7 +347,7 @@ async def find(context: RequestContext, connection: Connection) -> Row:
     """Returns the order if the person may see it. Raises NotFound."""
     order = await find_order(connection, context.principal, reference_of(context))
     if context.person.reach(Right.SEE_ORDERS) is Reach.OWN and order["user_id"] != context.person.user_id:
-        raise NotFound("There is no order of that reference.")
+        raise NotFound("There is no order with that reference.")
     return order
 
 
@@ -355,7 +355,7 @@ async def find_own(context: RequestContext, connection: Connection) -> Row:
     """Returns the order if the person may change it. Raises NotFound."""
     order = await find(context, connection)
     if not may_act(context, order):
-        raise NotFound("There is no order of that reference.")
+        raise NotFound("There is no order with that reference.")
     return order
 
 

@@ -66,7 +66,7 @@ async def ask_sending_again(context: RequestContext) -> Response:
     async with context.database.connection(context.person.scope) as connection:
         order = await find(context, connection)
         if order["delivery_mode"] != "send":
-            raise NotFound("There is no mail of an order of that reference.")
+            raise NotFound("There is no mail of an order with that reference.")
         unclaimed = await count_unclaimed(connection, context.principal, order["reference"])
     return context.page("resend_all.html", order=order, unclaimed=unclaimed, pause_h=RESENT_TO_ALL_AFTER_H)
 
@@ -259,7 +259,7 @@ async def ask_codes(context: RequestContext) -> Response:
     if order["delivery_mode"] != "manual" or not is_own(
         context.principal, order["service_account_id"], order["user_id"]
     ):
-        raise NotFound("There is no batch of codes of that reference.")
+        raise NotFound("There is no batch of codes with that reference.")
     return context.page("ask_codes.html", order=order)
 
 
@@ -268,7 +268,7 @@ async def show_codes(context: RequestContext) -> Response:
     async with context.database.connection(context.person.scope) as connection:
         order = await find(context, connection)
     if order["delivery_mode"] != "manual":
-        raise NotFound("There is no batch of codes of that reference.")
+        raise NotFound("There is no batch of codes with that reference.")
     services = context.services
     public_url = services.settings.public_url_of(context.person.environment)
     receipt = await read_receipt(context.actor, context.principal, services.vault, public_url, order["reference"])

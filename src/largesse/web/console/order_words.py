@@ -98,7 +98,7 @@ RECIPIENT_FILTERS = {
 }
 # Why an operation on mail was refused: the detail of its error, and the text that pages show.
 REFUSALS = {
-    "`email` is no recipient of this order.": text("Nobody at that address is a recipient of this order."),
+    "`email` is not a recipient of this order.": text("Nobody at that address is a recipient of this order."),
     "`email` stands for a recipient whose data was erased.": text("The data of this recipient was erased."),
     "Somebody at that address is a recipient of this order already.": text(
         "Somebody at that address is a recipient of this order already."

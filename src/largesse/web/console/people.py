@@ -151,7 +151,7 @@ async def _member(context: RequestContext) -> Member:
     user_id = context.number("user")
     found = next((one for one in await _members(context) if one.id == user_id and one.is_active), None)
     if found is None:
-        raise NotFound("Nobody of that number belongs to the customer.")
+        raise NotFound("The customer has no such person.")
     return found
 
 

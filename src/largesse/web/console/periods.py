@@ -51,7 +51,7 @@ class Period:
 
 
 def period_of(name: str, today: date) -> Period:
-    """Returns the period of that name; this month if unknown. It is compared with as many months before, the last up to the same day."""
+    """Returns the period with that name; this month if unknown. It is compared with as many months before, the last up to the same day."""
     name = name if name in _MONTHS else "this-month"
     last = months_before(today.replace(day=1), 1 if name == "last-month" else 0)
     since = months_before(last, _MONTHS[name] - 1)

@@ -64,7 +64,7 @@ async def one(context: RequestContext) -> Response:
             connection, person.customer_id, person.environment, context.number("request", highest=INT64)
         )
     if request is None:
-        raise NotFound("There is no request of that number in the log.")
+        raise NotFound("There is no request with that number in the log.")
     return context.page("request.html", request=request, kind_of=kind_of, days=DAYS)
 
 

@@ -59,7 +59,7 @@ _LONGEST_URL = 2048
 _HTTPS = text("Type an HTTPS address, such as https://example.com/hook.")
 _HOST = text("The name of the host is not valid. Type an address such as https://example.com/hook.")
 REFUSALS = {
-    "`target_url` must hold no blanks, control characters or backslashes.": text(
+    "`target_url` must not contain blanks, control characters or backslashes.": text(
         "The address has blanks, control characters or backslashes. Remove them."
     ),
     "`target_url` must be an https address without a fragment: https://example.com/hook.": _HTTPS,
@@ -67,7 +67,9 @@ REFUSALS = {
     "`target_url` must percent-encode what RFC 3986 does not allow in a path or query.": text(
         "The address has characters that must be percent-encoded."
     ),
-    "`target_url` must hold no user name or password.": text("Remove the user name and the password from the address."),
+    "`target_url` must not contain a user name or password.": text(
+        "Remove the user name and the password from the address."
+    ),
     "`target_url` must have a host and, if any, a port from 1 to 65535.": text(
         "Type the name of a host and, if you need one, a port from 1 to 65535."
     ),

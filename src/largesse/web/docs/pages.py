@@ -64,7 +64,7 @@ class _Pages:
     async def _show_problem(self, request: Request) -> Response:
         html = self._problem_pages.get(request.path_params["slug"])
         if html is None:
-            raise NotFound("There is no problem of that name; /problems lists them.")
+            raise NotFound("There is no problem with that name; /problems lists them.")
         return page(html, _HEADERS)
 
     async def _show_landing(self, request: Request) -> Response:

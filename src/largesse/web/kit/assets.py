@@ -147,7 +147,7 @@ _HEAD = re.compile(r"<svg\b[^>]*>\s*")
 
 @cache
 def icon(name: str) -> Markup:
-    """Returns the Lucide icon of that name, such as `gift`. Screen readers skip it, because a word or a label always says the same.
+    """Returns the Lucide icon with that name, such as `gift`. Screen readers skip it, because a word or a label always says the same.
 
     Size, stroke and colour come from the class `icon` of the style sheet. Raises `lucide.IconDoesNotExist`.
     """

@@ -86,12 +86,12 @@ class Query:
         self._read = {name: declared[name].read(text) for name, text in self._texts.items()}
 
     def text(self, name: str) -> str:
-        """Returns the first parameter of that name as text, within its limit; empty without one."""
+        """Returns the first parameter with that name as text, within its limit; empty without one."""
         assert name in self._declared, f"{name} is not declared"
         return self._texts.get(name, "")
 
     def texts(self, name: str) -> list[str]:
-        """Returns the parameters of that name as texts."""
+        """Returns the parameters with that name as texts."""
         assert name in self._declared, f"{name} is not declared"
         return [text for given, text in self.pairs if given == name]
 

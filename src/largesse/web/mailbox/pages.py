@@ -100,7 +100,7 @@ class _Pages:
         return Response(opened.raw, media_type="message/rfc822", headers=self._message_headers("'none'") | attached)
 
     async def _open(self, request: Request) -> OpenedMail:
-        """Returns the message in the path. Raises NotFound if this environment has none of that id, or cannot open it."""
+        """Returns the message in the path. Raises NotFound if this environment has none with that id, or cannot open it."""
         async with self._services.database.connection(LOOKUP) as connection:
             return await open_captured(connection, self._services.vault, self._environment, request.path_params["id"])
 

@@ -306,7 +306,7 @@ class Pages:
         async with context.database.connection(OFFICE) as connection:
             edited = await draft_store.read(connection, self.kind, context.number("id"))
         if edited is None:
-            raise NotFound("There is nothing of that number.")
+            raise NotFound("There is nothing with that number.")
         return edited
 
     def _typed(self, form: Form, *, is_digital: bool) -> dict[str, str]:

@@ -113,7 +113,7 @@ async def propose(context: OfficeContext) -> Response:
     try:
         proposed = await propose_correction(context.actor, new)
     except NoSuchOrder:
-        context.form.error("order", context.say("The company has no order of that reference."))
+        context.form.error("order", context.say("The company has no order with that reference."))
     except PaidElsewhere:
         context.form.error("order", context.say("This order was paid from another account. Correct that one."))
     except MoreThanOrder as refusal:

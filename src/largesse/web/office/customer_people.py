@@ -107,7 +107,7 @@ async def _member(context: OfficeContext, connection: Connection) -> Member:
     members = await list_members(connection, context.number("customer"))
     found = next((one for one in members if one.id == context.number("user") and one.has_signed_in), None)
     if found is None:
-        raise NotFound("Nobody of that number signs in for the customer.")
+        raise NotFound("No such person signs in for the customer.")
     return found
 
 

@@ -45,7 +45,7 @@ async def search(context: OfficeContext) -> Response:
         form.error("sought", context.say("Too many searches. Try again in %(seconds)s seconds.", seconds=wait_s))
         return _asked(context, status=429)
     except InvalidRequest:
-        form.error("sought", context.say("This is no code. It has 17 letters and digits."))
+        form.error("sought", context.say("This is not a code. It has 17 letters and digits."))
         return _asked(context, status=422)
     return _asked(context, found=found, is_many=len(found) >= MOST_FOUND)
 

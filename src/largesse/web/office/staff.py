@@ -93,7 +93,7 @@ async def _member(context: OfficeContext) -> ListedStaff:
     wanted = context.number("member")
     found = next((one for one in await _all(context) if one.id == wanted and one.is_active), None)
     if found is None:
-        raise NotFound("There is nobody of that number.")
+        raise NotFound("There is no such person.")
     return found
 
 

@@ -275,9 +275,9 @@ def account_in_another_currency(context: Context) -> None:
 
 def _add_unreadable() -> None:
     for name, rule, content in (
-        ("unreadable", "A body that is no JSON is 400.", "{"),
+        ("unreadable", "A body that is not JSON is 400.", "{"),
         ("empty", "An empty body is 400.", ""),
-        ("array", "A body that is no object is 400.", "[]"),
+        ("array", "A body that is not an object is 400.", "[]"),
         ("not_a_number", "NaN is not JSON: 400.", '{"productId": NaN, "codeQuantity": 1}'),
         ("not_utf_8", "A body that is not UTF-8 is 400.", b'{"productId": 1, "message": "\xff"}'),
     ):

@@ -79,7 +79,7 @@ def standard_signature(context: Context) -> None:
     try:
         key = base64.b64decode(experiment.secret("/ok").removeprefix("whsec_"))
     except binascii.Error as error:
-        raise Failed("The secret is no base64 after `whsec_`.") from error
+        raise Failed("The secret is not base64 after `whsec_`.") from error
     expected = "v1," + base64.b64encode(hmac.new(key, signed, hashlib.sha256).digest()).decode()
     expect.expect(
         expected in headers.get("webhook-signature", "").split(" "),

@@ -118,7 +118,7 @@ def void(_: object) -> None:
 
 _refuse("limit_0", "`limit` of GET /orders is at least 1.", 0)
 _refuse("limit_51", "`limit` of GET /orders is at most 50.", 51)
-_refuse("limit_is_a_number", "A `limit` that is no number is refused with 400.", "all")
+_refuse("limit_is_a_number", "A `limit` that is not a number is refused with 400.", "all")
 
 
 @check(uses=["batch"])

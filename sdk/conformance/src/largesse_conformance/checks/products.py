@@ -250,7 +250,7 @@ def amount_below_everything(context: Context) -> None:
 
 @check()
 def amount_must_be_a_number(context: Context) -> None:
-    """An `amount` that is no number is refused with 400."""
+    """An `amount` that is not a number is refused with 400."""
     expect.refused(context.main.get("/products", amount="ten"), 400, "amount")
 
 
@@ -299,9 +299,9 @@ def _refuse(name: str, rule: str, **parameters: Any) -> None:
 
 _refuse("limit_0", "`limit` is at least 1.", limit=0)
 _refuse("limit_201", "`limit` is at most 200.", limit=201)
-_refuse("limit_is_a_number", "A `limit` that is no number is refused with 400.", limit="many")
+_refuse("limit_is_a_number", "A `limit` that is not a number is refused with 400.", limit="many")
 _refuse("page_0", "`page` begins at 1.", page=0)
-_refuse("page_is_a_number", "A `page` that is no number is refused with 400.", page="first")
+_refuse("page_is_a_number", "A `page` that is not a number is refused with 400.", page="first")
 
 
 @check()
@@ -321,7 +321,7 @@ def unknown_product(context: Context) -> None:
 
 @check()
 def product_id_is_a_number(context: Context) -> None:
-    """A product id that is no number names nothing: 404 or 400."""
+    """A product id that is not a number names nothing: 404 or 400."""
     expect.status(context.main.get("/products/first"), 404, 400)
 
 

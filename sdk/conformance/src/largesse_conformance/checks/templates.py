@@ -70,7 +70,7 @@ def _refuse(name: str, rule: str, **parameters: Any) -> None:
 _refuse("limit_0", "`limit` is at least 1.", limit=0)
 _refuse("limit_201", "`limit` is at most 200.", limit=201)
 _refuse("offset_negative", "`offset` is not below 0.", offset=-1)
-_refuse("offset_is_a_number", "An `offset` that is no number is refused with 400.", offset="first")
+_refuse("offset_is_a_number", "An `offset` that is not a number is refused with 400.", offset="first")
 
 
 @check()

@@ -118,7 +118,7 @@ _DETAILS = {
     "plan-required": "The API is available on the Pro plan and above; this customer is on Starter.",
     "insufficient-balance": "The order costs 250.00 GBP, the account holds 100.00 GBP.",
     "inactive-service-account": "The service account 'HR bot' is not active.",
-    "other-service-account": "Another service account placed order 0WBQK7M2PXR4D9VA1C3E: a key of that one is needed here.",
+    "other-service-account": "Another service account placed order 0WBQK7M2PXR4D9VA1C3E: use a key of that service account.",
     "scope-required": "This API key may not be used for `send`, only for `read`.",
     "network-not-allowed": "This API key may not be used from 203.0.113.7.",
     "budget-exceeded": "The order costs 50.00 GBP, and the budget 'Marketing' has 20.00 of 500.00 GBP left until 2030-02-01 (UTC).",

@@ -155,7 +155,7 @@ class ContactsQuery(msgspec.Struct, frozen=True):
 async def _contacts(services: Services, call: Call) -> Reply:
     query, principal = call.query, call.principal
     if found := unfit(query.q):
-        raise InvalidRequest(f"`q` must hold no {found}.")
+        raise InvalidRequest(f"`q` must not contain {found}.")
     place = principal.customer_id, principal.environment
     shown = Filter(query.q, query.active, query.group)
     async with services.database.connection(principal.scope) as connection:

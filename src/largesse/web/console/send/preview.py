@@ -49,7 +49,7 @@ def language_of(context: RequestContext, said: Chosen) -> Language:
 
 
 async def mail_document(context: RequestContext, said: Chosen | None, name: str | None) -> Response:
-    """Returns the mail to a recipient of that name; empty if no gift is chosen."""
+    """Returns the mail to a recipient with that name; empty if no gift is chosen."""
     html = ""
     if said is not None:
         html = (await letter_shown(context, said, language_of(context, said), name)).html
@@ -96,7 +96,7 @@ async def letter_shown(context: RequestContext, said: Chosen, language: Language
 
 
 async def letter_of(context: RequestContext, said: Chosen, language: Language, name: str | None) -> Letter:
-    """Returns the mail to a recipient of that name, with a placeholder for the code."""
+    """Returns the mail to a recipient with that name, with a placeholder for the code."""
     gift, options, product = said.gift, said.options, said.product
     is_parcel = product is not None and not product.is_digital
     details = NOTHING_SAID

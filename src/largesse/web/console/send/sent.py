@@ -159,7 +159,7 @@ async def _order(context: RequestContext, caller: Caller) -> Row:
     async with context.database.connection(caller.principal.scope) as connection:
         order = await find_order(connection, caller.principal, context.request.path_params["draft"])
     if order["user_id"] != caller.principal.user_id:
-        raise NotFound("There is no order of that reference.")
+        raise NotFound("There is no order with that reference.")
     return order
 
 
