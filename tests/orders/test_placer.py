@@ -6,6 +6,7 @@ import asyncio
 import dataclasses
 from collections import Counter
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime
 
 import msgspec
 import pytest
@@ -21,6 +22,7 @@ from largesse.db.scope import OPERATOR
 from largesse.ledger.own_accounts import OwnAccounts, own_accounts
 from largesse.ledger.payment_sources import OnInvoice
 from largesse.lines.codes import draw_codes
+from largesse.orders.follow_ups import FollowUp
 from largesse.orders.order import Order, Placed
 from largesse.orders.placer import Placer
 from largesse.seed.load import load_seed
@@ -178,6 +180,24 @@ async def test_an_order_refused_costs_its_neighbours_nothing(desk: Desk) -> None
     outcome = outcomes[2]
     assert isinstance(outcome, ReferenceUsed)
     assert outcome.holder == orders[1].reference
+
+
+async def test_an_order_that_cannot_be_written_costs_its_neighbours_nothing(desk: Desk) -> None:
+    """What was let through and overflows only as it is written fails alone, with each of the batch placed or refused as without it."""
+    placer = Placer(desk.database, CHAIN)
+    odd = desk.order("odd")
+    row = msgspec.structs.replace(odd.row, delivery_mode="send", scheduled_for=datetime(9999, 12, 31, tzinfo=UTC))
+    odd = msgspec.structs.replace(odd, row=row, follow_up=FollowUp(claim_by=None, reminder_days=(365,)))
+    try:
+        placing = [
+            placer.place(order) for order in (desk.order("a"), odd, desk.order("b", cost_minor=10_001), desk.order("c"))
+        ]
+        outcomes = await asyncio.gather(*placing, return_exceptions=True)
+    finally:
+        await placer.close()
+    assert [type(outcome) for outcome in outcomes] == [Placed, OverflowError, InsufficientBalance, Placed]
+    assert await desk.references() == {"a", "c"}
+    assert await desk.balance_minor() == 9_800
 
 
 async def test_a_customer_waits_for_no_other(desk: Desk) -> None:

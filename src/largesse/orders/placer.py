@@ -18,7 +18,7 @@ import msgspec
 import structlog
 
 from largesse.base.batching import Batcher
-from largesse.base.errors import Unavailable
+from largesse.base.errors import Problem, Unavailable
 from largesse.db.pipeline import Statement
 from largesse.db.pool import DATABASE_AWAY, Connection, Database
 from largesse.db.shard_groups import Nodes
@@ -195,11 +195,13 @@ class Placer:
         except asyncpg.LockNotAvailableError:
             # The accounts are locked by us, so the statement waited for another transaction that takes a reference of the batch.
             return [ReferenceHeld()] * len(batch)
+        except Problem:
+            raise
         except DATABASE_AWAY:
             raise
-        except asyncpg.PostgresError as error:
-            # Something in this batch cannot be written, such as a reference that another process took first.
-            # If orders are placed alone, none fails because of another.
+        except Exception as error:
+            # Something in this batch cannot be written, such as a reference that another process took first, or a value beyond what
+            # anybody expected. If orders are placed alone, none fails because of another.
             if len(batch) == 1 and not isinstance(error, asyncpg.UniqueViolationError | asyncpg.DeadlockDetectedError):
                 raise
             _log.info("batch_retried_order_by_order", orders=len(batch), error=type(error).__name__)
