@@ -80,13 +80,15 @@ async def create_contact(actor: Actor, vault: Vault, change: ContactChange) -> i
     async with actor.transaction(Right.CONTACTS) as transaction:
         place = _place(actor)
         await store.lock_contacts(transaction.connection, place)
+        own = [field.key for field in await group_store.list_fields(transaction.connection, place)]
+        change = checked_change(change, own)
         if change.email is UNSET:
             raise ContactFault("email", "email_missing")
         taken = await store.find_contacts(
-            transaction.connection, place, emails=[change.email.strip()], external_ids=[change.external_id or ""]
+            transaction.connection, place, emails=[change.email], external_ids=[change.external_id or ""]
         )
         for one in taken:
-            is_email = email_key(one.email) == email_key(change.email.strip())
+            is_email = email_key(one.email) == email_key(change.email)
             raise ContactFault("email", "email_taken") if is_email else ContactFault("external_id", "external_id_taken")
         saved = await _apply_one(transaction, vault, change)
         await transaction.record("contact.created", f"contact {saved.ids[0]}")

@@ -71,6 +71,30 @@ def test_what_is_wrong_is_named(
     assert len(client.get("/contacts").json()) == 1
 
 
+@pytest.mark.parametrize(
+    "members",
+    [
+        {"email": "idn@xn--bcher-kva.example"},
+        {"email": "idn@bu\u0308cher.example"},
+        {"email": "IDN@B\u00dcCHER.example"},
+        {"email": "other@example.com", "externalId": " 7 "},
+    ],
+)
+def test_another_spelling_changes_no_other_contact(
+    service: Service, problem: Callable[..., str], members: dict[str, Any]
+) -> None:
+    client = service.client("hr")
+    first = client.post("/contacts", json={"email": "idn@b\u00fccher.example", "externalId": "7", "name": "First"})
+    assert "Another contact has this" in problem(client.post("/contacts", json={"name": "Second", **members}), 400)
+    assert client.get(f"/contacts/{first.json()['id']}").json() == first.json()
+
+
+@pytest.mark.parametrize("member", ["email", "externalId"])
+def test_a_contact_with_a_null_character_is_refused(service: Service, problem: Callable[..., str], member: str) -> None:
+    refused = service.client("hr").post("/contacts", json={"email": "a@example.com", member: "a\u0000b"})
+    assert f"`{member}`: " in problem(refused, 400)
+
+
 def test_several_are_saved_by_their_external_ids_or_none(service: Service, problem: Callable[..., str]) -> None:
     client = service.client("hr")
     client.post("/contacts", json={"email": "bo@example.com", "name": "Bo"})
