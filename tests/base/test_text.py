@@ -8,7 +8,7 @@ import pytest
 
 from largesse.base.email import MAX_EMAIL, EmailError, normalise_email
 from largesse.base.errors import InvalidRequest, OperatorError
-from largesse.base.text import cleaned, unfit, unfit_key
+from largesse.base.text import cleaned, trimmed, unfit, unfit_key
 from largesse.orders.options import read_key, read_text
 from largesse.seed.reading import parse_seed
 from largesse.web.claim.addresses import check_address
@@ -98,3 +98,11 @@ def test_an_address_has_a_longest_length() -> None:
     assert normalise_email(longest) == longest
     with pytest.raises(EmailError, match="at most 254"):
         normalise_email("a" + longest)
+
+
+def test_blanks_and_invisible_characters_around_a_typed_text_are_removed() -> None:
+    assert trimmed(" \u200b\ufeffAda\u00a0\u202c\r\n") == "Ada"
+    assert trimmed("\u0645\u06cc\u200c\u062e\u0648") == "\u0645\u06cc\u200c\u062e\u0648", (
+        "within a word they belong to it"
+    )
+    assert trimmed("\u2068 \u2069") == ""

@@ -36,7 +36,7 @@ def test_each_rule_is_told_of_each_cell() -> None:
             [
                 ",No address,1",
                 "x" * 255 + ",Long address,1",
-                "nobody,\u202eback,0",
+                "nobody,b\u202eack,0",
                 f"a@example.com,{'n' * 201},1001",
                 "b@example.com,Fine,1000",
                 "c@example.com,,two",

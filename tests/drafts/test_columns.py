@@ -25,6 +25,10 @@ def sheet(*rows: str) -> Sheet:
         (["17|Zoë Müller|a@example.com"], Columns(2, (1,), None, False)),
         (["a@example.com|2|3"], Columns(0, (), None, False)),
         (["nothing|here"], Columns(None, (), None, False)),
+        # A recipient whose address is wrong or missing is no headings.
+        (["ada.example.com", "b@example.com"], Columns(0, (), None, False)),
+        (["ada (at) post.example|Zoë", "b@example.com|Bo"], Columns(0, (1,), None, False)),
+        (["Zoë||2", "Bo|b@example.com|1"], Columns(1, (0,), None, False)),
     ],
 )
 def test_columns_are_guessed(rows: list[str], columns: Columns):

@@ -71,6 +71,13 @@ def test_lists_of_mailboxes(text: str, mailboxes: list[tuple[str, str]] | None) 
         ("a@x.com, Ada, 3\nb@x.com", [("a@x.com", "Ada", 3), ("b@x.com", None, 1)]),
         ("Ada <a@x.com>, Bea, 3\nb@x.com, Bob, 2", [("a@x.com", "Bea", 3), ("b@x.com", "Bob", 2)]),
         ("a@x.com, Ada, Sales\nb@x.com, Bob, 2", [("a@x.com", "Ada", 1), ("b@x.com", "Bob", 1)]),
+        ("a@x.com, 3\nb@x.com, 2", [("a@x.com", None, 3), ("b@x.com", None, 2)]),
+        ("Ada, a@x.com, 3\nBob, b@x.com", [("a@x.com", "Ada", 3), ("b@x.com", "Bob", 1)]),
+        ("a@x.com, Team 7\nb@x.com, Bob", [("a@x.com", "Team 7", 1), ("b@x.com", "Bob", 1)]),
+        ("a@x.com, 07700900123\nb@x.com, 07700900124", [("a@x.com", None, 1), ("b@x.com", None, 1)]),
+        # Other programs copy invisible characters along.
+        ("\u200ba@x.com\u200b\t\u200eAda\t\u200b2", [("a@x.com", "Ada", 2)]),
+        ("\u202aAda <a@x.com>\u202c; Bob\u202c <\u202ab@x.com\u202c>", [("a@x.com", "Ada", 1), ("b@x.com", "Bob", 1)]),
         ("email\na@x.com, b@x.com\nAda <c@x.com>", [("a@x.com", None, 1), ("b@x.com", None, 1), ("c@x.com", "Ada", 1)]),
         # In a cell of a file; the column of names is said of one address, and of several that say none.
         (
@@ -98,6 +105,12 @@ def test_an_address_that_no_column_takes_is_asked_about_and_mended() -> None:
     assert [row.problems[0].kind for row in checked("email,name\na@x.com,Ada,b@x.com").bad] == ["email_more"]
 
 
+@pytest.mark.parametrize("typed", ["0", "1001", "2,50", "two"])
+def test_a_wrong_number_below_the_label_is_not_passed_over(typed: str) -> None:
+    [row] = checked(f"a@x.com; Ada; 2\nb@x.com; Bob; {typed}\nc@x.com; Cy; 1").bad
+    assert [problem.kind for problem in row.problems] == ["quantity_wrong"]
+
+
 def test_one_wrong_address_of_a_list_is_named() -> None:
     [row] = checked('email,name\n"a@x.com, b@-x",Ada').bad
     assert [(problem.kind, problem.detail) for problem in row.problems] == [("email_in_list", "b@-x")]
@@ -123,6 +136,7 @@ def test_hostile_texts_are_no_lists(text: str) -> None:
     [
         ("Ada <a@x.com>; Bob <bob@>; Cy <c@x.com>", ["a@x.com", "c@x.com"], ["Bob <bob@>"]),
         ("Ada <a@x.com>, Bob, Cy <c@x.com>, d@x.com", ["a@x.com", "c@x.com", "d@x.com"], ["Bob"]),
+        ("Hopper, Grace <a@x.com>, Bob <b@x.com>", ["a@x.com", "b@x.com"], ["Hopper"]),
         ("Byron, Ada <a@x.com>; Hopper, Grace; King, Ada <c@x.com>", ["a@x.com", "c@x.com"], ["Hopper, Grace"]),
     ],
 )

@@ -21,10 +21,13 @@ _CONTROL_BUT_BREAKS = r"\x00-\x09\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff"
 _LINE_SEPARATORS = r"\u2028\u2029"
 _BIDIRECTIONAL = r"\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
 
+_INVISIBLE = rf"\s\xad\u200b-\u200d\u2060-\u2064\ufeff{_BIDIRECTIONAL}"
+
 _IN_A_KEY = re.compile(f"[{_CONTROL}]")
 _IN_A_LINE = re.compile(f"[{_CONTROL}{_LINE_SEPARATORS}{_BIDIRECTIONAL}]+")
 _IN_LINES = re.compile(f"[{_CONTROL_BUT_BREAKS}{_BIDIRECTIONAL}]")
 _IS_BIDIRECTIONAL = re.compile(f"[{_BIDIRECTIONAL}]")
+_AT_START = re.compile(f"[{_INVISIBLE}]+")
 
 
 def unfit(text: str, *, line_breaks: bool = False) -> str | None:
@@ -38,6 +41,13 @@ def unfit(text: str, *, line_breaks: bool = False) -> str | None:
 def unfit_key(text: str) -> str | None:
     """Returns the same as `unfit`, for a name that a caller gives its own thing: only control characters are refused."""
     return _named(_IN_A_KEY.search(text))
+
+
+def trimmed(text: str) -> str:
+    """Returns what a person typed or pasted without blanks around it, and without the invisible characters that programs copy along."""
+    start = _AT_START.match(text)
+    end = _AT_START.match(text[::-1])
+    return text[start.end() if start else 0 : len(text) - (end.end() if end else 0)]
 
 
 def cleaned(text: str, instead: str) -> str:

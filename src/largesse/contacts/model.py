@@ -15,7 +15,7 @@ from msgspec import UNSET, UnsetType
 from largesse.base.email import MAX_EMAIL, EmailError, normalise_email
 from largesse.base.errors import InvalidRequest
 from largesse.base.i18n.languages import LANGUAGES
-from largesse.base.text import folded, unfit, unfit_key
+from largesse.base.text import folded, trimmed, unfit, unfit_key
 from largesse.drafts.checking import PROBLEMS as EMAIL_PROBLEMS
 from largesse.drafts.mailboxes import fault_of
 
@@ -125,7 +125,7 @@ def sought(name: str, email: str) -> str:
 
 def read_email(typed: str) -> str:
     """Returns an address in its normal form. Raises ContactFault."""
-    email = typed.strip()
+    email = trimmed(typed)
     if not email:
         raise ContactFault("email", "email_missing")
     if len(email) > MAX_EMAIL:

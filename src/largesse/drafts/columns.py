@@ -7,6 +7,7 @@ import re
 
 import msgspec
 
+from largesse.drafts.mailboxes import common_domains, suggested
 from largesse.drafts.sheet import Sheet
 from largesse.orders.recipients import MAX_QUANTITY
 
@@ -25,6 +26,8 @@ _LAST_NAMES = {"lastname", "surname", "familyname", "nom", "nomdefamille", "nach
 _QUANTITIES = {"quantity", "qty", "codes", "gifts", "quantite", "nombre", "anzahl", "menge", "stuck", "stueck"}
 _PLAINLY = str.maketrans("àâäçéèêëîïôöùûüÿñ", "aaaceeeeiioouuuyn")
 _SIGNS = re.compile(r"[\W_]+")
+# What people type for a number of codes, right or wrong. Longer numbers are of telephones and the like.
+_NUMBER = re.compile(r"[0-9]{1,4}(?:[.,]0{1,2})?")
 _SAMPLED_ROWS = 100
 _MOST_NAMES = 2
 
@@ -48,7 +51,8 @@ def guess_columns(sheet: Sheet) -> Columns:
     first = sheet.rows[0].cells
     headings = [plain_heading(cell) for cell in first]
     known = _by_heading(headings)
-    has_heading = not any("@" in cell for cell in first) and (known != Columns() or len(sheet.rows) > 1)
+    has_heading = known != Columns() or (len(sheet.rows) > 1 and not _is_recipient(sheet))
+    has_heading = has_heading and not any("@" in cell for cell in first)
     if not has_heading:
         known = Columns()
     email = known.email if known.email is not None else _addresses_at(sheet, has_heading=has_heading)
@@ -57,11 +61,21 @@ def guess_columns(sheet: Sheet) -> Columns:
 
 
 def as_labelled(sheet: Sheet, columns: Columns) -> Columns:
-    """Returns the columns of rows below the label "address, name, how many". The third column is the count only if it holds nothing else."""
-    cells = [row.cells[2] for row in sheet.rows if len(row.cells) > 2]
-    is_labelled = not columns.has_heading and columns.email == 0 and 2 not in columns.used
-    if is_labelled and any(cells) and all(is_quantity(cell) for cell in cells):
-        return msgspec.structs.replace(columns, quantity=2)
+    """Returns the columns of rows below the label "address, name, how many".
+
+    The column after the address and the name is the count if most of its cells are numbers, so that a wrong one is found. Otherwise
+    what stands beside the address is the name, whatever else people put there.
+    """
+    email = columns.email
+    if columns.has_heading or email is None or email > 1:
+        return columns
+    last = min(sheet.width, 3) - 1
+    if last > email and last not in columns.used and _holds_numbers(sheet, last):
+        columns = msgspec.structs.replace(columns, quantity=last)
+    beside = 1 - email
+    is_free = beside < sheet.width and beside not in columns.used
+    if is_free and not columns.names and any(_has_letters(cell) for cell in _cells(sheet, beside)):
+        columns = msgspec.structs.replace(columns, names=(beside,))
     return columns
 
 
@@ -97,6 +111,32 @@ def _by_heading(headings: list[str]) -> Columns:
         names=apart if len(apart) == _MOST_NAMES or name is None else (name,),
         quantity=_first(headings, _QUANTITIES),
     )
+
+
+def _is_recipient(sheet: Sheet) -> bool:
+    """Returns whether a first row without an address is one of the list, and no headings: a number, or an address with a mistake."""
+    first, email = sheet.rows[0].cells, _addresses_at(sheet, has_heading=True)
+    if email is None:
+        return False
+    domains = common_domains(_cells(sheet, email))
+    return (
+        any(map(is_quantity, filter(None, first))) or suggested("".join(first[email : email + 1]), domains) is not None
+    )
+
+
+def _holds_numbers(sheet: Sheet, at: int) -> bool:
+    """Returns whether most cells of a column are numbers as people type them for a quantity."""
+    cells = _cells(sheet, at)
+    return 2 * sum(_NUMBER.fullmatch(cell) is not None for cell in cells) > len(cells)
+
+
+def _cells(sheet: Sheet, at: int) -> list[str]:
+    """Returns the cells of a column that are not blank."""
+    return [row.cells[at] for row in sheet.rows if at < len(row.cells) and row.cells[at]]
+
+
+def _has_letters(cell: str) -> bool:
+    return "@" not in cell and any(character.isalpha() for character in cell)
 
 
 def _addresses_at(sheet: Sheet, *, has_heading: bool) -> int | None:

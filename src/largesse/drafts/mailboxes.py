@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from largesse.base.cooperative import Steps
 from largesse.base.email import EmailError, normalise_email
+from largesse.base.text import trimmed
 from largesse.drafts.sheet import MAX_ROWS, lines_of
 
 # A quoted name, an address in brackets, a separator, and what is between them. Each character is read once.
@@ -64,8 +65,8 @@ def one_mailbox_a_line(text: str) -> Steps[str]:
     for line in lines_of(text):
         if within_quotes:
             members = None
-        elif line == first:
-            members = first_list
+        elif line == first:  # its mistakes last: in the first row they would pass for headings
+            members = first_list and sorted(first_list, key=lambda part: isinstance(part, str))
         else:
             members = yield from _list_in(line)
         if members is None:
@@ -169,12 +170,12 @@ def _split(text: str, separators: str) -> Iterator[str]:
     for number, found in enumerate(_TOKENS.finditer(text), 1):
         if found[0] not in separators:
             tokens.append(found[0])
-        elif part := "".join(tokens).strip():
+        elif part := trimmed("".join(tokens)):
             tokens.clear()
             yield part
         if number % _TOKENS_A_STEP == 0:
             yield ""
-    if part := "".join(tokens).strip():
+    if part := trimmed("".join(tokens)):
         yield part
 
 
@@ -184,11 +185,11 @@ def _mailbox(part: str) -> Mailbox | None:
     named = _NAMED.fullmatch(part)
     if named is None:
         return None
-    name = " ".join(named["name"].split())
+    name = trimmed(" ".join(named["name"].split()))
     is_quoted = len(name) > 1 and name[0] == name[-1] and name[0] in _QUOTES
     if not is_quoted and ("@" in name or '"' in name):
         return None  # another address before it, or a quotation mark that is not closed
-    return _turned(name[1:-1].strip() if is_quoted else name), named["address"]
+    return _turned(name[1:-1].strip() if is_quoted else name), trimmed(named["address"])
 
 
 def _turned(name: str) -> str:

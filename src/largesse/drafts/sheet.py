@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator
 import msgspec
 
 from largesse.base.errors import InvalidRequest
-from largesse.base.text import without_apostrophe
+from largesse.base.text import trimmed, without_apostrophe
 from largesse.orders.recipients import MAX_CODES
 
 MAX_FILE_BYTES = 4 * 1024 * 1024
@@ -87,7 +87,7 @@ class SheetMaker:
         """Adds the row with that number unless it is blank. Raises SheetRefused."""
         kept: list[str] = []
         for at, raw in enumerate(cells):
-            cell = without_apostrophe(raw.strip())
+            cell = without_apostrophe(trimmed(raw))
             if not cell:
                 continue
             if at >= MAX_COLUMNS:

@@ -18,7 +18,7 @@ import msgspec
 
 from largesse.base.email import EmailError, normalise_email
 from largesse.base.i18n.templates import text
-from largesse.base.text import unfit
+from largesse.base.text import trimmed, unfit
 from largesse.web.kit.query import INT32, Whole
 
 Declared = TypeVar("Declared")
@@ -42,7 +42,7 @@ class Text:
 
     def read(self, form: Form, name: str) -> str:
         """Returns the text, even if it is wrong."""
-        value = form[name].replace("\r\n", "\n").strip()
+        value = trimmed(form[name].replace("\r\n", "\n"))
         if not value and self.required:
             form.error(name, form.say(REQUIRED))
         if len(value) > self.most:
@@ -58,7 +58,7 @@ class Email:
 
     def read(self, form: Form, name: str) -> str:
         """Returns the normalised address; empty if it is not an e-mail address."""
-        value = form[name].strip()
+        value = trimmed(form[name])
         try:
             return normalise_email(value)
         except EmailError:
