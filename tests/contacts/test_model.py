@@ -25,6 +25,7 @@ from largesse.contacts.model import (
         ("14/03", 314), ("14.03.", 314), ("14. 3.", 314), ("03-14", 314), ("--03-14", 314), ("29/02", 229), ("", None),
         ("19 Mar", 319), ("29 February", 229), ("19 mars", 319), ("19. März", 319), ("1er août", 801), ("3rd Sep.", 903),
         ("2 juil.", 702), ("19Mar", 319), ("24. DEZ", 1224),
+        ("14-Mar", 314), ("14. Mrz", 314), ("March 14", 314), ("Dec. 25th", 1225), ("14 / 03", 314), ("\u200e14/03\u200e", 314),
     ],
 )  # fmt: skip
 def test_birthdays_are_a_day_and_a_month(typed: str, birthday: int | None) -> None:
@@ -49,6 +50,9 @@ def test_birthdays_are_a_day_and_a_month(typed: str, birthday: int | None) -> No
         ("30 February", "birthday_none"),
         ("0 March", "birthday_none"),
         ("2 jui", "birthday_wrong"),
+        ("14-Mar-90", "birthday_year"),
+        ("March 14, 1990", "birthday_year"),
+        ("Mar-14", "birthday_wrong"),
         ("2 Spring", "birthday_wrong"),
     ],
 )
@@ -61,7 +65,9 @@ def test_other_birthdays_are_refused(typed: str, kind: str) -> None:
 def test_start_dates() -> None:
     assert read_start_date("2024-03-01 00:00:00") == date(2024, 3, 1)
     assert read_start_date("01/03/2024") == read_start_date("1.3.2024") == date(2024, 3, 1)
-    for wrong in ("2024-02-30", "soon", "01/03"):
+    words = ("1 March 2024", "1. März 2024", "1er mars 2024", "March 1, 2024", "1-Mar-2024", "2024/03/01", "01-03-2024")
+    assert {read_start_date(one) for one in words} == {date(2024, 3, 1)}
+    for wrong in ("2024-02-30", "soon", "01/03", "1 March", "1-Mar-24", "2024-03/01", "30 February 2024"):
         with pytest.raises(ContactFault):
             read_start_date(wrong)
 
@@ -74,6 +80,13 @@ def test_countries_and_languages_by_code_and_name() -> None:
         "AT",
         "FR",
     ]
+    for code, names in {
+        "US": ("USA", "U.S.A."),
+        "GB": ("GBR", "England"),
+        "DE": ("DEU",),
+        "AT": ("Oesterreich",),
+    }.items():
+        assert {read_country(one) for one in names} == {code}
     assert [read_language(one) for one in ("en-GB", "Deutsch", "French", "allemand", "")] == [
         "en",
         "de",

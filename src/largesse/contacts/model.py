@@ -10,6 +10,7 @@ from functools import cache
 
 import msgspec
 from babel import Locale
+from babel.core import get_global
 from msgspec import UNSET, UnsetType
 
 from largesse.base.email import MAX_EMAIL, EmailError, normalise_email
@@ -137,20 +138,28 @@ def read_email(typed: str) -> str:
 
 
 _WITH_YEAR = re.compile(r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}([ T].*)?|\d{1,2}[-/.]\s?\d{1,2}[-/.]\s?\d{2,4}")
-_DAY_FIRST = re.compile(r"(?P<day>\d{1,2})[./]\s?(?P<month>\d{1,2})\.?")
+_DAY_FIRST = re.compile(r"(?P<day>\d{1,2})\s?[./]\s?(?P<month>\d{1,2})\.?")
 _MONTH_FIRST = re.compile(r"(?:--)?(?P<month>\d{1,2})-(?P<day>\d{1,2})")
-_IN_WORDS = re.compile(
-    r"(?P<day>\d{1,2})(?:st|nd|rd|th|er)?\.?\s*(?P<month>[^\W\d_]{3,20})\.?(?P<year>,?\s+\d{2,4})?", re.IGNORECASE
+# `14 March 2024`, `14-Mar` as spreadsheets show it, and `March 14, 2024`. `Mar-14` is none: there it is a month and a year.
+_IN_WORDS = (
+    re.compile(
+        r"(?P<day>\d{1,2})(?:st|nd|rd|th|er)?\.?[\s-]*(?P<month>[^\W\d_]{3,20})\.?(?:,?[\s-]+(?P<year>\d{2,4}))?",
+        re.IGNORECASE,
+    ),
+    re.compile(
+        r"(?P<month>[^\W\d_]{3,20})\.?\s+(?P<day>\d{1,2})(?:st|nd|rd|th)?(?:,?\s+(?P<year>\d{2,4}))?", re.IGNORECASE
+    ),
 )
+_OTHER_MONTHS = {"mrz": 3, "maerz": 3, "janner": 1}
 _DAYS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 
 def read_birthday(typed: str) -> int | None:
     """Returns a birthday such as `14/03`, `14.03.`, `03-14` or `14 March`; None for a blank one. Raises ContactFault."""
-    text = typed.strip()
+    text = trimmed(typed)
     if not text:
         return None
-    in_words = _IN_WORDS.fullmatch(text)
+    in_words = _in_words(text)
     if _WITH_YEAR.fullmatch(text) or (in_words and in_words["year"]):
         raise ContactFault("birthday", "birthday_year")
     if in_words and (month := _month(folded(in_words["month"]))):
@@ -161,8 +170,14 @@ def read_birthday(typed: str) -> int | None:
     return checked_birthday(int(found["month"]) * 100 + int(found["day"]))
 
 
+def _in_words(text: str) -> re.Match[str] | None:
+    return _IN_WORDS[0].fullmatch(text) or _IN_WORDS[1].fullmatch(text)
+
+
 def _month(word: str) -> int | None:
     """Returns the month whose name begins so in a language that we speak; None if there is none, or several."""
+    if word in _OTHER_MONTHS:
+        return _OTHER_MONTHS[word]
     found = {number for number, name in _month_names() if name.startswith(word)}
     return found.pop() if len(found) == 1 else None
 
@@ -190,19 +205,22 @@ def written_birthday(birthday: int) -> str:
     return f"{birthday // 100:02}-{birthday % 100:02}"
 
 
-_ISO_DAY = re.compile(r"(?P<year>\d{4})-(?P<month>\d{1,2})-(?P<day>\d{1,2})(?:[ T].*)?")
-_WRITTEN_DAY = re.compile(r"(?P<day>\d{1,2})[./]\s?(?P<month>\d{1,2})[./]\s?(?P<year>\d{4})")
+_ISO_DAY = re.compile(r"(?P<year>\d{4})(?P<mark>[-/])(?P<month>\d{1,2})(?P=mark)(?P<day>\d{1,2})(?:[ T].*)?")
+_WRITTEN_DAY = re.compile(r"(?P<day>\d{1,2})\s?[-./]\s?(?P<month>\d{1,2})\s?[-./]\s?(?P<year>\d{4})")
 
 
 def read_start_date(typed: str) -> date | None:
-    """Returns a date such as `2024-03-01`, `01/03/2024` or `01.03.2024`; None for a blank one. Raises ContactFault."""
-    text = typed.strip()
+    """Returns a date such as `2024-03-01`, `01/03/2024`, `01.03.2024` or `1 March 2024`; None for a blank one. Raises ContactFault."""
+    text = trimmed(typed)
     if not text:
         return None
     found = _ISO_DAY.fullmatch(text) or _WRITTEN_DAY.fullmatch(text)
+    in_words = _in_words(text)
     try:
         if found is not None:
             return date(int(found["year"]), int(found["month"]), int(found["day"]))
+        if in_words and len(in_words["year"] or "") == 4 and (month := _month(folded(in_words["month"]))):
+            return date(int(in_words["year"]), month, int(in_words["day"]))
     except ValueError:
         pass
     raise ContactFault("start_date", "start_date_wrong")
@@ -210,19 +228,19 @@ def read_start_date(typed: str) -> date | None:
 
 def read_language(typed: str) -> str | None:
     """Returns the tag of a language that we speak, from a tag such as `en-GB` or its name; None for a blank one. Raises ContactFault."""
-    text = typed.strip().casefold()
+    text = folded(trimmed(typed))
     if not text:
         return None
     for tag, language in LANGUAGES.items():
-        names = {str(one.locale.languages.get(tag, "")).casefold() for one in LANGUAGES.values()}
-        if text.replace("_", "-").partition("-")[0] == tag or text in {language.name.casefold(), *names}:
+        names = {folded(str(one.locale.languages.get(tag, ""))) for one in LANGUAGES.values()}
+        if text.replace("_", "-").partition("-")[0] == tag or text in {folded(language.name), *names}:
             return tag
     raise ContactFault("language", "language_wrong")
 
 
 def read_country(typed: str) -> str | None:
     """Returns the code of a country, from its code or its name in a language of ours; None for a blank one. Raises ContactFault."""
-    text = typed.strip()
+    text = trimmed(typed)
     if not text:
         return None
     code = _countries().get(folded(text))
@@ -231,15 +249,30 @@ def read_country(typed: str) -> str | None:
     return code
 
 
+# What people write who do not use the names of the CLDR.
+_OTHER_COUNTRIES = {
+    **dict.fromkeys(("uk", "u.k.", "great britain", "grossbritannien", "grande-bretagne"), "GB"),
+    **dict.fromkeys(("england", "angleterre", "scotland", "wales", "northern ireland"), "GB"),
+    **dict.fromkeys(("u.s.", "u.s.a.", "united states of america"), "US"),
+    **dict.fromkeys(("holland", "the netherlands"), "NL"),
+    **dict.fromkeys(("czech republic",), "CZ"),
+    **dict.fromkeys(("oesterreich",), "AT"),
+}
+
+
 @cache
 def _countries() -> Mapping[str, str]:
     """Returns country codes by code and by name, without letter case and accents."""
-    found = {"uk": "GB"}
+    found = dict(_OTHER_COUNTRIES)
     for locale in (*(language.locale for language in LANGUAGES.values()), Locale("en")):
         for code, name in locale.territories.items():
             if len(code) == 2 and code.isalpha() and code not in {"EU", "EZ", "UN", "ZZ", "XA", "XB", "QO"}:
                 found.setdefault(code.lower(), code)
                 found.setdefault(folded(str(name)), code)
+    codes = set(found.values())
+    for alias, (code, *others) in get_global("territory_aliases").items():  # the codes of three letters among them
+        if len(alias) == 3 and alias.isalpha() and not others and code in codes:
+            found.setdefault(alias.lower(), code)
     return found
 
 
