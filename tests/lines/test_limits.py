@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from largesse.lines.attempts import Allowance, Failures, read_typed_code, read_typed_pin
+from largesse.lines.codes import format_code
 from largesse.lines.states import MOVES, State, expiry
 
 NOW = datetime(2030, 1, 2, 9, tzinfo=UTC)
@@ -89,3 +90,9 @@ def test_expiry_is_the_orders_else_the_installations_else_never() -> None:
     assert expiry(NOW, 30, 365) == NOW + timedelta(days=30)
     assert expiry(NOW, None, 365) == NOW + timedelta(days=365)
     assert expiry(NOW, None, 0) is None
+
+
+@pytest.mark.parametrize("mark", ["", " ", "-", "\N{EN DASH}", "\N{NON-BREAKING HYPHEN}", "_", ".", "\u200b"])
+def test_what_stands_between_the_characters_of_a_code_is_all_the_same(mark: str) -> None:
+    code = bytes(range(10))
+    assert read_typed_code(mark + mark.join(format_code(code).split("-")) + mark) == code

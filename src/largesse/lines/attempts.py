@@ -291,21 +291,17 @@ async def forget_failures(connection: Connection, examined: CheckedCode | Guesse
 
 
 def read_typed_code(text: str) -> bytes | None:
-    """Returns the code in a text as a person types it; None for what cannot be one."""
+    """Returns the code in a text as a person types it or a program wrote it, with any dashes; None for what cannot be one."""
     try:
-        return parse_code(unicodedata.normalize("NFKC", text[:200]).strip())
+        return parse_code("".join(filter(str.isalnum, unicodedata.normalize("NFKC", text[:200]))))
     except CodeError:
         return None
 
 
 def read_typed_pin(text: str) -> str:
-    """Returns the PIN in a text as a person types it: without blanks and hyphens, digits of any script as 0 to 9."""
+    """Returns the PIN in a text as a person types it: without blanks and signs, digits of any script as 0 to 9."""
     folded = unicodedata.normalize("NFKC", text[:64])
-    return "".join(
-        str(unicodedata.decimal(character, character))
-        for character in folded
-        if not (character.isspace() or character in "-\N{EN DASH}")
-    )
+    return "".join(str(unicodedata.decimal(character, character)) for character in folded if character.isalnum())
 
 
 async def prune_guesses(connection: Connection) -> None:
