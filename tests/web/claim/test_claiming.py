@@ -171,7 +171,8 @@ def test_an_expired_gift_says_so_and_stays_so(
 ) -> None:
     code = codes("collection", "treats", value=10, expiryAfterDays=1)[0]
     path = recipient.gift(code)
-    key = form_of(recipient.get(path))["key"]
+    product = str(service.ids["products"]["coffee"])
+    key = form_of(recipient.get(f"{path}/choose?product={product}"))["key"]
     move_clock(timedelta(days=1, minutes=1))
     assert recipient.claim(code).status_code == 409
     assert "has expired" in recipient.get(path).text
@@ -179,7 +180,6 @@ def test_an_expired_gift_says_so_and_stays_so(
     form = form_of(recipient.get(path))
     assert old
     assert form == {}
-    product = str(service.ids["products"]["coffee"])
     assert recipient.post(f"{path}/choose", key=key, product=product, sure="yes").status_code == 403
     assert "has expired" in recipient.get(path).text
 

@@ -5,6 +5,7 @@ import io
 import re
 from collections.abc import Callable
 from datetime import timedelta
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -74,9 +75,10 @@ def choices_of(page: httpx.Response) -> list[int]:
     return [int(value) for value in re.findall(r'name="product" value="(\d+)"', page.text)]
 
 
-def choose(recipient: Any, path: str, product_id: int, sure: str = "yes") -> httpx.Response:
-    key = form_of(recipient.get(path)).get("key", "")
-    answer: httpx.Response = recipient.post(f"{path}/choose", key=key, product=str(product_id), sure=sure)
+def choose(recipient: Any, path: str, product_id: int) -> httpx.Response:
+    offered = choices_of(recipient.get(path))
+    key = form_of(recipient.get(f"{path}/choose?product={offered[0]}")).get("key", "") if offered else ""
+    answer: httpx.Response = recipient.post(f"{path}/choose", key=key, product=str(product_id), sure="yes")
     return answer
 
 
@@ -108,14 +110,17 @@ def test_a_choice_is_confirmed_and_made_once(
     products = service.ids["products"]
     stock("coffee", ["CHOSEN-1"], "25")
     path = recipient.gift(codes("collection", "treats", value=25)[0])
-    asked = choose(recipient, path, products["coffee"], sure="")
+    question = f"{path}/choose?product={products['coffee']}"
+    asked = recipient.get(question)
     assert asked.status_code == 200
     assert "Is this the one?" in asked.text
+    assert recipient.post(f"{path}/choose", **{**form_of(asked), "sure": ""}).headers["location"] == question
     assert state(service, path, recipient) == "claimed"
     key = form_of(asked)["key"]
     assert choose(recipient, path, products["coffee"]).headers["location"] == f"{path}#open"
     assert state(service, path, recipient) == "fulfilled"
     assert "CHOSEN-1" in recipient.get(path).text
+    assert recipient.get(question).headers["location"] == path, "who goes back sees the gift"
     again = recipient.post(f"{path}/choose", key=key, product=str(products["shop"]), sure="yes")
     assert again.status_code == 303
     assert "CHOSEN-1" in recipient.get(path).text
@@ -126,6 +131,19 @@ def test_nothing_else_can_be_chosen(service: Any, recipient: Any, codes: Codes, 
     path = recipient.gift(codes("collection", "treats", value=25)[0])
     choose(recipient, path, service.ids["products"][name])
     assert state(service, path, recipient) == "claimed"
+
+
+def test_every_page_of_a_gift_has_its_languages(service: Any, recipient: Any, codes: Codes) -> None:
+    path = recipient.gift(codes("collection", "treats", value=25)[0])
+    asked = recipient.get(f"{path}/choose?product={service.ids['products']['coffee']}")
+    [german] = re.findall(r'href="([^"]+)" lang="de"', asked.text)
+    assert "Soll es dieses sein?" in recipient.get(f"{path}/choose{unescape(german)}").text
+    path = recipient.gift(codes("gift", "hamper")[0])
+    wrong = recipient.post(f"{path}/address", **form_of(recipient.get(path)))
+    assert wrong.status_code == 422
+    assert 'href="?lang=fr"' in wrong.text
+    for form in ("address", "email", "thank"):
+        assert recipient.get(f"{path}/{form}?lang=fr").headers["location"] == f"{path}?lang=fr"
 
 
 def test_a_form_without_its_key_changes_nothing(service: Any, recipient: Any, codes: Codes) -> None:

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 from tests.catalogue.images import png
-from tests.web.claim.conftest import form_of
 
 from largesse.catalogue.pictures import read_picture, save_pictures
 from largesse.db.scope import WORKER
@@ -62,11 +61,11 @@ def test_choices_show_what_they_are_and_the_one_chosen_its_terms(service: Any, r
     assert "img-src 'self'" in page.headers["content-security-policy"]
 
     coffee = service.ids["products"]["coffee"]
-    sure = recipient.post(f"{gift}/choose", **{**form_of(page), "product": str(coffee)})
+    sure = recipient.get(f"{gift}/choose?product={coffee}")
     assert pictures(sure.text) == [f"/pictures/{PICTURE.name}"]
     assert "No refunds." in sure.text
 
-    tea = recipient.post(f"{gift}/choose", **{**form_of(page), "product": str(service.ids["products"]["tea"])})
+    tea = recipient.get(f"{gift}/choose?product={service.ids['products']['tea']}")
     assert pictures(tea.text) == []
     assert f"hue-{service.ids['products']['tea'] % 8}" in tea.text
     assert "<details" not in tea.text

@@ -108,7 +108,8 @@ def test_before_the_choice_and_when_they_are_off_there_is_no_note(service: Any, 
     recipient = Recipient(service)
     gift = recipient.gift(codes("collection", "treats", value=50)[0])
     assert "Say thank you" not in recipient.get(gift).text
-    assert thank(recipient, gift, "Hello").status_code == 303
+    asked = recipient.get(f"{gift}/choose?product={service.ids['products']['shop']}")
+    assert recipient.post(f"{gift}/thank", **form_of(asked), note="Hello").status_code == 303
     gift = recipient.gift(codes("gift", "coffee", value=10)[0])
     service.sql("UPDATE customers SET takes_notes = false")
     assert "Say thank you" not in recipient.get(gift).text

@@ -11,6 +11,7 @@ from starlette.responses import Response
 from largesse.base.email import EmailError, normalise_email
 from largesse.base.errors import InvalidRequest, TooManyRequests
 from largesse.base.zones import last_whole_day
+from largesse.catalogue.model import Product
 from largesse.encryption.vault import DecryptionFailed
 from largesse.fulfilment.gifts import ClaimedGift, GiftStep
 from largesse.lines.attempts import Attempt, read_typed_code, read_typed_pin
@@ -19,7 +20,7 @@ from largesse.lines.store import Deadline
 from largesse.notes.model import MOST_CHARACTERS, NoteTooLong, NoteWithLink, read_note
 from largesse.web.claim.addresses import address_fields, check_address
 from largesse.web.claim.layout import Layout
-from largesse.web.claim.rendering import HEADERS, chosen_tag
+from largesse.web.claim.rendering import HEADERS, chosen_by_switch, chosen_tag
 from largesse.web.claim.session import COOKIE, Session, new_session, read_session
 from largesse.web.kit.forms import BadForm, read_form, require_own_site
 from largesse.web.kit.requests import client_address
@@ -134,15 +135,31 @@ class GiftPages:
             return self._layout.ended(request)
         return await self._show(request, session, gift)
 
+    async def ask(self, request: Request) -> Response:
+        """Asks whether a product of the collection is the one. It has an address of its own, so that people can go back and change the language."""
+        session = await self._session(request)
+        gift = None if session is None else await self._services.gifts.read(session.line)
+        if session is None or gift is None:
+            return self._layout.ended(request)
+        chosen = _chosen(gift, request.query_params)
+        if chosen is None:
+            return await self.show_again(request)
+        return await self._show(request, session, gift, template="confirm.html", chosen=chosen)
+
+    async def show_again(self, request: Request) -> Response:
+        """Shows the gift to who comes to the address of a form, as after changing the language of a form with errors."""
+        language = chosen_by_switch(request)
+        return self._layout.see_gift(request.path_params["handle"], f"?lang={language}" if language else "")
+
     async def choose(self, request: Request) -> Response:
-        """Chooses a product of the collection after asking for confirmation."""
+        """Chooses a product of the collection, once it is confirmed."""
         session, form = await self._posted(request)
         gift = await self._services.gifts.read(session.line)
-        chosen = next((p for p in gift.choices if str(p.id) == form.get("product")), None) if gift else None
-        if gift is None or chosen is None:
+        chosen = _chosen(gift, form) if gift else None
+        if chosen is None:
             return self._layout.see_gift(session.handle)
         if form.get("sure") != "yes":
-            return await self._show(request, session, gift, template="confirm.html", chosen=chosen)
+            return self._layout.see_gift(session.handle, f"/choose?product={chosen.id}")
         await self._services.gifts.choose(session.line, chosen.id, chosen_tag(request))
         return self._layout.see_gift(session.handle, "#open")
 
@@ -247,6 +264,11 @@ def _until(country: str, deadline: Deadline) -> dict[str, Any]:
     """Returns what the page of a link says about the claim-by date."""
     claim_by = deadline.claim_by
     return {"until": None if claim_by is None else last_whole_day(claim_by, country), "lapsed": deadline.lapsed}
+
+
+def _chosen(gift: ClaimedGift, values: Mapping[str, str]) -> Product | None:
+    """Returns the product that a form or an address names, if the gift can be it."""
+    return next((one for one in gift.choices if str(one.id) == values.get("product")), None)
 
 
 def _typed_email(form: Mapping[str, str], errors: dict[str, str], *, is_required: bool) -> str | None:

@@ -81,7 +81,7 @@ class Layout:
         return f"{self.base}/claim/gift/{handle}"
 
     def see_gift(self, handle: str, part: str = "") -> Response:
-        """Redirects to the page of a gift, or a part of it such as `#open`."""
+        """Redirects to the page of a gift, with more of an address such as `#open`."""
         return see(self.gift_address(handle) + part, HEADERS)
 
     def remember(self, response: Response, session: Session) -> None:
