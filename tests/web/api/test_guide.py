@@ -47,6 +47,16 @@ def commands(page: str) -> list[str]:
     return re.findall(r"^curl .*?(?:(?<!\\)\n(?=curl|largesse|export|\n|\Z)|\Z)", text, re.DOTALL | re.MULTILINE)
 
 
+def test_each_address_of_the_demo_has_a_key_of_its_environment() -> None:
+    pairs = [
+        pair
+        for page in PAGES
+        for text in blocks(page, "sh")
+        for pair in re.findall(r"LARGESSE=http://127.0.0.1:(\d+)\nexport LARGESSE_API_KEY=lgs_(\w+)_", text)
+    ]
+    assert set(pairs) == {("8000", "live"), ("8001", "test")}
+
+
 @pytest.fixture
 def place(service: Service, monkeypatch: pytest.MonkeyPatch) -> Any:
     """The guide's function that places an order exactly once."""
