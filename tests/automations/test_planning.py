@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
 from random import Random
 from typing import Any
 
 import msgspec
 import pytest
-from tests.automations.conftest import add_contact, rule
+from tests.automations.conftest import add_contact, rule, work
 from tests.web.api.conftest import Service, on_database
 
 from largesse.automations import store
 from largesse.automations.model import Automation, AutomationRule, Days, has_day, send_day
+from largesse.automations.service import AutomationFault
 
 FIRST, LAST = date(2027, 12, 20), date(2029, 3, 10)
 
@@ -68,6 +70,28 @@ def test_planning_and_the_model_agree(service: Service, changes: dict[str, Any])
     assert {(row["contact_id"], row["on_day"], row["send_on"]) for row in rows} == expected
     assert len(rows) == len(expected)
     assert [row["send_on"] for row in rows] == sorted(row["send_on"] for row in rows)
+
+
+def test_a_zone_that_the_server_does_not_know_stops_no_other_automation(
+    service: Service, automation: Callable[..., int]
+) -> None:
+    """Python's data can be newer than PostgreSQL's. Gifts of an unknown zone leave at nine o'clock in UTC."""
+    today = service.sql("SELECT (clock_now() AT TIME ZONE 'UTC')::date + 2")[0][0]
+    add_contact(service, "Zoe", birthday=today.month * 100 + today.day, country=None)
+    odd, _ = automation(name="Odd"), automation(name="Usual", zone="Asia/Tokyo")
+    service.sql("UPDATE automations SET zone = 'Mars/Olympus', plan_at = '2000-01-01Z' WHERE id = $1", odd)
+    work(service, places=False)
+    planned = service.sql("SELECT automation_id, due_at AT TIME ZONE 'UTC' FROM automation_runs ORDER BY automation_id")
+    assert [(row[0] == odd, row[1].hour) for row in planned] == [(True, 9), (False, 0)]
+
+
+@pytest.mark.parametrize(
+    "zone", ["posix/Europe/London", "right/Europe/London", "localtime", "Mars/Olympus", "", "../UTC"]
+)
+def test_what_is_no_zone_is_refused(service: Service, automation: Callable[..., int], zone: str) -> None:
+    """Python opens the first two, and PostgreSQL does not."""
+    with pytest.raises(AutomationFault, match="`zone` must be a time zone"):
+        automation(zone=zone)
 
 
 def _in(contact: Days, wanted: AutomationRule) -> Days:

@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from datetime import date, timedelta
 from functools import cache
 from typing import Any
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from babel.core import get_global
 
@@ -34,6 +33,7 @@ from largesse.automations.model import (
     send_day,
 )
 from largesse.base.errors import InvalidRequest, NotFound
+from largesse.base.zones import known_zones
 from largesse.customers.access import AccessChanged
 from largesse.customers.actor import Actor, Transaction
 from largesse.customers.customer_store import lock_customer
@@ -81,12 +81,8 @@ def country_zones() -> Sequence[tuple[str, str]]:
 
 
 def is_zone(name: str) -> bool:
-    """Returns whether this machine knows a time zone with that name."""
-    try:
-        ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        return False
-    return "/" in name or name == "UTC"
+    """Returns whether it is the name of a time zone."""
+    return name in known_zones() and ("/" in name or name == "UTC")
 
 
 async def create_automation(actor: Actor, rule: AutomationRule) -> int:

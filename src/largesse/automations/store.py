@@ -124,7 +124,11 @@ _DAYS = Fragment("""
 """)
 
 
-_DUE = Fragment("(send_on + time '09:00') AT TIME ZONE zone - ahead")
+# The server may not know each zone that this machine knows. An unknown one would be an error, for the automations of all customers.
+_KNOWN = Fragment("SELECT name FROM pg_timezone_names")
+_DUE = Fragment(
+    "(send_on + time '09:00') AT TIME ZONE coalesce((SELECT name FROM known WHERE name = zone), 'UTC') - ahead"
+)
 # Plans the automations that are due, some days ahead. A day that is over is planned too, if it is recent enough and contact and automation
 # existed in time: then the gift is sent late, or `missed`.
 PLAN = compose(
@@ -136,7 +140,7 @@ PLAN = compose(
         SELECT a.*, least(a.planned_through + 1, today - $5::int) AS first, greatest(a.planned_through, today + $4::int) AS last
         FROM turn JOIN automations a USING (customer_id, id)
         CROSS JOIN LATERAL (SELECT (((SELECT clock_now()) + a.ahead) AT TIME ZONE 'UTC')::date AS today) AS now
-    ), days AS ({days}), due AS MATERIALIZED (SELECT *, {due} AS due_at FROM days), planned AS (
+    ), days AS ({days}), known AS MATERIALIZED ({known}), due AS MATERIALIZED (SELECT *, {due} AS due_at FROM days), planned AS (
         INSERT INTO automation_runs (customer_id, environment, automation_id, contact_id, on_day, send_on, due_at, look_at)
         SELECT customer_id, environment, automation_id, contact_id, on_day, send_on, due_at, due_at FROM due
         WHERE due_at >= greatest(since, known_at)
@@ -148,6 +152,7 @@ PLAN = compose(
     SELECT (SELECT count(*) FROM done) AS automations, (SELECT count(*) FROM planned) AS runs
     """,
     days=_DAYS,
+    known=_KNOWN,
     due=_DUE,
 )
 # The next days of an automation, saved or not yet, with the decisions made about them.
@@ -203,13 +208,14 @@ _PLAN_AHEAD = compose(
         SELECT a.*, (((SELECT clock_now()) + a.ahead) AT TIME ZONE 'UTC')::date - $4::int AS first,
                (((SELECT clock_now()) + a.ahead + $5::interval) AT TIME ZONE 'UTC')::date + $4::int AS last
         FROM automations a WHERE a.customer_id = $3 AND a.environment = 'staging' AND a.ended_at IS NULL
-    ), days AS ({days}), due AS MATERIALIZED (SELECT *, {due} AS due_at FROM days)
+    ), days AS ({days}), known AS MATERIALIZED ({known}), due AS MATERIALIZED (SELECT *, {due} AS due_at FROM days)
     INSERT INTO automation_runs (customer_id, environment, automation_id, contact_id, on_day, send_on, due_at, look_at)
     SELECT customer_id, environment, automation_id, contact_id, on_day, send_on, due_at, due_at FROM due
     WHERE due_at >= greatest(since, known_at)
     ON CONFLICT (customer_id, automation_id, contact_id, on_day) DO NOTHING
     """,
     days=_DAYS,
+    known=_KNOWN,
     due=_DUE,
 )
 

@@ -1,10 +1,10 @@
-"""The time zones of a country (from the CLDR), for its days and for the times at which mail is sent there."""
+"""The time zones that this machine knows, and those of a country (from the CLDR), for its days and for the times at which mail is sent there."""
 
 from __future__ import annotations
 
 from datetime import UTC, date, datetime, timedelta, tzinfo
 from functools import cache
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
 from babel.core import get_global
 
@@ -15,6 +15,12 @@ _STEP = timedelta(minutes=15)
 _STEPS = 2 * 24 * 4
 # The last second of a day counts as its end.
 _TOLERANCE = timedelta(minutes=1)
+
+
+@cache
+def known_zones() -> frozenset[str]:
+    """Returns the names of all time zones. A `ZoneInfo` takes more, such as `posix/Europe/London`, which others do not know."""
+    return frozenset(available_timezones())
 
 
 @cache

@@ -6,11 +6,10 @@ import csv
 import io
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Sequence
 from datetime import UTC, datetime, tzinfo
-from functools import cache
 from typing import Any
 from urllib.parse import quote, urlencode
 from uuid import UUID
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
@@ -21,6 +20,7 @@ from largesse.base.errors import NotFound
 from largesse.base.hosts import by_name
 from largesse.base.i18n.languages import Language
 from largesse.base.text import plain_text
+from largesse.base.zones import known_zones
 from largesse.customers.actor import Actor, person_actor, record_export
 from largesse.customers.principal import Principal
 from largesse.customers.secrets import new_secret, secret_hash
@@ -364,9 +364,3 @@ def is_zone_unknown(request: Request, session: SignedIn | None) -> bool:
 def zone_choices(chosen: str) -> list[str]:
     """Returns the zones to choose from: those with the name of a region, and the chosen one."""
     return sorted({*(name for name in known_zones() if name.partition("/")[0] in _PLACES), chosen} - {"", "UTC"})
-
-
-@cache
-def known_zones() -> frozenset[str]:
-    """Returns all time zones that this machine knows."""
-    return frozenset(available_timezones())

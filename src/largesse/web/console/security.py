@@ -6,6 +6,7 @@ from starlette.responses import Response
 
 from largesse.base.i18n.languages import LANGUAGES
 from largesse.base.i18n.templates import text
+from largesse.base.zones import known_zones
 from largesse.customers.customer_store import confirmed_above, list_currencies
 from largesse.customers.customers import confirm_above as set_confirm_above
 from largesse.customers.customers import require_second_step
@@ -15,14 +16,7 @@ from largesse.customers.security import LastSecondStep
 from largesse.customers.sessions import SignedIn
 from largesse.customers.sign_in import Refused, SignInStep
 from largesse.encryption.vault import DecryptionFailed
-from largesse.web.console.context import (
-    PageContext,
-    RequestContext,
-    browser_zone,
-    known_zones,
-    typed_amount,
-    zone_choices,
-)
+from largesse.web.console.context import PageContext, RequestContext, browser_zone, typed_amount, zone_choices
 from largesse.web.console.passkeys import LAST, asked, here_of
 from largesse.web.console.sign_in import new_password
 from largesse.web.console.step_up import refused
