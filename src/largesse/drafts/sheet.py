@@ -84,10 +84,10 @@ class SheetMaker:
         self._characters = 0
 
     def add(self, number: int, cells: Iterable[str]) -> None:
-        """Adds the row with that number unless it is blank. Raises SheetRefused."""
+        """Adds the row with that number unless it is blank, without NUL characters, which the database cannot hold. Raises SheetRefused."""
         kept: list[str] = []
         for at, raw in enumerate(cells):
-            cell = without_apostrophe(trimmed(raw))
+            cell = without_apostrophe(trimmed(raw.replace("\0", "")))
             if not cell:
                 continue
             if at >= MAX_COLUMNS:

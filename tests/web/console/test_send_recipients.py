@@ -305,3 +305,17 @@ def test_wrong_rows_are_removed_and_columns_chosen_and_remembered(service: Servi
     browser.post(f"{path}/remove-invalid")
     browser.get(f"{path}/recipients")
     assert "Recipients 1 Gifts 1 Total £10.00" in browser.text
+
+
+def test_a_recipient_is_added_after_another_window_started_over(service: Service, sign_in: SignIn) -> None:
+    browser = sign_in("ada@acme.example")
+    path = draft(browser, service, "ann@example.com")
+    browser.post(f"{path}/start-over")
+    assert browser.get(f"{path}/recipients?edit=new").status_code == 200
+    new = {"number": ["new"], "email": ["bob@example.com"], "quantity": ["1"]}
+    refused = browser._send("POST", f"{path}/rows", data={"token": browser.token, "name": ["B" * 1_001], **new})
+    assert refused.status_code == 422
+    assert "A cell of row 1 has more than 1000 characters." in refused.text
+    save(browser, path, name=["Bob\0"], **new)
+    browser.get(f"{path}/recipients")
+    assert "Bob bob@example.com 1 Ready" in browser.text
