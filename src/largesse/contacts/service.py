@@ -218,12 +218,7 @@ async def _apply(
             ids=() if before is None else [before.id],
         )
     )
-    targets: list[Contact] = []
-    for at, change in enumerate(checked):
-        try:
-            targets.append(known.take(change, key, before))
-        except ContactFault as fault:
-            found.setdefault(at, fault)
+    targets = known.take(checked, key, before, found)
     if found:
         raise ContactFaults(dict(sorted(found.items())))
     return await _write(transaction, vault, checked, known, targets)
@@ -243,38 +238,73 @@ class _Known:
     def __init__(self, found: Iterable[Contact]) -> None:
         self.before = {one.id: one for one in found}
         self.now = dict(self.before)
-        self._by_email = {email_key(one.email): one.id for one in found}
-        self._by_external = {one.external_id: one.id for one in found if one.external_id is not None}
+        self._named: set[int] = set()  # contacts that a change names by their external id
+        self._index()
 
-    def take(self, change: ContactChange, key: Key, before: Contact | None) -> Contact:
-        """Returns the contact with a change made. Raises ContactFault."""
-        if before is None and change == ContactChange():  # its faults are noted already
-            return _NOBODY
+    def take(
+        self, changes: Sequence[ContactChange], key: Key, before: Contact | None, faults: dict[int, InvalidRequest]
+    ) -> list[Contact]:
+        """Returns the contact of each change with the change made. Adds what is wrong to `faults`.
+
+        Changes that name a contact by its external id come first: they may free the addresses of others.
+        """
+        targets = [_NOBODY] * len(changes)
+        names = [key == "external_id" and one.external_id in self._by_external for one in changes]
+        for is_named in (True, False):
+            for at, change in enumerate(changes):
+                if names[at] is not is_named or (before is None and change == ContactChange()):  # its faults are noted
+                    continue
+                try:
+                    targets[at] = self._take(change, key, before)
+                except ContactFault as fault:
+                    faults.setdefault(at, fault)
+            self._index()
+        self._check(targets, faults)
+        return targets
+
+    def _index(self) -> None:
+        self._by_email = {email_key(one.email): one.id for one in self.now.values()}
+        self._by_external = {one.external_id: one.id for one in self.now.values() if one.external_id is not None}
+
+    def _take(self, change: ContactChange, key: Key, before: Contact | None) -> Contact:
         one = self._find(change, key, before)
         if one is None:
             if change.email is UNSET:
                 raise ContactFault("email", "email_missing")
             one = replace(_NOBODY, id=-1 - len(self.now), email=change.email)
         changed = _changed(one, change)
-        if self._by_email.get(email_key(changed.email), one.id) != one.id:
-            raise ContactFault("email", "email_taken")
-        if changed.external_id is not None and self._by_external.get(changed.external_id, one.id) != one.id:
-            raise ContactFault("external_id", "external_id_taken")
         self.now[one.id] = changed
         self._by_email[email_key(changed.email)] = one.id
         if changed.external_id is not None:
             self._by_external[changed.external_id] = one.id
+            if key == "external_id":
+                self._named.add(one.id)
         return changed
 
     def _find(self, change: ContactChange, key: Key, before: Contact | None) -> Contact | None:
         if before is not None:
             return self.now[before.id]
-        found = None
         if key == "external_id" and isinstance(change.external_id, str):
             found = self._by_external.get(change.external_id)
-        if found is None and change.email is not UNSET:
-            found = self._by_email.get(email_key(change.email))
-        return None if found is None else self.now[found]
+            if found is not None:
+                return self.now[found]
+        found = None if change.email is UNSET else self._by_email.get(email_key(change.email))
+        return None if found is None or found in self._named else self.now[found]
+
+    def _check(self, targets: Sequence[Contact], faults: dict[int, InvalidRequest]) -> None:
+        """Adds a fault for each change that gives a contact the address or the external id of another."""
+        ids = {one.id for one in targets}
+        others = [one for one in self.now.values() if one.id not in ids]
+        emails = {email_key(one.email): one.id for one in others}
+        external = {one.external_id: one.id for one in others if one.external_id is not None}
+        for at, target in enumerate(targets):
+            if target is _NOBODY:
+                continue
+            one = self.now[target.id]
+            if emails.setdefault(email_key(one.email), one.id) != one.id:
+                faults.setdefault(at, ContactFault("email", "email_taken"))
+            elif one.external_id is not None and external.setdefault(one.external_id, one.id) != one.id:
+                faults.setdefault(at, ContactFault("external_id", "external_id_taken"))
 
 
 _NOBODY = Contact(
@@ -320,8 +350,9 @@ async def _write(
     changed = [one for id_, one in known.now.items() if id_ > 0 and one != known.before[id_]]
     if new and await store.count_all(connection, place) + len(new) > MOST_CONTACTS:
         raise TooManyContacts
-    made = await store.insert_contacts(connection, place, new)
+    await store.free_keys(connection, place, [one.id for one in changed if _has_other_keys(one, known.before[one.id])])
     await store.update_contacts(connection, place, changed)
+    made = await store.insert_contacts(connection, place, new)
     ids = {id_: made[email_key(one.email)] if id_ < 0 else id_ for id_, one in known.now.items()}
     await _save_groups(transaction, known, ids)
     addresses: dict[int, bytes | None] = {}
@@ -333,6 +364,10 @@ async def _write(
     await store.save_addresses(connection, place, addresses)
     touched = {one.id for one in changed} | (addresses.keys() - set(made.values()))
     return Saved(tuple(ids[one.id] for one in targets), len(new), len(touched))
+
+
+def _has_other_keys(one: Contact, before: Contact) -> bool:
+    return email_key(one.email) != email_key(before.email) or one.external_id != before.external_id
 
 
 async def _save_groups(transaction: Transaction, known: _Known, ids: Mapping[int, int]) -> None:

@@ -90,6 +90,10 @@ _UPDATE = compose(
     """,
     new=_NEW,
 )
+# An address has an @, this has none.
+_FREE_KEYS = """
+    UPDATE contacts SET email_key = id::text, external_id = NULL WHERE customer_id = $1 AND environment = $2 AND id = ANY($3::int[])
+"""
 _SEAL = """
     UPDATE contacts c SET sealed_address = new.sealed, changed_at = clock_now()
     FROM unnest($3::int[], $4::bytea[]) AS new (id, sealed)
@@ -233,6 +237,12 @@ async def insert_contacts(connection: Connection, place: Place, contacts: Sequen
         return {}
     rows = await connection.fetch(_INSERT, *place, _encode([_columns(one) for one in contacts]).decode())
     return {row["email_key"]: row["id"] for row in rows}
+
+
+async def free_keys(connection: Connection, place: Place, ids: Collection[int]) -> None:
+    """Frees the addresses and external ids of contacts, so that others can have them. `update_contacts` gives them theirs."""
+    if ids:
+        await connection.execute(_FREE_KEYS, *place, list(ids))
 
 
 async def update_contacts(connection: Connection, place: Place, contacts: Sequence[Contact]) -> None:

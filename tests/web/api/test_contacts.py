@@ -115,6 +115,48 @@ def test_several_are_saved_by_their_external_ids_or_none(service: Service, probl
     assert {one["email"] for one in client.get("/contacts").json()} == {"byron@example.com", "BO@example.com"}
 
 
+@pytest.mark.parametrize("is_reversed", [False, True])
+def test_addresses_and_ids_change_hands_in_one_call(service: Service, is_reversed: bool) -> None:
+    """Whatever the order of the contacts: an address goes to a new person, through a chain of people, and two people swap."""
+    client = service.client("hr")
+    people = [
+        {"externalId": str(number), "email": f"{number}@example.com", "name": f"P{number}"} for number in range(6)
+    ]
+    ids = client.post("/contacts/bulk", json={"contacts": people}).json()["ids"]
+    changed = [
+        {"externalId": "0", "email": "left@example.com"},
+        {"externalId": "new", "email": "0@example.com", "name": "New"},
+        {"externalId": "1", "email": "2@example.com"},
+        {"externalId": "2", "email": "3@example.com"},
+        {"externalId": "3", "email": "free@example.com"},
+        {"externalId": "4", "email": "5@example.com"},
+        {"externalId": "5", "email": "4@example.com"},
+    ]
+    if is_reversed:
+        changed.reverse()
+    saved = client.post("/contacts/bulk", json={"contacts": changed})
+    assert saved.status_code == 200, saved.text
+    assert (saved.json()["created"], saved.json()["changed"]) == (1, 6)
+    found = {one["externalId"]: one for one in client.get("/contacts").json()}
+    assert {one: found[one]["email"] for one in found} == {one["externalId"]: one["email"] for one in changed}
+    assert [found[one["externalId"]]["id"] for one in people] == ids
+    assert [found[one["externalId"]]["id"] for one in changed] == saved.json()["ids"]
+    again = client.post("/contacts/bulk", json={"contacts": changed}).json()
+    assert (again["created"], again["changed"]) == (0, 0)
+
+
+def test_two_people_of_a_call_have_two_addresses(service: Service) -> None:
+    client = service.client("hr")
+    client.post("/contacts/bulk", json={"contacts": [{"externalId": "1", "email": "one@example.com"}]})
+    for first, second in (("1", "2"), ("2", "1"), ("2", "3")):
+        people = [{"externalId": one, "email": "ONE@example.com"} for one in (first, second)]
+        refused = client.post("/contacts/bulk", json={"contacts": people})
+        assert refused.status_code == 400, refused.text
+        (error,) = refused.json()["errors"]
+        assert error["detail"].endswith("`email`: Another contact has this address.")
+        assert [one["externalId"] for one in client.get("/contacts").json()] == ["1"]
+
+
 def test_all_contacts_to_fix_are_named_at_once(service: Service, problem: Callable[..., str]) -> None:
     client = service.client("hr")
     wrong = [
