@@ -60,7 +60,12 @@ collections:
   - {key: empty, name: Empty, country: GB, currency: GBP, value_points: [25], products: [tea, gone]}
 """
 
-ADDRESS = {"name": "Sam Doe", "street_address": "Flat 2\r\n1 High Street", "city": "Leeds", "postal_code": "ls1 4dy"}
+ADDRESS = {
+    "name": "\u2068Sam Doe\u2069",
+    "street_address": "Flat 2\r\n1 High Street",
+    "city": "Leeds",
+    "postal_code": "ls1 4dy",
+}
 
 
 def path_of(code: dict[str, str]) -> str:

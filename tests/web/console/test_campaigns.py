@@ -206,6 +206,7 @@ def test_its_draft_is_changed_by_the_campaign_alone(service: Service, sign_in: S
         ("domains", {"domains": "domain!"}, "This is not a domain: domain!."),
         ("domains", {"domains": ",".join(f"d{n}.example" for n in range(MOST_DOMAINS + 1))}, "Name at most 20 domains."),
         ("addresses", {"domains": "", "addresses": "zoe@acme.example, nobody"}, "This is not an e-mail address: nobody."),
+        ("addresses", {"domains": "", "addresses": "Zoë\tzoe@acme.example"}, "This is not an e-mail address: Zoë."),
         ("addresses", {"domains": "", "addresses": "\n".join(f"p{n}@acme.example" for n in range(10_001))}, "List at most 10,000 addresses."),
         ("greeting", {"greeting": "x" * (MOST_GREETING + 1)}, f"At most {MOST_GREETING} are allowed."),
         ("greeting", {"greeting": "Dear {first_name} {nope|x}"}, "Remove {first_name}, {nope|x}: visitors are not contacts"),

