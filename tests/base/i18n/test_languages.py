@@ -59,3 +59,15 @@ def test_a_recipient_reads_the_language_they_chose_else_that_of_their_country(
     chosen: str | None, country: str, tag: str
 ) -> None:
     assert language_of(chosen, country) is LANGUAGES[tag]
+
+
+@pytest.mark.parametrize(
+    ("tag", "codes"),
+    [
+        ("en", ["AU", "AT", "DE", "CH", "AE"]),
+        ("de", ["AU", "DE", "AT", "CH", "AE"]),
+        ("fr", ["DE", "AU", "AT", "AE", "CH"]),
+    ],
+)
+def test_countries_are_in_the_order_of_their_names(tag: str, codes: list[str]) -> None:
+    assert LANGUAGES[tag].in_order(["AE", "AT", "AU", "CH", "DE"]) == codes

@@ -281,3 +281,14 @@ def test_a_field_that_was_deleted_meanwhile_is_asked_about_before_sending(servic
     service.sql("DELETE FROM contact_fields")
     ada.get(f"{draft}/review")
     assert "The message cannot be used." in ada.text
+
+
+def test_countries_are_offered_in_the_order_of_their_names(service: Service, sign_in: Callable[[str], Browser]) -> None:
+    ada = sign_in("ada@acme.example")
+    ada.headers["Accept-Language"] = "de"
+    for page, names in (
+        ("/app/contacts/new", ["Oman", "Österreich", "Pakistan"]),
+        ("/app/send", ["Irland", "Vereinigtes Königreich"]),
+    ):
+        offered = re.findall(r'<option value="[A-Z]{2}"[^>]*>([^<]+)<', ada.get(page).text)
+        assert [one for one in offered if one in names] == names

@@ -13,6 +13,7 @@ from babel.languages import get_official_languages
 from babel.numbers import format_decimal, format_percent
 
 from largesse.base.money import exponent, to_decimal, written
+from largesse.base.text import folded
 
 _MOST_WANTED = 20
 
@@ -58,6 +59,10 @@ class Language:
     def country(self, code: str) -> str:
         """Returns the name of a country in this language, or its code (ISO 3166-1 alpha-2) if it has none."""
         return str(self.locale.territories.get(code, code))
+
+    def in_order(self, codes: Iterable[str]) -> list[str]:
+        """Returns the codes of countries in the order of their names, `Österreich` among those with O."""
+        return sorted(codes, key=lambda code: (folded(self.country(code)), code))
 
 
 # The first is the default. British English writes dates that cannot be misread, and dollars as US$.

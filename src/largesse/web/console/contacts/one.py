@@ -145,7 +145,7 @@ async def _show(context: RequestContext, contact: Contact | None, *, status: int
         if contact is not None and contact.has_address:
             sealed = await read_sealed_address(connection, place, contact.id)
             address = open_address(context.services.vault, person.customer_id, contact.id, sealed)
-    names = sorted(((code, context.language.country(code)) for code in country_codes()), key=lambda pair: pair[1])
+    names = [(code, context.language.country(code)) for code in context.language.in_order(country_codes())]
     return context.page(
         "contacts/contact.html",
         status=status,

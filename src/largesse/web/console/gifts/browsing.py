@@ -74,7 +74,7 @@ def search_values(context: RequestContext, snapshot: Snapshot, customer_id: int)
     country = country_asked(context, snapshot, customer_id)
     return {
         "country": country,
-        "countries": snapshot.countries(customer_id),
+        "countries": context.language.in_order(snapshot.countries(customer_id)),
         "currencies": currencies_in(snapshot, customer_id, country),
         "asked": {name: context.query(name) for name in ("q", "kind", "amount", "currency")},
     }
@@ -162,7 +162,7 @@ async def one(context: RequestContext) -> Response:
         country = min(product.sold_countries)
     async with context.database.connection(caller.principal.scope) as connection:
         details = await read_details(connection, [product.id])
-    countries = sorted((context.language.country(code), code) for code in product.sold_countries)
+    countries = [(context.language.country(code), code) for code in context.language.in_order(product.sold_countries)]
     return context.page(
         "gifts/product.html",
         product=product,

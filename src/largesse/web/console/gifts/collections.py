@@ -332,7 +332,7 @@ async def _show(
         ticked=first,
         others=others[:MOST_OFFERED],
         more=max(0, len(others) - MOST_OFFERED),
-        countries=snapshot.countries(customer_id),
+        countries=context.language.in_order(snapshot.countries(customer_id)),
         currencies=currencies_in(snapshot, customer_id, terms.country),
         most_name=MAX_NAME,
     )
