@@ -11,6 +11,7 @@ from decimal import Decimal
 import pytest
 
 from largesse_client import AsyncLargesse, Largesse, Recipient, errors, webhooks
+from largesse_client.models import ContactChange
 
 NAIVE = datetime(2090, 1, 1)  # noqa: DTZ001 - that is the point
 BATCH = {"code_quantity": 1}
@@ -38,6 +39,7 @@ REFUSED: list[tuple[str, Callable]] = [
     ("recipients[0].quantity", lambda c: c.send.gift(1, recipients=[Recipient(email="a@b.example", quantity=0)])),
     ("recipients[0].quantity", lambda c: c.send.gift(1, recipients=[Recipient(email="a@b.x", quantity=1001)])),
     ("code_quantity", lambda c: c.send.gift(1, code_quantity=0)),
+    ("contact", lambda c: c.contacts.create(ContactChange(email="a@b.example", name="\ud83c"))),
     ("code_quantity", lambda c: c.send.gift(1, code_quantity=5001)),
     ("code_quantity", lambda c: c.send.gift(1, code_quantity=True)),
     ("product_id", lambda c: c.send.gift("1", **BATCH)),

@@ -39,19 +39,19 @@ class Contacts(Resource[M]):
     @operation
     def create(self, contact: ContactChange) -> Call[Contact]:
         """Creates a contact. It is never repeated by itself; `save` is."""
-        return Call("POST", "/contacts", reader(Contact), _body(contact), is_repeatable=False)
+        return Call("POST", "/contacts", reader(Contact), _body("contact", contact), is_repeatable=False)
 
     @operation
     def change(self, contact_id: int, change: ContactChange) -> Call[Contact]:
         """Changes a contact."""
-        return Call("PATCH", _path(contact_id), reader(Contact), _body(change))
+        return Call("PATCH", _path(contact_id), reader(Contact), _body("change", change))
 
     @operation
     def save(self, contacts: Sequence[ContactChange]) -> Call[SavedContacts]:
         """Creates and changes up to 1,000 contacts, each with `external_id` and `email`: all of them, or none."""
         if not 0 < len(contacts) <= _MOST:
             raise arguments.refused("contacts", f"must have from 1 to {_MOST} elements, not {len(contacts)}.")
-        return Call("POST", "/contacts/bulk", reader(SavedContacts), _body({"contacts": contacts}))
+        return Call("POST", "/contacts/bulk", reader(SavedContacts), _body("contacts", {"contacts": contacts}))
 
     @operation
     def delete(self, contact_id: int) -> Call[None]:
@@ -63,5 +63,8 @@ def _path(contact_id: int) -> str:
     return f"/contacts/{arguments.number('contact_id', contact_id)}"
 
 
-def _body(value: object) -> bytes:
-    return msgspec.json.encode(value)
+def _body(argument: str, value: object) -> bytes:
+    try:
+        return msgspec.json.encode(value)
+    except UnicodeEncodeError:
+        raise arguments.refused(argument, "has a surrogate, which is only half of a character.") from None
