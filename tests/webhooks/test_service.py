@@ -103,3 +103,17 @@ async def test_an_operation_counts_what_is_requested(world: World, receiver: Rec
         throttle.count_redelivery(person.customer_id)
     with pytest.raises(TooManyRequests, match="60 samples and redeliveries"):
         await redeliver_failed(person, throttle, made.id)
+
+
+def test_test_events_and_advances_of_the_clock_have_allowances_of_their_own() -> None:
+    throttle = DeliveryThrottle(now_s=lambda: 0.0)
+    for count, said in (
+        (throttle.count_advance, "advances the test clock at most 60 times a minute"),
+        (throttle.count_test_event, "makes at most 60 test events a minute"),
+        (throttle.count_redelivery, "asks for at most 60 samples and redeliveries a minute"),
+    ):
+        for _ in range(60):
+            count(1)
+        with pytest.raises(TooManyRequests, match=said):
+            count(1)
+        count(2)

@@ -62,7 +62,7 @@ async def advance_clock(
     assert actor.environment == "staging", "production has no test clock"
     if (by is None) is (to is None):
         raise InvalidRequest("Give either `advance_seconds` or `to`.")
-    throttle.count_redelivery(actor.customer_id)
+    throttle.count_advance(actor.customer_id)
     async with actor.transaction(Right.SEND) as transaction:
         connection = transaction.connection
         await commit_as_one(connection)

@@ -56,7 +56,7 @@ async def trigger_event(actor: Actor, throttle: DeliveryThrottle, event: str) ->
     if event not in EVENTS:
         raise InvalidRequest(f"`event` must be one of: {', '.join(EVENTS)}.")
     kind, principal = EVENTS[event], actor.principal
-    throttle.count_redelivery(actor.customer_id)
+    throttle.count_test_event(actor.customer_id)
     async with actor.transaction(Right.SETTINGS) as transaction:
         connection = transaction.connection
         at = await read_now(connection)

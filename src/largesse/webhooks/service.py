@@ -18,7 +18,9 @@ from largesse.webhooks.store import CreatedSubscription, DeliveryRecord
 from largesse.webhooks.targets import LookUp, Network, check_target, parse_target
 
 SAMPLES_A_MINUTE = 10  # for one subscription
-REQUESTED_A_MINUTE = 60  # for one customer, samples and redeliveries together
+REQUESTED_A_MINUTE = (
+    60  # for one customer: samples and redeliveries together, test events, and advances of the test clock
+)
 _MINUTE_S = 60.0
 
 
@@ -29,7 +31,8 @@ class DeliveryThrottle:
     """
 
     def __init__(self, *, now_s: Callable[[], float] = clock.passed_s) -> None:
-        self._requested: Throttle[int] = Throttle(Rate(REQUESTED_A_MINUTE, _MINUTE_S), now_s=now_s)
+        # By the customer and what it asks for, so that many advances of the clock leave its redeliveries alone.
+        self._requested: Throttle[tuple[int, str]] = Throttle(Rate(REQUESTED_A_MINUTE, _MINUTE_S), now_s=now_s)
         # The key includes the customer, so that a customer cannot use up the allowance of another one's subscription.
         self._samples: Throttle[tuple[int, UUID]] = Throttle(Rate(SAMPLES_A_MINUTE, _MINUTE_S), now_s=now_s)
 
@@ -44,9 +47,18 @@ class DeliveryThrottle:
 
     def count_redelivery(self, customer_id: int) -> None:
         """Counts a redelivery. A refused one is not counted."""
-        self._requested.spend(
-            customer_id, f"A customer asks for at most {REQUESTED_A_MINUTE} samples and redeliveries a minute."
-        )
+        self._count(customer_id, "asks for at most {most} samples and redeliveries a minute")
+
+    def count_test_event(self, customer_id: int) -> None:
+        """Counts an event that is made to happen. A refused one is not counted."""
+        self._count(customer_id, "makes at most {most} test events a minute")
+
+    def count_advance(self, customer_id: int) -> None:
+        """Counts an advance of the test clock. A refused one is not counted."""
+        self._count(customer_id, "advances the test clock at most {most} times a minute")
+
+    def _count(self, customer_id: int, what: str) -> None:
+        self._requested.spend((customer_id, what), f"A customer {what.format(most=REQUESTED_A_MINUTE)}.")
 
 
 async def create_subscription(
