@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from largesse.drafts.columns import Columns, fits, guess_columns, heading_key
+from largesse.drafts.columns import Columns, below_title, fits, guess_columns, heading_key
 from largesse.drafts.sheet import Sheet, SheetRow
 
 
@@ -50,3 +50,12 @@ def test_a_heading_is_the_same_in_whatever_spelling():
     assert heading_key(sheet("E-Mail|Name"), columns) == heading_key(sheet("email|NAME ", "a|b"), columns)
     assert heading_key(sheet("E-Mail|Name"), columns) != heading_key(sheet("Name|E-Mail"), columns)
     assert heading_key(sheet("E-Mail|Name"), Columns(0)) is None
+
+
+def test_a_title_above_the_headings_is_left_out():
+    of_list = sheet("Gifts 2026", "Printed today|x", "Name|E-mail|Qty", "Zoë|a@example.com|2")
+    below = below_title(of_list)
+    assert [row.number for row in below.rows] == [3, 4]
+    assert guess_columns(below) == Columns(1, (0,), 2, True)
+    for whole in (sheet("a@example.com", "Email"), sheet("Email", "a@example.com"), sheet("Ada", "Bo"), Sheet([])):
+        assert below_title(whole) == whole

@@ -71,6 +71,7 @@ def test_lists_of_mailboxes(text: str, mailboxes: list[tuple[str, str]] | None) 
         ("a@x.com, Ada, 3\nb@x.com", [("a@x.com", "Ada", 3), ("b@x.com", None, 1)]),
         ("Ada <a@x.com>, Bea, 3\nb@x.com, Bob, 2", [("a@x.com", "Bea", 3), ("b@x.com", "Bob", 2)]),
         ("a@x.com, Ada, Sales\nb@x.com, Bob, 2", [("a@x.com", "Ada", 1), ("b@x.com", "Bob", 1)]),
+        ("email;qty\na@x.com;2.0\nb@x.com;3,00", [("a@x.com", None, 2), ("b@x.com", None, 3)]),
         ("a@x.com, 3\nb@x.com, 2", [("a@x.com", None, 3), ("b@x.com", None, 2)]),
         ("Ada, a@x.com, 3\nBob, b@x.com", [("a@x.com", "Ada", 3), ("b@x.com", "Bob", 1)]),
         ("a@x.com, Team 7\nb@x.com, Bob", [("a@x.com", "Team 7", 1), ("b@x.com", "Bob", 1)]),

@@ -9,7 +9,7 @@ import msgspec
 from largesse.base.cooperative import Steps
 from largesse.base.email import MAX_EMAIL, email_key
 from largesse.base.errors import InvalidRequest
-from largesse.drafts.columns import Columns, is_quantity
+from largesse.drafts.columns import Columns, is_quantity, plain_quantity
 from largesse.drafts.mailboxes import Mailbox, fault_of, is_bare, read_mailboxes
 from largesse.drafts.sheet import Sheet, SheetRow
 from largesse.orders.recipients import MAX_CODES, MAX_NAME, MAX_QUANTITY, OrderRecipient, check_recipient
@@ -119,7 +119,8 @@ def _check(
     row: SheetRow, columns: Columns, unused: Sequence[int]
 ) -> tuple[CheckedRow, list[Mailbox], list[OrderRecipient]]:
     """Returns the checked row, the name and address of each recipient in it (a cell may hold a list), and those who get a gift."""
-    cell, name, quantity = _cell(row, columns.email), _name(row, columns), _cell(row, columns.quantity)
+    cell, name = _cell(row, columns.email), _name(row, columns)
+    quantity = plain_quantity(_cell(row, columns.quantity))
     listed = ([] if is_bare(cell) else read_mailboxes(cell)) or [("", cell)]
     if name:  # from the column; in a cell with several, each keeps its own
         listed = [(name if len(listed) == 1 else own or name, address) for own, address in listed]

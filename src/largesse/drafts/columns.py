@@ -28,8 +28,10 @@ _PLAINLY = str.maketrans("àâäçéèêëîïôöùûüÿñ", "aaaceeeeiioouuuy
 _SIGNS = re.compile(r"[\W_]+")
 # What people type for a number of codes, right or wrong. Longer numbers are of telephones and the like.
 _NUMBER = re.compile(r"[0-9]{1,4}(?:[.,]0{1,2})?")
+_DECIMALS = re.compile(r"([0-9]+)[.,]00?")
 _SAMPLED_ROWS = 100
 _MOST_NAMES = 2
+_MOST_TITLE_ROWS = 10
 
 
 class Columns(msgspec.Struct, frozen=True):
@@ -60,6 +62,16 @@ def guess_columns(sheet: Sheet) -> Columns:
     return Columns(email, names, known.quantity, has_heading)
 
 
+def below_title(sheet: Sheet) -> Sheet:
+    """Returns the sheet without the title above its headings: rows without addresses before a row that has the heading of an address."""
+    for at, row in enumerate(sheet.rows[:_MOST_TITLE_ROWS]):
+        if any("@" in cell for cell in row.cells):
+            break
+        if _first([plain_heading(cell) for cell in row.cells], _EMAILS) is not None:
+            return Sheet(sheet.rows[at:])
+    return sheet
+
+
 def as_labelled(sheet: Sheet, columns: Columns) -> Columns:
     """Returns the columns of rows below the label "address, name, how many".
 
@@ -77,6 +89,12 @@ def as_labelled(sheet: Sheet, columns: Columns) -> Columns:
     if is_free and not columns.names and any(_has_letters(cell) for cell in _cells(sheet, beside)):
         columns = msgspec.structs.replace(columns, names=(beside,))
     return columns
+
+
+def plain_quantity(cell: str) -> str:
+    """Returns a number of codes without the decimals that some programs write: `2` for `2.0`."""
+    found = _DECIMALS.fullmatch(cell)
+    return found[1] if found else cell
 
 
 def is_quantity(text: str) -> bool:

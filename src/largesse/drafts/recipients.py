@@ -16,7 +16,7 @@ from largesse.customers.principal import Principal
 from largesse.db.pool import Database
 from largesse.drafts import store
 from largesse.drafts.checking import Checked, CheckedRow, check_rows
-from largesse.drafts.columns import Columns, as_labelled, fits, guess_columns, heading_key
+from largesse.drafts.columns import Columns, as_labelled, below_title, fits, guess_columns, heading_key
 from largesse.drafts.mailboxes import common_domains, suggested
 from largesse.drafts.mending import Typed, as_typed, mended_sheet
 from largesse.drafts.model import Draft, SheetName, Source
@@ -181,14 +181,16 @@ class RecipientService:
         if not is_workbook(data):
             file = read_text(data)
             sheet = await self.finish(principal, read_text_sheet(file.text))
-            return Source(encoding=file.encoding if file.offered else None, encodings=file.offered), {0: sheet}
+            return Source(encoding=file.encoding if file.offered else None, encodings=file.offered), {
+                0: below_title(sheet)
+            }
         async with self._workbooks.unpacked(principal.customer_id, data) as output:
             found = await self.finish(principal, read_sheets(output))
         names = tuple(
             SheetName(name, one.why, one.row, one.limit) if isinstance(one, SheetRefused) else SheetName(name)
             for name, one in found.items()
         )
-        sheets = {at: one for at, one in enumerate(found.values()) if isinstance(one, Sheet)}
+        sheets = {at: below_title(one) for at, one in enumerate(found.values()) if isinstance(one, Sheet)}
         return Source(sheets=names, sheet=await self.finish(principal, _with_most_addresses(sheets))), sheets
 
     async def check(self, principal: Principal, sheet: Sheet, columns: Columns) -> Checked:
