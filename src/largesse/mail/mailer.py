@@ -21,7 +21,7 @@ from largesse.mail import letter as letters
 from largesse.mail import requeue
 from largesse.mail.mailbox import sealing_context
 from largesse.mail.message_leases import MessageLeases, NotNowError
-from largesse.mail.messages import Message
+from largesse.mail.messages import UNREADABLE, Message
 from largesse.mail.outcomes import Fault, Sent, rule_of
 from largesse.mail.smtp import Handover, MailServerAwayError
 from largesse.mail.transport import SmtpTransport
@@ -39,6 +39,10 @@ DRAIN_S = 20.0  # the longest that an ending worker waits for the current messag
 _REST = Schedule(first_s=1.0, factor=2.0, cap_s=30.0)  # after the mail server was unavailable
 
 log = structlog.get_logger(__name__)
+
+
+class UnwritableError(Exception):
+    """A message has a value that no mail can be written with."""
 
 
 class Mailer:
@@ -115,7 +119,7 @@ class Mailer:
         try:
             while unsent and not self._draining and clock.passed_s() < ends:
                 if await self._leases.is_ours(unsent[0]):
-                    await self._send(unsent[0])
+                    await self._try(unsent[0])
                 unsent.popleft()
             self._rests = 0
         except MailServerAwayError as error:
@@ -124,6 +128,19 @@ class Mailer:
         except NotNowError as error:
             log.warning("mail.not_sent", reason=str(error))
         return None
+
+    async def _try(self, message: Message) -> None:
+        """Sends one message. One that cannot be written is tried again by the schedule, and stops no other."""
+        started = clock.passed_s()
+        try:
+            await self._send(message)
+        except UnwritableError as error:
+            log.exception(
+                "mail.unreadable", message_id=message.lease.key, order_id=message.order_id, exc_info=error.__cause__
+            )
+            is_old = message.age_s > GIVE_UP_AFTER_S
+            state, delay_s = ("exhausted", 0.0) if is_old else ("pending", SCHEDULE.delay_s(message.attempts + 1))
+            self._tell(Sent(message, state, delay_s, reason=UNREADABLE, fault=Fault.SERVER), started)
 
     async def _send(self, message: Message) -> None:
         """Sends one message, and writes its outcome if it is known yet."""
@@ -171,7 +188,10 @@ class Mailer:
         await self._leases.allow(message, self._last)
 
     def _write_letter(self, message: Message) -> bytes:
-        return letters.write(message.letter, self._mail_from, at=clock.now().timestamp())
+        try:
+            return letters.write(message.letter, self._mail_from, at=clock.now().timestamp())
+        except Exception as error:
+            raise UnwritableError from error
 
     def _keep(self, message: Message) -> Sent:
         """Returns the outcome of a message that is not sent: captured, or as its test lab address requires."""

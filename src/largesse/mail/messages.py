@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+import structlog
+
 from largesse.base.i18n.languages import language_of
 from largesse.base.zones import last_whole_day
 from largesse.branding.model import NO_BRAND, Brand
@@ -23,6 +25,8 @@ from largesse.mail.letter import CAMPAIGN_CODE, CHOICE, PARCEL, VOUCHER, Letter,
 from largesse.orders.recipients import MAX_CODES
 
 _TERMS = Terms()
+UNREADABLE = "The mail could not be written."
+_UNREADABLE_AGAIN_S = 3600.0
 
 # The messages of a large order get ranks with gaps: this many messages, then a gap, in which other orders fit.
 RANKED_TOGETHER = 50
@@ -32,6 +36,8 @@ RANK_GAP_S = 0.25
 SPREAD_S = MAX_CODES / RANKED_TOGETHER * RANK_GAP_S
 
 MESSAGES = Queue("messages", "id", "bigint", ready="state = 'pending'", order="rank_at", order_ahead_s=SPREAD_S)
+
+log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -52,7 +58,8 @@ async def take(
 ) -> list[Message]:
     """Leases up to `limit` due messages, with their letters. Call it inside a transaction.
 
-    A message whose order is on a node that is down is tried again when its lease has expired.
+    A message whose order is on a node that is down is tried again when its lease has expired, and one whose codes cannot be decrypted after
+    an hour.
     """
     taken = await MESSAGES.take(connection, limit, terms=terms)
     orders, away = await _read_orders(connection, taken)
@@ -60,18 +67,26 @@ async def take(
     named = await _read_names(connection, there, orders)
     brands = await read_brands(connection, [row["customer_id"] for row in there])
     distributed = is_distributed(connection)
-    return [
-        _message(
-            row,
-            orders[row["id"]],
-            named[row["id"]],
-            brands.get(row["customer_id"], NO_BRAND),
-            vault,
-            public_url_of(row["environment"]),
-            row["customer_id"] if distributed else None,
-        )
-        for row in sorted(there, key=lambda row: (row["rank_at"], row["id"]))
-    ]
+    messages, unreadable = [], []
+    for row in sorted(there, key=lambda row: (row["rank_at"], row["id"])):
+        try:
+            message = _message(
+                row,
+                orders[row["id"]],
+                named[row["id"]],
+                brands.get(row["customer_id"], NO_BRAND),
+                vault,
+                public_url_of(row["environment"]),
+                row["customer_id"] if distributed else None,
+            )
+        except Exception:  # it must not stop the others, which come after it each time
+            log.exception("mail.unreadable", message_id=row["id"], order_id=row["order_id"])
+            unreadable.append(Lease(row["customer_id"], row["id"], row["fence"]))
+        else:
+            messages.append(message)
+    if unreadable:
+        await connection.execute(store.POSTPONE, *held_columns(unreadable), UNREADABLE, _UNREADABLE_AGAIN_S)
+    return messages
 
 
 async def _read_orders(connection: Connection, taken: Sequence[Row]) -> tuple[dict[int, Row], set[int]]:

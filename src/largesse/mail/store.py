@@ -123,6 +123,13 @@ PUT_BACK = """
     FROM unnest($1::int[], $2::bigint[], $3::bigint[]) AS held (held_by, held_id, held_fence)
     WHERE customer_id = held_by AND id = held_id AND fence = held_fence AND state = 'pending'
 """
+# Frees messages that could not be written, such as one whose code cannot be decrypted, and tries them again after $5 seconds.
+POSTPONE = """
+    UPDATE messages SET leased_until = '-infinity', reason = $4, fault = 'server', attempts = attempts + 1,
+        due_at = now + $5::float8 * interval '1 second', rank_at = now + $5::float8 * interval '1 second'
+    FROM unnest($1::int[], $2::bigint[], $3::bigint[]) AS held (held_by, held_id, held_fence), (SELECT clock_now()) AS clock (now)
+    WHERE customer_id = held_by AND id = held_id AND fence = held_fence AND state = 'pending'
+"""
 
 # How the mail of an order is doing.
 LATEST_OF_ORDER = """

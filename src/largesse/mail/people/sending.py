@@ -8,7 +8,7 @@ import structlog
 
 from largesse.base import clock
 from largesse.customers.sign_in_links import new_link
-from largesse.db.pool import Connection, Database, Row
+from largesse.db.pool import DATABASE_FAILED, Connection, Database, Row
 from largesse.db.scope import WORKER
 from largesse.encryption.vault import Vault
 from largesse.jobs.job_loop import Schedule
@@ -49,26 +49,36 @@ class PeopleMailer:
     async def step(self) -> bool:
         """Sends one due mail. Returns whether there was one. If the process dies meanwhile, the mail is sent again."""
         async with self._database.transaction(WORKER) as connection:
-            mail = await self._take(connection)
-        if mail is None:
+            row = await connection.fetchrow(store.TAKE_PEOPLE_MAILS)
+            if row is not None:
+                attempts = row["attempts"]
+                await connection.execute(store.RETRY_PEOPLE_MAIL, row["id"], attempts, SCHEDULE.delay_s(attempts))
+        if row is None:
             await self._transport.close()
             return False
-        outcome = await self._send(mail)
-        if outcome != "again" or mail.attempts >= MOST_ATTEMPTS:
-            await self._database.execute(WORKER, store.DELETE_PEOPLE_MAIL, mail.id)
-        _log.info("people_mail", id=mail.id, kind=mail.kind, attempt=mail.attempts, outcome=outcome)
+        outcome = "again"
+        try:
+            outcome = await self._write_and_send(row)
+        except DATABASE_FAILED:
+            raise
+        except Exception:  # noqa: BLE001 - logged; it must not stop the others
+            _log.exception("people_mail.unreadable", id=row["id"], kind=row["kind"])
+        if outcome != "again" or row["attempts"] >= MOST_ATTEMPTS:
+            await self._database.execute(WORKER, store.DELETE_PEOPLE_MAIL, row["id"])
+        _log.info("people_mail", id=row["id"], kind=row["kind"], attempt=row["attempts"], outcome=outcome)
         return True
 
     async def close(self) -> None:
         """Ends the connection to the mail server."""
         await self._transport.close()
 
-    async def _take(self, connection: Connection) -> PeopleMail | None:
-        """Returns the mail that has been due for longest, with a new link, and postpones it to its next attempt."""
-        row = await connection.fetchrow(store.TAKE_PEOPLE_MAILS)
-        if row is None:
-            return None
-        await connection.execute(store.RETRY_PEOPLE_MAIL, row["id"], row["attempts"], SCHEDULE.delay_s(row["attempts"]))
+    async def _write_and_send(self, row: Row) -> str:
+        async with self._database.transaction(WORKER) as connection:
+            mail = await self._read(connection, row)
+        return "outdated" if mail is None else await self._send(mail)
+
+    async def _read(self, connection: Connection, row: Row) -> PeopleMail | None:
+        """Returns the mail of a row, with a new link; None if what it is about is gone."""
         to = await connection.fetchrow(store.ADDRESSEE, row["user_id"], row["person_id"])
         assert to is not None, "there is always one"
         low = approval = thanks = automation = None
@@ -84,7 +94,6 @@ class PeopleMailer:
             automation = await read_automation(connection, row["user_id"], row["automation_id"])
         is_about = row["kind"] in {"low_balance", "thank_you", "automation_asked"} or row["request_id"] is not None
         if is_about and not any((low, approval, thanks, automation)):
-            await connection.execute(store.DELETE_PEOPLE_MAIL, row["id"])
             return None
         return PeopleMail(
             row["id"],
