@@ -119,6 +119,8 @@ async def budgets_change(
     customer: str, budget: int, name: str | None, limit: str | None, per_gift: str | None, environment: str
 ) -> None:
     """Change the budget BUDGET of CUSTOMER, by its id, from the next order on. Options that you leave out change nothing."""
+    if name is None and limit is None and per_gift is None:
+        raise OperatorError("say what is to change: --name, --limit or --per-gift")
     async with acting_operator() as (database, acting):
         async with database.connection(OPERATOR) as connection:
             customer_id = await find_customer(connection, customer)

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from largesse.base.errors import OperatorError
 from largesse.base.money import to_number
 from largesse.base.settings import ENVIRONMENTS
 from largesse.campaigns import store
@@ -70,8 +71,10 @@ async def campaigns_show(customer: str, campaign: int, environment: str, form: s
     async with current_database() as database, database.connection(OPERATOR) as connection:
         customer_id = await find_customer(connection, customer)
         found = await store.find_campaign(connection, customer_id, environment, campaign)
-        rows = [] if found is None else [await _row(connection, found)]
-    show(form, _COLUMNS, rows, empty="There is no such campaign.")
+        if found is None:
+            raise OperatorError(f"there is no campaign {campaign} in {environment}")
+        row = await _row(connection, found)
+    show(form, _COLUMNS, [row], empty="")
 
 
 @campaigns.command("end")

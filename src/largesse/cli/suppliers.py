@@ -121,9 +121,15 @@ async def suppliers_orders(supplier: str | None, states: tuple[str, ...], limit:
 
 @suppliers.command("costs")
 @click.option(
-    "--from", "since", type=click.DateTime(["%Y-%m-%d"]), help="The first day, in UTC. By default 30 days ago."
+    "--from",
+    "since",
+    type=click.DateTime(["%Y-%m-%d"]),
+    metavar="DAY",
+    help="The first day, such as 2026-11-20, in UTC. By default 30 days ago.",
 )
-@click.option("--to", "until", type=click.DateTime(["%Y-%m-%d"]), help="The last day, in UTC. By default today.")
+@click.option(
+    "--to", "until", type=click.DateTime(["%Y-%m-%d"]), metavar="DAY", help="The last day, in UTC. By default today."
+)
 @format_options
 @command
 async def suppliers_costs(since: datetime | None, until: datetime | None, form: str | None) -> None:

@@ -138,4 +138,4 @@ def _parsed(reference: str) -> str:
     try:
         return parse_transfer_reference(reference)
     except TransferReferenceError as error:
-        raise OperatorError(f"REFERENCE {error}") from None
+        raise OperatorError(f"REFERENCE: {error}") from None

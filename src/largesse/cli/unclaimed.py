@@ -81,7 +81,7 @@ def _reminders(text: str) -> tuple[int, ...]:
     """Returns the days of the reminders; none for `none`. Raises OperatorError."""
     if text == _NONE:
         return ()
-    typed = text.split(",")
+    typed = [one.strip() for one in text.split(",")]
     days = [int(one) for one in typed if one.isascii() and one.isdigit() and len(one) < 4]
     fits = len(days) == len(typed) <= MAX_REMINDERS and all(0 < one <= MAX_REMINDER_DAYS for one in days)
     if not fits or sorted(set(days)) != days:
@@ -95,6 +95,6 @@ def _days(text: str) -> int | None:
     """Returns the number of days; None for `none`. Raises OperatorError."""
     if text == _NONE:
         return None
-    if not text.isascii() or not text.isdigit() or not 0 < int(text) <= MAX_CLAIM_BY_DAYS:
+    if not text.isascii() or not text.isdigit() or len(text) > 4 or not 0 < int(text) <= MAX_CLAIM_BY_DAYS:
         raise OperatorError(f"--claim-by-days must be a whole number from 1 to {MAX_CLAIM_BY_DAYS}, or `none`")
     return int(text)

@@ -180,7 +180,7 @@ async def check_suppliers(settings: Settings) -> list[CheckResult]:
                     ok(_SETTING, f"The supplier {description.name} is described, and its secrets are there.")
                 )
     except OperatorError as wrong:
-        return [*findings, error(_SETTING, f"{wrong}.")]
+        return [*findings, error(_SETTING, f"{str(wrong).removeprefix(f'{_SETTING}: ')}.")]
     if settings.database_url is None:
         return findings
     try:

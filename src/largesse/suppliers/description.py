@@ -87,10 +87,13 @@ class OpenSupplier:
 
 
 def read_descriptions(paths: Sequence[Path]) -> list[Description]:
-    """Reads the files. Raises OperatorError with file and field for the first mistake."""
+    """Reads the files. Raises OperatorError with the setting, file and field for the first mistake."""
     if len(paths) > MOST_SUPPLIERS:
         raise OperatorError(f"LARGESSE_SUPPLIERS must name at most {MOST_SUPPLIERS} files")
-    descriptions = [_read(path) for path in paths]
+    try:
+        descriptions = [_read(path) for path in paths]
+    except OperatorError as error:
+        raise OperatorError(f"LARGESSE_SUPPLIERS: {error}") from None
     names = [description.name for description in descriptions]
     for name in names:
         if names.count(name) > 1:
