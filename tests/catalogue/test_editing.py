@@ -249,6 +249,20 @@ async def test_a_scheduled_draft_of_before_a_publication_stays_and_says_why(
     assert (await edited(database, object_id)).content.name == "Coffee"
 
 
+async def test_a_draft_that_cannot_be_written_stops_no_other(
+    database: Database, actor: Actor, vault: Vault, beside: asyncpg.Connection
+) -> None:
+    await create(actor, "product", "odd", await product(database))
+    usual = await create(actor, "product", "usual", await product(database))
+    await beside.execute("UPDATE catalogue_drafts SET publish_at = clock_now()")
+    await beside.execute("ALTER TABLE products ADD CONSTRAINT fails CHECK (key <> 'odd' OR name IS NULL) NOT VALID")
+    worker = worker_actor(database, await acting_on(database, vault))
+    async with database.connection(WORKER) as connection:
+        assert await publish_due(connection, worker, 10) == 1
+    await beside.execute("ALTER TABLE products DROP CONSTRAINT fails")
+    assert (await edited(database, usual)).draft is None
+
+
 async def test_a_schedule_is_taken_back(database: Database, actor: Actor, beside: asyncpg.Connection) -> None:
     object_id = await create(actor, "product", "coffee", await product(database))
     at = await beside.fetchval("SELECT clock_now() + interval '1 hour'")

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
+import structlog
+
 from largesse.base.errors import NotFound, StateConflict
 from largesse.base.money import canonical
 from largesse.base.text import unfit_key
@@ -29,7 +31,7 @@ from largesse.catalogue.draft_store import Edited
 from largesse.catalogue.pictures import Picture, save_pictures
 from largesse.catalogue.typed import Names, keys_in
 from largesse.customers.actor import Actor, Transaction
-from largesse.db.pool import Connection
+from largesse.db.pool import DATABASE_AWAY, Connection
 from largesse.db.statements import read_now
 from largesse.staff.model import StaffRight
 
@@ -38,6 +40,8 @@ MOST_AT_ONCE = 1_000  # drafts that are published or imported together, as many 
 KEY_TAKEN = "Another one has this key."
 NOT_LATER = "Choose a time in the future."
 _MOST_SHOWN = 200  # characters of a text in the audit log
+
+log = structlog.get_logger(__name__)
 
 
 class ManagedByFile(StateConflict):
@@ -218,24 +222,35 @@ async def import_drafts(
 
 
 async def publish_due(connection: Connection, actor: Actor, most: int) -> int:
-    """Publishes the due drafts, each in its own transaction. Returns how many were due.
+    """Publishes the due drafts, each in its own transaction. Returns how many it dealt with.
 
     A draft that can no longer be published stays, with the reason.
     """
-    due = await store.list_due(connection, most)
-    for row in due:
+    done = 0
+    for row in await store.list_due(connection, most):
         kind, object_id = row["kind"], row["object_id"]
-        async with actor.transaction(StaffRight.CATALOGUE) as transaction:
-            edited = await store.read(transaction.connection, kind, object_id, locks=True)
-            now = await read_now(transaction.connection)
-            draft = None if edited is None else edited.draft
-            if edited is None or draft is None or draft.publish_at is None or draft.publish_at > now:
-                continue
-            try:
-                await _publish(transaction, edited, draft.author)
-            except (ManagedByFile, ChangedMeanwhile, NothingToPublish) as refused:
-                await store.fail(transaction.connection, kind, object_id, type(refused).__name__)
-    return len(due)
+        try:
+            await _publish_if_due(actor, kind, object_id)
+        except DATABASE_AWAY:
+            raise
+        except Exception:
+            log.exception("catalogue.not_published", kind=kind, object_id=object_id)  # the others go on
+        else:
+            done += 1
+    return done
+
+
+async def _publish_if_due(actor: Actor, kind: str, object_id: int) -> None:
+    async with actor.transaction(StaffRight.CATALOGUE) as transaction:
+        edited = await store.read(transaction.connection, kind, object_id, locks=True)
+        now = await read_now(transaction.connection)
+        draft = None if edited is None else edited.draft
+        if edited is None or draft is None or draft.publish_at is None or draft.publish_at > now:
+            return
+        try:
+            await _publish(transaction, edited, draft.author)
+        except (ManagedByFile, ChangedMeanwhile, NothingToPublish) as refused:
+            await store.fail(transaction.connection, kind, object_id, type(refused).__name__)
 
 
 async def _publish(transaction: Transaction, edited: Edited, author: str) -> None:
