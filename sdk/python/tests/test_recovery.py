@@ -74,6 +74,20 @@ def test_a_batch_comes_back_without_the_reminders_and_with_the_filled_in_message
         assert used.value.differences == ("message",)
 
 
+def test_a_key_that_may_not_read_still_learns_that_the_reference_is_used(answer_with, http_answer) -> None:
+    """ScopeRequired would say that nothing was placed."""
+    used = '{"type":"/problems/reference-used","title":"Used","status":409,"detail":"No.","instance":"/orders/F6Z9"}'
+    refused = '{"type":"/problems/scope-required","title":"No","status":403,"detail":"No.","instance":null}'
+    server = answer_with(
+        http_answer("409 Conflict", "application/problem+json", used),
+        http_answer("403 Forbidden", "application/problem+json", refused),
+    )
+    with Largesse(server.url, "lgs_test_of_send") as client, pytest.raises(errors.ReferenceUsed) as raised:
+        client.send.gift(1, value=5, code_quantity=1, account_id=1, external_reference="once")
+    assert raised.value.order_reference == "F6Z9"
+    assert raised.value.differences == ()
+
+
 @pytest.mark.parametrize(
     ("changes", "difference"),
     [

@@ -6,7 +6,7 @@
 
 import type { Asker, CallOptions } from "./asking.js";
 import type { Decimal } from "./decimal.js";
-import { NotFound, OtherServiceAccount, type ReferenceUsed } from "./generated/problems.js";
+import { NotFound, OtherServiceAccount, ScopeRequired, type ReferenceUsed } from "./generated/problems.js";
 import { SHAPES } from "./generated/tables.js";
 import type { Order, OrderRequest } from "./generated/types.js";
 import type { Members } from "./inputs.js";
@@ -36,7 +36,7 @@ export async function recover(body: Members, used: ReferenceUsed, asker: Asker, 
     used.differences = found;
     used.message += ` Order ${reference} differs in ${found.join(", ")}: nothing was placed.`;
   } catch (error) {
-    if (!(error instanceof NotFound || error instanceof OtherServiceAccount)) throw error;
+    if (!(error instanceof NotFound || error instanceof OtherServiceAccount || error instanceof ScopeRequired)) throw error;
     used.message += " What that order was asked for with could not be read.";
   }
   throw used;

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { before, test } from "node:test";
 import { ReferenceUsed, type Order, type SendGift } from "largesse-client";
 import { addressKey, normalSource } from "#dist/recovery.js";
-import { balanceOf, failure, largesse, loadWorld, newReference, type World } from "./support.js";
+import { answerWith, balanceOf, clientOf, failure, http, largesse, loadWorld, newReference, type World } from "./support.js";
 
 const SAM = { email: "sam@example.com", name: "Sam" };
 const ADA = { email: "ada@example.com" };
@@ -75,6 +75,18 @@ test("a batch comes back without the reminders and with the filled-in message", 
     assert.ok(error instanceof ReferenceUsed, String(error));
     assert.deepEqual(error.differences, ["message"]);
   }
+});
+
+test("a key that may not read still learns that the reference is used", async () => {
+  // ScopeRequired would say that nothing was placed.
+  const said = (type: string, status: number, instance: string | null) => JSON.stringify({ type: `/problems/${type}`, title: "No", status, detail: "No.", instance });
+  await using server = await answerWith(
+    http("409 Conflict", "application/problem+json", said("reference-used", 409, "/orders/F6Z9")),
+    http("403 Forbidden", "application/problem+json", said("scope-required", 403, null)),
+  );
+  const error = await failure(clientOf(server.url).send.gift({ productId: 1, value: 5, codeQuantity: 1, externalReference: "once" }));
+  assert.ok(error instanceof ReferenceUsed, String(error));
+  assert.equal(error.orderReference, "F6Z9");
 });
 
 test("an instant is compared as the service rounds it", async () => {

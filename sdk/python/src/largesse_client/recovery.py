@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 
 from largesse_client.calls import Ask, Steps, get
-from largesse_client.errors import NotFound, OtherServiceAccount, ReferenceUsed
+from largesse_client.errors import NotFound, OtherServiceAccount, ReferenceUsed, ScopeRequired
 from largesse_client.models import Collection, Order, OrderRequest, Recipient, RequestedRecipient
 
 _WORD = re.compile(r"[a-z0-9]+")
@@ -39,7 +39,7 @@ def recover(body: Mapping[str, Any], used: ReferenceUsed, ask: Ask) -> Steps[Ord
         if not found:
             order: Order = yield from ask(get(f"/orders/{reference}", Order))
             return order
-    except (NotFound, OtherServiceAccount):
+    except (NotFound, OtherServiceAccount, ScopeRequired):
         used.add_note("What that order was asked for with could not be read.")
         raise used from None
     used.differences = tuple(found)
