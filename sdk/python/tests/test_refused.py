@@ -194,6 +194,8 @@ def test_the_body_of_a_webhook_is_bytes() -> None:
         ("secret", b"{}", "AAAA"),
         ("secret", b"", "whsec_A%"),
         ("secret", b"{}", []),
+        ("secret", b"{}", None),
+        ("secret", b"{}", b"whsec_AAAA"),
         ("secret", b"{}", ["whsec_AAAA", 7]),
     ):
         with pytest.raises(errors.InvalidArgument) as raised:

@@ -87,6 +87,8 @@ def verify(
     """
     if not isinstance(body, bytes | bytearray | memoryview):
         raise refused("body", f"must be the raw bytes, not {type(body).__name__}.")
+    if not isinstance(secret, Sequence) or isinstance(secret, bytes):
+        raise refused("secret", f"must be a secret or a list of them, not {type(secret).__name__}.")
     body, secrets = bytes(body), [secret] if isinstance(secret, str) else [*secret]
     if not secrets:
         raise refused("secret", "is empty.")
