@@ -287,3 +287,29 @@ def test_a_refused_gift_needs_attention_and_says_why_and_until_when_it_is_tried(
     assert f"Not sent yet {said} It is tried again until " in ada.text
     fin = sign_in("fin@acme.example")
     assert "was refused" not in fin.get("/app").text
+
+
+def test_a_group_that_was_deleted_is_not_taken_for_all_contacts(service: Service, sign_in: SignIn) -> None:
+    browser = sign_in("ada@acme.example")
+    browser.get("/app/contacts/groups")
+    browser.post("/app/contacts/groups", name="Sales")
+    group = service.sql("SELECT id FROM contact_groups")[0][0]
+    path = set_one(browser, service, group=str(group)).headers["location"]
+    browser.get(f"/app/contacts/groups/{group}")
+    browser.post(f"/app/contacts/groups/{group}/remove")
+    browser.get(path)
+    assert "A group that was deleted" in main_of(browser)
+    browser.get(f"{path}/edit")
+    assert f'<option value="{group}" selected>Not available</option>' in main_of(browser)
+    refused = set_one(browser, service, f"{path.rpartition('/')[2]}/edit", group=str(group))
+    assert refused.status_code == 422
+    assert "Choose a group that is there." in refused.text
+    assert f'<option value="{group}" selected>' in refused.text
+
+
+def test_what_is_emptied_stays_empty_when_another_field_is_refused(service: Service, sign_in: SignIn) -> None:
+    browser = sign_in("ada@acme.example")
+    path = set_one(browser, service, cap="3").headers["location"]
+    refused = set_one(browser, service, f"{path.rpartition('/')[2]}/edit", cap="", name="")
+    assert refused.status_code == 422
+    assert re.search(r'name="cap"[^>]* value=""', refused.text)

@@ -98,6 +98,7 @@ _WRONG = {
     "name": text("Another automation has this name."),
     "template": text("Choose a template that is there."),
     "group": text("Choose the group that contacts join."),
+    "gone_group": text("Choose a group that is there."),
     "account": text("Choose an account that you can use."),
     "days": text("Type a whole number from 0 to %(most)s."),
     "years": text("Type at most 20 numbers from 1 to 60, such as 1, 5, 10, or nothing for every year."),
@@ -343,7 +344,8 @@ def _note(context: RequestContext, refusal: InvalidRequest) -> None:
             context.form.error("name", said)
         case AutomationFault():
             most = context.language.number(MOST_CAP if refusal.field == "cap" else MOST_DAYS)
-            context.form.error(refusal.field, context.say(_WRONG[refusal.field], most=most))
+            wrong = "gone_group" if refusal.field == "group" and context.form["group"] else refusal.field
+            context.form.error(refusal.field, context.say(_WRONG[wrong], most=most))
         case _:
             context.form.error("name", context.say(_WRONG["zone"]))
 
