@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
 
@@ -12,7 +12,7 @@ import msgspec
 from largesse.base.cooperative import Steps
 from largesse.base.email import EmailError, email_key, normalise_email
 from largesse.base.errors import InvalidRequest
-from largesse.base.text import unfit
+from largesse.base.text import trimmed, unfit
 from largesse.orders.placeholders import has_placeholders
 from largesse.orders.recipients import MAX_CODES
 
@@ -30,7 +30,8 @@ CODES_OF_MAILBOX = 5  # mailed to a mailbox in an hour
 CODES_OF_CAMPAIGN = 20_000  # mailed for a campaign in an hour
 _SHOWN_WRONG = 10  # addresses that a refusal names
 _SEPARATORS = re.compile(r"[\s,;]+")
-_IN_BRACKETS = re.compile(r"<([^<>]*)>")
+_PARTS = re.compile(r"[;\n]")
+_QUOTES = ('"', "'")
 
 
 class State(StrEnum):
@@ -132,11 +133,10 @@ def read_mailboxes(text: str) -> Steps[tuple[str, ...]]:
     """Returns the mailboxes of the addresses in a text, such as a pasted list with or without names. Raises CampaignFault."""
     found: dict[str, None] = {}
     wrong = []
-    for line in text.splitlines():
-        bracketed = _IN_BRACKETS.findall(line)
-        for one in bracketed or _words(line):
+    for part in _PARTS.split(text):
+        for one in _addresses_in(part):
             try:
-                found[mailbox_of(normalise_email(one.strip()))] = None
+                found[mailbox_of(normalise_email(trimmed(one)))] = None
             except EmailError:
                 wrong.append(one)
             yield
@@ -167,6 +167,22 @@ def check_rule(rule: CampaignRule, now: datetime) -> None:
     ):
         if not is_right:
             raise CampaignFault(field, detail)
+
+
+def _addresses_in(part: str) -> Iterator[str]:
+    """Yields what is in brackets, and the addresses beside it; without brackets all words. What else is beside brackets is a name."""
+    if "<" not in part:
+        yield from _words(part)
+        return
+    for piece in part.split(">"):
+        beside, bracket, address = piece.partition("<")
+        beside = beside.rstrip()
+        if beside.endswith(_QUOTES):  # a quoted name, which may be an address
+            beside = beside[: max(0, beside.rfind(beside[-1], 0, -1))]
+        if "@" in beside:
+            yield from (word for word in _words(beside) if "@" in word)
+        if bracket:
+            yield address
 
 
 def _words(text: str) -> list[str]:

@@ -144,7 +144,12 @@ def test_it_is_changed_until_its_gifts_are_reserved(service: Service, sign_in: S
     ada.get(f"/app/campaigns/{number}/edit")
     assert 'value="acme.example, sub.acme.example"' in main_of(ada)
     changed = set_one(
-        ada, service, f"{number}/edit", gifts="2", domains="", addresses="Zoe <Zoe@list.example>\nyan@list.example"
+        ada,
+        service,
+        f"{number}/edit",
+        gifts="2",
+        domains="",
+        addresses="'zoe@list.example' <Zoe@list.example>, yan@list.example",
     )
     assert changed.headers["location"] == review
     ada.get(review)

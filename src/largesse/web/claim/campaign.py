@@ -10,6 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from largesse.base.email import EmailError, normalise_email
+from largesse.base.text import trimmed
 from largesse.base.zones import last_whole_day, zones_of
 from largesse.campaigns.model import CODE_LASTS, State
 from largesse.campaigns.visiting import Outcome, Seen, Visit
@@ -42,7 +43,7 @@ class CampaignPages:
     async def ask(self, request: Request) -> Response:
         """Mails a code to the typed address, if it may take part. The answer is the same for any address. Raises NotFound and TooManyRequests."""
         token, form = request.path_params["campaign"], await read_form(request)
-        typed = form.get("email", "").strip()
+        typed = trimmed(form.get("email", ""))
         try:
             email = normalise_email(typed)
         except EmailError:
