@@ -87,11 +87,7 @@ def verify(
     """
     if not isinstance(body, bytes | bytearray | memoryview):
         raise refused("body", f"must be the raw bytes, not {type(body).__name__}.")
-    if not isinstance(secret, Sequence) or isinstance(secret, bytes):
-        raise refused("secret", f"must be a secret or a list of them, not {type(secret).__name__}.")
-    body, secrets = bytes(body), [secret] if isinstance(secret, str) else [*secret]
-    if not secrets:
-        raise refused("secret", "is empty.")
+    body, secrets = bytes(body), _listed(secret)
     keys = [_key(one) for one in secrets]
     given = {name.lower(): value for name, value in headers.items()}
     sent_at = _check_standard(body, given, keys, replay_window_s) if "webhook-signature" in given else None
@@ -147,6 +143,17 @@ def _check_contract(body: bytes, signatures: Sequence[str], secrets: Sequence[st
     matches = [hmac.compare_digest(given.strip().encode(), one) for given in signatures for one in expected]
     if not any(matches):
         raise InvalidSignature("The X-Service-Signature is not one of this secret over this body.")
+
+
+def _listed(secret: object) -> list[str]:
+    """Returns one secret or several as a list, at least one."""
+    if isinstance(secret, str):
+        return [secret]
+    if not isinstance(secret, Sequence) or isinstance(secret, bytes):
+        raise refused("secret", f"must be a secret or a list of them, not {type(secret).__name__}.")
+    if not secret:
+        raise refused("secret", "is empty.")
+    return list(secret)
 
 
 def _key(secret: object) -> bytes:
