@@ -18,7 +18,6 @@ from largesse.fulfilment.store import REFERENCES
 from largesse.staff.model import StaffRight
 
 RETURN_REASONS = ("address", "absent", "refused", "damaged", "other")
-MOST_NUMBER = 2**63 - 1
 
 
 class ParcelState(StrEnum):

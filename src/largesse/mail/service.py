@@ -47,7 +47,7 @@ async def resend_chosen(actor: Actor, reference: str, numbers: Sequence[int]) ->
 
 
 async def correct_address(actor: Actor, reference: str, email: str, corrected: str) -> None:
-    """Corrects the address of the recipient at `email`, and sends the mail there. Raises as `correcting.correct_address` does."""
+    """Corrects the address of the recipient at `email`, and sends the mail there. Raises as `resending.correct_address` does."""
     async with actor.transaction(Right.SEND, StaffRight.DELIVERIES) as transaction:
         address = actor.acting.who.address
         await resending.correct_address(

@@ -108,7 +108,7 @@ class Handover:
 
     @property
     def refused(self) -> bool:
-        """Whether the server refused the message for good. `refusals` decides because of what."""
+        """Whether the server refused the message for good. `outcomes` decides because of what."""
         return self.code is not None and self.code >= 500
 
     @property
