@@ -196,7 +196,10 @@ async def check_schema(database: Database) -> None:
 
 async def schema_trouble(connection: Connection) -> str | None:
     """Returns why this release cannot work with the schema, or with the nodes that its tables are on; None if it can."""
-    revision = await current_revision(connection)
+    try:
+        revision = await current_revision(connection)
+    except InsufficientPrivilegeError:  # the roles of another database of this server
+        return "the database's roles have no rights on its schema: run `largesse migrate` first"
     named = f"at revision {revision}" if revision else "empty"
     if revision is None or revision < head_revision():
         return f"the database's schema is {named}: run `largesse migrate` first"

@@ -195,6 +195,17 @@ def test_without_the_schema_commands_say_what_to_run(
     assert said == "Error: the database's schema is empty: run `largesse migrate` first\n"
 
 
+def test_a_database_whose_roles_have_no_rights_yet_says_what_to_run(run: Run, database: str) -> None:
+    """Of an earlier release, on a server where another database has made the roles; or restored without its rights."""
+    sql(database, "REVOKE ALL ON alembic_version FROM largesse_app, largesse_operator, largesse_read")
+    said = "database's roles have no rights on its schema: run `largesse migrate` first"
+    for command in ("verify", "customers list"):
+        assert_refused(run(*command.split()), said)
+    assert f"The {said}" in run("check").stdout
+    assert run("migrate").exit_code == 0
+    assert run("verify").exit_code == 0
+
+
 def test_a_schema_of_the_future_is_refused(run: Run, database: str) -> None:
     sql(database, "UPDATE alembic_version SET version_num = '9999', runs_from = '9999'")
     assert_refused(run("verify"), "9999, newer than this release")
