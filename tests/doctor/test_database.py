@@ -113,6 +113,15 @@ async def test_a_database_that_cannot_be_reached() -> None:
     assert "secret" not in found.text
 
 
+async def test_the_address_of_commands_is_tried_too(looked: Looked) -> None:
+    for owner, level in ((looked.url, Level.OK), (f"postgresql://ada:secret@127.0.0.1:{free_port()}/x", Level.ERROR)):
+        environ = {"LARGESSE_DATABASE_URL": looked.url, "LARGESSE_OWNER_DATABASE_URL": owner}
+        found = (await check_database(load_settings(environ)))[-1]
+        assert (found.setting, found.level) == ("LARGESSE_OWNER_DATABASE_URL", level)
+        assert "reach the database" in found.text
+        assert "secret" not in found.text
+
+
 async def test_an_embedded_database_is_not_made_by_looking(tmp_path: Path) -> None:
     [found] = await check_database(load_settings({"LARGESSE_DATA_DIR": str(tmp_path / "data")}))
     assert found.level is Level.ERROR

@@ -105,6 +105,7 @@ async def _rights(connection: Connection) -> CheckResult:
 
 
 _FAILED: tuple[type[BaseException], ...] = (OperatorError, *DATABASE_FAILED)
+_OWNER = "LARGESSE_OWNER_DATABASE_URL"
 _OLDEST = 15
 _CLOCKS_APART_S = 2.0
 _SPARE_CONNECTIONS = 12  # for people, backups and monitoring
@@ -126,9 +127,21 @@ async def check_database(settings: Settings) -> list[CheckResult]:
             database_address(settings, Role.APP) as url,
             connect_once(url, OPERATOR, role=Role.APP) as connection,
         ):
-            return await _look_at(connection, settings)
+            findings = await _look_at(connection, settings)
     except _FAILED as failure:
-        return [error(_NAME, f"The database cannot be reached: {in_one_line(failure)}.")]
+        findings = [error(_NAME, f"The database cannot be reached: {in_one_line(failure)}.")]
+    return findings + await _check_owner(settings.owner_database_url)
+
+
+async def _check_owner(url: str | None) -> list[CheckResult]:
+    """Connects as commands do, where they have an address of their own."""
+    if url is None:
+        return []
+    try:
+        async with connect_once(url, OPERATOR, role=Role.OPERATOR):
+            return [ok(_OWNER, "Commands reach the database.")]
+    except _FAILED as failure:
+        return [error(_OWNER, f"Commands cannot reach the database: {in_one_line(failure)}.")]
 
 
 async def _look_at(connection: Connection, settings: Settings) -> list[CheckResult]:
