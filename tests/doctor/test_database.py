@@ -89,6 +89,7 @@ async def test_enough_ids_and_connections_are_enough(looked: Looked) -> None:
     ("made_of", "said"),
     [
         ("LOGIN IN ROLE largesse_app", None),
+        ("LOGIN IN ROLE largesse_worker", None),
         ("LOGIN IN ROLE largesse_owner", "who owns the schema"),
         ("LOGIN CREATEDB IN ROLE largesse_app", "who makes roles or databases"),
         ("LOGIN SUPERUSER", "who is a superuser"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from largesse.base import clock
-from largesse.base.errors import OperatorError
+from largesse.base.errors import MayNotAct, OperatorError
 from largesse.base.settings import Settings
 from largesse.db.embedded import has_cluster
 from largesse.db.grants import differences, policies_missing
@@ -43,19 +43,19 @@ _LAST_ID = "SELECT last_value FROM orders_id_seq"
 _AHEAD_BY = "SELECT ahead_by::text FROM clock WHERE ahead_by <> '0'"
 
 
-async def check_roles(connection: Connection, settings: Settings) -> list[CheckResult]:
-    """Returns the results about roles for `connection`, which was opened as a serving process does."""
-    row = await connection.fetchrow(_LOGIN, Role.APP)
+async def check_roles(connection: Connection, settings: Settings, role: Role) -> list[CheckResult]:
+    """Returns the results about roles for `connection`, which was opened as a serving process or a worker does."""
+    row = await connection.fetchrow(_LOGIN, role)
     assert row is not None, "whoever is logged in is there"
     if not row["acts"] and "pgbouncer=true" not in (settings.database_url or ""):
         return [
             warning(
                 _NAME,
-                f"There is no role {Role.APP} that {row['login']} may act as: processes may do whatever that may. "
+                f"There is no role {role} that {row['login']} may act as: processes may do whatever that may. "
                 f"`largesse migrate --roles-sql` prints what makes it ({_SEE}).",
             )
         ]
-    return [_login(row["login"], _more(row)), await _rights(connection), await _policies(connection)]
+    return [_login(row["login"], _more(row), role), await _rights(connection), await _policies(connection)]
 
 
 def _more(row: object) -> str:
@@ -70,14 +70,15 @@ def _more(row: object) -> str:
     return ""
 
 
-def _login(login: str, more: str) -> CheckResult:
+def _login(login: str, more: str, role: Role) -> CheckResult:
     if more:
         return warning(
             _NAME,
             f"Processes log in as {login}, who {more}, and act as their roles by leaving that aside. Whoever got to send "
             f"statements of its own would find back: give them logins that are members of one role each ({_SEE}).",
         )
-    return ok(_NAME, f"Serving processes log in as {login}, who may do no more than they need.")
+    processes = "Serving processes" if role is Role.APP else "Workers"
+    return ok(_NAME, f"{processes} log in as {login}, who may do no more than they need.")
 
 
 async def _policies(connection: Connection) -> CheckResult:
@@ -123,14 +124,21 @@ async def check_database(settings: Settings) -> list[CheckResult]:
     if settings.database_url is None and not has_cluster(settings.data_dir):
         return [error(_NAME, "There is no embedded database yet: run `largesse migrate`.")]
     try:
-        async with (
-            database_address(settings, Role.APP) as url,
-            connect_once(url, OPERATOR, role=Role.APP) as connection,
-        ):
-            findings = await _look_at(connection, settings)
+        try:
+            findings = await _look_as(Role.APP, settings)
+        except MayNotAct as failure:  # the login of a worker, which does not serve
+            try:
+                findings = await _look_as(Role.WORKER, settings)
+            except MayNotAct:
+                raise failure from None
     except _FAILED as failure:
         findings = [error(_NAME, f"The database cannot be reached: {in_one_line(failure)}.")]
     return findings + await _check_owner(settings.owner_database_url)
+
+
+async def _look_as(role: Role, settings: Settings) -> list[CheckResult]:
+    async with database_address(settings, role) as url, connect_once(url, OPERATOR, role=role) as connection:
+        return await _look_at(connection, settings, role)
 
 
 async def _check_owner(url: str | None) -> list[CheckResult]:
@@ -144,14 +152,14 @@ async def _check_owner(url: str | None) -> list[CheckResult]:
         return [error(_OWNER, f"Commands cannot reach the database: {in_one_line(failure)}.")]
 
 
-async def _look_at(connection: Connection, settings: Settings) -> list[CheckResult]:
+async def _look_at(connection: Connection, settings: Settings, role: Role) -> list[CheckResult]:
     findings = [await look(connection) for look in (_version, _writable, _encoding, _safety, _room, _clock)]
     trouble = await schema_trouble(connection)
     if trouble is not None:
         return [*findings, error(_NAME, f"{trouble[0].upper()}{trouble[1:]}.")]
     findings.append(ok(_NAME, f"The schema is one that this release runs on, {await current_revision(connection)}."))
     findings += [await look(connection) for look in (_ids, _moved_clock)]
-    findings += await check_roles(connection, settings)
+    findings += await check_roles(connection, settings, role)
     return findings + await check_master_key_fits(connection, settings)
 
 
