@@ -67,6 +67,7 @@ def test_a_note_has_at_most_500_characters() -> None:
 def test_blanks_are_no_note_and_line_breaks_are_one_character() -> None:
     assert read_note(" \r\n ") == ""
     assert read_note("a\r\nb\rc") == "a\nb\nc"
+    assert read_note("\u200ea\tb\ufeff ") == "a b", "invisible characters around it, and a tab"
 
 
 @pytest.mark.parametrize("text", ["a\x00b", "a\x1bb", "a\u202eb"])

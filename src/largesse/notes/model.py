@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from largesse.base.errors import InvalidRequest
-from largesse.base.text import unfit
+from largesse.base.text import trimmed, unfit
 
 MOST_CHARACTERS = 500
 # Names after which a mail program makes a link of a bare host. A path or an @ makes a link of any host.
@@ -54,11 +54,11 @@ class Note(NamedTuple):
 
 
 def read_note(typed: str) -> str:
-    """Returns the text of a note; an empty one for nothing but blanks.
+    """Returns the text of a note, with a tab as a blank; an empty one for nothing but blanks.
 
     Raises NoteTooLong, NoteWithLink, and InvalidRequest for characters that no text for people may hold.
     """
-    text = unicodedata.normalize("NFC", typed.replace("\r\n", "\n").replace("\r", "\n")).strip()
+    text = trimmed(unicodedata.normalize("NFC", typed.replace("\r\n", "\n").replace("\r", "\n").replace("\t", " ")))
     if len(text) > MOST_CHARACTERS:
         raise NoteTooLong
     if (found := unfit(text, line_breaks=True)) is not None:
