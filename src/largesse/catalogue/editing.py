@@ -67,9 +67,9 @@ class NothingToPublish(StateConflict):
 
 
 async def read_names(connection: Connection, typed: Sequence[Mapping[str, str]]) -> Names:
-    """Returns the customers and products whose keys are in texts of forms or rows."""
-    customers = {key for one in typed for key in keys_in(one.get("customers", ""))}
-    products = {key for one in typed for key in keys_in(one.get("products", ""))}
+    """Returns the customers and products whose keys are in texts of forms or rows. The database takes no NUL, which no key has."""
+    customers = {key for one in typed for key in keys_in(one.get("customers", "")) if "\0" not in key}
+    products = {key for one in typed for key in keys_in(one.get("products", "")) if "\0" not in key}
     return Names(
         await store.customers_by_key(connection, customers) if customers else {},
         await store.products_by_key(connection, products) if products else {},

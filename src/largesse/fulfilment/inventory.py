@@ -276,15 +276,15 @@ def _implied(stocked: InventoryProduct, value: str | None) -> int | None:
 
 def _amount(stocked: InventoryProduct, text: str, line: int | None) -> int:
     """Returns the value of a line, or with None the value of the whole file. Raises FileRefused."""
-    what, values = ("--value", {}) if line is None else (f"line {line}: value", {"line": line})
+    what, of_all, values = ("--value", "all_", {}) if line is None else (f"line {line}: value", "", {"line": line})
     try:
         value_minor = read_amount(text, stocked.currency)
     except UnreadableAmount as error:
-        raise FileRefused("value", f"{what}: {error}", **values) from None
+        raise FileRefused(f"{of_all}value", f"{what}: {error}", **values) from None
     if stocked.amounts_minor and value_minor not in stocked.amounts_minor:
         amounts = ", ".join(label(amount, stocked.currency) for amount in stocked.amounts_minor)
         said = f"{what} must be one that {stocked.key} is sent at: {amounts}"
-        raise FileRefused("other_value", said, amounts=amounts, **values)
+        raise FileRefused(f"{of_all}other_value", said, amounts=amounts, **values)
     return value_minor
 
 

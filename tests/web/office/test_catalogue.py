@@ -93,6 +93,14 @@ def test_mistakes_stand_beside_their_fields_and_nothing_typed_is_lost(sign_in: S
     assert "t" * 4001 in answer.text
 
 
+def test_a_key_with_a_nul_is_a_customer_that_is_not_known(sign_in: SignIn) -> None:
+    browser = sign_in("catalogue")
+    browser.get("/office/catalogue/new?kind=digital&currency=GBP")
+    answer = browser.post("/office/catalogue/new", **{**COFFEE, "customers": "a\0b"})
+    assert answer.status_code == 422
+    assert 'id="customers-error"' in answer.text
+
+
 def test_the_second_of_two_is_shown_what_changed_and_loses_nothing(service: Service, sign_in: SignIn) -> None:
     first, second = sign_in("catalogue"), sign_in("owner")
     path = made(first, key="two")

@@ -64,6 +64,17 @@ def test_numbers_are_imported_once_and_never_shown(
     assert "SECRET" not in str(service.sql("SELECT before, after, subject FROM audit_events"))
 
 
+@pytest.mark.parametrize(("value", "said"), [("7", "This gift is sold at £5.00"), ("x", "The amount cannot be read.")])
+def test_a_wrong_amount_of_all_numbers_is_said_beside_its_field(
+    service: Service, wade: Browser, value: str, said: str
+) -> None:
+    here = f"/office/stock/{service.ids['products']['coffee']}"
+    wade.get(here)
+    refused = wade.upload(f"{here}/numbers", b"WRONG-1\n", value=value)
+    assert refused.status_code == 422
+    assert f'<span class="error" id="value-error">{said}' in refused.text
+
+
 def test_which_order_took_a_number_is_shown(service: Service, wade: Browser) -> None:
     here = f"/office/stock/{service.ids['products']['coffee']}"
     wade.get(here)

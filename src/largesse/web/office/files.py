@@ -30,6 +30,8 @@ _REFUSED: Mapping[str, str] = MappingProxyType(
         "too_wide": text("Line %(line)s has more columns than the heading, or more than %(most)s."),
         "use_by": text("Line %(line)s: write the last day as 2030-12-31."),
         "value": text("Line %(line)s has an amount that cannot be read."),
+        "all_other_value": text("This gift is sold at %(amounts)s."),
+        "all_value": text("The amount cannot be read."),
     }
 )
 

@@ -71,7 +71,7 @@ async def add(context: OfficeContext) -> Response:
                 context.actor, context.services.vault, product, file, value=value or None, most=MOST_NUMBERS
             )
     except FileRefused as refusal:
-        context.form.error("file", refused(context, refusal))
+        context.form.error("value" if refusal.code.startswith("all_") else "file", refused(context, refusal))
         return await _page(context, status=422)
     if imported.duplicates:
         return await _page(context, imported=imported)
