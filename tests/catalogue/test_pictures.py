@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from importlib import resources
 
 import pytest
 from tests.catalogue.images import jpeg, png, webp_extended, webp_lossless, webp_lossy
+from tests.distributed import KEEPS_WAITING
 
-from largesse.catalogue.pictures import MAX_BYTES, Image, PictureRefused, is_name, media_type, read_image, read_picture
+from largesse.catalogue.pictures import (
+    MAX_BYTES,
+    Image,
+    PictureRefused,
+    is_name,
+    media_type,
+    read_image,
+    read_picture,
+    save_pictures,
+)
+from largesse.db.pool import Database
+from largesse.db.scope import OPERATOR
 
 MAKERS: dict[Callable[..., bytes], str] = {
     png: "png",
@@ -77,6 +90,30 @@ def test_a_name_is_of_the_content() -> None:
     assert media_type(first.name) == "image/png"
     assert media_type(read_picture(jpeg()).name) == "image/jpeg"
     assert not any(is_name(name) for name in ("", "a.png", f"{first.name}x", f"../{first.name}", first.name.upper()))
+
+
+async def test_two_people_save_the_same_picture_at_once(database_url: str) -> None:
+    picture = read_picture(png())
+    database = await Database.connect(database_url)
+    try:
+        async with database.connection(OPERATOR) as first:
+            saving = first.transaction()
+            await saving.start()
+            await save_pictures(first, [picture])
+
+            async def save_too() -> None:
+                async with database.transaction(OPERATOR) as second:
+                    await save_pictures(second, [picture])
+
+            other = asyncio.create_task(save_too())
+            async with asyncio.timeout(30):
+                while not await database.fetchval(OPERATOR, KEEPS_WAITING, first.get_server_pid()):  # noqa: ASYNC110
+                    await asyncio.sleep(0.005)
+            await saving.commit()
+            await other
+        assert await database.fetchval(OPERATOR, "SELECT count(*) FROM pictures") == 1
+    finally:
+        await database.close()
 
 
 def test_the_pictures_of_the_demo_are_some() -> None:

@@ -20,7 +20,7 @@ _JPEG_FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 _JPEG_SCAN = 0xDA
 # Those of the names in $1 that are there.
 _KNOWN = "SELECT name FROM pictures WHERE name = ANY($1::text[])"
-_ADD = "INSERT INTO pictures (name, content) VALUES ($1, $2)"
+_ADD = "INSERT INTO pictures (name, content) VALUES ($1, $2) ON CONFLICT DO NOTHING"
 _CONTENT = "SELECT content FROM pictures WHERE name = $1"
 _OF_PRODUCTS = "SELECT id, picture FROM products WHERE id = ANY($1::int[]) AND picture IS NOT NULL"
 
