@@ -76,6 +76,7 @@ def test_a_product_is_typed_and_read_back() -> None:
         ("denominations", "5", "NaN", faults.NO_AMOUNT),
         ("denominations", "5", "1e2", faults.NO_AMOUNT),
         ("denominations", "5, 50", "5,50", faults.NO_AMOUNT),
+        ("denominations", "1000.00", "1.000", faults.NO_AMOUNT),
         ("denominations", "12; 500", "12,500", faults.NO_AMOUNT),
         ("denominations", "5,10,25", "1,000.50", faults.NO_AMOUNT),
         ("denominations", " ".join(map(str, range(1, 201))), " ".join(map(str, range(1, 202))), faults.TOO_MANY),
@@ -259,7 +260,7 @@ async def test_a_product_with_a_draft_is_not_overwritten(
     [
         (b"", sheet.NO_HEADER),
         (b"name\nCoffee\n", sheet.NO_HEADER),
-        (b"key,key\n", sheet.NO_HEADER),
+        (b"key,key\n", faults.TWICE),
         (b"key,colour\n", sheet.UNKNOWN_COLUMN),
         (b"key,name\n", sheet.NO_ROWS),
         (b"key,name\n\n,\n", sheet.NO_ROWS),
@@ -271,6 +272,21 @@ async def test_a_product_with_a_draft_is_not_overwritten(
 async def test_what_is_no_file_of_products(connection: asyncpg.Connection, file: bytes, said: str) -> None:
     read = await read_sheet(connection, "product", file)
     assert [(one.row, one.fault.said) for one in read.faults] == [(0, said)]
+
+
+async def test_a_row_longer_than_the_heading_is_no_row(connection: asyncpg.Connection) -> None:
+    head, row = "key,digital,currency,name,countries,denominations", "tea,yes,GBP,Tea,GB,5"
+    read = await read_sheet(connection, "product", f"{head}\n{row},10\ncake,yes,GBP,Cake,GB,5,,\n".encode())
+    assert [(one.row, one.fault.field, one.fault.said) for one in read.faults] == [(2, "key", sheet.MORE_VALUES)]
+    assert list(read.contents) == ["cake"]
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t"])
+async def test_empty_columns_at_the_right_are_left_out(connection: asyncpg.Connection, separator: str) -> None:
+    rows = ("key,digital,currency,name,countries,denominations,,", "tea,yes,GBP,Tea,GB,5,,", "cake,yes,GBP,Cake,GB,5")
+    read = await read_sheet(connection, "product", "\r\n".join(rows).replace(",", separator).encode())
+    assert not read.faults
+    assert set(read.contents) == {"tea", "cake"}
 
 
 async def test_the_number_of_rows_is_bounded(connection: asyncpg.Connection) -> None:

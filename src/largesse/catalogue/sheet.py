@@ -32,9 +32,13 @@ COLUMNS = {
 MOST_ROWS = MOST_AT_ONCE
 MOST_BYTES = 2 * 2**20
 _PAGE = 500
+_BEYOND = ""  # what a row has beyond the named columns, in place of a column
 
 NOT_UTF8 = 'The file must be UTF-8. In a spreadsheet, save it as "CSV UTF-8".'
 NO_HEADER = "The first row must name the columns, and one of them must be key."
+MORE_VALUES = (
+    "The row has more values than the first row names. Put one that contains the separator between quotation marks."
+)
 UNKNOWN_COLUMN = "There is no column %(what)s."
 TOO_MANY_ROWS = "The file has more than %(most)s rows."
 TOO_LARGE = "The file has more than %(most)s KiB."
@@ -46,7 +50,7 @@ UNKNOWN_CURRENCY = "%(what)s is not a currency in use."
 BAD_KEY = "A key has at most 100 characters, and no slash, comma or semicolon."
 OTHER_KIND = "Only products of the other kind have this. Leave it empty."
 FAULTS = (
-    NOT_UTF8, NO_HEADER, UNKNOWN_COLUMN, TOO_MANY_ROWS, TOO_LARGE, NO_ROWS, BY_FILE, HAS_DRAFT, FIXED, UNKNOWN_CURRENCY, BAD_KEY,
+    NOT_UTF8, NO_HEADER, MORE_VALUES, UNKNOWN_COLUMN, TOO_MANY_ROWS, TOO_LARGE, NO_ROWS, BY_FILE, HAS_DRAFT, FIXED, UNKNOWN_CURRENCY, BAD_KEY,
     OTHER_KIND,
 )  # fmt: skip
 
@@ -124,25 +128,38 @@ def _rows(file: bytes, columns: Sequence[str]) -> tuple[list[tuple[int, dict[str
     except UnicodeDecodeError:
         return [], Fault("file", NOT_UTF8)
     first = text.partition("\n")[0]
-    lines = csv.reader(io.StringIO(text, newline=""), delimiter=";" if first.count(";") > first.count(",") else ",")
+    lines = csv.reader(io.StringIO(text, newline=""), delimiter=max(",;\t", key=first.count))
     try:
         header = [name.strip().lower() for name in next(lines, [])]
-        if "key" not in header or len(set(header)) < len(header):
-            return [], Fault("file", NO_HEADER)
-        for name in header:
-            if name not in columns:
-                return [], Fault("file", UNKNOWN_COLUMN, {"what": name[:40]})
+        while header and not header[-1]:  # empty columns at the right, as spreadsheets write them
+            header.pop()
+        fault = _fault_of(header, columns)
+        if fault is not None:
+            return [], fault
         found = []
         for number, cells in enumerate(lines, start=2):
             if any(cell.strip() for cell in cells):
                 values = [without_apostrophe(cell) for cell in cells]
                 row = dict(zip(header, values, strict=False))
-                found.append((number, {**row, "key": row.get("key", "").strip()}))
+                beyond = "".join(values[len(header) :]).strip()
+                found.append((number, {**row, "key": row.get("key", "").strip(), _BEYOND: beyond}))
             if len(found) > MOST_ROWS:
                 return [], Fault("file", TOO_MANY_ROWS, {"most": MOST_ROWS})
     except csv.Error:
         return [], Fault("file", NO_HEADER)
     return (found, None) if found else ([], Fault("file", NO_ROWS))
+
+
+def _fault_of(header: Sequence[str], columns: Sequence[str]) -> Fault | None:
+    """Returns what is wrong with the names of the columns."""
+    if "key" not in header:
+        return Fault("file", NO_HEADER)
+    for at, name in enumerate(header):
+        if name not in columns:
+            return Fault("file", UNKNOWN_COLUMN, {"what": name[:40]})
+        if name in header[:at]:
+            return Fault("file", TWICE, {"what": name})
+    return None
 
 
 class _SheetReader:
@@ -176,6 +193,8 @@ class _SheetReader:
 
     def _read(self, row: dict[str, str], *, is_twice: bool) -> Content:
         key, edited = row["key"], self._there.get(row["key"])
+        if row.pop(_BEYOND):
+            raise Faulty([Fault("key", MORE_VALUES)])
         if not key:
             raise Faulty([Fault("key", REQUIRED)])
         if is_twice:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeVar
 from babel import Locale
 
 from largesse.base.amounts import readings
-from largesse.base.money import MAX_AMOUNT, AmountError, to_decimal, to_minor
+from largesse.base.money import MAX_AMOUNT, AmountError, exponent, to_decimal, to_minor
 from largesse.base.text import unfit
 from largesse.catalogue import content as faults
 from largesse.catalogue.content import CollectionContent, Fault, Faulty, ProductContent
@@ -33,6 +33,7 @@ _BETWEEN = re.compile(r"[,;\s]+")
 _BETWEEN_AMOUNTS = re.compile(r"[;\s]+")
 _BETWEEN_KEYS = re.compile(r"[,;\n]+")
 _PAIR = re.compile(r"([A-Za-z]{2})\s*[:=]?\s*([0-9.]+)")
+_OF_THOUSANDS = 3  # digits between marks
 _SUPPLIER = re.compile(r"[a-z][a-z0-9-]{0,39}")
 
 Read = TypeVar("Read")
@@ -347,7 +348,7 @@ class _Reader:
             self.fault(field, faults.TOO_MUCH, most=MAX_AMOUNT)
             return None
         try:
-            minor = None if number is None else to_minor(number, self._currency)
+            minor = None if number is None or self._is_unclear(typed) else to_minor(number, self._currency)
         except AmountError:
             minor = None
         if minor is None:
@@ -356,6 +357,14 @@ class _Reader:
             self.fault(field, faults.ZERO)
             return None
         return minor
+
+    def _is_unclear(self, typed: str) -> bool:
+        """Returns whether a text such as `1.000` may be meant as a thousand. With three decimals it is 1 in a few currencies."""
+        return (
+            readings(typed).whole is not None
+            and bool(readings(typed).mark)
+            and exponent(self._currency) < _OF_THOUSANDS
+        )
 
 
 def keys_in(typed: str) -> list[str]:

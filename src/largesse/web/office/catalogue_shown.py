@@ -206,6 +206,9 @@ FAULTS = (
     text("Type yes or no."),
     text('The file must be UTF-8. In a spreadsheet, save it as "CSV UTF-8".'),
     text("The first row must name the columns, and one of them must be key."),
+    text(
+        "The row has more values than the first row names. Put one that contains the separator between quotation marks."
+    ),
     text("There is no column %(what)s."),
     text("The file has more than %(most)s rows."),
     text("The file has more than %(most)s KiB."),
