@@ -9,7 +9,7 @@ import pytest
 
 from largesse.base.errors import OperatorError
 from largesse.ledger import bank_file
-from largesse.ledger.bank_file import BankLine, Columns, read_bank_file, read_decimal
+from largesse.ledger.bank_file import BankLine, Columns, is_no_payment, read_bank_file, read_decimal
 
 ENGLISH = (
     "Date,Description,Amount (GBP),Currency\n2026-11-20,RF18 5390 0754 7034,1000.00,GBP\n\n2026-11-21,Fee,-4.50,GBP\n"
@@ -46,6 +46,33 @@ def test_columns_may_be_named_and_the_currency_said(tmp_path: Path) -> None:
     assert [(line.amount, line.currency) for line in lines] == [("5", "GBP"), ("", "GBP")]
     both = read(tmp_path, "Betrag;Amount;CCY\n1;2;GBP\n", Columns(amount="Betrag"))
     assert both[0].amount == "1"
+
+
+def test_commas_in_a_text_separate_no_columns(tmp_path: Path) -> None:
+    head, row = "Betrag;Text;Währung\n", "1.000,00;RF18 5390 0754 7034, Rechnungen 1, 2, 3, 4;EUR\n"
+    assert [(one.amount, one.named) for one in read(tmp_path, head + row)] == [("1.000,00", ("RF18539007547034",))]
+    assert [one.amount for one in read(tmp_path, head + row, Columns(all_in="EUR"))] == ["1.000,00"]
+
+
+def test_a_text_may_have_signs_that_break_lines_elsewhere(tmp_path: Path) -> None:
+    (line,) = read(tmp_path, "Text;Betrag;Währung\nRF18 5390\v0754 7034\x1c;5,00;EUR\n")
+    assert (line.amount, line.named) == ("5,00", ("RF18539007547034",))
+
+
+@pytest.mark.parametrize(
+    ("head", "row"),
+    [
+        ("Datum;Betrag;Soll;Haben;Währung", "20.11.;;;5,00;EUR"),
+        ("Datum;Währung;Belastung;Gutschrift", "20.11.;EUR;;5,00"),
+        ("Date;Débit euros;Crédit euros;Devise", "20/11;;5,00;EUR"),
+        ("Date;De\u0301bit;Cre\u0301dit;Devise", "20/11;;5,00;EUR"),
+        ("Datum;Betrag in Fremdwährung;Betrag;Währung", "20.11.;;5,00;EUR"),
+        ("Date;Paid out;Paid in;Currency", "20/11;;5,00;EUR"),
+    ],
+)
+def test_the_column_of_what_came_is_found(tmp_path: Path, head: str, row: str) -> None:
+    (line,) = read(tmp_path, f"{head}\n{row}\n")
+    assert (line.amount, line.currency) == ("5,00", "EUR")
 
 
 def test_equal_lines_are_told_apart_and_known_again(tmp_path: Path) -> None:
@@ -102,6 +129,13 @@ def test_files_have_limits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         ("1'234.50", "1234.50"),
         ("+5", "5"),
         ("-5,00", "-5.00"),
+        ("\N{MINUS SIGN}5,00", "-5.00"),
+        ("5,00-", "-5.00"),
+        ("5,00 -", "-5.00"),
+        ("5,00+", "5.00"),
+        ("(5.00)", "-5.00"),
+        ("25,-", "25"),
+        ("-25,-", "-25"),
     ],
 )
 def test_amounts_as_banks_write_them(text: str, amount: str) -> None:
@@ -121,6 +155,8 @@ def test_amounts_as_banks_write_them(text: str, amount: str) -> None:
         "1e5",
         "NaN",
         "--5",
+        "-5-",
+        "5-5",
         "5 GBP",
         "£5",
         "\N{ARABIC-INDIC DIGIT ONE}",
@@ -140,6 +176,21 @@ def test_the_decimal_sign_may_be_said() -> None:
 
 def test_a_sign_of_the_currency_may_stand_beside_an_amount() -> None:
     assert read_decimal("£1,234.50", currency="GBP") == Decimal("1234.50")
-    assert read_decimal("-5,00 EUR", currency="EUR") == Decimal("-5.00")
+    for typed in ("-5,00 EUR", "EUR -5,00", "5,00- EUR", "-EUR 5,00"):
+        assert read_decimal(typed, currency="EUR") == Decimal("-5.00"), typed
     with pytest.raises(ValueError, match="is not an amount"):
         read_decimal("$5", currency="GBP")
+
+
+@pytest.mark.parametrize(
+    ("amount", "is_none"),
+    [
+        *(
+            (one, True)
+            for one in ("-5", "\N{MINUS SIGN}5,00", "5,00-", "EUR -5,00", "5,00- EUR", "(5.00)", "0", "0,00")
+        ),
+        *((one, False) for one in ("5", "+5", "25,-", "0,50", "5,00 EUR", "1.000", "", "x", "Soll - Haben")),
+    ],
+)
+def test_what_is_no_payment_in(amount: str, is_none: bool) -> None:
+    assert is_no_payment(amount) is is_none

@@ -90,9 +90,14 @@ def number_in(typed: str, currency: str) -> str:
     if found is None or len(typed) > LONGEST_AMOUNT:
         raise ValueError(f"{typed[:LONGEST_AMOUNT]!r} is not an amount")
     for sign in (found["before"].strip(), found["after"].strip()):
-        if sign and sign.casefold() not in _currency_signs(currency):
+        if sign and not is_sign(sign, currency):
             raise ValueError(sign)
     return found["number"]
+
+
+def is_sign(text: str, currency: str) -> bool:
+    """Returns whether a text is the code of a currency, or its sign in one of our languages."""
+    return text.casefold() in _currency_signs(currency)
 
 
 def read_amount(typed: str, currency: str, language: Language = DEFAULT) -> int:
@@ -113,7 +118,7 @@ def read_amount(typed: str, currency: str, language: Language = DEFAULT) -> int:
             raise UnreadableAmount(_NOT_POSITIVE, typed=shown, example=example)
         if sign and currency == ANY_CURRENCY:
             raise UnreadableAmount(_NO_AMOUNT, typed=shown, example=example)
-        if sign and sign.casefold() not in _currency_signs(currency):
+        if sign and not is_sign(sign, currency):
             raise UnreadableAmount(_OTHER_CURRENCY, found=sign, currency=currency, example=example)
     amount = _decided(read, shown, currency, language)
     if amount > MAX_AMOUNT:

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import csv
 import hashlib
+import io
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from itertools import islice
 
-from largesse.base.amounts import ANY_CURRENCY, number_in, readings
+from largesse.base.amounts import ANY_CURRENCY, normal_marks, number_in, readings
 from largesse.base.errors import FileRefused
 from largesse.ledger.transfer_references import mistyped_references_in, transfer_references_in
 
@@ -24,8 +27,18 @@ _MAX_COLUMNS = 200
 _HEADING_WITHIN = 30  # lines: some banks begin with the account and the period
 _DELIMITERS = ",;\t|"
 _ENCODINGS = ("utf-8-sig", "cp1252")
-_AMOUNTS = ("amount", "betrag", "montant", "credit", "paid in", "umsatz")
+# Where there is a column "Haben", the column "Betrag" beside it is of something else.
+_AMOUNTS = (
+    "haben", "amount", "betrag", "montant", "credit", "crédit", "gutschrift", "paid in", "money in", "umsatz",
+)  # fmt: skip
 _CURRENCIES = ("currency", "währung", "waehrung", "devise", "ccy")
+# A sign before or after the number, beside that of the currency. The minus of `25,-` is none.
+_SIGN_BEFORE = re.compile("(?P<before>[^0-9]*?)(?P<sign>[-+\u2212\u2013])(?P<after>[^0-9]*[0-9].*)")
+_SIGN_AFTER = re.compile("(?P<before>.*[0-9]) ?(?P<sign>[-+\u2212\u2013])(?P<after>[^0-9]*)")
+# An amount of zero or less, also for PostgreSQL.
+NO_PAYMENT = (
+    r"^[^0-9]*[-\u2212\u2013][^0-9]*[0-9]|[0-9]\s?[-\u2212\u2013][^0-9]*$|^\([^()]*[0-9][^()]*\)$|^[0.,]*0[0.,]*$"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +67,16 @@ class Columns:
 def read_bank_file(name: str, content: bytes, columns: Columns, *, most: int | None = None) -> list[BankLine]:
     """Returns the lines of a file without blank ones. Raises FileRefused with the fault."""
     most = MAX_LINES if most is None else most
-    rows = _rows(_text(name, content), name)
-    at, amount, currency = _heading(rows, columns, name)
+    text = _text(name, content)
+    rows = _rows(text, _delimiter(text, columns), name)
+    heading = _heading([cells for _, cells in rows[:_HEADING_WITHIN]], columns)
+    if heading is None:
+        raise FileRefused(
+            "no_heading",
+            f"{name}: no line is a heading with an amount and a currency: name the columns with --amount-column and "
+            "--currency-column, or the one currency with --currency",
+        )
+    at, amount, currency = heading
     found: list[BankLine] = []
     seen: Counter[tuple[str, ...]] = Counter()
     for line, cells in rows[at + 1 :]:
@@ -77,12 +98,11 @@ def read_bank_file(name: str, content: bytes, columns: Columns, *, most: int | N
 
 
 def read_decimal(text: str, decimal: str | None = None, currency: str = ANY_CURRENCY) -> Decimal:
-    """Returns an amount as banks write it: `1,234.50`, `1.234,50`, `1 234,50`, `1'234.50`, `+100`, `£5`. Raises ValueError.
+    """Returns an amount as banks write it: `1,234.50`, `1.234,50`, `1 234,50`, `1'234.50`, `+100`, `100-`, `(100)`, `£5`. Raises ValueError.
 
     If a single comma or point could also separate thousands (`1,234`), `decimal` must say which it is.
     """
-    sign = text.strip()[:1]
-    unsigned = text.strip().removeprefix(sign) if sign in {"+", "-"} else text
+    sign, unsigned = _sign(text)
     try:
         read = readings(number_in(unsigned, currency))
     except ValueError:
@@ -94,6 +114,22 @@ def read_decimal(text: str, decimal: str | None = None, currency: str = ANY_CURR
     if amount is None:
         raise ValueError(f"{text!r} is not an amount")
     return -amount if sign == "-" else amount
+
+
+def is_no_payment(amount: str) -> bool:
+    """Returns whether an amount is zero or less, so that nothing came, in whatever format it is."""
+    return re.search(NO_PAYMENT, amount) is not None
+
+
+def _sign(text: str) -> tuple[str, str]:
+    """Returns the sign of an amount, if it has one, and the rest."""
+    plain = normal_marks(text)
+    if plain.startswith("(") and plain.endswith(")"):
+        return "-", plain[1:-1]
+    found = _SIGN_BEFORE.fullmatch(plain) or _SIGN_AFTER.fullmatch(plain)
+    if found is None:
+        return "", plain
+    return "+" if found["sign"] == "+" else "-", f"{found['before']}{found['after']}"
 
 
 def _references(cells: Sequence[str]) -> tuple[str, ...]:
@@ -120,11 +156,25 @@ def _text(name: str, content: bytes) -> str:
     raise FileRefused("no_text", f"{name} is not text")
 
 
-def _rows(text: str, name: str) -> list[tuple[int, tuple[str, ...]]]:
-    """Yields each row, with trimmed cells, and the number of its last line."""
-    lines = text.splitlines(keepends=True)
-    delimiter = max(_DELIMITERS, key=lambda sign: sum(line.count(sign) for line in lines[:_HEADING_WITHIN]))
-    reader = csv.reader(iter(lines), delimiter=delimiter)
+def _delimiter(text: str, columns: Columns) -> str:
+    """Returns the delimiter by which the heading has most columns; the most frequent one where it is found by none."""
+    lines = list(islice(io.StringIO(text, newline=""), _HEADING_WITHIN))
+
+    def fit(delimiter: str) -> tuple[int, int]:
+        heading = None
+        try:
+            rows = list(csv.reader(lines, delimiter=delimiter))
+            heading = _heading(rows, columns)
+        except csv.Error:
+            pass
+        return 0 if heading is None else len(rows[heading[0]]), sum(line.count(delimiter) for line in lines)
+
+    return max(_DELIMITERS, key=fit)
+
+
+def _rows(text: str, delimiter: str, name: str) -> list[tuple[int, tuple[str, ...]]]:
+    """Returns each row, with trimmed cells, and the number of its last line."""
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
     try:
         rows = [(reader.line_num, tuple(cell.strip() for cell in cells)) for cells in reader]
     except csv.Error as error:
@@ -137,26 +187,30 @@ def _rows(text: str, name: str) -> list[tuple[int, tuple[str, ...]]]:
     return rows
 
 
-def _heading(rows: Sequence[tuple[int, Sequence[str]]], columns: Columns, name: str) -> tuple[int, int, int]:
-    """Returns the number of the heading row, and the columns of amount and currency."""
-    for at, (_, cells) in enumerate(rows[:_HEADING_WITHIN]):
-        names = [cell.casefold() for cell in cells]
+def _heading(rows: Sequence[Sequence[str]], columns: Columns) -> tuple[int, int, int] | None:
+    """Returns the number of the heading row, and the columns of amount and currency. None if no row is one."""
+    for at, cells in enumerate(rows):
+        names = [_folded(cell) for cell in cells]
         amount = _place(names, columns.amount, _AMOUNTS)
         currency = -1 if columns.all_in else _place(names, columns.currency, _CURRENCIES)
         if amount is not None and currency is not None:
             return at, amount, currency
-    raise FileRefused(
-        "no_heading",
-        f"{name}: no line is a heading with an amount and a currency: name the columns with --amount-column and "
-        "--currency-column, or the one currency with --currency",
-    )
+    return None
+
+
+def _folded(name: str) -> str:
+    return unicodedata.normalize("NFC", name.strip().casefold())
 
 
 def _place(names: Sequence[str], named: str | None, usual: Sequence[str]) -> int | None:
     """Returns the index of a column. A heading may continue after its usual word: `Amount (GBP)`."""
     if named is not None:
-        return names.index(named.casefold()) if named.casefold() in names else None
-    return next((at for word in usual for at, name in enumerate(names) if re.match(rf"{word}\b", name)), None)
+        return names.index(_folded(named)) if _folded(named) in names else None
+    for word in usual:
+        found = [at for at, name in enumerate(names) if re.match(rf"{word}\b", name)]
+        if found:
+            return next((at for at in found if names[at] == word), found[0])
+    return None
 
 
 def _cell(cells: Sequence[str], at: int) -> str:

@@ -14,7 +14,7 @@ from enum import StrEnum
 from largesse.base.errors import NotFound, StateConflict
 from largesse.customers.actor import Actor
 from largesse.db.pool import Connection, Row
-from largesse.ledger.bank_file import BankLine, Columns, read_bank_file
+from largesse.ledger.bank_file import NO_PAYMENT, BankLine, Columns, read_bank_file
 from largesse.ledger.payments import Match, match_payments
 from largesse.ledger.top_ups import confirm_top_up
 from largesse.ledger.top_ups_store import TopUp
@@ -40,11 +40,11 @@ _LINES = """
         SELECT FROM bank_lines o WHERE o.mark = bank_lines.mark AND o.dismissed_at IS NOT NULL) AS is_dismissed
     FROM bank_lines WHERE file_id = $1 ORDER BY line
 """
-# Lines of the newest $1 files that name a reference, credited nothing, and were not dismissed. Counts up to $2.
+# Lines of the newest $1 files that name a reference, credited nothing, were not dismissed, and whose amount is above zero: not $3. Counts up to $2.
 _COUNT_WAITING = """
     SELECT count(*) FROM (
         SELECT DISTINCT l.mark FROM (SELECT id FROM bank_files ORDER BY id DESC LIMIT $1) AS f JOIN bank_lines l ON l.file_id = f.id
-        WHERE cardinality(l.named) > 0 AND l.amount NOT LIKE '-%'
+        WHERE cardinality(l.named) > 0 AND l.amount !~ $3
           AND NOT EXISTS (SELECT FROM bank_lines o WHERE o.mark = l.mark AND o.dismissed_at IS NOT NULL)
           AND NOT EXISTS (SELECT FROM top_ups t WHERE t.bank_line = l.mark)
         LIMIT $2) AS waiting
@@ -135,7 +135,7 @@ async def list_files(connection: Connection, most: int) -> list[BankFile]:
 
 async def count_waiting_lines(connection: Connection, files: int, most: int) -> int:
     """Returns how many lines of the newest files wait to be credited or decided. Counts up to `most`."""
-    count: int = await connection.fetchval(_COUNT_WAITING, files, most)
+    count: int = await connection.fetchval(_COUNT_WAITING, files, most, NO_PAYMENT)
     return count
 
 

@@ -10,10 +10,11 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from largesse.base.amounts import is_sign
 from largesse.base.errors import OperatorError
 from largesse.base.money import AmountError, label, to_minor
 from largesse.customers.actor import Actor
-from largesse.ledger.bank_file import BankLine, read_decimal
+from largesse.ledger.bank_file import BankLine, is_no_payment, read_decimal
 from largesse.ledger.top_ups import confirm_top_up
 from largesse.ledger.top_ups_store import TopUp, find_by_references
 from largesse.ledger.transfer_references import meant_references, spelled_reference
@@ -32,6 +33,9 @@ class Why:
 
     def __str__(self) -> str:
         return self.said
+
+
+_NO_PAYMENT = Why("no_payment", "it is no payment in")
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +91,9 @@ def _match(
     ours = [one for one in line.named if one in found]
     if not line.named:
         return match("unmatched", Why("no_reference", "it names no reference")), None
+    if is_no_payment(line.amount):
+        top_up = found[ours[0]][0] if len(ours) == 1 else None
+        return match("unmatched", _NO_PAYMENT, top_up), None
     if not ours:
         spelled = spelled_reference(line.named[0])
         if meant := _meant(line, found, taken, decimal):
@@ -127,7 +134,7 @@ def _meant(
 
 def _amount(line: BankLine, top_up: TopUp, decimal: str | None) -> tuple[int, Why | None]:
     """Returns the paid amount in minor units of the top-up's currency; or 0, and why it is not known."""
-    if line.currency != top_up.currency:
+    if not is_sign(line.currency, top_up.currency):
         said = f"it is in {line.currency or 'no currency'}, the account in {top_up.currency}"
         return 0, Why("other_currency", said, {"found": line.currency, "currency": top_up.currency})
     try:
@@ -136,7 +143,7 @@ def _amount(line: BankLine, top_up: TopUp, decimal: str | None) -> tuple[int, Wh
         return 0, Why("no_amount", f"the amount {error}")
     except ValueError as error:
         return 0, Why("no_amount", str(error))
-    return (amount_minor, None) if amount_minor > 0 else (0, Why("no_payment", "it is no payment in"))
+    return (amount_minor, None) if amount_minor > 0 else (0, _NO_PAYMENT)
 
 
 def _hindrance(amount_minor: int, top_up: TopUp, *, is_taken: bool) -> Why | None:

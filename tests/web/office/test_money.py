@@ -168,6 +168,39 @@ def test_a_file_that_is_none_is_refused_and_says_why(fay: Browser, content: byte
     assert 'value="Amount"' in fay.page.text, "nothing that was typed is lost"
 
 
+def test_what_is_paid_out_waits_for_nobody(service: Service, fay: Browser) -> None:
+    [ours, waits], before = wait_for(service, 2, 41_00), balance(service)
+    out = ("-41.00", "41.00-", "\N{MINUS SIGN}41.00", "(41.00)", "0.00")
+    rows = [(name, amount, "GBP") for name in (ours, new_transfer_reference()) for amount in out]
+    fay.get(FILES)
+    here = fay.upload(FILES, bank_file([*rows, (waits, "41.00", "\N{POUND SIGN}")]), decimals="").headers["location"]
+    fay.get(here)
+    assert "Ignored: 10" in fay.text
+    assert "Matched: 1" in fay.text
+    assert "To decide" not in fay.text
+    fay.get("/office")
+    assert "1 line of a bank file waits" in fay.text
+    fay.get(here)
+    assert fay.post(f"{here}/confirm").status_code == 303
+    assert balance(service) == before + 41_00
+    fay.get("/office")
+    assert "of a bank file waits" not in fay.text
+
+
+def test_the_one_currency_of_a_file_is_one_in_use(service: Service, fay: Browser) -> None:
+    [reference] = wait_for(service, 1, 42_00)
+    content = f"Text;Betrag\n{reference};42,00\n".encode()
+    for typed in ("XYZ", "EU", "kr"):
+        fay.get(FILES)
+        fay.page = fay.upload(FILES, content, decimals="", currency=typed)
+        assert fay.page.status_code == 422
+        assert f"{typed} is not a currency in use." in fay.text
+    for typed in ("gbp", "\N{POUND SIGN}"):
+        fay.get(FILES)
+        fay.get(fay.upload(FILES, content, decimals="", currency=typed).headers["location"])
+        assert "Matched: 1" in fay.text
+
+
 def test_a_top_up_is_credited_by_hand_once(service: Service, fay: Browser) -> None:
     [reference], before = wait_for(service, 1), balance(service)
     here = f"/office/money/top-ups/{reference}"

@@ -9,8 +9,10 @@ from typing import Annotated, Any
 import msgspec
 from starlette.responses import Response
 
+from largesse.base.amounts import is_sign
 from largesse.base.errors import FileRefused, OperatorError
 from largesse.base.i18n.templates import text
+from largesse.catalogue.store import list_currencies
 from largesse.db.scope import OFFICE
 from largesse.ledger.bank_file import Columns
 from largesse.ledger.bank_files import (
@@ -87,7 +89,10 @@ async def read(context: OfficeContext) -> Response:
     form, content = context.form.read(FileForm), uploaded(context, MOST_BYTES)
     if content is None or context.form.errors:
         return await _list(context, 422)
-    columns = Columns(form.amount_column or None, form.currency_column or None, form.currency.upper() or None)
+    all_in = await _currency(context, form.currency)
+    if context.form.errors:
+        return await _list(context, 422)
+    columns = Columns(form.amount_column or None, form.currency_column or None, all_in)
     name = context.file_names.get("file", "") or "file"
     try:
         file_id, is_new = await read_file(context.actor, name, content, columns, form.decimals or None)
@@ -97,6 +102,18 @@ async def read(context: OfficeContext) -> Response:
         return await _list(context, 422)
     said = None if is_new else context.say("This file was read before. Nothing has changed.")
     return context.see(f"{HERE}/{file_id}", said)
+
+
+async def _currency(context: OfficeContext, typed: str) -> str | None:
+    """Returns the currency in use whose code or sign was typed; None if nothing was."""
+    if not typed:
+        return None
+    async with context.database.connection(OFFICE) as connection:
+        found = [one for one in await list_currencies(connection) if is_sign(typed, one)]
+    if len(found) != 1:
+        context.form.error("currency", context.say("%(what)s is not a currency in use.", what=typed))
+        return None
+    return found[0]
 
 
 async def one(context: OfficeContext) -> Response:
