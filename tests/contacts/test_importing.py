@@ -78,6 +78,11 @@ def test_all_that_is_wrong_with_all_rows_is_said_at_once() -> None:
     assert [row.number for row in found.bad] == [2, 3, 4]
 
 
+def test_a_birthday_that_is_a_date_in_a_spreadsheet_loses_its_year() -> None:
+    found = checked("email,birthday\nada@example.com,1990-12-10\nbo@example.com,1988-02-29 00:00:00\n")
+    assert [(row.faults, row.change.birthday) for row in found.rows] == [((), 1210), ((), 229)]
+
+
 def test_a_blank_cell_leaves_what_is_there() -> None:
     found = checked("email,name,birthday,groups\nada@example.com,,,\n")
     assert found.changes == [ContactChange(email="ada@example.com")]

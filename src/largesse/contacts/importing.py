@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
@@ -43,6 +44,7 @@ _HEADINGS: Mapping[str, frozenset[str]] = {
 }  # fmt: skip
 PARTS = tuple(_HEADINGS)
 _ADDRESS_PARTS = ("address", "address_2", "address_3")
+_DATE_CELL = re.compile(r"[0-9]{4}-([0-9]{2}-[0-9]{2})(?: [0-9:.]+)?")
 _GROUP_SIGNS = str.maketrans(";|", ",,")
 
 
@@ -143,7 +145,7 @@ def _check(row: SheetRow, columns: ContactColumns) -> CheckedContact:
     if name:
         said["name"] = read(lambda typed: read_text("name", typed, MAX_NAME), name)
     readers: Mapping[str, Callable[[str], Any]] = {
-        "birthday": read_birthday,
+        "birthday": _birthday,
         "start_date": read_start_date,
         "language": read_language,
         "country": read_country,
@@ -164,6 +166,12 @@ def _check(row: SheetRow, columns: ContactColumns) -> CheckedContact:
     return CheckedContact(
         row.number, said["email"] or typed_email, name, ContactChange(**said), tuple(dict.fromkeys(faults))
     )
+
+
+def _birthday(typed: str) -> int | None:
+    """Reads a birthday, also of a cell of a workbook that is a date: it has a year even where the spreadsheet shows none. Raises ContactFault."""
+    found = _DATE_CELL.fullmatch(typed)
+    return read_birthday(found[1] if found else typed)
 
 
 def _first(headings: Sequence[str], wanted: Collection[str], taken: Collection[int]) -> int | None:

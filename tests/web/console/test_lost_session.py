@@ -8,6 +8,7 @@ import re
 import pytest
 from tests.web.api.conftest import Service
 from tests.web.console.conftest import Browser, link_for, signed_in
+from tests.web.console.test_security import set_up, without_second_steps
 
 GONE = {
     "ended elsewhere": "UPDATE sessions SET ended_at = now() WHERE ended_at IS NULL",
@@ -57,6 +58,22 @@ def test_what_was_typed_is_kept_and_sent_after_signing_in_again(service: Service
         sent = ada.post("/app/people", **carried(lost.text))
         assert sent.status_code in {200, 303}, sent.text
     assert invited(service, email) == 1
+
+
+def test_what_was_typed_is_sent_after_signing_in_with_a_second_step(service: Service) -> None:
+    ada = signed_in(service, "ada@acme.example")
+    _, codes = set_up(service, ada)
+    ada.get("/app/contacts/new")
+    token = ada.token
+    ada.get("/app")
+    ada.post("/app/sign-out")
+    lost = ada.post("/app/contacts", token=token, email="second-step@example.com", name=NAME)
+    assert lost.status_code == 401
+    again(ada, "ada@acme.example")
+    ada.get("/app/second-step")
+    assert ada.post("/app/second-step", code=codes[0]).headers["location"] == "/app"
+    assert ada.post("/app/contacts", **carried(lost.text)).status_code == 303
+    without_second_steps(service)
 
 
 def test_it_is_carried_out_for_nobody_else(service: Service) -> None:

@@ -324,16 +324,13 @@ class Guard(Generic[AnyContext, AnySession]):
         if context.new_cookie:
             self._give(response, self.session_cookie, context.new_cookie, self.lasts_s)
             self._give(response, DEVICE, context.device, _YEAR_S)
-        if context.new_cookie is not None and context.cookie:
-            # Forms in other tabs work again once the same person has signed in.
+        is_entering = context.session and context.session.awaits_second_step
+        if context.new_cookie is not None and context.cookie and not is_entering:
+            # Forms in other tabs work again once the same person has signed in. No form is of a session that awaits its second step.
             self._give(response, _FORM_COOKIE, context.cookie, _DAY_S)
         if context.new_cookie == "":
-            take_cookie(
-                response,
-                self.session_cookie,
-                path=self._layout.base + self._layout.root,
-                is_secure=self._layout.is_secure,
-            )
+            path = self._layout.base + self._layout.root
+            take_cookie(response, self.session_cookie, path=path, is_secure=self._layout.is_secure)
 
     def _give(self, response: Response, name: str, value: str, lasts_s: int) -> None:
         path, is_secure = self._layout.base + self._layout.root, self._layout.is_secure
