@@ -1,7 +1,8 @@
 // Everything works without this script. With it, the buttons of a submitted form are disabled, so that it is sent once.
+// Not for one that is answered with a file: the page stays, and its buttons are needed again.
 addEventListener("submit", (event) => {
   const form = event.target;
-  if (form.method !== "post" || event.defaultPrevented) return;
+  if (form.method !== "post" || event.defaultPrevented || event.submitter?.dataset.file !== undefined) return;
   setTimeout(() => form.querySelectorAll("button").forEach((button) => { button.disabled = true; }));
 });
 addEventListener("pageshow", () => document.querySelectorAll("button[disabled]").forEach((button) => { button.disabled = false; }));
