@@ -22,6 +22,7 @@ function functions(items, more = {}) {
     getNodeParameter: (name, item, fallback) => items[item ?? 0]?.[name] ?? fallback,
     getCurrentNodeParameter: (name) => items[0]?.[name],
     getCredentials: async () => CREDENTIALS,
+    getTimezone: () => "America/New_York",
     getWorkflowStaticData: () => stored,
     continueOnFail: () => false,
     helpers: {
@@ -79,6 +80,37 @@ test("a gift is sent once, however often the node runs", async () => {
   ]) {
     await assert.rejects(run({ ...item, ...change }), (error) => error instanceof NodeOperationError && error.message.includes(`differs in ${name}`));
   }
+});
+
+test("blank texts are left out, and an address is the same in any spelling", async () => {
+  const item = await gift({ email: "rene\u0301@example.com", additionalFields: { name: " ", fromName: " ", message: "\n" } });
+  const [placed] = await run(item);
+  assert.deepEqual(await run(item), [placed]);
+});
+
+test("a time without an offset is one of the workflow's time zone", async () => {
+  const at = async (sendAt) => (await run(await gift({ additionalFields: { sendAt } })))[0].scheduledFor;
+  assert.equal(await at("2090-01-01T09:00:00"), "2090-01-01T14:00:00Z");
+  assert.equal(await at("2090-01-01T09:00:00+01:00"), "2090-01-01T08:00:00Z");
+  await assert.rejects(at("tomorrow"), /Send At must be a date, not "tomorrow"/);
+});
+
+test("menus have the items of all pages", async () => {
+  const items = Array.from({ length: 450 }, (_, at) => ({ id: at + 1, name: `Gift ${at + 1}` }));
+  const asked = [];
+  const paged = functions([{}], {
+    helpers: {
+      async httpRequestWithAuthentication(name, { qs: { page, offset, limit } }) {
+        const from = offset ?? (page - 1) * limit;
+        asked.push(from);
+        return { statusCode: 200, body: items.slice(from, from + limit) };
+      },
+    },
+  });
+  for (const menu of ["getProducts", "getTemplates"]) {
+    assert.deepEqual((await node.methods.loadOptions[menu].call(paged)).map(({ value }) => value), items.map(({ id }) => id));
+  }
+  assert.deepEqual(asked, [0, 200, 400, 0, 200, 400]);
 });
 
 test("a template is sent", async () => {

@@ -40,14 +40,17 @@ const valueField = asking(async (largesse, { inputData: { productId, country } }
   return [{ ...field, helpText: `From ${minAmount} to ${maxAmount}.` }];
 });
 
+/** Returns a text; undefined for one that is empty or blank, as two empty fields with a space between are. */
+const written = (text) => (text?.trim() ? text : undefined);
+
 /** Returns the members that both kinds of gift have. Fields that are empty are left out. */
 function order({ email, name, accountId, externalReference, fromName, message, sendAt }) {
   return {
-    recipients: [{ email, name: name || undefined }],
+    recipients: [{ email, name: written(name) }],
     accountId: accountId ? Number(accountId) : undefined,
     externalReference,
-    fromName: fromName || undefined,
-    message: message || undefined,
+    fromName: written(fromName),
+    message: written(message),
     sendAt: sendAt || undefined,
     source: "zapier",
   };

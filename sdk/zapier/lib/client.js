@@ -20,12 +20,14 @@ export function plain(value) {
   return value === undefined ? undefined : JSON.parse(JSON.stringify(value));
 }
 
-/** Returns the first items of a list. */
-export async function first(list, most = 200) {
+/** Returns a page of a list, the first at 0. */
+export async function paged(list, page, size = 200) {
   const found = [];
+  let passed = 0;
   for await (const item of list) {
-    found.push(item);
-    if (found.length === most) break;
+    passed += 1;
+    if (passed > page * size) found.push(item);
+    if (found.length === size) break;
   }
   return found;
 }

@@ -71,6 +71,31 @@ test("a gift is sent once, however often the step runs", async () => {
   assert.deepEqual(await run(searches.find_order.operation.perform, { inputData: { externalReference: reference() } }), []);
 });
 
+test("blank fields are left out", async () => {
+  const inputData = { ...(await choices()), value: "5.00", email: "sam@example.com", name: " ", fromName: " ", message: "\n", externalReference: reference() };
+  assert.equal((await run(creates.send_gift.operation.perform, { inputData })).recipientCount, 1);
+});
+
+test("menus go on after 200 items", async () => {
+  const headers = { Authorization: `Bearer ${authData.apiKey}` };
+  const [product] = await (await fetch(`${authData.baseUrl}/products?limit=1`, { headers })).json();
+  const server = createServer((request, response) => {
+    const { page, limit } = Object.fromEntries(new URL(request.url, "http://localhost").searchParams);
+    const ids = Array.from({ length: 450 }, (_, at) => at + 1).slice((page - 1) * limit, page * limit);
+    response.setHeader("Content-Type", "application/json").end(JSON.stringify(ids.map((id) => ({ ...product, id }))));
+  });
+  await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const many = { ...authData, baseUrl: `http://127.0.0.1:${server.address().port}` };
+  try {
+    assert.equal(triggers.product_list.operation.canPaginate, true);
+    const pages = [];
+    for (const page of [0, 1, 2, 3]) pages.push(await run(triggers.product_list.operation.perform, { authData: many, meta: { page } }));
+    assert.deepEqual(pages.map((page) => [page.length, page[0]?.id]), [[200, 1], [200, 201], [50, 401], [0, undefined]]);
+  } finally {
+    await new Promise((resolve) => server.close(resolve));
+  }
+});
+
 test("a template is sent", async () => {
   const template = (await run(triggers.template_list.operation.perform)).find((one) => one.label === "Welcome aboard");
   const { accountId } = await choices();

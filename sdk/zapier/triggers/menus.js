@@ -1,13 +1,17 @@
-// Hidden triggers that fill the menus of the actions.
+// Hidden triggers that fill the menus of the actions. A menu has 200 items at once; Zapier asks for more where somebody wants them.
 
-import { asking, first } from "../lib/client.js";
+import { asking, paged } from "../lib/client.js";
 
 const menu = (key, noun, list, sample) => ({
   key,
   noun,
   display: { label: `${noun} Menu`, description: `Fills the menu of ${noun.toLowerCase()}s.`, hidden: true },
   operation: {
-    perform: asking(async (largesse, bundle) => (await first(list(largesse, bundle))).map(({ id, label, name }) => ({ id, label: label ?? name ?? String(id) }))),
+    canPaginate: true,
+    perform: asking(async (largesse, bundle) => {
+      const items = await paged(list(largesse, bundle), bundle.meta?.page ?? 0);
+      return items.map(({ id, label, name }) => ({ id, label: label ?? name ?? String(id) }));
+    }),
     sample: { id: 1, label: sample },
   },
 });

@@ -10,9 +10,10 @@ import {
   type INodeType,
   type INodeTypeDescription,
   type JsonObject,
+  tryToParseDateTime,
 } from 'n8n-workflow';
 import { properties } from './description';
-import { call, exactAmount, place, type Order } from './transport';
+import { call, exactAmount, listed, place, type Order } from './transport';
 
 interface Listed {
   id: number;
@@ -41,10 +42,10 @@ export class Largesse implements INodeType {
     loadOptions: {
       async getProducts(this: ILoadOptionsFunctions): Promise<INodePropertyOptions[]> {
         const country = (this.getCurrentNodeParameter('country') as string) || 'GB';
-        return options(await call<Listed[]>(this, 'GET', '/products', undefined, { country, limit: 200 }));
+        return options(await listed<Listed>(this, '/products', { country }, (passed, limit) => ({ page: passed / limit + 1 })));
       },
       async getTemplates(this: ILoadOptionsFunctions): Promise<INodePropertyOptions[]> {
-        return options(await call<Listed[]>(this, 'GET', '/templates', undefined, { limit: 200 }));
+        return options(await listed<Listed>(this, '/templates', {}, (offset) => ({ offset })));
       },
       async getAccounts(this: ILoadOptionsFunctions): Promise<INodePropertyOptions[]> {
         return options(await call<Listed[]>(this, 'GET', '/funding-accounts'));
@@ -89,14 +90,26 @@ function read(functions: IExecuteFunctions, item: number, externalReference: str
   const { name, fromName, message, sendAt } = functions.getNodeParameter('additionalFields', item, {}) as { [name: string]: string };
   const accountId = functions.getNodeParameter('accountId', item, '') as string | number;
   return {
-    recipients: [{ email: functions.getNodeParameter('email', item) as string, name: name || undefined }],
+    recipients: [{ email: functions.getNodeParameter('email', item) as string, name: written(name) }],
     accountId: accountId ? Number(accountId) : undefined,
     externalReference,
-    fromName: fromName || undefined,
-    message: message || undefined,
-    sendAt: sendAt ? new Date(sendAt).toISOString() : undefined,
+    fromName: written(fromName),
+    message: written(message),
+    sendAt: sendAt ? instant(functions, sendAt, item) : undefined,
     source: 'n8n',
   };
+}
+
+/** Returns a text; undefined for one that is empty or blank, as two empty values with a space between are. */
+const written = (text?: string): string | undefined => (text?.trim() ? text : undefined);
+
+/** Returns an instant in UTC. n8n writes dates as the clock of the workflow's time zone shows them. */
+function instant(functions: IExecuteFunctions, text: string, itemIndex: number): string {
+  try {
+    return new Date(tryToParseDateTime(text, functions.getTimezone()).toMillis()).toISOString();
+  } catch {
+    throw new NodeOperationError(functions.getNode(), `Send At must be a date, not "${text}"`, { itemIndex });
+  }
 }
 
 /** Returns a placed order without the list of codes, which is empty for gifts that are mailed. */

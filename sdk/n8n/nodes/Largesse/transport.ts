@@ -37,6 +37,18 @@ export async function call<T>(functions: Functions, method: IHttpRequestMethods,
   throw refusal(functions, response);
 }
 
+const PAGE = 200;
+
+/** Returns a list with all its pages; `next` returns how the page after so many items is asked for. */
+export async function listed<T>(functions: Functions, url: string, qs: IDataObject, next: (passed: number, limit: number) => IDataObject): Promise<T[]> {
+  const found: T[] = [];
+  for (;;) {
+    const page = await call<T[]>(functions, 'GET', url, undefined, { ...qs, limit: PAGE, ...next(found.length, PAGE) });
+    found.push(...page);
+    if (page.length < PAGE) return found;
+  }
+}
+
 function refusal(functions: Functions, { statusCode, body }: Response): NodeApiError {
   const problem = (typeof body === 'object' && body !== null ? body : {}) as { detail?: string; type?: string };
   const message = problem.detail ?? `The response has the status ${statusCode}`;
@@ -91,7 +103,7 @@ function comparable(name: string, value: unknown): unknown {
 }
 
 const addressed = (recipients: Order['recipients']): string =>
-  JSON.stringify(recipients.map(({ email, name }) => [email.trim().toLowerCase(), name ?? null]));
+  JSON.stringify(recipients.map(({ email, name }) => [email.trim().normalize('NFC').toLowerCase(), name ?? null]));
 
 /** Returns an amount that a number holds exactly: at most ten digits before the point and four after it. */
 export function exactAmount(functions: IExecuteFunctions, text: string, itemIndex: number): number {
