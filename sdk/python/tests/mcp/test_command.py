@@ -50,10 +50,13 @@ def test_http_wants_a_token() -> None:
         ("LARGESSE_MCP_MOST_PER_ORDER", "much"),
         ("LARGESSE_MCP_MOST_PER_ORDER", "-1 GBP"),
         ("LARGESSE_MCP_MOST_PER_ORDER", "1 GBP, 2 gbp"),
+        ("LARGESSE_MCP_MOST_PER_ORDER", "1,250 GBP"),
+        ("LARGESSE_MCP_MOST_PER_ORDER", "300 EUR, 100,50 GBP"),
         ("LARGESSE_MCP_MOST_PER_DAY", "1e9"),
         ("LARGESSE_MCP_MOST_PER_DAY", "10 POUNDS"),
         ("LARGESSE_MCP_SHOW_PINS", "maybe"),
         ("LARGESSE_MCP_TOKEN", "x" * 23),
+        ("LARGESSE_MCP_STATE_DIR", "~no-such-person/state"),
     ],
 )
 def test_what_cannot_be_read_is_named(name: str, text: str) -> None:
@@ -77,6 +80,20 @@ def test_settings_are_read(tmp_path: Path) -> None:
     for secret in ("lgs_live_x", "x" * 24):
         assert secret not in repr(settings)
     assert Cap.read("X", "250 GBP").of("EUR") == 0
+    assert Cap.read("X", "250 GBP,300 EUR").of("EUR") == 300
+
+
+def test_the_state_may_be_under_the_home_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No shell expands `~` in the configuration of an assistant."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert read_settings({**GOOD, "LARGESSE_MCP_STATE_DIR": "~/gifts"}).state_dir == tmp_path / "gifts"
+
+
+@pytest.mark.parametrize("port", ["0", "65536", "http"])
+def test_a_port_that_does_not_exist_is_named(port: str) -> None:
+    ended = run("--http", "--port", port, **GOOD)
+    assert ended.returncode == 2
+    assert "argument --port" in ended.stderr.splitlines()[-1]
 
 
 def test_what_was_quoted_is_kept_for_a_day_and_the_last_thousand() -> None:
@@ -104,6 +121,10 @@ async def test_nobody_comes_in_without_the_token(over_http: Any, token: str) -> 
                 answer = await stranger.request(method, tools.url, json=body, headers=headers)
                 assert answer.status_code == 401
                 assert answer.headers["WWW-Authenticate"].startswith("Bearer")
+        # The name of the scheme is the same in small letters.
+        headers = {"Authorization": f"bearer {token}"}
+        answer = await stranger.post(tools.url, json=body, headers=headers)
+        assert answer.status_code != 401
         # With it, but from a page elsewhere whose name was made to lead here.
         headers = {"Authorization": f"Bearer {token}", "Host": "elsewhere.example"}
         answer = await stranger.post(tools.url, json=body, headers=headers)

@@ -14,13 +14,14 @@ class RequireToken:
 
     def __init__(self, app: ASGIApp, token: str) -> None:
         self._app = app
-        self._expected = f"Bearer {token}".encode()
+        self._expected = token.encode()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers, or lets the application do so."""
         if scope["type"] == "http":
-            given = Headers(scope=scope).get("authorization", "").encode("latin-1", "replace")
-            if not hmac.compare_digest(given, self._expected):
+            scheme, _, given = Headers(scope=scope).get("authorization", "").partition(" ")
+            token = given.strip().encode("latin-1", "replace")
+            if not (scheme.lower() == "bearer" and hmac.compare_digest(token, self._expected)):
                 refusal = PlainTextResponse(
                     "A token is needed: Authorization: Bearer …\n",
                     status_code=401,

@@ -42,5 +42,13 @@ def _parser() -> argparse.ArgumentParser:
         "--http", action="store_true", help="serve streamable HTTP at /mcp, for clients that have the token"
     )
     parser.add_argument("--host", default="127.0.0.1", help="where to listen for HTTP (127.0.0.1)")
-    parser.add_argument("--port", type=int, default=8765, help="the port for HTTP (8765)")
+    parser.add_argument("--port", type=port, metavar="PORT", default=8765, help="the port for HTTP (8765)")
     return parser
+
+
+def port(text: str) -> int:
+    """Reads a port. Raises ArgumentTypeError for one that does not exist."""
+    port = int(text)
+    if not 1 <= port <= 65_535:
+        raise argparse.ArgumentTypeError(f"must be from 1 to 65535, not {port}")
+    return port

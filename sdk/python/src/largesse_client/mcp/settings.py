@@ -20,6 +20,8 @@ SETTINGS = {
 }
 _LEAST_TOKEN = 24
 _AMOUNT = re.compile(r"([0-9]{1,10}(?:\.[0-9]{1,3})?)(?: +([A-Za-z]{3}))?")
+# As in `1,250 GBP` and `100,50 EUR`: which of the two a comma between digits is, nobody can tell.
+_COMMA_IN_AMOUNT = re.compile(r"[0-9],[0-9]")
 _WORDS = {"": False, "no": False, "yes": True}
 
 
@@ -43,6 +45,10 @@ class Cap:
     def read(cls, name: str, text: str) -> Cap:
         """Such as `250 GBP, 300 EUR`, or `100` of any currency. Raises SettingError."""
         most: dict[str | None, Decimal] = {}
+        if _COMMA_IN_AMOUNT.search(text):
+            raise SettingError(
+                f"{name} must have no comma between digits: write amounts such as `1250.50 GBP, 300 EUR`"
+            )
         for part in filter(None, (part.strip() for part in text.split(","))):
             found = _AMOUNT.fullmatch(part)
             currency = found and found[2] and found[2].upper()
@@ -85,4 +91,12 @@ def read_settings(environ: Mapping[str, str]) -> Settings:
         token=token or None,
     )
     folder = given["LARGESSE_MCP_STATE_DIR"]
-    return replace(settings, state_dir=Path(folder)) if folder else settings
+    return replace(settings, state_dir=_read_folder(folder)) if folder else settings
+
+
+def _read_folder(text: str) -> Path:
+    """A folder, also under `~`: programs that start assistants pass it on as it is written. Raises SettingError."""
+    try:
+        return Path(text).expanduser()
+    except RuntimeError as error:
+        raise SettingError(f"LARGESSE_MCP_STATE_DIR cannot be read: {error}") from None
