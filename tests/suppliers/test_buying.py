@@ -61,6 +61,24 @@ async def test_a_line_gets_its_voucher_and_it_is_bought_once(
             assert (await verified(database, vault)).findings == []
 
 
+@pytest.mark.parametrize(("said", "kept"), [(912.5, 912), (912.51, 913), (0.25, 0)])
+async def test_a_cost_finer_than_the_smallest_unit_is_rounded(
+    service: Any, opened: Opened, said: float, kept: int
+) -> None:
+    server = SupplierServer({"well": 1}, prefix=f"FINE-{said}")
+    server.cost = said  # type: ignore[assignment]
+    with serving(server):
+        async with pool(service) as (database, vault):
+            await claim(database, service, "bought", 1)
+            await work([Buyer(database, vault, opened("cards", server))], database, SETTLED)
+            row = await database.fetchrow(
+                WORKER, "SELECT state, cost_minor, cost_currency FROM supplier_orders ORDER BY id DESC LIMIT 1"
+            )
+            assert row is not None
+            assert tuple(row) == ("delivered", kept, "GBP")
+            assert (await verified(database, vault)).findings == []
+
+
 async def test_a_refusal_goes_on_to_the_next_supplier_and_then_to_stock(service: Any, opened: Opened) -> None:
     first, second = SupplierServer({"refuse": 1}), SupplierServer({"well": 1}, prefix="SECOND", cost=700)
     with serving(first), serving(second):

@@ -14,7 +14,7 @@ from urllib.parse import quote
 import msgspec
 
 from largesse.base import clock
-from largesse.base.money import AmountError, canonical, to_minor
+from largesse.base.money import AmountError, canonical, exponent, to_minor
 from largesse.suppliers.model import (
     Answer,
     Balance,
@@ -194,18 +194,17 @@ class HttpSupplier:
             raise SupplierFailed("malformed_voucher") from None
 
     def _minor(self, amount: object, currency: str | None) -> int | None:
-        """Returns an amount of an answer in minor units; None where there is none. Raises SupplierFailed."""
+        """Returns an amount of an answer in whole minor units; None where there is none. Raises SupplierFailed."""
         if amount is None:
             return None
         try:
             exact = Decimal(str(amount))
             if currency is None or isinstance(amount, bool) or not exact.is_finite() or exact < 0:
                 raise SupplierFailed("malformed_voucher")
+            places = exponent(currency)
             if self._options.amounts == "minor":
-                if exact != exact.to_integral_value():
-                    raise SupplierFailed("malformed_voucher")
-                return int(exact)
-            return to_minor(exact, currency)
+                exact = exact.scaleb(-places)
+            return to_minor(exact.quantize(Decimal(1).scaleb(-places)), currency)
         except (InvalidOperation, AmountError, KeyError):
             raise SupplierFailed("malformed_voucher") from None
 
