@@ -149,6 +149,8 @@ async def test_numbers_that_were_there_are_named_by_line_and_why(
         ("number\n" + "S" * 101 + "\n", "number"),
         ("number\n" + "S" * 501 + "\n", "too_long"),
         ("number\nSECRET,SECRET\n", "too_wide"),
+        ("number\n1.23457E+11\n", "shortened"),
+        ("number;pin\nSECRET;1,23457e+11\n", "shortened"),
         ("number,pin\n,1\n", "empty"),
         ("A\nB\nC\n", "too_many_lines"),
     ],

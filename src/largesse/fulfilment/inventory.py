@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import date
@@ -25,6 +26,7 @@ from largesse.staff.model import StaffRight
 
 _LONGEST_FIELD = 500
 _DELIMITERS = ",;\t"
+_SHORTENED = re.compile(r"[0-9](?:[.,][0-9]+)?E\+[0-9]+", re.IGNORECASE)  # a long number in a spreadsheet's cell
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -84,6 +86,11 @@ def _read(
         if any(len(field) > _LONGEST_FIELD for field in row.values()):
             said = f"line {at}: a field has more than {_LONGEST_FIELD} characters"
             raise FileRefused("too_long", said, line=at, most=_LONGEST_FIELD)
+        if any(map(_SHORTENED.fullmatch, row.values())):
+            said = (
+                f"line {at}: a spreadsheet has shortened a number to one such as 1.23E+11: make its column text there"
+            )
+            raise FileRefused("shortened", said, line=at)
         for name in required:
             if not row.get(name):
                 raise FileRefused("empty", f"line {at}: {name} is empty", line=at, column=name)

@@ -208,6 +208,7 @@ async def send_parcels(
     Returns how many were, and how many had been before. Raises FileRefused, which names the line.
     """
     shipped = before = 0
+    seen: dict[str, Sent] = {}
     async with actor.transaction(StaffRight.PARCELS) as transaction:
         connection = transaction.connection
         await commit_as_one(connection)
@@ -219,6 +220,10 @@ async def send_parcels(
             if len(parcel.carrier) > _LONGEST or len(parcel.tracking_number or "") > _LONGEST:
                 said = f"line {parcel.line}: carrier and tracking_number have at most {_LONGEST} characters"
                 raise FileRefused("too_long", said, line=parcel.line, most=_LONGEST)
+            first = seen.setdefault(parcel.shipment, parcel)
+            if (first.carrier, first.tracking_number) != (parcel.carrier, parcel.tracking_number):
+                said = f"line {parcel.line}: line {first.line} says something else about the same shipment"
+                raise FileRefused("twice", said, line=parcel.line, first=first.line)
             found = await _find(connection, environment, parcel)
             if found is None:
                 before += 1

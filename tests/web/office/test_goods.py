@@ -122,6 +122,12 @@ def test_twenty_parcels_are_packed_and_sent(service: Service, wade: Browser) -> 
     assert sent.headers["location"] == "/office/parcels?state=sent"
     wade.get("/office/parcels?state=sent")
     assert "19 parcels sent." in wade.text
+    for number, said in (("X2", "Line 3 says something else about a parcel than line 2."), ("1.2E+11", "shortened")):
+        wade.get("/office/parcels/send")
+        file = f"shipment,carrier,tracking_number\n{parcels[19]},Post,X1\n{parcels[19]},Post,{number}\n".encode()
+        wade.page = wade.upload("/office/parcels/import", file)
+        assert wade.page.status_code == 422
+        assert said in wade.text
     wade.get("/office/parcels/send")
     file = f"shipment,carrier,tracking_number\n{parcels[19]},Post,X1\n{parcels[0]},Post,X2\n".encode()
     assert wade.upload("/office/parcels/import", file).status_code == 303
