@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import date, datetime
 
 from largesse.automations.model import Days, RunKey
+from largesse.automations.store import _DAYS, zone_columns
+from largesse.db.fragments import compose
 from largesse.db.pool import Connection, Row
 
 _TAKE = "SELECT * FROM take_automation_runs($1, $2, $3)"
@@ -23,6 +26,21 @@ _USED = """
     FROM automation_runs
     WHERE customer_id = $1 AND automation_id = $2 AND send_on >= date_trunc('month', $3::date) AND send_on < date_trunc('month', $3::date) + interval '1 month'
 """
+# The first day that is not decided, saved or not yet.
+_NEXT = compose(
+    """
+    WITH asked AS (
+        SELECT a.*, (((SELECT clock_now()) + a.ahead) AT TIME ZONE 'UTC')::date AS first,
+               (((SELECT clock_now()) + a.ahead) AT TIME ZONE 'UTC')::date + $5::int AS last
+        FROM automations a WHERE a.customer_id = $3 AND a.id = ANY($4::int[])
+    ), days AS ({days})
+    SELECT d.automation_id, min(d.send_on) AS next_on
+    FROM days d LEFT JOIN automation_runs r ON r.customer_id = d.customer_id AND r.automation_id = d.automation_id
+        AND r.contact_id = d.contact_id AND r.on_day = d.on_day
+    WHERE coalesce(r.state, 'waiting') = 'waiting' GROUP BY d.automation_id
+    """,
+    days=_DAYS,
+)
 _SET = """
     UPDATE automation_runs SET state = $5, reason = $6, order_reference = $7, look_at = coalesce($8, look_at),
         ended_at = CASE WHEN $5 IN ('waiting', 'placing') THEN NULL ELSE (SELECT clock_now()) END
@@ -89,3 +107,11 @@ async def find_order(connection: Connection, key: RunKey, environment: str) -> s
 async def is_of_automation(connection: Connection, customer_id: int, reference: str) -> bool:
     """Returns whether an order was placed by an automation."""
     return bool(await connection.fetchval(_HOLDER, customer_id, reference))
+
+
+async def find_next_days(
+    connection: Connection, zones: Sequence[tuple[str, str]], customer_id: int, automation_ids: Sequence[int], days: int
+) -> dict[int, date]:
+    """Returns by automation when its next gift is sent; none for one that sends nothing in so many days."""
+    rows = await connection.fetch(_NEXT, *zone_columns(zones), customer_id, list(automation_ids), days)
+    return {row["automation_id"]: row["next_on"] for row in rows}

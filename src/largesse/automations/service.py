@@ -189,6 +189,15 @@ async def preview(connection: Connection, automation: Automation, *, days: int =
     )
 
 
+async def next_days(connection: Connection, automations: Sequence[Automation]) -> dict[int, date]:
+    """Returns by automation when its next gift is sent, as its preview says; none for one that is paused or has none."""
+    asked = [one for one in automations if one.paused_at is None]
+    if not asked:
+        return {}
+    ids = [one.id for one in asked]
+    return await run_store.find_next_days(connection, country_zones(), asked[0].customer_id, ids, PREVIEW_DAYS)
+
+
 async def _locked(transaction: Transaction, automation_id: int) -> Automation:
     actor = transaction.actor
     assert actor.environment is not None, "an automation belongs to an environment"

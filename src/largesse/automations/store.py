@@ -177,8 +177,7 @@ _PAST = """
     ORDER BY r.send_on DESC, r.contact_id DESC LIMIT $3
 """
 _COUNTS = """
-    SELECT automation_id, count(*) FILTER (WHERE state = 'placed') AS placed, count(*) FILTER (WHERE state = 'failed') AS failed,
-           min(send_on) FILTER (WHERE state = 'waiting') AS next_on
+    SELECT automation_id, count(*) FILTER (WHERE state = 'placed') AS placed, count(*) FILTER (WHERE state = 'failed') AS failed
     FROM automation_runs WHERE customer_id = $1 AND automation_id = ANY($2::int[]) AND send_on > $3 GROUP BY automation_id
 """
 _SKIP = """
@@ -345,7 +344,7 @@ async def plan_due(
     connection: Connection, zones: Sequence[tuple[str, str]], *, most: int, ahead: int, back: int
 ) -> tuple[int, int]:
     """Plans the due automations. Returns how many, and how many runs were new. `zones` has the time zones of countries."""
-    row = await connection.fetchrow(PLAN, *_columns(zones), most, ahead, back)
+    row = await connection.fetchrow(PLAN, *zone_columns(zones), most, ahead, back)
     assert row is not None, "an aggregate has a row"
     return row["automations"], row["runs"]
 
@@ -354,11 +353,12 @@ async def plan_ahead(
     connection: Connection, zones: Sequence[tuple[str, str]], customer_id: int, *, ahead: int, by: timedelta
 ) -> None:
     """Plans the automations of a customer in staging for a number of days after a period, before the period passes for them."""
-    await connection.execute(_PLAN_AHEAD, *_columns(zones), customer_id, ahead, by)
+    await connection.execute(_PLAN_AHEAD, *zone_columns(zones), customer_id, ahead, by)
     await connection.execute(_AHEAD, customer_id, by)
 
 
-def _columns(zones: Sequence[tuple[str, str]]) -> tuple[list[str], list[str]]:
+def zone_columns(zones: Sequence[tuple[str, str]]) -> tuple[list[str], list[str]]:
+    """Returns the countries and their time zones, for `_DAYS`."""
     return [country for country, _ in zones], [zone for _, zone in zones]
 
 
@@ -380,7 +380,7 @@ async def preview_days(
     """Returns the days of an automation in a period, each with its decision."""
     rule = automation
     return await connection.fetch(
-        _PREVIEW, *_columns(zones), rule.customer_id, rule.environment, rule.id, rule.occasion, rule.group_id, list(rule.years),
+        _PREVIEW, *zone_columns(zones), rule.customer_id, rule.environment, rule.id, rule.occasion, rule.group_id, list(rule.years),
         rule.days, rule.zone, rule.leap_day, rule.weekend, first, last, limit,
     )  # fmt: skip
 
@@ -393,6 +393,6 @@ async def list_past(connection: Connection, customer_id: int, automation_id: int
 async def count_runs(
     connection: Connection, customer_id: int, automation_ids: Sequence[int], after: date
 ) -> dict[int, Row]:
-    """Returns by automation how many gifts were placed and failed after a day, and when the next one is sent."""
+    """Returns by automation how many gifts were placed and failed after a day."""
     rows = await connection.fetch(_COUNTS, customer_id, list(automation_ids), after)
     return {row["automation_id"]: row for row in rows}

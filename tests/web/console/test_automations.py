@@ -15,6 +15,8 @@ from tests.web.console.approving import mails
 from tests.web.console.conftest import Browser
 from tests.web.console.sending import WORLD
 
+from largesse.base.i18n.languages import LANGUAGES
+
 __all__ = ["WORLD"]
 
 SignIn = Callable[[str], Browser]
@@ -72,6 +74,8 @@ def test_somebody_sets_an_automation_and_sees_its_next_days(service: Service, si
     ada.get("/app/automations")
     assert "Birthdays" in ada.text
     assert "Running" in ada.text
+    day = (datetime.now(UTC) + timedelta(days=10)).date()
+    assert re.findall(r'data-label="Next gift">([^<]+)<', main_of(ada)) == [LANGUAGES["en"].short_day(day)]
     ada.get("/app/audit")
     assert "Ada set the automation Birthdays" in ada.text
 
@@ -197,6 +201,19 @@ def test_edges_that_are_right(service: Service, sign_in: SignIn) -> None:
     rows = service.sql("SELECT years, days FROM automations ORDER BY id")
     assert [(list(row["years"]), row["days"]) for row in rows] == [([], None), ([1, 5, 60], None), ([], None)]
     assert set_one(ada, service, name="NUMBER 1").status_code == 422
+
+
+@pytest.mark.parametrize("typed", ["1000", "1,000", "1.000", "1 000", "1\u202f000", "1\xa0000", "1'000", "1\u2019000"])
+def test_a_number_may_have_the_separators_of_a_language(service: Service, sign_in: SignIn, typed: str) -> None:
+    assert set_one(sign_in("ada@acme.example"), service, cap=typed).status_code == 303
+    assert service.sql("SELECT cap FROM automations")[0][0] == 1000
+
+
+@pytest.mark.parametrize("typed", ["1,00", "0.500", "1.000,5", "1,000.000", "1.", "1,,000", "1 000,"])
+def test_other_numbers_are_refused(service: Service, sign_in: SignIn, typed: str) -> None:
+    answer = set_one(sign_in("ada@acme.example"), service, cap=typed)
+    assert answer.status_code == 422
+    assert "Type a whole number from 1 to 100,000, or nothing." in answer.text
 
 
 def test_another_administrator_approves(service: Service, sign_in: SignIn) -> None:

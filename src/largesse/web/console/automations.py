@@ -34,6 +34,7 @@ from largesse.automations.service import (
     change_automation,
     create_automation,
     end_automation,
+    next_days,
     pause_automation,
     preview,
     skip_day,
@@ -173,8 +174,14 @@ async def show(context: RequestContext) -> Response:
         automations = await store.list_automations(connection, person.customer_id, person.environment)
         since = (await read_now(connection)).date() - _YEAR
         counts = await store.count_runs(connection, person.customer_id, [one.id for one in automations], since)
+        next_on = await next_days(connection, automations)
     return context.page(
-        "automations.html", automations=automations, counts=counts, states=STATES, occasions=OCCASION_NAMES
+        "automations.html",
+        automations=automations,
+        counts=counts,
+        next_on=next_on,
+        states=STATES,
+        occasions=OCCASION_NAMES,
     )
 
 

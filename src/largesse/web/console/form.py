@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -25,6 +26,9 @@ Declared = TypeVar("Declared")
 Say = Callable[..., str]
 
 REQUIRED = text("Fill this in.")
+# Whole numbers as people of our languages write them: 1,000 and 1.000 and 1 000 and 1'000.
+_IN_THOUSANDS = re.compile(r"[1-9][0-9]{0,2}([.,'\u2019\s])[0-9]{3}(?:\1[0-9]{3})*")
+_BETWEEN_THOUSANDS = re.compile(r"[^0-9]")
 _TOO_LONG = text("This has %(found)s characters. At most %(most)s are allowed.")
 _UNFIT = text("This has characters that are not allowed. Type it again.")
 _NO_EMAIL = text("This is not an e-mail address, such as name@example.com.")
@@ -155,8 +159,9 @@ class Form:
         return Choice(offered).read(self, name)
 
     def number(self, name: str, highest: int = INT32) -> int | None:
-        """Returns a whole number from 0 to `highest`, such as an id; None for anything else."""
-        return Whole(highest).read(self[name].strip())
+        """Returns a whole number from 0 to `highest`, such as an id or `1,000`; None for anything else."""
+        typed = self[name].strip()
+        return Whole(highest).read(_BETWEEN_THOUSANDS.sub("", typed) if _IN_THOUSANDS.fullmatch(typed) else typed)
 
     def numbers(self, name: str) -> list[int]:
         """Returns the whole numbers in the fields with that name, such as ids. Skips everything else."""
