@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
+import structlog
 from tests.background import run_in_thread
 from tests.distributed import IS_DISTRIBUTED
 from tests.privacy.conftest import NAME, Run, counted, dump, order_id, take_in_all, traces
@@ -18,7 +19,7 @@ from tests.web.api.conftest import MASTER_KEY, Service
 
 from largesse.audit.service import Acting, by_worker
 from largesse.base.settings import SHORTEST_RETENTION_DAYS
-from largesse.db.pool import Database
+from largesse.db.pool import Connection, Database
 from largesse.db.roles import Role
 from largesse.db.scope import OPERATOR, WORKER
 from largesse.encryption.chain_keys import open_chains
@@ -27,6 +28,7 @@ from largesse.jobs import housekeeping
 from largesse.main import open_worker
 from largesse.privacy import retention
 from largesse.privacy.retention import Retention
+from largesse.privacy.service import ErasedOrder
 from largesse.privacy.store import DUE
 
 DAYS = 40
@@ -251,3 +253,61 @@ def test_the_shortest_retention_outlasts_whatever_else_tells_of_an_order() -> No
     kept = {old.table: old.days for old in housekeeping.RETENTION if old.table in named}
     assert kept.keys() == named
     assert max(kept.values()) <= SHORTEST_RETENTION_DAYS
+
+
+def end_all(service: Service) -> None:
+    take_in_all(service)
+    service.sql("UPDATE clock SET ahead_by = $1", timedelta(days=DAYS, minutes=1))
+
+
+def place_cancelled(service: Service, external_reference: str) -> str:
+    sent = service.send(
+        "gift", "coffee", value=5, recipients=[{"email": LATE, "name": NAME}], externalReference=external_reference
+    )
+    reference: str = sent.json()["reference"]
+    assert service.client("hr").post(f"/orders/{reference}/cancel").status_code == 200
+    return reference
+
+
+def test_a_reference_that_another_order_has_keeps_nobodys_data(service: Service, run: Run) -> None:
+    """A caller may give an order the reference that an erased one would get. All orders of all customers would stay."""
+    first = place_cancelled(service, LATE)
+    second = place_cancelled(service, f"erased-{first}")
+    end_all(service)
+    assert keep_house(service) == 1
+    assert is_erased(service, first)
+    assert is_erased(service, second)
+    references = service.sql(
+        "SELECT external_reference FROM orders WHERE reference = ANY($1) ORDER BY id", [first, second]
+    )
+    assert [row[0] for row in references] == [None, f"erased-{first}"]
+    assert run("verify").exit_code == 0, run("verify").output
+
+
+def test_a_reference_that_another_order_has_prevents_no_erasure(service: Service, run: Run) -> None:
+    first = place_cancelled(service, f"for {LATE}")
+    place_cancelled(service, f"erased-{first}")
+    erased = run("privacy", "erase", LATE)
+    assert erased.exit_code == 0, erased.output
+    assert service.sql("SELECT external_reference FROM orders WHERE reference = $1", first)[0][0] is None
+
+
+def test_an_order_that_cannot_be_erased_stops_no_other(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    odd, *others = place_ended(service, 3)
+    end_all(service)
+    erase, odd_id = retention.erase_lines, order_id(service, odd)
+
+    async def fail(connection: Connection, order: tuple[int, int], numbers: Sequence[int]) -> ErasedOrder:
+        if order[1] == odd_id:
+            raise LookupError
+        return await erase(connection, order, numbers)
+
+    monkeypatch.setattr(retention, "erase_lines", fail)
+    with structlog.testing.capture_logs() as logs:
+        keep_house(service)
+    assert all(is_erased(service, other) for other in others)
+    assert not is_erased(service, odd)
+    assert {one["order"] for one in logs if one["event"] == "recipients.not_erased"} == {odd_id}
+    monkeypatch.setattr(retention, "erase_lines", erase)
+    keep_house(service)
+    assert is_erased(service, odd)

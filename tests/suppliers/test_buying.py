@@ -292,3 +292,44 @@ async def test_a_line_that_waits_for_a_supplier_does_not_expire(service: Any) ->
             await expire_late(connection)
         state = await database.fetchval(WORKER, "SELECT state FROM line_states WHERE order_id = $1", key.order_id)
         assert state == "chosen"
+
+
+async def test_an_outcome_that_cannot_be_written_stops_no_other(service: Any, opened: Opened) -> None:
+    """The others of the same step would be asked for again and again, and none would get its voucher."""
+    server = SupplierServer(prefix="ODD")
+    with serving(server):
+        async with pool(service) as (database, vault):
+            buyer = Buyer(database, vault, opened("cards", server, at_once=4))
+            odd, *_ = await claim(database, service, "bought", 3)
+            left = "UPDATE line_states SET sealed_email = $4 WHERE customer_id = $1 AND order_id = $2 AND number = $3"
+            await database.execute(OPERATOR, left, *odd, b"not encrypted by us")
+            with structlog.testing.capture_logs() as logs:
+                assert await buyer.step()
+            told = "SELECT number, state FROM supplier_orders WHERE order_id = $1 ORDER BY number"
+            rows = await database.fetch(WORKER, told, odd.order_id)
+            assert [tuple(row) for row in rows] == [(1, "asked"), (2, "delivered"), (3, "delivered")]
+            assert [one["event"] for one in logs if one["log_level"] == "error"] == ["supplier.not_recorded"]
+            await database.execute(OPERATOR, left, *odd, None)
+            await database.execute(
+                WORKER, "UPDATE supplier_orders SET leased_until = '-infinity' WHERE state = 'asked'"
+            )
+            await work([buyer], database, SETTLED)
+            assert set(server.order_calls.values()) == {1}
+            assert (await verified(database, vault)).findings == []
+
+
+async def test_a_cost_that_is_no_amount_is_refused_at_once(service: Any, opened: Opened) -> None:
+    server = SupplierServer(prefix="DEAR", cost="1E+999999")  # type: ignore[arg-type]
+    with serving(server):
+        async with pool(service) as (database, vault):
+            buyer = Buyer(database, vault, opened("cards", server))
+            await claim(database, service, "bought", 1)
+            async with asyncio.timeout(10):
+                assert await buyer.step()
+            row = await database.fetchrow(WORKER, "SELECT state, reason FROM supplier_orders ORDER BY id DESC LIMIT 1")
+            assert row is not None
+            assert tuple(row) == ("asked", "malformed_voucher")
+            for order in server.orders.values():
+                order.cost = 900
+            await work([buyer], database, SETTLED)
+            assert set(server.order_calls.values()) == {1}

@@ -69,6 +69,8 @@ async def test_every_subscription_of_the_customer_and_environment_hears_and_no_o
         (503, {"Retry-After": "1"}, "pending", (3.2, 4.8)),
         (429, {"Retry-After": "99999999999"}, "pending", (21600, 21600)),
         (429, {"Retry-After": "soon"}, "pending", (3.2, 4.8)),
+        (429, {"Retry-After": "Thu, 01 Jan 99999999999999999999 00:00:00 GMT"}, "pending", (3.2, 4.8)),
+        (429, {"Retry-After": "Thu, 01 Jan 2099 00:00:00 +99999999999999999999"}, "pending", (3.2, 4.8)),
         (429, {"Retry-After": "Thu, 01 Jan 2099 00:00:00 GMT"}, "pending", (21600, 21600)),
         (429, {"Retry-After": "Thu, 01 Jan 1970 00:00:00 GMT"}, "pending", (3.2, 4.8)),
         (300, {}, "pending", (3.2, 4.8)),

@@ -6,8 +6,10 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 
+import structlog
+
 from largesse.catalogue.model import Product
-from largesse.db.pool import Connection, Database, Row, commit_as_one, scope_of
+from largesse.db.pool import DATABASE_AWAY, Connection, Database, Row, commit_as_one, scope_of
 from largesse.db.scope import WORKER
 from largesse.db.statements import read_now
 from largesse.encryption.vault import Vault
@@ -22,6 +24,8 @@ from largesse.lines.store import Line, read_progress
 _SERVED_AT_ONCE = 50
 
 Begin = Callable[[], AbstractAsyncContextManager[Connection]]
+
+log = structlog.get_logger(__name__)
 
 
 async def settle_product(
@@ -89,16 +93,16 @@ async def allocate_waiting(begin: Begin, vault: Vault, product_id: int, value_mi
     """Allocates vouchers from the inventory to waiting lines, oldest first. Returns how many it served.
 
     `begin` begins a transaction. Lines in its scope are served, and their recipients get a mail. If several run at once, one does the work.
+    A line that cannot be served, for example because the address of its recipient cannot be decrypted, waits on and stops no other.
     """
     served = 0
     while True:
         async with begin() as connection:
             pairs = await _pair(connection, product_id, value_minor)
             await commit_as_one(connection)
-            for wait, voucher_id in pairs:
-                await _serve(connection, vault, wait, voucher_id)
-        served += len(pairs)
-        if len(pairs) < _SERVED_AT_ONCE:
+            now_served = sum([await _serve(connection, vault, wait, voucher_id) for wait, voucher_id in pairs])
+        served += now_served
+        if len(pairs) < _SERVED_AT_ONCE or not now_served:
             return served
 
 
@@ -127,7 +131,15 @@ async def _pair(connection: Connection, product_id: int, value_minor: int) -> li
     ]
 
 
-async def _serve(connection: Connection, vault: Vault, wait: Row, voucher_id: int) -> None:
+async def _serve(connection: Connection, vault: Vault, wait: Row, voucher_id: int) -> bool:
     key = LineKey(wait["customer_id"], wait["order_id"], wait["number"])
-    await hand_over(connection, vault, key, voucher_id, await read_now(connection))
-    await connection.execute(store.DELETE_WAIT, key.customer_id, wait["id"])
+    try:
+        async with connection.transaction():
+            await hand_over(connection, vault, key, voucher_id, await read_now(connection))
+            await connection.execute(store.DELETE_WAIT, key.customer_id, wait["id"])
+    except DATABASE_AWAY:
+        raise
+    except Exception:
+        log.exception("voucher.not_handed_out", customer=key.customer_id, order=key.order_id, line=key.number)
+        return False
+    return True

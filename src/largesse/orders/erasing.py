@@ -20,8 +20,19 @@ _BEFORE = each("before.{name}", PERSONAL)
 _ERASED = "…"
 _HOLDS_ADDRESS = r"[^\s@]@[^\s@]"  # a regular expression of PostgreSQL
 
+# What replaces the external reference of an order. A caller may have given it to another order: then there is none.
+_ERASED_REFERENCE = Fragment("""
+    CASE WHEN NOT EXISTS (
+        SELECT FROM orders AS other WHERE other.customer_id = $1 AND other.environment = orders.environment
+        AND other.external_reference = 'erased-' || orders.reference AND other.id <> orders.id
+    ) THEN 'erased-' || orders.reference END
+""")
 _LOCK = compose(
-    "SELECT reference, {columns} FROM orders WHERE customer_id = $1 AND id = $2 FOR UPDATE", columns=_COLUMNS
+    """
+    SELECT {columns}, {erased_reference} AS erased_reference FROM orders WHERE customer_id = $1 AND id = $2 FOR UPDATE
+    """,
+    columns=_COLUMNS,
+    erased_reference=_ERASED_REFERENCE,
 )
 _WRITE = compose(
     "UPDATE orders SET {assigned} WHERE customer_id = $1 AND id = $2",
@@ -46,13 +57,14 @@ _ERASE_TEXTS = compose(
         SELECT id, {columns}, external_reference ~ $3 AS is_renamed FROM orders
         WHERE customer_id = $1 AND id = ANY($2::int[]) AND erased_at IS NULL ORDER BY id FOR UPDATE SKIP LOCKED)
     UPDATE orders SET erased_at = (SELECT clock_now()), {erase}, external_reference =
-        CASE WHEN is_renamed THEN 'erased-' || reference ELSE orders.external_reference END
+        CASE WHEN is_renamed THEN {erased_reference} ELSE orders.external_reference END
     FROM before WHERE orders.customer_id = $1 AND orders.id = before.id
     RETURNING before.id, CASE WHEN is_renamed THEN before.external_reference END AS external_reference, {before}
     """,
     columns=_COLUMNS,
     erase=_ERASE,
     before=_BEFORE,
+    erased_reference=_ERASED_REFERENCE,
 )
 
 
@@ -73,7 +85,8 @@ async def find_orders_mentioning(connection: Connection, email: str, customer_id
 async def erase_mentions(connection: Connection, order: tuple[int, int], email: str) -> Texts | None:
     """Removes an address from the texts of an order and of its event. Returns the texts as they were.
 
-    An external reference that contains the address is replaced as a whole, so the caller's reference no longer finds the order.
+    An external reference that contains the address is replaced as a whole, so the caller's reference no longer finds the order. It is
+    removed if the caller gave another order the one that would replace it.
     """
     row = await connection.fetchrow(_LOCK, *order)
     if row is None:
@@ -81,7 +94,7 @@ async def erase_mentions(connection: Connection, order: tuple[int, int], email: 
     address = re.compile(re.escape(email), re.IGNORECASE)
     texts = {name: None if row[name] is None else address.sub(_ERASED, row[name]) for name in _TEXTS}
     if texts["external_reference"] != row["external_reference"]:
-        texts["external_reference"] = f"erased-{row['reference']}"
+        texts["external_reference"] = row["erased_reference"]
     await connection.execute(_WRITE, *order, *texts.values())
     await rewrite_event(connection, order, texts)
     return Texts(order[1], row["external_reference"], tuple(row[name] for name in PERSONAL))

@@ -16,7 +16,7 @@ from prometheus_client import Counter
 from largesse.audit.service import Acting
 from largesse.base import clock
 from largesse.customers.actor import Transaction, worker_actor
-from largesse.db.pool import Connection, Database, commit_as_one
+from largesse.db.pool import DATABASE_AWAY, Connection, Database, commit_as_one
 from largesse.db.scope import WORKER
 from largesse.db.shard_groups import Customers, ShardGroupRunner
 from largesse.db.sharding import arguments
@@ -60,12 +60,21 @@ class Retention:
     async def _erase_due(self, shard_group: Customers) -> int:
         async with self._database.transaction(WORKER) as connection:
             orders_due = await self._due(connection, shard_group)
-        erased = 0
-        for customer_id, orders in orders_due.items():
+        return sum([await self._erase_of(customer_id, codes) for customer_id, codes in orders_due.items()])
+
+    async def _erase_of(self, customer_id: int, codes: Mapping[int, int]) -> int:
+        """Erases the recipients of a customer's orders in one transaction. If that fails, each order gets its own, and the others go on."""
+        try:
             async with self._actor.on_behalf_of(customer_id).transaction() as transaction:
                 await commit_as_one(transaction.connection)
-                erased += await self._erase(transaction, orders)
-        return erased
+                return await self._erase(transaction, codes)
+        except DATABASE_AWAY:
+            raise
+        except Exception:  # noqa: BLE001 - logged, once it is known which order it is
+            if len(codes) == 1:
+                _log.exception("recipients.not_erased", customer=customer_id, order=next(iter(codes)))
+                return 0
+        return sum([await self._erase_of(customer_id, {order_id: count}) for order_id, count in codes.items()])
 
     async def _due(self, connection: Connection, shard_group: Customers) -> Mapping[int, Mapping[int, int]]:
         """Returns the orders whose retention period ended first: the number of codes by order, by customer."""

@@ -14,7 +14,7 @@ from prometheus_client import Counter
 
 from largesse.base import clock
 from largesse.base.email import is_erased
-from largesse.db.pool import Connection, Database, Row
+from largesse.db.pool import DATABASE_AWAY, Connection, Database, Row
 from largesse.db.scope import WORKER
 from largesse.db.statements import read_now
 from largesse.encryption.vault import Vault
@@ -77,10 +77,23 @@ class Buyer:
         if not orders:
             return False
         since = clock.passed_s()
-        done = await asyncio.gather(*(self._serve(order, at, since) for order in orders))
-        async with self._database.transaction(WORKER) as connection:
-            await record(connection, self._vault, self._supplier.policy, done)
+        await self._record(await asyncio.gather(*(self._serve(order, at, since) for order in orders)))
         return True
+
+    async def _record(self, done: Sequence[Done]) -> None:
+        """Writes outcomes together. If that fails, each is written alone. The supplier is asked again about one that cannot be written."""
+        try:
+            async with self._database.transaction(WORKER) as connection:
+                await record(connection, self._vault, self._supplier.policy, done)
+        except DATABASE_AWAY:
+            raise
+        except Exception:
+            if len(done) == 1:
+                supplier_order_id = done[0].order.wanted.id
+                log.exception("supplier.not_recorded", supplier=self.name, supplier_order_id=supplier_order_id)
+                return
+            for one in done:
+                await self._record([one])
 
     async def _take(self) -> tuple[list[SupplierOrder], datetime]:
         """Leases due orders, and returns them with the database's time. Sets new ones to `asked`."""

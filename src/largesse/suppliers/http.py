@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 _Word = Literal["delivered", "pending", "refused", "unknown", "cancelled", "not_cancellable"]
 _MOST_OFFERS = 10_000
+_MOST_AMOUNT = 10**18  # as an integer, "1E+999999" would keep the process busy for half a minute
 # These failed before anything was sent.
 _NOT_SENT = frozenset({"forbidden_target", "forbidden_address", "dns", "connect"})
 _PLACE = re.compile(r"\{([a-z_.]+)\}")
@@ -199,7 +200,7 @@ class HttpSupplier:
             return None
         try:
             exact = Decimal(str(amount))
-            if currency is None or isinstance(amount, bool) or not exact.is_finite() or exact < 0:
+            if currency is None or isinstance(amount, bool) or not exact.is_finite() or not 0 <= exact <= _MOST_AMOUNT:
                 raise SupplierFailed("malformed_voucher")
             places = exponent(currency)
             if self._options.amounts == "minor":

@@ -73,7 +73,7 @@ def read_retry_after(text: str | None, now: datetime) -> float:
         return float(text[:9])
     try:
         at = parsedate_to_datetime(text)
-    except ValueError:
+    except (ValueError, OverflowError):  # a year or an offset of 20 digits
         return 0.0
     return max((at.replace(tzinfo=at.tzinfo or UTC) - now).total_seconds(), 0.0)
 

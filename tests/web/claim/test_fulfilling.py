@@ -11,6 +11,7 @@ from typing import Any
 
 import httpx
 import pytest
+import structlog
 from tests.chained import actor_on
 from tests.web.claim.conftest import Work
 
@@ -343,6 +344,31 @@ def test_who_waits_for_stock_or_a_parcel_does_not_expire(
     assert on_pool(serve) == 0
     stock("shop", ["LATE-1"], "20")
     assert "LATE-1" in recipient.get(path).text
+
+
+def test_a_line_that_cannot_be_served_stops_no_other(
+    service: Any, recipient: Any, codes: Codes, stock: Callable[..., Any], on_pool: Callable[[Work], Any]
+) -> None:
+    """It waits longest, so it would come first each time, and nobody would get a voucher."""
+    (odd,) = codes("gift", "shop", value=35)
+    (other,) = codes("gift", "shop", value=35)
+    recipient.gift(odd)
+    path = recipient.gift(other)
+    # An address that cannot be decrypted, as after a restore without its master key.
+    service.sql(
+        """
+        UPDATE line_states s SET sealed_email = 'odd' FROM (SELECT * FROM voucher_waits ORDER BY id DESC OFFSET 1 LIMIT 1) w
+        WHERE s.customer_id = w.customer_id AND s.order_id = w.order_id AND s.number = w.number
+        """
+    )
+    with structlog.testing.capture_logs() as logs:
+        stock("shop", ["STUCK-1", "STUCK-2"], "35")
+    assert "STUCK-2" in recipient.get(path).text
+    assert service.sql("SELECT count(*) FROM voucher_waits WHERE value_minor = 3500")[0][0] == 1
+    assert [one["event"] for one in logs] == ["voucher.not_handed_out"]
+    service.sql("UPDATE line_states SET sealed_email = NULL WHERE sealed_email = 'odd'")
+    assert on_pool(allocate_all_waiting) == 1
+    assert service.sql("SELECT count(*) FROM voucher_waits WHERE value_minor = 3500")[0][0] == 0
 
 
 def test_the_pages_speak_three_languages(recipient: Any, codes: Codes) -> None:
