@@ -37,7 +37,7 @@ _RACED = (asyncpg.DuplicateObjectError, asyncpg.UniqueViolationError, asyncpg.In
 # A statement was not allowed, or needs a role that was not allowed to be made.
 _REFUSED = (asyncpg.InsufficientPrivilegeError, asyncpg.UndefinedObjectError)
 _LOGIN = "SELECT session_user::text"
-_KNOWN_ROLES = "SELECT FROM pg_roles WHERE rolname = ANY($1::text[])"
+_KNOWN_ROLES = "SELECT rolname::text FROM pg_roles WHERE rolname = ANY($1::text[])"
 # Whether the role $1 owns the schema.
 IS_OWNED_BY = "SELECT relowner::regrole::text = $1 FROM pg_class WHERE oid = to_regclass('alembic_version')"
 _SCHEMA_RIGHTS = """
@@ -93,9 +93,6 @@ async def _refuse_acting(session: Session) -> None:
 
 async def grant_rights(session: Session) -> list[str]:
     """Grants the roles their rights and revokes all others. Returns the statements that were refused."""
-    found = await session.fetch(_KNOWN_ROLES, list(ACTING))
-    if len(found) < len(ACTING):
-        return []  # the statements that make the roles were refused before
     return await _do(session, _rights_missing)
 
 
@@ -109,7 +106,10 @@ async def set_policies(session: Session) -> list[str]:
 
 
 async def policies_missing(session: Session) -> list[str]:
-    """Returns the statements that correct row-level security: first those that make rows visible, last those that hide rows."""
+    """Returns the statements that correct row-level security: first those that make rows visible, last those that hide rows.
+
+    One statement replaces a policy: in between, a running service would not see the rows.
+    """
     handed = await session.fetchval(IS_OWNED_BY, Role.OWNER)
     distributed = await is_distributed(session)
     tables = await session.fetch(_SECURED)
@@ -120,8 +120,11 @@ async def policies_missing(session: Session) -> list[str]:
         else Policy(row["table"], row["name"], (), "")
         for row in await session.fetch(_POLICIES)
     }
-    statements = [policy.drop for policy in sorted(there - wanted)]
-    statements += [policy.create for policy in sorted(wanted - there)]
+    former = {(policy.table, policy.name): policy.drop for policy in there - wanted}
+    statements = []
+    for policy in sorted(wanted - there):
+        drop = former.pop((policy.table, policy.name), None)
+        statements.append(f"{drop}; {policy.create}" if drop else policy.create)
     for table in tables:
         is_held = bool(handed) and table["name"] in HELD_APART
         if table["is_on"] is not is_held:
@@ -131,7 +134,7 @@ async def policies_missing(session: Session) -> list[str]:
         is_forced = is_held and not distributed
         if table["is_forced"] is not is_forced:
             statements.append(f"ALTER TABLE {table['name']} {'' if is_forced else 'NO '}FORCE ROW LEVEL SECURITY")
-    return statements
+    return statements + [former[key] for key in sorted(former)]
 
 
 async def differences(session: Session) -> Differences:
@@ -146,7 +149,7 @@ async def differences(session: Session) -> Differences:
 async def _do(session: Session, missing: _Missing) -> list[str]:
     """Runs the statements that `missing` returns. Returns those that it still returns afterwards: they were refused.
 
-    Runs twice, as revoking a privilege on a table also revokes those on its columns. Repeats if another session was faster.
+    Runs twice, as one may only run after another. Repeats if another session was faster.
     """
     await session.execute(f"SET lock_timeout = {_LOCK_TIMEOUT_MS}")
     try:
@@ -263,8 +266,29 @@ async def _foreign_owned(session: Session) -> list[str]:
 
 
 async def _rights_missing(session: Session) -> list[str]:
+    """Returns a statement for each object that corrects its rights at once: a running service never lacks one in between.
+
+    Roles that an administrator has to make yet get theirs later.
+    """
+    known = {row["rolname"] for row in await session.fetch(_KNOWN_ROLES, list(ACTING))}
+    if not known:
+        return []
     found = await differences(session)
-    return [*(right.revoke for right in found.extra), *(right.grant for right in found.missing)]
+    changes: dict[tuple[str, str], list[str]] = {}
+    for right in found.extra:
+        changes.setdefault((right.kind, right.name), []).append(right.revoke)
+    # Revoking a privilege on a table also revokes those on its columns.
+    revoked = {(right.name, right.grantee, right.privilege) for right in found.extra if not right.column}
+    lost = {
+        right
+        for kind, name in changes
+        for right in rights_on(kind, name)
+        if right.column and (name, right.grantee, right.privilege) in revoked
+    }
+    for right in sorted({*found.missing, *lost}):
+        if right.grantee in known:
+            changes.setdefault((right.kind, right.name), []).append(right.grant)
+    return ["; ".join(changes[key]) for key in sorted(changes)]
 
 
 _Missing: TypeAlias = Callable[[Session], Awaitable[list[str]]]
