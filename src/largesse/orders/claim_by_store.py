@@ -19,6 +19,7 @@ ORDER = compose("SELECT {all_columns} FROM orders WHERE customer_id = $1 AND id 
 GO_ON = """
     UPDATE follow_ups SET reminded = $3, reminded_last = $4, due_at = $5 WHERE customer_id = $1 AND order_id = $2
 """
+PUT_OFF = "UPDATE follow_ups SET due_at = $3 WHERE customer_id = $1 AND order_id = $2 AND due_at < $3"
 # Lines whose recipients may be reminded, as far as their states show.
 TO_REMIND = """
     SELECT number, recipient_email AS email, recipient_name AS name FROM lines AS l

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import structlog
 
 from largesse.audit.service import Acting, by_worker
@@ -22,6 +24,7 @@ from largesse.orders.voiding import void_lines
 # Orders looked at in one step, and codes cancelled in one transaction, which locks the account that gets the money.
 _ORDERS_AT_ONCE = 20
 _CODES_AT_ONCE = 500
+_AGAIN_AFTER = timedelta(minutes=1)
 
 log = structlog.get_logger(__name__)
 
@@ -41,8 +44,16 @@ async def follow_up(context: WorkerContext) -> bool:
         except DATABASE_AWAY:
             raise
         except Exception:
-            log.exception("follow_up.failed", customer=customer_id, order=order_id)  # the others go on
+            log.exception("follow_up.failed", customer=customer_id, order=order_id)
+            done += await _put_off(context, (customer_id, order_id))
     return done > 0
+
+
+async def _put_off(context: WorkerContext, key: tuple[int, int]) -> bool:
+    """Puts an order off that failed: the oldest come first, and many that fail would stop all others. Returns True."""
+    async with context.database.transaction(WORKER) as connection:
+        await connection.execute(store.PUT_OFF, *key, await read_now(connection) + _AGAIN_AFTER)
+    return True
 
 
 async def _carry_out(connection: Connection, chains: Chains, key: tuple[int, int]) -> bool:

@@ -7,11 +7,15 @@ based on a state that another worker has changed.
 from __future__ import annotations
 
 import asyncio
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import date
 
+import asyncpg
+import structlog
+
 from largesse.audit.service import Acting
-from largesse.db.pool import Connection, Database, Row
+from largesse.db.pool import DATABASE_AWAY, Connection, Database, Row
 from largesse.db.scope import OPERATOR, WORKER
 from largesse.db.shard_groups import Customers, list_shard_groups
 from largesse.db.statements import plan_by_index
@@ -38,6 +42,11 @@ from largesse.reports.store import (
     write_orders,
 )
 from largesse.reports.sums import Moves, OrderSummary, add_changes, ended_at, state_of
+
+# The database is away, or another transaction was in the way: the orders have no fault.
+_FOR_NOW: tuple[type[BaseException], ...] = (*DATABASE_AWAY, asyncpg.TransactionRollbackError)
+
+log = structlog.get_logger(__name__)
 
 _LOCK = "SELECT pg_advisory_xact_lock($1)"
 
@@ -69,6 +78,34 @@ async def _take_in(connection: Connection, acting: Acting, limit: int, shard_gro
     changes = await _within(connection, await read_changes(connection, limit, shard_group), shard_group)
     if not changes:
         return 0
+    await _update(connection, changes, shard_group)
+    await remove_changes(connection, changes)
+    # Not orders with new texts only: `rebuild-reports` must not mark what was written from outside.
+    moved = sorted({(change.customer_id, change.order_id) for change in changes if not change.texts})
+    await mark_events(connection, acting, moved, shard_group)
+    return len(changes)
+
+
+async def _update(connection: Connection, changes: Sequence[Change], shard_group: Customers) -> None:
+    """Writes the new state of changed orders together. If that fails, each is written alone. One that cannot be written keeps its state: its next
+    change tries again."""
+    try:
+        async with connection.transaction():
+            await _write(connection, changes, shard_group)
+    except _FOR_NOW:
+        raise
+    except Exception:
+        by_order: dict[OrderKey, list[Change]] = defaultdict(list)
+        for change in changes:
+            by_order[change.customer_id, change.order_id].append(change)
+        if len(by_order) > 1:
+            for own in by_order.values():
+                await _update(connection, own, shard_group)
+            return
+        log.exception("report.order_left_out", customer=changes[0].customer_id, order=changes[0].order_id)
+
+
+async def _write(connection: Connection, changes: Sequence[Change], shard_group: Customers) -> None:
     keys = sorted({(change.customer_id, change.order_id) for change in changes})
     facts = await read_facts(connection, keys, shard_group)
     reported = await _report(connection, facts)
@@ -81,11 +118,6 @@ async def _take_in(connection: Connection, acting: Acting, limit: int, shard_gro
     await _add_words(
         connection, facts, with_new_texts & facts.before.keys() & facts.orders.keys(), shard_group, may_exist=True
     )
-    await remove_changes(connection, changes)
-    # Not orders with new texts only: `rebuild-reports` must not mark what was written from outside.
-    moved = sorted({(change.customer_id, change.order_id) for change in changes if not change.texts})
-    await mark_events(connection, acting, moved, shard_group)
-    return len(changes)
 
 
 async def lock_updates(connection: Connection) -> None:

@@ -26,6 +26,7 @@ from largesse.jobs.registry import WorkerContext
 from largesse.mail.fan_out import fan_out
 from largesse.mail.letter import write
 from largesse.mail.messages import take
+from largesse.orders import tasks
 from largesse.orders.claim_by import set_defaults
 from largesse.orders.follow_ups import NO_DEFAULTS, FollowUpDefaults
 from largesse.orders.tasks import follow_up
@@ -321,3 +322,26 @@ def test_ten_thousand_codes_race_with_their_date_while_workers_are_killed(
     service: Any, run_on_database: Any, verified: Any, move_clock: Any
 ) -> None:
     race_codes(service, run_on_database, verified, move_clock, orders=4, codes=2_500, kills=5, least_killed=3)
+
+
+def test_orders_that_cannot_be_refunded_stop_no_other(
+    service: Any, follow_up_all: Run, move_clock: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The oldest come first. As many as a worker looks at in one step would be looked at again and again."""
+    monkeypatch.setattr(tasks, "_ORDERS_AT_ONCE", 2)
+    odd = [
+        service.send("gift", "coffee", value=5, account="team", claimBy=in_days(1)).json()["reference"]
+        for _ in range(2)
+    ]
+    other = service.send("gift", "coffee", value=5, claimBy=in_days(2)).json()["reference"]
+    of_odd = "WHERE key = 'team'"
+    balance = service.sql(f"SELECT balance_minor FROM accounts {of_odd}")[0][0]
+    service.sql(f"UPDATE accounts SET balance_minor = 9223372036854775807 {of_odd}")
+    move_clock(timedelta(days=3))
+    follow_up_all()
+    assert states(service, other) == {"cancelled": 1}
+    assert states(service, *odd) == {"issued": 2}
+    service.sql(f"UPDATE accounts SET balance_minor = $1 {of_odd}", balance)
+    move_clock(timedelta(days=3, minutes=1))
+    follow_up_all()
+    assert states(service, *odd) == {"cancelled": 2}
