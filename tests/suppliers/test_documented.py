@@ -16,6 +16,7 @@ from tests.suppliers.conftest import WORLD as WORLD  # noqa: PLC0414 - the servi
 from tests.suppliers.server import SupplierServer, serving
 
 from largesse.base.errors import OperatorError
+from largesse.cli.suppliers import suppliers_orders
 from largesse.db.scope import WORKER
 from largesse.suppliers.buyer import Buyer
 from largesse.suppliers.description import Description, open_supplier
@@ -114,3 +115,8 @@ async def test_an_unknown_kind_is_named() -> None:
     with pytest.raises(OperatorError, match="there is no kind 'nothing'"):
         open_supplier(Description("one", "nothing"), resolver.look_up, {})
     await resolver.close()
+
+
+def test_states_are_typed_as_the_page_writes_them() -> None:
+    [typed] = re.findall(r"`largesse suppliers orders (--state [^`]+)`", PAGE)
+    assert suppliers_orders.make_context("orders", typed.split()).params["states"] == ("asked", "pending")

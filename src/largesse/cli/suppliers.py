@@ -108,7 +108,13 @@ async def suppliers_import(name: str) -> None:
 
 @suppliers.command("orders")
 @click.option("--supplier", help="Only those of this supplier.")
-@click.option("--state", "states", multiple=True, type=click.Choice([*State]), help="Only those; several times: any.")
+@click.option(
+    "--state",
+    "states",
+    multiple=True,
+    type=click.Choice([one.value for one in State]),
+    help="Only those; several times: any.",
+)
 @click.option("--limit", default=50, show_default=True, type=click.IntRange(1, 10_000), help="How many at most.")
 @format_options
 @command
