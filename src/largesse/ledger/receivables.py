@@ -170,6 +170,11 @@ async def settle(actor: Actor, *, currency: str, amount_minor: int, reference: s
             check=refuse_too_much,
         )
         if credit.is_new:
-            after = {"amount_minor": amount_minor, "reference": reference, "owed_minor": -credit.balance_minor}
+            after = {
+                "amount_minor": amount_minor,
+                "currency": currency,
+                "reference": reference,
+                "owed_minor": -credit.balance_minor,
+            }
             await transaction.record("receivable.settled", f"receivable of {customer} in {currency}", after=after)
     return credit

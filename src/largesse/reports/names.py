@@ -27,6 +27,20 @@ class Names:
         self.currencies.update(other.currencies)
 
 
+async def read_account_names(connection: Connection, account_ids: Collection[int]) -> Names:
+    """Returns the names and currencies of accounts of any customers. Skips those without a name."""
+    names = Names()
+    for row in await connection.fetch(_ACCOUNTS, list(account_ids)):
+        subject = f"account {row['id']}"
+        names.currencies[subject] = row["currency"]
+        if row["name"]:
+            names.subjects[subject] = row["name"]
+    return names
+
+
+_ACCOUNTS = "SELECT id, name, currency FROM accounts WHERE id = ANY($1::int[])"
+
+
 async def read_names(
     connection: Connection, customer_id: int, subjects: Iterable[str], user_ids: Collection[int]
 ) -> Names:

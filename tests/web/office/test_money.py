@@ -251,6 +251,14 @@ def test_two_people_correct_what_an_account_holds(service: Service, fay: Browser
     assert "12.50" in fay.get(f"{here}/statement.csv").text
 
 
+def test_the_audit_log_names_accounts(service: Service, fay: Browser) -> None:
+    here = f"/office/money/accounts/{account(service)}/correct"
+    fay.get(here)
+    assert fay.post(here, kind="credit", amount="7.25", order="", reason="It is missing.").status_code == 303
+    said = re.sub(r"<[^>]+>", "", staff_in(service, "auditor").get("/office/audit").text)
+    assert "proposed a correction of £7.25 for Acme float" in said
+
+
 def test_a_refund_is_corrected_by_two_and_never_more_than_the_order_cost(
     service: Service, fay: Browser, max_: Browser
 ) -> None:
@@ -309,6 +317,8 @@ def test_payments_of_invoiced_customers(service: Service, fay: Browser) -> None:
     other = fay.post(here, amount="11", reference="INV-1")
     assert other.status_code == 422
     assert "has another amount" in other.text
+    said = staff_in(service, "auditor").get("/office/audit?kind=money").text
+    assert "Amount due: <ins>£20.00</ins>" in said.replace("  ", " "), "in its currency"
 
 
 def test_money_needs_a_fresh_proof(service: Service, fay: Browser) -> None:

@@ -122,6 +122,12 @@ def _row(event: AuditEvent) -> list[object]:
     return [value.isoformat() if hasattr(value, "isoformat") else value for value in values]
 
 
+def accounts_in(event: AuditEvent) -> set[str]:
+    """Returns the accounts that the changes of an event mention, as subjects."""
+    changed = (_members(event.before), _members(event.after))
+    return {f"account {members[name]}" for members in changed for name in _NAMED_AS if name in members}
+
+
 async def _names(context: RequestContext, events: Sequence[AuditEvent]) -> Names:
     """Returns the names of the actors of these events and of everything that the events mention, in each of their environments."""
     customer_id, here = context.person.customer_id, context.person.environment
@@ -129,8 +135,8 @@ async def _names(context: RequestContext, events: Sequence[AuditEvent]) -> Names
     for event in events:
         if event.actor == "person":
             subjects.add(event.actor_name)
+        subjects |= accounts_in(event)
         for members in (_members(event.before), _members(event.after)):
-            subjects.update(f"account {members[name]}" for name in _NAMED_AS if name in members)
             user_ids.update(one for one in members.get("user_ids") or () if isinstance(one, int))
     names = Names()
     for environment in {event.environment or here for event in events}:

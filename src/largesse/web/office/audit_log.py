@@ -13,8 +13,8 @@ from largesse.base.errors import OperatorError
 from largesse.base.i18n.templates import text
 from largesse.customers.customer_store import find_customer
 from largesse.db.scope import OFFICE
-from largesse.reports.names import Names
-from largesse.web.console.audit_log import entry_of
+from largesse.reports.names import Names, read_account_names
+from largesse.web.console.audit_log import accounts_in, entry_of
 from largesse.web.console.audit_words import KINDS, SENTENCES, acts_of
 from largesse.web.console.people import ROLE_NAMES
 from largesse.web.kit.query import INT64
@@ -69,6 +69,7 @@ _SUBJECTS = (
     text("product %(name)s"),
 )
 _FORMS = {re.compile(re.sub(r"%\((\w+)\)s", r"(?P<\1>.+)", one)): one for one in _SUBJECTS}
+_ACCOUNT = re.compile(r"account ([0-9]{1,9})")
 _MANY = re.compile(r"(\d+) (product|collection)s")  # published together
 
 
@@ -78,7 +79,7 @@ async def show(context: OfficeContext) -> Response:
     acts = sorted(OF_OFFICE) if kind == _KIND_OF_OFFICE else acts_of(kind)
     events: list[AuditEvent] = []
     following: int | None = None
-    is_unknown = False
+    names, is_unknown = Names(), False
     async with context.database.connection(OFFICE) as connection:
         try:
             customer_id = INSTALLATION if of == _INSTALLATION else await find_customer(connection, of) if of else None
@@ -93,6 +94,9 @@ async def show(context: OfficeContext) -> Response:
                 words=context.query("q").strip(),
                 before=before,
             )
+        mentioned = {one for event in events for one in (event.subject, *accounts_in(event))}
+        ids = [int(found[1]) for found in map(_ACCOUNT.fullmatch, mentioned) if found]
+        names = await read_account_names(connection, ids)
     kinds = [(one, context.say(name)) for one, (_, name, _) in KINDS.items()]
     return context.page(
         "office_log.html",
@@ -100,9 +104,9 @@ async def show(context: OfficeContext) -> Response:
             entry_of(
                 context,
                 one,
-                Names(),
+                names,
                 {**SENTENCES, **OF_OFFICE},
-                Markup("<strong>{}</strong>").format(_what(context, one.subject)),
+                Markup("<strong>{}</strong>").format(_what(context, one.subject, names)),
                 STAFF_ROLE_NAMES if one.act.startswith("staff.") else ROLE_NAMES,
             )
             for one in events
@@ -116,8 +120,10 @@ async def show(context: OfficeContext) -> Response:
     )
 
 
-def _what(context: OfficeContext, subject: str) -> str:
-    """Returns the subject of an act, with its kind in the reader's language."""
+def _what(context: OfficeContext, subject: str, names: Names) -> str:
+    """Returns the subject of an act: the name of an account, or the subject with its kind in the reader's language."""
+    if subject in names.subjects:
+        return names.subjects[subject]
     if many := _MANY.fullmatch(subject):
         count, kind = int(many[1]), many[2]
         if kind == "product":
