@@ -6,10 +6,12 @@ import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
+import structlog
 from tests.chained import CHAIN
 from tests.keys import create_key
 
 from largesse.base.errors import NotFound, OperatorError, Unauthorized, Unavailable
+from largesse.customers import authenticator as authenticating
 from largesse.customers.access_store import FIND_KEYS
 from largesse.customers.authenticator import Authenticator, new_secret, secret_hash
 from largesse.customers.key_store import delete_key, list_keys
@@ -203,6 +205,29 @@ async def test_when_a_key_was_last_seen_is_written_once_in_a_while(database: Dat
     assert await database.fetchval(OPERATOR, query) == first
     assert await database.fetchval(OPERATOR, "SELECT last_seen_at FROM api_keys WHERE key = 'two'") is None
     assert unused
+
+
+async def test_a_deadlock_ends_no_notes_of_when_keys_are_seen(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two processes may write the same keys in another order, and PostgreSQL ends one of them."""
+    monkeypatch.setattr(authenticating, "_FLUSH_EVERY_S", 0.02)
+    locks = "UPDATE api_keys SET last_seen_at = NULL WHERE key = $1"
+    (_, one), (_, two) = await make(database, "one"), await make(database, "two")
+    authenticator = Authenticator(database, "production")
+    async with asyncio.timeout(20):
+        with structlog.testing.capture_logs() as logs:
+            async with database.transaction(OPERATOR) as connection:
+                await connection.execute(locks, "two")
+                await asyncio.gather(authenticator.authenticate(one), authenticator.authenticate(two))
+                while not await database.fetchval(OPERATOR, "SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted)"):
+                    await asyncio.sleep(0.01)
+                await connection.execute(locks, "one")
+        assert [one["error"] for one in logs] == ["DeadlockDetectedError"]
+        await authenticator.authenticate(one)
+        while not await database.fetchval(OPERATOR, "SELECT last_seen_at FROM api_keys WHERE key = 'one'"):
+            await asyncio.sleep(0.01)
+    await authenticator.close()
 
 
 async def test_closing_answers_those_who_wait_and_then_refuses(database: Database) -> None:

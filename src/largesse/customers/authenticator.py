@@ -34,7 +34,7 @@ from largesse.base.throttle import Pacer, Rate, Throttle, network_of
 from largesse.customers import access_store
 from largesse.customers.access import KeyStatus
 from largesse.customers.principal import Principal
-from largesse.db.pool import DATABASE_AWAY, Connection, Database
+from largesse.db.pool import DATABASE_AWAY, DATABASE_FAILED, Connection, Database
 from largesse.db.scope import LOOKUP
 
 _PREFIXES = {"production": "lgs_live_", "staging": "lgs_test_"}
@@ -271,7 +271,7 @@ class Authenticator:
             await asyncio.sleep(_FLUSH_EVERY_S)
             try:
                 await self._write_last_seen()
-            except DATABASE_AWAY as error:
+            except DATABASE_FAILED as error:  # also a deadlock with another process
                 _log.warning("last_seen_not_written", error=type(error).__name__)
 
     async def _write_last_seen(self) -> None:
