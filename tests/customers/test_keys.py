@@ -220,12 +220,12 @@ async def test_a_deadlock_ends_no_notes_of_when_keys_are_seen(
             async with database.transaction(OPERATOR) as connection:
                 await connection.execute(locks, "two")
                 await asyncio.gather(authenticator.authenticate(one), authenticator.authenticate(two))
-                while not await database.fetchval(OPERATOR, "SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted)"):
+                while not await database.fetchval(OPERATOR, "SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted)"):  # noqa: ASYNC110 - another session waits
                     await asyncio.sleep(0.01)
                 await connection.execute(locks, "one")
         assert [one["error"] for one in logs] == ["DeadlockDetectedError"]
         await authenticator.authenticate(one)
-        while not await database.fetchval(OPERATOR, "SELECT last_seen_at FROM api_keys WHERE key = 'one'"):
+        while not await database.fetchval(OPERATOR, "SELECT last_seen_at FROM api_keys WHERE key = 'one'"):  # noqa: ASYNC110 - the writer has no signal
             await asyncio.sleep(0.01)
     await authenticator.close()
 
