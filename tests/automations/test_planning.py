@@ -12,7 +12,7 @@ import pytest
 from tests.automations.conftest import add_contact, rule, work
 from tests.web.api.conftest import Service, on_database
 
-from largesse.automations import store
+from largesse.automations import run_store
 from largesse.automations.model import Automation, AutomationRule, Days, has_day, send_day
 from largesse.automations.service import AutomationFault
 
@@ -107,7 +107,7 @@ def _previewed(service: Service, wanted: AutomationRule) -> list[Any]:
     )  # fmt: skip
 
     async def read(connection: Any) -> list[Any]:
-        return await store.preview_days(
+        return await run_store.preview_days(
             connection, [("GB", "Europe/London")], draft, first=FIRST, last=LAST, limit=10_000
         )
 

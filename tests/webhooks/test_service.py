@@ -58,6 +58,22 @@ async def test_each_act_of_a_person_is_recorded_once(world: World, receiver: Rec
     ]
 
 
+async def test_deliveries_that_failed_and_wait_for_their_next_attempt_are_redelivered(
+    world: World, receiver: Receiver
+) -> None:
+    made = await world.subscribe(receiver.url())
+    person, throttle = await person_of(world), DeliveryThrottle()
+    receiver.answers(503)
+    await world.place()
+    await world.deliver()
+    assert await redeliver_failed(person, throttle, made.id) == 1
+    assert await redeliver_failed(person, throttle, made.id) == 0, "due already"
+    receiver.answers(200)
+    await world.deliver()
+    assert await world.states() == ["delivered"]
+    assert await redeliver_failed(person, throttle, made.id) == 0
+
+
 async def test_redeliveries_of_a_key_are_not_recorded(world: World, receiver: Receiver) -> None:
     made = await world.subscribe(receiver.url())
     key = replace(await person_of(world), person=None, caller=world.principal)

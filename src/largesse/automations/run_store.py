@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import date, datetime
 
-from largesse.automations.model import Days, RunKey
-from largesse.automations.store import _DAYS, zone_columns
+from largesse.automations.model import Automation, Days, RunKey
+from largesse.automations.store import _DAYS, _DUE, _KNOWN, zone_columns
 from largesse.db.fragments import compose
 from largesse.db.pool import Connection, Row
 
@@ -26,6 +26,25 @@ _USED = """
     FROM automation_runs
     WHERE customer_id = $1 AND automation_id = $2 AND send_on >= date_trunc('month', $3::date) AND send_on < date_trunc('month', $3::date) + interval '1 month'
 """
+# The next days of an automation, saved or not yet, with the decisions made about them. A day that is never planned, as `PLAN` says, is none of them.
+_PREVIEW = compose(
+    """
+    WITH asked AS (
+        SELECT $3::int AS customer_id, $4::text AS environment, $5::int AS id, $6::text AS occasion, $7::int AS group_id, $8::smallint[] AS years,
+               $9::smallint AS days, $10::text AS zone, $11::text AS leap_day, $12::text AS weekend,
+               coalesce(own.ahead, interval '0') AS ahead, own.created_at, $13::date AS first, $14::date AS last
+        FROM (VALUES (1)) AS one LEFT JOIN automations own ON own.customer_id = $3 AND own.id = $5
+    ), days AS ({days}), known AS MATERIALIZED ({known}), due AS MATERIALIZED (SELECT *, {due} AS due_at FROM days)
+    SELECT d.contact_id, d.on_day, d.send_on, d.name, d.email, coalesce(r.state, 'waiting') AS state, r.reason, r.due_at
+    FROM due d LEFT JOIN automation_runs r ON r.customer_id = d.customer_id AND r.automation_id = d.automation_id
+        AND r.contact_id = d.contact_id AND r.on_day = d.on_day
+    WHERE r.state IS NOT NULL OR d.since IS NULL OR d.due_at >= greatest(d.since, d.known_at)
+    ORDER BY d.send_on, d.name, d.email LIMIT $15
+    """,
+    days=_DAYS,
+    known=_KNOWN,
+    due=_DUE,
+)
 # The first day that is not decided, saved or not yet.
 _NEXT = compose(
     """
@@ -33,13 +52,15 @@ _NEXT = compose(
         SELECT a.*, (((SELECT clock_now()) + a.ahead) AT TIME ZONE 'UTC')::date AS first,
                (((SELECT clock_now()) + a.ahead) AT TIME ZONE 'UTC')::date + $5::int AS last
         FROM automations a WHERE a.customer_id = $3 AND a.id = ANY($4::int[])
-    ), days AS ({days})
+    ), days AS ({days}), known AS MATERIALIZED ({known}), due AS MATERIALIZED (SELECT *, {due} AS due_at FROM days)
     SELECT d.automation_id, min(d.send_on) AS next_on
-    FROM days d LEFT JOIN automation_runs r ON r.customer_id = d.customer_id AND r.automation_id = d.automation_id
+    FROM due d LEFT JOIN automation_runs r ON r.customer_id = d.customer_id AND r.automation_id = d.automation_id
         AND r.contact_id = d.contact_id AND r.on_day = d.on_day
-    WHERE coalesce(r.state, 'waiting') = 'waiting' GROUP BY d.automation_id
+    WHERE r.state = 'waiting' OR r.state IS NULL AND d.due_at >= greatest(d.since, d.known_at) GROUP BY d.automation_id
     """,
     days=_DAYS,
+    known=_KNOWN,
+    due=_DUE,
 )
 _SET = """
     UPDATE automation_runs SET state = $5, reason = $6, order_reference = $7, look_at = coalesce($8, look_at),
@@ -107,6 +128,23 @@ async def find_order(connection: Connection, key: RunKey, environment: str) -> s
 async def is_of_automation(connection: Connection, customer_id: int, reference: str) -> bool:
     """Returns whether an order was placed by an automation."""
     return bool(await connection.fetchval(_HOLDER, customer_id, reference))
+
+
+async def preview_days(
+    connection: Connection,
+    zones: Sequence[tuple[str, str]],
+    automation: Automation,
+    *,
+    first: date,
+    last: date,
+    limit: int,
+) -> list[Row]:
+    """Returns the days of an automation in a period, each with its decision."""
+    rule = automation
+    return await connection.fetch(
+        _PREVIEW, *zone_columns(zones), rule.customer_id, rule.environment, rule.id, rule.occasion, rule.group_id, list(rule.years),
+        rule.days, rule.zone, rule.leap_day, rule.weekend, first, last, limit,
+    )  # fmt: skip
 
 
 async def find_next_days(

@@ -184,7 +184,7 @@ async def skip_day(actor: Actor, automation_id: int, contact_id: int, on_day: da
 async def preview(connection: Connection, automation: Automation, *, days: int = PREVIEW_DAYS) -> list[Row]:
     """Returns the gifts of the next days: contact, day, when each is sent, and its decision if there is one."""
     today = await store.read_today(connection, automation)
-    return await store.preview_days(
+    return await run_store.preview_days(
         connection, country_zones(), automation, first=today, last=today + timedelta(days=days), limit=MOST_LISTED
     )
 

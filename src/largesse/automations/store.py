@@ -155,21 +155,6 @@ PLAN = compose(
     known=_KNOWN,
     due=_DUE,
 )
-# The next days of an automation, saved or not yet, with the decisions made about them.
-_PREVIEW = compose(
-    """
-    WITH asked AS (
-        SELECT $3::int AS customer_id, $4::text AS environment, $5::int AS id, $6::text AS occasion, $7::int AS group_id, $8::smallint[] AS years,
-               $9::smallint AS days, $10::text AS zone, $11::text AS leap_day, $12::text AS weekend, interval '0' AS ahead,
-               '-infinity'::timestamptz AS created_at, $13::date AS first, $14::date AS last
-    ), days AS ({days})
-    SELECT d.contact_id, d.on_day, d.send_on, d.name, d.email, coalesce(r.state, 'waiting') AS state, r.reason, r.due_at
-    FROM days d LEFT JOIN automation_runs r ON r.customer_id = d.customer_id AND r.automation_id = d.automation_id
-        AND r.contact_id = d.contact_id AND r.on_day = d.on_day
-    ORDER BY d.send_on, d.name, d.email LIMIT $15
-    """,
-    days=_DAYS,
-)
 _PAST = """
     SELECT r.contact_id, r.on_day, r.send_on, c.name, c.email, r.state, r.reason, r.due_at, r.order_reference FROM automation_runs r
     LEFT JOIN contacts c ON c.customer_id = r.customer_id AND c.id = r.contact_id
@@ -366,23 +351,6 @@ async def read_today(connection: Connection, automation: Automation) -> date:
     """Returns the current day in UTC of an automation. In staging, the test clock moves it."""
     today: date = await connection.fetchval(_TODAY, automation.customer_id, automation.id)
     return today
-
-
-async def preview_days(
-    connection: Connection,
-    zones: Sequence[tuple[str, str]],
-    automation: Automation,
-    *,
-    first: date,
-    last: date,
-    limit: int,
-) -> list[Row]:
-    """Returns the days of an automation in a period, each with its decision."""
-    rule = automation
-    return await connection.fetch(
-        _PREVIEW, *zone_columns(zones), rule.customer_id, rule.environment, rule.id, rule.occasion, rule.group_id, list(rule.years),
-        rule.days, rule.zone, rule.leap_day, rule.weekend, first, last, limit,
-    )  # fmt: skip
 
 
 async def list_past(connection: Connection, customer_id: int, automation_id: int, limit: int) -> list[Row]:

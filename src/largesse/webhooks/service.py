@@ -119,7 +119,7 @@ async def redeliver(
 
 
 async def redeliver_failed(actor: Actor, throttle: DeliveryThrottle, subscription_id: UUID) -> int:
-    """Makes the newest deliveries that failed for good due now, at most MOST_REDELIVERED. Returns how many. Raises NotFound, TooManyRequests."""
+    """Makes the newest deliveries that failed, for good or until their next attempt, due now, at most MOST_REDELIVERED. Returns how many. Raises NotFound, TooManyRequests."""
     throttle.count_redelivery(actor.customer_id)
     async with actor.transaction(Right.SETTINGS, StaffRight.DELIVERIES) as transaction:
         count = await store.redeliver_failed(transaction.connection, actor.principal, subscription_id)

@@ -97,10 +97,13 @@ _REDELIVER = """
     WHERE customer_id = $1 AND id = $2 AND subscription_id = $3 RETURNING id
 """
 _REDELIVER_FAILED = """
-    UPDATE deliveries SET state = 'pending', due_at = (SELECT clock_now()), finished_at = NULL, attempts_left = 12
+    UPDATE deliveries SET
+        state = 'pending', due_at = (SELECT clock_now()), finished_at = NULL,
+        attempts_left = CASE WHEN state = 'pending' THEN attempts_left ELSE 12 END
     WHERE customer_id = $1 AND id IN (
         SELECT id FROM deliveries
-        WHERE customer_id = $1 AND subscription_id = $2 AND state IN ('dropped', 'exhausted')
+        WHERE customer_id = $1 AND subscription_id = $2
+            AND (state IN ('dropped', 'exhausted') OR state = 'pending' AND attempts > 0 AND due_at > (SELECT clock_now()))
         ORDER BY id DESC LIMIT $3)
     RETURNING id
 """
@@ -299,7 +302,7 @@ async def redeliver(
 
 
 async def redeliver_failed(connection: Connection, principal: Principal, subscription_id: UUID) -> int:
-    """Makes the newest deliveries that failed for good due now, as `redeliver` does. Returns how many. Call it in a transaction.
+    """Makes the newest deliveries that failed, for good or until their next attempt, due now, as `redeliver` does. Returns how many. Call it in a transaction.
 
     At most MOST_REDELIVERED at a time. Raises NotFound for an unknown subscription.
     """

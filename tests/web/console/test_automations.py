@@ -80,6 +80,19 @@ def test_somebody_sets_an_automation_and_sees_its_next_days(service: Service, si
     assert "Ada set the automation Birthdays" in ada.text
 
 
+def test_a_day_whose_hour_was_over_when_the_automation_was_set_is_not_announced(
+    service: Service, sign_in: SignIn
+) -> None:
+    add_contact(service, "Late", birthday=in_days(0))
+    ada = sign_in("ada@acme.example")
+    # There nine o'clock of each day is over before the day begins in UTC.
+    path = str(set_one(ada, service, zone="Pacific/Kiritimati").headers["location"])
+    ada.get(path)
+    assert "Late" not in ada.text
+    ada.get("/app/automations")
+    assert re.findall(r'data-label="Next gift">([^<]+)<', main_of(ada)) == ["\u2013"]
+
+
 def test_a_day_is_skipped_and_taken_back(service: Service, sign_in: SignIn) -> None:
     add_contact(service, "Zoe", birthday=in_days(10))
     ada = sign_in("ada@acme.example")
