@@ -145,3 +145,10 @@ def test_gone_after_an_attempt_that_may_have_arrived_is_done(first: Any, is_done
     talk = Talk(call, first, problem(404, "not-found"))
     assert hasattr(talk, "value") is is_done
     assert isinstance(Talk(call, problem(404, "not-found")).error, errors.NotFound)
+
+
+def test_a_proxy_says_when_to_ask_again() -> None:
+    busy = Answer(503, {"content-type": "text/html", "retry-after": "7"}, b"busy")
+    talk = Talk(QUESTION, busy, GOOD)
+    assert talk.waits == [7.0]
+    assert talk.value.customer_name == "Acme"

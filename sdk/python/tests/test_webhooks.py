@@ -166,6 +166,12 @@ def test_an_old_delivery_is_stale(age_s: int) -> None:
     assert webhooks.verify(b"{}", headers, SECRET, replay_window_s=abs(age_s) + 60).sent_at
 
 
+@pytest.mark.parametrize("window_s", [float("nan"), -1.0])
+def test_a_window_that_is_none_is_refused(window_s: float) -> None:
+    with pytest.raises(errors.InvalidArgument, match="replay_window_s"):
+        webhooks.verify(b"{}", signed(SECRET, b"{}", "1000"), SECRET, replay_window_s=window_s)
+
+
 @pytest.mark.parametrize("at", ["", "now", "-1", "1e9", "9" * 12, "1 "])
 def test_an_instant_that_is_none(at: str) -> None:
     with pytest.raises(errors.InvalidSignature):

@@ -75,6 +75,7 @@ function unreadable(expected: Expected, answer: Answer, why: string, cause?: unk
   const error = new UnreadableAnswer(text, { cause });
   error.status = answer.status;
   error.requestId = requestId;
+  error.retryAfterMs = retryAfterMs(answer.headers.get("retry-after"));
   return error;
 }
 

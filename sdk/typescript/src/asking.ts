@@ -8,6 +8,7 @@ import { NEW_CONNECTION } from "./connections.js";
 import { NotFound } from "./generated/problems.js";
 import { OPERATIONS } from "./generated/tables.js";
 import type { Answers } from "./generated/types.js";
+import { readSetting } from "./inputs.js";
 import { stringify } from "./json.js";
 import { LargesseError, NoAnswer, Problem, Unreachable, UnreadableAnswer } from "./problem.js";
 import { VERSION } from "./version.js";
@@ -50,6 +51,7 @@ export interface Request {
 
 const FIRST_WAIT_MS = 100;
 const LONGEST_WAIT_MS = 8_000;
+export const LONGEST_TIMEOUT_MS = 3_600_000;
 export const MOST_BYTES = 64 * 2 ** 20;
 // It may go better later: the request came too slowly, too many come, a failure, or a proxy that found nobody behind it.
 const PASSING = new Set([408, 429, 500, 502, 503, 504]);
@@ -67,6 +69,8 @@ export class Asker {
   /** Returns the answer's value. Throws LargesseError, or the reason of an aborted signal. */
   async ask<K extends OperationName>(operation: K, request: Request = {}, options: CallOptions = {}): Promise<Answers[K]> {
     const { attempts, patienceMs } = this.#settings;
+    // A timer that is set to more, or to no number, goes off at once.
+    if (options.timeoutMs !== undefined) readSetting("timeoutMs", options.timeoutMs, 1, LONGEST_TIMEOUT_MS);
     const began = performance.now();
     const isRepeatable = request.isRepeatable ?? OPERATIONS[operation].method !== "POST";
     let isUnclear = false;
@@ -205,12 +209,13 @@ function noAnswer(what: string, why: string, isUnreachable: boolean, requestId: 
 
 /** Returns how long to wait before the next attempt; Infinity where there is to be none. */
 function waitAfter(error: LargesseError, attempt: number): number {
-  const isPassing = (error instanceof Problem || error instanceof UnreadableAnswer) && PASSING.has(error.status);
+  const isAnswer = error instanceof Problem || error instanceof UnreadableAnswer;
+  const isPassing = isAnswer && PASSING.has(error.status);
   const isCutShort = error instanceof UnreadableAnswer && error.isCutShort;
   if (!isPassing && !isCutShort && !(error instanceof NoAnswer)) return Infinity;
   const longest = Math.min(FIRST_WAIT_MS * 2 ** (attempt - 1), LONGEST_WAIT_MS);
   const drawn = longest / 2 + (Math.random() * longest) / 2;
-  return Math.max(drawn, error instanceof Problem ? (error.retryAfterMs ?? 0) : 0);
+  return Math.max(drawn, isAnswer ? (error.retryAfterMs ?? 0) : 0);
 }
 
 /** Returns the error that the last attempt ended with, as callers see it.

@@ -1,6 +1,6 @@
 // The client and its operations.
 
-import { Asker, type CallOptions, type Ignored } from "./asking.js";
+import { Asker, LONGEST_TIMEOUT_MS, type CallOptions, type Ignored } from "./asking.js";
 import type { AmountInput } from "./decimal.js";
 import { ReferenceUsed } from "./generated/problems.js";
 import { QUERIES } from "./generated/tables.js";
@@ -33,7 +33,7 @@ import type {
   User,
   Wrapping,
 } from "./generated/types.js";
-import { readBody, readId, readOrder, readQuery, readReference, readUuid, type Members } from "./inputs.js";
+import { readBody, readId, readOrder, readQuery, readReference, readSetting, readUuid, type Members } from "./inputs.js";
 import { byOffset, pages, whole, type Listing } from "./pages.js";
 import { InvalidArgument } from "./problem.js";
 import { recover } from "./recovery.js";
@@ -77,7 +77,7 @@ export class Largesse {
     const asker = new Asker({
       baseUrl: this.baseUrl,
       apiKey: readKey(apiKey),
-      timeoutMs: readSetting("timeoutMs", options.timeoutMs ?? 30_000, 1, 3_600_000),
+      timeoutMs: readSetting("timeoutMs", options.timeoutMs ?? 30_000, 1, LONGEST_TIMEOUT_MS),
       attempts: readSetting("attempts", options.attempts ?? 8, 1, 100),
       patienceMs: readSetting("patienceMs", options.patienceMs ?? 60_000, 0, MOST_MS),
       fetch: options.fetch ?? ((...request) => globalThis.fetch(...request)),
@@ -368,11 +368,6 @@ function readBaseUrl(given: unknown): string {
 function readKey(given: unknown): string {
   if (typeof given === "string" && /^[\x21-\x7e]{1,512}$/.test(given)) return given;
   throw new InvalidArgument("apiKey", "must be an API key, visible ASCII characters."); // never shown
-}
-
-function readSetting(name: string, given: number, least: number, most: number): number {
-  if (typeof given === "number" && given >= least && given <= most) return given;
-  throw new InvalidArgument(name, `must be from ${least} to ${most}, not ${String(given)}.`);
 }
 
 function warn({ operation, names, requestId }: Ignored): void {

@@ -105,6 +105,12 @@ export function readUuid(argument: string, value: unknown): string {
   throw new InvalidArgument(argument, "must be a UUID.");
 }
 
+/** Returns a number that says how a client works. */
+export function readSetting(name: string, given: unknown, least: number, most: number): number {
+  if (typeof given === "number" && given >= least && given <= most) return given;
+  throw new InvalidArgument(name, `must be from ${least} to ${most}, not ${String(given)}.`);
+}
+
 function checkObject(given: unknown, kind: string): object {
   if (typeof given === "object" && given !== null && !Array.isArray(given)) return given;
   throw new InvalidArgument(kind, "must be an object.");

@@ -49,6 +49,8 @@ export class Unreachable extends NoAnswer {
 export class UnreadableAnswer extends LargesseError {
   override name = "UnreadableAnswer";
   status = 0;
+  /** When to ask again, where a proxy says so. */
+  retryAfterMs: number | null = null;
   /** Whether the body of a good answer is not whole, so that the same request may get another one. */
   isCutShort = false;
 }

@@ -44,6 +44,7 @@ export async function verify(
   { toleranceMs = TOLERANCE_MS }: VerifyOptions = {},
 ): Promise<WebhookEvent> {
   const raw = rawOf(body);
+  if (toleranceMs !== null && !(toleranceMs >= 0)) throw new InvalidArgument("toleranceMs", `must be at least 0, or null, not ${toleranceMs}.`);
   const given = headersOf(headers);
   const listed = typeof secrets === "string" ? [secrets] : secrets;
   if (!Array.isArray(listed) || !listed.length) throw new InvalidArgument("secrets", "must be a secret, or several.");

@@ -148,3 +148,18 @@ test("gone after an attempt that may have arrived is done", async () => {
   assert.ok((await talk(end, [gone])).error instanceof NotFound);
   assert.ok((await talk(me, [problem(500, "internal-error")])).error instanceof InternalError);
 });
+
+test("a Retry-After of a proxy is followed", async () => {
+  const busy: Heard = () => new Response("busy", { status: 503, headers: { "content-type": "text/html", "retry-after": "7" } });
+  const found = await talk((client) => client.me(), [busy, GOOD]);
+  assert.deepEqual(found.waits, [7_000]);
+  assert.ok(found.value);
+});
+
+test("a timeout of a call that is none is refused before anything is sent", async () => {
+  for (const timeoutMs of [0, -1, NaN, Infinity, 2 ** 32]) {
+    const found = await talk((client) => client.me({ timeoutMs }), [GOOD]);
+    assert.match(found.error!.message, /`timeoutMs` must be from 1 to 3600000/);
+    assert.deepEqual(found.sent, []);
+  }
+});

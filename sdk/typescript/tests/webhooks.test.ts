@@ -131,6 +131,12 @@ test("an instant that is none", async () => {
   }
 });
 
+test("a tolerance that is none", async () => {
+  for (const toleranceMs of [NaN, -1]) {
+    await assert.rejects(verify("{}", signed(SECRET, "{}", secondsAgo(10 ** 6)), SECRET, { toleranceMs }), /`toleranceMs` must be at least 0/);
+  }
+});
+
 test("within the tolerance", async () => {
   for (const age of [0, 290, -290]) assert.equal((await verify("{}", signed(SECRET, "{}", secondsAgo(age)), SECRET)).id, "7");
   assert.equal(webhooks.TOLERANCE_MS, 300_000);

@@ -87,6 +87,7 @@ def _unreadable(call: Call[Any], answer: Answer, why: str) -> UnreadableAnswer:
     )
     error.status = answer.status
     error.request_id = answer.headers.get("x-request-id")
+    error.retry_after_s = _retry_after_s(answer)
     return error
 
 

@@ -145,7 +145,7 @@ class Asker:
             return None
         longest_s = min(_FIRST_WAIT_S * 2 ** (attempt - 1), _LONGEST_WAIT_S)
         wait_s = random.uniform(longest_s / 2, longest_s)  # noqa: S311 - no secret
-        if isinstance(error, Problem) and error.retry_after_s is not None:
+        if isinstance(error, Problem | UnreadableAnswer) and error.retry_after_s is not None:
             wait_s = max(wait_s, error.retry_after_s)
         return wait_s if passed_s + wait_s <= self._policy.total_s else None
 

@@ -92,9 +92,10 @@ class Unreachable(NoAnswer):
 
 
 class UnreadableAnswer(LargesseError):
-    """An answer that is not one of Largesse. `status` is its HTTP status."""
+    """An answer that is not one of Largesse. `status` is its HTTP status; `retry_after_s` says when to ask again, where a proxy does."""
 
     status: int = 0
+    retry_after_s: float | None = None
 
 
 class InvalidWebhook(LargesseError):

@@ -83,10 +83,12 @@ def verify(
     and send the delivery again for ever: only with `replay_window_s=None`, which asks for no instant, is
     `X-Service-Signature` alone enough. The event's `type` is the one in the signed body; a header that says otherwise is refused.
 
-    Raises InvalidSignature, StaleWebhook, InvalidWebhook, and InvalidArgument for a body that is not bytes or a secret that is none.
+    Raises InvalidSignature, StaleWebhook, InvalidWebhook, and InvalidArgument for a body that is not bytes, a secret that is none or a window below 0.
     """
     if not isinstance(body, bytes | bytearray | memoryview):
         raise refused("body", f"must be the raw bytes, not {type(body).__name__}.")
+    if replay_window_s is not None and not replay_window_s >= 0:
+        raise refused("replay_window_s", f"must be at least 0, or None, not {replay_window_s}.")
     body, secrets = bytes(body), _listed(secret)
     keys = [_key(one) for one in secrets]
     given = {name.lower(): value for name, value in headers.items()}
