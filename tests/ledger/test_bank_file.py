@@ -75,6 +75,23 @@ def test_the_column_of_what_came_is_found(tmp_path: Path, head: str, row: str) -
     assert (line.amount, line.currency) == ("5,00", "EUR")
 
 
+@pytest.mark.parametrize(
+    ("head", "out", "came"),
+    [
+        ("Betrag;Währung;Soll/Haben", "5,00;EUR;S", "5,00;EUR;H"),
+        ("Amount;Currency;CR/DR", "5,00;EUR;DR", "5,00;EUR;CR"),
+        ("Amount;Currency;Credit Debit Indicator", "5,00;EUR;DBIT", "5,00;EUR;CRDT"),
+        ("Sens;Montant;Devise", "Débit;5,00;EUR", "Crédit;5,00;EUR"),
+        ("D/C;Amount;Currency", "D;-5,00;EUR", "C;+5,00;EUR"),
+    ],
+)
+def test_a_column_may_say_what_was_paid_out(tmp_path: Path, head: str, out: str, came: str) -> None:
+    """Else what was sent back to a customer, with the reference of their top-up, would be credited."""
+    lines = read(tmp_path, f"{head}\n{out}\n{came}\n")
+    assert [read_decimal(line.amount) for line in lines] == [Decimal(-5), Decimal(5)]
+    assert [is_no_payment(line.amount) for line in lines] == [True, False]
+
+
 def test_equal_lines_are_told_apart_and_known_again(tmp_path: Path) -> None:
     head, line = "Amount,Currency,Text\n", "5,GBP,RF18\n"
     once, twice = read(tmp_path, head + line), read(tmp_path, head + line + "1,GBP,x\n" + line)

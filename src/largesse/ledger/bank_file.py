@@ -32,6 +32,12 @@ _AMOUNTS = (
     "haben", "amount", "betrag", "montant", "credit", "crédit", "gutschrift", "paid in", "money in", "umsatz",
 )  # fmt: skip
 _CURRENCIES = ("currency", "währung", "waehrung", "devise", "ccy")
+# Some banks write amounts without a sign, and in a column of its own which of them were paid out.
+_DIRECTIONS = frozenset((
+    "s/h", "soll/haben", "soll-/haben-kennzeichen", "d/c", "c/d", "dr/cr", "cr/dr", "debit/credit", "credit/debit", "débit/crédit",
+    "credit debit indicator", "creditdebitindicator", "cdtdbtind", "sens",
+))  # fmt: skip
+_OUT = frozenset(("s", "soll", "d", "dr", "dbit", "debit", "débit"))
 # A sign before or after the number, beside that of the currency. The minus of `25,-` is none.
 _SIGN_BEFORE = re.compile("(?P<before>[^0-9]*?)(?P<sign>[-+\u2212\u2013])(?P<after>[^0-9]*[0-9].*)")
 _SIGN_AFTER = re.compile("(?P<before>.*[0-9]) ?(?P<sign>[-+\u2212\u2013])(?P<after>[^0-9]*)")
@@ -77,6 +83,7 @@ def read_bank_file(name: str, content: bytes, columns: Columns, *, most: int | N
             "--currency-column, or the one currency with --currency",
         )
     at, amount, currency = heading
+    direction = next((place for place, cell in enumerate(rows[at][1]) if _folded(cell) in _DIRECTIONS), -1)
     found: list[BankLine] = []
     seen: Counter[tuple[str, ...]] = Counter()
     for line, cells in rows[at + 1 :]:
@@ -88,7 +95,7 @@ def read_bank_file(name: str, content: bytes, columns: Columns, *, most: int | N
         found.append(
             BankLine(
                 line,
-                _cell(cells, amount),
+                _signed(_cell(cells, amount), _cell(cells, direction)),
                 columns.all_in or _cell(cells, currency).upper(),
                 _references(cells),
                 _mark(cells, seen[cells]),
@@ -119,6 +126,11 @@ def read_decimal(text: str, decimal: str | None = None, currency: str = ANY_CURR
 def is_no_payment(amount: str) -> bool:
     """Returns whether an amount is zero or less, so that nothing came, in whatever format it is."""
     return re.search(NO_PAYMENT, amount) is not None
+
+
+def _signed(amount: str, direction: str) -> str:
+    """Returns an amount with a minus if a column of its own says that it was paid out."""
+    return f"-{amount}" if amount and _folded(direction) in _OUT and not _sign(amount)[0] else amount
 
 
 def _sign(text: str) -> tuple[str, str]:
