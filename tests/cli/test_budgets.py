@@ -90,11 +90,11 @@ def test_people_together_share_one(run: Run, database: str, loaded: dict[str, An
         ),
         (
             ("create", "acme", "X", "--currency", "EUR", "--account", "acme/gbp", "--limit", "1"),
-            "no account in that currency",
+            "There is no such person, service account or account in that currency.",
         ),
         (
             ("create", "acme", "X", "--currency", "GBP", "--account", "globex/shared", "--limit", "1"),
-            "no account in that",
+            "There is no such person, service account or account in that currency.",
         ),
         (("create", "acme", "X", "--currency", "GBP", "--person", "x@acme.example", "--limit", "1"), "nobody belongs"),
         (("change", "acme", "7", "--limit", "1"), "no budget 7"),

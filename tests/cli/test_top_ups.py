@@ -105,7 +105,7 @@ def test_an_amount_that_cannot_be(run: Run, database: str, ask: Ask, amount: str
 
 def test_a_reference_that_is_none(run: Run, database: str, ask: Ask) -> None:
     asked = ask().reference
-    assert_refused(run("top-ups", "confirm", asked[:-1]), "REFERENCE a reference is RF and 14 digits")
+    assert_refused(run("top-ups", "confirm", asked[:-1]), "REFERENCE: a reference is RF and 14 digits")
     wrong = asked[:-1] + str((int(asked[-1]) + 1) % 10)
     assert_refused(run("top-ups", "confirm", wrong), "mistyped")
     assert_refused(run("top-ups", "confirm", new_transfer_reference()), "there is no top-up")
