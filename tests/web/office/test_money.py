@@ -68,6 +68,12 @@ def forty(references: list[str]) -> bytes:
     return bank_file([*rows, ("Rent", "-10.00", "GBP")])
 
 
+@pytest.fixture(autouse=True)
+def _no_lines(service: Service) -> None:
+    """The overview counts the lines of all files, and tests come in any order."""
+    service.sql("DELETE FROM bank_lines")
+
+
 def test_a_file_of_40_lines_is_matched_confirmed_and_the_rest_decided(service: Service, fay: Browser) -> None:
     references, before = wait_for(service, 38), balance(service)
     content = forty(references)
@@ -124,7 +130,6 @@ def test_a_mistyped_reference_is_decided_by_a_person(service: Service, fay: Brow
     wrong = meant[:9] + str((int(meant[9]) + 1) % 10) + meant[10:]
     lost = meant[:9] + meant[10:]
     rows = [(spelled_reference(wrong), "73.00", "GBP"), (lost, "70.00", "GBP"), ("Rent", "-10.00", "GBP")]
-    service.sql("DELETE FROM bank_lines")  # those of other tests, which the overview would count
     fay.get(FILES)
     here = fay.upload(FILES, bank_file(rows), decimals="").headers["location"]
     fay.get(here)
