@@ -288,7 +288,7 @@ def own_menu(keys: Keys, name: str, said: str) -> None:
 
 def set_up_app(keys: Keys) -> list[str]:
     """Has an app's codes asked for from now on, after one that is wrong; the recovery codes that are shown."""
-    keys.press("^Set up$")
+    keys.press("^Set up the app$")
     secret = base64.b32decode(keys.page.locator("code.secret").inner_text().replace(" ", ""))
     keys.type("^Code shown in the app", "000000")
     keys.enter()
