@@ -110,7 +110,7 @@ def test_a_malformed_setting_stops_every_command(
 ) -> None:
     monkeypatch.setenv(name, value)
     (tmp_path / "world.yaml").write_text(WORLD)
-    result = run(*arguments)
+    result = run(*on_a_free_port(arguments))
     assert_refused(result, name)
     assert value not in result.stderr
     assert not (tmp_path / "largesse-data").exists()
@@ -366,10 +366,18 @@ def test_what_mail_cannot_be_requeued_since_is_one_line(run: Run, database: str)
         assert said.count("\n") == 1, said
 
 
+def on_a_free_port(arguments: Sequence[str]) -> Sequence[str]:
+    """A demo may run beside the tests, on the usual port."""
+    if arguments[0] not in {"serve", "demo"} or "--port" in arguments:
+        return arguments
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        return (*arguments, "--port", str(free.getsockname()[1]))
+
+
 def _process(*arguments: str) -> str:
     """What a command said on standard error, run as a process of its own that must fail without a traceback."""
     done = subprocess.run(
-        [sys.executable, "-m", "largesse", *arguments],
+        [sys.executable, "-m", "largesse", *on_a_free_port(arguments)],
         env=os.environ,
         capture_output=True,
         text=True,
