@@ -130,7 +130,7 @@ def check_subject(subject: str) -> None:
     """Raises BrandFault for a placeholder other than `{sender}`."""
     for placeholder in _PLACEHOLDER.findall(subject):
         if placeholder != SENDER:
-            raise BrandFault(subject=f"must not contain other placeholders than {SENDER}, and contains {placeholder}")
+            raise BrandFault(subject=f"must not contain placeholders other than {SENDER}; it contains {placeholder}")
 
 
 def _readable(colour: str, grounds: Sequence[str], towards: str) -> str:

@@ -191,7 +191,7 @@ def require_own(principal: Principal, service_account_id: int | None, user_id: i
         raise OtherServiceAccount(f"Somebody else placed order {reference}: only they or an administrator may do this.")
     if service_account_id is None:
         raise OtherServiceAccount(
-            f"A person placed order {reference} in the web application: only people may do this, there."
+            f"A person placed order {reference} in the web application. Use the web application for it."
         )
     raise OtherServiceAccount(f"Another service account placed order {reference}: use a key of that service account.")
 
