@@ -8,6 +8,7 @@ from datetime import timedelta
 
 import pytest
 from tests.campaigns.conftest import Desk, findings, on_desk, rule, work
+from tests.distributed import SOMEBODY_WAITS
 from tests.web.api.conftest import Service
 
 from largesse.base.errors import NotFound
@@ -70,7 +71,7 @@ def test_a_campaign_that_is_changed_while_it_is_ordered_keeps_its_order(service:
 
 def wait_for_a_lock(service: Service) -> None:
     """Returns once a statement waits for a lock."""
-    while not service.sql("SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock'"):
+    while not service.sql(SOMEBODY_WAITS)[0][0]:
         time.sleep(0.02)
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 
+import asyncpg
 import pytest
 import structlog
 from tests.chained import CHAIN
+from tests.distributed import SOMEBODY_WAITS
 from tests.keys import create_key
 
 from largesse.base.errors import NotFound, OperatorError, Unauthorized, Unavailable
@@ -208,25 +210,31 @@ async def test_when_a_key_was_last_seen_is_written_once_in_a_while(database: Dat
 
 
 async def test_a_deadlock_ends_no_notes_of_when_keys_are_seen(
-    database: Database, monkeypatch: pytest.MonkeyPatch
+    database: Database, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two processes may write the same keys in another order, and PostgreSQL ends one of them."""
-    monkeypatch.setattr(authenticating, "_FLUSH_EVERY_S", 0.02)
+    monkeypatch.setattr(authenticating, "_FLUSH_EVERY_S", 3600)
     locks = "UPDATE api_keys SET last_seen_at = NULL WHERE key = $1"
     (_, one), (_, two) = await make(database, "one"), await make(database, "two")
     authenticator = Authenticator(database, "production")
+    other = await asyncpg.connect(database_url)
     async with asyncio.timeout(20):
         with structlog.testing.capture_logs() as logs:
-            async with database.transaction(OPERATOR) as connection:
-                await connection.execute(locks, "two")
+            async with other.transaction():
+                await other.execute("SET LOCAL deadlock_timeout = '1min'")  # PostgreSQL is to end the writer, not this
+                await other.execute(locks, "two")
                 await asyncio.gather(authenticator.authenticate(one), authenticator.authenticate(two))
-                while not await database.fetchval(OPERATOR, "SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted)"):  # noqa: ASYNC110 - another session waits
+                monkeypatch.setattr(authenticating, "_FLUSH_EVERY_S", 0.02)
+                writer = asyncio.create_task(authenticator._write_last_seen_for_ever())
+                while not await other.fetchval(SOMEBODY_WAITS):  # noqa: ASYNC110 - another session waits
                     await asyncio.sleep(0.01)
-                await connection.execute(locks, "one")
+                await other.execute(locks, "one")
         assert [one["error"] for one in logs] == ["DeadlockDetectedError"]
         await authenticator.authenticate(one)
         while not await database.fetchval(OPERATOR, "SELECT last_seen_at FROM api_keys WHERE key = 'one'"):  # noqa: ASYNC110 - the writer has no signal
             await asyncio.sleep(0.01)
+    writer.cancel()
+    await other.close()
     await authenticator.close()
 
 

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 import asyncpg
 import pytest
 from tests.connections.conftest import Wire
+from tests.distributed import SOMEBODY_WAITS
 from tests.web.api.conftest import Service, on_database
 
 NARROWED = {
@@ -86,8 +87,7 @@ def test_narrowing_waits_for_what_is_being_written(service: Service) -> None:
             async with other.transaction():
                 await other.execute("SELECT FROM api_keys WHERE id = $1 FOR KEY SHARE", key_id)
                 narrowing = asyncio.create_task(narrow_key(connection, key_id, scopes=["read"], networks=None))
-                waits = "SELECT count(*) FROM pg_locks WHERE NOT granted"
-                while not await other.fetchval(waits):
+                while not await other.fetchval(SOMEBODY_WAITS):
                     assert not narrowing.done()
                     await asyncio.sleep(0.005)
             await narrowing
