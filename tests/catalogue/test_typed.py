@@ -207,6 +207,15 @@ async def test_a_file_of_two_columns_changes_these_alone(
     assert read.contents["coffee"].denominations_minor == (500, 1000)
 
 
+@pytest.mark.parametrize("encoding", ["cp1252", "utf-16"])
+async def test_a_file_may_have_the_encoding_of_a_spreadsheet(
+    connection: asyncpg.Connection, database: Database, vault: Vault, encoding: str
+) -> None:
+    await loaded(connection, database, vault, FILE)
+    read = await read_sheet(connection, "product", "key\tname\r\ncoffee\tCafé crème\r\n".encode(encoding))
+    assert read.contents["coffee"].name == "Café crème"
+
+
 async def test_all_rows_that_are_wrong_are_named_at_once(
     connection: asyncpg.Connection, database: Database, vault: Vault
 ) -> None:
@@ -264,7 +273,7 @@ async def test_a_product_with_a_draft_is_not_overwritten(
         (b"key,colour\n", sheet.UNKNOWN_COLUMN),
         (b"key,name\n", sheet.NO_ROWS),
         (b"key,name\n\n,\n", sheet.NO_ROWS),
-        (b"key,name\n\xff\n", sheet.NOT_UTF8),
+        (b"key,name\n\x00\n", sheet.NOT_TEXT),
         (b"key\n" + b"x" * sheet.MOST_BYTES, sheet.TOO_LARGE),
         (b"key\n" + b"x" * 200_000, sheet.NO_HEADER),
     ],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from largesse.drafts.sheet import Sheet, SheetRow
-from largesse.drafts.text_sheet import TWICE, better_encoding, converted, read_text, repaired
+from largesse.drafts.text_sheet import TWICE, better_encoding, converted, read_text_file, repaired
 
 WESTERN = ["Zoë Müller", "François Lefèvre", "Jürgen Groß", "Peña", "Søren Åberg", "O\u2019Neil"]
 
@@ -82,6 +82,6 @@ def test_rows_that_were_typed_keep_their_letters() -> None:
     ],
 )
 def test_a_file_says_what_it_can_be_read_in(data: bytes, encoding: str, offered: tuple[str, ...]) -> None:
-    file = read_text(data)
+    file = read_text_file(data)
     assert (file.encoding, file.offered[: len(offered)]) == (encoding, offered)
     assert bool(file.offered) == bool(offered)

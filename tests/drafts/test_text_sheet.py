@@ -17,19 +17,19 @@ from largesse.drafts.sheet import (
     REFUSALS,
     SheetRefused,
 )
-from largesse.drafts.text_sheet import read_text, read_text_sheet
+from largesse.drafts.text_sheet import read_text_file, read_text_sheet
 
 LINES = "email,name\nzoë@example.com,Zoë Müller\n"
 EXPECTED = [(1, ["email", "name"]), (2, ["zoë@example.com", "Zoë Müller"])]
 
 
 def rows(data: bytes) -> list[tuple[int, list[str]]]:
-    return [(row.number, list(row.cells)) for row in finished(read_text_sheet(read_text(data).text)).rows]
+    return [(row.number, list(row.cells)) for row in finished(read_text_sheet(read_text_file(data).text)).rows]
 
 
 def refusal(data: bytes) -> SheetRefused:
     with pytest.raises(SheetRefused) as raised:
-        finished(read_text_sheet(read_text(data).text))
+        finished(read_text_sheet(read_text_file(data).text))
     assert raised.value.why in REFUSALS
     return raised.value
 
@@ -149,5 +149,5 @@ def test_a_row_has_as_many_columns_and_characters_as_may_be_split():
 
 def test_a_long_sheet_is_read_in_steps():
     row = b",".join([b"x" * 100] * 8) + b"\n"
-    steps = sum(1 for _ in read_text_sheet(read_text(row * 5_000).text))
+    steps = sum(1 for _ in read_text_sheet(read_text_file(row * 5_000).text))
     assert steps >= len(row) * 5_000 // (8_000 + len(row))

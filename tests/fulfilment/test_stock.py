@@ -52,10 +52,12 @@ async def database(database_url: str) -> AsyncIterator[Database]:
     await database.close()
 
 
-async def bring(database: Database, product: str, text: str, most: int | None = None) -> Imported:
+async def bring(
+    database: Database, product: str, text: str, most: int | None = None, encoding: str = "utf-8"
+) -> Imported:
     async with database.connection(OPERATOR) as connection:
         stocked = await find_inventory_product(connection, product)
-    file = Upload("numbers.csv", text.encode())
+    file = Upload("numbers.csv", text.encode(encoding))
     return await import_vouchers(await actor_on(database, VAULT), VAULT, stocked, file, most=most)
 
 
@@ -167,6 +169,11 @@ async def test_a_file_is_refused_whole_with_a_line_and_without_a_number(
 
 async def test_as_many_numbers_as_there_may_be(database: Database) -> None:
     assert (await bring(database, "one", "A\n" + "S" * 100 + "\n", most=2)).added == 2
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "cp1252"])
+async def test_a_file_may_have_the_encoding_of_a_spreadsheet(database: Database, encoding: str) -> None:
+    assert (await bring(database, "one", "Größe\tNumber\r\n1\tA-1\r\n", encoding=encoding)).added == 1
 
 
 async def test_a_file_that_is_no_text(database: Database) -> None:

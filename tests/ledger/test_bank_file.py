@@ -33,7 +33,7 @@ def test_an_english_file(tmp_path: Path) -> None:
     assert (second.line, second.amount) == (4, "-4.50")
 
 
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "cp1252"])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "cp1252", "utf-16"])
 def test_a_german_file_with_lines_above_its_heading(tmp_path: Path, encoding: str) -> None:
     (line,) = read(tmp_path, GERMAN, encoding=encoding)
     assert (line.line, line.amount, line.currency) == (6, "1.000,00", "EUR")
@@ -109,6 +109,7 @@ def test_equal_lines_are_told_apart_and_known_again(tmp_path: Path) -> None:
         ("Amount,Currency\n" + '"' + "x" * 200_000, "is not a CSV file"),
         ("Amount,Currency\n" + "," * 200 + "\n", "line 2 has more than 200 columns"),
         ("\0" * 9, "is not text"),
+        ("\ufeffAmount,Currency\n1,\0\n", "is not text"),
     ],
 )
 def test_what_is_no_such_file_is_refused(tmp_path: Path, text: str, said: str) -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import codecs
 import csv
 import io
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import NamedTuple
 
+from largesse.base.file_text import NotText, read_text
 from largesse.base.text import without_apostrophe
 from largesse.catalogue import draft_store, store
 from largesse.catalogue.content import NOT_YES, REQUIRED, TWICE, Content, Fault, Faulty, ProductContent
@@ -34,7 +34,7 @@ MOST_BYTES = 2 * 2**20
 _PAGE = 500
 _BEYOND = ""  # what a row has beyond the named columns, in place of a column
 
-NOT_UTF8 = 'The file must be UTF-8. In a spreadsheet, save it as "CSV UTF-8".'
+NOT_TEXT = "This is not a text file. Save it as CSV in UTF-8."
 NO_HEADER = "The first row must name the columns, and one of them must be key."
 MORE_VALUES = (
     "The row has more values than the first row names. Put one that contains the separator between quotation marks."
@@ -50,7 +50,7 @@ UNKNOWN_CURRENCY = "%(what)s is not a currency in use."
 BAD_KEY = "A key has at most 100 characters, and no slash, comma or semicolon."
 OTHER_KIND = "Only products of the other kind have this. Leave it empty."
 FAULTS = (
-    NOT_UTF8, NO_HEADER, MORE_VALUES, UNKNOWN_COLUMN, TOO_MANY_ROWS, TOO_LARGE, NO_ROWS, BY_FILE, HAS_DRAFT, FIXED, UNKNOWN_CURRENCY, BAD_KEY,
+    NOT_TEXT, NO_HEADER, MORE_VALUES, UNKNOWN_COLUMN, TOO_MANY_ROWS, TOO_LARGE, NO_ROWS, BY_FILE, HAS_DRAFT, FIXED, UNKNOWN_CURRENCY, BAD_KEY,
     OTHER_KIND,
 )  # fmt: skip
 
@@ -124,9 +124,9 @@ def _rows(file: bytes, columns: Sequence[str]) -> tuple[list[tuple[int, dict[str
     if len(file) > MOST_BYTES:
         return [], Fault("file", TOO_LARGE, {"most": MOST_BYTES // 1024})
     try:
-        text = file.removeprefix(codecs.BOM_UTF8).decode()
-    except UnicodeDecodeError:
-        return [], Fault("file", NOT_UTF8)
+        text = read_text(file).text
+    except NotText:
+        return [], Fault("file", NOT_TEXT)
     first = text.partition("\n")[0]
     lines = csv.reader(io.StringIO(text, newline=""), delimiter=max(",;\t", key=first.count))
     try:

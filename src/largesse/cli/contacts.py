@@ -19,7 +19,7 @@ from largesse.contacts.store import Filter, list_by_id
 from largesse.customers.actor import command_actor
 from largesse.customers.customer_store import find_customer
 from largesse.db.scope import OPERATOR
-from largesse.drafts.text_sheet import read_text, read_text_sheet
+from largesse.drafts.text_sheet import read_text_file, read_text_sheet
 from largesse.installation import open_vault
 
 _AT_ONCE = 1_000
@@ -64,7 +64,7 @@ async def contacts_import(file: BinaryIO, customer: str, environment: str) -> No
 
     A contact is found by its address. Blank cells change nothing. If a row has a fault, nothing is imported.
     """
-    sheet = await finish_soon(read_text_sheet(read_text(file.read()).text))
+    sheet = await finish_soon(read_text_sheet(read_text_file(file.read()).text))
     async with acting_operator() as (database, acting):
         async with database.connection(OPERATOR) as connection:
             customer_id = await find_customer(connection, customer)

@@ -21,7 +21,7 @@ from largesse.drafts.mailboxes import common_domains, suggested
 from largesse.drafts.mending import Typed, as_typed, mended_sheet
 from largesse.drafts.model import Draft, SheetName, Source
 from largesse.drafts.sheet import Sheet, SheetRefused, SheetRow
-from largesse.drafts.text_sheet import converted, read_text, read_text_sheet, repaired
+from largesse.drafts.text_sheet import converted, read_text_file, read_text_sheet, repaired
 from largesse.drafts.workbook import Workbooks, is_workbook, read_sheets
 
 
@@ -179,7 +179,7 @@ class RecipientService:
     async def read(self, principal: Principal, data: bytes) -> tuple[Source, dict[int, Sheet]]:
         """Returns the sheets of a file by their place in it, and how it was read. Raises SheetRefused."""
         if not is_workbook(data):
-            file = read_text(data)
+            file = read_text_file(data)
             sheet = await self.finish(principal, read_text_sheet(file.text))
             return Source(encoding=file.encoding if file.offered else None, encodings=file.offered), {
                 0: below_title(sheet)

@@ -6,7 +6,6 @@ the cells are converted as they are, so that no file has to be stored for it.
 
 from __future__ import annotations
 
-import codecs
 import csv
 import re
 import unicodedata
@@ -17,6 +16,7 @@ from itertools import islice
 import msgspec
 
 from largesse.base.cooperative import Steps
+from largesse.base.file_text import SINGLE_BYTE, FileText, NotText, read_text
 from largesse.drafts.mailboxes import one_mailbox_a_line
 from largesse.drafts.sheet import (
     MAX_CELL,
@@ -127,13 +127,8 @@ def _fit(text: str, separator: str) -> Steps[tuple[int, int]]:
     return max(((count, width) for width, count in widths.items() if count), default=(0, 0))
 
 
-_MARKS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
-# Encodings of one byte a character, the likeliest first.
-SINGLE_BYTE = ("cp1252", "mac_roman", "cp850", "cp1250", "cp1251", "cp1253", "cp1254")
 ENCODINGS = ("utf-8", *SINGLE_BYTE)
 TWICE = "twice"  # not an encoding: text that was read as Windows-1252 and saved so, though it was UTF-8
-_ASCII = bytes(range(128))
-_CONTROL = re.compile(rb"[\x00-\x08\x0e-\x19\x1b-\x1f]")
 _ODD_LETTERS = re.compile(r"[^\W\d_a-zA-Z]{3}")
 _CAPITAL_WITHIN = re.compile(r"(?<=[a-z])[^\W\d_]|(?<=[A-Z])[^\W\d_](?=[a-z])")
 _NAME_SIGNS = frozenset("\u2019\u00b7\u00aa\u00ba\u2010\u2013\u00a0")
@@ -146,14 +141,6 @@ _MOST_NAMES = 200
 _LONGEST_NAME = 60
 
 
-class FileText(msgspec.Struct, frozen=True):
-    """A text file with its encoding, and the encodings that a person may choose; none for ASCII."""
-
-    text: str
-    encoding: str
-    offered: tuple[str, ...]
-
-
 class Offer(msgspec.Struct, frozen=True):
     """A better encoding: one of ENCODINGS or TWICE, and an example of a name before and after."""
 
@@ -162,28 +149,14 @@ class Offer(msgspec.Struct, frozen=True):
     after: str
 
 
-def read_text(data: bytes) -> FileText:
-    """Returns the text of a file. Its byte order mark says the encoding, otherwise it is guessed. Raises SheetRefused."""
+def read_text_file(data: bytes) -> FileText:
+    """Returns the text of a file, within the limit of sheets. Raises SheetRefused."""
     if len(data) > MAX_FILE_BYTES:
         raise SheetRefused("bytes", limit=MAX_FILE_BYTES)
-    for mark, encoding in _MARKS:
-        if data.startswith(mark):
-            try:
-                return FileText(data.removeprefix(mark).decode(encoding), encoding, (encoding,))
-            except UnicodeDecodeError:
-                raise SheetRefused("encoding") from None
-    if b"\0" in data:  # no text of one byte a character has it
-        raise SheetRefused("kind")
-    high = bytes(set(data.translate(None, _ASCII)))
-    if not high:
-        return FileText(data.decode("ascii"), "utf-8", ())
-    offered = tuple(one for one in SINGLE_BYTE if _decoded(high, one) is not None)
-    text = _decoded(data, "utf-8")
-    if text is not None:
-        return FileText(text, "utf-8", ("utf-8", *offered))
-    if _CONTROL.search(data):
-        raise SheetRefused("encoding")
-    return FileText(data.decode(offered[0]), offered[0], offered)
+    try:
+        return read_text(data)
+    except NotText as error:
+        raise SheetRefused(error.why) from None
 
 
 def converted(sheet: Sheet, old: str, new: str, keep: Iterable[int] = ()) -> Sheet:
@@ -245,10 +218,3 @@ def _converted(cell: str, old: str, new: str) -> str:
         return cell.encode(old).decode(new)
     except UnicodeError:
         return cell
-
-
-def _decoded(data: bytes, encoding: str) -> str | None:
-    try:
-        return data.decode(encoding)
-    except UnicodeDecodeError:
-        return None

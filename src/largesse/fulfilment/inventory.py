@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from datetime import date
 from itertools import islice
 from pathlib import Path
-from typing import TextIO
 
 from largesse.base import clock
 from largesse.base.amounts import UnreadableAmount, read_amount
 from largesse.base.errors import FileRefused, OperatorError
+from largesse.base.file_text import NotText, read_text
 from largesse.base.money import label
 from largesse.customers.actor import Actor
 from largesse.db.pool import Connection
@@ -36,9 +36,9 @@ class Upload:
     name: str
     content: bytes
 
-    def open(self, *, encoding: str, newline: str) -> TextIO:
-        """Opens it as text."""
-        return io.TextIOWrapper(io.BytesIO(self.content), encoding=encoding, newline=newline)
+    def read_bytes(self) -> bytes:
+        """Returns the content."""
+        return self.content
 
 
 def read_rows(
@@ -50,10 +50,10 @@ def read_rows(
     Raises FileRefused with the line.
     """
     try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            yield from _read(file, required, optional, alone)
-    except UnicodeDecodeError:
-        raise FileRefused("no_text", f"{path.name} is not a text in UTF-8") from None
+        text = read_text(path.read_bytes()).text
+        yield from _read(io.StringIO(text, newline=""), required, optional, alone)
+    except NotText:
+        raise FileRefused("no_text", f"{path.name} is not a text file: save it as CSV in UTF-8") from None
     except csv.Error as error:
         raise FileRefused("no_csv", f"{path.name} is not a CSV file: {error}") from None
 

@@ -19,6 +19,7 @@ from itertools import islice
 
 from largesse.base.amounts import ANY_CURRENCY, normal_marks, number_in, readings
 from largesse.base.errors import FileRefused
+from largesse.base.file_text import NotText, read_text
 from largesse.ledger.transfer_references import mistyped_references_in, transfer_references_in
 
 MAX_BYTES = 20 * 1024 * 1024
@@ -26,7 +27,6 @@ MAX_LINES = 100_000
 _MAX_COLUMNS = 200
 _HEADING_WITHIN = 30  # lines: some banks begin with the account and the period
 _DELIMITERS = ",;\t|"
-_ENCODINGS = ("utf-8-sig", "cp1252")
 # Where there is a column "Haben", the column "Betrag" beside it is of something else.
 _AMOUNTS = (
     "haben", "amount", "betrag", "montant", "credit", "crédit", "gutschrift", "paid in", "money in", "umsatz",
@@ -158,14 +158,10 @@ def _text(name: str, content: bytes) -> str:
     if len(content) > MAX_BYTES:
         megabytes = MAX_BYTES // 1024 // 1024
         raise FileRefused("too_large", f"{name} has more than {megabytes} MB", most=megabytes)
-    for encoding in _ENCODINGS:
-        try:
-            text = content.decode(encoding)
-        except UnicodeDecodeError:
-            continue
-        if "\0" not in text:
-            return text
-    raise FileRefused("no_text", f"{name} is not text")
+    try:
+        return read_text(content).text
+    except NotText:
+        raise FileRefused("no_text", f"{name} is not text") from None
 
 
 def _delimiter(text: str, columns: Columns) -> str:
