@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 
 import pytest
 
-from largesse.base.zones import daytime_from, is_daytime, last_whole_day, zones_of
+from largesse.base.zones import after, daytime_from, in_zone, is_daytime, last_whole_day, zones_of
 
 
 @pytest.mark.parametrize(
@@ -44,3 +44,12 @@ def test_it_is_day_in_all_zones_of_a_country_at_once(country: str) -> None:
     assert is_daytime(at, country)
     assert len(zones_of(country)) > 1
     assert all(9 <= at.astimezone(zone).hour < 18 for zone in zones_of(country))
+
+
+@pytest.mark.parametrize("country", ["GB", "NZ", "US", "XX"])
+def test_the_last_instants_of_the_calendar_stay_in_it(country: str) -> None:
+    last = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
+    assert all(in_zone(last, zone).year == 9999 for zone in zones_of(country))
+    assert after(last, timedelta(days=365)) == datetime.max.replace(tzinfo=UTC)
+    assert daytime_from(last, country) >= last
+    assert last_whole_day(last, country).year == 9999

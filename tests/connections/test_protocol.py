@@ -35,8 +35,8 @@ def check(answer: Answer | None, status: int, slug: str) -> None:
         b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",  # TLS to a port that speaks none
         b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
         b"GET /me HTTP/1.1\r\nHost localhost\r\n\r\n",
-        b"GET /me HTTP/1.1\r\nContent-Length: x\r\n\r\n",
-        b"POST /me HTTP/1.1\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n",
+        b"GET /me HTTP/1.1\r\nHost: localhost\r\nContent-Length: x\r\n\r\n",
+        b"POST /me HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n",
         b"GET http://[::1 HTTP/1.1\r\nHost: localhost\r\n\r\n",
         b"GET /\xff HTTP/1.1\r\nHost: localhost\r\n\r\n",
     ],
@@ -139,8 +139,8 @@ def test_a_broken_chunk_waits_for_the_answers_before_it(service, wire) -> None:
 @pytest.mark.parametrize(
     ("start", "piece"),
     [
-        (b"GET /me HTTP/1.1\r\nX-Padding: ", b"x" * 4096),
-        (b"GET /me HTTP/1.1\r\n", b"X: 1\r\n" * 512),
+        (b"GET /me HTTP/1.1\r\nHost: localhost\r\nX-Padding: ", b"x" * 4096),
+        (b"GET /me HTTP/1.1\r\nHost: localhost\r\n", b"X: 1\r\n" * 512),
         (b"GET /me?", b"x" * 4096),
     ],
 )
@@ -171,7 +171,9 @@ def test_trailers_without_end(service, wire) -> None:
     check(connection.answer(), 413, "too-large")
 
 
-@pytest.mark.parametrize("start", [b"GARBAGE\r\n\r\n", b"POST /send/gift HTTP/1.1\r\nContent-Length: 12000000\r\n\r\n"])
+@pytest.mark.parametrize(
+    "start", [b"GARBAGE\r\n\r\n", b"POST /send/gift HTTP/1.1\r\nHost: localhost\r\nContent-Length: 12000000\r\n\r\n"]
+)
 def test_what_no_request_waits_for_is_read_slowly(service, wire, monkeypatch: pytest.MonkeyPatch, start: bytes) -> None:
     monkeypatch.setattr("largesse.connections.manager._DISCARD_EVERY_S", 1_000.0)
     connection = wire(service.url)

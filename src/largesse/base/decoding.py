@@ -215,6 +215,8 @@ def _rule(text: str) -> str:
 def _unreadable(error: Exception, raw: bytes) -> Unreadable:
     if isinstance(error, RecursionError):
         return Unreadable("The body is nested too deeply.")
+    if not raw.strip(b" \t\r\n"):
+        return Unreadable("The body is empty. It must be a JSON object.")
     # msgspec calls this truncated, too. Programs that cut a text in UTF-16 leave half of a character at its end.
     if str(error) == _TRUNCATED and (half := _HALF_OF_A_PAIR.search(raw)):
         return Unreadable(f"The body is not JSON in UTF-8: `{half[1].decode()}` is only half of a character.")

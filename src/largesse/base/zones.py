@@ -1,4 +1,7 @@
-"""The time zones that this machine knows, and those of a country (from the CLDR), for its days and for the times at which mail is sent there."""
+"""The time zones that this machine knows, and those of a country (from the CLDR), for its days and for the times at which mail is sent there.
+
+An order may be for the last instant of the calendar, which ends with the year 9999. Its times in zones and those that follow it stay in the calendar.
+"""
 
 from __future__ import annotations
 
@@ -35,9 +38,25 @@ def zones_of(country: str) -> tuple[tzinfo, ...]:
     return tuple(found) or (UTC,)
 
 
+def in_zone(at: datetime, zone: tzinfo) -> datetime:
+    """Returns an instant in a zone. Returns the last time of the calendar if the zone's own lies beyond it."""
+    try:
+        return at.astimezone(zone)
+    except OverflowError:
+        return datetime.max.replace(tzinfo=zone)
+
+
+def after(at: datetime, passed: timedelta) -> datetime:
+    """Returns the time when `passed` has passed since `at`. Returns the last time of the calendar if that lies beyond it."""
+    try:
+        return at + passed
+    except OverflowError:
+        return datetime.max.replace(tzinfo=at.tzinfo)
+
+
 def last_whole_day(until: datetime, country: str) -> date:
     """Returns the last day that ends by `until` everywhere in a country."""
-    return min((until.astimezone(zone) + _TOLERANCE).date() for zone in zones_of(country)) - _DAY
+    return min(after(in_zone(until, zone), _TOLERANCE).date() for zone in zones_of(country)) - _DAY
 
 
 def daytime_from(at: datetime, country: str) -> datetime:
@@ -45,10 +64,10 @@ def daytime_from(at: datetime, country: str) -> datetime:
     if is_daytime(at, country):
         return at
     quarter = at.replace(minute=at.minute // 15 * 15, second=0, microsecond=0)
-    steps = (quarter + _STEP * number for number in range(1, _STEPS))
+    steps = (after(quarter, _STEP * number) for number in range(1, _STEPS))
     return next((one for one in steps if is_daytime(one, country)), at)
 
 
 def is_daytime(at: datetime, country: str) -> bool:
     """Returns whether it is between nine and six o'clock everywhere in a country."""
-    return all(_MORNING <= at.astimezone(zone).hour < _EVENING for zone in zones_of(country))
+    return all(_MORNING <= in_zone(at, zone).hour < _EVENING for zone in zones_of(country))

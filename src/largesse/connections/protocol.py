@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import enum
 import os
+import re
 from typing import TYPE_CHECKING, Any
 
 import httptools
@@ -36,6 +37,8 @@ CHUNK_BYTES = 64
 # How long the refusal of such a body waits. Reading it took a millisecond or more, and its sender must not try again at once.
 REFUSES_CHUNKS_AFTER_S = 1.0
 MAX_TRAILERS = 100
+# A host and a port as RFC 3986 writes them. It may be empty.
+HOST = re.compile(rb"[A-Za-z0-9._~!$&'()*+,;=%:\[\]-]*")
 # Requests that wait for the answers before them.
 MAX_PIPELINED = 100
 
@@ -281,13 +284,18 @@ class Connection(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         """Begins the request, whose answer is written in as few pieces as possible.
 
-        Raises InvalidRequest if too many requests wait, and for more than one Host header (RFC 9112, 3.2): two programs might each use
-        a different one.
+        Raises InvalidRequest if too many requests wait, and unless the request has one valid Host header (RFC 9112, 3.2): of several, two
+        programs might each use a different one. HTTP/1.0 needs none.
         """
         if len(self.pipeline) >= MAX_PIPELINED:
             raise InvalidRequest(f"More than {MAX_PIPELINED} requests wait for the answers before them.")
-        if [name for name, _ in self.headers].count(b"host") > 1:
+        hosts = [value for name, value in self.headers if name == b"host"]
+        if len(hosts) > 1:
             raise InvalidRequest("The request has more than one `Host` header.")
+        if not hosts and self.parser.get_http_version() not in ("0.9", "1.0"):
+            raise InvalidRequest("The request has no `Host` header, which HTTP/1.1 requires.")
+        if hosts and not HOST.fullmatch(hosts[0]):
+            raise InvalidRequest("The `Host` header is no name or address with an optional port.")
         self._manager.has_head(self)
         super().on_headers_complete()
         self._reads = _Reads.BODY

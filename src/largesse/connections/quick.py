@@ -19,7 +19,7 @@ from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 
 from largesse.base.recently_used import RecentlyUsed
-from largesse.connections.protocol import Connection
+from largesse.connections.protocol import HOST, Connection
 from largesse.web.api.application import WHOLE_REQUESTS
 from largesse.web.kit.replies import Answer, lines_of
 from largesse.web.kit.requests import Scope
@@ -149,7 +149,8 @@ class _HeadReader:
     def scope(self, host: str) -> Scope | None:
         """Returns the request as an ASGI scope, or None for a special request."""
         names = [name for name, _ in self._headers]
-        if not self._is_usual or names.count(b"host") != 1 or not _SPECIAL.isdisjoint(names):
+        hosts = [value for name, value in self._headers if name == b"host"]
+        if not self._is_usual or len(hosts) != 1 or not HOST.fullmatch(hosts[0]) or not _SPECIAL.isdisjoint(names):
             return None
         url = httptools.parse_url(self._url)
         return {

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 
 import msgspec
 
+from largesse.base.zones import after
 from largesse.catalogue.model import Product
 from largesse.customers.authenticator import Caller
 from largesse.drafts.columns import Columns
@@ -111,7 +112,7 @@ class Draft(msgspec.Struct, frozen=True):
             return days
         sent_at, claim_by = self.content.send_at or caller.now, self.claim_by(caller)
         default = read_defaults(caller.follow_up).reminder_days
-        return tuple(one for one in default if claim_by is None or sent_at + timedelta(days=one) < claim_by)
+        return tuple(one for one in default if claim_by is None or after(sent_at, timedelta(days=one)) < claim_by)
 
     def to_request(self, caller: Caller, recipients: Sequence[OrderRecipient], quote: str | None = None) -> SendRequest:
         """Returns the person's request to send it to some recipients, or as anonymous codes. Its gift must be chosen."""

@@ -48,7 +48,7 @@ async def move_date(actor: Actor, reference: str, *, seen: datetime, at: datetim
             raise ChangedMeanwhile(claim_by)
         if at <= claim_by:
             raise NotLater
-        if at > (order["scheduled_for"] or order["created_at"]) + timedelta(days=MAX_CLAIM_BY_DAYS):
+        if at - (order["scheduled_for"] or order["created_at"]) > timedelta(days=MAX_CLAIM_BY_DAYS):
             raise TooLate
         await move_claim_by(connection, key, at)
         act = NewAct(key[1], "extend", due_at=at, was_due_at=seen)

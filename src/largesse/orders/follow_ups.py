@@ -16,7 +16,7 @@ from msgspec import Meta
 from msgspec.structs import astuple
 
 from largesse.base.errors import InvalidRequest
-from largesse.base.zones import daytime_from
+from largesse.base.zones import after, daytime_from
 from largesse.db.fragments import Fragment, compose, placeholder
 from largesse.db.pool import Connection
 from largesse.db.statements import insert
@@ -27,9 +27,6 @@ MAX_REMINDER_DAYS = 365
 LAST_REMINDER = timedelta(days=3)
 # The longest time from when an order is sent to its claim-by date.
 MAX_CLAIM_BY_DAYS = 3_650
-# An order is sent before this. Its claim-by date and reminders come later, and people read them in their own zones: all of that must be in
-# the calendar, which ends with the year 9999.
-END_OF_SENDS = datetime(9980, 1, 1, tzinfo=UTC)
 ReminderDays = (
     Annotated[
         list[Annotated[int, Meta(ge=1, le=MAX_REMINDER_DAYS)]],
@@ -82,7 +79,7 @@ class Schedule(msgspec.Struct, frozen=True):
     def reminders(self) -> list[Reminder]:
         """Returns the reminders that have not been dealt with, the next first. Those that would come at the claim-by date or later are left out."""
         left = [
-            Reminder(number, self.sent_at + timedelta(days=days))
+            Reminder(number, after(self.sent_at, timedelta(days=days)))
             for number, days in enumerate(self.reminder_days, 1)
             if number > self.reminded
         ]
@@ -121,10 +118,13 @@ class FollowUpDefaults(msgspec.Struct, frozen=True, omit_defaults=True):
     reminder_days: tuple[int, ...] = ()
 
     def claim_by(self, sent_at: datetime) -> datetime | None:
-        """Returns the claim-by date of an order sent then: the end of that day in UTC. None where there is none."""
+        """Returns the claim-by date of an order sent then: the end of that day in UTC. None where there is none, or none in the calendar."""
         if self.claim_by_days is None:
             return None
-        day = sent_at.astimezone(UTC).date() + timedelta(days=self.claim_by_days)
+        try:
+            day = sent_at.astimezone(UTC).date() + timedelta(days=self.claim_by_days)
+        except OverflowError:
+            return None
         return datetime.combine(day, _DAY_ENDS)
 
 
@@ -155,7 +155,7 @@ def read_claim_by(given: datetime | None, sent_at: datetime | None, now: datetim
         raise InvalidRequest("`claim_by` must be in the future.")
     if sent_at is not None and at <= sent_at:
         raise InvalidRequest("`claim_by` must be later than `send_at`, when the gifts leave.")
-    if at > (sent_at or now) + timedelta(days=MAX_CLAIM_BY_DAYS):
+    if at - (sent_at or now) > timedelta(days=MAX_CLAIM_BY_DAYS):
         raise InvalidRequest(f"`claim_by` must be at most {MAX_CLAIM_BY_DAYS:,} days after the gifts leave.")
     return at
 
@@ -168,7 +168,7 @@ def read_reminder_days(
         return None
     if any(later <= earlier for earlier, later in pairwise(given)):
         raise InvalidRequest("`reminder_days` must ascend, each number once.")
-    if given and claim_by is not None and sent_at + timedelta(days=given[-1]) >= claim_by:
+    if given and claim_by is not None and after(sent_at, timedelta(days=given[-1])) >= claim_by:
         raise InvalidRequest("`reminder_days` must all be over before `claim_by`.")
     return tuple(given)
 

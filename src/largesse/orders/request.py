@@ -20,7 +20,7 @@ from largesse.base.email import email_key
 from largesse.base.errors import InvalidRequest
 from largesse.customers.principal import Principal
 from largesse.customers.restrictions import CODES, require_scope
-from largesse.orders.follow_ups import END_OF_SENDS, MAX_CLAIM_BY_DAYS, ReminderDays, read_claim_by, read_reminder_days
+from largesse.orders.follow_ups import MAX_CLAIM_BY_DAYS, ReminderDays, read_claim_by, read_reminder_days
 from largesse.orders.options import Options, check_options, options_of, read_key
 from largesse.orders.recipients import MAX_CODES, OrderRecipient, Recipient, count_codes
 
@@ -40,8 +40,8 @@ SendAt = (
     Annotated[
         datetime,
         Meta(
-            description=f"When to deliver, in the future and before the year {END_OF_SENDS.year}; without an offset it is UTC. Ignored "
-            "for a code batch, whatever it holds.",
+            description="When to deliver, in the future; without an offset it is UTC. Ignored for a code batch, "
+            "whatever it holds.",
             examples=["2030-12-24T09:00:00Z"],
             extra_json_schema={"format": "date-time"},
         ),
@@ -385,6 +385,4 @@ def _future(send_at: datetime | None, now: datetime) -> datetime | None:
         raise InvalidRequest("`send_at` is outside the calendar.") from None
     if instant <= now:
         raise InvalidRequest("`send_at` must be in the future.")
-    if instant >= END_OF_SENDS:
-        raise InvalidRequest(f"`send_at` must be before the year {END_OF_SENDS.year}.")
     return instant

@@ -264,5 +264,6 @@ def test_errors_are_as_documented(service: Service, start_service: ServiceFactor
 def test_other_methods_get_405_with_those_allowed(service: Service, path: str) -> None:
     answer = service.client("hr").put(path.replace("{id}", "1").replace("{reference}", "x"))
     assert answer.status_code == 405
-    assert set(answer.headers["allow"].lower().split(", ")) == set(DOCUMENT["paths"][path])
+    methods = set(DOCUMENT["paths"][path])
+    assert answer.headers["allow"].lower().split(", ") == sorted(methods | ({"head"} if "get" in methods else set()))
     hold_to_schema({"$ref": "#/components/schemas/Problem"}, answer.json())

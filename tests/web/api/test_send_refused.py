@@ -81,14 +81,22 @@ pytestmark = pytest.mark.usefixtures("refusals_alone")
         ({"recipients": [SAM], "sendAt": 4102444800}, "`sendAt` must be a date-time"),
         ({"recipients": [SAM], "sendAt": "9999-12-31T23:59:59-01:00"}, "`sendAt` is outside the calendar"),
         ({"recipients": [SAM], "sendAt": "0001-01-01T00:00:00+01:00"}, "`sendAt`"),
-        ({"recipients": [SAM], "sendAt": "9999-12-31T23:59:59Z"}, "`sendAt` must be before the year 9980"),
         (
-            {"recipients": [SAM], "sendAt": "9980-01-01T00:00:00Z", "reminderDays": [365]},
-            "`sendAt` must be before the year",
+            {"recipients": [SAM], "sendAt": "9999-12-31T23:59:59Z", "claimBy": "9999-12-31T23:59:59Z"},
+            "`claimBy` must be later than `sendAt`",
         ),
         (
             {"recipients": [SAM], "sendAt": "9990-01-01T00:00:00Z", "claimBy": "9999-12-31T00:00:00Z"},
-            "`sendAt` must be before",
+            "`claimBy` must be at most 3,650 days",
+        ),
+        (
+            {
+                "recipients": [SAM],
+                "sendAt": "9999-01-01T00:00:00Z",
+                "claimBy": "9999-12-31T00:00:00Z",
+                "reminderDays": [365],
+            },
+            "`reminderDays` must all be over before `claimBy`",
         ),
         # Which and how much
         ({"productId": 999_999}, "`productId` names no product available in GB"),

@@ -249,11 +249,7 @@ def test_two_who_mail_the_same_few_at_once_mail_them_once(ada: Browser, service:
 def test_a_schedule_is_changed_and_then_sent_now(ada: Browser, service: Service, scheduled: str) -> None:
     fields = seen(ada, scheduled)
     assert "The mail leaves on 1 Jan 2999, 09:00 (UTC)." in ada.text
-    for wrong, said in (
-        ("", "Choose a day and a time."),
-        ("2020-01-01T10:00", "This time is over."),
-        ("9999-12-31T10:00", "Choose a day and a time."),
-    ):
+    for wrong, said in (("", "Choose a day and a time."), ("2020-01-01T10:00", "This time is over.")):
         ada.page = ada.post(f"/app/orders/{scheduled}/schedule", **fields, when="later", at=wrong)
         assert ada.page.status_code == 422
         assert said in ada.text

@@ -307,12 +307,16 @@ def test_a_person_has_so_many_views(ada: Browser, service: Service, filled: dict
 
 
 def test_the_latest_order_is_in_the_calendar_of_every_zone(ada: Browser, service: Service) -> None:
-    latest = {"sendAt": "9979-12-31T23:59:59Z", "claimBy": "9989-12-28T23:59:59Z", "reminderDays": [365]}
+    latest = {"sendAt": "9999-12-31T23:59:58Z", "claimBy": "9999-12-31T23:59:59Z", "expiryAfterDays": 36_500}
     reference = send(service, recipients=[{"email": "far@acme.example"}], **latest)
+    reminded = send(
+        service, recipients=[{"email": "far@acme.example"}], sendAt="9999-12-31T23:59:59Z", reminderDays=[1, 365]
+    )
     work(service)
     for zone in ("Pacific/Auckland", "Pacific/Honolulu"):
         service.sql("UPDATE people SET zone = $1 WHERE email = 'ada@acme.example'", zone)
-        for path in ("/app/orders", f"/app/orders/{reference}"):
+        for path in ("/app/orders", f"/app/orders/{reference}", f"/app/orders/{reminded}"):
             assert ada.get(path).status_code == 200, (zone, path)
     service.sql("UPDATE people SET zone = NULL WHERE email = 'ada@acme.example'")
-    put_away(service, reference)
+    for one in (reference, reminded):
+        put_away(service, one)

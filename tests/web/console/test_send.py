@@ -194,7 +194,7 @@ def test_a_time_is_in_the_persons_zone_and_not_over(service: Service, sign_in: C
     path = ready(browser, service)
     account = str(service.ids["funding_accounts"]["gbp"])
     browser.get(f"{path}/delivery")
-    for wrong in ("", "soon", "2020-01-01T10:00", "9999-12-31T23:59x", "9999-12-31T23:59"):
+    for wrong in ("", "soon", "2020-01-01T10:00", "9999-12-31T23:59x"):
         answer = browser.post(f"{path}/delivery", when="later", at=wrong, account=account)
         assert answer.status_code == 422, wrong
         assert 'id="at-error"' in answer.text

@@ -556,7 +556,7 @@ export interface SendCollection {
   recipients?: readonly (Recipient | string)[] | null | undefined;
   /** Anonymous codes, returned and not emailed. Excludes `recipients`. */
   codeQuantity?: number | null | undefined;
-  /** When to deliver, in the future and before the year 9980; without an offset it is UTC. Ignored for a code batch, whatever it holds. */
+  /** When to deliver, in the future; without an offset it is UTC. Ignored for a code batch, whatever it holds. */
   sendAt?: Date | string | null | undefined;
   /** Funding account in the order's currency; omitted when invoiced */
   accountId?: number | null | undefined;
@@ -594,7 +594,7 @@ export interface SendGift {
   recipients?: readonly (Recipient | string)[] | null | undefined;
   /** Anonymous codes, returned and not emailed. Excludes `recipients`. */
   codeQuantity?: number | null | undefined;
-  /** When to deliver, in the future and before the year 9980; without an offset it is UTC. Ignored for a code batch, whatever it holds. */
+  /** When to deliver, in the future; without an offset it is UTC. Ignored for a code batch, whatever it holds. */
   sendAt?: Date | string | null | undefined;
   /** Funding account in the order's currency; omitted when invoiced */
   accountId?: number | null | undefined;
@@ -628,7 +628,7 @@ export interface SendTemplate {
   recipients?: readonly (Recipient | string)[] | null | undefined;
   /** Anonymous codes, returned and not emailed. Excludes `recipients`. */
   codeQuantity?: number | null | undefined;
-  /** When to deliver, in the future and before the year 9980; without an offset it is UTC. Ignored for a code batch, whatever it holds. */
+  /** When to deliver, in the future; without an offset it is UTC. Ignored for a code batch, whatever it holds. */
   sendAt?: Date | string | null | undefined;
   /** Funding account in the order's currency; omitted when invoiced */
   accountId?: number | null | undefined;

@@ -234,8 +234,11 @@ class Application:
 def _choose(methods: Mapping[str, Operation], method: str) -> Operation:
     operation = methods.get("GET" if method == "HEAD" else method)
     if operation is None:
-        allow = ", ".join(sorted(methods))
-        raise MethodNotAllowed(f"{method} is not allowed here; {allow} is.", allow=allow)
+        allowed = sorted(methods)
+        heads = ["HEAD"] if "GET" in methods else []  # HEAD is answered as GET is (RFC 9110, 9.3.2)
+        raise MethodNotAllowed(
+            f"{method} is not allowed here; {', '.join(allowed)} is.", allow=", ".join(sorted(allowed + heads))
+        )
     return operation
 
 

@@ -21,6 +21,7 @@ from largesse.base import clock
 from largesse.base.i18n.languages import DEFAULT, LANGUAGES, Language, chosen_language
 from largesse.base.i18n.templates import translations
 from largesse.base.settings import Settings
+from largesse.base.zones import in_zone
 from largesse.customers.sessions import Person, SignedIn
 from largesse.encryption.vault import Vault
 from largesse.staff.model import StaffMember
@@ -198,7 +199,7 @@ def _is_within(path: str, page: str, root: str) -> bool:
 @lru_cache(maxsize=10_000)
 def moment_of(at: datetime, language: Language, zone: tzinfo) -> str:
     """Returns an instant with seconds, in a language and a time zone."""
-    return str(format_datetime(at, "medium", tzinfo=zone, locale=language.locale))
+    return str(format_datetime(in_zone(at, zone), "medium", tzinfo=zone, locale=language.locale))
 
 
 def _ago(at: datetime | None, language: Language, zone: tzinfo) -> Markup:
@@ -209,7 +210,7 @@ def _ago(at: datetime | None, language: Language, zone: tzinfo) -> Markup:
     if timedelta() <= passed < _RELATIVE_UP_TO:
         shown = str(format_timedelta(-passed, add_direction=True, locale=language.locale))
     else:
-        local, today = at.astimezone(zone), clock.now().astimezone(zone)
+        local, today = in_zone(at, zone), clock.now().astimezone(zone)
         shown = language.short_day(local, with_year=local.year != today.year)
     return _time(at, language, zone, shown)
 
@@ -217,7 +218,7 @@ def _ago(at: datetime | None, language: Language, zone: tzinfo) -> Markup:
 @lru_cache(maxsize=10_000)
 def short_time(at: datetime, language: Language, zone: tzinfo) -> str:
     """Returns an instant in short form: `20 Nov 2026, 09:00`."""
-    local = at.astimezone(zone)
+    local = in_zone(at, zone)
     return f"{language.short_day(local)}, {format_time(local, 'short', tzinfo=zone, locale=language.locale)}"
 
 

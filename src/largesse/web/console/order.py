@@ -12,6 +12,7 @@ from starlette.responses import Response
 from largesse.base.email import email_key
 from largesse.base.errors import InvalidRequest, NotFound, TooManyRequests
 from largesse.base.i18n.templates import text
+from largesse.base.zones import in_zone
 from largesse.customers.access import is_own
 from largesse.customers.roles import Reach, Right
 from largesse.db.pool import Connection, Row
@@ -169,7 +170,7 @@ async def show(context: RequestContext) -> Response:
         may_export=person.may(Right.MOVE_FUNDS),
         scheduled=scheduled,
         seen=scheduled and scheduled.isoformat(),
-        scheduled_local=scheduled and scheduled.astimezone(context.zone).strftime(LOCAL),
+        scheduled_local=scheduled and in_zone(scheduled, context.zone).strftime(LOCAL),
         entry_words=ENTRIES,
         deliveries=DELIVERIES,
         mailbox=_mailbox(context),

@@ -21,7 +21,7 @@ from largesse.mail.resending import MAX_CHOSEN, RESENT_TO_ALL_AFTER_H, count_unc
 from largesse.mail.service import correct_address, resend_chosen, resend_mail, resend_unclaimed
 from largesse.orders.acts import cancel_order, cancel_recipient, read_receipt, read_recipient_codes
 from largesse.orders.claim_by import HasPassed, NotLater, TooLate, move_date
-from largesse.orders.follow_ups import END_OF_SENDS, MAX_CLAIM_BY_DAYS
+from largesse.orders.follow_ups import MAX_CLAIM_BY_DAYS
 from largesse.orders.lookup import read_refundable
 from largesse.orders.schedule import AfterClaimBy, ChangedMeanwhile, HasLeft, TooEarly, reschedule
 from largesse.web.console.context import RequestContext
@@ -194,8 +194,6 @@ def _new_time(context: RequestContext) -> datetime | None:
     try:
         at = datetime.strptime(context.form["at"], LOCAL).replace(tzinfo=context.zone).astimezone(UTC)
     except (ValueError, OverflowError):
-        at = None
-    if at is None or at >= END_OF_SENDS:
         context.form.error("at", context.say("Choose a day and a time."))
         return None
     if at <= clock.now():

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from largesse.base import clock
+from largesse.base.zones import in_zone
 from largesse.db.pool import Row
 from largesse.reports.listing import ListedOrder
 from largesse.web.console.context import RequestContext
@@ -38,7 +39,7 @@ def claiming_of(
         return None
     code_minor = order["total_minor"] // order["code_count"]
     returned = [(when, codes, context.language.amount(code_minor * codes, order["currency"])) for when, codes in lapses]
-    day = at.astimezone(context.zone).strftime(DAY)
+    day = in_zone(at, context.zone).strftime(DAY)
     return Claiming(at, at.isoformat(), day, listed.is_open and at > clock.now(), returned)
 
 

@@ -10,10 +10,11 @@ from starlette.responses import Response
 
 from largesse.base.i18n.templates import text
 from largesse.base.text import unfit_key
+from largesse.base.zones import after, in_zone
 from largesse.customers.roles import Right
 from largesse.ledger.payment_sources import names_account
 from largesse.ledger.store import FundingAccount, list_funding_accounts
-from largesse.orders.follow_ups import END_OF_SENDS, MAX_CLAIM_BY_DAYS, MAX_REMINDER_DAYS, MAX_REMINDERS
+from largesse.orders.follow_ups import MAX_CLAIM_BY_DAYS, MAX_REMINDER_DAYS, MAX_REMINDERS
 from largesse.orders.request import MAX_REFERENCE
 from largesse.web.console.context import RequestContext
 from largesse.web.console.send.opening import Open, change, chosen, open_draft, step
@@ -63,7 +64,7 @@ async def take(context: RequestContext) -> Response:
         return await _show(context, opened, status=422)
     if claim_by is not None and reminder_days:
         sent_at = send_at or opened.caller.now
-        if sent_at + timedelta(days=reminder_days[-1]) >= claim_by:
+        if after(sent_at, timedelta(days=reminder_days[-1])) >= claim_by:
             form.error("reminder_days", context.say(_REMINDER_LATE))
             return await _show(context, opened, status=422)
     await change(
@@ -88,8 +89,6 @@ def _send_at(context: RequestContext, opened: Open) -> datetime | None:
     try:
         at = datetime.strptime(form["at"], _LOCAL).replace(tzinfo=context.zone).astimezone(UTC)
     except (ValueError, OverflowError):
-        at = None
-    if at is not None and at >= END_OF_SENDS:
         at = None
     if form["when"] == "later":
         if at is None:
@@ -116,7 +115,7 @@ def claim_day(context: RequestContext, sent_at: datetime) -> datetime | None:
         return None
     if at <= sent_at:
         form.error("claim_by", context.say(_CLAIM_EARLY))
-    elif at > sent_at + timedelta(days=MAX_CLAIM_BY_DAYS):
+    elif at - sent_at > timedelta(days=MAX_CLAIM_BY_DAYS):
         form.error("claim_by", context.say(_CLAIM_LATE, most=context.language.number(MAX_CLAIM_BY_DAYS)))
     return at
 
@@ -137,12 +136,12 @@ def reminders_in(context: RequestContext) -> tuple[int, ...]:
 
 def local_day(context: RequestContext, at: datetime | None) -> str:
     """Returns the day of an instant as the form field shows it, in the person's zone."""
-    return at.astimezone(context.zone).strftime(_DAY) if at else ""
+    return in_zone(at, context.zone).strftime(_DAY) if at else ""
 
 
 def _local(context: RequestContext, at: datetime | None) -> str:
     """Returns an instant as the form field shows it, in the person's zone."""
-    return at.astimezone(context.zone).strftime(_LOCAL) if at else ""
+    return in_zone(at, context.zone).strftime(_LOCAL) if at else ""
 
 
 def _likely_account(accounts: Sequence[FundingAccount], total_minor: int) -> str:
