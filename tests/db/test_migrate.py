@@ -10,6 +10,7 @@ from pathlib import Path
 
 import asyncpg
 import pytest
+from tests.distributed import SOMEBODY_WAITS
 
 from largesse.base.errors import OperatorError
 from largesse.db import migrate
@@ -139,7 +140,7 @@ async def test_a_revision_that_waits_for_a_lock_lets_others_through(
     running = asyncio.create_task(
         migrate._run_patiently(session, "0001", "-- Expand\nALTER TABLE used ADD COLUMN more text")
     )
-    while not await reader.fetchval("SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'used'::regclass"):  # noqa: ASYNC110 - another process's lock
+    while not await reader.fetchval(SOMEBODY_WAITS):  # noqa: ASYNC110 - another session waits
         await asyncio.sleep(0.01)
     assert await reader.fetch("SELECT id FROM used") == []
     assert not running.done()

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 from tests.suppliers.server import ENVIRON, SupplierServer, describe
-from tests.web.api.conftest import problem, run_on_database, service, start_service
+from tests.web.api.conftest import Service, own_service, problem, run_on_database
 
 from largesse.db.pool import Database
 from largesse.db.scope import OPERATOR, WORKER
@@ -28,7 +28,7 @@ from largesse.verify.audit import audit
 from largesse.verify.check import Report
 from largesse.webhooks.resolver import Resolver
 
-__all__ = ["problem", "run_on_database", "service", "start_service"]
+__all__ = ["own_service", "problem", "run_on_database"]
 
 WORLD = """
 customers:
@@ -44,6 +44,12 @@ products:
   - {key: stocked, name: Stocked, digital: true, currency: GBP, countries: [GB], denominations: [10]}
   - {key: mixed, name: Mixed, digital: true, currency: GBP, countries: [GB], denominations: [10], suppliers: [stock, cards]}
 """
+
+
+@pytest.fixture
+def service(own_service: Service) -> Service:
+    """A service with a new database for each test: lines and costs are counted over all orders."""
+    return own_service
 
 
 async def claim(database: Database, service: Any, product: str, count: int) -> list[LineKey]:

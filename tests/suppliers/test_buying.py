@@ -23,15 +23,6 @@ ONE = pytest.mark.parametrize(
 )  # fmt: skip
 
 
-@pytest.fixture(autouse=True)
-async def forgotten(service: Any) -> None:
-    """Lines of one test are none of the next."""
-    async with pool(service) as (database, _):
-        await database.execute(
-            WORKER, "UPDATE supplier_orders SET due_at = 'infinity' WHERE state IN ('lost', 'cancelled')"
-        )
-
-
 @pytest.mark.sampled(7)
 @ONE
 async def test_a_line_gets_its_voucher_and_it_is_bought_once(

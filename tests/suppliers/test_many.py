@@ -7,15 +7,15 @@ import random
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from tests.suppliers.conftest import SETTLED, WORLD, claim, pool, states, verified
+from tests.suppliers.conftest import SETTLED, claim, pool, states, verified
+from tests.suppliers.conftest import WORLD as WORLD  # noqa: PLC0414 - the service's
 from tests.suppliers.server import ENVIRON, SupplierServer, describe, serving
-from tests.web.api.conftest import Service, services_on
 
 from largesse.db.scope import WORKER
 
@@ -27,13 +27,6 @@ _LATE_AND_OPEN = """
     SELECT count(*) FROM supplier_orders WHERE state IN ('new', 'asked', 'pending', 'cancelling', 'late')
 """
 _ASKED = "SELECT EXISTS (SELECT FROM supplier_orders WHERE state <> 'new')"
-
-
-@pytest.fixture
-def service(database_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    """A service with a new database for each test: lines and costs are counted over all orders."""
-    with services_on(database_url, tmp_path_factory) as start:
-        yield start(WORLD)
 
 
 class Workers:

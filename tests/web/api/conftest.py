@@ -294,6 +294,15 @@ def service(request: pytest.FixtureRequest, start_service: ServiceFactory) -> Se
     return start_service(getattr(request.module, "WORLD", RICH_WORLD))
 
 
+@pytest.fixture
+def own_service(
+    request: pytest.FixtureRequest, database_url: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Service]:
+    """A service like `service`, on a database of this test's own."""
+    with services_on(database_url, tmp_path_factory) as start:
+        yield start(getattr(request.module, "WORLD", RICH_WORLD))
+
+
 @pytest.fixture(scope="module")
 def staging(service: Service, start_service: ServiceFactory) -> Service:
     """The staging service of the same installation."""
