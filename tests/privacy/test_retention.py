@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -35,10 +35,10 @@ DAYS = 40
 LATE = "Late.Featherstone@example.com"  # may still claim
 
 
-@pytest.fixture(autouse=True)
-def clock(service: Service) -> Iterator[None]:
-    yield
-    service.sql("UPDATE clock SET ahead_by = '0'")
+@pytest.fixture
+def service(own_service: Service) -> Service:
+    """A service with a new database for each test: whoever keeps house in the time to come removes what others have."""
+    return own_service
 
 
 @pytest.fixture

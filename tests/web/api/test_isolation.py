@@ -9,6 +9,7 @@ from uuid import UUID
 
 import httpx
 import pytest
+from tests.web.api.conftest import RICH_WORLD, Service, services_on
 
 from largesse.web.api.routes import OPERATIONS
 
@@ -215,7 +216,13 @@ def test_lists_hold_nothing_of_others(service, staging, theirs) -> None:
     assert ids["collections"]["acme-thanks"] not in collections
 
 
-def test_a_staging_order_is_seen_in_staging_alone(service, staging) -> None:
+def test_a_staging_order_is_seen_in_staging_alone(database_url: str, tmp_path_factory: pytest.TempPathFactory) -> None:
+    with services_on(database_url, tmp_path_factory) as start:
+        service = start(RICH_WORLD)
+        see_a_staging_order(service, start(like=service, environment="staging"))
+
+
+def see_a_staging_order(service: Service, staging: Service) -> None:
     sent = staging.send("gift", "coffee", key="hr-test", account="test-gbp", value=5)
     assert sent.status_code == 200, sent.text
     reference = sent.json()["reference"]

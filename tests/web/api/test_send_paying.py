@@ -40,7 +40,7 @@ def test_accounts_that_a_crash_took_are_created_anew(service) -> None:
     """Their creation is written to the disk with the first order that uses them. A process may know ids that are gone."""
     assert service.send("gift", "shop", value=0.01).status_code == 200
     cached = service.app.services.orders._own_accounts._cached
-    (key,) = [key for key in cached._entries if key[1:] == ("production", "GBP")]
+    key = (service.ids["customers"]["acme"], "production", "GBP")
     cached.put(key, OwnAccounts(receivable=2_000_000_000, sales=2_000_000_001))
     assert service.send("gift", "shop", value=0.01).status_code == 200
     assert cached.get(key).sales < 2_000_000_000

@@ -17,9 +17,9 @@ def subscribe(service, key: str = "hr", **members: Any):
     return service.client(key).post("/webhooks", json=body)
 
 
-def test_a_subscription_is_made_listed_and_deleted(service, problem) -> None:
-    client = service.client("crm")
-    answer = subscribe(service, "crm")
+def test_a_subscription_is_made_listed_and_deleted(own_service, problem) -> None:
+    client = own_service.client("crm")
+    answer = subscribe(own_service, "crm")
     assert answer.status_code == 201
     created = answer.json()
     assert set(created) == {"id", "event", "targetUrl", "secret"}

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 from tests.chained import actor_on
-from tests.web.api.conftest import problem, run_on_database, service, staging, start_service
+from tests.web.api.conftest import own_service, problem, run_on_database, service, staging, start_service
 
 from largesse.db.pool import Database
 from largesse.db.scope import OPERATOR
@@ -21,7 +21,7 @@ from largesse.fulfilment.inventory import find_inventory_product, import_voucher
 
 Work = Callable[[Database, Vault], Coroutine[Any, Any, Any]]
 
-__all__ = ["problem", "run_on_database", "service", "staging", "start_service"]
+__all__ = ["own_service", "problem", "run_on_database", "service", "staging", "start_service"]
 
 # Each recipient has an address of their own: the service remembers those that guess.
 HOSTS = (f"198.18.{number // 256}.{number % 256}" for number in itertools.count())

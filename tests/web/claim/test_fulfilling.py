@@ -13,6 +13,7 @@ import httpx
 import pytest
 import structlog
 from tests.chained import actor_on
+from tests.web.api.conftest import Service
 from tests.web.claim.conftest import Work
 
 from largesse.db.pool import Database
@@ -67,6 +68,12 @@ ADDRESS = {
     "city": "Leeds",
     "postal_code": "ls1 4dy",
 }
+
+
+@pytest.fixture
+def service(own_service: Service) -> Service:
+    """A service with a new database for each test: what is in stock serves whoever waits, in whichever test."""
+    return own_service
 
 
 def path_of(code: dict[str, str]) -> str:

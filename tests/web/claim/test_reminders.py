@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from tests.web.api.conftest import Service
 from tests.web.claim.conftest import link
 from tests.web.claim.test_claim_by import default, follow_up_all, verified
 
@@ -29,12 +30,15 @@ Mailed = Callable[..., list[str]]
 TEN = datetime(2030, 6, 3, 10, tzinfo=UTC)
 
 
+@pytest.fixture
+def service(own_service: Service) -> Service:
+    """A service with a new database for each test: all mails that are due are sent."""
+    return own_service
+
+
 @pytest.fixture(autouse=True)
-def ten_o_clock(service: Any) -> Iterator[None]:
+def ten_o_clock(service: Service) -> None:
     at(service, TEN)
-    yield
-    service.sql("UPDATE follow_ups SET due_at = NULL")  # nothing is left for another test
-    service.sql("UPDATE clock SET ahead_by = '0'")
 
 
 def at(service: Any, instant: datetime) -> None:

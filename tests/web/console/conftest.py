@@ -11,11 +11,11 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.web.api.conftest import Service, on_database, service, staging, start_service
+from tests.web.api.conftest import Service, on_database, own_service, service, staging, start_service
 
 from largesse.customers.sign_in_links import new_link
 
-__all__ = ["service", "staging", "start_service"]
+__all__ = ["own_service", "service", "staging", "start_service"]
 
 # Each comes from a network of their own: tries are counted by it.
 HOSTS = (f"198.19.{number // 256}.{number % 256}" for number in itertools.count())

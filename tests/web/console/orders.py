@@ -97,6 +97,11 @@ def cem(service: Service) -> Browser:
 
 @pytest.fixture(scope="module")
 def filled(service: Service) -> dict[str, str]:
+    """The orders of `fill`, which a module's tests share."""
+    return fill(service)
+
+
+def fill(service: Service) -> dict[str, str]:
     """An order of a batch, one to two recipients, one that the member Cem placed, another customer's and one of staging."""
     orders = {
         "batch": send(service, recipients=None, codeQuantity=3, source="crm", externalReference="BATCH-1"),

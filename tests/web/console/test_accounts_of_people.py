@@ -17,6 +17,12 @@ SignIn = Callable[[str], Browser]
 CEM = "cem@acme.example"
 
 
+@pytest.fixture
+def service(own_service: Service) -> Service:
+    """A service with a new database for each test: which accounts somebody may use is no other test's."""
+    return own_service
+
+
 def user_id(service: Service, email: str) -> int:
     return service.sql("SELECT id FROM users WHERE email = $1", email)[0]["id"]
 

@@ -12,7 +12,7 @@ import pytest
 from tests.campaigns.conftest import code_of
 from tests.campaigns.conftest import work as work_on_campaigns
 from tests.web.api.conftest import Service
-from tests.web.console.conftest import Browser
+from tests.web.console.conftest import Browser, signed_in
 from tests.web.console.sending import WORLD
 from tests.web.console.test_automations import main_of
 
@@ -74,10 +74,14 @@ def visit(service: Service, token: str, email: str) -> None:
     assert given.status_code == 200, given.text
 
 
-def test_a_campaign_is_set_reserved_given_paused_and_ended(service: Service, sign_in: SignIn) -> None:
-    ada, before = sign_in("ada@acme.example"), service.balance("gbp")
+def test_before_the_first_campaign_its_page_says_what_one_is(own_service: Service) -> None:
+    ada = signed_in(own_service, "ada@acme.example")
     ada.get("/app/campaigns")
     assert "A campaign gives gifts by one link" in ada.text
+
+
+def test_a_campaign_is_set_reserved_given_paused_and_ended(service: Service, sign_in: SignIn) -> None:
+    ada, before = sign_in("ada@acme.example"), service.balance("gbp")
     review = str(set_one(ada, service, greeting="Enjoy!").headers["location"])
     ada.get(review)
     assert "4 gifts by the campaign's link" in ada.text

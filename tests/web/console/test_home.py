@@ -19,6 +19,12 @@ from largesse.web.console.layout import CATALOGUES
 
 
 @pytest.fixture
+def service(own_service: Service) -> Service:
+    """A service with a new database for each test: what a balance was is in no other test's days."""
+    return own_service
+
+
+@pytest.fixture
 def later(service: Service) -> Iterator[Callable[[int], None]]:
     """`later(days)`: it is so many days after now."""
     yield lambda days: service.sql("UPDATE clock SET ahead_by = make_interval(days => $1)", days) and None

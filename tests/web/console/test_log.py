@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import pytest
 from tests.web.api.conftest import Service
-from tests.web.console.conftest import Browser
+from tests.web.console.conftest import Browser, signed_in
 
 from largesse.audit.model import ACTS
 from largesse.web.console.audit_words import KINDS, LABELS, OF_INSTALLATION, SENTENCES, acts_of, kind_of
@@ -24,8 +24,8 @@ def make_account(admin: Browser, name: str) -> None:
     assert admin.post("/app/service-accounts", name=name).status_code == 303
 
 
-def test_what_was_done_is_listed_newest_first_and_found(service: Service, sign_in: SignIn) -> None:
-    ada = sign_in("ada@acme.example")
+def test_what_was_done_is_listed_newest_first_and_found(own_service: Service) -> None:
+    ada = signed_in(own_service, "ada@acme.example")
     for name in ("First", "Second <b>", "=1+2"):
         make_account(ada, name)
     ada.get("/app/audit")

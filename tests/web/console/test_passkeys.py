@@ -30,6 +30,12 @@ customers:
 """ + "".join(f"      - {{email: {name}@acme.example, name: {name}, role: admin}}\n" for name in PEOPLE)
 
 
+@pytest.fixture
+def service(own_service: Service) -> Service:
+    """A service with a new database for each test: a second step of one test would be asked for in another."""
+    return own_service
+
+
 def added(browser: Browser, passkey: SoftPasskey, name: str = "My laptop") -> list[str]:
     """Adds a passkey; the recovery codes that were shown."""
     page = browser.get("/app/security/passkeys/new")

@@ -13,7 +13,7 @@ import pytest
 from tests.web.api.conftest import Service
 from tests.web.claim.conftest import Recipient
 from tests.web.console.conftest import Browser, signed_in
-from tests.web.console.orders import WORLD, ada, cem, changed, filled, send, sent_mail, work
+from tests.web.console.orders import WORLD, ada, cem, changed, fill, filled, send, sent_mail, work
 
 from largesse.web.console.charts import Bar, bars, rule_step
 from largesse.web.console.periods import MOST_DAYS, free_period, period_of
@@ -111,7 +111,9 @@ def test_rules_of_an_axis_are_round_values_and_at_most_four(highest: int, apart:
     assert -(-highest // apart) <= 4
 
 
-def test_a_report_adds_up_what_there_is(ada: Browser, service: Service, filled: dict[str, str]) -> None:
+def test_a_report_adds_up_what_there_is(own_service: Service) -> None:
+    service, ada = own_service, signed_in(own_service, "ada@acme.example")
+    fill(service)
     codes = service.send("gift", "coffee", value=5, codeQuantity=4, source="survey").json()
     Recipient(service).gift(codes["codes"][0])
     work(service)

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+import pytest
 from tests.web.api.conftest import Service
 from tests.web.console.conftest import Browser, link_for
 
@@ -28,6 +29,12 @@ customers:
       - {email: eve@acme.example, name: Eve, role: member}
 products: []
 """
+
+
+@pytest.fixture
+def service(own_service: Service) -> Service:
+    """A service with a new database for each test: a second step of one test would be asked for in another."""
+    return own_service
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 from tests.web.api.conftest import Service
-from tests.web.console.conftest import Browser
+from tests.web.console.conftest import Browser, signed_in
 from tests.web.console.sending import PEOPLE, WORLD, begin, quote_in, ready
 
 from largesse.web.kit.pages import qr_code
@@ -15,8 +15,8 @@ from largesse.web.kit.pages import qr_code
 __all__ = ["WORLD"]
 
 
-def test_a_gift_is_sent_step_by_step(service: Service, sign_in: Callable[[str], Browser]) -> None:
-    browser = sign_in("cem@acme.example")
+def test_a_gift_is_sent_step_by_step(own_service: Service) -> None:
+    service, browser = own_service, signed_in(own_service, "cem@acme.example")
     browser.get("/app/send")
     assert "Coffee House e-gift £5.00, £10.00, £25.00" in browser.text
     assert "Autumn hamper £52.14" in browser.text
@@ -61,7 +61,8 @@ def test_a_gift_is_sent_step_by_step(service: Service, sign_in: Callable[[str], 
     # Whoever comes back to its pages finds what became of it.
     for step in ("recipients", "contacts", "message", "delivery", "review"):
         assert browser.get(f"{path}/{step}").headers["location"] == f"{path}/sent"
-    assert sign_in("ada@acme.example").get(f"{path}/recipients").status_code == 404, "it is somebody else's"
+    ada = signed_in(service, "ada@acme.example")
+    assert ada.get(f"{path}/recipients").status_code == 404, "it is somebody else's"
 
 
 def test_what_became_of_the_mails_is_counted(service: Service, sign_in: Callable[[str], Browser]) -> None:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 from tests.reports.conftest import follow, pooled
 from tests.web.api.conftest import Service, on_database, run_on_database
 from tests.web.console.conftest import Browser
@@ -16,6 +17,12 @@ from largesse.reports import usage
 __all__ = ["WORLD", "follow", "pooled", "run_on_database"]
 
 SignIn = Callable[[str], Browser]
+
+
+@pytest.fixture
+def service(own_service: Service) -> Service:
+    """A service with a new database for each test: what was sent lately in one would be told of in another."""
+    return own_service
 
 
 def send(browser: Browser, service: Service, rows: str, **gift: Any) -> None:

@@ -6,14 +6,14 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from tests.web.api.conftest import Service, on_database, service, staging, start_service
+from tests.web.api.conftest import Service, on_database, own_service, service, staging, start_service
 from tests.web.console.conftest import Browser
 
 from largesse.customers.second_step import new_recovery_codes
 from largesse.staff import store
 from largesse.staff.sign_in import new_link
 
-__all__ = ["service", "staging", "start_service"]
+__all__ = ["own_service", "service", "staging", "start_service"]
 
 _ADD = """
     INSERT INTO staff (email, email_key, name, role, password, totp) VALUES ($1, $1, $2, $3, 'none', '\\x00')

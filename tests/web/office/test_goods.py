@@ -14,6 +14,12 @@ ADDRESS = {"name": "Sam Doe", "street_address": "1 High Street", "city": "Leeds"
 
 
 @pytest.fixture
+def service(own_service: Service) -> Service:
+    """A service with a new database for each test: the back office counts what waits of all orders."""
+    return own_service
+
+
+@pytest.fixture
 def wade(service: Service) -> Browser:
     """In the warehouse."""
     return staff_in(service, "warehouse", "wade@largesse.example")

@@ -18,6 +18,12 @@ FILES = "/office/money/bank-files"
 
 
 @pytest.fixture
+def service(own_service: Service) -> Service:
+    """A service with a new database for each test: the back office counts what waits of all customers."""
+    return own_service
+
+
+@pytest.fixture
 def fay(service: Service) -> Browser:
     """In finance."""
     return staff_in(service, "finance", "fay@largesse.example")
@@ -66,12 +72,6 @@ def forty(references: list[str]) -> bytes:
         (new_transfer_reference(), "5.00", "GBP"),
     ]
     return bank_file([*rows, ("Rent", "-10.00", "GBP")])
-
-
-@pytest.fixture(autouse=True)
-def _no_lines(service: Service) -> None:
-    """The overview counts the lines of all files, and tests come in any order."""
-    service.sql("DELETE FROM bank_lines")
 
 
 def test_a_file_of_40_lines_is_matched_confirmed_and_the_rest_decided(service: Service, fay: Browser) -> None:
