@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
@@ -132,3 +133,23 @@ def test_a_form_of_another_mode_or_company_is_refused_with_a_page_that_says_so(
     assert refused.status_code == 409
     assert service.sql("SELECT count(*) FROM users WHERE email = 'late@acme.example'")[0][0] == 0
     assert gil.post("/app/sign-out", token=old).status_code == 303, "what is about no company is taken"
+
+
+@pytest.mark.parametrize(
+    ("page", "form", "field"),
+    [
+        ("/app/orders?state=waiting", "/app/orders/views?state=waiting", "name"),
+        ("/app/service-accounts/1", "/app/service-accounts/1/limit", "largest_order"),
+        ("/app/branding", "/app/branding/logo", "file"),
+    ],
+)
+def test_links_of_a_page_that_refuses_a_form_lead_to_pages(sign_in: SignIn, page: str, form: str, field: str) -> None:
+    ada = sign_in("ada@acme.example")
+    ada.get("/app/service-accounts/1")
+    ada.post("/app/service-accounts/1/limit", currency="GBP", largest_order="100", daily="")
+    ada.get(page)
+    ada.page = ada.post(form, **{field: "x" * 100}, currency="GBP")
+    assert ada.page.status_code == 422
+    links = {html.unescape(link) for link in ada.links if link.startswith("/app/")}
+    assert any("?" in link for link in links)
+    assert {link for link in links if ada.get(link).status_code == 404} == set()

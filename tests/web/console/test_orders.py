@@ -155,6 +155,11 @@ def test_filters_are_chips_that_can_be_taken_away(ada: Browser, filled: dict[str
     listed(ada, "?since=2026-01-01&until=2999-01-02")
     assert "Period: 1 Jan 2026 \N{EN DASH} 2 Jan 2999" in ada.text
     assert listed(ada, "?period=last-month") == []
+    for filtered in ("account=999", "gift=product-999", "by=key-999", "source=other"):
+        assert listed(ada, f"?{filtered}") == []
+        assert ": Not in this list" in ada.text, "the chip of a filter that leaves nothing can be taken away"
+    listed(ada, "?account=x&gift=x&by=x&state=x")
+    assert "Not in this list" not in ada.text
 
 
 def test_chosen_orders_are_exported(ada: Browser, cem: Browser, filled: dict[str, str]) -> None:

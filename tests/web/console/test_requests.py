@@ -56,6 +56,21 @@ def test_requests_are_listed_filtered_and_shown(service: Service, sign_in: SignI
     assert [row["request_id"] for row in csv.DictReader(io.StringIO(file))] == ["req-5", "req-3", "req-1"]
 
 
+def test_requests_of_a_deleted_key_say_whose_they_are(service: Service, sign_in: SignIn) -> None:
+    fill(service, "acme", "production", "gone-", 2)
+    ada = sign_in("ada@acme.example")
+    [key] = service.sql("""
+        INSERT INTO api_keys (customer_id, service_account_id, key, environment, deleted_at)
+        SELECT customer_id, service_account_id, 'gone', environment, clock_now() FROM api_keys
+        WHERE id IN (SELECT key_id FROM api_requests) RETURNING id
+    """)
+    service.sql("UPDATE api_requests SET key_id = $1", key["id"])
+    assert len(rows_of(ada, f"?key={key['id']}")) == 2
+    assert f'<option value="{key["id"]}" selected>gone</option>' in ada.page.text
+    rows_of(ada)
+    assert ">gone</option>" not in ada.page.text
+
+
 def test_older_requests_are_a_page_away(service: Service, sign_in: SignIn) -> None:
     fill(service, "acme", "production", "page-", 51)
     ada = sign_in("ada@acme.example")

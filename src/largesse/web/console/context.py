@@ -222,7 +222,17 @@ class PageContext:
         """Returns the address of this page with those parameters changed; None removes one."""
         given = {**dict(self.parameters.pairs), **changes}
         query = urlencode({name: value for name, value in given.items() if value not in {None, ""}})
-        return self._layout.base + self.request.url.path + (f"?{query}" if query else "")
+        return self._layout.base + self._own_page + (f"?{query}" if query else "")
+
+    @property
+    def _own_page(self) -> str:
+        """The path of this page. A form without a page of its own, such as `/app/orders/views`, shows the page above it again."""
+        path, route = self.request.url.path, self.route.path
+        if self.route.method == "POST":
+            pages = {page.path for page in self.routes if page.method == "GET"}
+            while route and route not in pages:
+                path, route = path.rpartition("/")[0], route.rpartition("/")[0]
+        return path
 
     def moment(self, at: datetime) -> str:
         """Returns an instant with seconds, in the language and the time zone of the person."""

@@ -111,7 +111,7 @@ async def download(context: RequestContext) -> Response:
     rows = [
         (
             key.key,
-            key.service_account,
+            key.service_account_name,
             scopes_text(key.scopes),
             networks_text(key.networks),
             context.instant(key.created_at),

@@ -96,7 +96,18 @@ def chips_of(context: RequestContext, choices: Choices) -> list[Chip]:
 
 def _chip(context: RequestContext, name: str, label: str, choices: Sequence[tuple[str, str]]) -> Chip:
     value = dict(choices).get(context.query(name), "")
+    if not value and _filters(context, name):  # such as an account that has paid no order of this person
+        value = context.say("Not in this list")
     return Chip(name, label, value, choices, list_address(context, **{name: None}))
+
+
+def _filters(context: RequestContext, name: str) -> bool:
+    """Returns whether `read_filter` goes by that parameter, whose value is none of the choices."""
+    if name in {"gift", "by"}:
+        return _ID.fullmatch(context.query(name)) is not None
+    if name == "account":
+        return context.parameters.number(name) is not None
+    return name == "source" and bool(context.query(name))
 
 
 def _period(context: RequestContext) -> Chip:

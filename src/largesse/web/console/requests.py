@@ -33,15 +33,18 @@ async def show(context: RequestContext) -> Response:
     found = await _newest(context, before or INT64, _PAGE + 1)
     person = context.person
     async with context.database.connection(person.scope) as connection:
-        keys = await list_keys(connection, customer_id=person.customer_id)
+        keys = await list_keys(connection, customer_id=person.customer_id, with_deleted=True)
     requests = found[:_PAGE]
+    # A deleted key is named while its requests are shown.
+    here = [key for key in keys if key.environment == person.environment]
+    named = [key for key in here if not key.deleted_at or key.id == context.parameters.number("key")]
     return context.page(
         "requests.html",
         requests=requests,
         kind_of=kind_of,
         statuses=[(value, context.say(name)) for value, name in _NAMES.items()],
         methods=METHODS,
-        keys=[(str(key.id), key.key) for key in keys if key.environment == person.environment],
+        keys=[(str(key.id), key.key) for key in named],
         query=context.query,
         days=DAYS,
         older=context.here(before=requests[-1].id) if len(found) > _PAGE else None,
