@@ -165,6 +165,7 @@ def test_all_that_is_wrong_is_said_at_once(nowhere: str, what: str) -> None:
     [
         ("base_url", {"base_url": "gifts.example"}),
         ("base_url", {"base_url": "ftp://gifts.example"}),
+        ("base_url", {"base_url": "lgs_live_key", "api_key": "https://gifts.example"}),
         ("base_url", {"base_url": "https://"}),
         ("base_url", {"base_url": "https://me:secret@gifts.example"}),
         ("base_url", {"base_url": "https://gifts.example/?x=1"}),

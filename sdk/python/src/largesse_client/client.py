@@ -199,7 +199,8 @@ def _base(base_url: str) -> str:
     except (httpx.InvalidURL, TypeError) as error:
         raise refused("base_url", f"is not an address: {error}") from None
     if url.scheme not in {"http", "https"} or not url.host:
-        raise refused("base_url", f"must be http:// or https:// and a host, not {base_url!r}.")
+        # Not shown: somebody who gives the arguments in the wrong order has given the key here.
+        raise refused("base_url", "must be http:// or https:// and a host, such as https://gifts.example.")
     if url.userinfo or url.query or url.fragment:
         raise refused("base_url", "must be an address alone, without user, query or fragment.")
     return str(url).rstrip("/")
