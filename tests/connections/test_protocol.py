@@ -5,10 +5,11 @@ from __future__ import annotations
 import select
 import socket
 import time
+from collections.abc import Callable
 
 import httpx
 import pytest
-from tests.connections.conftest import Answer, chunked, get
+from tests.connections.conftest import Answer, Wire, chunked, get
 
 from largesse.connections import protocol
 from largesse.connections.protocol import CHUNK_BYTES, FREE_CHUNKS, MAX_PIPELINED, MAX_TRAILERS, REFUSES_CHUNKS_AFTER_S
@@ -174,9 +175,11 @@ def test_trailers_without_end(service, wire) -> None:
 @pytest.mark.parametrize(
     "start", [b"GARBAGE\r\n\r\n", b"POST /send/gift HTTP/1.1\r\nHost: localhost\r\nContent-Length: 12000000\r\n\r\n"]
 )
-def test_what_no_request_waits_for_is_read_slowly(service, wire, monkeypatch: pytest.MonkeyPatch, start: bytes) -> None:
+def test_what_no_request_waits_for_is_read_slowly(
+    own_service, wire, monkeypatch: pytest.MonkeyPatch, start: bytes
+) -> None:
     monkeypatch.setattr("largesse.connections.manager._DISCARD_EVERY_S", 1_000.0)
-    connection = wire(service.url)
+    connection = wire(own_service.url)
     connection.socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 16)
     answer = connection.ask(start)
     assert answer.status == (400 if start.startswith(b"G") else 401)
@@ -184,28 +187,39 @@ def test_what_no_request_waits_for_is_read_slowly(service, wire, monkeypatch: py
     while sent < MAX_BODY_BYTES and select.select([], [connection.socket], [], 0.5)[1]:
         sent += connection.socket.send(b"x" * (1 << 14))
     assert sent < MAX_BODY_BYTES
-    assert wire(service.url).ask(get("/health")).status == 200
+    assert wire(own_service.url).ask(get("/health")).status == 200
+    leave_none_put_off(own_service.url, wire, monkeypatch)
+
+
+def leave_none_put_off(url: str, wire: Callable[..., Wire], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ends those that are read on after the time that a test has set: they would still be there when the service ends."""
+    monkeypatch.setattr("largesse.connections.manager.MAX_DISCARDING", 0)
+    connection, other = wire(url), wire(url)
+    assert connection.ask(b"GARBAGE\r\n\r\n").status == 400
+    connection.send(b"x")
+    for _ in range(2):  # they are closed between them
+        assert other.ask(get("/health")).status == 200
 
 
 def test_few_connections_are_read_on_when_no_request_waits_for_it(
-    service, wire, monkeypatch: pytest.MonkeyPatch
+    own_service, wire, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("largesse.connections.manager._DISCARD_EVERY_S", 1_000.0)
-    other = wire(service.url)
+    other = wire(own_service.url)
 
     def refuse_one(most: int) -> float:
         """Returns how many connections are open after one more that goes on sending."""
         monkeypatch.setattr("largesse.connections.manager.MAX_DISCARDING", most)
-        connection = wire(service.url)
+        connection = wire(own_service.url)
         assert connection.ask(b"GARBAGE\r\n\r\n").status == 400
         connection.send(b"x")
         for _ in range(2):  # the one that gives way is closed between them
             assert other.ask(get("/health")).status == 200
         return protocol.OPEN._value.get()
 
-    before = [refuse_one(2) for _ in range(3)][-1]  # those of other tests give way
+    before = [refuse_one(2) for _ in range(3)][-1]  # the first gave way
     assert [refuse_one(4) - before for _ in range(4)] == [1, 2, 2, 2]
-    refuse_one(0)  # leaves none to the end of the service
+    leave_none_put_off(own_service.url, wire, monkeypatch)
 
 
 @pytest.mark.parametrize("upgrade", ["h2c", "websocket"])

@@ -90,6 +90,7 @@ def test_orders_are_listed_newest_first_ten_unless_said(service) -> None:
 
 def test_orders_after_one_are_listed_oldest_first(service, staging) -> None:
     client = service.client("hr")
+    assert service.send("gift", "coffee", value=5).status_code == 200
     (last,) = client.get("/orders?limit=1").json()
     references = [
         service.send("gift", "coffee", value=5, key=key).json()["reference"] for key in ("hr", "crm", "hr", "hr", "crm")

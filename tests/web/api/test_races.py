@@ -122,7 +122,8 @@ def check_books(service) -> None:
 
 
 @pytest.mark.slow
-async def test_orders_on_an_account_that_covers_three_in_five(service) -> None:
+async def test_orders_on_an_account_that_covers_three_in_five(own_service) -> None:
+    service = own_service
     calls = [
         sending(
             service,
