@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from tests.browser.conftest import add_authenticator
 from tests.browser.keys import Keys
+from tests.browser.looks import wrong_with
 
 from largesse.customers.second_step import _totp
 
@@ -131,6 +132,16 @@ def test_a_wrong_field_has_the_focus_and_keeps_what_was_typed(visit: Visits, app
     assert page.evaluate("document.activeElement.id") == "email"
     assert page.get_by_label("Name (optional)").input_value() == "Somebody"
     one.check("people-wrong")
+
+
+def test_a_long_name_of_a_view_stays_on_its_chip(visit: Visits, app: str, demo: Any, admin: dict[str, Any]) -> None:
+    reader = demo.reader(admin)
+    reader.get("/app/orders?state=waiting")
+    assert reader.post("/app/orders/views?state=waiting", name="x" * 60).status_code == 303
+    one = visit("phone", storage_state=admin)
+    one.open(f"{app}/app/orders")
+    assert one.page.get_by_role("link", name="x" * 60).is_visible()
+    assert wrong_with(one.page, 390) == []
 
 
 def test_a_passkey_is_made_and_asked_for(visit: Visits, demo: Any, browser: Any, admin: dict[str, Any]) -> None:
