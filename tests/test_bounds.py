@@ -1,4 +1,4 @@
-"""What a user of the wheel may get: each dependency is bounded on both sides, and the locks lie within."""
+"""What a user of the wheel may get, with each dependency bounded on both sides; and what the long runs of `make` name."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
-from tests.bounds import bound, dependencies, locked
+from tests.bounds import TESTS, bound, dependencies, locked
+from tests.citus.run import KILLED, NEIGHBOURS, SUITES
+from tests.walks.tree import ROOT
 
 
 @pytest.mark.parametrize("requirement", dependencies(), ids=lambda requirement: requirement.name)
@@ -20,3 +22,8 @@ def test_a_dependency_is_bounded_and_locked_within(requirement: Requirement) -> 
 def test_one_that_is_not_is_found(text: str) -> None:
     with pytest.raises(ValueError, match="must have a lower bound"):
         bound(Requirement(text), ">=")
+
+
+@pytest.mark.parametrize("path", [*TESTS, *SUITES, NEIGHBOURS, KILLED])
+def test_a_suite_that_make_runs_by_its_name_exists(path: str) -> None:
+    assert (ROOT / path.partition("::")[0]).exists()
