@@ -1,15 +1,26 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from importlib import import_module
+from importlib.util import find_spec
+from pkgutil import iter_modules
 from uuid import UUID, uuid4
 
 import pytest
 from prometheus_client import REGISTRY
 from tests.distributed import IS_DISTRIBUTED
 
+import largesse
 from largesse.db.pool import Database
 from largesse.db.scope import OPERATOR
-from largesse.jobs.housekeeping import measure, prune
+from largesse.jobs.housekeeping import ROOMS, measure, prune
+
+
+def test_the_tasks_of_every_package_run() -> None:
+    packages = (f"largesse.{package.name}.tasks" for package in iter_modules(largesse.__path__) if package.ispkg)
+    declared = {name: vars(import_module(name)).get("TASKS") for name in packages if find_spec(name) is not None}
+    assert [name for name, tasks in declared.items() if tasks is not None and tasks not in ROOMS] == []
+
 
 TABLES = ("delivery_attempts", "deliveries", "events", "captured_mail")
 

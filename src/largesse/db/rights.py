@@ -41,6 +41,9 @@ class Writes:
 # Tables that can be rebuilt from the others.
 _READ_MODEL = Writes(worker="INSERT, UPDATE, DELETE", operator="INSERT, UPDATE, DELETE, TRUNCATE")
 
+# The texts of an order that may name a person, and the marks that cover them.
+_ERASING = "UPDATE(message), UPDATE(from_name), UPDATE(external_reference), UPDATE(placed_digest), UPDATE(mac)"
+
 TABLES: Mapping[str, Writes] = {
     "account_service_accounts": Writes(app="INSERT, DELETE", operator="INSERT, UPDATE, DELETE"),
     "account_users": Writes(app="INSERT, DELETE", operator="INSERT, DELETE"),
@@ -196,9 +199,9 @@ TABLES: Mapping[str, Writes] = {
     # time of a scheduled order that has not been sent.
     "orders": Writes(
         app="INSERT, UPDATE(scheduled_for), UPDATE(placed_digest), UPDATE(mac)",
-        worker="UPDATE(message), UPDATE(from_name), UPDATE(external_reference), UPDATE(erased_at), UPDATE(placed_digest), UPDATE(mac)",
-        office="UPDATE(message), UPDATE(from_name), UPDATE(external_reference), UPDATE(placed_digest), UPDATE(mac)",
-        operator="UPDATE(message), UPDATE(from_name), UPDATE(external_reference), UPDATE(placed_digest), UPDATE(mac)",
+        worker=f"{_ERASING}, UPDATE(erased_at)",
+        office=_ERASING,
+        operator=_ERASING,
     ),
     "own_wrappings": Writes(app="INSERT, DELETE"),
     "passkeys": Writes(app="INSERT, UPDATE, DELETE", office="DELETE", operator="DELETE"),

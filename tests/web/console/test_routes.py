@@ -12,9 +12,16 @@ from tests.web.api.conftest import Service
 from tests.web.console.conftest import Browser, signed_in
 
 from largesse.customers.roles import ROLES
+from largesse.web.console import home
 from largesse.web.console.guard import console_pages
-from largesse.web.console.page_routes import Access, PageRoute
+from largesse.web.console.page_routes import Access, Group, PageRoute
 from largesse.web.console.routes import ROUTES
+
+
+def test_a_page_of_the_menu_needs_an_icon() -> None:
+    with pytest.raises(ValueError, match="/app/x is in the menu, so its route needs a title and an icon"):
+        PageRoute("GET", "/app/x", home.show, Access.MEMBER, "X", Group.GIFTS)
+
 
 WORLD = """
 customers:

@@ -38,7 +38,7 @@ class Group(Enum):
 class PageRoute:
     """A path of the web application or the back office with a method, its handler, and who may call it.
 
-    `title` is the name of the page. With a `group`, the menu shows it beside its `icon` (`web/kit/assets.py`). `limits` and `most_fields` bound a posted form.
+    `title` is the name of the page. With a `group` the menu shows it, and it needs an `icon` (`web/kit/assets.py`). `limits` and `most_fields` bound a posted form.
     `before_reading` is called after the token is checked. It can refuse a large form before its body is read.
     """
 
@@ -55,6 +55,10 @@ class PageRoute:
     takes_files: bool = False  # its form may upload files, to `context.files`
     before_reading: Callable[[Any], Awaitable[object]] | None = None  # takes a RequestContext
     step_up: bool = False  # its form requires that the person recently confirmed who they are
+
+    def __post_init__(self) -> None:
+        if self.group is not None and not (self.title and self.icon):
+            raise ValueError(f"{self.path} is in the menu, so its route needs a title and an icon")
 
     @property
     def is_of_customer(self) -> bool:
