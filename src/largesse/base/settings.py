@@ -203,7 +203,7 @@ class _Reader:
         if parts is None or parts.scheme not in {"http", "https"} or parts.query or parts.fragment:
             raise SettingError(name, "must be an address such as https://gifts.example.com")
         if parts.username is not None or not value.isprintable() or _NOT_IN_ADDRESSES.intersection(value):
-            raise SettingError(name, "must be an address without a login, blanks and quotes")
+            raise SettingError(name, "must be an address without a login, blanks or quotes")
         return value
 
     def smtp_url(self, name: str) -> str | None:

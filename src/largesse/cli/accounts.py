@@ -129,7 +129,11 @@ async def accounts_list(customer: str | None, form: str | None) -> None:
 @click.argument("name")
 @click.option("--currency", required=True, help="ISO 4217 code of its currency.")
 @click.option(
-    "--environment", default="production", show_default=True, type=click.Choice(ENVIRONMENTS), help="Where it pays."
+    "--environment",
+    default="production",
+    show_default=True,
+    type=click.Choice(ENVIRONMENTS),
+    help="The environment in which it pays.",
 )
 @command
 async def accounts_create(customer: str, name: str, currency: str, environment: str) -> None:

@@ -20,7 +20,11 @@ from largesse.db.scope import OPERATOR
 _REQUESTS = ("reference", "person", "state", "sent", "gift", "codes", "total", "currency", "asked_at", "expires_at")
 _RULES = ("id", "name", "role", "above", "currency", "beyond_budget", "needed", "approvers", "days")
 _environment = click.option(
-    "--environment", default="production", show_default=True, type=click.Choice(ENVIRONMENTS), help="Where they hold."
+    "--environment",
+    default="production",
+    show_default=True,
+    type=click.Choice(ENVIRONMENTS),
+    help="The environment of the rules and requests.",
 )
 
 

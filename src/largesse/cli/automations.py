@@ -14,7 +14,11 @@ from largesse.db.scope import OPERATOR
 
 _COLUMNS = ("id", "name", "state", "occasion", "group", "template", "account", "person", "cap", "planned_through")
 _environment = click.option(
-    "--environment", default="production", show_default=True, type=click.Choice(ENVIRONMENTS), help="Where they send."
+    "--environment",
+    default="production",
+    show_default=True,
+    type=click.Choice(ENVIRONMENTS),
+    help="The environment of the automations.",
 )
 
 

@@ -28,7 +28,11 @@ from largesse.ledger.store import find_funding_account
 _COLUMNS = ("id", "name", "kind", "of", "period", "currency", "limit", "spent", "left", "per_gift")
 _NONE = "none"
 _environment = click.option(
-    "--environment", default="production", show_default=True, type=click.Choice(ENVIRONMENTS), help="Where it holds."
+    "--environment",
+    default="production",
+    show_default=True,
+    type=click.Choice(ENVIRONMENTS),
+    help="The environment of the budget.",
 )
 
 
@@ -54,14 +58,20 @@ async def budgets_list(customer: str, environment: str, form: str | None) -> Non
 @budgets.command("create")
 @click.argument("customer")
 @click.argument("name")
-@click.option("--currency", required=True, metavar="CODE", help="In which currency, such as GBP.")
+@click.option("--currency", required=True, metavar="CODE", help="The currency, such as GBP.")
 @click.option(
-    "--person", "people", multiple=True, metavar="EMAIL", help="Of a person; several times: of them together."
+    "--person",
+    "people",
+    multiple=True,
+    metavar="EMAIL",
+    help="A person to limit. Repeat it for a limit that several people share.",
 )
-@click.option("--role", type=click.Choice(ROLES), help="Of all people of a role together.")
-@click.option("--service-account", metavar="KEY", help="Of a service account, by its key.")
-@click.option("--account", metavar="ACCOUNT", help="Of a funding account: an id, a key, or CUSTOMER/KEY.")
-@click.option("--period", default="month", show_default=True, type=click.Choice(PERIODS), help="For which the sum is.")
+@click.option("--role", type=click.Choice(ROLES), help="A role whose people share the limit.")
+@click.option("--service-account", metavar="KEY", help="A service account to limit, by its key.")
+@click.option("--account", metavar="ACCOUNT", help="A funding account to limit: an id, a key, or CUSTOMER/KEY.")
+@click.option(
+    "--period", default="month", show_default=True, type=click.Choice(PERIODS), help="How often the limit starts again."
+)
 @click.option("--limit", metavar="AMOUNT", help="What may be spent in the period.")
 @click.option("--per-gift", metavar="AMOUNT", help="What one gift may cost.")
 @_environment

@@ -37,7 +37,11 @@ _COLUMNS = (
 )
 _MOST = 1_000
 _environment = click.option(
-    "--environment", default="production", show_default=True, type=click.Choice(ENVIRONMENTS), help="Where it is."
+    "--environment",
+    default="production",
+    show_default=True,
+    type=click.Choice(ENVIRONMENTS),
+    help="The environment of the campaigns.",
 )
 
 

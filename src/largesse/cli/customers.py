@@ -30,8 +30,8 @@ _funding = click.Choice(tuple(SOURCES))
 
 @customers.command("create")
 @click.argument("name")
-@click.option("--plan", type=_plan, required=True, help="What it may do.")
-@click.option("--funding", type=_funding, required=True, help="From a balance, or by invoice.")
+@click.option("--plan", type=_plan, required=True, help="The plan, which says what the customer may use.")
+@click.option("--funding", type=_funding, required=True, help="How orders are paid: from a balance, or by invoice.")
 @click.option("--key", help="What commands call it; derived from NAME by default.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @command
@@ -55,7 +55,7 @@ async def customers_create(name: str, plan: str, funding: str, key: str | None, 
 @click.argument("key")
 @click.option("--name", help="What it is called.")
 @click.option("--plan", type=_plan, help="What it may do.")
-@click.option("--funding", type=_funding, help="From a balance, or by invoice.")
+@click.option("--funding", type=_funding, help="How orders are paid: from a balance, or by invoice.")
 @command
 async def customers_set(key: str, name: str | None, plan: str | None, funding: str | None) -> None:
     """Change name, plan or funding of the customer KEY. Options that you leave out change nothing."""

@@ -40,7 +40,11 @@ async def receivables_list(customer: str | None, form: str | None) -> None:
     "--reference", required=True, help="Names the payment; repeating one with the same amount changes nothing."
 )
 @click.option(
-    "--environment", default="production", show_default=True, type=click.Choice(ENVIRONMENTS), help="Whose orders."
+    "--environment",
+    default="production",
+    show_default=True,
+    type=click.Choice(ENVIRONMENTS),
+    help="The environment of the orders.",
 )
 @command
 async def receivables_settle(customer: str, amount: str, currency: str, reference: str, environment: str) -> None:

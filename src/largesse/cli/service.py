@@ -37,13 +37,17 @@ _metrics_host = click.option(
     "--metrics-host",
     default="127.0.0.1",
     show_default=True,
-    help="Address of the metrics. Whoever reaches another one than this machine's own reads them.",
+    help="Address of the metrics. Anybody who can reach it can read them.",
 )
 
 
 @click.command("database-url")
 @click.option(
-    "--role", type=click.Choice(list(_ROLES)), default="read", show_default=True, help="As whom to act there."
+    "--role",
+    type=click.Choice(list(_ROLES)),
+    default="read",
+    show_default=True,
+    help="The database role to sign in as.",
 )
 @command
 async def database_url(role: str) -> None:

@@ -48,7 +48,7 @@ async def service_accounts_list(customer: str | None, form: str | None) -> None:
 
 @service_accounts.command("limit")
 @click.argument("service_account", metavar="CUSTOMER/KEY")
-@click.option("--currency", required=True, metavar="CODE", help="In which currency, such as GBP.")
+@click.option("--currency", required=True, metavar="CODE", help="The currency, such as GBP.")
 @click.option("--largest-order", metavar="AMOUNT", help="What one order may cost, or `none`.")
 @click.option("--daily", metavar="AMOUNT", help="What the orders of a day (UTC) may cost, or `none`.")
 @command

@@ -41,7 +41,7 @@ async def anchor(as_json: bool, note: bool) -> None:
     "--anchor",
     "anchored",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="What `largesse anchor --json` printed once: whether it still holds.",
+    help="Also compare with this output of an earlier `largesse anchor --json`.",
 )
 @command
 async def verify(as_json: bool, anchored: Path | None) -> None:

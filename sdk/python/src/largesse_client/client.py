@@ -98,7 +98,7 @@ class Largesse(_Client[Sync]):
         super().__init__(Driver(self._client, asker, timeout_s), options["base_url"])
 
     def close(self) -> None:
-        """Ends its connections."""
+        """Closes the client's connections."""
         self._client.close()
 
     def __enter__(self) -> Self:
@@ -139,7 +139,7 @@ class AsyncLargesse(_Client[Async]):
         super().__init__(AsyncDriver(self._client, asker, timeout_s), options["base_url"])
 
     async def aclose(self) -> None:
-        """Ends its connections."""
+        """Closes the client's connections."""
         await self._client.aclose()
 
     async def __aenter__(self) -> Self:
