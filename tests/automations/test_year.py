@@ -9,7 +9,7 @@ from datetime import UTC, date, datetime, timedelta
 import pytest
 from tests.automations.conftest import WORLD, add_contact, findings, move_to, perform, placed, rule, runs, work
 from tests.privacy.conftest import Run, dump, run
-from tests.web.api.conftest import Service, services_on
+from tests.web.api.conftest import Service, on_database, services_on
 
 from largesse.automations.service import (
     OwnAutomation,
@@ -19,6 +19,8 @@ from largesse.automations.service import (
     pause_automation,
     skip_day,
 )
+from largesse.automations.tasks import TASKS
+from largesse.jobs.retention import age_s
 
 __all__ = ["run"]
 
@@ -243,6 +245,9 @@ def test_an_automation_that_asks_for_approval_waits_for_somebody_else(
     move_to(service, "2047-05-15 12:00Z")
     work(service)
     assert [state for _, _, state in runs(service)] == ["waiting"]
+    assert on_database(service.database_url, lambda connection: age_s(connection, TASKS.queues[0])) == 0, (
+        "that somebody has not approved it yet makes no queue late"
+    )
     service.sql("UPDATE automations SET approved_by = (SELECT id FROM users WHERE name = 'Bea'), approved_at = now()")
     move_to(service, "2047-05-15 14:00Z")
     work(service)

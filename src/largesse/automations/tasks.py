@@ -33,6 +33,11 @@ async def plan_before_clock(connection: Connection, customer_id: int, by: timede
 TASKS = RoomTasks(
     periodic=(PeriodicTask("plan_automations", plan, every_s=60.0),),
     retention=(Old("automation_runs", "ended_at", days=400),),
-    queues=(Waiting("automation_runs", "state IN ('waiting', 'placing')", "automation_runs_due", "look_at"),),
+    # A gift that waits for its customer, such as for an approval, keeps its `due_at` and is looked at again later.
+    queues=(
+        Waiting(
+            "automation_runs", "state IN ('waiting', 'placing')", "automation_runs_due", "look_at", since="look_at"
+        ),
+    ),
     due_times=(DueTimes("automation_runs", ("look_at", "due_at"), "state = 'waiting'", prepare=plan_before_clock),),
 )
