@@ -136,6 +136,13 @@ def test_a_check_without_a_sheet_asks_for_the_file(ada: Browser, sheet: str) -> 
     assert ada.upload("/app/contacts/check", b"", sheet=sheet, email="0").status_code == 422
 
 
+def test_a_file_of_too_many_contacts_says_to_split_it(ada: Browser) -> None:
+    ada.get("/app/contacts/import")
+    refused = ada.upload("/app/contacts/import", b"a@example.com\n" * 5002)
+    assert refused.status_code == 422
+    assert "There are more than 5000 rows. Split the file." in refused.text
+
+
 def test_groups_and_fields(service: Service, ada: Browser) -> None:
     ada.get("/app/contacts/groups")
     assert ada.post("/app/contacts/groups", name="Sales").status_code == 303

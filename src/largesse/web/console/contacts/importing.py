@@ -30,6 +30,7 @@ from largesse.web.console.send.recipients import refused
 
 _CHOOSE_FILE = text("Choose a file.")
 _NO_EMAIL = text("Choose the column of the e-mail addresses, and one column for each of the others.")
+_TOO_MANY_ROWS = text("There are more than %(limit)s rows. Split the file.")
 _NOBODY = text("There is nobody to import.")
 _CHANGED = text("Some rows no longer fit your contacts. Check them and import again.")
 _SHOWN = 200  # rows to fix on the page
@@ -66,7 +67,9 @@ async def read(context: RequestContext) -> Response:
     try:
         source, sheets = await rows.read(context.principal, data)
     except SheetRefused as refusal:
-        context.form.error("file", refused(context, refusal))
+        is_long = refusal.why == "rows"
+        said = context.say(_TOO_MANY_ROWS, limit=refusal.limit) if is_long else refused(context, refusal)
+        context.form.error("file", said)
         return context.page("contacts/import.html", status=422)
     sheet = sheets[source.sheet]
     own = await _own_fields(context)
