@@ -50,7 +50,7 @@ def test_lists_come_as_files_too(service: Service, sign_in: SignIn) -> None:
     post(ada, account_id(service, "crm"), "limit", currency="EUR", daily="99")
     wanted = {
         "service-accounts": ("CRM,crm,yes,1,", ",EUR,,99.00"),
-        "keys": ("crm,crm,everything,everywhere,",),
+        "keys": ("crm,CRM,everything,everywhere,",),
         "people": ("Cem,cem@acme.example,member,yes,no,",),
     }
     for name, said in wanted.items():
