@@ -130,9 +130,9 @@ WHY: dict[str, str] = {
     "many such pages, a fresh one has none. The ratio rises from run to run, as fewer such pages are left.",
     "processes": "one process and PostgreSQL keep both cores busy, and a second process has no third core to use. Orders whose "
     "accounts are locked by another process's batch are placed in the next batch.",
-    "processes, divided": "as processes, and each of two placers makes half as large batches from its half of the load.",
-    "processes, processor time": "as processes, divided: fewer orders share what each batch costs once. One placer for all processes would "
-    "need them to pass prepared orders on, and to know what became of them when it ends.",
+    "processes, divided": "as processes, and fewer orders share each batch and each turn of the event loop. So it is in one process with half "
+    "of the connections.",
+    "processes, processor time": "as processes, divided. The next row divides by one process with half of the connections.",
     "customers, first order": "it looks up the key and makes the ledger accounts of the customer, in a round trip each. Later orders have two round "
     "trips in all.",
     "deliveries": "each delivery is leased, signed, judged, logged and recorded with its answer. This takes the worker about 90 µs and "
