@@ -147,6 +147,10 @@ class Session(asyncpg.Connection):
             raise TypeError("a transaction needs a Scope before its first statement")
         self.scope, self.is_distributed, self.credentials_key = scope, is_distributed, credentials_key
 
+    def join(self, coordinator: asyncpg.Connection) -> None:
+        """Makes `coordinator` the session on the coordinator that belongs to this one, which is on a node."""
+        self.coordinator = coordinator  # the pool's stand-in for a session takes no attributes
+
     def take_back(self) -> None:
         """Ends what `lend` began. Closes the session if a transaction was left open."""
         if self._has_begun:
