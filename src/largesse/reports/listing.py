@@ -195,10 +195,7 @@ _LISTED = """
                o.recipient_count AS recipients, o.delivery_mode = 'manual' AS is_batch, o.currency, o.source,
                coalesce(u.name, s.name, '') AS placed_by, a.name AS account, o.created_at, o.scheduled_for, o.code_count,
                o.value_minor, o.total_minor, l.recipient_email, l.recipient_name,
-               CASE WHEN j.fanned_out_at IS NULL AND j.due_at <= (SELECT clock_now()) THEN 'pending' ELSE (
-                   SELECT m.state FROM messages AS m
-                   WHERE m.customer_id = $1 AND m.order_id = o.id AND m.state IN ('pending', 'held')
-                   ORDER BY m.state LIMIT 1) END AS mail
+               j.fanned_out_at IS NULL AND j.due_at <= (SELECT clock_now()) AS is_mail_due
         FROM unnest($2::int[]) AS listed (order_id)
         JOIN orders AS o ON o.customer_id = $1 AND o.id = listed.order_id
         LEFT JOIN lines AS l ON l.customer_id = $1 AND l.order_id = o.id AND l.number = 1
@@ -208,7 +205,12 @@ _LISTED = """
         LEFT JOIN accounts AS a ON a.customer_id = $1 AND a.id = o.account_id)
     SELECT o.id AS order_id, o.reference, o.external_reference, o.recipient_email, o.recipient_name,
            coalesce(p.name, c.name, '') AS gift, coalesce(o.product_id, o.collection_id) AS gift_id, p.picture,
-           o.value_minor, o.created_at, o.scheduled_for, r.state, o.mail, o.code_count AS codes,
+           o.value_minor, o.created_at, o.scheduled_for, r.state,
+           CASE WHEN o.is_mail_due THEN 'pending' ELSE (
+               SELECT m.state FROM messages AS m
+               WHERE m.customer_id = $1 AND m.order_id = o.id AND m.state IN ('pending', 'held')
+               ORDER BY m.state LIMIT 1) END AS mail,
+           o.code_count AS codes,
            coalesce(r.claimed, 0) AS claimed, coalesce(r.cancelled, 0) AS cancelled, coalesce(r.bounced, 0) AS bounced,
            o.recipients, o.is_batch, o.total_minor AS spent_minor, o.currency, o.source, o.placed_by, o.account
     FROM o LEFT JOIN report_orders AS r ON r.customer_id = $1 AND r.order_id = o.id
