@@ -9,7 +9,7 @@ from datetime import timedelta
 import asyncpg
 import pytest
 from tests.background import run
-from tests.distributed import IS_DISTRIBUTED
+from tests.distributed import IS_DISTRIBUTED, KEEPS_WAITING
 
 from largesse.customers.member_store import add_user, bind_user, set_user_role
 from largesse.customers.people import add_person, holds_password, set_password
@@ -195,16 +195,16 @@ async def test_a_password_that_is_replaced_meanwhile_no_longer_holds(filled: str
     async with app.transaction(LOOKUP) as connection:
         person_id = await add_person(connection, "e@acme.example")
         await set_password(connection, person_id, "before")
-    async with app.session(LOOKUP) as signs_in, app.session(LOOKUP) as watches:
-        pid = await signs_in.fetchval("SELECT pg_backend_pid()")
+    async with app.session(LOOKUP) as signs_in, connect_once(filled, OPERATOR) as watches:
         async with signs_in.transaction():
             assert await holds_password(signs_in, person_id, "before")
             assert not await holds_password(signs_in, person_id, "other")
             assert not await holds_password(signs_in, person_id, None)
         async with app.transaction(LOOKUP) as changes:
             await set_password(changes, person_id, "after")
+            pid = await changes.fetchval("SELECT pg_backend_pid()")
             waiting = asyncio.create_task(holds_in_one(signs_in, person_id))
-            while not await watches.fetchval("SELECT cardinality(pg_blocking_pids($1)) > 0", pid):
+            while not await watches.fetchval(KEEPS_WAITING, pid):
                 assert not waiting.done()
                 await asyncio.sleep(0.01)
         assert not await waiting
@@ -303,7 +303,8 @@ async def test_a_login_that_has_the_rights_of_the_role_is_refused_as_well(filled
     connection = await asyncpg.connect(filled)
     try:
         await connection.execute(
-            f"BEGIN; CREATE ROLE credentials_serves LOGIN IN ROLE {Role.APP}; SET LOCAL SESSION AUTHORIZATION credentials_serves"
+            "BEGIN; SET LOCAL citus.enable_create_role_propagation = off; "  # on one server, it means nothing
+            f"CREATE ROLE credentials_serves LOGIN IN ROLE {Role.APP}; SET LOCAL SESSION AUTHORIZATION credentials_serves"
         )
         with pytest.raises(asyncpg.InsufficientPrivilegeError, match="credentials_serves has not shown"):
             await connection.execute("UPDATE sessions SET ends_at = 'infinity'")

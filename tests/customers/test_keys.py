@@ -9,7 +9,7 @@ import asyncpg
 import pytest
 import structlog
 from tests.chained import CHAIN
-from tests.distributed import SOMEBODY_WAITS
+from tests.distributed import IS_DISTRIBUTED, SOMEBODY_WAITS
 from tests.keys import create_key
 
 from largesse.base.errors import NotFound, OperatorError, Unauthorized, Unavailable
@@ -62,6 +62,7 @@ async def authenticator(database: Database) -> AsyncIterator[Authenticator]:
     await authenticator.close()
 
 
+@pytest.mark.skipif(IS_DISTRIBUTED, reason="what is read of a copied table is not counted under its name")
 async def test_keys_are_looked_up_by_indexes_also_while_there_are_few(database: Database) -> None:
     _, secret = await make(database, "one")
     read_whole = "SELECT relname, seq_scan FROM pg_stat_xact_user_tables WHERE relname IN ('api_keys', 'customers', 'service_accounts')"
