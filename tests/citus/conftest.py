@@ -23,6 +23,7 @@ from largesse.db.roles import Role
 from largesse.db.scope import OPERATOR, Scope, for_customer
 from largesse.db.session import Dialer
 from largesse.db.shard_groups import Node
+from largesse.encryption.chain_keys import open_chains
 from largesse.fulfilment.gifts import ClaimedGifts
 from largesse.fulfilment.providers import InventoryProvider
 from largesse.ledger.own_accounts import OwnAccounts, own_accounts
@@ -65,7 +66,7 @@ class Asked:
 
     def __call__(self, connection: Any, message: Any) -> None:
         if text := re.match(r"executing the command locally: (.*)", message.message, re.DOTALL):
-            if connection.beside is not None:  # what a coordinator does itself is asked of no node
+            if connection.coordinator is not None:  # what a coordinator does itself is asked of no node
                 self.commands.append((":".join(map(str, connection._addr)), text[1]))
         elif text := re.match(r"issuing (.*)", message.message, re.DOTALL):
             found = re.search(r"@([\w.]+:\d+)", message.detail or "")
@@ -130,6 +131,7 @@ class Overheard(Database):
 async def spread(database_url: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Overheard]:
     """A cluster with customers, as who serves."""
     async with connect_once(database_url, OPERATOR, role=Role.OPERATOR) as connection:
+        await open_chains(connection, VAULT, keep=True)
         await load_seed(connection, CHAIN, parse_seed(f"customers:{WORLD}{PRODUCTS}".encode(), "world.yaml"))
     database = await Overheard.connect(database_url, role=Role.APP)
 

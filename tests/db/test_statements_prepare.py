@@ -38,6 +38,7 @@ _PARTS = {
     "_DRAWN_ID",
     "_DRAWN_ID_OF_ENTRY",
     "_INTO",
+    "_INTO_OF_LINES",
     "_KINDS",
     "_MARK_METADATA",
     "_NEW_EVENTS",

@@ -22,23 +22,30 @@ _COLUMNS = Fragment("""
     b.customer_id, b.id, b.environment, b.currency, b.name, b.kind, b.subject_id, b.role, b.period, b.limit_minor, b.per_gift_minor,
     b.starts_at
 """)
-_PEOPLE = Fragment("""
-    ARRAY(SELECT p.user_id FROM budget_people p WHERE p.customer_id = b.customer_id AND p.budget_id = b.id) AS user_ids
-""")
+_OF_BUDGET = Fragment("b.customer_id")
 
 
-def _spent(month: Fragment, quarter: Fragment) -> Fragment:
+def _people(customer: Fragment = _OF_BUDGET) -> Fragment:
+    """Returns SQL for the people of a budget `b`. A cluster needs the customer in each subquery."""
+    return compose(
+        "ARRAY(SELECT p.user_id FROM budget_people p WHERE p.customer_id = {customer} AND p.budget_id = b.id) AS user_ids",
+        customer=customer,
+    )
+
+
+def _spent(month: Fragment, quarter: Fragment, customer: Fragment = _OF_BUDGET) -> Fragment:
     """Returns SQL for what was spent of a budget `b` in its current period, of which two placeholders are the first days."""
     return compose(
         """
         coalesce((SELECT s.spent_minor FROM budget_periods s
-                  WHERE s.customer_id = b.customer_id AND s.budget_id = b.id AND s.starts_on = CASE b.period
+                  WHERE s.customer_id = {customer} AND s.budget_id = b.id AND s.starts_on = CASE b.period
                       WHEN 'month' THEN {month}::date WHEN 'quarter' THEN {quarter}::date ELSE {all} END),
                  0) AS spent_minor
     """,
         month=month,
         quarter=quarter,
         all=day(ALL),
+        customer=customer,
     )
 
 
@@ -47,6 +54,7 @@ def _limiting(pin: str) -> Fragment:
 
     Uses a subquery for each, not a join, as in `orders/reading.py`.
     """
+    customer = placeholder(pin) if pin else _OF_BUDGET
     return compose(
         """
         SELECT coalesce(json_agg(found), '[]')::text
@@ -59,14 +67,15 @@ def _limiting(pin: str) -> Fragment:
                 WHEN 'role' THEN cardinality($4::int[]) > 0
                 WHEN 'group' THEN EXISTS (
                     SELECT FROM budget_people p
-                    WHERE p.customer_id = b.customer_id AND p.budget_id = b.id AND p.user_id = ANY($4::int[]))
+                    WHERE p.customer_id = {customer} AND p.budget_id = b.id AND p.user_id = ANY($4::int[]))
                 WHEN 'service_account' THEN b.subject_id = ANY($5::int[])
                 ELSE b.subject_id = ANY($6::int[]) END
             OFFSET 0) AS found
     """,
         columns=_COLUMNS,
-        people=_PEOPLE,
-        spent=_spent(Fragment("$7::text"), Fragment("$8::text")),
+        people=_people(customer),
+        spent=_spent(Fragment("$7::text"), Fragment("$8::text"), customer),
+        customer=customer,
         node=at_node("b.customer_id", pin),
     )
 
@@ -92,7 +101,7 @@ _LIST = compose(
     FROM budgets b WHERE b.customer_id = $1 AND b.environment = $2 AND b.ended_at IS NULL ORDER BY lower(b.name), b.id
 """,
     columns=_COLUMNS,
-    people=_PEOPLE,
+    people=_people(),
     spent=_spent(Fragment("$3"), Fragment("$4")),
 )
 _ADD = """

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -66,13 +66,27 @@ async def read_now(connection: Connection) -> datetime:
 
 
 class Part:
-    """A statement with its arguments, the first one being `$1`. It must not depend on what the other parts write."""
+    """A statement with its arguments, the first one being `$1`. It must not depend on what the other parts write.
 
-    __slots__ = ("arguments", "sql")
+    `apart` does the same where a cluster does not run the statement.
+    """
 
-    def __init__(self, sql: str, *arguments: Any) -> None:
+    __slots__ = ("apart", "arguments", "sql")
+
+    def __init__(
+        self, sql: str, *arguments: Any, apart: Callable[[Connection], Awaitable[object]] | None = None
+    ) -> None:
         self.sql = sql
         self.arguments = arguments
+        self.apart = apart
+
+
+async def run_part(connection: Connection, part: Part) -> None:
+    """Runs a part by itself."""
+    if part.apart is not None and is_distributed(connection):
+        await part.apart(connection)
+    else:
+        await connection.execute(part.sql, *part.arguments)
 
 
 async def fetch_together(connection: Connection, *parts: Part) -> list[Row]:
@@ -82,7 +96,7 @@ async def fetch_together(connection: Connection, *parts: Part) -> list[Row]:
         sql = _one_statement(tuple((part.sql, len(part.arguments)) for part in parts))
         return await connection.fetch(sql, *(argument for part in parts for argument in part.arguments))
     for part in first:
-        await connection.execute(part.sql, *part.arguments)
+        await run_part(connection, part)
     return await connection.fetch(last.sql, *last.arguments)
 
 

@@ -12,7 +12,7 @@ from datetime import datetime
 import msgspec
 
 from largesse.db.fragments import NOTHING, Fragment, compose
-from largesse.db.pool import Connection
+from largesse.db.pool import Connection, Row
 from largesse.db.statements import insert
 from largesse.events.kinds import ORDER_CREATED, EventType, OrderRecord, Payload
 
@@ -53,15 +53,29 @@ async def insert_events(connection: Connection, events: Sequence[EventColumns]) 
     await insert(connection, _INTO, events)
 
 
+_INTO_OF_LINES = Fragment(
+    "INSERT INTO events (order_id, customer_id, environment, event, line_number, body, created_at)"
+)
+
+
 def new_line_events(source: Fragment) -> Fragment:
-    """Returns SQL that records an event about a line for each row of `source`: a statement, or part of one.
+    """Returns SQL that records an event about a line for each row of `source`, as for `line_events`: a statement, or part of one."""
+    return compose("{into} {events}", into=_INTO_OF_LINES, events=line_events(source))
+
+
+async def insert_line_events(connection: Connection, rows: Sequence[Row]) -> None:
+    """Records events about lines of one customer on its node, which are rows of `line_events`."""
+    await insert(connection, _INTO_OF_LINES, [tuple(row) for row in rows])
+
+
+def line_events(source: Fragment) -> Fragment:
+    """Returns SQL for an event about a line for each row of `source`.
 
     `source` is a query for `customer_id`, `order_id`, `line_number`, `reference` and `environment` of the order, `recipient`, `event` (a name
     of `events.gifts`), `occurrence`, which tells this event of the line apart from all others, and `at`. The body is a `GiftEvent`.
     """
     return compose(
         """
-        INSERT INTO events (order_id, customer_id, environment, event, line_number, body, created_at)
         SELECT order_id, customer_id, environment, event, line_number, convert_to(json_build_object(
             'id', 'evt_' || left(encode(sha256(convert_to(
                 reference || '/' || line_number || '/' || occurrence, 'UTF8')), 'hex'), 24),

@@ -19,11 +19,11 @@ from typing import NamedTuple
 
 from largesse.db.fragments import Fragment
 from largesse.db.pool import Connection
-from largesse.db.statements import Part, fetch_together
+from largesse.db.statements import Part, fetch_together, run_part
 from largesse.events.gifts import GIFT_CANCELLED, GIFT_CLAIMED, GIFT_EXPIRED, GIFT_FULFILLED, GIFT_OPENED, GiftEvent
 from largesse.events.kinds import EventType
 from largesse.events.order_changes import changed
-from largesse.events.store import new_line_events
+from largesse.events.store import insert_line_events, line_events, new_line_events
 from largesse.jobs.outbox import withdrawn_reminders
 
 _OPENED = (
@@ -240,14 +240,13 @@ async def record_move(
         raise WrongMove(f"line {line} cannot become {to}")
 
 
-_OF_LINES = new_line_events(
-    Fragment("""
+_SOURCE = Fragment("""
     SELECT l.customer_id, l.order_id, l.number AS line_number, o.reference, o.environment, l.recipient_email AS recipient,
            $4::text AS event, $6::text AS occurrence, $5::timestamptz AS at
     FROM lines l JOIN orders o ON o.customer_id = l.customer_id AND o.id = l.order_id
     WHERE l.customer_id = $1 AND l.order_id = $2 AND l.number = ANY($3::int[]) ORDER BY l.number
-    """)
-)
+""")
+_RECORD_OF_LINES, _EVENTS_OF_LINES = new_line_events(_SOURCE), line_events(_SOURCE)
 
 
 def lifecycle_event(
@@ -262,7 +261,12 @@ def lifecycle_event(
 
     `occurrence` tells an event that may happen to a line more than once apart from the others.
     """
-    return Part(_OF_LINES, customer_id, order_id, numbers, event.name, at, occurrence or event.name)
+    arguments = (customer_id, order_id, numbers, event.name, at, occurrence or event.name)
+
+    async def on_node(connection: Connection) -> None:
+        await insert_line_events(connection, await connection.fetch(_EVENTS_OF_LINES, *arguments))
+
+    return Part(_RECORD_OF_LINES, *arguments, apart=on_node)
 
 
 async def record_lifecycle(
@@ -276,5 +280,4 @@ async def record_lifecycle(
     occurrence: str | None = None,
 ) -> None:
     """Records an event for these lines of an order. Call it in the transaction in which it happens."""
-    part = lifecycle_event(event, customer_id, order_id, numbers, at, occurrence)
-    await connection.execute(part.sql, *part.arguments)
+    await run_part(connection, lifecycle_event(event, customer_id, order_id, numbers, at, occurrence))

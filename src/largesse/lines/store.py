@@ -30,7 +30,7 @@ _LINE = Fragment("""
            o.value_minor, o.wrapping_key, o.from_name,
            CASE WHEN position('{' IN o.message) > 0 THEN coalesce(
                (SELECT m.message FROM line_messages m
-                WHERE m.customer_id = l.customer_id AND m.order_id = l.order_id AND m.number = l.number), o.message)
+                WHERE m.customer_id = $1 AND m.order_id = l.order_id AND m.number = l.number), o.message)
                 ELSE o.message END AS message, o.scheduled_for, o.expiry_after_days
     FROM lines l JOIN orders o ON o.customer_id = l.customer_id AND o.id = l.order_id
 """)
@@ -189,7 +189,7 @@ class Deadline(msgspec.Struct, frozen=True):
 _DEADLINE = """
     SELECT claim_by, EXISTS (
         SELECT FROM line_events e
-        WHERE e.customer_id = f.customer_id AND e.order_id = f.order_id AND e.number = $3 AND e.event = 'lapsed') AS lapsed
+        WHERE e.customer_id = $1 AND e.order_id = $2 AND e.number = $3 AND e.event = 'lapsed') AS lapsed
     FROM follow_ups f WHERE customer_id = $1 AND order_id = $2
 """
 

@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 from tests.background import run_in_thread
+from tests.distributed import IS_DISTRIBUTED
 from tests.privacy.conftest import capture
 from tests.web.api.conftest import RICH_WORLD, Service, on_database
 
 from largesse.encryption.vault import Vault
+from largesse.lines import store
 from largesse.mail.mailbox import list_captured, open_captured
 
 WORLD = RICH_WORLD
@@ -43,15 +45,17 @@ def send(service: Service, **members: Any) -> Any:
 
 def line_messages(service: Service, reference: str) -> list[str]:
     """What each line's recipient reads, as the page of the gift has it."""
-    rows = service.sql(
-        """
-        SELECT found.message FROM lines l JOIN orders o ON o.id = l.order_id,
-            lines_of_code(ARRAY[l.code_lookup], 'production', false) AS found
-        WHERE o.reference = $1 ORDER BY l.number
-        """,
+    lines = service.sql(
+        "SELECT l.customer_id, l.code_lookup FROM lines l JOIN orders o ON o.customer_id = l.customer_id AND o.id = l.order_id "
+        "WHERE o.reference = $1",
         reference,
     )
-    return [row["message"] for row in rows]
+    lookups = [line["code_lookup"] for line in lines]
+    if IS_DISTRIBUTED:
+        found = service.sql(store._FIND_ON_NODE, lines[0]["customer_id"], lookups, "production")
+    else:
+        found = service.sql(store._FIND, lookups, "production", False)
+    return [row["message"] for row in sorted(found, key=lambda row: row["number"])]
 
 
 @pytest.mark.parametrize("others", [0, 150])
