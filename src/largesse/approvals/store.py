@@ -45,17 +45,23 @@ _GRANTS = """
 _REQUEST_COLUMNS = Fragment("""
     r.customer_id, r.environment, r.id, r.round, r.user_id, r.state, r.rule_ids, r.quote, r.digest, r.total_minor, r.currency,
     r.gift_name, r.code_count, r.draft_changed_at, r.asked_at, r.expires_at, r.ended_at,
-    EXISTS (SELECT FROM orders o WHERE o.customer_id = r.customer_id AND o.reference = r.id) AS is_sent
+    EXISTS (SELECT FROM sent WHERE sent.reference = r.id) AS is_sent
 """)
+# Orders may be on a node, so they are read in their own part of each statement.
 _FIND = compose(
-    "SELECT {request_columns} FROM approval_requests r WHERE r.customer_id = $1 AND r.environment = $2 AND r.id = $3",
+    """
+    WITH sent AS MATERIALIZED (SELECT reference FROM orders WHERE customer_id = $1 AND reference = $3)
+    SELECT {request_columns} FROM approval_requests r WHERE r.customer_id = $1 AND r.environment = $2 AND r.id = $3
+""",
     request_columns=_REQUEST_COLUMNS,
 )
 _LOCK = "SELECT FROM approval_requests WHERE customer_id = $1 AND environment = $2 AND id = $3 FOR UPDATE"
 _LIST = compose(
     """
-    SELECT {request_columns} FROM approval_requests r
-    WHERE r.customer_id = $1 AND r.environment = $2 ORDER BY r.asked_at DESC, r.id LIMIT $3
+    WITH r AS MATERIALIZED (
+        SELECT * FROM approval_requests WHERE customer_id = $1 AND environment = $2 ORDER BY asked_at DESC, id LIMIT $3),
+    sent AS MATERIALIZED (SELECT reference FROM orders WHERE customer_id = $1 AND reference = ANY(ARRAY(SELECT id FROM r)))
+    SELECT {request_columns} FROM r ORDER BY r.asked_at DESC, r.id
 """,
     request_columns=_REQUEST_COLUMNS,
 )
@@ -94,11 +100,12 @@ _EXPIRE = """
 """
 # The content of a mail about a request, as long as the person is a member.
 _FOR_MAIL = """
+    WITH sent AS MATERIALIZED (SELECT reference FROM orders WHERE customer_id = $1 AND reference = $3)
     SELECT r.id, r.environment, r.state, r.total_minor, r.currency, r.gift_name, r.code_count, r.expires_at, q.name AS requester,
-           EXISTS (SELECT FROM orders o WHERE o.customer_id = r.customer_id AND o.reference = r.id) AS is_sent
-    FROM users u JOIN approval_requests r ON r.customer_id = u.customer_id AND r.id = $2
+           EXISTS (SELECT FROM sent WHERE sent.reference = r.id) AS is_sent
+    FROM users u JOIN approval_requests r ON r.customer_id = u.customer_id AND r.id = $3
     JOIN users q ON q.customer_id = r.customer_id AND q.id = r.user_id
-    WHERE u.id = $1 AND u.is_active
+    WHERE u.customer_id = $1 AND u.id = $2 AND u.is_active
 """
 
 
@@ -228,9 +235,9 @@ async def expire(connection: Connection) -> list[tuple[str, int]]:
     return [(row["id"], row["user_id"]) for row in await connection.fetch(_EXPIRE)]
 
 
-async def read_for_mail(connection: Connection, user_id: int, request_id: str) -> Row | None:
+async def read_for_mail(connection: Connection, customer_id: int, user_id: int, request_id: str) -> Row | None:
     """Returns the content of a mail to a person about a request; None if either is gone."""
-    return await connection.fetchrow(_FOR_MAIL, user_id, request_id)
+    return await connection.fetchrow(_FOR_MAIL, customer_id, user_id, request_id)
 
 
 def _rule(row: Row) -> ApprovalRule:

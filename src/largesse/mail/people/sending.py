@@ -85,7 +85,9 @@ class PeopleMailer:
         if row["kind"] == "low_balance":
             low = await read_low_balance(connection, row["user_id"], row["account_id"])
         elif row["request_id"] is not None:
-            approval = await read_approval(connection, row["user_id"], row["kind"], row["request_id"])
+            approval = await read_approval(
+                connection, to["customer_id"], row["user_id"], row["kind"], row["request_id"]
+            )
         elif row["kind"] == "thank_you":
             thanks = await read_thank_you(
                 connection, self._vault, to["customer_id"], row["note_order_id"], row["user_id"], row["id"]

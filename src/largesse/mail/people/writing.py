@@ -87,9 +87,11 @@ async def read_thank_you(
     return ThankYou(rows[0]["reference"], rows[0]["environment"], [read_row(vault, row) for row in rows])
 
 
-async def read_approval(connection: Connection, user_id: int, kind: str, request_id: str) -> AskedApproval | None:
+async def read_approval(
+    connection: Connection, customer_id: int, user_id: int, kind: str, request_id: str
+) -> AskedApproval | None:
     """Returns the content of the mail to a user about a request; None if it or the person is gone, or it has been decided."""
-    row = await read_for_mail(connection, user_id, request_id)
+    row = await read_for_mail(connection, customer_id, user_id, request_id)
     if row is None or (row["state"] == "waiting") != (kind == "approval_asked"):
         return None
     return AskedApproval(**row)
