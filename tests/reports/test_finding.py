@@ -9,6 +9,7 @@ from typing import Any
 
 import asyncpg
 import pytest
+from tests.distributed import IS_DISTRIBUTED
 from tests.reports.generator import MESSAGES, SOURCES, generate
 
 from largesse.base import clock
@@ -308,8 +309,9 @@ async def test_an_order_is_forgotten_without_reading_others_of_the_same_words(co
         await transaction.rollback()
 
 
+@pytest.mark.skipif(IS_DISTRIBUTED, reason="what a node reads is not among what its coordinator explains")
 async def test_an_index_tells_that_a_customer_has_no_order_in_an_environment(connection: asyncpg.Connection) -> None:
     async with connection.transaction():
-        await connection.execute(f"SET LOCAL plan_cache_mode = force_generic_plan; PREPARE it AS {FIRST_STEPS}")
+        await connection.execute(f"SET LOCAL plan_cache_mode = force_generic_plan; PREPARE it AS {FIRST_STEPS[False]}")
         plan = await connection.fetch("EXPLAIN EXECUTE it (1, 30, 'staging')")
     assert any("orders_newest" in row[0] for row in plan), plan

@@ -8,7 +8,9 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from largesse.customers.principal import Principal
-from largesse.db.pool import Connection
+from largesse.db.fragments import compose
+from largesse.db.pool import Connection, is_distributed
+from largesse.db.sharding import at_node
 from largesse.reports.search import whole
 
 # Most addresses are in no order: one scan of the index leaves them out first. Orders are found before they are joined. In one join,
@@ -43,14 +45,21 @@ _FAILING_WEBHOOKS = """
     WHERE s.customer_id = $1 AND s.environment = $2 AND q.failing ORDER BY s.created_at DESC, s.id LIMIT $3
 """
 # Asks for the newest order by an index. For EXISTS the planner reads one order after the other: all of them, if the environment has none.
-FIRST_STEPS = """
+# By whether customers are distributed over nodes.
+FIRST_STEPS = {
+    on_node: compose(
+        """
     SELECT created_at > clock_now() - $2 * interval '1 day' AS is_new,
-           EXISTS (SELECT FROM accounts WHERE customer_id = $1 AND kind = 'funding' AND balance_minor > 0) AS has_money,
-           (SELECT true FROM orders WHERE customer_id::bigint = $1 AND environment = $3
+           EXISTS (SELECT id FROM accounts WHERE customer_id = $1 AND kind = 'funding' AND balance_minor > 0) AS has_money,
+           (SELECT true FROM orders WHERE customer_id::bigint = $1 AND environment = $3 {node}
             ORDER BY id::bigint DESC LIMIT 1) IS TRUE AS has_order,
            (SELECT count(*) > 1 FROM users WHERE customer_id = $1 AND is_active) AS has_colleague
     FROM customers WHERE id = $1
-"""
+""",
+        node=at_node("customer_id", "$1" if on_node else ""),
+    )
+    for on_node in (False, True)
+}
 
 # Earlier gifts are not mentioned.
 LOOKED_BACK = timedelta(days=90)
@@ -157,6 +166,6 @@ class FirstSteps:
 
 async def read_first_steps(connection: Connection, customer_id: int, environment: str) -> FirstSteps:
     """Returns what a customer has done so far. `environment` must be the transaction's."""
-    row = await connection.fetchrow(FIRST_STEPS, customer_id, NEW_DAYS, environment)
+    row = await connection.fetchrow(FIRST_STEPS[is_distributed(connection)], customer_id, NEW_DAYS, environment)
     assert row is not None, "the customer of a person is there"
     return FirstSteps(**row)

@@ -110,9 +110,9 @@ def test_a_new_customer_has_four_steps_until_all_are_done(service: Service, sign
     assert "First steps" not in ada.get("/app").text
     service.sql("UPDATE orders SET environment = 'production'")
     assert "First steps" in ada.get("/app").text
-    service.sql("UPDATE customers SET created_at = created_at - interval '31 days'")
+    service.sql("UPDATE customers SET created_at = clock_now() - interval '31 days'")
     assert "First steps" not in ada.get("/app").text
-    service.sql("UPDATE customers SET created_at = created_at + interval '31 days'")
+    service.sql("UPDATE customers SET created_at = clock_now()")
 
 
 def test_what_needs_attention_names_it_and_offers_the_action(
