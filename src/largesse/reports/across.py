@@ -13,8 +13,8 @@ from enum import StrEnum
 
 from largesse.base.errors import InvalidRequest
 from largesse.customers.actor import Actor
-from largesse.db.fragments import Fragment, compose
-from largesse.db.pool import Connection, Row
+from largesse.db.fragments import NOTHING, Fragment, compose
+from largesse.db.pool import Connection, Row, is_distributed
 from largesse.encryption.vault import Vault
 from largesse.lines.codes import CodeError, parse_code
 from largesse.reports.search import whole
@@ -25,60 +25,84 @@ _COLUMNS = Fragment("""
     o.customer_id, c.name AS customer, o.id AS order_id, o.environment, o.reference, o.external_reference, o.created_at,
     o.code_count
 """)
-_ENVIRONMENTS = Fragment("(VALUES ('production'), ('staging')) AS e (environment)")
-# `OFFSET 0` makes the planner look up each customer separately.
-_BY_REFERENCE = compose(
-    """
+# By whether customers are distributed over nodes. `OFFSET 0` makes the planner look up each customer or order separately. A cluster refuses it,
+# and has fewer customers on each node.
+_APART = {False: Fragment("OFFSET 0"), True: NOTHING}
+# What may be on a node is joined with rows that were found on the coordinator in their own part of the statement.
+_BY_REFERENCE = {
+    on_nodes: compose(
+        """
     SELECT {columns}, NULL::int AS number FROM customers c CROSS JOIN LATERAL (
-        SELECT * FROM orders WHERE customer_id = c.id AND reference = $1 OFFSET 0) AS o
+        SELECT * FROM orders WHERE customer_id = c.id AND reference = $1 {apart}) AS o
     LIMIT $2
     """,
-    columns=_COLUMNS,
-)
-_BY_EXTERNAL_REFERENCE = compose(
-    """
-    SELECT {columns}, NULL::int AS number FROM customers c CROSS JOIN {environments} CROSS JOIN LATERAL (
+        columns=_COLUMNS,
+        apart=apart,
+    )
+    for on_nodes, apart in _APART.items()
+}
+_BY_EXTERNAL_REFERENCE = {
+    on_nodes: compose(
+        """
+    SELECT {columns}, NULL::int AS number FROM customers c CROSS JOIN (VALUES ('production'), ('staging')) AS e (environment) CROSS JOIN LATERAL (
         SELECT * FROM orders
-        WHERE customer_id = c.id AND environment = e.environment AND external_reference = $1 OFFSET 0) AS o
+        WHERE customer_id = c.id AND environment = e.environment AND external_reference = $1 {apart}) AS o
     LIMIT $2
     """,
-    columns=_COLUMNS,
-    environments=_ENVIRONMENTS,
-)
-_BY_ADDRESS = compose(
-    """
+        columns=_COLUMNS,
+        apart=apart,
+    )
+    for on_nodes, apart in _APART.items()
+}
+_BY_ADDRESS = {
+    on_nodes: compose(
+        """
     WITH found AS MATERIALIZED (
-        SELECT c.id AS customer_id, w.order_id, w.created_at FROM customers c CROSS JOIN {environments} CROSS JOIN LATERAL (
+        SELECT c.id AS customer_id, w.order_id, w.created_at FROM customers c CROSS JOIN (VALUES ('production'), ('staging')) AS e (environment) CROSS JOIN LATERAL (
             SELECT order_id, created_at FROM report_words
             WHERE customer_id = c.id AND environment = e.environment AND word = $1
             ORDER BY created_at DESC LIMIT $2) AS w
         ORDER BY w.created_at DESC LIMIT $2)
-    SELECT {columns}, (
-        SELECT min(l.number) FROM lines l
-        WHERE l.customer_id = o.customer_id AND l.order_id = o.id AND lower(l.recipient_email) = $1) AS number
+    SELECT {columns}, first.number
     FROM found f CROSS JOIN LATERAL (
-        SELECT * FROM orders WHERE customer_id = f.customer_id AND id = f.order_id OFFSET 0) AS o
+        SELECT * FROM orders WHERE customer_id = f.customer_id AND id = f.order_id {apart}) AS o
+    CROSS JOIN LATERAL (
+        SELECT min(l.number) AS number FROM lines l
+        WHERE l.customer_id = o.customer_id AND l.order_id = o.id AND lower(l.recipient_email) = $1) AS first
     JOIN customers c ON c.id = o.customer_id ORDER BY o.created_at DESC
     """,
-    columns=_COLUMNS,
-    environments=_ENVIRONMENTS,
-)
-_BY_CODE = compose(
-    """
-    SELECT {columns}, l.number FROM lines_by_lookup($1) l CROSS JOIN LATERAL (
-        SELECT * FROM orders WHERE customer_id = l.customer_id AND id = l.order_id OFFSET 0) AS o
+        columns=_COLUMNS,
+        apart=apart,
+    )
+    for on_nodes, apart in _APART.items()
+}
+_BY_CODE = {
+    on_nodes: compose(
+        """
+    WITH l AS MATERIALIZED (SELECT customer_id, order_id, number FROM lines_by_lookup($1))
+    SELECT {columns}, l.number FROM l CROSS JOIN LATERAL (
+        SELECT * FROM orders WHERE customer_id = l.customer_id AND id = l.order_id {apart}) AS o
     JOIN customers c ON c.id = o.customer_id LIMIT $2
     """,
-    columns=_COLUMNS,
-)
-_BY_TRACKING_NUMBER = compose(
-    """
-    SELECT {columns}, s.number FROM shipments s CROSS JOIN LATERAL (
-        SELECT * FROM orders WHERE customer_id = s.customer_id AND id = s.order_id OFFSET 0) AS o
-    JOIN customers c ON c.id = o.customer_id WHERE s.tracking_number = $1 ORDER BY s.id DESC LIMIT $2
+        columns=_COLUMNS,
+        apart=apart,
+    )
+    for on_nodes, apart in _APART.items()
+}
+_BY_TRACKING_NUMBER = {
+    on_nodes: compose(
+        """
+    WITH s AS MATERIALIZED (
+        SELECT id, customer_id, order_id, number FROM shipments WHERE tracking_number = $1 ORDER BY id DESC LIMIT $2)
+    SELECT {columns}, s.number FROM s CROSS JOIN LATERAL (
+        SELECT * FROM orders WHERE customer_id = s.customer_id AND id = s.order_id {apart}) AS o
+    JOIN customers c ON c.id = o.customer_id ORDER BY s.id DESC
     """,
-    columns=_COLUMNS,
-)
+        columns=_COLUMNS,
+        apart=apart,
+    )
+    for on_nodes, apart in _APART.items()
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,23 +126,25 @@ def _found(rows: Sequence[Row]) -> list[FoundOrder]:
 
 async def find_by_reference(connection: Connection, reference: str) -> list[FoundOrder]:
     """Returns the order with a reference, and the newest orders with that external reference, at most MOST_FOUND each."""
-    own = await connection.fetch(_BY_REFERENCE, reference.upper(), MOST_FOUND)
-    return _found([*own, *await connection.fetch(_BY_EXTERNAL_REFERENCE, reference, MOST_FOUND)])
+    own = await connection.fetch(_BY_REFERENCE[is_distributed(connection)], reference.upper(), MOST_FOUND)
+    return _found(
+        [*own, *await connection.fetch(_BY_EXTERNAL_REFERENCE[is_distributed(connection)], reference, MOST_FOUND)]
+    )
 
 
 async def find_by_address(connection: Connection, email: str) -> list[FoundOrder]:
     """Returns the newest orders to an address, at most MOST_FOUND. Letter case is ignored."""
-    return _found(await connection.fetch(_BY_ADDRESS, whole(email), MOST_FOUND))
+    return _found(await connection.fetch(_BY_ADDRESS[is_distributed(connection)], whole(email), MOST_FOUND))
 
 
 async def find_by_code(connection: Connection, vault: Vault, code: bytes) -> list[FoundOrder]:
     """Returns the order with a code, in either environment; nothing for an unknown code. Reads nothing of the code."""
-    return _found(await connection.fetch(_BY_CODE, vault.codes.lookups(code), MOST_FOUND))
+    return _found(await connection.fetch(_BY_CODE[is_distributed(connection)], vault.codes.lookups(code), MOST_FOUND))
 
 
 async def find_by_tracking_number(connection: Connection, number: str) -> list[FoundOrder]:
     """Returns the orders with a parcel of a tracking number, the newest parcel first, at most MOST_FOUND."""
-    return _found(await connection.fetch(_BY_TRACKING_NUMBER, number, MOST_FOUND))
+    return _found(await connection.fetch(_BY_TRACKING_NUMBER[is_distributed(connection)], number, MOST_FOUND))
 
 
 LONGEST_SOUGHT = 254
