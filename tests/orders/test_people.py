@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from tests.chained import CHAIN
+from tests.distributed import IS_DISTRIBUTED
 from tests.orders.builder import build_order, open_session
 
 from largesse.base.errors import BudgetExceeded, InvalidRequest, Unauthorized
@@ -149,6 +150,7 @@ async def test_an_order_is_by_a_service_account_or_by_a_person(desk: Desk) -> No
             await desk.database.execute(OPERATOR, f"UPDATE orders SET {change}")
 
 
+@pytest.mark.skipif(IS_DISTRIBUTED, reason="a coordinator is sent BEGIN as a message of its own")
 async def test_what_a_budget_has_left_is_read_with_the_locks_once_it_is_known_that_there_is_one(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
