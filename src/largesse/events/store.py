@@ -6,6 +6,7 @@ data is erased.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
@@ -165,28 +166,32 @@ async def rewrite_event(connection: Connection, order: tuple[int, int], changed:
         await connection.execute(_REWRITE, order[0], row["id"], msgspec.json.encode(rewritten))
 
 
-_WITHOUT_RECIPIENT = Fragment(
-    "convert_to(jsonb_set(convert_from(body, 'UTF8')::jsonb, '{recipient}', 'null')::text, 'UTF8')"
-)
-_ERASE_RECIPIENTS_OF_LINES = compose(
-    """
-    UPDATE events SET body = {without_recipient}
+_BODIES_OF_LINES = """
+    SELECT id, body FROM events
     WHERE customer_id = $1 AND order_id = $2 AND line_number IS NOT NULL AND line_number = ANY($3::int[])
-    """,
-    without_recipient=_WITHOUT_RECIPIENT,
-)
-_ERASE_RECIPIENT = compose(
-    "UPDATE events SET body = {without_recipient} WHERE customer_id = $1 AND id = $2",
-    without_recipient=_WITHOUT_RECIPIENT,
-)
+"""
+_BODIES_OF = "SELECT id, body FROM events WHERE customer_id = $1 AND id = ANY($2::bigint[])"
+# Citus calls no function that depends on settings, such as convert_from, for the rows of an UPDATE.
+_REWRITE_ALL = """
+    UPDATE events SET body = rewritten.body FROM unnest($2::bigint[], $3::bytea[]) AS rewritten (id, body)
+    WHERE events.customer_id = $1 AND events.id = rewritten.id
+"""
 
 
 async def erase_recipients_of_lines(connection: Connection, order: tuple[int, int], numbers: Sequence[int]) -> None:
     """Erases the recipients from the events about those lines of an order."""
-    await connection.execute(_ERASE_RECIPIENTS_OF_LINES, *order, list(numbers))
+    await _erase_recipients(connection, order[0], await connection.fetch(_BODIES_OF_LINES, *order, list(numbers)))
 
 
 async def erase_recipients_of(connection: Connection, events: Iterable[tuple[int, int]]) -> None:
     """Erases the recipients from events about lines, each given by customer and id."""
-    for key in events:
-        await connection.execute(_ERASE_RECIPIENT, *key)
+    of_customers: defaultdict[int, list[int]] = defaultdict(list)
+    for customer_id, event_id in events:
+        of_customers[customer_id].append(event_id)
+    for customer_id, ids in of_customers.items():
+        await _erase_recipients(connection, customer_id, await connection.fetch(_BODIES_OF, customer_id, ids))
+
+
+async def _erase_recipients(connection: Connection, customer_id: int, rows: Sequence[Row]) -> None:
+    bodies = [msgspec.json.encode(msgspec.json.decode(row["body"]) | {"recipient": None}) for row in rows]
+    await connection.execute(_REWRITE_ALL, customer_id, [row["id"] for row in rows], bodies)
