@@ -177,7 +177,10 @@ async def _run_beside_others(session: Session, statement: str) -> None:
     """Runs one statement beside a running service, which it delays by a fraction of a second at most, and never in a deadlock."""
     for _ in range(_LOCK_TRIES):
         try:
-            await session.execute(statement)
+            async with session.transaction():
+                # A coordinator passes a policy on to its nodes only by a statement of its own.
+                for part in _REPLACED.split(statement):
+                    await session.execute(part)
         except asyncpg.LockNotAvailableError:
             await asyncio.sleep(_PAUSE_S)
         else:
@@ -296,6 +299,7 @@ _Missing: TypeAlias = Callable[[Session], Awaitable[list[str]]]
 _ADVICE = re.compile(
     rf"ALTER ROLE \S+ (CONNECTION LIMIT|SET) |ALTER ROLE {Role.OWNER} BYPASSRLS|\w+ EXECUTE ON FUNCTION pg_catalog"
 )
+_REPLACED = re.compile("; (?=CREATE POLICY )")
 _PREPARING: tuple[_Missing, ...] = (_roles_missing, _schema_missing, _foreign_owned, limits_missing)
 _RETRIED = (
     "DO $$ BEGIN LOOP BEGIN {statement}; EXIT; "
