@@ -63,16 +63,14 @@ CLAIMS = (
         "Every event of a gift, such as gift.claimed, says what is recorded of its line, and is recorded once.",
         compose(
             """
-        WITH gift_events AS (
-            SELECT id, customer_id, order_id, line_number, event, convert_from(body, 'UTF8')::json ->> 'id' AS name
-            FROM events WHERE line_number IS NOT NULL)
-        SELECT 'event ' || id FROM gift_events
-        WHERE event <> ALL('{{of_mail}}') AND NOT EXISTS (
-            SELECT FROM line_events e WHERE e.customer_id = gift_events.customer_id AND e.order_id = gift_events.order_id
-              AND e.number = gift_events.line_number
-              AND gift_events.event = 'gift.' || CASE e.event WHEN 'lapsed' THEN 'expired' ELSE e.event END)
+        SELECT 'event ' || told.id FROM events told
+        WHERE told.line_number IS NOT NULL AND told.event <> ALL('{{of_mail}}') AND NOT EXISTS (
+            SELECT FROM line_events e
+            WHERE e.customer_id = told.customer_id AND e.order_id = told.order_id AND e.number = told.line_number
+              AND told.event = 'gift.' || CASE e.event WHEN 'lapsed' THEN 'expired' ELSE e.event END)
         UNION ALL
-        SELECT 'event ' || max(id) FROM gift_events GROUP BY customer_id, order_id, line_number, name HAVING count(*) > 1
+        SELECT 'event ' || max(id) FROM events WHERE line_number IS NOT NULL
+        GROUP BY customer_id, order_id, line_number, convert_from(body, 'UTF8')::json ->> 'id' HAVING count(*) > 1
         """,
             of_mail=_OF_MAIL,
         ),
@@ -146,15 +144,14 @@ CLAIMS = (
         "reminders-fit",
         "A reminder that has not left is of an order that is followed up, about gifts that nobody has claimed or cancelled, to somebody who wants it.",
         """
-        SELECT 'message ' || m.id FROM messages m
-        WHERE m.kind LIKE 'reminder%' AND m.state IN ('pending', 'held') AND (
-            NOT EXISTS (SELECT FROM follow_ups f WHERE f.customer_id = m.customer_id AND f.order_id = m.order_id)
-            OR EXISTS (
-                SELECT FROM line_states s
-                WHERE s.customer_id = m.customer_id AND s.order_id = m.order_id AND s.number = ANY(m.line_numbers))
-            OR EXISTS (
-                SELECT FROM reminder_stops s
-                WHERE s.customer_id = m.customer_id AND s.order_id = m.order_id AND s.number = ANY(m.line_numbers)))
+        WITH reminders AS MATERIALIZED (
+            SELECT m.id, m.customer_id, m.order_id, line.number
+            FROM messages m LEFT JOIN LATERAL unnest(m.line_numbers) AS line (number) ON true
+            WHERE m.kind LIKE 'reminder%' AND m.state IN ('pending', 'held'))
+        SELECT 'message ' || id FROM (
+            (SELECT id FROM reminders EXCEPT SELECT id FROM reminders JOIN follow_ups USING (customer_id, order_id))
+            UNION SELECT id FROM reminders JOIN line_states USING (customer_id, order_id, number)
+            UNION SELECT id FROM reminders JOIN reminder_stops USING (customer_id, order_id, number)) AS unfit
         """,
     ),
     Check(

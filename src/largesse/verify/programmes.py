@@ -37,12 +37,16 @@ AUTOMATIONS = (
         "Every gift that an automation placed has its order, whose reference names automation, contact and day. An order that an automation "
         "placed in the last year is of one of its gifts.",
         """
+        WITH found AS MATERIALIZED (
+            SELECT customer_id, reference, environment, source, external_reference, user_id, api_key_id, created_at, erased_at FROM orders
+            WHERE source = 'automation' OR (customer_id, reference) IN (
+                SELECT customer_id, order_reference FROM automation_runs WHERE state = 'placed'))
         SELECT r.automation_id || '/' || r.contact_id || '/' || r.on_day FROM automation_runs r
-        LEFT JOIN orders o ON o.customer_id = r.customer_id AND o.reference = r.order_reference
-        WHERE r.state = 'placed' AND (o.id IS NULL OR o.source <> 'automation' OR o.environment <> r.environment OR (o.erased_at IS NULL
+        LEFT JOIN found o ON o.customer_id = r.customer_id AND o.reference = r.order_reference
+        WHERE r.state = 'placed' AND (o.reference IS NULL OR o.source <> 'automation' OR o.environment <> r.environment OR (o.erased_at IS NULL
             AND o.external_reference NOT IN ('automation-' || r.automation_id || '-' || r.contact_id || '-' || r.on_day, 'erased-' || o.reference)))
         UNION ALL
-        SELECT 'order ' || o.reference FROM orders o
+        SELECT 'order ' || o.reference FROM found o
         WHERE o.source = 'automation' AND o.user_id IS NOT NULL AND o.api_key_id IS NULL AND o.external_reference ~ '^automation-[0-9]+-[0-9]+-'
           AND o.created_at > (SELECT clock_now()) - interval '365 days' AND NOT EXISTS (
             SELECT FROM automation_runs r WHERE r.customer_id = o.customer_id
@@ -116,9 +120,9 @@ CAMPAIGNS = (
         SELECT 'campaign ' || c.id FROM campaigns c JOIN orders o ON o.customer_id = c.customer_id AND o.reference = c.order_reference
         WHERE o.environment <> c.environment OR o.source <> 'campaign' OR o.delivery_mode <> 'manual' OR o.user_id IS DISTINCT FROM c.user_id
         UNION ALL
-        SELECT 'order ' || o.reference FROM orders o
-        WHERE o.source = 'campaign' AND o.user_id IS NOT NULL AND NOT EXISTS (
-            SELECT FROM campaigns c WHERE c.customer_id = o.customer_id AND c.order_reference = o.reference)
+        SELECT 'order ' || reference FROM (
+            SELECT customer_id, reference FROM orders WHERE source = 'campaign' AND user_id IS NOT NULL
+            EXCEPT SELECT customer_id, order_reference FROM campaigns) AS unknown
         """,
     ),
     Check(
