@@ -83,8 +83,10 @@ def in_days(days: float) -> str:
 def states(service: Any, *references: str) -> Counter[str]:
     rows = service.sql(
         """
-        SELECT coalesce(s.state, 'issued') AS state FROM orders o JOIN lines l ON l.order_id = o.id
-        LEFT JOIN line_states s ON s.order_id = l.order_id AND s.number = l.number WHERE o.reference = ANY($1::text[])
+        SELECT coalesce(s.state, 'issued') AS state
+        FROM orders o JOIN lines l ON l.customer_id = o.customer_id AND l.order_id = o.id
+        LEFT JOIN line_states s ON s.customer_id = l.customer_id AND s.order_id = l.order_id AND s.number = l.number
+        WHERE o.reference = ANY($1::text[])
         """,
         list(references),
     )
@@ -111,7 +113,7 @@ def test_what_nobody_has_claimed_comes_back_in_full_and_once(
     refused = recipient.claim(late)
     assert (refused.status_code, "not claimed in time" in refused.text) == (410, True)
     events = service.sql(
-        "SELECT event, count(*) FROM events e JOIN orders o ON o.id = e.order_id WHERE reference = $1 AND line_number > 1 GROUP BY 1",
+        "SELECT event, count(*) FROM events e JOIN orders o ON o.customer_id = e.customer_id AND o.id = e.order_id WHERE reference = $1 AND line_number > 1 GROUP BY 1",
         order["reference"],
     )
     assert dict(events) == {"gift.expired": 2, "gift.cancelled": 2}
@@ -129,7 +131,8 @@ def test_an_order_without_a_date_waits_for_ever(service: Any, follow_up_all: Run
     follow_up_all()
     assert states(service, order["reference"]) == {"issued": 2}
     [[rows]] = service.sql(
-        "SELECT count(*) FROM follow_ups f JOIN orders o ON o.id = f.order_id WHERE reference = $1", order["reference"]
+        "SELECT count(*) FROM follow_ups f JOIN orders o ON o.customer_id = f.customer_id AND o.id = f.order_id WHERE reference = $1",
+        order["reference"],
     )
     assert rows == 0
 

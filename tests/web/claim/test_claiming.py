@@ -20,7 +20,7 @@ def states(service: Any, code: dict[str, str]) -> list[tuple[str, ...]]:
     return [
         tuple(row)
         for row in service.sql(
-            "SELECT e.event FROM lines l JOIN line_events e USING (order_id, number) WHERE code_lookup = $1 "
+            "SELECT e.event FROM lines l JOIN line_events e USING (customer_id, order_id, number) WHERE code_lookup = $1 "
             "ORDER BY at, array_position(ARRAY['opened', 'claimed', 'chosen', 'fulfilled', 'expired', 'cancelled'], event)",
             lookup,
         )
@@ -138,7 +138,8 @@ def test_a_scheduled_gift_cannot_be_claimed_before_its_time(
     sent = service.send("collection", "treats", value=10, recipients=[{"email": "a@example.com"}], sendAt=at).json()
     vault = Vault(service.settings.master_keys)
     row = service.sql(
-        "SELECT sealed FROM lines l JOIN orders o ON o.id = l.order_id WHERE reference = $1", sent["reference"]
+        "SELECT sealed FROM lines l JOIN orders o ON o.customer_id = l.customer_id AND o.id = l.order_id WHERE reference = $1",
+        sent["reference"],
     )[0]
     opened = open_code(vault, row["sealed"], sent["reference"], 1)
     code = {"pin": opened.pin_text, "redemptionUrl": claim_link(opened, vault, "https://gifts.example")}
@@ -158,7 +159,7 @@ def test_the_expiry_counts_from_the_claim_and_is_shown(
     code = codes("collection", "treats", value=10, **members)[0]
     gift = recipient.get(recipient.gift(code))
     row = service.sql(
-        "SELECT claimed_at, expires_at FROM line_states JOIN lines USING (order_id, number) WHERE code_lookup = $1",
+        "SELECT claimed_at, expires_at FROM line_states JOIN lines USING (customer_id, order_id, number) WHERE code_lookup = $1",
         lookup_of(service, code),
     )[0]
     assert row["expires_at"] - row["claimed_at"] == timedelta(days=days)

@@ -16,7 +16,7 @@ def events(service: Any, reference: str) -> list[GiftEvent]:
     """The events of an order's lines, as they were recorded."""
     rows = service.sql(
         """
-        SELECT body FROM events JOIN orders ON orders.id = events.order_id
+        SELECT body FROM events JOIN orders ON orders.customer_id = events.customer_id AND orders.id = events.order_id
         WHERE reference = $1 AND line_number IS NOT NULL ORDER BY events.id
         """,
         reference,

@@ -66,7 +66,7 @@ def test_many_claims_of_one_code_give_it_once(service: Any, codes: Codes, flood:
     assert statuses == {303: 1, 409: CLAIMS - 1}
     lookup = Vault(service.settings.master_keys).codes.lookup(parse_code(code["code"]))
     events = service.sql(
-        "SELECT event FROM line_events JOIN lines USING (order_id, number) WHERE code_lookup = $1", lookup
+        "SELECT event FROM line_events JOIN lines USING (customer_id, order_id, number) WHERE code_lookup = $1", lookup
     )
     assert Counter(row["event"] for row in events) == {"opened": 1, "claimed": 1}
 
@@ -202,7 +202,7 @@ def test_a_cancellation_that_races_with_claims_takes_each_line_or_leaves_it(
     states = Counter(
         row["state"]
         for row in service.sql(
-            "SELECT s.state FROM line_states s JOIN orders o ON o.id = s.order_id WHERE o.reference = ANY($1::text[])",
+            "SELECT s.state FROM line_states s JOIN orders o ON o.customer_id = s.customer_id AND o.id = s.order_id WHERE o.reference = ANY($1::text[])",
             references,
         )
     )
