@@ -44,9 +44,9 @@ RIGHTS_CORRUPTIONS = (
     _c(
         "customers-are-held-apart",
         (
-            "DROP POLICY all_of_it ON orders",
             f"ALTER TABLE entries {FORCED} ROW LEVEL SECURITY",
             "ALTER TABLE lines ENABLE ROW LEVEL SECURITY",
+            "DROP POLICY all_of_it ON orders",
         ),
         "CREATE POLICY all_of_it ON orders TO largesse_app USING (true); ALTER TABLE lines DISABLE ROW LEVEL SECURITY; "
         f"ALTER TABLE entries {OTHERWISE} ROW LEVEL SECURITY",
