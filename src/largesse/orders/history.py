@@ -121,23 +121,23 @@ async def list_acts(connection: Connection, customer_id: int, order_id: int, *, 
 
 
 # Acts of the same moment, such as mail to many, are shown as one. `recipient` is then the first by name.
+# Rows that may be on a node are read in their own part of the statement.
 _ACTS = """
-    SELECT act, at, coalesce(u.name, s.name, '') AS by, times, recipient, h.email, was_email, codes, due_at, was_due_at, line_number
-    FROM (
-        SELECT a.act, a.at, a.user_id, a.service_account_id, a.line_number, count(*)::int AS times,
-               min(coalesce(m.name, l.recipient_name, m.email, l.recipient_email)) AS recipient,
-               min(coalesce(m.email, l.recipient_email)) AS email, min(l.was_email) AS was_email,
-               sum(a.codes)::int AS codes, max(a.due_at) AS due_at, max(a.was_due_at) AS was_due_at
+    WITH a AS MATERIALIZED (
+        SELECT done.*, coalesce(u.name, s.name, '') AS by, l.recipient_name, l.recipient_email, l.was_email
         FROM (
             SELECT act, acted_at AS at, user_id, service_account_id, message_id, line_number, codes, due_at, was_due_at
             FROM order_acts WHERE customer_id = $1 AND order_id = $2
             UNION ALL
             SELECT 'read', read_at, user_id, service_account_id, NULL, line_number, NULL, NULL, NULL
-            FROM code_readings WHERE customer_id = $1 AND order_id = $2) AS a
-        LEFT JOIN messages AS m ON m.customer_id = $1 AND m.id = a.message_id
-        LEFT JOIN lines AS l ON l.customer_id = $1 AND l.order_id = $2 AND l.number = a.line_number
-        GROUP BY 1, 2, 3, 4, 5 ORDER BY 2 DESC LIMIT $3) AS h
-    LEFT JOIN users AS u ON u.id = h.user_id
-    LEFT JOIN service_accounts AS s ON s.id = h.service_account_id
-    ORDER BY at DESC
+            FROM code_readings WHERE customer_id = $1 AND order_id = $2) AS done
+        LEFT JOIN lines AS l ON l.customer_id = $1 AND l.order_id = $2 AND l.number = done.line_number
+        LEFT JOIN users AS u ON u.id = done.user_id
+        LEFT JOIN service_accounts AS s ON s.id = done.service_account_id)
+    SELECT a.act, a.at, a.by, count(*)::int AS times,
+           min(coalesce(m.name, a.recipient_name, m.email, a.recipient_email)) AS recipient,
+           min(coalesce(m.email, a.recipient_email)) AS email, min(a.was_email) AS was_email,
+           sum(a.codes)::int AS codes, max(a.due_at) AS due_at, max(a.was_due_at) AS was_due_at, a.line_number
+    FROM a LEFT JOIN messages AS m ON m.customer_id = $1 AND m.id = a.message_id
+    GROUP BY a.act, a.at, a.by, a.user_id, a.service_account_id, a.line_number ORDER BY a.at DESC LIMIT $3
 """
