@@ -29,7 +29,7 @@ from largesse.main import open_worker
 from largesse.privacy import retention
 from largesse.privacy.retention import Retention
 from largesse.privacy.service import ErasedOrder
-from largesse.privacy.store import DUE
+from largesse.privacy.store import DUE, DUE_OF
 
 DAYS = 40
 LATE = "Late.Featherstone@example.com"  # may still claim
@@ -239,7 +239,7 @@ async def test_what_is_due_is_found_by_an_index(database_url: str) -> None:
             """
         )
         await retention.plan_by_index(connection)
-        due = retention._DUE_OF if IS_DISTRIBUTED else DUE
+        due = DUE_OF if IS_DISTRIBUTED else DUE
         plan = await connection.fetch(f"EXPLAIN {due}", DAYS, 100, *([[1]] if IS_DISTRIBUTED else []))
     await database.close()
     told = "\n".join(row[0] for row in plan)
