@@ -36,14 +36,16 @@ class DueTimes:
     def bringing_forward(self) -> Fragment:
         """The statement that brings the due times of customer $1 in staging forward by $2, to now at the earliest.
 
-        What counts from a time that is past counts from earlier, as after so much time.
+        What counts from a time that is past counts from earlier, as after so much time. It calculates without a time zone, since a cluster refuses what
+        depends on the session's.
         """
         due = each(
-            "{name} = CASE WHEN {name} > (SELECT clock_now()) THEN greatest({name} - $2::interval, (SELECT clock_now())) "
-            "ELSE {name} - $2::interval END",
+            "{name} = CASE WHEN {name} > (SELECT clock_now()) "
+            "THEN greatest(({name} AT TIME ZONE 'UTC' - $2::interval) AT TIME ZONE 'UTC', (SELECT clock_now())) "
+            "ELSE ({name} AT TIME ZONE 'UTC' - $2::interval) AT TIME ZONE 'UTC' END",
             self.due,
         )
-        since = each("{name} = {name} - $2::interval", self.since)
+        since = each("{name} = ({name} AT TIME ZONE 'UTC' - $2::interval) AT TIME ZONE 'UTC'", self.since)
         return compose(
             "UPDATE {table} SET {changes} WHERE {later}",
             table=identifier(self.table),

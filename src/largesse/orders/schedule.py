@@ -23,7 +23,7 @@ _SCHEDULED = """
       AND o.scheduled_for IS NOT NULL ORDER BY o.id LIMIT $2
 """
 _BRING_FORWARD = """
-    UPDATE orders SET scheduled_for = greatest(scheduled_for - $3::interval, (SELECT clock_now()))
+    UPDATE orders SET scheduled_for = greatest((scheduled_for AT TIME ZONE 'UTC' - $3::interval) AT TIME ZONE 'UTC', (SELECT clock_now()))
     WHERE customer_id = $1 AND id = ANY($2::int[]) AND scheduled_for > (SELECT clock_now())
 """
 _LOCK = """
