@@ -16,6 +16,7 @@ from urllib.parse import urlencode, urlsplit
 
 import asyncpg
 import pytest
+from tests.distributed import SOMEBODY_WAITS
 from tests.web.api.conftest import RICH_WORLD, Service, on_database
 from tests.web.console.conftest import Browser, signed_in
 from tests.web.console.sending import begin, quote_in, ready
@@ -175,8 +176,7 @@ async def lose(connection: asyncpg.Connection, *, user_id: int, removed: str, se
     async with connection.transaction():
         await connection.execute(LOCKS[removed], user_id)
         sending = asyncio.create_task(asyncio.to_thread(send))
-        waits = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
-        while not await connection.fetchval(waits):
+        while not await connection.fetchval(SOMEBODY_WAITS):
             assert not sending.done(), f"answered without holding anything: {(await sending).text}"
             await asyncio.sleep(0.005)
         await connection.execute(REMOVALS[removed][0], user_id)
