@@ -295,7 +295,7 @@ class Connection(HttpToolsProtocol):
         if not hosts and self.parser.get_http_version() not in ("0.9", "1.0"):
             raise InvalidRequest("The request has no `Host` header, which HTTP/1.1 requires.")
         if hosts and not HOST.fullmatch(hosts[0]):
-            raise InvalidRequest("The `Host` header is no name or address with an optional port.")
+            raise InvalidRequest("The `Host` header is not a name or address with an optional port.")
         self._manager.has_head(self)
         super().on_headers_complete()
         self._reads = _Reads.BODY

@@ -73,10 +73,10 @@ def test_no_host_header_names_none(staging: Service) -> None:
     ("header", "detail"),
     [
         ("", "The request has no `Host` header, which HTTP/1.1 requires."),
-        ("Host: a b\r\n", "The `Host` header is no name or address with an optional port."),
-        ("Host: x@localhost\r\n", "The `Host` header is no name or address with an optional port."),
-        ("Host: localhost@rebound.example\r\n", "The `Host` header is no name or address with an optional port."),
-        ("Host: localhost/rebound.example\r\n", "The `Host` header is no name or address with an optional port."),
+        ("Host: a b\r\n", "The `Host` header is not a name or address with an optional port."),
+        ("Host: x@localhost\r\n", "The `Host` header is not a name or address with an optional port."),
+        ("Host: localhost@rebound.example\r\n", "The `Host` header is not a name or address with an optional port."),
+        ("Host: localhost/rebound.example\r\n", "The `Host` header is not a name or address with an optional port."),
     ],
 )
 def test_a_host_header_that_is_missing_or_wrong_is_refused(
