@@ -204,6 +204,7 @@ FAULTS = (
     text("Type the amounts that can be chosen, or allow any amount."),
     text("Delivered in %(what)s it costs more than %(most)s."),
     text("Type yes or no."),
+    text("This is not a text file. Save it as CSV in UTF-8."),
     text("The first row must name the columns, and one of them must be key."),
     text(
         "The row has more values than the first row names. Put one that contains the separator between quotation marks."
