@@ -67,8 +67,6 @@ class Keys:
         with self.page.expect_navigation():
             self.page.keyboard.press("Enter")
         self.page.wait_for_load_state()
-        # A field with autofocus gets the focus as the page is first drawn. Tab before that would take it elsewhere.
-        self.page.evaluate("new Promise(drawn => requestAnimationFrame(() => requestAnimationFrame(drawn)))")
 
     def open(self, said: str) -> None:
         """Goes to what folds, and opens it."""
