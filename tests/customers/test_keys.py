@@ -230,6 +230,8 @@ async def test_a_deadlock_ends_no_notes_of_when_keys_are_seen(
                 while not await other.fetchval(SOMEBODY_WAITS):  # noqa: ASYNC110 - another session waits
                     await asyncio.sleep(0.01)
                 await other.execute(locks, "one")
+            while not logs:  # noqa: ASYNC110 - the writer may be told after this that it was ended
+                await asyncio.sleep(0.01)
         assert [one["error"] for one in logs] == ["DeadlockDetectedError"]
         await authenticator.authenticate(one)
         while not await database.fetchval(OPERATOR, "SELECT last_seen_at FROM api_keys WHERE key = 'one'"):  # noqa: ASYNC110 - the writer has no signal
