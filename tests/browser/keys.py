@@ -29,6 +29,12 @@ _STOP = r"""() => {
 _CHOSEN = "document.activeElement.selectedOptions?.[0]?.text ?? ''"
 
 
+_HAS_ITS_FOCUS = """() => {
+    const field = [...document.querySelectorAll("[autofocus]")].find(one => one.checkVisibility());
+    return !field || document.activeElement !== document.body;
+}"""
+
+
 class Keys:
     """Goes by Tab from where the focus is, and acts by Enter, Space, arrows and typing."""
 
@@ -67,6 +73,8 @@ class Keys:
         with self.page.expect_navigation():
             self.page.keyboard.press("Enter")
         self.page.wait_for_load_state()
+        # A field with autofocus gets the focus a moment after. Tab before that would take it elsewhere.
+        self.page.wait_for_function(_HAS_ITS_FOCUS, polling=20)
 
     def open(self, said: str) -> None:
         """Goes to what folds, and opens it."""
