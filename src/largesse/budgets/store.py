@@ -26,7 +26,7 @@ _OF_BUDGET = Fragment("b.customer_id")
 
 
 def _people(customer: Fragment = _OF_BUDGET) -> Fragment:
-    """Returns SQL for the people of a budget `b`. A cluster needs the customer in each subquery."""
+    """Returns SQL for the people of a budget `b`. On a cluster, each subquery must name the customer by a placeholder."""
     return compose(
         "ARRAY(SELECT p.user_id FROM budget_people p WHERE p.customer_id = {customer} AND p.budget_id = b.id) AS user_ids",
         customer=customer,

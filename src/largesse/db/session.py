@@ -147,7 +147,7 @@ class Session(asyncpg.Connection):
             raise TypeError("a transaction needs a Scope before its first statement")
         self.scope, self.is_distributed, self.credentials_key = scope, is_distributed, credentials_key
 
-    def join(self, coordinator: asyncpg.Connection) -> None:
+    def set_coordinator(self, coordinator: asyncpg.Connection) -> None:
         """Makes `coordinator` the session on the coordinator that belongs to this one, which is on a node."""
         self.coordinator = coordinator  # the pool's stand-in for a session takes no attributes
 

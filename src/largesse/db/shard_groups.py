@@ -45,7 +45,7 @@ class Node(Database):
             return
         # The node's session first, so that callers that wait for a lost node use no session of the coordinator.
         async with super().session(scope) as connection, self.coordinator.session(scope) as coordinator:
-            cast("Session", connection).join(coordinator)
+            cast("Session", connection).set_coordinator(coordinator)
             try:
                 yield connection
             finally:

@@ -68,7 +68,7 @@ async def read_now(connection: Connection) -> datetime:
 class Part:
     """A statement with its arguments, the first one being `$1`. It must not depend on what the other parts write.
 
-    `apart` does the same where a cluster does not run the statement.
+    `apart` does the same on a cluster, which would refuse the statement.
     """
 
     __slots__ = ("apart", "arguments", "sql")

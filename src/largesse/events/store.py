@@ -20,6 +20,9 @@ from largesse.events.kinds import ORDER_CREATED, EventType, OrderRecord, Payload
 NEXT_EVENT_ID = Fragment("nextval('events_id_seq')")
 NEXT_POSITION = Fragment("nextval('events_position_seq')")
 _INTO = Fragment("INSERT INTO events (id, order_id, customer_id, environment, event, body, created_at)")
+_INTO_OF_LINES = Fragment(
+    "INSERT INTO events (order_id, customer_id, environment, event, line_number, body, created_at)"
+)
 _INSERT = """
     INSERT INTO events (order_id, customer_id, environment, event, body, created_at) VALUES ($1, $2, $3, $4, $5, $6)
 """
@@ -52,11 +55,6 @@ def new_events(source: Fragment, *, order_id: Fragment, event: Fragment, body: F
 async def insert_events(connection: Connection, events: Sequence[EventColumns]) -> None:
     """Records events of one customer on its node."""
     await insert(connection, _INTO, events)
-
-
-_INTO_OF_LINES = Fragment(
-    "INSERT INTO events (order_id, customer_id, environment, event, line_number, body, created_at)"
-)
 
 
 def new_line_events(source: Fragment) -> Fragment:

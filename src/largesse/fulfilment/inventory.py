@@ -10,11 +10,12 @@ from dataclasses import dataclass, field
 from datetime import date
 from itertools import islice
 from pathlib import Path
+from typing import BinaryIO, Literal
 
 from largesse.base import clock
 from largesse.base.amounts import UnreadableAmount, read_amount
 from largesse.base.errors import FileRefused, OperatorError
-from largesse.base.file_text import NotText, read_text
+from largesse.base.file_text import NotText, open_text
 from largesse.base.money import label
 from largesse.customers.actor import Actor
 from largesse.db.pool import Connection
@@ -36,9 +37,9 @@ class Upload:
     name: str
     content: bytes
 
-    def read_bytes(self) -> bytes:
-        """Returns the content."""
-        return self.content
+    def open(self, mode: Literal["rb"]) -> BinaryIO:  # noqa: ARG002 - as a path is opened
+        """Opens it to be read."""
+        return io.BytesIO(self.content)
 
 
 def read_rows(
@@ -50,8 +51,8 @@ def read_rows(
     Raises FileRefused with the line.
     """
     try:
-        text = read_text(path.read_bytes()).text
-        yield from _read(io.StringIO(text, newline=""), required, optional, alone)
+        with path.open("rb") as file, open_text(file) as text:
+            yield from _read(text, required, optional, alone)
     except NotText:
         raise FileRefused("no_text", f"{path.name} is not a text file: save it as CSV in UTF-8") from None
     except csv.Error as error:

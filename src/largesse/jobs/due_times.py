@@ -36,13 +36,12 @@ class DueTimes:
     def bringing_forward(self) -> Fragment:
         """The statement that brings the due times of customer $1 in staging forward by $2, to now at the earliest.
 
-        What counts from a time that is past counts from earlier, as after so much time. It calculates without a time zone, since a cluster refuses what
-        depends on the session's.
+        What counts from a time that is past counts from earlier, as after so much time. Calculates in UTC, as a cluster refuses what depends on the
+        session's time zone.
         """
         due = each(
-            "{name} = CASE WHEN {name} > (SELECT clock_now()) "
-            "THEN greatest(({name} AT TIME ZONE 'UTC' - $2::interval) AT TIME ZONE 'UTC', (SELECT clock_now())) "
-            "ELSE ({name} AT TIME ZONE 'UTC' - $2::interval) AT TIME ZONE 'UTC' END",
+            "{name} = greatest(({name} AT TIME ZONE 'UTC' - $2::interval) AT TIME ZONE 'UTC', "
+            "CASE WHEN {name} > (SELECT clock_now()) THEN (SELECT clock_now()) END)",
             self.due,
         )
         since = each("{name} = ({name} AT TIME ZONE 'UTC' - $2::interval) AT TIME ZONE 'UTC'", self.since)

@@ -24,6 +24,7 @@ from largesse.lines.codes import open_code
 from largesse.lines.states import LineKey, Progress, State
 
 NO_LINE = LineKey(-1, -1, -1)  # no line has this key
+# $1 is the customer: a cluster must find it in each subquery.
 _LINE = Fragment("""
     SELECT l.order_id, l.number, l.code_lookup, l.sealed, l.recipient_email, l.recipient_name, o.reference,
            o.environment, o.customer_id, o.gift_selection, o.product_id, o.collection_id, o.country, o.currency,

@@ -21,6 +21,13 @@ from largesse.web.console.periods import FREE, PERIODS, period_of
 
 _ID = re.compile(r"(product|collection|key|person)-([0-9]{1,9})")
 _COLUMN = {"product": "product_id", "collection": "collection_id", "key": "service_account_id", "person": "user_id"}
+# The columns that a chip filters by.
+_COLUMNS_OF = {
+    "gift": ("product_id", "collection_id"),
+    "source": ("source",),
+    "account": ("account_id",),
+    "by": ("service_account_id", "user_id"),
+}
 NO_DAY = text("This is not a date, such as 2026-11-30.")
 # The parameters that select and sort orders. A saved view holds them, except the search.
 FILTERS = ("q", "state", "gift", "source", "account", "by", "period", "since", "until", "sort")
@@ -91,23 +98,18 @@ def chips_of(context: RequestContext, choices: Choices) -> list[Chip]:
     ]
     if context.person.reach(Right.SEE_ORDERS) is Reach.ALL:
         offered.append(("by", context.say("Placed by"), choices.placed_by))
-    return [_period(context), *(_chip(context, *one) for one in offered)]
+    filtered = set(read_filter(context).group.said)
+    return [_period(context), *(_chip(context, filtered, *one) for one in offered)]
 
 
-def _chip(context: RequestContext, name: str, label: str, choices: Sequence[tuple[str, str]]) -> Chip:
+def _chip(
+    context: RequestContext, filtered: set[str], name: str, label: str, choices: Sequence[tuple[str, str]]
+) -> Chip:
     value = dict(choices).get(context.query(name), "")
-    if not value and _filters(context, name):  # such as an account that has paid no order of this person
+    if not value and not filtered.isdisjoint(_COLUMNS_OF.get(name, ())):
+        # such as an account that has paid no order of this person
         value = context.say("Not in this list")
     return Chip(name, label, value, choices, list_address(context, **{name: None}))
-
-
-def _filters(context: RequestContext, name: str) -> bool:
-    """Returns whether `read_filter` goes by that parameter, whose value is none of the choices."""
-    if name in {"gift", "by"}:
-        return _ID.fullmatch(context.query(name)) is not None
-    if name == "account":
-        return context.parameters.number(name) is not None
-    return name == "source" and bool(context.query(name))
 
 
 def _period(context: RequestContext) -> Chip:
