@@ -299,6 +299,7 @@ def test_the_demo_from_the_printed_curl_line_to_the_voucher(demo: Any, visit: Vi
     gift = opened.value
     said: list[str] = []
     gift.on("console", lambda message: said.append(message.text))
+    gift.wait_for_load_state()  # a script fills the PIN in
     assert gift.get_by_label("PIN").input_value() == pin, "one press opens it"
     gift.get_by_role("button", name="Open my gift").click()
     gift.wait_for_url("**/claim/gift/**")
