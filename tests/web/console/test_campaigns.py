@@ -293,9 +293,8 @@ def test_each_sees_their_own_and_administrators_all(service: Service, sign_in: S
         None,
         True,
     )
-    service.sql(
-        "UPDATE campaigns SET user_id = (SELECT id FROM users WHERE email = 'cem@acme.example') WHERE id = $1", number
-    )
+    [cem] = service.sql("SELECT id FROM users WHERE email = 'cem@acme.example'")
+    service.sql("UPDATE campaigns SET user_id = $2 WHERE id = $1", number, cem["id"])
     ada.get("/app/campaigns")
     assert "Of Ada" in main_of(ada)
     assert "Cem" in main_of(ada)

@@ -67,7 +67,8 @@ def place(browser: Browser, path: str) -> str:
 
 def claim_by(service: Service, reference: str) -> datetime | None:
     rows = service.sql(
-        "SELECT claim_by FROM follow_ups f JOIN orders o ON o.id = f.order_id WHERE reference = $1", reference
+        "SELECT claim_by FROM follow_ups f JOIN orders o ON o.customer_id = f.customer_id AND o.id = f.order_id WHERE reference = $1",
+        reference,
     )
     return rows[0][0] if rows else None
 
@@ -191,7 +192,8 @@ def test_after_the_date_the_page_says_what_came_back(ada: Browser, service: Serv
     page = f"/app/orders/{reference}"
     # The session would end before the clock had come to the date.
     service.sql(
-        "UPDATE follow_ups SET claim_by = created_at, due_at = created_at FROM orders o WHERE o.id = order_id AND reference = $1",
+        "UPDATE follow_ups f SET claim_by = created_at, due_at = created_at FROM orders o "
+        "WHERE o.customer_id = f.customer_id AND o.id = f.order_id AND reference = $1",
         reference,
     )
     work(service)
