@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -9,9 +10,12 @@ from pathlib import Path
 import pytest
 from tests.chained import CHAIN, acting_on, actor_on
 from tests.citus.conftest import Asked, Overheard, nodes_of, place, principal_of, recipients
+from tests.distributed import SOMEBODY_WAITS
 from tests.orders.builder import VAULT
 
+from largesse.customers.access import member_statuses
 from largesse.customers.actor import Actor
+from largesse.customers.member_store import add_user, set_user_role
 from largesse.db.roles import Role
 from largesse.db.scope import OPERATOR, for_customer
 from largesse.fulfilment.inventory import find_inventory_product, import_vouchers
@@ -119,3 +123,26 @@ async def test_what_is_done_and_what_the_audit_log_keeps_of_it(spread: Overheard
     actor = Actor(acting, lambda _: spread.transaction(SCOPE), CUSTOMER, "production")
     async with as_one(spread):
         await transfer(actor, from_id=master, to_id=other, amount_minor=100)
+
+
+async def test_people_who_write_do_not_wait_for_each_other_but_a_change_of_a_role_waits_for_them(
+    operator: Overheard,
+) -> None:
+    async with operator.transaction(OPERATOR) as connection:
+        members = [await add_user(connection, CUSTOMER, f"{one}@acme.example", one, "admin") for one in ("ada", "eve")]
+
+    async def demote() -> None:
+        async with operator.transaction(OPERATOR) as connection:
+            await set_user_role(connection, CUSTOMER, members[0], "viewer")
+
+    async with operator.transaction(OPERATOR) as one, operator.transaction(OPERATOR) as other:
+        for connection in (one, other):
+            held = await member_statuses(connection, members)
+            assert [held[-member].role for member in members] == ["admin", "admin"]
+        demoting = asyncio.create_task(demote())
+        while not await operator.fetchval(OPERATOR, SOMEBODY_WAITS):
+            assert not demoting.done()
+            await asyncio.sleep(0.01)
+    await demoting
+    async with operator.transaction(OPERATOR) as connection:
+        assert (await member_statuses(connection, members))[-members[0]].role == "viewer"

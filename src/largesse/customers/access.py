@@ -19,7 +19,7 @@ from largesse.customers.principal import ADMIN, SENDERS, Principal
 from largesse.customers.restrictions import parse_network, require_network, require_scope
 from largesse.customers.sessions import Person
 from largesse.db.fragments import Fragment, compose
-from largesse.db.pool import Connection, Database, coordinator_of
+from largesse.db.pool import Connection, Database, Row, coordinator_of, is_distributed
 
 
 class StaleCaller(Exception):
@@ -120,7 +120,7 @@ async def person_statuses(connection: Connection, session_ids: Collection[int]) 
 
 async def member_statuses(connection: Connection, user_ids: Collection[int]) -> dict[int, PersonStatus]:
     """Returns the status of people who are still members, signed in or not, by `Principal.person_key`. Locks their memberships."""
-    rows = await coordinator_of(connection).fetch(access_store.HOLD_USERS, sorted(user_ids))
+    rows = await _hold_users(connection, user_ids)
     return await _with_accounts(connection, {-row["id"]: (row["customer_id"], row["id"], row["role"]) for row in rows})
 
 
@@ -144,18 +144,24 @@ async def hold_people(connection: Connection, session_ids: Collection[int]) -> d
 
     Locks session and membership, so that ending one of them, or changing a role, waits until the transaction ends.
     """
-    coordinator = coordinator_of(connection)
-    sessions = await coordinator.fetch(access_store.HOLD_SESSIONS, sorted(session_ids))
+    sessions = await coordinator_of(connection).fetch(access_store.HOLD_SESSIONS, sorted(session_ids))
     # A separate statement: on a cluster, sessions are on the coordinator, and users are on every node.
-    users = await coordinator.fetch(
-        access_store.HOLD_USERS, sorted({row["user_id"] for row in sessions if row["user_id"] is not None})
-    )
+    users = await _hold_users(connection, {row["user_id"] for row in sessions if row["user_id"] is not None})
     members = {row["id"]: row for row in users}
     return {
         row["id"]: HeldPerson(member["id"], member["customer_id"], row["environment"], member["role"])
         for row in sessions
         if (member := members.get(row["user_id"])) is not None
     }
+
+
+async def _hold_users(connection: Connection, user_ids: Collection[int]) -> list[Row]:
+    """Returns id, customer and role of those who are still members, and locks their memberships."""
+    coordinator, ids = coordinator_of(connection), sorted(user_ids)
+    if not is_distributed(connection):
+        return await coordinator.fetch(access_store.HOLD_USERS, ids)
+    await coordinator.execute(access_store.SHARE_USERS, ids)
+    return await coordinator.fetch(access_store.USERS, ids)
 
 
 def require_sender(principal: Principal, standing: PersonStatus | None) -> None:

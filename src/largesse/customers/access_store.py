@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from largesse.db.fragments import compose
+
+_MEMBERS = 0x6D656D62  # "memb"; the class of advisory locks, the object is the member's id
+
 # What a transaction reads or locks until it ends.
 ACCOUNTS_OF_USERS = (
     "SELECT user_id, account_id FROM account_users WHERE customer_id = ANY($1::int[]) AND user_id = ANY($2::int[])"
@@ -15,6 +19,13 @@ HOLD_USERS = """
     SELECT found.* FROM unnest($1::int[]) AS wanted (id) CROSS JOIN LATERAL (
         SELECT id, customer_id, role FROM users WHERE id = wanted.id AND is_active FOR SHARE) AS found
 """
+# On a cluster, FOR SHARE locks all rows of `users`, and two such statements can deadlock. There, members are locked by advisory locks and read
+# after that. Whoever changes or removes a member waits for both kinds.
+SHARE_USERS = compose(
+    "SELECT pg_advisory_xact_lock_shared({members}, id) FROM unnest($1::int[]) AS held (id)", members=_MEMBERS
+)
+USERS = "SELECT id, customer_id, role FROM users WHERE id = ANY($1::int[]) AND is_active"
+LOCK_USER = compose("SELECT pg_advisory_xact_lock({members}, $1)", members=_MEMBERS)
 LOCK_CUSTOMER = "SELECT FROM customers WHERE id = $1 FOR NO KEY UPDATE"
 LOCK_PERSON = "SELECT FROM people WHERE id = $1 FOR NO KEY UPDATE"
 

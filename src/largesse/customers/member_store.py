@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from largesse.base.errors import OperatorError
+from largesse.customers.access_store import LOCK_USER
 from largesse.customers.customer_store import find_customer
 from largesse.customers.principal import Principal
-from largesse.db.pool import Connection, Row, open_credentials
+from largesse.db.pool import Connection, Row, coordinator_of, open_credentials
 
 _LIST_USERS = """
     SELECT id, name, email, role, is_active, created_at, last_login_at
@@ -107,12 +108,14 @@ async def add_user(connection: Connection, customer_id: int, email: str, name: s
 async def set_user_role(connection: Connection, customer_id: int, user_id: int, role: str) -> None:
     """Sets the role of a member."""
     await open_credentials(connection)
+    await coordinator_of(connection).execute(LOCK_USER, user_id)
     await connection.execute(_SET_ROLE, customer_id, user_id, role)
 
 
 async def deactivate_user(connection: Connection, customer_id: int, user_id: int) -> None:
     """Deactivates a member. The row stays in the list, and the person may be invited again."""
     await open_credentials(connection)
+    await coordinator_of(connection).execute(LOCK_USER, user_id)
     await connection.execute(_DEACTIVATE, customer_id, user_id)
 
 

@@ -23,6 +23,7 @@ from tests.web.console.sending import begin, quote_in, ready
 from tests.web.console.test_routes import path_of
 
 import largesse.web.console
+from largesse.customers.access_store import LOCK_USER
 from largesse.web.console.page_routes import Access, PageRoute
 from largesse.web.console.routes import ROUTES
 
@@ -175,6 +176,7 @@ async def lose(connection: asyncpg.Connection, *, user_id: int, removed: str, se
     """Sends while the sender's access is locked, and takes that away once somebody waits for it."""
     async with connection.transaction():
         await connection.execute(LOCKS[removed], user_id)
+        await connection.execute(LOCK_USER, user_id)
         sending = asyncio.create_task(asyncio.to_thread(send))
         while not await connection.fetchval(SOMEBODY_WAITS):
             assert not sending.done(), f"answered without holding anything: {(await sending).text}"
