@@ -14,8 +14,7 @@ import jsonschema_rs
 import msgspec
 import pytest
 
-from largesse.events.kinds import ORDER_CREATED, EventType, Sampled
-from largesse.events.registry import EVENTS
+from largesse.events.kinds import EVENTS, ORDER_CREATED, EventType, Sampled
 from largesse.web.api.openapi.document import build_document, build_events_document
 from largesse.web.api.routes import OPERATIONS
 from largesse.web.docs.reference import read_tables

@@ -27,8 +27,7 @@ from tests.faults.test_chaos import BROKEN, CLIENTS, LONGEST_S, PAUSE_S, SECONDS
 from tests.mail.conftest import PostOffice
 from tests.webhooks.conftest import Receiver
 
-from largesse.events.gifts import GIFT_BOUNCED, GIFT_SENT
-from largesse.events.registry import EVENTS
+from largesse.events.kinds import EVENTS, GIFT_BOUNCED, GIFT_SENT
 
 __all__ = ["mail_server", "proxies", "receiver"]
 

@@ -15,7 +15,7 @@ from largesse.customers.principal import Principal
 from largesse.db.pool import Database
 from largesse.db.scope import OPERATOR, WORKER
 from largesse.encryption.vault import Vault
-from largesse.events.accounts import AccountLow
+from largesse.events.kinds import AccountLow
 from largesse.ledger.accounts import (
     MOST_ACCOUNTS,
     MOST_WATCHERS,

@@ -6,7 +6,7 @@ import msgspec
 from tests.mail.conftest import Office
 
 from largesse.db.scope import OPERATOR
-from largesse.events.gifts import GiftEvent
+from largesse.events.kinds import GiftEvent
 from largesse.mail.outcomes import Sent, record
 from largesse.mail.requeue import RequeueFilter, requeue
 from largesse.mail.resending import resend

@@ -19,7 +19,7 @@ import click
 
 from largesse.base.errors import OperatorError
 from largesse.cli.running import one_line
-from largesse.events.registry import EVENTS
+from largesse.events.kinds import EVENTS
 from largesse.webhooks.signing import USER_AGENT, Signer
 
 _TIMEOUT_S = 15.0

@@ -1,15 +1,13 @@
-"""Types of events.
-
-`order.created`: an order was placed. Its payload is the order record, which `GET /orders` lists too.
-"""
+"""Types of events: of orders, of gifts and of funding accounts. `EVENTS` has all of them."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Annotated, Generic, NamedTuple, TypeVar
+from types import MappingProxyType
+from typing import Annotated, Any, Generic, NamedTuple, TypeVar
 
 import msgspec
 from msgspec import Meta
@@ -69,7 +67,13 @@ class EventType(Generic[Payload]):
 
 
 Int64 = Annotated[int, Meta(extra_json_schema={"format": "int64"})]
+EventId = Annotated[
+    str, Meta(description="Stable per event; a deduplication key", examples=["evt_9f86d081884c7d659a2feaa0"])
+]
+_SAMPLE_ID = "evt_000000000000000000000000"
 _ORDER_CREATED_NAME = "order.created"
+_GIFT_SENT_NAME = "gift.sent"
+_ACCOUNT_LOW_NAME = "account.low"
 
 
 class OrderRecord(msgspec.Struct, rename="camel"):
@@ -95,7 +99,7 @@ class OrderRecord(msgspec.Struct, rename="camel"):
     creation_date: Annotated[datetime, Meta(tz=True, description="When it was placed")]
 
 
-def _sample(sampled: Sampled) -> OrderRecord:
+def _order_sample(sampled: Sampled) -> OrderRecord:
     """Returns an order record without an order: its id is 0."""
     return OrderRecord(
         id=0,
@@ -124,5 +128,103 @@ ORDER_CREATED = EventType(
     summary="An order was placed",
     description="Once for each order, also when it is to be delivered later. `id` tells duplicates apart; that of a sample is 0.",
     payload=OrderRecord,
-    sample=_sample,
+    sample=_order_sample,
 )
+
+
+class GiftEvent(msgspec.Struct, kw_only=True, rename="camel"):
+    """What happened to one gift of an order."""
+
+    id: EventId
+    event: Annotated[str, Meta(description="The name of the event", examples=[_GIFT_SENT_NAME])]
+    reference: Annotated[str, Meta(description="The order's opaque key")]
+    customer_id: Annotated[Int64, Meta(description="Whose order it is")]
+    number: Annotated[int, Meta(description="Counts the order's lines from 1")]
+    recipient: Annotated[str, Meta(description="The recipient's address; null in a code batch")] | None
+    occurred_at: Annotated[datetime, Meta(tz=True, description="When it happened")]
+
+
+def _gift_event(name: str, summary: str, description: str) -> EventType[GiftEvent]:
+    def sample(sampled: Sampled) -> GiftEvent:
+        return GiftEvent(
+            id=_SAMPLE_ID,
+            event=name,
+            reference="00000000000000000000",
+            customer_id=sampled.customer_id,
+            number=1,
+            recipient="recipient@example.com",
+            occurred_at=sampled.at,
+        )
+
+    return EventType(name, summary, f"{description} `id` tells duplicates apart.", GiftEvent, sample)
+
+
+GIFT_SENT = _gift_event(
+    _GIFT_SENT_NAME,
+    "A gift's mail was sent",
+    "The mail server accepted the mail. Once for each mail, so again when it is sent again.",
+)
+GIFT_BOUNCED = _gift_event(
+    "gift.bounced",
+    "A gift's mail could not be delivered",
+    "The mail server refused the mail for good, or did not take it in three days. Once for each mail.",
+)
+GIFT_OPENED = _gift_event(
+    "gift.opened", "A recipient opened a gift", "Once for each gift, when somebody acts on its link."
+)
+GIFT_CLAIMED = _gift_event("gift.claimed", "A recipient claimed a gift", "Once for each gift.")
+GIFT_FULFILLED = _gift_event(
+    "gift.fulfilled",
+    "A gift was fulfilled",
+    "Once for each gift: the recipient has the voucher, or the parcel is on its way.",
+)
+GIFT_CANCELLED = _gift_event(
+    "gift.cancelled", "A gift was cancelled", "Once for each gift that was cancelled and refunded."
+)
+GIFT_EXPIRED = _gift_event(
+    "gift.expired",
+    "A gift expired",
+    "Once for each gift: it was claimed and its time then ended, or nobody had claimed it by the order's claim-by date. In the second case "
+    "`gift.cancelled` follows, as it is refunded.",
+)
+
+GIFT_EVENTS = (GIFT_SENT, GIFT_BOUNCED, GIFT_OPENED, GIFT_CLAIMED, GIFT_FULFILLED, GIFT_CANCELLED, GIFT_EXPIRED)
+
+
+class AccountLow(msgspec.Struct, kw_only=True, rename="camel"):
+    """A funding account with a low balance."""
+
+    id: EventId
+    event: Annotated[str, Meta(description="The name of the event", examples=[_ACCOUNT_LOW_NAME])] = _ACCOUNT_LOW_NAME
+    customer_id: Annotated[Int64, Meta(description="Whose account it is")]
+    account_id: Annotated[int, Meta(description="The account, as in `GET /funding-accounts`")]
+    account_name: Annotated[str, Meta(description="Its name")]
+    currency: Annotated[str, Meta(description="ISO currency code", examples=["GBP"])]
+    balance: Annotated[float, Meta(description="What it held then")]
+    below: Annotated[float, Meta(description="The amount that was set for it")]
+    occurred_at: Annotated[datetime, Meta(tz=True, description="When it was noticed, some seconds after it fell")]
+
+
+def _account_sample(sampled: Sampled) -> AccountLow:
+    return AccountLow(
+        id=_SAMPLE_ID,
+        customer_id=sampled.customer_id,
+        account_id=1,
+        account_name="Acme float",
+        currency="GBP",
+        balance=40.0,
+        below=50.0,
+        occurred_at=sampled.at,
+    )
+
+
+ACCOUNT_LOW = EventType(
+    _ACCOUNT_LOW_NAME,
+    "A funding account is low",
+    "Once each time an account falls below the amount that people set for it. `id` tells duplicates apart.",
+    AccountLow,
+    _account_sample,
+)
+
+_ALL: tuple[EventType[Any], ...] = (ORDER_CREATED, *GIFT_EVENTS, ACCOUNT_LOW)
+EVENTS: Mapping[str, EventType[Any]] = MappingProxyType({event.name: event for event in _ALL})

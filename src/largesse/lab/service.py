@@ -27,8 +27,7 @@ from largesse.customers.roles import Right
 from largesse.db.pool import Connection, commit_as_one
 from largesse.db.statements import read_now
 from largesse.encryption.vault import Vault
-from largesse.events.kinds import Sampled
-from largesse.events.registry import EVENTS
+from largesse.events.kinds import EVENTS, Sampled
 from largesse.events.store import record_event
 from largesse.fulfilment.allocation import settle_product
 from largesse.fulfilment.gifts import read_choices, read_product

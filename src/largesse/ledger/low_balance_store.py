@@ -14,7 +14,7 @@ from largesse.db.pool import Connection, Row
 from largesse.db.shard_groups import Customers, list_shard_groups
 from largesse.db.sharding import arguments
 from largesse.db.statements import insert
-from largesse.events.accounts import ACCOUNT_LOW, AccountLow
+from largesse.events.kinds import ACCOUNT_LOW, AccountLow
 from largesse.events.store import record_event
 
 NOTIFIED_ROLES = ("admin", "finance")

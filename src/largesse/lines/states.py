@@ -20,8 +20,15 @@ from typing import NamedTuple
 from largesse.db.fragments import Fragment
 from largesse.db.pool import Connection
 from largesse.db.statements import Part, fetch_together, run_part
-from largesse.events.gifts import GIFT_CANCELLED, GIFT_CLAIMED, GIFT_EXPIRED, GIFT_FULFILLED, GIFT_OPENED, GiftEvent
-from largesse.events.kinds import EventType
+from largesse.events.kinds import (
+    GIFT_CANCELLED,
+    GIFT_CLAIMED,
+    GIFT_EXPIRED,
+    GIFT_FULFILLED,
+    GIFT_OPENED,
+    EventType,
+    GiftEvent,
+)
 from largesse.events.order_changes import changed
 from largesse.events.store import insert_line_events, line_events, new_line_events
 from largesse.jobs.outbox import withdrawn_reminders

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from largesse.db.fragments import NOTHING, Fragment, compose, grouped, identifier, join
-from largesse.events.gifts import GIFT_BOUNCED, GIFT_SENT
+from largesse.events.kinds import GIFT_BOUNCED, GIFT_SENT
 from largesse.events.store import new_line_events
 from largesse.lines.tasks import may_be
 

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from largesse.db.fragments import compose, names
 from largesse.db.pool import Connection, Row
 from largesse.encryption.vault import DecryptionFailed, Vault
-from largesse.events.gifts import GIFT_BOUNCED, GIFT_SENT
+from largesse.events.kinds import GIFT_BOUNCED, GIFT_SENT
 from largesse.ledger.payment_sources import is_payer
 from largesse.lines.codes import open_code
 from largesse.verify.check import Check, Finding, Progress, Tally

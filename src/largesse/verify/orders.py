@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from largesse.db.fragments import compose, identifier, names
-from largesse.events.kinds import ORDER_CREATED
-from largesse.events.registry import EVENTS
+from largesse.events.kinds import EVENTS, ORDER_CREATED
 from largesse.events.tasks import OLD
 from largesse.ledger.payment_sources import is_payer
 from largesse.verify.check import Check

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from largesse.base.errors import InvalidRequest
-from largesse.events.registry import EVENTS
+from largesse.events.kinds import EVENTS
 
 
 class Selection(NamedTuple):

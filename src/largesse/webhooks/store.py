@@ -16,8 +16,7 @@ from largesse.db.fragments import Fragment, compose
 from largesse.db.pool import Connection, Row
 from largesse.db.statements import read_now
 from largesse.encryption.vault import Vault
-from largesse.events.kinds import Sampled
-from largesse.events.registry import EVENTS
+from largesse.events.kinds import EVENTS, Sampled
 from largesse.jobs.notifier import notify
 from largesse.webhooks.model import Selection, select_events
 from largesse.webhooks.queues import wake_queue

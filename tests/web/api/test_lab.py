@@ -8,7 +8,7 @@ from typing import Any
 import jsonschema_rs
 import pytest
 
-from largesse.events.registry import EVENTS
+from largesse.events.kinds import EVENTS
 from largesse.web.api.routes import OPERATIONS, lab, operations_of
 
 

@@ -15,7 +15,7 @@ from tests.web.api.test_deleted_keys import contact_of
 
 from largesse import __version__
 from largesse.base.errors import StateConflict
-from largesse.events.registry import EVENTS
+from largesse.events.kinds import EVENTS
 from largesse.web.api.openapi.document import build_events_document
 from largesse.web.api.routes import OPERATIONS
 from largesse.web.kit.problems import PROBLEMS, Misdirected

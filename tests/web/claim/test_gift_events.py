@@ -8,7 +8,7 @@ import msgspec
 from tests.web.claim.conftest import Recipient, link
 
 from largesse.db.scope import WORKER
-from largesse.events.gifts import GiftEvent
+from largesse.events.kinds import GiftEvent
 from largesse.fulfilment.tasks import expire_late
 
 

@@ -10,8 +10,7 @@ from starlette.responses import Response
 
 from largesse.base.errors import InvalidRequest, NotFound, TooManyRequests
 from largesse.base.i18n.templates import text
-from largesse.events.kinds import ORDER_CREATED
-from largesse.events.registry import EVENTS
+from largesse.events.kinds import EVENTS, ORDER_CREATED
 from largesse.web.console.context import RequestContext
 from largesse.web.console.form import Choices, Text
 from largesse.web.kit.query import INT64

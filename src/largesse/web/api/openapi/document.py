@@ -14,8 +14,7 @@ from typing import Any
 import msgspec
 
 from largesse.base.errors import FieldError, NotFound
-from largesse.events.kinds import EventType
-from largesse.events.registry import EVENTS
+from largesse.events.kinds import EVENTS, EventType
 from largesse.orders.request import SendRequest
 from largesse.web.api.openapi.parts import (
     HEADERS,

@@ -9,8 +9,7 @@ from msgspec import Meta
 
 from largesse.base.errors import NotFound, OtherServiceAccount, TooManyRequests
 from largesse.customers.restrictions import READ, SEND, WEBHOOKS
-from largesse.events.kinds import ORDER_CREATED
-from largesse.events.registry import EVENTS
+from largesse.events.kinds import EVENTS, ORDER_CREATED
 from largesse.mail.order_mail import list_order_deliveries
 from largesse.mail.service import resend_mail
 from largesse.web.api.operation import INT64, Call, Operation

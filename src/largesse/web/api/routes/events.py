@@ -9,9 +9,7 @@ import msgspec
 from msgspec import Meta
 
 from largesse.customers.restrictions import READ
-from largesse.events.gifts import GIFT_CLAIMED
-from largesse.events.kinds import Sampled
-from largesse.events.registry import EVENTS
+from largesse.events.kinds import EVENTS, GIFT_CLAIMED, Sampled
 from largesse.events.stream import DAYS, START, read_cursor, read_stream
 from largesse.web.api.operation import Call, Operation
 from largesse.web.kit.replies import Reply, encode_json

@@ -11,9 +11,7 @@ from msgspec import Meta
 
 from largesse.base.errors import InvalidRequest, NotFound
 from largesse.customers.restrictions import WEBHOOKS
-from largesse.events.gifts import GIFT_CLAIMED
-from largesse.events.kinds import ORDER_CREATED
-from largesse.events.registry import EVENTS
+from largesse.events.kinds import EVENTS, GIFT_CLAIMED, ORDER_CREATED
 from largesse.web.api.operation import Call, Operation
 from largesse.web.kit.replies import Reply, encode_json
 from largesse.web.kit.services import Services
