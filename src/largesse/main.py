@@ -59,7 +59,7 @@ from largesse.staff.sign_in import StaffSigningIn
 from largesse.suppliers.store import begin_buying
 from largesse.web.api.application import Application
 from largesse.web.api.routes import operations_of
-from largesse.web.api.shapes.catalogue import CatalogueInJson
+from largesse.web.api.shapes import CatalogueInJson
 from largesse.web.kit.replies import encode_json
 from largesse.web.kit.services import Office, Services
 from largesse.webhooks.resolver import Resolver

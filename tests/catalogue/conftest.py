@@ -15,7 +15,7 @@ from largesse.customers.authenticator import Caller
 from largesse.customers.principal import Principal
 from largesse.db.pool import Connection, connect_once
 from largesse.db.scope import OPERATOR
-from largesse.web.api.shapes.catalogue import CatalogueInJson
+from largesse.web.api.shapes import CatalogueInJson
 
 CUSTOMERS = 4
 

@@ -20,7 +20,7 @@ from largesse.catalogue.loading import load_own, load_snapshot
 from largesse.catalogue.model import Collection, Product
 from largesse.db.pool import Connection, Database, connect_once
 from largesse.db.scope import OPERATOR, Scope
-from largesse.web.api.shapes.catalogue import CatalogueInJson
+from largesse.web.api.shapes import CatalogueInJson
 
 GONE = 999_999  # a version that never was
 

@@ -17,7 +17,7 @@ from largesse.catalogue.loading import load_snapshot
 from largesse.catalogue.snapshot import Snapshot
 from largesse.db.pool import Connection
 from largesse.db.scope import OPERATOR
-from largesse.web.api.shapes.catalogue import CatalogueInJson
+from largesse.web.api.shapes import CatalogueInJson
 
 COUNTRIES = ("GB", "IE", "FR")
 

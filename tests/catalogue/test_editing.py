@@ -40,7 +40,7 @@ from largesse.customers.actor import Actor, command_actor, worker_actor
 from largesse.db.pool import Database
 from largesse.db.scope import OPERATOR, WORKER
 from largesse.encryption.vault import Vault
-from largesse.web.api.shapes.catalogue import CatalogueInJson
+from largesse.web.api.shapes import CatalogueInJson
 
 COFFEE = {"name": "Coffee", "active": "yes", "countries": "GB, IE", "denominations": "5 10 25"}
 HAMPER = {"name": "Hamper", "active": "yes", "cost": "30", "postage": "GB 4.95", "vat_percent": "GB 20%"}

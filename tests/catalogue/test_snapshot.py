@@ -14,7 +14,7 @@ from largesse.base.errors import NotFound
 from largesse.base.money import to_number
 from largesse.catalogue.model import Collection, Product
 from largesse.catalogue.snapshot import Snapshot
-from largesse.web.api.shapes.catalogue import CatalogueInJson
+from largesse.web.api.shapes import CatalogueInJson
 
 ACME, GLOBEX, OTHER = 1, 2, 3
 

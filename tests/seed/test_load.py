@@ -13,7 +13,7 @@ from largesse.base.errors import OperatorError
 from largesse.catalogue.loading import load_snapshot
 from largesse.seed.load import load_seed
 from largesse.seed.reading import demo_seed
-from largesse.web.api.shapes.catalogue import CatalogueInJson
+from largesse.web.api.shapes import CatalogueInJson
 
 
 async def test_a_customer_and_all_that_is_theirs(connection: asyncpg.Connection) -> None:

@@ -38,13 +38,28 @@ from largesse.web.kit.problems import (
     TooLarge,
     UnsupportedBody,
 )
+from largesse.web.kit.query import INT32
 from largesse.web.kit.replies import Reply
 from largesse.web.kit.services import Services
 
 Decoded = TypeVar("Decoded")
-INT32 = 2_147_483_647
-INT64 = 9_223_372_036_854_775_807
 _PARAMETER = re.compile(r"\{(\w+)\}")
+ADDITION = "An addition to the specification."
+# JSON schemas of parameters in paths, for `Operation.path_types`.
+ParameterTypes = dict[str, dict[str, Any]]
+ID_IN_PATH: ParameterTypes = {"id": {"type": "integer", "minimum": 1, "maximum": INT32, "examples": [1]}}
+UUID_IN_PATH: ParameterTypes = {
+    "id": {"type": "string", "format": "uuid", "examples": ["7f3c1e0a-5b52-4d0e-9c55-0f3f5d1c2b6a"]}
+}
+ORDER_IN_PATH: ParameterTypes = {
+    "reference": {
+        "type": "string",
+        "minLength": 1,
+        "maxLength": 64,
+        "description": "The `reference` of the order's send response",
+        "examples": ["0WBQK7M2PXR4D9VA1C3E"],
+    }
+}
 
 
 class Call(msgspec.Struct, frozen=True):
@@ -141,7 +156,7 @@ class Operation:
     description: str = ""
     status: int = 200
     query: type[msgspec.Struct] = NoQuery
-    path_types: dict[str, dict[str, Any]] = field(default_factory=dict)
+    path_types: ParameterTypes = field(default_factory=dict)
     body: type[msgspec.Struct] | None = None
     body_examples: dict[str, Any] = field(default_factory=dict)
     also: dict[int, Any] = field(default_factory=dict)

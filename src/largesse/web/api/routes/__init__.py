@@ -16,14 +16,12 @@ from largesse.web.api.routes import (
     quotes,
     templates,
     webhooks,
-    wrappings,
 )
 
 OPERATIONS = (
     *orders.OPERATIONS,
     *quotes.OPERATIONS,
     *catalogue.OPERATIONS,
-    *wrappings.OPERATIONS,
     *templates.OPERATIONS,
     *contacts.OPERATIONS,
     *funding.OPERATIONS,

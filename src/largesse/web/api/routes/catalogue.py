@@ -1,4 +1,4 @@
-"""GET /products, /products/{id}, /collections and /collections/{id}."""
+"""GET /products, /products/{id}, /collections, /collections/{id} and /wrappings."""
 
 from __future__ import annotations
 
@@ -11,14 +11,16 @@ from msgspec import UNSET, Meta, UnsetType
 from largesse.base.batching import Receiver
 from largesse.base.errors import NotFound
 from largesse.base.money import MAX_AMOUNT
+from largesse.branding.service import read_brand
 from largesse.catalogue.model import NOTHING_SAID
 from largesse.catalogue.snapshot import Snapshot
 from largesse.catalogue.store import read_details
 from largesse.customers.restrictions import READ
+from largesse.orders.options import ALIASES, WRAPPINGS
 from largesse.orders.request import DEFAULT_COUNTRY, Country
-from largesse.web.api.operation import Call, Operation
-from largesse.web.api.shapes.catalogue import CollectionShape, ProductInFullShape, ProductShape, product_in_full
-from largesse.web.kit.replies import Reply
+from largesse.web.api.operation import ADDITION, ID_IN_PATH, Call, Operation
+from largesse.web.api.shapes import CollectionShape, ProductInFullShape, ProductShape, product_in_full
+from largesse.web.kit.replies import Reply, encode_json
 from largesse.web.kit.services import Services
 
 Currency = Annotated[
@@ -28,7 +30,6 @@ Amount = Annotated[
     float, Meta(ge=0, le=MAX_AMOUNT, description="Only what can be sent for this amount or less", examples=[25.0])
 ]
 
-_ID = {"id": {"type": "integer", "minimum": 1, "maximum": 2_147_483_647, "examples": [1]}}
 _PRODUCT = {
     "id": 1,
     "name": "Coffee House e-gift",
@@ -86,6 +87,22 @@ class CollectionsQuery(msgspec.Struct, frozen=True):
     amount: Amount | UnsetType = UNSET  # not None, because `amount=null` is invalid
 
 
+class WrappingShape(msgspec.Struct, rename="camel"):
+    """A gift wrapping: one for all customers, or one of the customer's own."""
+
+    key: Annotated[str, Meta(description="Pass as `wrappingKey` when sending")]
+    label: Annotated[str, Meta(description="Display label")]
+    aliases: Annotated[list[str], Meta(description="Other keys that name the same wrapping")]
+
+
+_KNOWN = [
+    WrappingShape(
+        key, key.replace("-", " ").capitalize(), sorted(alias for alias, named in ALIASES.items() if named == key)
+    )
+    for key in WRAPPINGS
+]
+
+
 async def _products(services: Services, call: Call) -> Reply:
     snapshot = await call.snapshot(services)
     if _is_filtered(call.query):
@@ -137,6 +154,14 @@ async def _collection(services: Services, call: Call) -> Reply:
     return Reply(snapshot.serialized_collection(call.id(), call.principal.customer_id))
 
 
+async def _wrappings(services: Services, call: Call) -> Reply:
+    principal = call.principal
+    async with services.database.connection(principal.scope) as connection:
+        brand = await read_brand(connection, principal.customer_id)
+    own = [WrappingShape(one.key, one.name, []) for one in brand.wrappings]
+    return Reply(encode_json(own + _KNOWN))
+
+
 def _upper(text: str | None) -> str | None:
     return text.upper() if text is not None else None
 
@@ -172,7 +197,7 @@ OPERATIONS = (
         description="As sent to `country`; a physical gift's `totalPrice` holds postage and VAT to there.",
         shape=ProductInFullShape,
         query=ProductQuery,
-        path_types=_ID,
+        path_types=ID_IN_PATH,
         problems=(NotFound,),
         example=_PRODUCT
         | {
@@ -204,8 +229,24 @@ OPERATIONS = (
         scope=READ,
         description="A curated collection, or one of the customer's own.",
         shape=CollectionShape,
-        path_types=_ID,
+        path_types=ID_IN_PATH,
         problems=(NotFound,),
         example=_COLLECTION,
+    ),
+    Operation(
+        "GET",
+        "/wrappings",
+        "listWrappings",
+        "List the known wrappings",
+        _wrappings,
+        "Catalogue",
+        scope=READ,
+        shape=list[WrappingShape],
+        description="How a gift can be wrapped: first the wrappings of your own, then those of everybody. Any other key is kept with the order, and looks like `default`. "
+        + ADDITION,
+        example=[
+            {"key": "default", "label": "Default", "aliases": []},
+            {"key": "confetti", "label": "Confetti", "aliases": ["celebration", "congratulations"]},
+        ],
     ),
 )

@@ -29,7 +29,9 @@ from largesse.contacts.model import (
 from largesse.contacts.service import change_contact, create_contact, open_address, remove_contacts, save_contacts
 from largesse.contacts.store import Filter, list_by_id, read_contact, read_sealed_address
 from largesse.customers.restrictions import CONTACTS
-from largesse.web.api.operation import INT32, Call, Operation
+from largesse.web.api.operation import ADDITION, ID_IN_PATH, Call, Operation
+from largesse.web.api.shapes import shaped
+from largesse.web.kit.query import INT32
 from largesse.web.kit.replies import Reply, encode_json
 from largesse.web.kit.services import Services
 
@@ -245,22 +247,17 @@ async def _read(services: Services, call: Call, contact_id: int) -> ContactShape
 
 
 def _shape(contact: Contact) -> ContactShape:
-    return ContactShape(
-        id=contact.id,
-        email=contact.email,
-        name=contact.name,
-        language=contact.language,
-        country=contact.country,
+    return shaped(
+        ContactShape,
+        contact,
         birthday=None if contact.birthday is None else written_birthday(contact.birthday),
-        start_date=contact.start_date,
-        external_id=contact.external_id,
         active=contact.is_active,
         groups=list(contact.groups),
         fields=dict(contact.own_fields),
+        address=UNSET,
     )
 
 
-_ID: dict[str, dict[str, Any]] = {"id": {"type": "integer", "minimum": 1, "maximum": INT32, "examples": [1]}}
 _EXAMPLE: dict[str, Any] = {
     "id": 1,
     "email": "sam@example.com",
@@ -281,7 +278,6 @@ _NEW_EXAMPLE = {
     "externalId": "employee-1138",
     "groups": ["Sales"],
 }
-_ADDITION = "An addition to the specification."
 
 OPERATIONS = (
     Operation(
@@ -292,7 +288,7 @@ OPERATIONS = (
         _contacts,
         "Contacts",
         scope=CONTACTS,
-        description=f"Those of the customer in the key's environment, without postal addresses. {_ADDITION}",
+        description=f"Those of the customer in the key's environment, without postal addresses. {ADDITION}",
         shape=list[ContactShape],
         query=ContactsQuery,
         example=[_EXAMPLE],
@@ -306,7 +302,7 @@ OPERATIONS = (
         "Contacts",
         scope=CONTACTS,
         status=201,
-        description=f"400 for an address or an external id that another contact has. {_ADDITION}",
+        description=f"400 for an address or an external id that another contact has. {ADDITION}",
         shape=ContactShape,
         example={**_EXAMPLE, "address": None},
         body=NewContact,
@@ -321,7 +317,7 @@ OPERATIONS = (
         "Contacts",
         scope=CONTACTS,
         description="Each is found by its `externalId`, else by its address, and created where there is none. All are saved, or none: "
-        f"`errors` names what is wrong with each, of the first 100. {_ADDITION}",
+        f"`errors` names what is wrong with each, of the first 100. {ADDITION}",
         shape=SavedContacts,
         example={"created": 1, "changed": 0, "ids": [1]},
         body=BulkContacts,
@@ -335,9 +331,9 @@ OPERATIONS = (
         _one,
         "Contacts",
         scope=CONTACTS,
-        description=_ADDITION,
+        description=ADDITION,
         shape=ContactShape,
-        path_types=_ID,
+        path_types=ID_IN_PATH,
         problems=(NotFound,),
         example={**_EXAMPLE, "address": "1 High Street\nLeeds\nLS1 1AA"},
     ),
@@ -349,9 +345,9 @@ OPERATIONS = (
         _patch,
         "Contacts",
         scope=CONTACTS,
-        description=f"What is left out stays, and null removes it. {_ADDITION}",
+        description=f"What is left out stays, and null removes it. {ADDITION}",
         shape=ContactShape,
-        path_types=_ID,
+        path_types=ID_IN_PATH,
         problems=(NotFound,),
         example={**_EXAMPLE, "address": None},
         body=ChangedContact,
@@ -365,9 +361,9 @@ OPERATIONS = (
         _delete,
         "Contacts",
         scope=CONTACTS,
-        description=f"For good. Gifts that were sent stay as they are. {_ADDITION}",
+        description=f"For good. Gifts that were sent stay as they are. {ADDITION}",
         status=204,
-        path_types=_ID,
+        path_types=ID_IN_PATH,
         problems=(NotFound,),
     ),
 )

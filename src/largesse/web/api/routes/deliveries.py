@@ -2,31 +2,29 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
 
+from largesse.base.email import MAX_EMAIL
 from largesse.base.errors import NotFound, OtherServiceAccount, TooManyRequests
 from largesse.customers.restrictions import READ, SEND, WEBHOOKS
 from largesse.events.kinds import EVENTS, ORDER_CREATED
 from largesse.mail.order_mail import list_order_deliveries
 from largesse.mail.service import resend_mail
-from largesse.web.api.operation import INT64, Call, Operation
+from largesse.web.api.operation import ADDITION, ORDER_IN_PATH, UUID_IN_PATH, Call, Operation, ParameterTypes
 from largesse.web.api.reading import Paging
 from largesse.web.api.shapes import in_shape
-from largesse.web.api.shapes.deliveries import DeliveryRecordShape, RecipientDeliveryShape, Resend
+from largesse.web.kit.query import INT64
 from largesse.web.kit.replies import Reply
 from largesse.web.kit.services import Services
 from largesse.webhooks.service import redeliver, send_sample
 from largesse.webhooks.store import list_deliveries
 
-_ADDITION = "An addition to the specification."
-_WEBHOOK: dict[str, dict[str, Any]] = {
-    "id": {"type": "string", "format": "uuid", "examples": ["7f3c1e0a-5b52-4d0e-9c55-0f3f5d1c2b6a"]}
-}
-_DELIVERY: dict[str, dict[str, Any]] = {
-    **_WEBHOOK,
+_DELIVERY: ParameterTypes = {
+    **UUID_IN_PATH,
     "deliveryId": {
         "type": "integer",
         "format": "int64",
@@ -34,15 +32,6 @@ _DELIVERY: dict[str, dict[str, Any]] = {
         "description": "The `id` of the delivery",
         "examples": [7],
     },
-}
-_ORDER: dict[str, dict[str, Any]] = {
-    "reference": {
-        "type": "string",
-        "minLength": 1,
-        "maxLength": 64,
-        "description": "The `reference` of the order's send response",
-        "examples": ["0WBQK7M2PXR4D9VA1C3E"],
-    }
 }
 _EXAMPLE_DELIVERY: dict[str, Any] = {
     "id": 7,
@@ -95,6 +84,120 @@ _EXAMPLE_RECIPIENT: dict[str, Any] = {
         }
     ],
 }
+
+
+class AttemptRecordShape(msgspec.Struct, kw_only=True, rename="camel"):
+    """One attempt of a delivery."""
+
+    number: int
+    started_at: Annotated[datetime, Meta(tz=True)]
+    duration_ms: int
+    status: Annotated[int, Meta(description="The receiver's HTTP status")] | None
+    error: (
+        Annotated[
+            str,
+            Meta(
+                description="Why there was no status: `timeout`, `dns`, `connect`, `tls`, `connection_lost`, `bad_answer`, "
+                "`forbidden_address` or `forbidden_target`",
+                examples=["timeout"],
+            ),
+        ]
+        | None
+    )
+    answer: Annotated[str, Meta(description="The first 2 KiB of the receiver's answer")] | None
+
+
+class DeliveryRecordShape(msgspec.Struct, kw_only=True, rename="camel"):
+    """The delivery of one event to a subscription."""
+
+    id: Annotated[int, Meta(extra_json_schema={"format": "int64"})]
+    event: str
+    order_id: (
+        Annotated[
+            int, Meta(description="The order record's `id`; null for a sample and for an event that is about no order")
+        ]
+        | None
+    )
+    state: Annotated[
+        str,
+        Meta(
+            description="`pending`, `delivered` (2xx), `dropped` (another 4xx), `exhausted` (all attempts failed) or "
+            "`cancelled` (the subscription ended)",
+            examples=["delivered"],
+        ),
+    ]
+    attempts: list[AttemptRecordShape]
+    attempts_left: int
+    next_attempt_at: Annotated[datetime, Meta(tz=True)] | None
+    created_at: Annotated[datetime, Meta(tz=True)]
+    finished_at: Annotated[datetime, Meta(tz=True)] | None
+
+
+class LineRecordShape(msgspec.Struct, kw_only=True, rename="camel"):
+    """The state of a line, and when each step happened; null for a step that has not."""
+
+    number: Annotated[int, Meta(description="Counts the order's lines from 1", examples=[1])]
+    state: Annotated[
+        str,
+        Meta(
+            description="`issued` (nobody has claimed it), `claimed` (the recipient has yet to choose), `chosen` (waits for a "
+            "voucher, an address or a parcel), `fulfilled`, `expired` or `cancelled`",
+            examples=["claimed"],
+        ),
+    ]
+    opened_at: Annotated[datetime, Meta(tz=True, description="When a person first used its link")] | None
+    claimed_at: Annotated[datetime, Meta(tz=True)] | None
+    chosen_at: Annotated[datetime, Meta(tz=True)] | None
+    fulfilled_at: Annotated[datetime, Meta(tz=True)] | None
+    expired_at: Annotated[datetime, Meta(tz=True)] | None
+    cancelled_at: Annotated[datetime, Meta(tz=True)] | None
+
+
+class RecipientDeliveryShape(msgspec.Struct, kw_only=True, rename="camel"):
+    """The state of the mail to one recipient of an order."""
+
+    email: Annotated[str, Meta(description="Null in a code batch")] | None
+    name: str | None
+    code_count: Annotated[int, Meta(description="Codes in the mail")]
+    state: Annotated[
+        str,
+        Meta(
+            description="`scheduled` (not due yet), `pending` (due, or to be tried again), `held` (until a mail server is set), "
+            "`sent`, `captured` (staging), `bounced` (refused for good), `exhausted` (given up: not taken for three days) or `cancelled` (with its codes); `manual` in a code batch, whose codes went to the caller",
+            examples=["sent"],
+        ),
+    ]
+    reason: (
+        Annotated[str, Meta(description="What the mail server said, when it did not take it; or why it is held")] | None
+    )
+    fault: (
+        Annotated[
+            str,
+            Meta(
+                description="Who caused the refusal: `recipient`, or `server` when the mail server cannot be talked to or "
+                "refuses whatever it is given, which is tried again",
+                examples=["server"],
+            ),
+        ]
+        | None
+    )
+    due_at: Annotated[datetime, Meta(tz=True, description="When it was, or is, due first")]
+    sent_at: Annotated[datetime, Meta(tz=True)] | None
+    attempts: int
+    resends: Annotated[
+        int, Meta(description="How often the mail was sent again. The other members are about the last one")
+    ]
+    lines: Annotated[list[LineRecordShape], Meta(description="The state of each code")] = msgspec.field(
+        default_factory=list
+    )
+
+
+class Resend(msgspec.Struct, rename="camel"):
+    """Body of POST /orders/{reference}/resend."""
+
+    email: Annotated[
+        str, Meta(max_length=MAX_EMAIL, description="A recipient of the order", examples=["sam@example.com"])
+    ]
 
 
 class DeliveriesQuery(msgspec.Struct, frozen=True):
@@ -170,9 +273,9 @@ OPERATIONS = (
         scope=WEBHOOKS,
         shape=list[DeliveryRecordShape],
         query=DeliveriesQuery,
-        path_types=_WEBHOOK,
+        path_types=UUID_IN_PATH,
         problems=(NotFound,),
-        description=f"Newest first, with every attempt. Kept for 30 days. {_ADDITION}",
+        description=f"Newest first, with every attempt. Kept for 30 days. {ADDITION}",
         example=[_EXAMPLE_DELIVERY],
     ),
     Operation(
@@ -190,7 +293,7 @@ OPERATIONS = (
         description=(
             "Makes the next attempt due now. A delivery that had ended gets all its attempts again; "
             "`webhook-id` stays the same. A customer asks for at most 60 redeliveries and samples a minute. "
-            f"{_ADDITION}"
+            f"{ADDITION}"
         ),
         example=_EXAMPLE_DELIVERY,
     ),
@@ -204,12 +307,12 @@ OPERATIONS = (
         scope=WEBHOOKS,
         status=202,
         shape=DeliveryRecordShape,
-        path_types=_WEBHOOK,
+        path_types=UUID_IN_PATH,
         query=SampleQuery,
         problems=(NotFound,),
         description=(
             "A sample of the subscription's event, signed as every delivery is; the `id` of an order is 0. A subscription is sent at most 10 a "
-            f"minute. {_ADDITION}"
+            f"minute. {ADDITION}"
         ),
         example=_EXAMPLE_SAMPLE,
     ),
@@ -223,11 +326,11 @@ OPERATIONS = (
         scope=READ,
         shape=list[RecipientDeliveryShape],
         query=Paging,
-        path_types=_ORDER,
+        path_types=ORDER_IN_PATH,
         problems=(NotFound,),
         description=(
             "One entry for each recipient, in the order they were given, with what became of their codes; in a code batch "
-            f"one for each code. {_ADDITION}"
+            f"one for each code. {ADDITION}"
         ),
         example=[_EXAMPLE_RECIPIENT],
     ),
@@ -242,9 +345,9 @@ OPERATIONS = (
         status=202,
         shape=RecipientDeliveryShape,
         body=Resend,
-        path_types=_ORDER,
+        path_types=ORDER_IN_PATH,
         problems=(NotFound, OtherServiceAccount, TooManyRequests),
-        description=f"At most 5 times in 24 hours for each recipient, with a key of the service account that placed the order. {_ADDITION}",
+        description=f"At most 5 times in 24 hours for each recipient, with a key of the service account that placed the order. {ADDITION}",
         example={**_EXAMPLE_RECIPIENT, "state": "pending", "sentAt": None, "attempts": 0, "resends": 1},
         body_examples={"recipient": {"email": "sam@example.com"}},
     ),

@@ -12,6 +12,7 @@ from largesse.customers.restrictions import READ
 from largesse.ledger.payment_sources import names_account
 from largesse.ledger.store import FundingAccount, list_funding_accounts
 from largesse.web.api.operation import Call, Operation
+from largesse.web.api.shapes import shaped
 from largesse.web.kit.replies import Reply, encode_json
 from largesse.web.kit.services import Services
 
@@ -38,12 +39,9 @@ async def _funding_accounts(services: Services, call: Call) -> Reply:
 
 def _shape(account: FundingAccount) -> FundingAccountShape:
     balance = label(account.balance_minor, account.currency)
-    return FundingAccountShape(
-        id=account.id,
-        name=account.name,
-        is_master=account.is_master,
-        currency_id=account.currency_id,
-        currency=account.currency,
+    return shaped(
+        FundingAccountShape,
+        account,
         balance=to_number(account.balance_minor, account.currency),
         label=f"{account.name} ({account.currency}, {balance})",
     )

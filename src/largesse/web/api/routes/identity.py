@@ -14,6 +14,7 @@ from largesse.customers.restrictions import READ
 from largesse.customers.roles import ROLES
 from largesse.web.api.operation import Call, Operation
 from largesse.web.api.reading import Paging
+from largesse.web.api.shapes import shaped
 from largesse.web.kit.replies import Reply, encode_json
 from largesse.web.kit.services import Services
 
@@ -44,27 +45,11 @@ class UserShape(msgspec.Struct, rename="camel"):
 
 
 async def _me(_: Services, call: Call) -> Reply:
-    return _identity_of(call)
+    return Reply(encode_json(shaped(Identity, call.principal)))
 
 
 def _me_at_once(_: Services, call: Call, __: Receiver[bytes]) -> Reply:
-    return _identity_of(call)
-
-
-def _identity_of(call: Call) -> Reply:
-    principal = call.principal
-    assert principal.service_account_id is not None, "a key acts for a service account"
-    return Reply(
-        encode_json(
-            Identity(
-                principal.customer_id,
-                principal.customer_name,
-                principal.service_account_id,
-                principal.service_account_name,
-                principal.environment,
-            )
-        )
-    )
+    return Reply(encode_json(shaped(Identity, call.principal)))
 
 
 async def _users(services: Services, call: Call) -> Reply:
@@ -74,12 +59,9 @@ async def _users(services: Services, call: Call) -> Reply:
 
 
 def _shape(user: User) -> UserShape:
-    return UserShape(
-        id=user.id,
-        name=user.name,
-        email=user.email,
-        role=user.role,
-        is_active=user.is_active,
+    return shaped(
+        UserShape,
+        user,
         creation_date=user.created_at,
         last_login_date=user.last_login_at,
         label=f"{user.name} <{user.email}>",

@@ -15,14 +15,13 @@ from largesse.events.kinds import EVENTS, GIFT_CLAIMED, Sampled
 from largesse.jobs.due_times import DueTimes
 from largesse.lab.clock import MOST_ADVANCE, ClockReading, advance_clock, read_clock
 from largesse.lab.service import claim_gift, trigger_event
-from largesse.web.api.operation import INT32, Call, Operation
+from largesse.web.api.operation import ADDITION, Call, Operation
+from largesse.web.kit.query import INT32
 from largesse.web.kit.replies import Reply, encode_json
 from largesse.web.kit.services import Services
 
 _MOST_SECONDS = 2 * int(MOST_ADVANCE.total_seconds())  # larger ones could overflow a timedelta
-_ONLY_STAGING = "Only in staging. An addition to the specification."
-
-
+_ONLY_STAGING = f"Only in staging. {ADDITION}"
 _CLOCK: dict[str, Any] = {"now": "2030-01-02T09:00:00Z", "nextDueAt": "2030-01-02T09:00:04Z"}
 
 

@@ -26,7 +26,7 @@ from largesse.base.money import to_number
 from largesse.customers.access import StaleCaller
 from largesse.customers.restrictions import READ, SEND
 from largesse.events.kinds import ORDER_CREATED, OrderRecord, Sampled
-from largesse.orders.acts import Cancellation, cancel_order, read_receipt
+from largesse.orders.acts import cancel_order, read_receipt
 from largesse.orders.lookup import OrderRequest, read_request
 from largesse.orders.options import OPTIONS
 from largesse.orders.order import SendResponse
@@ -39,13 +39,14 @@ from largesse.orders.request import (
     recipients_in,
     reference_in,
 )
-from largesse.web.api.operation import Call, Handler, Operation
+from largesse.web.api.operation import ORDER_IN_PATH, Call, Handler, Operation
+from largesse.web.api.shapes import shaped
 from largesse.web.kit.problems import spell_name
 from largesse.web.kit.replies import Reply, encode_json
 from largesse.web.kit.services import Services
 
 _EXAMPLE = SendResponse(
-    reference="0WBQK7M2PXR4D9VA1C3E",
+    reference=ORDER_IN_PATH["reference"]["examples"][0],
     gift_selection_type="gift",
     value=10.0,
     currency="GBP",
@@ -71,15 +72,6 @@ _RECORD = msgspec.to_builtins(
         delivery_mode="send",
     )
 )
-_REFERENCE: dict[str, dict[str, Any]] = {
-    "reference": {
-        "type": "string",
-        "minLength": 1,
-        "maxLength": 64,
-        "description": "The `reference` of the order's send response",
-        "examples": [_RESPONSE["reference"]],
-    }
-}
 _RECIPIENTS = [{"email": "sam@example.com", "name": "Sam"}]
 
 
@@ -127,17 +119,6 @@ class CancellationShape(msgspec.Struct, kw_only=True, rename="camel"):
     claimed_count: Annotated[int, Meta(description="Codes claimed before, which stay their recipients'")]
     refunded: Annotated[float, Meta(description="The sum of all refunds, in the order currency")]
     currency: Annotated[str, Meta(description="ISO currency code", examples=["GBP"])]
-
-
-def _cancellation_shape(cancellation: Cancellation) -> CancellationShape:
-    return CancellationShape(
-        reference=cancellation.reference,
-        code_count=cancellation.code_count,
-        cancelled_count=cancellation.cancelled_count,
-        claimed_count=cancellation.claimed_count,
-        refunded=to_number(cancellation.refunded_minor, cancellation.currency),
-        currency=cancellation.currency,
-    )
 
 
 def _sending(body: type[SendRequest]) -> Handler:
@@ -199,7 +180,8 @@ async def _order_request(services: Services, call: Call) -> Reply:
 
 async def _cancel(services: Services, call: Call) -> Reply:
     cancellation = await cancel_order(call.actor(services), call.principal, call.path["reference"])
-    return Reply(encode_json(_cancellation_shape(cancellation)))
+    refunded = to_number(cancellation.refunded_minor, cancellation.currency)
+    return Reply(encode_json(shaped(CancellationShape, cancellation, refunded=refunded)))
 
 
 def _send_operation(
@@ -281,7 +263,7 @@ OPERATIONS = (
         "Orders",
         scope=READ,
         shape=SendResponse,
-        path_types=_REFERENCE,
+        path_types=ORDER_IN_PATH,
         problems=(NotFound, OtherServiceAccount),
         description="Use it when you lost the answer. The codes of a batch are included: only a key of the service account "
         "that placed it gets them, it must be for `codes` too, and reading them is recorded.",
@@ -296,7 +278,7 @@ OPERATIONS = (
         "Orders",
         scope=READ,
         shape=OrderRequest,
-        path_types=_REFERENCE,
+        path_types=ORDER_IN_PATH,
         problems=(NotFound,),
         description="Use it after a 409 to learn whether the order that holds the `externalReference` is the one you just "
         "sent. It has the members of a send body, without codes. An addition to the specification.",
@@ -332,7 +314,7 @@ OPERATIONS = (
         "Orders",
         scope=SEND,
         shape=CancellationShape,
-        path_types=_REFERENCE,
+        path_types=ORDER_IN_PATH,
         problems=(NotFound, OtherServiceAccount),
         description=(
             "Codes not claimed yet are void from then on, and what they cost goes back to where the order was paid "
@@ -340,7 +322,7 @@ OPERATIONS = (
             "order no mail goes out any more. For a key of the service account that placed the order. An addition to the specification."
         ),
         example={
-            "reference": "0WBQK7M2PXR4D9VA1C3E",
+            "reference": _EXAMPLE.reference,
             "codeCount": 3,
             "cancelledCount": 2,
             "claimedCount": 1,

@@ -26,6 +26,7 @@ from largesse.orders.quoter import Quote, RequestFaults
 from largesse.orders.recipients import Recipient
 from largesse.orders.request import SendCollection, SendGift, SendRequest, SendTemplate, recipients_in
 from largesse.web.api.operation import Call, Handler, Operation
+from largesse.web.api.shapes import shaped
 from largesse.web.kit.problems import spell_name
 from largesse.web.kit.replies import Reply, encode_json
 from largesse.web.kit.services import Services
@@ -68,16 +69,12 @@ class QuoteShape(msgspec.Struct, kw_only=True, rename="camel"):
 
 def _quote_shape(quote: Quote) -> QuoteShape:
     balance_minor = quote.balance_after_minor
-    return QuoteShape(
+    return shaped(
+        QuoteShape,
+        quote,
         value=to_number(quote.value_minor, quote.currency),
-        currency=quote.currency,
-        code_count=quote.code_count,
-        recipient_count=quote.recipient_count,
         total_cost=to_number(quote.total_minor, quote.currency),
-        delivery_mode=quote.delivery_mode,
-        scheduled_for=quote.scheduled_for,
         balance_after=None if balance_minor is None else to_number(balance_minor, quote.currency),
-        expires_at=quote.expires_at,
         quote=quote.token,
     )
 

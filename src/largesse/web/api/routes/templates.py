@@ -13,6 +13,7 @@ from largesse.customers.restrictions import READ
 from largesse.templates.store import Template, list_templates
 from largesse.web.api.operation import Call, Operation
 from largesse.web.api.reading import Paging
+from largesse.web.api.shapes import shaped
 from largesse.web.kit.replies import Reply, encode_json
 from largesse.web.kit.services import Services
 
@@ -44,20 +45,13 @@ async def _templates(services: Services, call: Call) -> Reply:
 
 
 def _shape(template: Template, snapshot: Snapshot) -> TemplateShape:
-    return TemplateShape(
-        id=template.id,
-        name=template.name,
+    return shaped(
+        TemplateShape,
+        template,
         gift_selection_type="gift" if template.product_id is not None else "gifts",
         gift_product_id=template.product_id,
         gifts_collection_id=template.collection_id,
-        gift_name=template.gift_name,
-        value=template.value,
         currency=template.currency if snapshot.has_gift(template.product_id, template.collection_id) else None,
-        country=template.country,
-        wrapping_key=template.wrapping_key,
-        from_name=template.from_name,
-        message=template.message,
-        expiry_after_days=template.expiry_after_days,
         creation_date=template.created_at,
     )
 

@@ -12,14 +12,14 @@ from msgspec import Meta
 from largesse.base.errors import InvalidRequest, NotFound
 from largesse.customers.restrictions import WEBHOOKS
 from largesse.events.kinds import EVENTS, GIFT_CLAIMED, ORDER_CREATED
-from largesse.web.api.operation import Call, Operation
+from largesse.web.api.operation import UUID_IN_PATH, Call, Operation
+from largesse.web.api.shapes import in_shape
 from largesse.web.kit.replies import Reply, encode_json
 from largesse.web.kit.services import Services
 from largesse.webhooks.service import create_subscription, remove_subscription, rotate_secret
 from largesse.webhooks.store import Subscription, list_subscriptions
 
-_EXAMPLE_ID = "7f3c1e0a-5b52-4d0e-9c55-0f3f5d1c2b6a"
-_ID = {"id": {"type": "string", "format": "uuid", "examples": [_EXAMPLE_ID]}}
+_EXAMPLE_ID = UUID_IN_PATH["id"]["examples"][0]
 _MOST_EVENTS = 20
 _EXAMPLE_URL = "https://hooks.example.com/largesse"
 
@@ -140,7 +140,7 @@ async def _unsubscribe(services: Services, call: Call) -> Reply:
 
 async def _rotate(services: Services, call: Call) -> Reply:
     rotated = await rotate_secret(call.actor(services), services.vault, call.uuid())
-    return Reply(encode_json(RotatedSecretShape(rotated.id, rotated.secret, rotated.previous_until)))
+    return Reply(in_shape(rotated, RotatedSecretShape))
 
 
 OPERATIONS = (
@@ -189,7 +189,7 @@ OPERATIONS = (
         scope=WEBHOOKS,
         description="Nothing more is sent to it.",
         status=204,
-        path_types=_ID,
+        path_types=UUID_IN_PATH,
         problems=(NotFound,),
     ),
     Operation(
@@ -201,7 +201,7 @@ OPERATIONS = (
         "Webhooks",
         scope=WEBHOOKS,
         shape=RotatedSecretShape,
-        path_types=_ID,
+        path_types=UUID_IN_PATH,
         problems=(NotFound,),
         description="For 24 hours deliveries carry signatures by both secrets: two in `webhook-signature`; in `X-Service-Signature` that of the "
         "previous secret, and in `X-Service-Signature-New` that of the new one. A further rotation ends the oldest secret at once. "

@@ -1,9 +1,9 @@
-"""The JSON of products and collections (docs/contract.md, Products and Collections)."""
+"""The JSON of products and collections (docs/contract.md, Products and Collections), and what makes JSON of other values."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 from msgspec import Meta, Struct
@@ -14,6 +14,7 @@ from largesse.catalogue.model import Collection, Details, Product, delivered_min
 from largesse.catalogue.pictures import picture_path
 
 _encode = msgspec.json.Encoder().encode
+Shape = TypeVar("Shape", bound=Struct)
 
 Id = Annotated[int, Meta(ge=1, le=2**31 - 1, extra_json_schema={"format": "int32"})]
 Amount = Annotated[float, Meta(ge=0, extra_json_schema={"format": "double"})]
@@ -24,6 +25,17 @@ Country = Annotated[
     str, Meta(pattern="^[A-Z]{2}$", description="ISO 3166-1 alpha-2 country code", examples=["GB", "IE"])
 ]
 Prefix = Annotated[str, Meta(description="Display prefix of the currency", examples=["£", "€"])]
+
+
+def in_shape(value: Any, shape: Any) -> bytes:
+    """Returns a value, or a list of values, as the JSON of a shape with members of the same names."""
+    return _encode(msgspec.convert(value, shape, from_attributes=True))
+
+
+def shaped(shape: type[Shape], value: object, /, **others: Any) -> Shape:
+    """Returns a shape with the members of a value that have the same names, and with `others`."""
+    alike = {name: getattr(value, name) for name in shape.__struct_fields__ if name not in others}
+    return shape(**alike, **others)
 
 
 class ProductShape(Struct, rename="camel", frozen=True):

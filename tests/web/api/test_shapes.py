@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from largesse.catalogue.model import Collection, Product
-from largesse.web.api.shapes.catalogue import CollectionShape, ProductShape, collection_shape, product_shape
+from largesse.web.api.shapes import CollectionShape, ProductShape, collection_shape, product_shape
 
 GB = frozenset({"GB"})
 
