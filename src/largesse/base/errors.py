@@ -1,28 +1,5 @@
 """The errors that Largesse raises on purpose. They do not depend on how they are shown: by a page, a response or a command.
 
-    OperatorError           an operator's mistake: one line, then a non-zero exit
-    ├── FileRefused         a file cannot be read
-    └── MayNotAct           the database login may not act as the required role
-    Problem                 a request is refused
-    ├── InvalidRequest      the request breaks a rule
-    │   └── ApprovalRequired    somebody else must approve the send first
-    ├── Unauthorized        the API key is missing or unknown
-    ├── PlanRequired        the customer's plan does not include the API
-    ├── InsufficientBalance the balance of the funding account is too low
-    ├── Inactive            the service account is deactivated
-    ├── OtherServiceAccount the order belongs to another service account
-    ├── ScopeRequired       the API key lacks a scope
-    ├── NetworkNotAllowed   the API key may not be used from this network
-    ├── OrderLimit          the order is above the service account's limit
-    ├── DailyLimit          the order is above the service account's daily limit
-    ├── BudgetExceeded      the order is above what is left of a budget, or above its limit for a gift
-    ├── NotFound            there is no such thing, or it belongs to somebody else
-    ├── ReferenceUsed       another order has the external reference
-    ├── QuoteChanged        the order differs from the quote
-    ├── QuoteExpired        the quote is no longer valid
-    ├── TooManyRequests     a limit is reached, for some seconds
-    └── Unavailable         the service cannot answer now, for some seconds
-
 `largesse.web.kit.problems` maps each to an HTTP status, and adds those that only HTTP has.
 """
 
