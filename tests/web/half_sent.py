@@ -1,13 +1,16 @@
-"""Requests whose body does not end: what is answered before it has come."""
+"""Requests whose body does not end, or later: what is answered before it has come, and once it has."""
 
 from __future__ import annotations
 
+import json
 import socket
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from typing import Any
 from urllib.parse import urlsplit
 
+from tests.connections.conftest import Answer, Wire
 from tests.web.api.conftest import Service
 
 
@@ -38,3 +41,22 @@ def await_held(service: Service, at_least: int, at_most: int = 2**40) -> None:
     while not at_least <= memory.held_bytes <= at_most:
         assert time.monotonic() < until, memory.held_bytes
         time.sleep(0.01)
+
+
+def in_two(
+    service: Service, secret: str, path: str, body: Any, between: Callable[[], object], *, method: str = "POST"
+) -> Answer:
+    """The answer to a request whose body follows once the service has found the key and waits for it, and `between` was called."""
+    data = json.dumps(body).encode()
+    head = (
+        f"{method} {path} HTTP/1.1\r\nHost: {urlsplit(service.url).netloc}\r\nAuthorization: Bearer {secret}\r\n"
+        f"Content-Type: application/json\r\nContent-Length: {len(data)}\r\nExpect: 100-continue\r\n\r\n"
+    )
+    with closing(Wire(service.url)) as wire:
+        wire.send(head.encode())
+        waiting = wire.head()
+        assert waiting is not None
+        assert waiting.status == 100, wire.read(int(waiting.headers["content-length"]))
+        wire.send(data[:10])
+        between()
+        return wire.ask(data[10:])

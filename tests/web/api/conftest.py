@@ -7,6 +7,7 @@ module. A module that wants another world gives it as `WORLD`.
 from __future__ import annotations
 
 import os
+import secrets
 import socket
 import ssl
 import threading
@@ -23,10 +24,12 @@ import pytest
 import uvicorn
 from tests.background import Statements, run_in_thread
 from tests.chained import chain_of
+from tests.keys import create_key
 
 from largesse.base.settings import Settings, load_settings
 from largesse.connections.manager import ConnectionManager
 from largesse.customers.authenticator import WrongKeys
+from largesse.customers.key_store import delete_key
 from largesse.db.pool import connect_once
 from largesse.db.scope import OPERATOR
 from largesse.main import build_app
@@ -182,6 +185,19 @@ class Service:
     def sql(self, query: str, *arguments: Any) -> list[asyncpg.Record]:
         """Runs one statement on the service's database, as its owner."""
         return self._statements.fetch(query, *arguments)
+
+    def new_key(self, service_account: str = "hr-bot", key: str | None = None, **restrictions: Any) -> tuple[int, str]:
+        """Creates another key of one of Acme's service accounts; gives its id and its secret."""
+        named = {"customer": "acme", "service_account": service_account, "environment": "production"}
+
+        async def create(connection: asyncpg.Connection) -> tuple[int, str]:
+            return await create_key(connection, **named, key=key or secrets.token_hex(8), **restrictions)
+
+        made: tuple[int, str] = on_database(self.database_url, create)
+        return made
+
+    def delete_key(self, key_id: int) -> None:
+        on_database(self.database_url, lambda connection: delete_key(connection, key_id))
 
     def balance(self, account: str) -> float:
         """What the ledger says a funding account holds, in major units of a currency with two decimals."""

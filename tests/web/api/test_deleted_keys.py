@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import secrets
-import socket
 from collections.abc import Callable
 from typing import Any
-from urllib.parse import urlsplit
 
 import asyncpg
 import httpx
 import pytest
 from tests.distributed import IS_DISTRIBUTED, SOMEBODY_WAITS
-from tests.keys import create_key
+from tests.web.half_sent import in_two
 
 from largesse.customers.key_store import delete_key
 from largesse.web.api.routes import OPERATIONS
@@ -89,17 +86,6 @@ def redelivery_of(service: Any) -> str:
     return f"/webhooks/{subscription}/deliveries/{tested['id']}/redeliver"
 
 
-def new_key(service: Any, run_on_database: Any) -> tuple[int, str]:
-    """Another key of the service account that `hr` acts as."""
-    made: tuple[int, str] = run_on_database(
-        service.database_url,
-        lambda connection: create_key(
-            connection, customer="acme", service_account="hr-bot", environment="production", key=secrets.token_hex(8)
-        ),
-    )
-    return made
-
-
 def everything(service: Any) -> dict[str, str]:
     """A digest of every table but those a server writes to by itself."""
     tables = service.sql("SELECT table_name FROM information_schema.tables WHERE table_schema = 'public'")
@@ -130,7 +116,7 @@ def test_every_operation_that_writes_is_tried_here() -> None:
 def test_the_deletion_wins(service, problem, run_on_database, name: str) -> None:
     """The key is found when the request comes in, and is being deleted when it would write."""
     path, body = WRITING[name](service)
-    key_id, secret = new_key(service, run_on_database)
+    key_id, secret = service.new_key()
     before = everything(service)
 
     def request() -> httpx.Response:
@@ -152,35 +138,13 @@ def test_the_deletion_wins(service, problem, run_on_database, name: str) -> None
     assert everything(service) != before
 
 
-def half_sent(service: Any, name: str, path: str, body: Any, secret: str, meanwhile: Callable[[], Any]) -> bytes:
-    """The answer to a request whose body ends after `meanwhile`, and begins once its key has been found."""
-    raw = json.dumps(body).encode()
-    head = (
-        f"{METHODS[name]} {path} HTTP/1.1\r\nHost: localhost\r\nX-Api-Key: {secret}\r\nExpect: 100-continue\r\n"
-        f"Content-Type: application/json\r\nContent-Length: {len(raw)}\r\nConnection: close\r\n\r\n"
-    )
-    address = urlsplit(service.url)
-    with socket.create_connection((address.hostname, address.port), timeout=60) as caller:
-        caller.sendall(head.encode())
-        assert caller.recv(1000).startswith(b"HTTP/1.1 100 ")  # the body is asked for after the checks of the key
-        caller.sendall(raw[:10])
-        meanwhile()
-        caller.sendall(raw[10:])
-        return b"".join(iter(lambda: caller.recv(65536), b""))
-
-
 @pytest.mark.parametrize("name", WITH_BODY)
-def test_deleted_while_the_body_is_under_way(service, run_on_database, name: str) -> None:
+def test_deleted_while_the_body_is_under_way(service, name: str) -> None:
     path, body = WRITING[name](service)
-    key_id, secret = new_key(service, run_on_database)
+    key_id, secret = service.new_key()
     before = everything(service)
-
-    def delete() -> None:
-        run_on_database(service.database_url, lambda connection: delete_key(connection, key_id))
-
-    answer = half_sent(service, name, path, body, secret, delete)
-    assert answer.startswith(b"HTTP/1.1 401 "), answer
-    assert b"The API key was deleted." in answer
+    answer = in_two(service, secret, path, body, lambda: service.delete_key(key_id), method=METHODS[name])
+    assert (answer.status, answer.json["detail"]) == (401, "The API key was deleted.")
     assert everything(service) == before
 
 
@@ -206,9 +170,8 @@ def test_switched_off_while_the_body_is_under_way(
     before = everything(service)
     set_to(on)
     try:
-        secret = service.keys["globex"]
-        answer = half_sent(service, name, path, body, secret, lambda: set_to(off))
-        assert answer.startswith(f"HTTP/1.1 {status} ".encode()), answer
+        answer = in_two(service, service.keys["globex"], path, body, lambda: set_to(off))
+        assert answer.status == status, answer.body
         assert everything(service) == before
     finally:
         set_to(on)
@@ -217,7 +180,7 @@ def test_switched_off_while_the_body_is_under_way(
 def test_the_deletion_waits(service, run_on_database) -> None:
     """What has looked at its key and found it writes to its end first."""
     reference = batch_of(service)
-    key_id, secret = new_key(service, run_on_database)
+    key_id, secret = service.new_key()
 
     def cancel() -> httpx.Response:
         headers = {"X-Api-Key": secret}

@@ -7,10 +7,8 @@ import threading
 
 import httpx
 import pytest
-from tests.keys import create_key
 
 from largesse.customers.authenticator import Authenticator
-from largesse.customers.key_store import delete_key
 from largesse.db.pool import Database
 from largesse.db.scope import OPERATOR
 
@@ -18,15 +16,6 @@ from largesse.db.scope import OPERATOR
 def get(service, *headers: tuple[str, str], path: str = "/me") -> httpx.Response:
     """One request with exactly these headers."""
     return service.client().get(path, headers=list(headers))
-
-
-def new_key(service, run_on_database, name: str) -> tuple[int, str]:
-    return run_on_database(
-        service.database_url,
-        lambda connection: create_key(
-            connection, customer="acme", service_account="hr-bot", environment="production", key=name
-        ),
-    )
 
 
 @pytest.mark.parametrize(
@@ -116,25 +105,25 @@ def test_a_key_holds_for_its_environment_only(service, staging, problem) -> None
     problem(service.client("hr-test").post("/send/gift", json=body), 401, "unauthorized")
 
 
-def test_an_unknown_key_answers_like_one_of_the_other_environment(service, run_on_database) -> None:
-    key_id, secret = new_key(service, run_on_database, "gone")
-    run_on_database(service.database_url, lambda connection: delete_key(connection, key_id))
+def test_an_unknown_key_answers_like_one_of_the_other_environment(service) -> None:
+    key_id, secret = service.new_key()
+    service.delete_key(key_id)
     gone = get(service, ("X-Api-Key", secret))
     other = get(service, ("X-Api-Key", service.keys["hr-test"]))
     assert (gone.status_code, gone.content) == (other.status_code, other.content)
 
 
-def test_a_second_key_works_beside_the_first_until_deleted(service, problem, run_on_database) -> None:
-    key_id, secret = new_key(service, run_on_database, "second")
+def test_a_second_key_works_beside_the_first_until_deleted(service, problem) -> None:
+    key_id, secret = service.new_key()
     assert get(service, ("X-Api-Key", secret)).json() == service.client("hr").get("/me").json()
-    run_on_database(service.database_url, lambda connection: delete_key(connection, key_id))
+    service.delete_key(key_id)
     problem(get(service, ("X-Api-Key", secret)), 401, "unauthorized")
     assert service.client("hr").get("/me").status_code == 200
 
 
-def test_a_key_deleted_under_load_is_let_in_no_more(service, run_on_database) -> None:
+def test_a_key_deleted_under_load_is_let_in_no_more(service) -> None:
     """No request that begins after the deletion has returned is served; those before it were."""
-    key_id, secret = new_key(service, run_on_database, "loaded")
+    key_id, secret = service.new_key()
     body = service.body("gift", "shop", value=0.01)
     deleted, served_before = threading.Event(), threading.Barrier(5)
     wrong: list[int] = []
@@ -157,7 +146,7 @@ def test_a_key_deleted_under_load_is_let_in_no_more(service, run_on_database) ->
     for thread in threads:
         thread.start()
     served_before.wait(timeout=30)
-    run_on_database(service.database_url, lambda connection: delete_key(connection, key_id))
+    service.delete_key(key_id)
     deleted.set()
     for thread in threads:
         thread.join()

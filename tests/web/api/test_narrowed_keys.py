@@ -9,7 +9,6 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.keys import create_key
 from tests.web.api.conftest import Service, on_database
 
 from largesse.customers.customer_store import find_service_account, set_limits
@@ -23,12 +22,7 @@ SAM = [{"email": "sam@example.com"}]
 
 def make_key(service: Service, name: str, **narrowed: Any) -> httpx.Client:
     """A client with a key that is narrowed."""
-    _, secret = on_database(
-        service.database_url,
-        lambda connection: create_key(
-            connection, customer="acme", service_account="hr-bot", environment="production", key=name, **narrowed
-        ),
-    )
+    _, secret = service.new_key(key=name, **narrowed)
     return httpx.Client(base_url=service.url, headers={"Authorization": f"Bearer {secret}"}, timeout=30)
 
 

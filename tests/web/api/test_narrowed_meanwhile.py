@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import json
-from collections.abc import Callable
 from functools import partial
 from typing import Any
-from urllib.parse import urlsplit
 
 import asyncpg
 import pytest
-from tests.connections.conftest import Wire
 from tests.distributed import SOMEBODY_WAITS
 from tests.web.api.conftest import Service, on_database
+from tests.web.half_sent import in_two
 
 NARROWED = {
     "scope": ("UPDATE api_keys SET scopes = '{read}' WHERE key = 'hr'", "/problems/scope-required"),
@@ -26,25 +23,6 @@ WIDE = "UPDATE api_keys SET scopes = NULL, networks = NULL WHERE key = 'hr'"
 @pytest.fixture(autouse=True)
 def wide(service: Service) -> None:
     service.sql(WIDE)
-
-
-def post_in_two(service: Service, path: str, body: Any, between: Callable[[], object]) -> Any:
-    """Posts a body that follows once the service waits for it, and `between` was called."""
-    data = json.dumps(body).encode()
-    wire = Wire(service.url)
-    head = (
-        f"POST {path} HTTP/1.1\r\nHost: {urlsplit(service.url).netloc}\r\nAuthorization: Bearer {service.keys['hr']}\r\n"
-        f"Content-Type: application/json\r\nContent-Length: {len(data)}\r\nExpect: 100-continue\r\n\r\n"
-    )
-    try:
-        wire.send(head.encode())
-        waiting = wire.head()
-        assert waiting is not None
-        assert waiting.status == 100, wire.read(int(waiting.headers["content-length"]))
-        between()
-        return wire.ask(data)
-    finally:
-        wire.close()
 
 
 def requests(service: Service) -> dict[str, tuple[str, Any]]:
@@ -63,7 +41,7 @@ def test_what_was_narrowed_meanwhile_is_refused(service: Service, what: str, nar
     change, problem = NARROWED[narrowed]
     path, body = requests(service)[what]
     before = service.state(), service.sql("SELECT count(*) FROM webhook_subscriptions")
-    answer = post_in_two(service, path, body, partial(service.sql, change))
+    answer = in_two(service, service.keys["hr"], path, body, partial(service.sql, change))
     assert (answer.status, answer.json["type"]) == (403, problem)
     assert (service.state(), service.sql("SELECT count(*) FROM webhook_subscriptions")) == before
 
@@ -72,7 +50,8 @@ def test_a_key_without_codes_gets_none_and_sends_all_the_same(service: Service) 
     for what, status in (("batch", 403), ("order", 200)):
         service.sql(WIDE)
         path, body = requests(service)[what]
-        assert post_in_two(service, path, body, partial(service.sql, CODES_ALONE)).status == status
+        answer = in_two(service, service.keys["hr"], path, body, partial(service.sql, CODES_ALONE))
+        assert answer.status == status
 
 
 def test_narrowing_waits_for_what_is_being_written(service: Service) -> None:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import secrets
 import socket
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from http.client import HTTPResponse
 from typing import Any
@@ -13,10 +11,8 @@ from urllib.parse import urlsplit
 
 import httpx
 import pytest
-from tests.keys import create_key
 
 from largesse.customers.authenticator import Authenticator
-from largesse.customers.key_store import delete_key
 
 
 @pytest.fixture
@@ -34,24 +30,6 @@ def lookups(service: Any, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return counted
 
 
-@pytest.fixture
-def new_key(service: Any, run_on_database: Any) -> Callable[..., tuple[int, str]]:
-    def make(service_account: str = "hr-bot", customer: str = "acme") -> tuple[int, str]:
-        made: tuple[int, str] = run_on_database(
-            service.database_url,
-            lambda connection: create_key(
-                connection,
-                customer=customer,
-                service_account=service_account,
-                environment="production",
-                key=secrets.token_hex(8),
-            ),
-        )
-        return made
-
-    return make
-
-
 def send(service: Any, secret: str, body: dict[str, Any] | None = None, **more: Any) -> httpx.Response:
     """Sends an order in one piece, as its caller is looked up before a body that is still on its way is read."""
     content = json.dumps(service.body("gift", "coffee", value=5, **more) if body is None else body).encode()
@@ -67,22 +45,22 @@ def send(service: Any, secret: str, body: dict[str, Any] | None = None, **more: 
         return httpx.Response(answer.status, headers=answer.getheaders(), content=answer.read())
 
 
-def test_the_second_order_of_a_key_takes_no_look_up(service: Any, new_key: Any, lookups: list[int]) -> None:
-    _, secret = new_key()
+def test_the_second_order_of_a_key_takes_no_look_up(service: Any, lookups: list[int]) -> None:
+    _, secret = service.new_key()
     assert [send(service, secret).status_code for _ in range(3)] == [200] * 3
     assert lookups == [1]
 
 
-def test_a_caller_is_remembered_for_a_minute(service: Any, new_key: Any, lookups: list[int], monkeypatch: Any) -> None:
-    _, secret = new_key()
+def test_a_caller_is_remembered_for_a_minute(service: Any, lookups: list[int], monkeypatch: Any) -> None:
+    _, secret = service.new_key()
     monkeypatch.setattr("largesse.customers.authenticator._REMEMBERED_S", 0.0)
     assert [send(service, secret).status_code for _ in range(2)] == [200] * 2
     assert lookups == [1, 1]
 
 
 @pytest.mark.parametrize("member", ["sendAt", "quote"])
-def test_what_goes_by_the_clock_is_looked_up(service: Any, new_key: Any, lookups: list[int], member: str) -> None:
-    _, secret = new_key()
+def test_what_goes_by_the_clock_is_looked_up(service: Any, lookups: list[int], member: str) -> None:
+    _, secret = service.new_key()
     send(service, secret)
     soon = (datetime.now(UTC) + timedelta(hours=1)).isoformat()
     recipients = [{"email": "sam@example.com"}]
@@ -91,8 +69,8 @@ def test_what_goes_by_the_clock_is_looked_up(service: Any, new_key: Any, lookups
     assert lookups == [1, 1]
 
 
-def test_only_orders_of_a_product_are(service: Any, new_key: Any, lookups: list[int]) -> None:
-    _, secret = new_key()
+def test_only_orders_of_a_product_are(service: Any, lookups: list[int]) -> None:
+    _, secret = service.new_key()
     send(service, secret)
     headers = {"X-Api-Key": secret}
     for path, body in (
@@ -127,10 +105,10 @@ CHANGES = {
 
 @pytest.mark.parametrize("name", CHANGES)
 @pytest.mark.parametrize("is_wrong", [False, True])
-def test_a_change_holds_at_once(service: Any, new_key: Any, problem: Any, name: str, is_wrong: bool) -> None:
+def test_a_change_holds_at_once(service: Any, problem: Any, name: str, is_wrong: bool) -> None:
     """Also for a request that is wrong in itself: each is answered as if its caller was never remembered."""
     change, undo, status, slug = CHANGES[name]
-    key_id, secret = new_key("crm")
+    key_id, secret = service.new_key("crm")
     change = change.replace("$key", str(key_id))
     table, _, where = change.partition(" WHERE ")
     more = {"externalReference": "x" * 500} if is_wrong else {}
@@ -151,20 +129,18 @@ def test_a_change_holds_at_once(service: Any, new_key: Any, problem: Any, name: 
 
 
 @pytest.mark.parametrize("body", [None, {}, {"productId": "one"}])
-def test_a_deleted_key_is_not_known(
-    service: Any, new_key: Any, run_on_database: Any, problem: Any, body: dict[str, Any] | None
-) -> None:
-    key_id, secret = new_key()
+def test_a_deleted_key_is_not_known(service: Any, problem: Any, body: dict[str, Any] | None) -> None:
+    key_id, secret = service.new_key()
     assert send(service, secret).status_code == 200
-    run_on_database(service.database_url, lambda connection: delete_key(connection, key_id))
+    service.delete_key(key_id)
     before = service.state()
     assert problem(send(service, secret, body), 401, "unauthorized") == "The API key is not known here."
     assert problem(send(service, secret, body), 401, "unauthorized") == "The API key is not known here."
     assert service.state() == before
 
 
-def test_a_new_price_holds_at_once(service: Any, new_key: Any) -> None:
-    _, secret = new_key()
+def test_a_new_price_holds_at_once(service: Any) -> None:
+    _, secret = service.new_key()
     shop = service.ids["products"]["hamper"]
 
     def cost() -> float:
@@ -183,10 +159,8 @@ def test_a_new_price_holds_at_once(service: Any, new_key: Any) -> None:
     assert cost() == before
 
 
-def test_one_look_up_after_an_edit_of_the_catalogue_is_enough_for_all(
-    service: Any, new_key: Any, lookups: list[int]
-) -> None:
-    keys = [new_key()[1] for _ in range(4)]
+def test_one_look_up_after_an_edit_of_the_catalogue_is_enough_for_all(service: Any, lookups: list[int]) -> None:
+    keys = [service.new_key()[1] for _ in range(4)]
     for secret in keys:
         send(service, secret)
     lookups.clear()
@@ -195,10 +169,8 @@ def test_one_look_up_after_an_edit_of_the_catalogue_is_enough_for_all(
     assert lookups == [1]
 
 
-def test_a_used_reference_and_a_low_balance_take_no_look_up(
-    service: Any, new_key: Any, problem: Any, lookups: list[int]
-) -> None:
-    _, secret = new_key()
+def test_a_used_reference_and_a_low_balance_take_no_look_up(service: Any, problem: Any, lookups: list[int]) -> None:
+    _, secret = service.new_key()
     assert send(service, secret, externalReference="once").status_code == 200
     problem(send(service, secret, externalReference="once"), 409, "reference-used")
     problem(
@@ -209,17 +181,17 @@ def test_a_used_reference_and_a_low_balance_take_no_look_up(
     assert lookups == [1]
 
 
-def test_unknown_members_are_named_once(service: Any, new_key: Any) -> None:
-    _, secret = new_key()
+def test_unknown_members_are_named_once(service: Any) -> None:
+    _, secret = service.new_key()
     for _ in range(3):
         assert send(service, secret, emial="x").headers["X-Ignored"] == "emial"
     send(service, secret, externalReference="twice")
     assert send(service, secret, externalReference="twice", emial="x").headers["X-Ignored"] == "emial"
 
 
-def test_a_request_counts_once_for_the_limit_of_its_key(service: Any, start_service: Any, new_key: Any) -> None:
+def test_a_request_counts_once_for_the_limit_of_its_key(service: Any, start_service: Any) -> None:
     limited = start_service(like=service, rate_limit=6)
-    _, secret = new_key()
+    _, secret = service.new_key()
     answers = []
     for at in range(9):
         service.sql("UPDATE products SET name = name || '.' WHERE key = 'cinema'")  # whoever is remembered is stale

@@ -7,7 +7,6 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.keys import create_key
 
 from largesse.web.api.operation import Operation
 from largesse.web.api.routes import OPERATIONS
@@ -123,19 +122,8 @@ class TestAnotherServiceAccount:
         problem(service.client("globex").post(path, json=body), 404, "not-found")
         problem(service.client("hr").post(path, json=body), 400)  # it has not left yet
 
-    def test_a_second_key_of_the_same_service_account_may(
-        self, service, run_on_database, batch: dict[str, Any]
-    ) -> None:
-        _, secret = run_on_database(
-            service.database_url,
-            lambda connection: create_key(
-                connection,
-                customer="acme",
-                service_account="hr-bot",
-                environment="production",
-                key=f"second-{batch['reference']}",
-            ),
-        )
+    def test_a_second_key_of_the_same_service_account_may(self, service, batch: dict[str, Any]) -> None:
+        _, secret = service.new_key()
         path = f"/orders/{batch['reference']}"
         again = httpx.get(f"{service.url}{path}", headers={"X-Api-Key": secret})
         assert again.json() == batch

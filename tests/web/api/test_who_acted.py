@@ -7,9 +7,6 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.keys import create_key
-
-from largesse.customers.key_store import delete_key
 
 SAM = "sam@example.com"
 ORDER = """
@@ -108,19 +105,14 @@ def test_a_resend(service, problem) -> None:
     assert kept(service, ACTS, reference) == [("resend", "hr", True, "203.0.113.9", SAM)]
 
 
-def test_a_deleted_key_keeps_its_name_in_what_it_did(service, run_on_database) -> None:
-    key_id, secret = run_on_database(
-        service.database_url,
-        lambda connection: create_key(
-            connection, customer="acme", service_account="crm", environment="production", key="short-lived"
-        ),
-    )
+def test_a_deleted_key_keeps_its_name_in_what_it_did(service) -> None:
+    key_id, secret = service.new_key("crm", "short-lived")
     headers = {"X-Api-Key": secret}
     body = service.body("gift", "coffee", value=5)
     reference = httpx.post(f"{service.url}/send/gift", json=body, headers=headers).json()["reference"]
     httpx.get(f"{service.url}/orders/{reference}", headers=headers)
     httpx.post(f"{service.url}/orders/{reference}/cancel", headers=headers)
-    run_on_database(service.database_url, lambda connection: delete_key(connection, key_id))
+    service.delete_key(key_id)
     assert kept(service, ORDER, reference) == [("short-lived", "crm", "127.0.0.1")]
     assert kept(service, READINGS, reference) == [("short-lived", "127.0.0.1")]
     assert kept(service, ACTS, reference) == [("cancel", "short-lived", True, "127.0.0.1", None)]

@@ -9,11 +9,9 @@ from concurrent.futures import ThreadPoolExecutor
 import httpx
 import pytest
 from prometheus_client import REGISTRY
-from tests.keys import create_key
 from tests.web.api.conftest import RICH_WORLD
 
 from largesse.customers.authenticator import WRONG_KEYS_A_MINUTE, WrongKeys, new_secret
-from largesse.customers.key_store import delete_key
 from largesse.db.scope import Scope
 
 
@@ -59,15 +57,6 @@ def use_up(ask, address: str) -> None:
     assert statuses == [401] * WRONG_KEYS_A_MINUTE + [429]
 
 
-def a_key(service, run_on_database, name: str) -> tuple[int, str]:
-    return run_on_database(
-        service.database_url,
-        lambda connection: create_key(
-            connection, customer="acme", service_account="hr-bot", environment="production", key=name
-        ),
-    )
-
-
 @pytest.mark.slow
 def test_so_many_may_be_wrong(ask, service, problem, clock: Clock) -> None:
     malformed, limited = failed("malformed"), failed("limited")
@@ -98,9 +87,9 @@ def test_every_kind_of_wrong_key_counts(ask, service, wrong: str) -> None:
 
 
 @pytest.mark.slow
-def test_right_keys_pass_from_the_same_address(ask, service, run_on_database) -> None:
+def test_right_keys_pass_from_the_same_address(ask, service) -> None:
     assert ask(service.keys["hr"], "198.51.100.30").status_code == 200
-    _, unseen = a_key(service, run_on_database, "unseen")
+    _, unseen = service.new_key()
     use_up(ask, "198.51.100.30")
     for secret in (service.keys["hr"], unseen, service.keys["hr"], unseen):
         assert ask(secret, "198.51.100.30").status_code == 200
@@ -108,8 +97,8 @@ def test_right_keys_pass_from_the_same_address(ask, service, run_on_database) ->
 
 
 @pytest.mark.slow
-def test_a_right_key_passes_amid_the_guesses(ask, service, run_on_database) -> None:
-    _, unseen = a_key(service, run_on_database, "unseen-amid")
+def test_a_right_key_passes_amid_the_guesses(ask, service) -> None:
+    _, unseen = service.new_key()
     use_up(ask, "198.51.100.31")
     guesses = [new_secret("production") for _ in range(40)]
     with ThreadPoolExecutor(8) as pool:
@@ -121,11 +110,11 @@ def test_a_right_key_passes_amid_the_guesses(ask, service, run_on_database) -> N
 
 
 @pytest.mark.slow
-def test_a_deleted_key_is_no_guess(ask, service, run_on_database) -> None:
+def test_a_deleted_key_is_no_guess(ask, service) -> None:
     """Whoever still sends a key that was right hears each time that it is no more, and leaves the others of the address alone."""
-    key_id, secret = a_key(service, run_on_database, "deleted-amid")
+    key_id, secret = service.new_key()
     assert ask(secret, "198.51.100.32").status_code == 200
-    run_on_database(service.database_url, lambda connection: delete_key(connection, key_id))
+    service.delete_key(key_id)
     assert {ask(secret, "198.51.100.32").status_code for _ in range(WRONG_KEYS_A_MINUTE + 50)} == {401}
     use_up(ask, "198.51.100.32")
     assert ask(secret, "198.51.100.32").status_code == 401
