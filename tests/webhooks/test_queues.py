@@ -17,6 +17,25 @@ from largesse.webhooks.outcomes import Attempted, AttemptResult, Verdict, record
 from largesse.webhooks.transport import HttpTransport
 
 
+async def take(world: World, limit: int = 10, jobs_each: int = 10) -> list[queues.SubscriptionQueue]:
+    """Leases queues as a worker does."""
+    async with world.database.transaction(OPERATOR) as connection:
+        return await queues.take_queues(connection, limit, jobs_each, failing=False)
+
+
+async def write(world: World, attempted: list[Attempted], *leaving: Lease) -> None:
+    """Writes outcomes as a worker does, and gives queues back."""
+    async with world.database.transaction(OPERATOR) as connection:
+        await record(connection, attempted, leaving)
+
+
+def delivered(queue: queues.SubscriptionQueue) -> list[Attempted]:
+    """An attempt of each of a queue's jobs that the receiver accepted."""
+    return [
+        Attempted(queue, job, 0.0, AttemptResult(200, None, None, b"", 0.1), Verdict("delivered")) for job in queue.jobs
+    ]
+
+
 async def test_a_failing_subscription_moves_to_the_other_room_until_it_succeeds(
     world: World, receiver: Receiver
 ) -> None:
@@ -77,14 +96,9 @@ async def test_a_queue_that_had_its_turn_goes_to_the_back_of_the_line(world: Wor
     await world.fan_out()
     turns = []
     for _ in range(3):
-        async with world.database.transaction(OPERATOR) as connection:
-            [queue] = await queues.take_queues(connection, 1, 4, failing=False)
+        [queue] = await take(world, 1, 4)
         turns.append(queue.lease.key)
-        answer = AttemptResult(200, None, None, b"", 0.1)
-        verdict = Verdict("delivered")
-        done = [Attempted(queue, job, 0.0, answer, verdict) for job in queue.jobs]
-        async with world.database.transaction(OPERATOR) as connection:
-            await record(connection, done, [queue.lease])
+        await write(world, delivered(queue), queue.lease)
     assert turns == [first.id, second.id, first.id]
 
 
@@ -109,19 +123,13 @@ async def test_an_outdated_lease_writes_nothing(world: World, receiver: Receiver
     subscription = await world.subscribe(receiver.url())
     await world.place()
     await world.fan_out()
-    async with world.database.transaction(OPERATOR) as connection:
-        [first] = await queues.take_queues(connection, 10, 10, failing=False)
-    async with world.database.transaction(OPERATOR) as connection:
-        assert await queues.take_queues(connection, 10, 10, failing=False) == []
+    [first] = await take(world)
+    assert await take(world) == []
     await world.advance(20)
-    async with world.database.transaction(OPERATOR) as connection:
-        [second] = await queues.take_queues(connection, 10, 10, failing=False)
+    [second] = await take(world)
     assert second.lease == Lease(first.lease.customer_id, subscription.id, first.lease.fence + 1)
-    answer = AttemptResult(200, None, None, b"", 0.1)
     for queue, state in ((first, "pending"), (second, "delivered")):
-        attempted = Attempted(queue, queue.jobs[0], 0.0, answer, Verdict("delivered"))
-        async with world.database.transaction(OPERATOR) as connection:
-            await record(connection, [attempted], [queue.lease])
+        await write(world, delivered(queue), queue.lease)
         assert await world.states() == [state]
     assert await world.database.fetchval(OPERATOR, "SELECT count(*) FROM delivery_attempts") == 1
 
@@ -131,20 +139,11 @@ async def test_outcomes_and_a_fan_out_never_wait_for_each_other_in_a_circle(worl
         await world.subscribe(receiver.url())
     await world.place()
     await world.fan_out()
-    async with world.database.transaction(OPERATOR) as connection:
-        taken = await queues.take_queues(connection, 10, 10, failing=False)
-    first, second = sorted(taken, key=lambda queue: queue.lease.key)
-    answer = AttemptResult(200, None, None, b"", 0.1)
-    attempted = Attempted(second, second.jobs[0], 0.0, answer, Verdict("delivered"))
+    first, second = sorted(await take(world), key=lambda queue: queue.lease.key)
     lock = "UPDATE subscription_queues SET due_at = due_at WHERE subscription_id = $1"
-
-    async def write() -> None:
-        async with world.database.transaction(OPERATOR) as connection:
-            await record(connection, [attempted], [first.lease])
-
     async with world.database.transaction(OPERATOR) as fanning_out:
         await fanning_out.execute(lock, first.lease.key)
-        writing = asyncio.create_task(write())
+        writing = asyncio.create_task(write(world, delivered(second), first.lease))
         async with asyncio.timeout(30):
             while not await world.database.fetchval(
                 OPERATOR,
@@ -166,8 +165,7 @@ async def test_a_renewed_lease_does_not_run_out(world: World, receiver: Receiver
     for _ in range(3):
         await world.advance(10)
         await world.deliverer.renew()
-    async with world.database.transaction(OPERATOR) as connection:
-        assert await queues.take_queues(connection, 10, 10, failing=False) == []
+    assert await take(world) == []
     receiver.released.set()
     await world.deliverer.settle()
     assert await world.states() == ["delivered"]
@@ -177,14 +175,11 @@ async def test_a_renewal_that_comes_late_leases_nothing_again(world: World, rece
     await world.subscribe(receiver.url())
     await world.place()
     await world.fan_out()
-    async with world.database.transaction(OPERATOR) as connection:
-        [queue] = await queues.take_queues(connection, 10, 10, failing=False)
-    async with world.database.transaction(OPERATOR) as connection:
-        await record(connection, [], [queue.lease])
+    [queue] = await take(world)
+    await write(world, [], queue.lease)
     async with world.database.connection(OPERATOR) as connection:
         await queues.SUBSCRIPTION_QUEUES.renew(connection, [queue.lease])
-    async with world.database.transaction(OPERATOR) as connection:
-        [again] = await queues.take_queues(connection, 10, 10, failing=False)
+    [again] = await take(world)
     assert again.lease.fence == queue.lease.fence + 1
 
 
@@ -201,8 +196,7 @@ async def test_draining_finishes_what_is_in_flight_and_gives_the_rest_back(world
     await closing
     assert len(receiver.got) == 4
     assert sorted(await world.states()) == ["delivered"] * 4 + ["pending"] * 16
-    async with world.database.transaction(OPERATOR) as connection:
-        [queue] = await queues.take_queues(connection, 10, 100, failing=False)
+    [queue] = await take(world, 10, 100)
     assert len(queue.jobs) == 16
 
 

@@ -1,3 +1,5 @@
+"""What customers and members of staff see of deliveries."""
+
 from __future__ import annotations
 
 import json
@@ -6,11 +8,12 @@ from datetime import UTC, datetime
 from uuid import uuid4
 
 import pytest
-from tests.webhooks.conftest import Receiver, World
+from tests.webhooks.conftest import Receiver, World, make_principal
 
 from largesse.base.errors import InvalidRequest, NotFound
 from largesse.db.scope import OPERATOR
-from largesse.webhooks.store import DeliveryRecord, insert_sample, list_deliveries, redeliver
+from largesse.webhooks.failing import FailingWebhook, list_failing
+from largesse.webhooks.store import DeliveryRecord, insert_sample, list_deliveries, redeliver, redeliver_failed
 
 NOW = datetime(2030, 1, 2, 9, tzinfo=UTC)
 
@@ -134,3 +137,36 @@ async def test_strangers_find_nothing(world: World, receiver: Receiver) -> None:
         with pytest.raises(NotFound):
             await redeliver(connection, world.principal, other.id, delivery.id)
     assert len(receiver.got) == 2
+
+
+async def failing(world: World, customer_id: int | None = None) -> list[FailingWebhook]:
+    async with world.database.connection(OPERATOR) as connection:
+        return await list_failing(connection, customer_id)
+
+
+async def test_webhooks_are_listed_while_they_fail_and_with_what_failed_for_good(
+    world: World, receiver: Receiver
+) -> None:
+    async with world.database.transaction(OPERATOR) as connection:
+        other = await make_principal(connection, "globex")
+    mine, theirs = await world.subscribe(receiver.url()), await world.subscribe(receiver.url("/other"), other)
+    receiver.answers(200)
+    await world.place()
+    await world.deliver()
+    assert await failing(world) == []
+    receiver.answers(503)
+    await world.place()
+    await world.place(principal=other)
+    await world.deliver()
+    assert {one.id for one in await failing(world)} == {mine.id, theirs.id}
+    (one,) = await failing(world, world.principal.customer_id)
+    assert (one.id, one.is_failing, one.failed, one.environment) == (mine.id, True, 0, "production")
+    receiver.answers(404)
+    await world.advance(60)
+    await world.deliver()
+    assert await failing(world) == []
+    (one,) = await failing(world, world.principal.customer_id)
+    assert (one.id, one.is_failing, one.failed) == (mine.id, False, 1)
+    async with world.database.transaction(OPERATOR) as connection:
+        assert await redeliver_failed(connection, world.principal, mine.id) == 1
+    assert await failing(world, world.principal.customer_id) == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from uuid import uuid4
 
 import pytest
 from tests.chained import actor_on
@@ -117,8 +118,25 @@ async def test_an_operation_counts_what_is_requested(world: World, receiver: Rec
         await send_sample(person, throttle, made.id)
     for _ in range(50):
         throttle.count_redelivery(person.customer_id)
-    with pytest.raises(TooManyRequests, match="60 samples and redeliveries"):
-        await redeliver_failed(person, throttle, made.id)
+    for refused in (redeliver_failed(person, throttle, made.id), redeliver(person, throttle, made.id, 1)):
+        with pytest.raises(TooManyRequests, match="60 samples and redeliveries"):
+            await refused
+
+
+def test_a_subscription_is_sent_10_samples_a_minute_and_a_refused_one_is_not_counted() -> None:
+    throttle, subscription = DeliveryThrottle(now_s=lambda: 0.0), uuid4()
+    for _ in range(10):
+        throttle.count_sample(1, subscription)
+    for _ in range(100):
+        with pytest.raises(TooManyRequests, match="10 samples") as refused:
+            throttle.count_sample(1, subscription)
+    assert refused.value.retry_after_s == 6
+    throttle.count_sample(2, subscription)  # who only guesses the id uses nothing up
+    for _ in range(50):
+        throttle.count_redelivery(1)
+    for ask in (lambda: throttle.count_redelivery(1), lambda: throttle.count_sample(1, uuid4())):
+        with pytest.raises(TooManyRequests, match="60 samples and redeliveries"):
+            ask()
 
 
 def test_test_events_and_advances_of_the_clock_have_allowances_of_their_own() -> None:

@@ -128,50 +128,38 @@ def test_allowed_networks_allow_nothing_outside_them(url: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("url", "addresses", "accepted"),
+    ("allowed", "url", "addresses", "accepted"),
     [
-        ("https://example.com/", ["1.1.1.1"], True),
-        ("https://example.com/", ["1.1.1.1", "2606:4700::1"], True),
-        ("https://example.com/", ["1.1.1.1", "10.0.0.1"], False),
-        ("https://example.com/", ["2606:4700::1", "fe80::1%eth0"], False),
-        ("https://example.com/", ["::ffff:1.1.1.1"], False),
-        ("https://example.com/", ["127.0.0.1"], False),
-        ("https://example.com/", [], True),
+        (NOTHING_ALLOWED, "https://example.com/", ["1.1.1.1"], True),
+        (NOTHING_ALLOWED, "https://example.com/", ["1.1.1.1", "2606:4700::1"], True),
+        (NOTHING_ALLOWED, "https://example.com/", ["1.1.1.1", "10.0.0.1"], False),
+        (NOTHING_ALLOWED, "https://example.com/", ["2606:4700::1", "fe80::1%eth0"], False),
+        (NOTHING_ALLOWED, "https://example.com/", ["::ffff:1.1.1.1"], False),
+        (NOTHING_ALLOWED, "https://example.com/", ["127.0.0.1"], False),
+        (NOTHING_ALLOWED, "https://example.com/", [], True),
+        (LOOPBACK, "http://localhost:8080/", ["127.0.0.1", "::1"], True),
+        (LOOPBACK, "http://localhost:8080/", ["127.0.0.1", "::2"], False),
+        (LOOPBACK, "http://example.com/", ["127.0.0.1"], True),
+        (LOOPBACK, "http://example.com/", ["1.1.1.1"], False),
+        (LOOPBACK, "http://example.com/", ["127.0.0.1", "1.1.1.1"], False),
+        (LOOPBACK, "https://example.com:8443/", ["1.1.1.1"], True),
+        (LOOPBACK, "https://example.com:8443/", ["127.0.0.2"], True),
+        (LOOPBACK, "https://receiver/", ["127.0.0.1"], True),
+        (LOOPBACK, "https://receiver/", ["1.1.1.1"], False),
+        (LOOPBACK, "http://example.com/", [], False),
+        (LOOPBACK, "https://receiver/", [], False),
+        (LOOPBACK, "https://example.com/", ["127.0.0.1", "1.1.1.1"], True),
     ],
 )
-async def test_a_name_passes_when_all_its_addresses_are_public(url: str, addresses: list[str], accepted: bool) -> None:
-    target = parse_target(url, NOTHING_ALLOWED)
+async def test_a_name_passes_when_all_its_addresses_are_public_or_allowed(
+    allowed: tuple[IPv4Network | IPv6Network, ...], url: str, addresses: list[str], accepted: bool
+) -> None:
+    target = parse_target(url, allowed)
     if accepted:
-        await check_target(target, NOTHING_ALLOWED, answering(*addresses), 1)
+        await check_target(target, allowed, answering(*addresses), 1)
         return
     with pytest.raises(InvalidRequest, match="`target_url`"):
-        await check_target(target, NOTHING_ALLOWED, answering(*addresses), 1)
-
-
-@pytest.mark.parametrize(
-    ("url", "addresses", "accepted"),
-    [
-        ("http://localhost:8080/", ["127.0.0.1", "::1"], True),
-        ("http://localhost:8080/", ["127.0.0.1", "::2"], False),
-        ("http://example.com/", ["127.0.0.1"], True),
-        ("http://example.com/", ["1.1.1.1"], False),
-        ("http://example.com/", ["127.0.0.1", "1.1.1.1"], False),
-        ("https://example.com:8443/", ["1.1.1.1"], True),
-        ("https://example.com:8443/", ["127.0.0.2"], True),
-        ("https://receiver/", ["127.0.0.1"], True),
-        ("https://receiver/", ["1.1.1.1"], False),
-        ("http://example.com/", [], False),
-        ("https://receiver/", [], False),
-        ("https://example.com/", ["127.0.0.1", "1.1.1.1"], True),
-    ],
-)
-async def test_with_allowed_networks(url: str, addresses: list[str], accepted: bool) -> None:
-    target = parse_target(url, LOOPBACK)
-    if accepted:
-        await check_target(target, LOOPBACK, answering(*addresses), 1)
-        return
-    with pytest.raises(InvalidRequest, match="`target_url`"):
-        await check_target(target, LOOPBACK, answering(*addresses), 1)
+        await check_target(target, allowed, answering(*addresses), 1)
 
 
 async def test_a_public_name_that_does_not_resolve_passes() -> None:

@@ -67,9 +67,3 @@ async def list_failing(
     else:
         rows = await connection.fetch(_OF_ONE, MOST_REDELIVERED, customer_id, past[1], limit)
     return [FailingWebhook(**row) for row in rows]
-
-
-async def find_failing(connection: Connection, customer_id: int, subscription_id: UUID) -> FailingWebhook | None:
-    """Returns a customer's failing subscription, or None if it does not fail."""
-    found = await list_failing(connection, customer_id, limit=1_000)
-    return next((one for one in found if one.id == subscription_id), None)

