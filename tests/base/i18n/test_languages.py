@@ -1,10 +1,13 @@
-"""Which language somebody gets, and how it writes amounts."""
+"""Which language somebody gets, and how it writes amounts and numbers."""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 import pytest
 
 from largesse.base.i18n.languages import LANGUAGES, chosen_language, language_of
+from largesse.base.i18n.templates import template_environment
 
 
 @pytest.mark.parametrize(
@@ -71,3 +74,15 @@ def test_a_recipient_reads_the_language_they_chose_else_that_of_their_country(
 )
 def test_countries_are_in_the_order_of_their_names(tag: str, codes: list[str]) -> None:
     assert LANGUAGES[tag].in_order(["AE", "AT", "AU", "CH", "DE"]) == codes
+
+
+SAID = "{% trans count=count, name=name %}{{ count }} gift of {{ name }}{% pluralize %}{{ count }} gifts of {{ name }}{% endtrans %}"
+
+
+@pytest.mark.parametrize(("tag", "written"), [("en", "1,204"), ("de", "1.204"), ("fr", "1\u202f204")])
+def test_a_count_is_written_as_the_language_does(tmp_path: Path, tag: str, written: str) -> None:
+    (tmp_path / "one.html").write_text(SAID)
+    (tmp_path / "one.txt").write_text(SAID)
+    environment = template_environment(tmp_path, tag)
+    assert environment.get_template("one.html").render(count=1204, name="<b>") == f"{written} gifts of &lt;b&gt;"
+    assert environment.get_template("one.txt").render(count=1, name="<b>") == "1 gift of <b>"

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import ExitStack
 
 import pytest
+from tests.web.half_sent import await_held, half_sent, head_of_answer
 
-from largesse.web.kit.body import MAX_BODY_BYTES
+from largesse.web.kit.body import BYTES_EACH, MAX_BODY_BYTES
 from largesse.web.kit.headers import MAX_HEADER_BYTES
 
 JSON = {"Content-Type": "application/json"}
+LARGE = 4_000_000
 
 
 @pytest.fixture(autouse=True)
@@ -226,3 +229,20 @@ def test_no_answer_may_be_cached_or_sniffed(service) -> None:
     for answer in (service.client("hr").get("/me"), service.client().get("/nothing")):
         assert answer.headers["Cache-Control"] == "no-store"
         assert answer.headers["X-Content-Type-Options"] == "nosniff"
+
+
+def test_places_orders_while_a_customer_has_so_many_bytes_on_their_way_and_no_more(service) -> None:
+    headers = {"Authorization": f"Bearer {service.keys['hr']}", "Content_Type": "application/json"}
+    body = b'{"message": "' + b"x" * LARGE
+    with ExitStack() as stack:
+        fitting = BYTES_EACH // LARGE
+        for _ in range(fitting):
+            stack.enter_context(half_sent(service, "/send/gift", body, whole=LARGE + 90_000, **headers))
+        await_held(service, (fitting - 1) * LARGE)
+        one_more = stack.enter_context(half_sent(service, "/send/gift", body, whole=LARGE + 90_000, **headers))
+        refused = head_of_answer(one_more)
+        assert refused.startswith("http/1.1 429")
+        assert "retry-after: 5" in refused
+        # Orders of the usual size are read.
+        assert service.send("gift", "coffee", value=10).status_code == 200
+    await_held(service, 0, 0)

@@ -1,4 +1,4 @@
-"""The samples of the developer guides, run."""
+"""The samples of the documentation, run: none has an error in it, whatever else its own test asks of it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ from largesse.webhooks.signing import Signer, new_secret
 if TYPE_CHECKING:
     from conftest import Service
 
-DOCS = Path(__file__).parents[3] / "docs"
+ROOT = Path(__file__).parents[3]
+DOCS = ROOT / "docs"
 PAGES = {path.stem: path.read_text() for path in [DOCS / "quick-start.md", *(DOCS / "guides").glob("*.md")]}
 SAMPLE_ORDER = "F6Z9C7XE1MN9MKA1FDPH"
 SAMPLE_SUBSCRIPTION = "3f2b8c1e-5d0a-4b7e-9c61-0a8d4e2f7b15"
@@ -247,14 +248,39 @@ def order_of_staging(staging: Service) -> str:
     return str(sent.json()["reference"])
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "python")])
-def test_every_sample_of_python_runs(samples: Callable[[str], str], page: str) -> None:
-    """In their order, with the client that the guide on authentication makes."""
+WITH_PYTHON = [
+    path for path in sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]) if "\n```python\n" in path.read_text()
+]
+
+
+def of_python(page: Path) -> Iterator[tuple[int, str]]:
+    """The samples of Python of a page, each with the line it begins on."""
+    text = page.read_text()
+    for found in re.finditer(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE):
+        yield text.count("\n", 0, found.start(1)), found[1]
+
+
+def test_there_are_samples_of_python() -> None:
+    assert len(WITH_PYTHON) > 5
+
+
+@pytest.mark.parametrize("page", WITH_PYTHON, ids=lambda page: page.name)
+def test_every_sample_of_python_runs(samples: Callable[[str], str], page: Path) -> None:
+    """One after another, as somebody who reads on would, with the client that the guide on authentication makes."""
     with Largesse(os.environ["LARGESSE"], os.environ["LARGESSE_API_KEY"]) as largesse:
-        names: dict[str, Any] = {"largesse": largesse}
-        for text in blocks(page, "python"):
-            exec(compile(samples(text), page, "exec", dont_inherit=True), names)  # noqa: S102 - text of our own
-        if names["largesse"] is not largesse:
-            names["largesse"].close()
-        if "client" in names:
-            names["client"].close()
+        names: dict[str, Any] = {"__name__": "sample", "largesse": largesse}
+        try:
+            for line, sample in of_python(page):
+                text = "\n" * line + samples(sample)  # an error names the page's own line
+                exec(compile(text, str(page), "exec", dont_inherit=page.parent.name == "guides"), names)  # noqa: S102 - text of our own
+        finally:
+            for value in names.values():
+                if isinstance(value, Largesse | httpx.Client):
+                    value.close()
+
+
+@pytest.mark.parametrize("page", WITH_PYTHON, ids=lambda page: page.name)
+def test_no_sample_escapes(page: Path) -> None:
+    """A block of Python under another name, or indented, would not be run."""
+    fences = re.findall(r"^ *```(?:python3?|py|pycon)\b.*$", page.read_text(), re.MULTILINE)
+    assert fences == ["```python"] * len(list(of_python(page)))
