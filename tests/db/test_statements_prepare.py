@@ -37,6 +37,7 @@ _PARTS = {
     "_DAYS",
     "_DRAWN_ID",
     "_DRAWN_ID_OF_ENTRY",
+    "_DUE_AGAIN",
     "_INTO",
     "_INTO_OF_LINES",
     "_KINDS",

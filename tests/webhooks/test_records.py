@@ -12,8 +12,15 @@ from tests.webhooks.conftest import Receiver, World, make_principal
 
 from largesse.base.errors import InvalidRequest, NotFound
 from largesse.db.scope import OPERATOR
-from largesse.webhooks.failing import FailingWebhook, list_failing
-from largesse.webhooks.store import DeliveryRecord, insert_sample, list_deliveries, redeliver, redeliver_failed
+from largesse.webhooks.delivery_store import (
+    DeliveryRecord,
+    FailingWebhook,
+    insert_sample,
+    list_deliveries,
+    list_failing,
+    redeliver,
+    redeliver_failed,
+)
 
 NOW = datetime(2030, 1, 2, 9, tzinfo=UTC)
 

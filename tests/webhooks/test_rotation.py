@@ -9,7 +9,7 @@ from tests.webhooks.conftest import Got, Receiver, World, principal, receiver, w
 from largesse.base.errors import NotFound
 from largesse.db.scope import OPERATOR, WORKER
 from largesse.webhooks import queue_store
-from largesse.webhooks.secret_store import RotatedSecret, rotate_secret
+from largesse.webhooks.store import RotatedSecret, rotate_secret
 
 __all__ = ["principal", "receiver", "world"]
 DAY_S = 86_400

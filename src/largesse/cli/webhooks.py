@@ -14,8 +14,8 @@ from largesse.cli.tables import customer_option, format_options, show
 from largesse.customers.actor import command_actor
 from largesse.db.scope import OPERATOR
 from largesse.installation import open_vault
-from largesse.webhooks.secret_store import find_subscription, list_every_subscription
 from largesse.webhooks.service import rotate_secret
+from largesse.webhooks.store import find_subscription, list_every_subscription
 
 _COLUMNS = ("id", "customer", "environment", "events", "target_url", "created_at", "previous_until")
 

@@ -12,9 +12,9 @@ from largesse.customers.actor import Actor, Transaction
 from largesse.customers.roles import Right
 from largesse.encryption.vault import Vault
 from largesse.staff.model import StaffRight
-from largesse.webhooks import secret_store, store
-from largesse.webhooks.secret_store import RotatedSecret
-from largesse.webhooks.store import CreatedSubscription, DeliveryRecord
+from largesse.webhooks import delivery_store, store
+from largesse.webhooks.delivery_store import DeliveryRecord
+from largesse.webhooks.store import CreatedSubscription, RotatedSecret
 from largesse.webhooks.targets import LookUp, Network, check_target, parse_target
 
 SAMPLES_A_MINUTE = 10  # for one subscription
@@ -88,7 +88,7 @@ async def rotate_secret(actor: Actor, vault: Vault, subscription_id: UUID) -> Ro
     """Rotates the secret of a subscription. For 24 hours deliveries are signed with the previous one too. Raises NotFound."""
     assert actor.environment is not None, "a command says whose subscription it is"
     async with actor.transaction(Right.SETTINGS) as transaction:
-        rotated = await secret_store.rotate_secret(
+        rotated = await store.rotate_secret(
             transaction.connection, vault, actor.customer_id, actor.environment, subscription_id
         )
         await transaction.record("webhook.secret_rotated", f"subscription {subscription_id}")
@@ -104,7 +104,7 @@ async def send_sample(
     """
     throttle.count_sample(actor.customer_id, subscription_id)
     async with actor.transaction(Right.SETTINGS) as transaction:
-        return await store.insert_sample(transaction.connection, actor.principal, subscription_id, event)
+        return await delivery_store.insert_sample(transaction.connection, actor.principal, subscription_id, event)
 
 
 async def redeliver(
@@ -113,7 +113,7 @@ async def redeliver(
     """Makes a delivery due now. If it had ended, it gets all its attempts again. Raises NotFound, TooManyRequests."""
     throttle.count_redelivery(actor.customer_id)
     async with actor.transaction(Right.SETTINGS) as transaction:
-        delivery = await store.redeliver(transaction.connection, actor.principal, subscription_id, delivery_id)
+        delivery = await delivery_store.redeliver(transaction.connection, actor.principal, subscription_id, delivery_id)
         await _record_redelivered(transaction, subscription_id, 1)
     return delivery
 
@@ -122,7 +122,7 @@ async def redeliver_failed(actor: Actor, throttle: DeliveryThrottle, subscriptio
     """Makes the newest deliveries that failed, for good or until their next attempt, due now, at most MOST_REDELIVERED. Returns how many. Raises NotFound, TooManyRequests."""
     throttle.count_redelivery(actor.customer_id)
     async with actor.transaction(Right.SETTINGS, StaffRight.DELIVERIES) as transaction:
-        count = await store.redeliver_failed(transaction.connection, actor.principal, subscription_id)
+        count = await delivery_store.redeliver_failed(transaction.connection, actor.principal, subscription_id)
         if count:
             await _record_redelivered(transaction, subscription_id, count)
     return count

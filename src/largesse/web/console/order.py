@@ -54,7 +54,7 @@ from largesse.web.console.order_words import (
     state_of_order,
 )
 from largesse.web.kit.problems import spell_name
-from largesse.webhooks.store import list_order_webhooks
+from largesse.webhooks.delivery_store import list_order_webhooks
 
 AT_ONCE = 50  # recipients on a page
 STEPS = {

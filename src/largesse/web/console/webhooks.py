@@ -14,6 +14,7 @@ from largesse.events.kinds import EVENTS, ORDER_CREATED
 from largesse.web.console.context import RequestContext
 from largesse.web.console.form import Choices, Text
 from largesse.web.kit.query import INT64
+from largesse.webhooks.delivery_store import DeliveryRecord, list_deliveries, order_references
 from largesse.webhooks.service import (
     create_subscription,
     redeliver,
@@ -22,13 +23,7 @@ from largesse.webhooks.service import (
     rotate_secret,
     send_sample,
 )
-from largesse.webhooks.store import (
-    DeliveryRecord,
-    SubscriptionRecord,
-    list_deliveries,
-    list_subscription_records,
-    order_references,
-)
+from largesse.webhooks.store import SubscriptionRecord, list_subscription_records
 
 STATES = {
     "pending": ("waiting", text("Pending")),

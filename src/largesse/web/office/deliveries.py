@@ -18,7 +18,7 @@ from largesse.staff.model import StaffRight
 from largesse.web.kit.query import INT64
 from largesse.web.office.context import OfficeContext
 from largesse.web.office.customers import ENVIRONMENT_NAMES, named
-from largesse.webhooks.failing import FIRST, list_failing
+from largesse.webhooks.delivery_store import FIRST, list_failing
 from largesse.webhooks.service import redeliver_failed
 
 _PAGE = 50

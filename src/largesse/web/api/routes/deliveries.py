@@ -20,8 +20,8 @@ from largesse.web.api.shapes import in_shape
 from largesse.web.kit.query import INT64
 from largesse.web.kit.replies import Reply
 from largesse.web.kit.services import Services
+from largesse.webhooks.delivery_store import list_deliveries
 from largesse.webhooks.service import redeliver, send_sample
-from largesse.webhooks.store import list_deliveries
 
 _DELIVERY: ParameterTypes = {
     **UUID_IN_PATH,
