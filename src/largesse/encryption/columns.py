@@ -4,20 +4,22 @@ A step reads rows in the order of their keys, without a lock. It locks those und
 service waits and no deadlock is possible. A later pass takes the rest. A finished row is not encrypted again, so an interrupted run loses
 no work.
 
-A package registers an encrypted column by a `SealedTable` in its `tasks.py`.
+A package registers an encrypted column by a `SealedTable` in its `tasks.py`, which `sealed_column` makes for most.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
 from importlib.util import find_spec
 from pkgutil import iter_modules
 from typing import Any, NamedTuple
+from uuid import UUID
 
 import asyncpg
 
 import largesse
+from largesse.db.fragments import Fragment, compose, identifier, join, names, placeholder
 from largesse.db.pool import Database, Row, commit_as_one
 from largesse.db.scope import OPERATOR
 from largesse.db.sharding import DISTRIBUTED, read_shard_groups
@@ -105,6 +107,69 @@ class SealedTable(NamedTuple):
                 for statement in (self.put, *self.put_too):
                     await connection.execute(statement, *columns)
         return len(renewed), len(rows) - len(renewed)
+
+
+def sealed_column(
+    table: str,
+    column: str,
+    keys: Mapping[str, str],
+    part: Callable[[Vault], Compartment],
+    context: Callable[[Row], bytes],
+    more: Sequence[str] = (),
+) -> SealedTable:
+    """Returns a column whose values are each encrypted for the `context` of their row. `keys` has the names and types of the table's keys.
+
+    The context may need `more` columns than the keys.
+    """
+
+    def renew(vault: Vault, row: Row) -> tuple[bytes]:
+        compartment, of_row = part(vault), context(row)
+        return (compartment.seal(compartment.open(row[column], of_row), of_row),)
+
+    named, of_table, of_column = names(keys), identifier(table), identifier(column)
+    same = [compose("{table}.{key} = new.{key}", table=of_table, key=identifier(key)) for key in keys]
+    return SealedTable(
+        table,
+        column,
+        before_all=tuple(UUID(int=0) if kind == "uuid" else -1 for kind in keys.values()),
+        part=part,
+        window=compose(
+            """
+            SELECT {keys}, substring({column} FROM 1 FOR 4) <> $1 AS is_old FROM {table}
+            WHERE ({keys}) > ({last}) AND {column} IS NOT NULL ORDER BY {keys} LIMIT $2
+            """,
+            keys=named,
+            last=join(Fragment(", "), [placeholder(f"${place}") for place, _ in enumerate(keys, 3)]),
+            table=of_table,
+            column=of_column,
+        ),
+        take=compose(
+            """
+            SELECT {read} FROM unnest({wanted}) AS wanted ({keys}) JOIN {table} USING ({keys})
+            WHERE substring({column} FROM 1 FOR 4) <> $1 FOR NO KEY UPDATE OF {table} SKIP LOCKED
+            """,
+            read=names([*keys, *more, column]),
+            wanted=_arrays(keys.values(), 2),
+            keys=named,
+            table=of_table,
+            column=of_column,
+        ),
+        renew=renew,
+        put=compose(
+            "UPDATE {table} SET {column} = new.sealed FROM unnest({changed}) AS new ({keys}, sealed) WHERE {same}",
+            changed=_arrays([*keys.values(), "bytea"], 1),
+            keys=named,
+            same=join(Fragment(" AND "), same),
+            table=of_table,
+            column=of_column,
+        ),
+    )
+
+
+def _arrays(kinds: Iterable[str], first: int) -> Fragment:
+    """Returns the placeholders of arrays of these types, from `$first` on."""
+    arrays = [compose("${place}::{kind}[]", place=at, kind=identifier(kind)) for at, kind in enumerate(kinds, first)]
+    return join(Fragment(", "), arrays)
 
 
 def sealed_tables() -> list[SealedTable]:

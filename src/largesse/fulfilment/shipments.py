@@ -101,7 +101,7 @@ async def request_shipment(
         line.environment,
         product_id,
         line.country,
-        vault.addresses.seal(_encode(dict(address)), _context(line.key)),
+        vault.addresses.seal(_encode(dict(address)), address_context(line.key)),
         at,
     )
 
@@ -115,12 +115,7 @@ async def read_shipment(connection: Connection, line: LineKey) -> Shipped | None
 async def read_address(connection: Connection, vault: Vault, line: LineKey) -> dict[str, str] | None:
     """Returns the address of the line's parcel, for its recipient alone."""
     sealed = await connection.fetchval(store.SEALED_ADDRESS, *line)
-    return None if sealed is None else _decode(vault.addresses.open(sealed, _context(line)))
-
-
-def reseal_address(vault: Vault, sealed: bytes, line: LineKey) -> bytes:
-    """Encrypts the address of the line's parcel under the newest key. Raises SealBroken."""
-    return vault.addresses.seal(vault.addresses.open(sealed, _context(line)), _context(line))
+    return None if sealed is None else _decode(vault.addresses.open(sealed, address_context(line)))
 
 
 async def export_shipments(actor: Actor, vault: Vault, environment: str, file: TextIO, *, again: bool = False) -> int:
@@ -180,7 +175,7 @@ async def _references(connection: Connection, parcels: Sequence[Row]) -> dict[tu
 
 def _packed(vault: Vault, row: Row, references: Mapping[tuple[int, int], str]) -> PackedParcel:
     line = LineKey(row["customer_id"], row["order_id"], row["number"])
-    address = _decode(vault.addresses.open(row["sealed_address"], _context(line)))
+    address = _decode(vault.addresses.open(row["sealed_address"], address_context(line)))
     reference = references[line.customer_id, line.order_id]
     return PackedParcel(row["id"], reference, line.number, row["key"], row["name"], address, row["requested_at"])
 
@@ -264,5 +259,6 @@ def _harmless(value: object) -> str:
     return f"'{text}" if text.startswith(_FORMULA) else text
 
 
-def _context(line: LineKey) -> bytes:
+def address_context(line: LineKey) -> bytes:
+    """Returns the encryption context of the address of a line's parcel."""
     return b"address/%d/%d" % (line.order_id, line.number)

@@ -17,12 +17,12 @@ from largesse.db.scope import WORKER
 from largesse.db.shard_groups import Customers, list_shard_groups
 from largesse.db.sharding import arguments
 from largesse.db.statements import read_now
-from largesse.encryption.columns import SealedTable
+from largesse.encryption.columns import SealedTable, sealed_column
 from largesse.encryption.vault import Vault
 from largesse.fulfilment import store
 from largesse.fulfilment.allocation import allocate_all_waiting
 from largesse.fulfilment.notifications import open_email, seal_email
-from largesse.fulfilment.shipments import reseal_address
+from largesse.fulfilment.shipments import address_context
 from largesse.fulfilment.stock import list_low_stock
 from largesse.fulfilment.vouchers import open_voucher, seal_voucher
 from largesse.jobs.registry import PeriodicTask, RoomTasks, WorkerContext
@@ -121,11 +121,6 @@ def _renew_voucher(vault: Vault, row: Row) -> tuple[bytes, int]:
     return renewed.sealed, renewed.lookups[0]
 
 
-def _renew_address(vault: Vault, row: Row) -> tuple[bytes]:
-    line = LineKey(row["customer_id"], row["order_id"], row["number"])
-    return (reseal_address(vault, row["sealed_address"], line),)
-
-
 EMAILS = left_emails(lambda vault: vault.emails, _renew_email)
 
 # An import asks for a number's look-ups under all keys, so that it finds the copy before and after. A free voucher that is locked
@@ -149,26 +144,13 @@ VOUCHERS = SealedTable(
     """,
 )
 
-ADDRESSES = SealedTable(
-    table="shipments",
-    column="sealed_address",
-    before_all=(-1, 0),
-    part=lambda vault: vault.addresses,
-    window="""
-        SELECT customer_id, id, substring(sealed_address FROM 1 FOR 4) <> $1 AS is_old FROM shipments
-        WHERE (customer_id, id) > ($3, $4) AND sealed_address IS NOT NULL ORDER BY customer_id, id LIMIT $2
-    """,
-    take="""
-        SELECT customer_id, id, order_id, number, sealed_address
-        FROM unnest($2::int[], $3::bigint[]) AS wanted (customer_id, id) JOIN shipments USING (customer_id, id)
-        WHERE substring(sealed_address FROM 1 FOR 4) <> $1 FOR NO KEY UPDATE OF shipments SKIP LOCKED
-    """,
-    renew=_renew_address,
-    put="""
-        UPDATE shipments SET sealed_address = new.sealed
-        FROM unnest($1::int[], $2::bigint[], $3::bytea[]) AS new (customer_id, id, sealed)
-        WHERE shipments.customer_id = new.customer_id AND shipments.id = new.id
-    """,
+ADDRESSES = sealed_column(
+    "shipments",
+    "sealed_address",
+    {"customer_id": "int", "id": "bigint"},
+    lambda vault: vault.addresses,
+    lambda row: address_context(LineKey(row["customer_id"], row["order_id"], row["number"])),
+    more=("order_id", "number"),
 )
 
 

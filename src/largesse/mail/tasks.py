@@ -11,11 +11,10 @@ from typing import NamedTuple
 import structlog
 
 from largesse.base.email import email_key, erased_email, is_erased
-from largesse.db.pool import Connection, Row
+from largesse.db.pool import Connection
 from largesse.db.scope import WORKER
 from largesse.db.shard_groups import Customers
-from largesse.encryption.columns import SealedTable
-from largesse.encryption.vault import Vault
+from largesse.encryption.columns import sealed_column
 from largesse.jobs import metrics
 from largesse.jobs.due_times import DueTimes
 from largesse.jobs.outbox import lock_mail_job
@@ -108,31 +107,13 @@ async def erase_from_requeues(connection: Connection, email: str) -> int:
     return int(tag.split()[-1])
 
 
-def _renew(vault: Vault, row: Row) -> tuple[bytes]:
-    context = sealing_context(row["message_id"])
-    return (vault.captured.seal(vault.captured.open(row["sealed"], context), context),)
-
-
-CAPTURED = SealedTable(
-    table="captured_mail",
-    column="sealed",
-    before_all=(-1, 0),
-    part=lambda vault: vault.captured,
-    window="""
-        SELECT customer_id, id, substring(sealed FROM 1 FOR 4) <> $1 AS is_old FROM captured_mail
-        WHERE (customer_id, id) > ($3, $4) ORDER BY customer_id, id LIMIT $2
-    """,
-    take="""
-        SELECT customer_id, id, message_id, sealed
-        FROM unnest($2::int[], $3::bigint[]) AS wanted (customer_id, id) JOIN captured_mail USING (customer_id, id)
-        WHERE substring(sealed FROM 1 FOR 4) <> $1 FOR NO KEY UPDATE OF captured_mail SKIP LOCKED
-    """,
-    renew=_renew,
-    put="""
-        UPDATE captured_mail SET sealed = new.sealed
-        FROM unnest($1::int[], $2::bigint[], $3::bytea[]) AS new (customer_id, id, sealed)
-        WHERE captured_mail.customer_id = new.customer_id AND captured_mail.id = new.id
-    """,
+CAPTURED = sealed_column(
+    "captured_mail",
+    "sealed",
+    {"customer_id": "int", "id": "bigint"},
+    lambda vault: vault.captured,
+    lambda row: sealing_context(row["message_id"]),
+    more=("message_id",),
 )
 
 _MAIL_JOBS_AT_ONCE = 100

@@ -6,14 +6,11 @@ Also erases an address from stored answers, as receivers may echo anything.
 
 from __future__ import annotations
 
-from uuid import UUID
-
 from largesse.base.email import email_key
-from largesse.db.pool import Connection, Row
+from largesse.db.pool import Connection
 from largesse.db.scope import WORKER
 from largesse.db.shard_groups import Customers
-from largesse.encryption.columns import SealedTable
-from largesse.encryption.vault import Vault
+from largesse.encryption.columns import SealedTable, sealed_column
 from largesse.events.store import CUSTOMERS_WAITING
 from largesse.jobs import metrics
 from largesse.jobs.due_times import DueTimes
@@ -32,60 +29,17 @@ async def erase_from_answers(connection: Connection, email: str) -> int:
     return int(tag.split()[-1])
 
 
-def _renew(vault: Vault, row: Row) -> tuple[bytes]:
-    context = secret_context(row["id"])
-    return (vault.webhooks.seal(vault.webhooks.open(row["sealed_secret"], context), context),)
+def _sealed_secrets(column: str) -> SealedTable:
+    return sealed_column(
+        "webhook_subscriptions",
+        column,
+        {"customer_id": "int", "id": "uuid"},
+        lambda vault: vault.webhooks,
+        lambda row: secret_context(row["id"]),
+    )
 
 
-SECRETS = SealedTable(
-    table="webhook_subscriptions",
-    column="sealed_secret",
-    before_all=(-1, UUID(int=0)),
-    part=lambda vault: vault.webhooks,
-    window="""
-        SELECT customer_id, id, substring(sealed_secret FROM 1 FOR 4) <> $1 AS is_old FROM webhook_subscriptions
-        WHERE (customer_id, id) > ($3, $4) ORDER BY customer_id, id LIMIT $2
-    """,
-    take="""
-        SELECT customer_id, id, sealed_secret
-        FROM unnest($2::int[], $3::uuid[]) AS wanted (customer_id, id) JOIN webhook_subscriptions USING (customer_id, id)
-        WHERE substring(sealed_secret FROM 1 FOR 4) <> $1 FOR NO KEY UPDATE OF webhook_subscriptions SKIP LOCKED
-    """,
-    renew=_renew,
-    put="""
-        UPDATE webhook_subscriptions SET sealed_secret = new.sealed
-        FROM unnest($1::int[], $2::uuid[], $3::bytea[]) AS new (customer_id, id, sealed)
-        WHERE webhook_subscriptions.customer_id = new.customer_id AND webhook_subscriptions.id = new.id
-    """,
-)
-
-
-def _renew_previous(vault: Vault, row: Row) -> tuple[bytes]:
-    context = secret_context(row["id"])
-    return (vault.webhooks.seal(vault.webhooks.open(row["previous_secret"], context), context),)
-
-
-PREVIOUS_SECRETS = SealedTable(
-    table="webhook_subscriptions",
-    column="previous_secret",
-    before_all=(-1, UUID(int=0)),
-    part=lambda vault: vault.webhooks,
-    window="""
-        SELECT customer_id, id, substring(previous_secret FROM 1 FOR 4) <> $1 AS is_old FROM webhook_subscriptions
-        WHERE (customer_id, id) > ($3, $4) AND previous_secret IS NOT NULL ORDER BY customer_id, id LIMIT $2
-    """,
-    take="""
-        SELECT customer_id, id, previous_secret
-        FROM unnest($2::int[], $3::uuid[]) AS wanted (customer_id, id) JOIN webhook_subscriptions USING (customer_id, id)
-        WHERE substring(previous_secret FROM 1 FOR 4) <> $1 FOR NO KEY UPDATE OF webhook_subscriptions SKIP LOCKED
-    """,
-    renew=_renew_previous,
-    put="""
-        UPDATE webhook_subscriptions SET previous_secret = new.sealed
-        FROM unnest($1::int[], $2::uuid[], $3::bytea[]) AS new (customer_id, id, sealed)
-        WHERE webhook_subscriptions.customer_id = new.customer_id AND webhook_subscriptions.id = new.id
-    """,
-)
+SECRETS, PREVIOUS_SECRETS = _sealed_secrets("sealed_secret"), _sealed_secrets("previous_secret")
 
 
 async def _end_previous_secrets(context: WorkerContext) -> bool:
