@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 from collections import Counter, deque
 from collections.abc import Hashable
-from types import TracebackType
 from typing import Generic, Self, TypeVar
 
 from largesse.base.clock import passed_s
@@ -144,9 +143,7 @@ class Turn(Generic[Key]):
         self._has_it = True
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         self.end()
 
     def end(self) -> None:

@@ -19,7 +19,8 @@ from largesse.base.errors import OperatorError, Unavailable
 from largesse.base.open_files import allow_files
 from largesse.connections import protocol
 from largesse.connections.protocol import Connection
-from largesse.connections.quick import Answerer, Heads, QuickConnection
+from largesse.connections.quick import Heads, QuickConnection
+from largesse.web.api.whole import WholeRequests
 from largesse.web.kit.problems import SlowRequest
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ class ConnectionManager:
         self.is_draining = False  # the service is stopping: each connection ends with its next answer
         self._sweep_every_s = sweep_every_s
         self._too_late = SlowRequest(f"The head of the request did not arrive within {head_s:g} seconds.")
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self._loop: asyncio.AbstractEventLoop  # set with each connection
         self._known_heads: Heads | None = None
         self._next_sweep: asyncio.TimerHandle | None = None
         self._open = 0
@@ -93,12 +94,11 @@ class ConnectionManager:
 
     def __call__(self, **uvicorns: Any) -> Connection:
         """Returns a new connection. uvicorn calls this."""
-        if self._loop is None:
-            self._loop = asyncio.get_running_loop()
-            protocol.LIMIT.set(self._limit)
+        self._loop = asyncio.get_running_loop()
+        protocol.LIMIT.set(self._limit)
         return QuickConnection(self, **uvicorns)
 
-    def heads(self, answerer: Answerer | None, config: Config) -> Heads | None:
+    def heads(self, answerer: WholeRequests | None, config: Config) -> Heads | None:
         """Returns the known heads of requests to `answerer`. None without one, and if the server has options that `Heads` does not support."""
         if answerer is None or config.root_path or config.limit_concurrency is not None:
             return None
@@ -110,7 +110,6 @@ class ConnectionManager:
         """Ends each connection with its next answer, and those without a request after one quiet second."""
         if not self.is_draining:
             self.is_draining = True
-            assert self._loop is not None, "set with the first connection"
             self._loop.call_later(self._quiet_s, self._end_quiet)
 
     def _end_quiet(self) -> None:
@@ -118,7 +117,6 @@ class ConnectionManager:
 
         If the loop is late, it runs this before it reads. Closing then would reset the connection.
         """
-        assert self._loop is not None, "set with the first connection"
         quiet = {one.descriptor: one for one in (*self.idle, *(one for one in self._heads if one.said_nothing))}
         arrived = select.poll()
         for descriptor in quiet:
@@ -189,7 +187,6 @@ class ConnectionManager:
             self._schedule_read()
 
     def _schedule_read(self) -> None:
-        assert self._loop is not None, "set with the first connection"
         self._next_read = self._loop.call_later(_DISCARD_EVERY_S, self._read_on)
 
     def _read_on(self) -> None:
@@ -203,7 +200,6 @@ class ConnectionManager:
 
     @property
     def _now_s(self) -> float:
-        assert self._loop is not None, "set with the first connection"
         return self._loop.time()
 
     def _make_room(self) -> bool:
@@ -223,7 +219,6 @@ class ConnectionManager:
         return True
 
     def _schedule_sweep(self) -> None:
-        assert self._loop is not None, "set with the first connection"
         self._next_sweep = self._loop.call_later(self._sweep_every_s, self._sweep)
 
     def _sweep(self) -> None:

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Collection, Coroutine
+from collections.abc import Coroutine
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import httptools
 from uvicorn import Config
@@ -21,6 +21,7 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 from largesse.base.recently_used import RecentlyUsed
 from largesse.connections.protocol import HOST, Connection
 from largesse.web.api.application import WHOLE_REQUESTS
+from largesse.web.api.whole import Head, WholeRequests
 from largesse.web.kit.replies import Answer, lines_of
 from largesse.web.kit.requests import Scope
 
@@ -38,31 +39,17 @@ _END_OF_HEAD: Final = b"\r\n\r\n"
 _SPECIAL = frozenset((b"expect", b"transfer-encoding", b"upgrade", b"te", b"trailer"))
 
 
-class Answerer(Protocol):
-    """Answers whole requests: `largesse.web.api.whole`."""
-
-    @property
-    def paths(self) -> Collection[str]:
-        """The paths it knows."""
-
-    def read_head(self, scope: Scope) -> Any | None:
-        """Returns what `begin` needs to know of a request's head, or None if the request must go through ASGI."""
-
-    def begin(self, head: Any, body: bytes, writer: QuickConnection) -> None:
-        """Begins to answer a request. The connection then gets one answer, at once or from a task."""
-
-
 class _Known(NamedTuple):
     """A parsed head: what the application read in it (None: use ASGI), and the length of the body."""
 
-    head: Any | None
+    head: Head | None
     length: int
 
 
 class Heads:
     """The known heads of a process."""
 
-    def __init__(self, answerer: Answerer, config: Config) -> None:
+    def __init__(self, answerer: WholeRequests, config: Config) -> None:
         self.answerer = answerer
         # The paths of request lines, without the query.
         self._paths = frozenset(path.encode("ascii") for path in answerer.paths)
@@ -71,7 +58,7 @@ class Heads:
         self._server_lines = b""
         self._known: RecentlyUsed[tuple[bytes, str], _Known] = RecentlyUsed(max_entries=_MAX_HEADS)
 
-    def find(self, data: bytes, host: str) -> tuple[Any, int, int] | None:
+    def find(self, data: bytes, host: str) -> tuple[Head, int, int] | None:
         """Returns what the application read in the head at the start of `data`, and where the body begins and ends.
 
         Returns None if the request must go through ASGI, or the head is not whole.

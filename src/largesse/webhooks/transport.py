@@ -12,7 +12,6 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from functools import lru_cache, partial
 from ipaddress import ip_address
-from types import TracebackType
 from typing import Self
 
 from largesse.base import clock
@@ -60,9 +59,7 @@ class HttpTransport:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
     async def close(self) -> None:
