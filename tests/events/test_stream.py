@@ -1,20 +1,38 @@
-"""The stream of events: each has one place, in the order in which it was recorded, and nothing is read past an event that is still to come."""
+"""Recorded events: each reaches the subscribers of its type once what it tells of has been committed, and has one place in the stream.
+
+Nothing is read past an event that is still to come.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import json
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
-from tests.events.test_outbox import record
-from tests.webhooks.conftest import World, principal, world
+from tests.webhooks.conftest import Receiver, World, principal, receiver, world
 
 from largesse.base.errors import InvalidRequest
+from largesse.db.pool import Connection
 from largesse.db.scope import OPERATOR
+from largesse.events.kinds import ORDER_CREATED, Sampled
+from largesse.events.store import record_event
 from largesse.events.stream import START, StreamedEvent, read_cursor, read_stream
 from largesse.webhooks.fan_out import fan_out
 
-__all__ = ["principal", "world"]
+__all__ = ["principal", "receiver", "world"]
+
+
+async def record(world: World, connection: Connection, environment: str = "production") -> bytes:
+    """Records a sample as an order's event; returns the body."""
+    now = await connection.fetchval("SELECT clock_now()")
+    customer_id = world.principal.customer_id
+    payload = ORDER_CREATED.sample(Sampled(customer_id, world.principal.service_account_id, datetime.now(UTC)))
+    await record_event(
+        connection, ORDER_CREATED, payload, order_id=7, customer_id=customer_id, environment=environment, at=now
+    )
+    return ORDER_CREATED.body(payload)
 
 
 async def stream(
@@ -87,3 +105,26 @@ def test_a_cursor_is_read_back_and_nothing_else_is() -> None:
     ):
         with pytest.raises(InvalidRequest, match="`after` must be the `cursor` of an event, or `start`"):
             read_cursor(text)
+
+
+async def test_a_recorded_event_arrives_signed(world: World, receiver: Receiver) -> None:
+    subscription = await world.subscribe(receiver.url())
+    async with world.database.transaction(OPERATOR) as connection:
+        body = await record(world, connection)
+        assert await world.fan_out() == 0, "nobody hears of what is not committed"
+    await world.deliver()
+    [got] = receiver.got
+    assert (got.body, got.headers["X-Service-Event"]) == (body, "order.created")
+    assert got.is_signed_with(subscription.secret)
+    assert json.loads(got.body)["customerId"] == world.principal.customer_id
+    await world.deliver()
+    assert len(receiver.got) == 1, "an event is fanned out once"
+
+
+async def test_an_event_of_another_environment_is_not_heard(world: World, receiver: Receiver) -> None:
+    await world.subscribe(receiver.url())
+    await world.subscribe(receiver.url("/staging"), replace(world.principal, environment="staging"))
+    async with world.database.transaction(OPERATOR) as connection:
+        await record(world, connection, "staging")
+    await world.deliver()
+    assert [got.path for got in receiver.got] == ["/staging"]
