@@ -187,16 +187,21 @@ class Two:
         self.managers = (ConnectionManager(100), ConnectionManager(100))
         self.taken = 0
 
+    def connect(self, of: int) -> tuple[QuickConnection, Transport, ServerState]:
+        """A new connection to the service that skips ASGI (0), or to the other (1)."""
+        transport, server = Transport(), ServerState()
+        server.default_headers = [(b"date", b"today")]
+        connection = self.managers[of](config=self._config, server_state=server, app_state=self._states[of])
+        connection.connection_made(transport)  # type: ignore[arg-type]
+        return connection, transport, server
+
     async def answers(self, pieces: list[tuple[bytes, bool]]) -> list[tuple[bytes, bool, Any]]:
         """What each answers to those pieces, whether it closes, and what it logs, counts and notes for the request log; after some pieces nothing comes for a while."""
         found = []
-        for manager, state in zip(self.managers, self._states, strict=True):
+        for of in (0, 1):
             REQUESTS._answered.clear()
             self._log._noted.clear()  # what a connection that was lost left
-            transport, server = Transport(), ServerState()
-            server.default_headers = [(b"date", b"today")]
-            connection = manager(config=self._config, server_state=server, app_state=state)
-            connection.connection_made(transport)  # type: ignore[arg-type]
+            connection, transport, server = self.connect(of)
             with capture_logs() as lines:
                 for piece, then_waits in pieces:
                     if transport.is_closed:
@@ -319,9 +324,7 @@ async def test_what_needs_no_task_is_answered_alike(two: Two, key: str, page: in
 async def test_a_request_that_waits_too_long_is_answered_once(two: Two, monkeypatch: pytest.MonkeyPatch) -> None:
     waiting: list[Any] = []
     monkeypatch.setattr(Authenticator, "find_for", lambda _, receiver, __: waiting.append(receiver) or True)
-    transport, server = Transport(), ServerState()
-    connection = two.managers[0](config=two._config, server_state=server, app_state=two._states[0])
-    connection.connection_made(transport)  # type: ignore[arg-type]
+    connection, transport, _ = two.connect(0)
     for at in (0, 1):
         connection.data_received(GET)
         assert (len(waiting), waiting[at].done()) == (at + 1, False)
@@ -361,9 +364,7 @@ async def test_whole_requests_go_without_asgi(two: Two, monkeypatch: pytest.Monk
 async def test_a_client_that_goes_away_is_answered_by_nobody(two: Two) -> None:
     for data in (GET, POST, POST[:-3]):
         for _ in range(2):
-            transport, server = Transport(), ServerState()
-            connection = two.managers[0](config=two._config, server_state=server, app_state=two._states[0])
-            connection.connection_made(transport)  # type: ignore[arg-type]
+            connection, transport, server = two.connect(0)
             connection.data_received(data)
             transport.close()
             connection.connection_lost(None)
@@ -374,10 +375,8 @@ async def test_a_client_that_goes_away_is_answered_by_nobody(two: Two) -> None:
 async def test_the_answer_under_way_is_the_last_when_the_service_stops(two: Two) -> None:
     for data in (GET, POST):
         found = []
-        for manager, state in zip(two.managers, two._states, strict=True):
-            transport, server = Transport(), ServerState()
-            connection = manager(config=two._config, server_state=server, app_state=state)
-            connection.connection_made(transport)  # type: ignore[arg-type]
+        for of, manager in enumerate(two.managers):
+            connection, transport, _ = two.connect(of)
             connection.data_received(data)
             connection.shutdown()
             await two._settle(connection)

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import asyncpg
+from tests.budgets.conftest import findings
+from tests.web.api.conftest import on_database
 
 from largesse.audit.service import list_events
-from largesse.db.pool import Database
-from largesse.encryption.vault import Vault
-from largesse.verify.audit import audit
 
 
-def test_acts_are_kept_with_key_address_and_request(service: Any, run_on_database: Callable[..., Any]) -> None:
+def test_acts_are_kept_with_key_address_and_request(service: Any) -> None:
     asked = {"targetUrl": "https://93.184.215.14/largesse", "event": "order.created"}
     client = service.client("hr")
     made = client.post("/webhooks", json=asked, headers={"X-Request-Id": "made-1"}).json()
@@ -27,7 +25,7 @@ def test_acts_are_kept_with_key_address_and_request(service: Any, run_on_databas
     async def read(connection: asyncpg.Connection) -> list[Any]:
         return [event async for page in list_events(connection) for event in page if event.actor == "key"]
 
-    events = run_on_database(service.database_url, read)
+    events = on_database(service.database_url, read)
     assert [(event.act, event.subject) for event in events] == [
         ("webhook.created", f"subscription {made['id']}"),
         ("codes.read", f"order {reference}"),
@@ -38,11 +36,4 @@ def test_acts_are_kept_with_key_address_and_request(service: Any, run_on_databas
     assert all(event.request_id and event.address == "127.0.0.1" for event in events)
     assert {(event.customer, event.environment) for event in events} == {("acme", "production")}
     assert made["secret"] not in str(events)
-
-    async def findings(_: asyncpg.Connection) -> list[str]:
-        database = await Database.connect(service.database_url)
-        report = await audit(database, Vault(service.settings.master_keys))
-        await database.close()
-        return [str(finding) for finding in report.findings]
-
-    assert run_on_database(service.database_url, findings) == []
+    assert findings(service) == []

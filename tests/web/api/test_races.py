@@ -14,6 +14,7 @@ from typing import Any
 
 import aiohttp
 import pytest
+from tests.budgets.conftest import findings
 
 CLIENTS = 64
 ORDERS = int(os.environ.get("RACING_ORDERS", "150"))
@@ -88,39 +89,6 @@ def sending(service, what: str, name: str, **members: Any) -> Call:
     return f"/send/{what}", service.body(what, name, **members)
 
 
-def check_books(service) -> None:
-    """Nothing is there in part, and the ledger adds up."""
-    broken = """
-        SELECT 'unbalanced movement', movement_id::text FROM entries GROUP BY movement_id HAVING sum(amount_minor) <> 0
-        UNION ALL
-        SELECT 'account', a.id::text FROM accounts a LEFT JOIN entries e ON e.customer_id = a.customer_id AND e.account_id = a.id
-        GROUP BY a.customer_id, a.id HAVING a.balance_minor <> coalesce(sum(e.amount_minor), 0) OR a.kind = 'funding' AND a.balance_minor < 0
-        UNION ALL
-        SELECT 'running balance', account_id::text FROM (
-            SELECT account_id, balance_minor, sum(amount_minor) OVER (PARTITION BY customer_id, account_id ORDER BY id) AS total FROM entries
-        ) AS running WHERE balance_minor <> total
-        UNION ALL
-        SELECT 'lines', o.reference FROM orders o LEFT JOIN lines l ON l.customer_id = o.customer_id AND l.order_id = o.id
-        GROUP BY o.customer_id, o.id HAVING count(l.number) <> o.code_count
-        UNION ALL
-        SELECT 'events', o.reference FROM orders o LEFT JOIN events e ON e.customer_id = o.customer_id AND e.order_id = o.id
-        GROUP BY o.customer_id, o.id HAVING count(e.id) <> 1
-        UNION ALL
-        SELECT 'mail', o.reference FROM orders o LEFT JOIN mail_jobs m ON m.customer_id = o.customer_id AND m.order_id = o.id
-        GROUP BY o.customer_id, o.id HAVING count(m.order_id) <> CASE o.delivery_mode WHEN 'send' THEN 1 ELSE 0 END
-        UNION ALL
-        SELECT 'charge', o.reference FROM orders o LEFT JOIN entries e ON e.customer_id = o.customer_id AND e.order_id = o.id
-        GROUP BY o.customer_id, o.id HAVING sum(e.amount_minor) FILTER (WHERE e.amount_minor > 0) <> o.total_minor OR count(*) <> 2
-        UNION ALL
-        SELECT 'of no order', parts.order_id::text FROM (
-            SELECT customer_id, order_id FROM lines UNION SELECT customer_id, order_id FROM events
-            UNION SELECT customer_id, order_id FROM mail_jobs
-            UNION SELECT customer_id, order_id FROM entries WHERE kind = 'order'
-        ) AS parts LEFT JOIN orders o ON o.customer_id = parts.customer_id AND o.id = parts.order_id WHERE o.id IS NULL
-    """
-    assert [tuple(row) for row in service.sql(broken)] == []
-
-
 @pytest.mark.slow
 async def test_orders_on_an_account_that_covers_three_in_five(own_service) -> None:
     service = own_service
@@ -143,7 +111,7 @@ async def test_orders_on_an_account_that_covers_three_in_five(own_service) -> No
     kept = {row["reference"] for row in service.sql("SELECT reference FROM orders WHERE delivery_mode = 'send'")}
     assert placed == kept
     assert len(placed) == COVERED
-    check_books(service)
+    assert findings(service) == []
     assert await refused_references_still_work(service, answers)
 
 
@@ -190,7 +158,7 @@ async def test_references_ten_times_each_over_three_endpoints(service) -> None:
         if answer.status == 409:
             assert answer.body["instance"] == f"/orders/{holders[reference]}"
     assert len(holders) == references
-    check_books(service)
+    assert findings(service) == []
 
 
 async def test_an_invoiced_customers_orders_all_fall_due(service) -> None:
@@ -201,7 +169,7 @@ async def test_an_invoiced_customers_orders_all_fall_due(service) -> None:
     assert Counter(answer.status for answer in answers) == {200: ORDERS}
     owed = service.sql("SELECT balance_minor FROM accounts WHERE kind = 'receivable' AND customer_id = $1", 2)
     assert [row[0] for row in owed] == [-ORDERS * 500]
-    check_books(service)
+    assert findings(service) == []
 
 
 async def test_the_last_pennies_are_spent_once(service) -> None:
@@ -214,7 +182,7 @@ async def test_the_last_pennies_are_spent_once(service) -> None:
     assert service.balance("pence") == pytest.approx((100 - spent) / 100)
     # One-penny orders were among them, so nothing that fits was left over.
     assert spent == 100
-    check_books(service)
+    assert findings(service) == []
 
 
 async def test_large_orders_do_not_hold_up_small_ones(service) -> None:
@@ -227,7 +195,7 @@ async def test_large_orders_do_not_hold_up_small_ones(service) -> None:
     assert Counter(answer.status for answer in answers) == {200: 64}
     codes = [code["code"] for answer in answers for code in answer.body["codes"]]
     assert len(codes) == len(set(codes)) == 3 * 2000 + 61
-    check_books(service)
+    assert findings(service) == []
 
 
 async def test_two_processes_share_references_and_balances(service, start_service) -> None:
@@ -246,4 +214,4 @@ async def test_two_processes_share_references_and_balances(service, start_servic
     )
     assert {tuple(sorted((a.status, b.status))) for a, b in zip(here, there, strict=True)} == {(200, 409)}
     assert service.balance("eur") == before - sum(5 + n % 7 for n in range(ORDERS))
-    check_books(service)
+    assert findings(service) == []
