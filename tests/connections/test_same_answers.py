@@ -76,7 +76,7 @@ async def echo(services: Any, call: Call) -> Reply:
     assert caller is not None
     if caller.remembered is not None and (caller.principal.customer_name == "stale" or body.name == "stale"):
         raise StaleCaller
-    return Reply(encode_json([caller.principal.customer_name, body, call.address]), status=201)
+    return Reply(encode_json([caller.principal.customer_name, body, caller.address]), status=201)
 
 
 def shown(call: Call) -> bytes:

@@ -36,7 +36,7 @@ from largesse.jobs.notifier import notify
 from largesse.lines.states import LineKey, Progress, State, expiry, record_claim
 from largesse.lines.store import Line, read_line, read_progress
 from largesse.orders.lookup import find_own_order
-from largesse.orders.request import SendCollection, SendGift, SendRequest, SendTemplate
+from largesse.orders.request import SendRequest
 from largesse.webhooks.service import DeliveryThrottle
 
 
@@ -86,17 +86,8 @@ FAILURES: Mapping[int, Callable[[], Problem]] = {
 
 def failure_of(request: SendRequest) -> Problem | None:
     """Returns what an order is refused with on purpose; None for an order that names no id that fails."""
-    ids = [request.account_id]
-    if isinstance(request, SendGift):
-        ids.append(request.product_id)
-    elif isinstance(request, SendCollection):
-        ids.append(request.collection_id)
-    elif isinstance(request, SendTemplate):
-        ids.append(request.template_id)
-    found = next(
-        (FAILURES[one - FAILING_FROM] for one in ids if one is not None and one - FAILING_FROM in FAILURES), None
-    )
-    return found and found()
+    ids = (getattr(request, name, None) for name in ("account_id", "product_id", "collection_id", "template_id"))
+    return next((FAILURES[one - FAILING_FROM]() for one in ids if one and one - FAILING_FROM in FAILURES), None)
 
 
 STAGING = "staging"

@@ -78,22 +78,23 @@ class Call(msgspec.Struct, frozen=True):
         return decode_body(self.body, wanted, self.ignored)
 
     @property
-    def principal(self) -> Principal:
-        """The principal of the caller. Only for operations that need a key."""
+    def known_caller(self) -> Caller:
+        """The caller. Only for operations that need a key."""
         assert self.caller is not None, "the operation needs a key"
-        return self.caller.principal
+        return self.caller
 
     @property
-    def address(self) -> str | None:
-        """The network address of the caller; None if unknown."""
-        assert self.caller is not None, "the operation needs a key"
-        return self.caller.address
+    def principal(self) -> Principal:
+        """The principal of the caller. Only for operations that need a key."""
+        return self.known_caller.principal
 
     def actor(self, services: Services) -> Actor:
         """Returns the caller as an actor. Every operation that writes needs one, except a send: there the placer checks the key."""
         principal, scopes = self.principal, () if self.scope is None else (self.scope,)
         assert principal.key_id is not None, "operations are called with keys"
-        who = by_key(principal.key_id, principal.service_account_name, self.address, self.request_id.decode())
+        who = by_key(
+            principal.key_id, principal.service_account_name, self.known_caller.address, self.request_id.decode()
+        )
         return key_actor(services.database, services.writing_turns, principal, Acting(who, services.chains), *scopes)
 
     def id(self, name: str = "id", *, highest: int = INT32) -> int:
@@ -112,18 +113,15 @@ class Call(msgspec.Struct, frozen=True):
 
     async def snapshot(self, services: Services) -> Snapshot:
         """Returns the products and curated collections, no older than when the key was looked up."""
-        assert self.caller is not None, "the operation needs a key"
-        return await services.catalogue.at(self.caller.catalogue_version)
+        return await services.catalogue.at(self.known_caller.catalogue_version)
 
     def loaded_snapshot(self, services: Services) -> Snapshot | None:
         """Returns the result of `snapshot` if it is in memory; None if it must be loaded."""
-        assert self.caller is not None, "the operation needs a key"
-        return services.catalogue.loaded(self.caller.catalogue_version)
+        return services.catalogue.loaded(self.known_caller.catalogue_version)
 
     async def own_snapshot(self, services: Services) -> Snapshot:
         """Returns the products, the curated collections and the customer's own collections."""
-        assert self.caller is not None, "the operation needs a key"
-        return await services.catalogue.of(self.caller)
+        return await services.catalogue.of(self.known_caller)
 
 
 Handler = Callable[[Services, Call], Awaitable[Reply]]

@@ -217,17 +217,14 @@ def _change(body: _Members, *, email: str | UnsetType) -> ContactChange:
     if isinstance(birthday, str):
         month, _, day = birthday.partition("-")
         birthday = int(month) * 100 + int(day)
-    return ContactChange(
+    return shaped(
+        ContactChange,
+        body,
         email=email,
-        name=body.name,
-        language=body.language,
-        country=body.country,
-        address=body.address,
         birthday=birthday,
-        start_date=body.start_date,
-        external_id=body.external_id,
         is_active=body.active,
         groups=UNSET if body.groups is UNSET else tuple(body.groups),
+        more_groups=(),
         fields={} if body.fields is UNSET else body.fields,
     )
 

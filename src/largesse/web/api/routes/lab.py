@@ -13,9 +13,10 @@ from largesse.base.errors import NotFound, OtherServiceAccount, StateConflict
 from largesse.customers.restrictions import SEND, WEBHOOKS
 from largesse.events.kinds import EVENTS, GIFT_CLAIMED, Sampled
 from largesse.jobs.due_times import DueTimes
-from largesse.lab.clock import MOST_ADVANCE, ClockReading, advance_clock, read_clock
+from largesse.lab.clock import MOST_ADVANCE, advance_clock, read_clock
 from largesse.lab.service import claim_gift, trigger_event
 from largesse.web.api.operation import ADDITION, Call, Operation
+from largesse.web.api.shapes import in_shape, shaped
 from largesse.web.kit.query import INT32
 from largesse.web.kit.replies import Reply, encode_json
 from largesse.web.kit.services import Services
@@ -114,12 +115,8 @@ def _due_times() -> Sequence[DueTimes]:
     return DUE_TIMES
 
 
-def _reading(clock: ClockReading) -> dict[str, Any]:
-    return {"now": clock.now, "nextDueAt": clock.next_due_at}
-
-
 async def _clock(services: Services, call: Call) -> Reply:
-    return Reply(encode_json(_reading(await read_clock(call.actor(services), _due_times()))))
+    return Reply(in_shape(await read_clock(call.actor(services), _due_times()), ClockShape))
 
 
 async def _advance(services: Services, call: Call) -> Reply:
@@ -131,7 +128,8 @@ async def _advance(services: Services, call: Call) -> Reply:
     if to is not None and to.tzinfo is None:
         to = to.replace(tzinfo=UTC)
     advanced = await advance_clock(call.actor(services), services.delivery_throttle, _due_times(), by=by, to=to)
-    answer = _reading(advanced.clock) | {"advancedSeconds": advanced.by.total_seconds(), "moved": advanced.moved}
+    by_s = advanced.by.total_seconds()
+    answer = shaped(AdvancedClockShape, advanced.clock, advanced_seconds=by_s, moved=advanced.moved)
     return Reply(encode_json(answer))
 
 
@@ -145,23 +143,14 @@ async def _claim(services: Services, call: Call) -> Reply:
         product_id=wanted.product_id,
         default_expiry_days=services.settings.default_expiry_days,
     )
-    return Reply(
-        encode_json(
-            {
-                "orderReference": wanted.order_reference,
-                "lineNumber": wanted.line_number,
-                "state": claimed.state.value,
-                "claimedAt": claimed.claimed_at,
-                "expiresAt": claimed.expires_at,
-            }
-        )
-    )
+    order = {"order_reference": wanted.order_reference, "line_number": wanted.line_number}
+    return Reply(encode_json(shaped(ClaimedGiftShape, claimed, **order, state=claimed.state.value)))
 
 
 async def _trigger(services: Services, call: Call) -> Reply:
     event = call.read(Trigger).event
     triggered = await trigger_event(call.actor(services), services.delivery_throttle, event)
-    return Reply(encode_json({"event": triggered.event, "data": triggered.data}), 201)
+    return Reply(encode_json(triggered), 201)
 
 
 OPERATIONS = (

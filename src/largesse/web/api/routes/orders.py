@@ -123,9 +123,8 @@ class CancellationShape(msgspec.Struct, kw_only=True, rename="camel"):
 
 def _sending(body: type[SendRequest]) -> Handler:
     async def send(services: Services, call: Call) -> Reply:
-        assert call.caller is not None
         request = await _read(services, call, body)
-        return Reply(encode_json(await services.orders.send(call.caller, request)))
+        return Reply(encode_json(await services.orders.send(call.known_caller, request)))
 
     return send
 
@@ -139,7 +138,7 @@ async def _read(services: Services, call: Call, body: type[SendRequest]) -> Send
     try:
         return call.read(body)
     except InvalidRequest as refusal:
-        if call.caller is not None and call.caller.remembered is not None:
+        if call.known_caller.remembered is not None:
             raise StaleCaller from None
         if isinstance(refusal, Unreadable):
             raise

@@ -131,11 +131,10 @@ def _is_given(value: msgspec.Raw | None) -> bool:
 
 def _quoting(body: type[SendRequest]) -> Handler:
     async def quote(services: Services, call: Call) -> Reply:
-        assert call.caller is not None
-        found, principal = RequestFaults(), call.principal
-        read_recipients = partial(services.orders.read_recipients, principal)
+        found = RequestFaults()
+        read_recipients = partial(services.orders.read_recipients, call.principal)
         request = await _read_quoted(call.body, body, found, read_recipients, call.ignored)
-        return Reply(encode_json(_quote_shape(await services.quoter.quote(call.caller, request, found))))
+        return Reply(encode_json(_quote_shape(await services.quoter.quote(call.known_caller, request, found))))
 
     return quote
 
