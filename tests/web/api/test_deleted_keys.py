@@ -51,18 +51,21 @@ def batch_of(service: Any) -> str:
 
 def mailed_by(service: Any) -> str:
     """The reference of an order whose one mail has gone out."""
-    sent = service.send("gift", "coffee", value=5, recipients=[{"email": SAM}]).json()
+    reference: str = service.send("gift", "coffee", value=5, recipients=[{"email": SAM}]).json()["reference"]
+    mark_mailed(service, reference)
+    return reference
+
+
+def mark_mailed(service: Any, reference: str) -> None:
     service.sql(
         """
         INSERT INTO messages
             (customer_id, order_id, environment, email, line_numbers, state, due_at, rank_at, created_at, finished_at)
         SELECT customer_id, id, environment, $2, '{1}', 'sent', now(), now(), now(), now() FROM orders WHERE reference = $1
         """,
-        sent["reference"],
+        reference,
         SAM,
     )
-    reference: str = sent["reference"]
-    return reference
 
 
 def new_contact() -> dict[str, str]:

@@ -2,28 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 from tests.web.api.conftest import RICH_WORLD, load_document
+from tests.web.api.test_clock import move_clock
 
 from largesse.seed.reading import parse_seed
 
+__all__ = ["move_clock"]
+
 SAM = {"email": "sam@example.com", "name": "Sam"}
 LATER = (datetime.now(UTC) + timedelta(days=30)).replace(microsecond=0)
-
-
-@pytest.fixture
-def move_clock(service: Any) -> Iterator[Any]:
-    """Sets how far the clock that quotes go by is ahead."""
-
-    def move(ahead_by: timedelta) -> None:
-        service.sql("UPDATE clock SET ahead_by = $1", ahead_by)
-
-    yield move
-    move(timedelta())
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ from typing import Any
 
 import httpx
 import pytest
+from tests.web.api.test_deleted_keys import SAM, mark_mailed
 
-SAM = "sam@example.com"
 ORDER = """
     SELECT k.key, s.key, host(o.address) FROM orders o
     LEFT JOIN api_keys k ON k.id = o.api_key_id LEFT JOIN service_accounts s ON s.id = o.service_account_id
@@ -91,15 +91,7 @@ def test_a_resend(service, problem) -> None:
     reference = service.send("gift", "coffee", value=5, recipients=[{"email": SAM}]).json()["reference"]
     path = f"/orders/{reference}/resend"
     problem(service.client("hr").post(path, json={"email": SAM}), 400)
-    service.sql(
-        """
-        INSERT INTO messages
-            (customer_id, order_id, environment, email, line_numbers, state, due_at, rank_at, created_at, finished_at)
-        SELECT customer_id, id, environment, $2, '{1}', 'sent', now(), now(), now(), now() FROM orders WHERE reference = $1
-        """,
-        reference,
-        SAM,
-    )
+    mark_mailed(service, reference)
     headers = {"X-Forwarded-For": "203.0.113.9"}
     assert service.client("hr").post(path, json={"email": SAM}, headers=headers).status_code == 202
     assert kept(service, ACTS, reference) == [("resend", "hr", True, "203.0.113.9", SAM)]
