@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from contextlib import ExitStack
 
+import httpx
 import pytest
 from tests.web.half_sent import await_held, half_sent, head_of_answer
 
@@ -246,3 +247,44 @@ def test_places_orders_while_a_customer_has_so_many_bytes_on_their_way_and_no_mo
         # Orders of the usual size are read.
         assert service.send("gift", "coffee", value=10).status_code == 200
     await_held(service, 0, 0)
+
+
+# Which of several faults of a request is told: 401, 402 for the plan, 403, 400 unreadable, 409, 400, 402 for the balance
+
+BROKEN = b'{"externalReference":"taken"'
+
+
+def post(service, key: str | None, raw: bytes, **headers: str) -> httpx.Response:
+    return service.client(key).post("/send/gift?unknown=1", content=raw, headers={**JSON, **headers})
+
+
+def test_the_key_comes_before_anything_in_the_body(service, problem) -> None:
+    for raw in (BROKEN, b"", b"x" * 5_000_000):
+        problem(post(service, None, raw), 401, "unauthorized")
+    problem(post(service, None, b"{}", **{"Content-Type": "text/plain"}), 401, "unauthorized")
+    problem(service.client().get("/products?limit=0"), 401, "unauthorized")
+
+
+def test_the_plan_comes_before_anything_in_the_request(service, problem) -> None:
+    for raw in (BROKEN, b"", b"{}"):
+        problem(post(service, "tiny", raw), 402, "plan-required")
+    problem(service.client("tiny").get("/products?limit=0"), 402, "plan-required")
+    problem(service.client("tiny").get("/products/999999"), 402, "plan-required")
+
+
+def test_a_wrong_body_comes_before_the_balance(service, problem) -> None:
+    dear = service.send("gift", "shop", account="team", value=100_000, codeQuantity=5001)
+    problem(dear, 400)
+    other_currency = service.send("gift", "shop", account="eur", value=100_000, codeQuantity=5000)
+    problem(other_currency, 400)
+
+
+def test_the_address_and_the_method_come_before_the_key(service, problem) -> None:
+    problem(service.client().get("/nothing"), 404, "not-found")
+    problem(service.client().put("/me"), 405, "method-not-allowed")
+    problem(service.client().get("/products/999999"), 401, "unauthorized")
+
+
+def test_the_key_headers_come_before_the_key(service, problem) -> None:
+    both = {"Authorization": "Bearer nonsense", "X-Api-Key": "nonsense"}
+    problem(service.client().get("/me", headers=both), 400)

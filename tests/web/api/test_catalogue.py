@@ -231,16 +231,6 @@ def test_collections_that_pass_the_filters(service, key: str, query: dict[str, s
     assert sorted(by_id[collection["id"]] for collection in answer.json()) == sorted(names)
 
 
-def test_pages_of_products_add_up_to_the_list(service) -> None:
-    client = service.client("hr")
-    whole = client.get("/products").json()
-    pages = [client.get("/products", params={"page": page, "limit": 4}).json() for page in (1, 2, 3)]
-    assert [len(page) for page in pages] == [4, 2, 0]
-    assert pages[0] + pages[1] == whole
-    assert client.get("/products", params={"limit": 200}).json() == whole
-    assert len(client.get("/products", params={"limit": 1}).json()) == 1
-
-
 @pytest.mark.parametrize(
     ("path", "query", "member"),
     [

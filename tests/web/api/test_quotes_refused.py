@@ -16,16 +16,6 @@ def details(answer: httpx.Response) -> dict[str, str]:
 
 
 @pytest.mark.parametrize(
-    ("key", "status", "slug"),
-    [("idle", 403, "inactive-service-account"), ("tiny", 402, "plan-required"), (None, 401, "unauthorized")],
-)
-def test_who_may_not_send_is_quoted_nothing(
-    service: Any, quote: Any, problem: Any, key: str, status: int, slug: str
-) -> None:
-    problem(quote("gift", "coffee", key=key, value=5), status, slug)
-
-
-@pytest.mark.parametrize(
     "members",
     [
         {"productId": None},

@@ -337,16 +337,3 @@ def test_who_has_no_account_at_all_is_told_so_and_whom_to_ask(service, staging, 
         detail = problem(refused, 400)
         assert "`accountId`" in detail
         assert "'Globex bot' has no funding account in staging. Ask the operator" in detail
-
-
-def test_an_inactive_service_account_cannot_send(service, problem) -> None:
-    for what, name in (("gift", "cinema"), ("collection", "acme-thanks"), ("template", "welcome")):
-        problem(service.send(what, name, key="idle"), 403, "inactive-service-account")
-
-
-def test_a_starter_plan_has_no_api(service, problem) -> None:
-    client = service.client("tiny")
-    for path in ("/me", "/products", "/collections", "/templates", "/funding-accounts", "/orders", "/users"):
-        problem(client.get(path), 402, "plan-required")
-    problem(client.post("/send/gift", json={}), 402, "plan-required")
-    problem(client.post("/webhooks", content=b"not json"), 402, "plan-required")
