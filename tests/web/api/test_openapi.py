@@ -11,7 +11,7 @@ import httpx
 import jsonschema_rs
 import pytest
 from tests.web.api.document import BY_ID, DOCUMENT, SCHEMAS
-from tests.web.api.test_deleted_keys import contact_of
+from tests.web.api.test_keys_meanwhile import contact_of
 
 from largesse import __version__
 from largesse.base.errors import StateConflict

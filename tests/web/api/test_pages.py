@@ -15,7 +15,7 @@ import httpx
 import pytest
 from babel.messages.extract import extract_from_dir
 from babel.messages.pofile import read_po
-from tests.web.api.test_deleted_keys import contact_of
+from tests.web.api.test_keys_meanwhile import contact_of
 
 import largesse.web.docs
 from largesse.base.i18n.languages import LANGUAGES

@@ -7,7 +7,7 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.web.api.test_deleted_keys import SAM, mark_mailed
+from tests.web.api.test_keys_meanwhile import SAM, mark_mailed
 
 ORDER = """
     SELECT k.key, s.key, host(o.address) FROM orders o
