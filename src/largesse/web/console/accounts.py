@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+
 from starlette.responses import Response
 
 from largesse.base.errors import InvalidRequest
 from largesse.base.i18n.templates import text
+from largesse.customers.actor import Actor
 from largesse.customers.customer_store import list_currencies
 from largesse.customers.roles import Right
 from largesse.ledger.accounts import (
@@ -46,16 +49,15 @@ async def create(context: RequestContext) -> Response:
     form = context.form
     name = form.text("name", LONGEST_NAME)
     currency = form.choice("currency", await _currencies(context))
+    if not form.errors:
+        try:
+            await create_account(context.actor, currency=currency, name=name)
+        except AccountRefused as refused:
+            form.error("name", context.say(_SAID[refused.why], most=MOST_ACCOUNTS))
     if form.errors:
         return await _show_new(context)
-    try:
-        await create_account(context.actor, currency=currency, name=name)
-    except AccountRefused as refused:
-        form.error("name", context.say(_SAID[refused.why], most=MOST_ACCOUNTS))
-        return await _show_new(context)
-    return context.see(
-        "/app/funding", context.say("%(name)s was created. Top it up, or transfer money to it.", name=name)
-    )
+    said = context.say("%(name)s was created. Top it up, or transfer money to it.", name=name)
+    return context.see("/app/funding", said)
 
 
 async def show(context: RequestContext) -> Response:
@@ -79,22 +81,21 @@ async def rename(context: RequestContext) -> Response:
 
 async def close(context: RequestContext) -> Response:
     """Closes an account whose balance is zero. Raises NotFound."""
-    account = await _account(context)
-    try:
-        await close_account(context.actor, account.id)
-    except AccountRefused as refused:
-        return context.see(f"/app/funding/{account.id}/account", context.say(_SAID[refused.why]))
-    return context.see("/app/funding", context.say("%(name)s is closed.", name=account.name))
+    return await _switch(context, close_account, text("%(name)s is closed."))
 
 
 async def reopen(context: RequestContext) -> Response:
     """Opens a closed account. Raises NotFound."""
+    return await _switch(context, open_account, text("%(name)s is open again."))
+
+
+async def _switch(context: RequestContext, act: Callable[[Actor, int], Awaitable[object]], said: str) -> Response:
     account = await _account(context)
     try:
-        await open_account(context.actor, account.id)
+        await act(context.actor, account.id)
     except AccountRefused as refused:
         return context.see(f"/app/funding/{account.id}/account", context.say(_SAID[refused.why]))
-    return context.see("/app/funding", context.say("%(name)s is open again.", name=account.name))
+    return context.see("/app/funding", context.say(said, name=account.name))
 
 
 async def set_watch(context: RequestContext) -> Response:
@@ -122,7 +123,6 @@ async def _show(context: RequestContext, account: SeenAccount) -> Response:
     below = "" if watched is None else context.language.typed(watched.below_minor, account.currency)
     return context.page(
         "account.html",
-        status=422 if context.form.errors else 200,
         account=account,
         below=below,
         chosen=context.form.all("who") or [str(one) for one in (watched.user_ids if watched else ())],
@@ -133,29 +133,21 @@ async def _show(context: RequestContext, account: SeenAccount) -> Response:
 
 
 async def _account(context: RequestContext) -> SeenAccount:
-    person = context.person
-    async with context.database.connection(person.scope) as connection:
-        return await find_seen_account(
-            connection, person.customer_id, person.environment, context.number("account"), user_id=None
-        )
+    return await context.read(find_seen_account, *context.customer, context.number("account"), user_id=None)
 
 
 async def _currencies(context: RequestContext) -> list[str]:
-    async with context.database.connection(context.person.scope) as connection:
-        return sorted(await list_currencies(connection, context.person.customer_id))
+    return sorted(await context.read(list_currencies, context.person.customer_id))
 
 
 async def _show_new(context: RequestContext) -> Response:
-    person = context.person
-    async with context.database.connection(person.scope) as connection:
-        accounts = await list_seen_accounts(connection, person.customer_id, person.environment, user_id=None)
+    accounts = await context.read(list_seen_accounts, *context.customer, user_id=None)
     names = context.language.locale.currencies
     choices = [(code, f"{code} {names.get(code, '')}".strip()) for code in await _currencies(context)]
     return context.page(
         "new_account.html",
-        status=422 if context.form.errors else 200,
         choices=choices,
         usual=accounts[0].currency if accounts else "",
-        is_invoiced=person.funding != "balance",
+        is_invoiced=context.person.funding != "balance",
         most=LONGEST_NAME,
     )

@@ -23,7 +23,7 @@ from largesse.db.pool import Connection
 from largesse.ledger.store import list_seen_accounts
 from largesse.web.console.context import RequestContext, typed_amount
 from largesse.web.console.people import ROLE_NAMES
-from largesse.web.console.send.opening import person_as_caller
+from largesse.web.console.send.opening import caller_and_catalogue
 
 MOST_FIELDS = 4 * MOST_CHOSEN + 500
 _MOST_GIFTS = 200  # products, and collections, to choose from
@@ -65,7 +65,7 @@ async def create(context: RequestContext) -> Response:
         if not numbers <= offered.get(field, numbers):
             form.error(field, context.say("Choose one of the options."))
     if form.errors:
-        return await _shown(context, status=422)
+        return await _shown(context)
     rule = ApprovalRule(
         customer_id=context.person.customer_id,
         id=0,
@@ -86,7 +86,7 @@ async def create(context: RequestContext) -> Response:
         await create_rule(context.actor, rule)
     except (InvalidRequest, NotFound) as refusal:
         form.error(*_mistake(context, refusal))
-        return await _shown(context, status=422)
+        return await _shown(context)
     said = context.say("The rule %(name)s was set. It applies from the next send.", name=name)
     return context.see("/app/approvals/rules", said)
 
@@ -114,8 +114,8 @@ def _mistake(context: RequestContext, refusal: InvalidRequest | NotFound) -> tup
 
 async def _gifts(context: RequestContext) -> tuple[list[tuple[int, str]], list[tuple[int, str]]]:
     """Returns the products and collections that a rule can name, sorted by name."""
-    caller, catalogue = await person_as_caller(context), context.services.catalogue
-    snapshot, customer_id = await catalogue.of(caller), caller.principal.customer_id
+    _, snapshot = await caller_and_catalogue(context)
+    catalogue, customer_id = context.services.catalogue, context.person.customer_id
     products: dict[int, str] = {}
     for country in snapshot.countries(customer_id):
         wanted = customer_id, country, None, None, None
@@ -133,7 +133,7 @@ async def _rules(context: RequestContext, connection: Connection) -> list[Approv
     return await list_rules(connection, context.person.customer_id, context.person.environment)
 
 
-async def _shown(context: RequestContext, *, status: int = 200) -> Response:
+async def _shown(context: RequestContext) -> Response:
     person = context.person
     products, collections = await _gifts(context)
     async with context.database.connection(person.scope) as connection:
@@ -146,7 +146,6 @@ async def _shown(context: RequestContext, *, status: int = 200) -> Response:
     names |= {f"collection-{number}": name for number, name in collections}
     return context.page(
         "approval_rules.html",
-        status=status,
         rules=rules,
         names=names,
         offered={

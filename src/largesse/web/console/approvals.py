@@ -91,7 +91,7 @@ async def answer(context: RequestContext) -> Response:
     found = await _find(context)
     form = context.form.read(DecisionForm)
     if context.form.errors:
-        return await _shown(context, found, status=422)
+        return await _shown(context, found)
     try:
         request = await decide(context.actor, found.request.id, form.note, approves=form.decision == "approve")
     except OwnRequest:
@@ -163,7 +163,7 @@ def _state(context: RequestContext, request: ApprovalRequest, *, is_changed: boo
     return kind, context.say(said)
 
 
-async def _shown(context: RequestContext, found: SeenRequest, *, status: int = 200) -> Response:
+async def _shown(context: RequestContext, found: SeenRequest) -> Response:
     request, person = found.request, context.person
     async with context.database.connection(person.scope) as connection:
         changed_at = await draft_changed_at(connection, request)
@@ -179,7 +179,6 @@ async def _shown(context: RequestContext, found: SeenRequest, *, status: int = 2
     recipients: Sequence[object] = () if checked is None else checked.recipients
     return context.page(
         "approval.html",
-        status=status,
         request=request,
         rules=found.rules,
         may_decide=found.may_decide and not is_changed,

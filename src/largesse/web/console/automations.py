@@ -195,12 +195,12 @@ async def create(context: RequestContext) -> Response:
     rule = _read(context)
     await check_template(context)
     if context.form.errors:
-        return await _form(context, None, status=422)
+        return await _form(context, None)
     try:
         automation_id = await create_automation(context.actor, rule)
     except InvalidRequest as refusal:
         _note(context, refusal)
-        return await _form(context, None, status=422)
+        return await _form(context, None)
     return context.see(
         f"{HERE}/{automation_id}", context.say("%(name)s is set. These are its next days.", name=rule.name)
     )
@@ -240,12 +240,12 @@ async def change(context: RequestContext) -> Response:
     automation, rule = await _find(context), _read(context)
     await check_template(context)
     if context.form.errors:
-        return await _form(context, automation, status=422)
+        return await _form(context, automation)
     try:
         await change_automation(context.actor, automation.id, rule)
     except InvalidRequest as refusal:
         _note(context, refusal)
-        return await _form(context, automation, status=422)
+        return await _form(context, automation)
     return context.see(
         f"{HERE}/{automation.id}", context.say("%(name)s was changed. These are its next days.", name=rule.name)
     )
@@ -305,11 +305,7 @@ async def skip(context: RequestContext) -> Response:
 
 
 async def _find(context: RequestContext) -> Automation:
-    person = context.person
-    async with context.database.connection(person.scope) as connection:
-        automation = await store.find_automation(
-            connection, person.customer_id, person.environment, context.number("automation")
-        )
+    automation = await context.read(store.find_automation, *context.customer, context.number("automation"))
     if automation is None:
         raise NotFound("There is no such automation.")
     return automation
@@ -357,7 +353,7 @@ def _note(context: RequestContext, refusal: InvalidRequest) -> None:
             context.form.error("name", context.say(_WRONG["zone"]))
 
 
-async def _form(context: RequestContext, automation: Automation | None, *, status: int = 200) -> Response:
+async def _form(context: RequestContext, automation: Automation | None) -> Response:
     person = context.person
     async with context.database.connection(person.scope) as connection:
         templates = await list_templates(connection, context.principal, offset=0, limit=_MOST_TEMPLATES)
@@ -366,7 +362,6 @@ async def _form(context: RequestContext, automation: Automation | None, *, statu
     zone = automation.zone if automation else str(context.zone)
     return context.page(
         "automation_form.html",
-        status=status,
         one=automation,
         has_templates=bool(templates),
         occasions=[(name, context.say(said)) for name, said in OCCASION_NAMES.items()],

@@ -102,7 +102,7 @@ async def save(context: RequestContext) -> Response:
         except BrandFault as fault:
             _note(context, fault)
     if context.form.errors:
-        return await _shown(context, status=422)
+        return await _shown(context)
     return context.see(HERE, context.say("Saved. Mail that leaves from now on has it."))
 
 
@@ -117,7 +117,7 @@ async def save_logo(context: RequestContext) -> Response:
         except BrandFault as fault:
             _note(context, fault)
     if context.form.errors:
-        return await _shown(context, status=422)
+        return await _shown(context)
     return context.see(HERE, context.say("The logo was saved."))
 
 
@@ -138,7 +138,7 @@ async def add_own(context: RequestContext) -> Response:
         except BrandFault as fault:
             _note(context, fault)
     if context.form.errors:
-        return await _shown(context, status=422)
+        return await _shown(context)
     return context.see(f"{HERE}#wrappings", context.say("The wrapping %(name)s was added.", name=said.name))
 
 
@@ -209,12 +209,11 @@ def _sample(context: RequestContext, brand: Brand) -> Letter:
     )
 
 
-async def _shown(context: RequestContext, *, status: int = 200) -> Response:
+async def _shown(context: RequestContext) -> Response:
     brand, base = await brand_of(context), public_path(context.services.settings.public_url)
     letter = _sample(context, brand)
     response = context.page(
         "branding.html",
-        status=status,
         brand=brand,
         wrappings=[ShownWrapping(one.key, one.name, draw_own_wrapping(one, base)) for one in brand.wrappings],
         shown=show_letter(letter, context.services.settings.mail_from),

@@ -66,7 +66,7 @@ async def create(context: RequestContext) -> Response:
         form.error("who", context.say("Choose at least one of the options."))
     limit_minor, per_gift_minor = _amounts(context, currency if currency in currencies else "GBP")
     if form.errors:
-        return await _shown(context, status=422)
+        return await _shown(context)
     kind, _, subject = of.partition("-")
     new = NewBudget(
         name=name,
@@ -83,7 +83,7 @@ async def create(context: RequestContext) -> Response:
         await create_budget(context.actor, new)
     except (InvalidRequest, NotFound) as refusal:
         _note(context, refusal, currency)
-        return await _shown(context, status=422)
+        return await _shown(context)
     return context.see(
         "/app/budgets", context.say("The budget %(name)s was set. It applies from the next order.", name=name)
     )
@@ -103,7 +103,7 @@ async def change(context: RequestContext) -> Response:
     if budget.kind == _GROUP and not people:
         form.error("who", context.say("Choose at least one of the options."))
     if form.errors:
-        return await _one_shown(context, status=422)
+        return await _one_shown(context)
     try:
         await change_budget(
             context.actor,
@@ -115,7 +115,7 @@ async def change(context: RequestContext) -> Response:
         )
     except InvalidRequest as refusal:
         _note(context, refusal, budget.currency)
-        return await _one_shown(context, status=422)
+        return await _one_shown(context)
     said = context.say("The budget %(name)s was changed. It applies from the next order.", name=name)
     return context.see("/app/budgets", said)
 
@@ -233,7 +233,7 @@ def _note(context: RequestContext, refusal: InvalidRequest | NotFound, currency:
             context.form.error("name", context.say(_NOT_OFFERED))
 
 
-async def _shown(context: RequestContext, *, status: int = 200) -> Response:
+async def _shown(context: RequestContext) -> Response:
     person, may_set = context.person, context.person.may(Right.SETTINGS)
     async with context.database.connection(person.scope) as connection:
         budgets = await _listed(context, connection)
@@ -243,7 +243,6 @@ async def _shown(context: RequestContext, *, status: int = 200) -> Response:
         accounts = await list_seen_accounts(connection, person.customer_id, person.environment, user_id=None)
     return context.page(
         "budgets.html",
-        status=status,
         budgets=budgets,
         may_set=may_set,
         subjects=list(subjects.items()),
@@ -257,14 +256,12 @@ async def _shown(context: RequestContext, *, status: int = 200) -> Response:
     )
 
 
-async def _one_shown(context: RequestContext, *, status: int = 200) -> Response:
+async def _one_shown(context: RequestContext) -> Response:
     found = await _find(context)
-    async with context.database.connection(context.person.scope) as connection:
-        people = await list_members(connection, context.person.customer_id)
+    people = await context.read(list_members, context.person.customer_id)
     budget = found.budget
     return context.page(
         "budget.html",
-        status=status,
         one=found,
         period=context.say(_PERIODS[budget.period]),
         people=[one for one in people if one.is_active and one.role in SENDERS] if budget.kind == _GROUP else [],

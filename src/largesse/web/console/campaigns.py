@@ -154,12 +154,12 @@ async def create(context: RequestContext) -> Response:
     """Creates a campaign, and goes to the review of the order that reserves its gifts."""
     rule = await _read(context)
     if context.form.errors:
-        return await _form(context, None, status=422)
+        return await _form(context, None)
     try:
         campaign = await create_campaign(context.actor, await person_as_caller(context), rule)
     except InvalidRequest as refusal:
         _note(context, refusal)
-        return await _form(context, None, status=422)
+        return await _form(context, None)
     return context.see(f"/app/send/{campaign.order_reference}/review")
 
 
@@ -201,16 +201,15 @@ async def change(context: RequestContext) -> Response:
     """Changes a campaign whose gifts are not reserved yet. Raises NotFound."""
     campaign, rule = await _find(context), await _read(context)
     if context.form.errors:
-        return await _form(context, campaign, status=422)
+        return await _form(context, campaign)
     try:
         await change_campaign(context.actor, await person_as_caller(context), campaign.id, rule)
     except IsReserved:
         return context.see(f"{HERE}/{campaign.id}", context.say(_RESERVED))
     except InvalidRequest as refusal:
         _note(context, refusal)
-        return await _form(context, campaign, status=422)
-    async with context.database.connection(context.person.scope) as connection:
-        changed = await store.find_campaign(connection, campaign.customer_id, campaign.environment, campaign.id)
+        return await _form(context, campaign)
+    changed = await context.read(store.find_campaign, campaign.customer_id, campaign.environment, campaign.id)
     assert changed is not None, "campaigns are never deleted"
     return context.see(f"/app/send/{changed.order_reference}/review")
 
@@ -232,9 +231,7 @@ async def resume(context: RequestContext) -> Response:
 async def ask_end(context: RequestContext) -> Response:
     """Asks whether to end a campaign, and shows what is refunded. Raises NotFound."""
     campaign = await _find(context)
-    async with context.database.connection(context.person.scope) as connection:
-        shown = await _shown(connection, campaign)
-    return context.page("end_campaign.html", one=shown, campaign=campaign)
+    return context.page("end_campaign.html", one=await context.read(_shown, campaign), campaign=campaign)
 
 
 async def end(context: RequestContext) -> Response:
@@ -246,10 +243,7 @@ async def end(context: RequestContext) -> Response:
 async def _find(context: RequestContext) -> Campaign:
     """Returns the campaign of the path, if the person may see it. Raises NotFound."""
     person = context.person
-    async with context.database.connection(person.scope) as connection:
-        campaign = await store.find_campaign(
-            connection, person.customer_id, person.environment, context.number("campaign")
-        )
+    campaign = await context.read(store.find_campaign, *context.customer, context.number("campaign"))
     sees = campaign is not None and (person.reach(Right.SEND) is Reach.ALL or campaign.user_id == person.user_id)
     if campaign is None or not sees:
         raise NotFound("There is no such campaign.")
@@ -362,7 +356,7 @@ def _note(context: RequestContext, refusal: InvalidRequest) -> None:
         context.form.error("name", context.say(_NAMED))
 
 
-async def _form(context: RequestContext, campaign: Campaign | None, *, status: int = 200) -> Response:
+async def _form(context: RequestContext, campaign: Campaign | None) -> Response:
     async with context.database.connection(context.person.scope) as connection:
         now = await read_now(connection)
         templates = await list_templates(connection, context.principal, offset=0, limit=_MOST_TEMPLATES)
@@ -376,7 +370,6 @@ async def _form(context: RequestContext, campaign: Campaign | None, *, status: i
     opens, closes = (rule.opens_at, rule.closes_at) if rule else (now, now + LONGEST / 12)
     return context.page(
         "campaign_form.html",
-        status=status,
         rule=rule,
         campaign=campaign,
         templates=offered(context, templates, accounts),

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import AsyncIterable, AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from datetime import UTC, datetime, tzinfo
-from typing import Any
+from typing import Any, Concatenate, ParamSpec, TypeVar
 from urllib.parse import quote, urlencode
 from uuid import UUID
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -27,7 +27,7 @@ from largesse.customers.secrets import new_secret, secret_hash
 from largesse.customers.security import SecurityService
 from largesse.customers.sessions import Person, Session, SignedIn
 from largesse.customers.sign_in import Origin, SigningIn, SignInSteps
-from largesse.db.pool import Database, ReadOnly
+from largesse.db.pool import Connection, Database, ReadOnly
 from largesse.staff.model import StaffMember, StaffRight
 from largesse.web.console.form import Form
 from largesse.web.console.layout import Layout, moment_of, short_time
@@ -38,6 +38,8 @@ from largesse.web.kit.requests import client_address
 from largesse.web.kit.security import OF_FORMS
 from largesse.web.kit.services import Services
 
+Asked = ParamSpec("Asked")
+Found = TypeVar("Found")
 DEVICE = "device"  # the cookie by which a browser is recognised
 
 
@@ -181,8 +183,12 @@ class PageContext:
         """Returns an instant for a sentence, in the language and the time zone of the person: `20 Nov 2026, 09:00`."""
         return short_time(at, self.language, self.zone)
 
-    def page(self, template: str, *, status: int = 200, **values: Any) -> Response:
-        """Returns the page of a template. Its values include the `form`, the `person` and the `session`."""
+    def page(self, template: str, *, status: int | None = None, **values: Any) -> Response:
+        """Returns the page of a template: with status 422 if the form has errors, unless another is given.
+
+        Its values include the `form`, the `person` and the `session`.
+        """
+        status = status or (422 if self.form.errors else 200)
         values = {"form": self.form, "understood": self.understood, "session": self.session, **values}
         return self._layout.page(self, template, values, status=status)
 
@@ -269,6 +275,18 @@ class RequestContext(PageContext):
     def database(self) -> Database:
         """The pool, for reading: `context.database.connection(context.person.scope)`. To write, call an operation of a service."""
         return ReadOnly(self.services.database)
+
+    @property
+    def customer(self) -> tuple[int, str]:
+        """The customer and the environment that the pages show."""
+        return self.person.customer_id, self.person.environment
+
+    async def read(
+        self, look_up: Callable[Concatenate[Connection, Asked], Awaitable[Found]], *args: Asked.args, **named: Asked.kwargs
+    ) -> Found:
+        """Calls a function that reads, with a connection for the person's customer and these arguments."""
+        async with self.database.connection(self.person.scope) as connection:
+            return await look_up(connection, *args, **named)
 
     @property
     def signing_in(self) -> SigningIn:

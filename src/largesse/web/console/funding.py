@@ -90,9 +90,7 @@ async def show_statement(context: RequestContext) -> Response:
     account, statement, entries = await _read(context, since, until, after, _AT_ONCE)
     seen = {entry.order_reference for entry in entries if entry.order_reference}
     if context.person.reach(Right.SEE_ORDERS) is Reach.OWN:
-        person = context.person
-        async with context.database.connection(person.scope) as connection:
-            seen = await references_of(connection, person.customer_id, person.user_id, seen)
+        seen = await context.read(references_of, context.person.customer_id, context.person.user_id, seen)
     return context.page(
         "statement.html",
         seen_orders=seen,

@@ -132,12 +132,12 @@ async def create(context: RequestContext) -> Response:
     account_id = form.choice("service_account", list(accounts))
     scopes, networks = read_scopes(context), read_networks(context)
     if form.errors:
-        return await _shown(context, status=422)
+        return await _shown(context)
     try:
         made = await create_key(context.actor, accounts[account_id], name, scopes=scopes, networks=networks)
     except NameTaken:
         form.error("name", context.say(_TAKEN, name=name))
-        return await _shown(context, status=422)
+        return await _shown(context)
     return _made(context, made)
 
 
@@ -150,7 +150,7 @@ async def narrow(context: RequestContext) -> Response:
     """Sets the scopes and networks of a key, from its next request on. Raises NotFound."""
     scopes, networks = read_scopes(context), read_networks(context)
     if context.form.errors:
-        return await _one_shown(context, status=422)
+        return await _one_shown(context)
     key = await narrow_key(context.actor, context.number("key"), scopes=scopes, networks=networks)
     done = context.say("The key %(name)s was changed. The change applies from its next request.", name=key.key)
     return context.see(f"/app/keys/{key.id}", done)
@@ -191,36 +191,31 @@ def _found(keys: Sequence[ApiKey], key_id: int) -> ApiKey:
 
 
 async def _keys(context: RequestContext) -> list[ApiKey]:
-    person = context.person
-    async with context.database.connection(person.scope) as connection:
-        keys = await list_keys(connection, customer_id=person.customer_id)
-    return [key for key in keys if key.environment == person.environment]
+    keys = await context.read(list_keys, customer_id=context.person.customer_id)
+    return [key for key in keys if key.environment == context.person.environment]
 
 
 async def _accounts(context: RequestContext) -> list[ServiceAccount]:
-    person = context.person
-    async with context.database.connection(person.scope) as connection:
-        return await list_service_accounts(connection, person.customer_id, person.environment)
+    return await context.read(list_service_accounts, *context.customer)
 
 
-async def _one_shown(context: RequestContext, *, status: int = 200) -> Response:
+async def _one_shown(context: RequestContext) -> Response:
     keys = await _keys(context)
     key = _found(keys, context.number("key"))
     first = next((one for one in keys if one.id == key.replaces), None)
     second = next((one for one in keys if one.replaces == key.id), None)
     return context.page(
         "key.html",
-        status=status,
         key=key,
         pair=(first, key) if first else (key, second) if second else None,
         **_narrowing(context, key),
     )
 
 
-async def _shown(context: RequestContext, *, status: int = 200) -> Response:
+async def _shown(context: RequestContext) -> Response:
     choices = [(str(one.id), one.name) for one in await _accounts(context) if one.active]
     return context.page(
-        "keys.html", status=status, keys=await _keys(context), accounts=choices, **_narrowing(context, None)
+        "keys.html", keys=await _keys(context), accounts=choices, **_narrowing(context, None)
     )
 
 

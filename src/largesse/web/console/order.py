@@ -132,7 +132,6 @@ async def show(context: RequestContext) -> Response:
     scheduled = read.listed.state == "scheduled" and order["scheduled_for"]
     return context.page(
         "order.html",
-        status=422 if context.form.errors else 200,
         order=order,
         one=read.listed,
         view=view,

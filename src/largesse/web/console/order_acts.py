@@ -111,8 +111,7 @@ async def ask_cancelling(context: RequestContext) -> Response:
 async def ask_cancelling_one(context: RequestContext) -> Response:
     """Asks whether to cancel the unclaimed codes of one recipient, and shows the refund. Raises NotFound."""
     recipient, order = await _recipient(context, context.number("number"))
-    async with context.database.connection(context.person.scope) as connection:
-        _, account = await read_refundable(connection, order)
+    _, account = await context.read(read_refundable, order)
     return _ask_cancelling(context, order, recipient.open_codes, account, recipient=recipient)
 
 

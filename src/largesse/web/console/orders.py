@@ -86,7 +86,6 @@ async def show(context: RequestContext) -> Response:
         is_filtered=is_filtered(context),
         may_send=person.may(Right.SEND),
         csv=_file_of(context) if person.may(Right.MOVE_FUNDS) else None,
-        status=422 if context.form.errors else 200,
     )
 
 
@@ -156,9 +155,7 @@ def _file_of(context: RequestContext) -> str:
 async def _chosen(
     context: RequestContext, wanted: OrderFilter, references: Sequence[str]
 ) -> AsyncIterator[Sequence[object]]:
-    async with context.database.connection(context.person.scope) as connection:
-        orders = await list_selected(connection, wanted, references)
-    for order in orders:
+    for order in await context.read(list_selected, wanted, references):
         yield _row(context, order)
 
 

@@ -33,8 +33,7 @@ async def begin(context: PageContext) -> Response:
     """Shows the form that names and creates a passkey. Raises NotFound if the installation cannot have passkeys."""
     context.require_proof()
     options = await context.security.ask_new_passkey(context.person)
-    status = 422 if context.form.errors else 200
-    return context.page("passkey.html", status=status, options=options, most=_MOST_NAME)
+    return context.page("passkey.html", options=options, most=_MOST_NAME)
 
 
 async def add(context: PageContext) -> Response:

@@ -63,7 +63,7 @@ async def send_invitation(context: RequestContext) -> Response:
     form = context.form
     read = form.read(InvitationForm)
     if form.errors:
-        return await _shown(context, status=422)
+        return await _shown(context)
     try:
         made = await invite(context.actor, read.email, name=read.name or None, role=read.role, mails=_can_mail(context))
     except AlreadyThere:
@@ -71,7 +71,7 @@ async def send_invitation(context: RequestContext) -> Response:
     except InvalidRequest:
         form.error("email", context.say("Your company has reached its limit of people. Remove somebody first."))
     if form.errors:
-        return await _shown(context, status=422)
+        return await _shown(context)
     return _invited(context, made)
 
 
@@ -112,10 +112,8 @@ async def give_role(context: RequestContext) -> Response:
 
 async def one(context: RequestContext) -> Response:
     """Shows a member: their role, and the accounts they may use. Raises NotFound."""
-    person = context.person
     member = await _member(context)
-    async with context.database.connection(person.scope) as connection:
-        accounts = await list_assignable(connection, Holder.PERSON, person.customer_id, person.environment, member.id)
+    accounts = await context.read(list_assignable, Holder.PERSON, *context.customer, member.id)
     return context.page("person.html", member=member, role=context.say(ROLE_NAMES[member.role]), accounts=accounts)
 
 
@@ -156,14 +154,13 @@ async def _member(context: RequestContext) -> Member:
 
 
 async def _members(context: RequestContext) -> list[Member]:
-    async with context.database.connection(context.person.scope) as connection:
-        return await list_members(connection, context.person.customer_id)
+    return await context.read(list_members, context.person.customer_id)
 
 
-async def _shown(context: RequestContext, *, status: int = 200) -> Response:
+async def _shown(context: RequestContext) -> Response:
     roles = [(role, context.say(name)) for role, name in ROLE_NAMES.items()]
     return context.page(
-        "people.html", status=status, members=await _members(context), roles=roles, role_names=dict(roles)
+        "people.html", members=await _members(context), roles=roles, role_names=dict(roles)
     )
 
 

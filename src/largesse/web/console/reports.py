@@ -74,7 +74,6 @@ async def show(context: RequestContext) -> Response:
     file = context.here().replace("/app/reports", "/app/reports.csv", 1)
     return context.page(
         "reports.html",
-        status=422 if context.form.errors else 200,
         may_send=context.person.may(Right.SEND),
         period=period,
         periods=PERIODS,

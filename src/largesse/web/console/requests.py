@@ -32,8 +32,7 @@ async def show(context: RequestContext) -> Response:
     before = context.parameters.number("before", INT64)
     found = await _newest(context, before or INT64, _PAGE + 1)
     person = context.person
-    async with context.database.connection(person.scope) as connection:
-        keys = await list_keys(connection, customer_id=person.customer_id, with_deleted=True)
+    keys = await context.read(list_keys, customer_id=person.customer_id, with_deleted=True)
     requests = found[:_PAGE]
     # A deleted key is named while its requests are shown.
     here = [key for key in keys if key.environment == person.environment]
@@ -61,11 +60,7 @@ async def download(context: RequestContext) -> Response:
 
 async def one(context: RequestContext) -> Response:
     """Shows a request. Raises NotFound."""
-    person = context.person
-    async with context.database.connection(person.scope) as connection:
-        request = await read_request(
-            connection, person.customer_id, person.environment, context.number("request", highest=INT64)
-        )
+    request = await context.read(read_request, *context.customer, context.number("request", highest=INT64))
     if request is None:
         raise NotFound("There is no request with that number in the log.")
     return context.page("request.html", request=request, kind_of=kind_of, days=DAYS)
@@ -89,11 +84,7 @@ async def _rows(context: RequestContext) -> AsyncIterator[Sequence[object]]:
 
 
 async def _newest(context: RequestContext, before: int, limit: int) -> list[LoggedRequest]:
-    person = context.person
-    async with context.database.connection(person.scope) as connection:
-        return await list_newest(
-            connection, person.customer_id, person.environment, _filter(context), before=before, limit=limit
-        )
+    return await context.read(list_newest, *context.customer, _filter(context), before=before, limit=limit)
 
 
 def _filter(context: RequestContext) -> RequestFilter:

@@ -31,7 +31,7 @@ from largesse.web.console.context import RequestContext
 from largesse.web.console.order_words import headline, state_of_order
 from largesse.web.console.page_routes import Access, PageRoute
 from largesse.web.console.reports import own_filter
-from largesse.web.console.send.opening import person_as_caller
+from largesse.web.console.send.opening import caller_and_catalogue
 from largesse.web.console.words import WORDS
 
 MOST_OF_KIND = 5
@@ -105,8 +105,7 @@ async def _gifts(context: RequestContext, words: str) -> Kind:
     name = context.say("Gifts")
     if not words:
         return Kind("gifts", name, [])
-    caller = await person_as_caller(context)
-    snapshot = await context.services.catalogue.of(caller)
+    caller, snapshot = await caller_and_catalogue(context)
     customer_id = caller.principal.customer_id
     hits = [
         Hit(f"/app/collections/{one.id}", one.name, context.say("Collection"), "library")

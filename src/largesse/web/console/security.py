@@ -33,12 +33,10 @@ async def show(context: PageContext) -> Response:
     if isinstance(context, RequestContext):
         currencies = await _currencies(context)
         if context.person.role == ADMIN:
-            async with context.database.connection(context.person.scope) as connection:
-                amounts = await confirmed_above(connection, context.person.customer_id)
+            amounts = await context.read(confirmed_above, context.person.customer_id)
     languages = [("", context.say("Use my browser's language")), *((one.tag, one.name) for one in LANGUAGES.values())]
     return context.page(
         "security.html",
-        status=422 if context.form.errors else 200,
         sessions=methods.sessions,
         codes_left=methods.recovery_codes,
         can_passkeys=security.has_passkeys,
@@ -150,9 +148,7 @@ async def confirm_above(context: RequestContext) -> Response:
 
 async def _currencies(context: RequestContext) -> list[str]:
     """Returns all currencies, starting with those of the customer's accounts."""
-    person = context.person
-    async with context.database.connection(person.scope) as connection:
-        return await list_currencies(connection, person.customer_id)
+    return await context.read(list_currencies, context.person.customer_id)
 
 
 def _zones(context: PageContext, chosen: str) -> list[tuple[str, str]]:
@@ -180,7 +176,7 @@ async def second_step(context: PageContext) -> Response:
         )
     except Refused:
         refused(context, "code")
-        return context.page("second_step.html", status=422, next=context.form["next"], asked=await asked(context))
+        return context.page("second_step.html", next=context.form["next"], asked=await asked(context))
     context.begin(secret)
     return context.see(context.own_path(context.form["next"]))
 
@@ -189,7 +185,6 @@ def _app(context: PageContext, secret: bytes) -> Response:
     session = _session(context)
     return context.page(
         "app.html",
-        status=422 if context.form.errors else 200,
         address=totp_address(secret, session.email),
         typed=typed_secret(secret),
         sealed=context.services.vault.second_steps.seal(secret, _pending(session)).hex(),

@@ -36,12 +36,12 @@ async def limit(context: RequestContext) -> Response:
     currency = form.text("currency", 3)
     largest, daily = (_amount(context, name, currency) for name in ("largest_order", "daily"))
     if form.errors:
-        return await one_shown(context, status=422)
+        return await one_shown(context)
     try:
         await limit_service_account(context.actor, account.id, currency, largest_order_minor=largest, daily_minor=daily)
     except OperatorError:
         form.error("currency", context.say("Choose one of the options."))
-        return await one_shown(context, status=422)
+        return await one_shown(context)
     done = context.say("The limits of %(name)s were changed. They apply from its next order.", name=account.name)
     return context.see(f"/app/service-accounts/{account.id}", done)
 
@@ -89,15 +89,15 @@ async def create(context: RequestContext) -> Response:
     """Creates a service account."""
     name = context.form.text("name", _MOST_NAME)
     if context.form.errors:
-        return await _shown(context, status=422)
+        return await _shown(context)
     try:
         account_id, _ = await create_service_account(context.actor, name)
     except TooManyServiceAccounts:
         context.form.error("name", context.say("Your company has reached its limit of service accounts."))
-        return await _shown(context, status=422)
+        return await _shown(context)
     except NameTaken:
         context.form.error("name", context.say("Another service account has this name."))
-        return await _shown(context, status=422)
+        return await _shown(context)
     said = context.say("%(name)s was created. Choose which accounts it may use, and create a key.", name=name)
     return context.see(f"/app/service-accounts/{account_id}", said)
 
@@ -134,7 +134,7 @@ async def _find_account(connection: Connection, context: RequestContext) -> Serv
     return found
 
 
-async def one_shown(context: RequestContext, *, status: int = 200) -> Response:
+async def one_shown(context: RequestContext) -> Response:
     """Returns the page of the service account of the path. Raises NotFound."""
     person = context.person
     async with context.database.connection(person.scope) as connection:
@@ -154,7 +154,6 @@ async def one_shown(context: RequestContext, *, status: int = 200) -> Response:
     others = dict.fromkeys([*(one.currency for one in accounts), *sorted(await _sold_in(context))])
     return context.page(
         "service_account.html",
-        status=status,
         account=account,
         keys=keys,
         scope_names=SCOPE_NAMES,
@@ -170,9 +169,9 @@ async def one_shown(context: RequestContext, *, status: int = 200) -> Response:
     )
 
 
-async def _shown(context: RequestContext, *, status: int = 200) -> Response:
+async def _shown(context: RequestContext) -> Response:
     accounts, orders = await _listed(context)
-    return context.page("service_accounts.html", status=status, accounts=accounts, orders=orders)
+    return context.page("service_accounts.html", accounts=accounts, orders=orders)
 
 
 async def _listed(context: RequestContext) -> tuple[list[ServiceAccount], dict[int, int]]:

@@ -49,7 +49,7 @@ async def ask_link(context: RequestContext) -> Response:
     """Mails a link for a new password. A known and an unknown address get the same response."""
     email = context.form.email("email")
     if context.form.errors:
-        return context.page("forgot.html", status=422, is_asked=False, can_mail=_can_mail(context))
+        return context.page("forgot.html", is_asked=False, can_mail=_can_mail(context))
     await context.services.signing_in.forget_password(email, context.origin)
     return context.page("forgot.html", is_asked=True, can_mail=_can_mail(context))
 
@@ -83,7 +83,7 @@ async def follow(context: RequestContext) -> Response:
             return await _take_up(context, secret, found)
         password = new_password(context, found.email)
         if password is None:
-            return _link_page(context, found, status=422)
+            return _link_page(context, found)
         if not found.chooses_password:
             return await _take_up(context, secret, found)
         context.begin(await signing_in.by_new_password(secret, password, context.origin))
@@ -147,7 +147,7 @@ def _is_theirs(context: RequestContext, found: Link) -> bool:
     )
 
 
-def _link_page(context: RequestContext, found: Link, *, status: int = 200) -> Response:
+def _link_page(context: RequestContext, found: Link, *, status: int | None = None) -> Response:
     """Returns the page of a link. Only a mailed link shows whether the address has a password: others may see a link that was passed on."""
     return context.page("link.html", status=status, link=found, is_theirs=_is_theirs(context, found))
 

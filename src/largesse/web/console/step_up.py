@@ -85,7 +85,6 @@ async def _asking(
     can_prove = context.session is None or context.session.can_prove
     return context.page(
         "prove.html",
-        status=422 if context.form.errors else 200,
         title=context.say(TITLE if can_prove else _CHOOSE),
         action=action,
         carried=carried,

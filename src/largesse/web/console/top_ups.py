@@ -38,12 +38,12 @@ async def request(context: RequestContext) -> Response:
     )
     amount_minor = 0 if account is None else typed_amount(context, "amount", account.currency)
     if form.errors or account is None:
-        return await _show_form(context, status=422)
+        return await _show_form(context)
     try:
         top_up = await request_top_up(context.actor, account.id, amount_minor)
     except InvalidRequest:
         form.error("amount", context.say(_TOO_MANY, most=MAX_WAITING))
-        return await _show_form(context, status=422)
+        return await _show_form(context)
     return context.see(f"/app/funding/top-ups/{top_up.reference}")
 
 
@@ -64,9 +64,7 @@ async def show(context: RequestContext) -> Response:
 
 async def list_all(context: RequestContext) -> Response:
     """Lists the customer's top-ups, newest first."""
-    person = context.person
-    async with context.database.connection(person.scope) as connection:
-        found = await list_top_ups(connection, person.customer_id, person.environment)
+    found = await context.read(list_top_ups, *context.customer)
     seen = {account.id for account in await _accounts(context)}
     rows = [
         (one, spelled_reference(one.reference), *_shown_state(context, one)) for one in found if one.account_id in seen
@@ -90,11 +88,7 @@ def _shown_state(context: RequestContext, top_up: TopUp) -> tuple[str, str]:
 
 
 async def _accounts(context: RequestContext) -> list[SeenAccount]:
-    person = context.person
-    async with context.database.connection(person.scope) as connection:
-        return await list_seen_accounts(
-            connection, person.customer_id, person.environment, user_id=sees_own_of(context)
-        )
+    return await context.read(list_seen_accounts, *context.customer, user_id=sees_own_of(context))
 
 
 async def _open_accounts(context: RequestContext) -> list[SeenAccount]:
@@ -103,23 +97,17 @@ async def _open_accounts(context: RequestContext) -> list[SeenAccount]:
 
 async def _find(context: RequestContext) -> TopUp:
     """Returns the top-up of the path. Raises NotFound, also if the person may not see its account."""
-    person = context.person
-    async with context.database.connection(person.scope) as connection:
-        found = await find_top_up(
-            connection, person.customer_id, person.environment, context.request.path_params["reference"]
-        )
-        await find_seen_account(
-            connection, person.customer_id, person.environment, found.account_id, user_id=sees_own_of(context)
-        )
+    async with context.database.connection(context.person.scope) as connection:
+        found = await find_top_up(connection, *context.customer, context.request.path_params["reference"])
+        await find_seen_account(connection, *context.customer, found.account_id, user_id=sees_own_of(context))
     return found
 
 
-async def _show_form(context: RequestContext, *, status: int = 200) -> Response:
+async def _show_form(context: RequestContext) -> Response:
     accounts = await _open_accounts(context)
     choices = [(str(one.id), f"{one.name} ({one.currency})") for one in accounts]
     return context.page(
         "ask_top_up.html",
-        status=status,
         choices=choices,
         chosen=context.query("account"),
         amount_typed=context.query("amount"),

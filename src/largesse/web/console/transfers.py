@@ -59,9 +59,7 @@ async def make(context: RequestContext) -> Response:
 
 
 async def _accounts(context: RequestContext) -> list[SeenAccount]:
-    person = context.person
-    async with context.database.connection(person.scope) as connection:
-        return await list_seen_accounts(connection, person.customer_id, person.environment, user_id=None)
+    return await context.read(list_seen_accounts, *context.customer, user_id=None)
 
 
 def _read(context: RequestContext, accounts: list[SeenAccount]) -> _Checked | None:
@@ -117,7 +115,6 @@ def _show(context: RequestContext, accounts: list[SeenAccount], checked: _Checke
 
     return context.page(
         "transfer.html",
-        status=422 if context.form.errors else 200,
         sources=choices(_sources(accounts)),
         targets=choices(_targets(accounts)),
         likely_target=_likely_target(accounts),

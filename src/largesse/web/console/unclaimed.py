@@ -45,13 +45,12 @@ async def save(context: RequestContext) -> Response:
     if days and reminders and reminders[-1] >= days:
         form.error("reminder_days", context.say(_LATE))
     if form.errors:
-        return await _shown(context, status=422)
+        return await _shown(context)
     of_api = read.of_api and bool(days or reminders)
     await set_defaults(context.actor, FollowUpDefaults(claim_by_days=days, of_api=of_api, reminder_days=reminders))
     return context.see(_HERE, context.say("Saved. It applies to orders placed from now on."))
 
 
-async def _shown(context: RequestContext, *, status: int = 200) -> Response:
-    async with context.database.connection(context.person.scope) as connection:
-        defaults = read_defaults(await find_follow_up(connection, context.person.customer_id))
-    return context.page("unclaimed.html", status=status, defaults=defaults)
+async def _shown(context: RequestContext) -> Response:
+    defaults = read_defaults(await context.read(find_follow_up, context.person.customer_id))
+    return context.page("unclaimed.html", defaults=defaults)

@@ -110,7 +110,7 @@ async def create(context: RequestContext) -> Response:
     form, services = context.form, context.services
     subscription = form.read(SubscriptionForm)
     if form.errors:
-        return await _shown(context, status=422)
+        return await _shown(context)
     try:
         created = await create_subscription(
             context.actor,
@@ -122,21 +122,15 @@ async def create(context: RequestContext) -> Response:
         )
     except InvalidRequest as refusal:
         form.error("target_url", context.say(REFUSALS.get(refusal.detail, _TOO_MANY)))
-        return await _shown(context, status=422)
+        return await _shown(context)
     return context.page("webhook_made.html", made=created, until=None, verifying=VERIFYING)
 
 
 async def one(context: RequestContext) -> Response:
     """Shows one subscription with its deliveries, newest first. Raises NotFound."""
     subscription = await _subscription(context)
-    async with context.database.connection(context.person.scope) as connection:
-        found = await list_deliveries(
-            connection,
-            context.principal,
-            subscription.id,
-            before=context.parameters.number("before", INT64),
-            limit=_PAGE + 1,
-        )
+    before = context.parameters.number("before", INT64)
+    found = await context.read(list_deliveries, context.principal, subscription.id, before=before, limit=_PAGE + 1)
     return context.page(
         "webhook.html",
         subscription=subscription,
@@ -245,14 +239,12 @@ async def _subscription(context: RequestContext) -> SubscriptionRecord:
 
 
 async def _subscriptions(context: RequestContext) -> list[SubscriptionRecord]:
-    async with context.database.connection(context.person.scope) as connection:
-        return await list_subscription_records(connection, context.principal)
+    return await context.read(list_subscription_records, context.principal)
 
 
-async def _shown(context: RequestContext, *, status: int = 200) -> Response:
+async def _shown(context: RequestContext) -> Response:
     return context.page(
         "webhooks.html",
-        status=status,
         subscriptions=await _subscriptions(context),
         events=EVENTS,
         chosen=context.form.all("event") if context.form["token"] else [ORDER_CREATED.name],

@@ -58,7 +58,7 @@ async def create(context: RequestContext) -> Response:
         except TooManyGroups as refusal:
             context.form.error("name", too_many(context, refusal))
     if context.form.errors:
-        return await _groups(context, status=422)
+        return await _groups(context)
     return context.see("/app/contacts/groups", context.say("The group was created."))
 
 
@@ -76,7 +76,7 @@ async def rename(context: RequestContext) -> Response:
         except NameTaken:
             context.form.error("name", context.say(_TAKEN))
     if context.form.errors:
-        return context.page("contacts/group.html", status=422, group=group, most=MAX_GROUP)
+        return context.page("contacts/group.html", group=group, most=MAX_GROUP)
     return context.see("/app/contacts/groups", context.say("The group was renamed."))
 
 
@@ -102,7 +102,7 @@ async def define(context: RequestContext) -> Response:
         except TooManyFields:
             context.form.error("name", context.say(_TOO_MANY_FIELDS, most=MOST_FIELDS))
     if context.form.errors:
-        return await _fields(context, status=422)
+        return await _fields(context)
     return context.see("/app/contacts/fields", context.say("The field was created."))
 
 
@@ -120,7 +120,7 @@ async def name_field(context: RequestContext) -> Response:
         except NameTaken:
             context.form.error("name", context.say(_TAKEN))
     if context.form.errors:
-        return context.page("contacts/field.html", status=422, field_shown=field, most=MAX_FIELD_NAME)
+        return context.page("contacts/field.html", field_shown=field, most=MAX_FIELD_NAME)
     return context.see("/app/contacts/fields", context.say("The field was renamed."))
 
 
@@ -130,11 +130,11 @@ async def drop_field(context: RequestContext) -> Response:
     return context.see("/app/contacts/fields", context.say("The field was deleted."))
 
 
-async def _groups(context: RequestContext, *, status: int = 200) -> Response:
+async def _groups(context: RequestContext) -> Response:
     person = context.person
     async with context.database.connection(person.scope) as connection:
         groups = await list_groups(connection, (person.customer_id, person.environment))
-    return context.page("contacts/groups.html", status=status, groups=groups, most=MAX_GROUP)
+    return context.page("contacts/groups.html", groups=groups, most=MAX_GROUP)
 
 
 async def _group(context: RequestContext) -> Group:
@@ -160,8 +160,8 @@ async def _field(context: RequestContext) -> OwnField:
     return found
 
 
-async def _fields(context: RequestContext, *, status: int = 200) -> Response:
+async def _fields(context: RequestContext) -> Response:
     fields = await _own_fields(context)
     return context.page(
-        "contacts/fields.html", status=status, fields=fields, most=MAX_FIELD_NAME, most_fields=MOST_FIELDS
+        "contacts/fields.html", fields=fields, most=MAX_FIELD_NAME, most_fields=MOST_FIELDS
     )

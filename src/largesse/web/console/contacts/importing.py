@@ -62,7 +62,7 @@ async def read(context: RequestContext) -> Response:
     data = context.files.get("file", b"")
     if not data:
         context.form.error("file", context.say(_CHOOSE_FILE))
-        return context.page("contacts/import.html", status=422)
+        return context.page("contacts/import.html")
     rows = context.services.drafts.rows
     try:
         source, sheets = await rows.read(context.principal, data)
@@ -70,7 +70,7 @@ async def read(context: RequestContext) -> Response:
         is_long = refusal.why == "rows"
         said = context.say(_TOO_MANY_ROWS, limit=refusal.limit) if is_long else refused(context, refusal)
         context.form.error("file", said)
-        return context.page("contacts/import.html", status=422)
+        return context.page("contacts/import.html")
     sheet = sheets[source.sheet]
     own = await _own_fields(context)
     return await _show(context, sheet, guess_contact_columns(sheet, own), own)
@@ -82,26 +82,26 @@ async def take(context: RequestContext) -> Response:
         sheet = _sheet_of(context)
     except (SheetRefused, msgspec.DecodeError):
         context.form.error("file", context.say(_CHOOSE_FILE))
-        return context.page("contacts/import.html", status=422)
+        return context.page("contacts/import.html")
     own = await _own_fields(context)
     columns = _columns_of(context, own)
     if not columns.fits(sheet):
         context.form.error("email", context.say(_NO_EMAIL))
-        return await _show(context, sheet, columns, own, status=422)
+        return await _show(context, sheet, columns, own)
     if context.form["then"] != "import":
         return await _show(context, sheet, columns, own)
     checked = await context.services.drafts.rows.finish(context.principal, check_contacts(sheet, columns))
     if not checked.changes:
         context.form.error("email", context.say(_NOBODY))
-        return await _show(context, sheet, columns, own, status=422)
+        return await _show(context, sheet, columns, own)
     try:
         saved = await save_contacts(context.actor, context.services.vault, checked.changes)
     except ContactFaults as faults:
         context.form.error("email", context.say(_CHANGED))
-        return await _show(context, sheet, columns, own, status=422, checked=_with(checked, faults))
+        return await _show(context, sheet, columns, own, checked=_with(checked, faults))
     except (TooManyContacts, TooManyGroups) as refusal:
         context.form.error("email", too_many(context, refusal))
-        return await _show(context, sheet, columns, own, status=422)
+        return await _show(context, sheet, columns, own)
     said = context.say(
         "Contacts added: %(created)s. Contacts changed: %(changed)s.",
         created=context.language.number(saved.created),
@@ -116,7 +116,6 @@ async def _show(
     columns: ContactColumns,
     own: Sequence[OwnField],
     *,
-    status: int = 200,
     checked: CheckedContacts | None = None,
 ) -> Response:
     if checked is None:
@@ -131,7 +130,6 @@ async def _show(
     cells = {row.number: row.cells for row in sheet.rows}
     return context.page(
         "contacts/check.html",
-        status=status,
         sheet=_encode([(row.number, row.cells) for row in sheet.rows]).decode(),
         columns=columns,
         offered=offered,

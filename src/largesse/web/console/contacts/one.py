@@ -59,7 +59,7 @@ async def create(context: RequestContext) -> Response:
             context.form.error("email", too_many(context, refusal))
         else:
             return context.see(f"/app/contacts/{contact_id}", context.say(_SAVED))
-    return await _show(context, None, status=422)
+    return await _show(context, None)
 
 
 async def show(context: RequestContext) -> Response:
@@ -80,7 +80,7 @@ async def change(context: RequestContext) -> Response:
             context.form.error("groups", too_many(context, refusal))
         else:
             return context.see(f"/app/contacts/{contact.id}", context.say(_SAVED))
-    return await _show(context, contact, status=422)
+    return await _show(context, contact)
 
 
 async def ask_removal(context: RequestContext) -> Response:
@@ -136,7 +136,7 @@ async def _own_fields(context: RequestContext) -> list[OwnField]:
         return await list_fields(connection, (person.customer_id, person.environment))
 
 
-async def _show(context: RequestContext, contact: Contact | None, *, status: int = 200) -> Response:
+async def _show(context: RequestContext, contact: Contact | None) -> Response:
     person, address = context.person, None
     place = person.customer_id, person.environment
     async with context.database.connection(person.scope) as connection:
@@ -148,17 +148,16 @@ async def _show(context: RequestContext, contact: Contact | None, *, status: int
     names = [(code, context.language.country(code)) for code in context.language.in_order(country_codes())]
     return context.page(
         "contacts/contact.html",
-        status=status,
         contact=contact,
         groups=groups,
-        chosen_groups=set(context.form.all("group") if status != 200 else contact.groups if contact else ()),
+        chosen_groups=set(context.form.all("group") if context.form.errors else contact.groups if contact else ()),
         fields=fields,
         address=address,
         birthday=birthday_typed(contact.birthday if contact else None),
         start_date=_day(contact.start_date if contact else None),
         languages=[("", context.say("Not known")), *((tag, one.name) for tag, one in LANGUAGES.items())],
         countries=[("", context.say("Not known")), *names],
-        is_left=context.form["left"] == "yes" if status != 200 else contact is not None and not contact.is_active,
+        is_left=context.form["left"] == "yes" if context.form.errors else contact is not None and not contact.is_active,
         most={"name": MAX_NAME, "address": MAX_ADDRESS, "external_id": MAX_EXTERNAL_ID, "field": MAX_FIELD},
     )
 

@@ -20,7 +20,7 @@ from largesse.customers.roles import Right
 from largesse.orders.request import DEFAULT_COUNTRY
 from largesse.web.console.context import RequestContext, typed_amount
 from largesse.web.console.form import Form
-from largesse.web.console.send.opening import person_as_caller
+from largesse.web.console.send.opening import caller_and_catalogue
 from largesse.web.kit.query import Whole
 
 CARDS = 60
@@ -129,13 +129,13 @@ def pictured(snapshot: Snapshot, collections: Iterable[GiftCollection], customer
 
 async def show(context: RequestContext) -> Response:
     """Shows the gifts of a country as cards, filtered by the address."""
-    caller = await person_as_caller(context)
-    snapshot = await context.services.catalogue.of(caller)
+    caller, snapshot = await caller_and_catalogue(context)
     customer_id = caller.principal.customer_id
     found, page = await products_found(context, snapshot, customer_id), page_number(context)
     start = (page - 1) * CARDS
     return context.page(
         "gifts/catalogue.html",
+        status=200,  # a wrong amount is only left out of the search
         items=found[start : start + CARDS],
         count=len(found),
         older=context.here(page=page + 1) if len(found) > start + CARDS else None,
@@ -148,8 +148,7 @@ async def show(context: RequestContext) -> Response:
 
 async def one(context: RequestContext) -> Response:
     """Shows one product: its prices, countries, how to redeem it and its terms. Raises NotFound."""
-    caller = await person_as_caller(context)
-    snapshot = await context.services.catalogue.of(caller)
+    caller, snapshot = await caller_and_catalogue(context)
     customer_id, product_id = caller.principal.customer_id, context.number("product")
     country = country_asked(context, snapshot, customer_id)
     product = snapshot.product(product_id, country, customer_id)
@@ -160,8 +159,7 @@ async def one(context: RequestContext) -> Response:
         if product is None:
             raise NotFound("There is no such gift.")
         country = min(product.sold_countries)
-    async with context.database.connection(caller.principal.scope) as connection:
-        details = await read_details(connection, [product.id])
+    details = await context.read(read_details, [product.id])
     countries = [(context.language.country(code), code) for code in context.language.in_order(product.sold_countries)]
     return context.page(
         "gifts/product.html",

@@ -39,7 +39,7 @@ from largesse.web.console.gifts.browsing import (
     rights,
 )
 from largesse.web.console.gifts.picking import id_of
-from largesse.web.console.send.opening import person_as_caller
+from largesse.web.console.send.opening import caller_and_catalogue
 from largesse.web.console.send.preview import brand_of, of_claim
 from largesse.web.kit.pages import page
 from largesse.web.kit.security import OF_FORMS_WITH_FRAMES
@@ -47,7 +47,7 @@ from largesse.web.kit.security import OF_FORMS_WITH_FRAMES
 
 async def show(context: RequestContext) -> Response:
     """Shows all collections, the customer's own first."""
-    caller, snapshot = await opened(context)
+    caller, snapshot = await caller_and_catalogue(context)
     customer_id = caller.principal.customer_id
     found = snapshot.collections(customer_id)
     return context.page(
@@ -62,7 +62,7 @@ async def show(context: RequestContext) -> Response:
 
 async def one(context: RequestContext) -> Response:
     """Shows a collection with its gifts, and a preview of the page on which recipients choose. Raises NotFound."""
-    caller, snapshot = await opened(context)
+    caller, snapshot = await caller_and_catalogue(context)
     collection = the_collection(context, caller, snapshot)
     customer_id = caller.principal.customer_id
     response = context.page(
@@ -81,7 +81,7 @@ async def one(context: RequestContext) -> Response:
 
 async def claim(context: RequestContext) -> Response:
     """Returns the page on which recipients choose, as a separate document for a frame. Raises NotFound."""
-    caller, snapshot = await opened(context)
+    caller, snapshot = await caller_and_catalogue(context)
     collection = the_collection(context, caller, snapshot)
     customer_id, value_minor = caller.principal.customer_id, _value(context, collection)
     choices = [
@@ -89,8 +89,7 @@ async def claim(context: RequestContext) -> Response:
         for product in products_of(snapshot, collection, customer_id)
         if can_become(product, collection.country, collection.currency, value_minor, customer_id)
     ]
-    async with context.database.connection(caller.principal.scope) as connection:
-        details = await read_details(connection, [product.id for product in choices])
+    details = await context.read(read_details, [product.id for product in choices])
     brand = await brand_of(context)
     html = Previews(context.services.settings).choice(
         LANGUAGES.get(context.query("lang")) or language_of_country(collection.country),
@@ -106,22 +105,16 @@ async def claim(context: RequestContext) -> Response:
 
 async def ask_removal(context: RequestContext) -> Response:
     """Asks whether to remove the customer's own collection. Raises NotFound."""
-    caller, snapshot = await opened(context)
+    caller, snapshot = await caller_and_catalogue(context)
     return context.page("gifts/remove_collection.html", collection=own_collection(context, caller, snapshot))
 
 
 async def remove(context: RequestContext) -> Response:
     """Removes the customer's own collection. It can no longer be sent. Raises NotFound."""
-    caller, snapshot = await opened(context)
+    caller, snapshot = await caller_and_catalogue(context)
     collection = own_collection(context, caller, snapshot)
     await remove_collection(context.actor, collection.id)
     return context.see("/app/collections", context.say("The collection %(name)s was deleted.", name=collection.name))
-
-
-async def opened(context: RequestContext) -> tuple[Caller, Snapshot]:
-    """Returns the person as a caller, and the current catalogue."""
-    caller = await person_as_caller(context)
-    return caller, await context.services.catalogue.of(caller)
 
 
 def the_collection(context: RequestContext, caller: Caller, snapshot: Snapshot) -> Collection:
@@ -174,7 +167,7 @@ class _Terms(msgspec.Struct, frozen=True):
 
 async def ask(context: RequestContext) -> Response:
     """Shows the form of a new collection, filled in from the collection that the address names, if any."""
-    _, snapshot = await opened(context)
+    _, snapshot = await caller_and_catalogue(context)
     customer_id = context.person.customer_id
     if like := snapshot.collection(id_of(context.query("copy")) or 0, customer_id):
         value = like.value_minor or (like.value_points_minor[0] if like.value_points_minor else None)
@@ -185,30 +178,30 @@ async def ask(context: RequestContext) -> Response:
     terms = _terms(context, snapshot)
     if not context.form["value"]:
         context.form.errors.clear()
-    return await _show(context, snapshot, terms, ticked=_ticked(context))
+    return await _show(context, snapshot, terms, ticked=_ticked(context), status=200)
 
 
 async def create(context: RequestContext) -> Response:
     """Creates a collection. Every process uses it from its next request on."""
-    _, snapshot = await opened(context)
+    _, snapshot = await caller_and_catalogue(context)
     form = context.form
     name = form.text("name", MAX_NAME)  # the first field, which gets the focus if it is wrong
     terms, ticked = _terms(context, snapshot), _ticked(context)
     chosen = _chosen(context, snapshot, terms, ticked)
     if form.errors or terms.value_minor is None:
-        return await _show(context, snapshot, terms, ticked=chosen, status=422)
+        return await _show(context, snapshot, terms, ticked=chosen)
     new = OwnCollection(name, terms.country, terms.currency, terms.value_minor, chosen)
     try:
         collection_id = await create_collection(context.actor, new)
     except TooManyCollections:
         form.error("name", context.say(_TOO_MANY))
-        return await _show(context, snapshot, terms, ticked=chosen, status=422)
+        return await _show(context, snapshot, terms, ticked=chosen)
     return context.see(f"/app/collections/{collection_id}", context.say(_SAVED))
 
 
 async def edit(context: RequestContext) -> Response:
     """Shows the form of the customer's own collection. Raises NotFound."""
-    caller, snapshot = await opened(context)
+    caller, snapshot = await caller_and_catalogue(context)
     collection = own_collection(context, caller, snapshot)
     if "name" in context.form_of_address:  # the form was sent as a search for more gifts
         context.form = context.form_of_address
@@ -225,13 +218,13 @@ async def edit(context: RequestContext) -> Response:
 
 async def change(context: RequestContext) -> Response:
     """Changes the name and the gifts of the customer's own collection. Raises NotFound."""
-    caller, snapshot = await opened(context)
+    caller, snapshot = await caller_and_catalogue(context)
     collection, form = own_collection(context, caller, snapshot), context.form
     terms = _terms_of(collection)
     name = form.text("name", MAX_NAME)
     chosen = _chosen(context, snapshot, terms, _ticked(context))
     if form.errors:
-        return await _show(context, snapshot, terms, ticked=chosen, collection=collection, status=422)
+        return await _show(context, snapshot, terms, ticked=chosen, collection=collection)
     await change_collection(context.actor, collection.id, name, chosen)
     return context.see(f"/app/collections/{collection.id}", context.say(_SAVED))
 
@@ -313,7 +306,7 @@ async def _show(
     ticked: Sequence[int],
     name: str = "",
     collection: Collection | None = None,
-    status: int = 200,
+    status: int | None = None,
 ) -> Response:
     customer_id, fits, known_ids = context.person.customer_id, _fits(context, terms), set(ticked)
     keyword = context.form["q"].strip()[:100]

@@ -61,8 +61,7 @@ async def read_picked(
         collection = snapshot.collection(number, customer_id)
         picked = Picked(collection.country, collection=collection) if collection else None
     elif number := id_of(given("template")):
-        async with context.database.connection(caller.principal.scope) as connection:
-            template = await read_template(connection, caller.principal, number)
+        template = await context.read(read_template, caller.principal, number)
         picked = Picked(template.country or country, template=template) if template else None
     if picked is None:
         raise NotFound("There is no such gift.")

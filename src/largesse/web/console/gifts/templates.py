@@ -33,7 +33,7 @@ from largesse.web.console.context import RequestContext
 from largesse.web.console.gifts.browsing import page_number
 from largesse.web.console.gifts.picking import Picked, amount_values, priced, read_picked
 from largesse.web.console.send.message import MessageForm, check_wrapping, chosen_wrapping, offered_wrappings
-from largesse.web.console.send.opening import Chosen, Open, chosen, person_as_caller
+from largesse.web.console.send.opening import Chosen, Open, caller_and_catalogue, chosen
 from largesse.web.console.send.preview import held
 from largesse.web.kit.security import with_documents
 
@@ -42,9 +42,8 @@ _SHOWN = 50
 
 async def show(context: RequestContext) -> Response:
     """Shows the templates, newest first."""
-    caller = await person_as_caller(context)
+    caller, snapshot = await caller_and_catalogue(context)
     principal, page = caller.principal, page_number(context)
-    snapshot = await context.services.catalogue.of(caller)
     async with context.database.connection(principal.scope) as connection:
         found = await list_templates(connection, principal, offset=(page - 1) * _SHOWN, limit=_SHOWN + 1)
         shown = found[:_SHOWN]
@@ -74,9 +73,8 @@ async def remove(context: RequestContext) -> Response:
 
 async def read_own(context: RequestContext) -> Template:
     """Returns the customer's template of the path. Raises NotFound."""
-    caller = await person_as_caller(context)
+    caller, snapshot = await caller_and_catalogue(context)
     given = {"template": str(context.number("template"))}
-    snapshot = await context.services.catalogue.of(caller)
     picked = await read_picked(context, caller, snapshot, lambda name: given.get(name, ""))
     assert picked.template is not None, "a template was asked for"
     return picked.template
@@ -104,7 +102,7 @@ class _Typed:
 
 async def ask(context: RequestContext) -> Response:
     """Shows the form of a new template, for the gift in the address or as a copy of the template in the address."""
-    caller, snapshot = await _opened(context)
+    caller, snapshot = await caller_and_catalogue(context)
     like = None
     given: Callable[[str], str] = context.query
     if context.query("copy"):
@@ -119,7 +117,7 @@ async def ask(context: RequestContext) -> Response:
 
 async def create(context: RequestContext) -> Response:
     """Creates a template, or shows previews of what is typed. Raises NotFound if there is no such gift."""
-    caller, snapshot = await _opened(context)
+    caller, snapshot = await caller_and_catalogue(context)
     typed = await _typed(context, caller, snapshot, None)
     if typed.content is None or _looks(context):
         return await _show(context, typed.picked, typed.said)
@@ -134,7 +132,7 @@ async def create(context: RequestContext) -> Response:
 async def edit(context: RequestContext) -> Response:
     """Shows the form of a template, with the gift in the address if there is one. Raises NotFound."""
     template = await read_own(context)
-    caller, snapshot = await _opened(context)
+    caller, snapshot = await caller_and_catalogue(context)
     if context.query("product") or context.query("collection"):
         other = await _read_gift(context, caller, snapshot, context.query)
         return await _show(context, other, None, template=template)
@@ -145,17 +143,12 @@ async def edit(context: RequestContext) -> Response:
 async def change(context: RequestContext) -> Response:
     """Changes a template, or shows previews of what is typed. Raises NotFound."""
     template = await read_own(context)
-    caller, snapshot = await _opened(context)
+    caller, snapshot = await caller_and_catalogue(context)
     typed = await _typed(context, caller, snapshot, template)
     if typed.content is None or _looks(context):
         return await _show(context, typed.picked, typed.said, template=template)
     await change_template(context.actor, template.id, typed.content)
     return context.see(f"/app/templates/{template.id}", context.say(_SAVED))
-
-
-async def _opened(context: RequestContext) -> tuple[Caller, Snapshot]:
-    caller = await person_as_caller(context)
-    return caller, await context.services.catalogue.of(caller)
 
 
 def _gift_of(template: Template) -> Callable[[str], str]:
@@ -234,7 +227,7 @@ def _days(context: RequestContext) -> int | None:
 
 async def _said(context: RequestContext, template: Template) -> Chosen | None:
     """Returns what the template sends; None if it can no longer be sent."""
-    caller, snapshot = await _opened(context)
+    caller, snapshot = await caller_and_catalogue(context)
     content = DraftContent().chosen(TemplateChoice(template.id))
     return await chosen(context, Open(caller, Draft("", content, caller.now), snapshot))
 
@@ -255,7 +248,6 @@ async def _show(
     wrappings = await offered_wrappings(context)
     response = context.page(
         "gifts/template.html",
-        status=422 if context.form.errors else 200,
         saved=template,
         saved_name=called(template) if template else "",
         amounts=amount_values(context, picked) if picked else None,

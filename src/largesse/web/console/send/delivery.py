@@ -47,8 +47,7 @@ async def take(context: RequestContext) -> Response:
         send_at = _send_at(context, opened)
     account_id = None
     if names_account(principal.funding):
-        async with context.database.connection(principal.scope) as connection:
-            accounts = await list_funding_accounts(connection, principal)
+        accounts = await context.read(list_funding_accounts, principal)
         offered = {str(account.id): account.id for account in accounts}
         account_id = offered.get(form["account"])
         if form["account"] not in offered:
@@ -61,12 +60,12 @@ async def take(context: RequestContext) -> Response:
     claim_by = claim_day(context, send_at or opened.caller.now)
     reminder_days = reminders_in(context)
     if form.errors:
-        return await _show(context, opened, status=422)
+        return await _show(context, opened)
     if claim_by is not None and reminder_days:
         sent_at = send_at or opened.caller.now
         if after(sent_at, timedelta(days=reminder_days[-1])) >= claim_by:
             form.error("reminder_days", context.say(_REMINDER_LATE))
-            return await _show(context, opened, status=422)
+            return await _show(context, opened)
     await change(
         context,
         opened,
@@ -149,13 +148,12 @@ def _likely_account(accounts: Sequence[FundingAccount], total_minor: int) -> str
     return next((str(one.id) for one in accounts if one.balance_minor >= total_minor or len(accounts) == 1), "")
 
 
-async def _show(context: RequestContext, opened: Open, *, status: int = 200) -> Response:
+async def _show(context: RequestContext, opened: Open) -> Response:
     principal = opened.caller.principal
     said = await chosen(context, opened)
     checked = await context.services.drafts.recipients(principal, opened.draft)
     count = opened.content.code_quantity or checked.code_count
-    async with context.database.connection(principal.scope) as connection:
-        accounts = await list_funding_accounts(connection, principal)
+    accounts = await context.read(list_funding_accounts, principal)
     fitting = [one for one in accounts if said is None or one.currency == said.gift.currency]
     total_minor = said.gift.unit_cost_minor * count if said else 0
     chosen_account = context.form["account"] or str(opened.content.account_id or "")
@@ -163,7 +161,6 @@ async def _show(context: RequestContext, opened: Open, *, status: int = 200) -> 
         context,
         opened,
         "delivery",
-        status=status,
         chosen=said,
         names_account=names_account(principal.funding),
         accounts=fitting,

@@ -17,7 +17,7 @@ from largesse.templates.store import Template, list_templates
 from largesse.web.console.context import RequestContext
 from largesse.web.console.gifts.browsing import CARDS, delivered, page_number, pictured, products_found, search_values
 from largesse.web.console.gifts.picking import Picked, amount_values, priced, read_picked
-from largesse.web.console.send.opening import change, open_draft, person_as_caller
+from largesse.web.console.send.opening import caller_and_catalogue, change, open_draft
 
 TABS = ("gifts", "collections", "templates")
 _MAX_TEMPLATES = 200
@@ -26,8 +26,7 @@ _MOST_RECENT = 4
 
 async def choose(context: RequestContext) -> Response:
     """Shows the gifts to choose from, and the person's drafts."""
-    caller = await person_as_caller(context)
-    snapshot = await context.services.catalogue.of(caller)
+    caller, snapshot = await caller_and_catalogue(context)
     tab = context.query("tab") if context.query("tab") in TABS else TABS[0]
     principal = caller.principal
     async with context.database.connection(principal.scope) as connection:
@@ -47,6 +46,7 @@ async def choose(context: RequestContext) -> Response:
     items = found[start : start + CARDS]
     return context.page(
         "send/gift.html",
+        status=200,  # a wrong amount is only left out of the search
         tab=tab,
         recent=recent,
         items=items[len(recent) :],
@@ -70,19 +70,17 @@ def _recent(context: RequestContext, found: Sequence[Product], lately: Sequence[
 
 async def amount(context: RequestContext) -> Response:
     """Shows the picked gift, and the values for which it can be sent. Raises NotFound."""
-    caller = await person_as_caller(context)
-    snapshot = await context.services.catalogue.of(caller)
+    caller, snapshot = await caller_and_catalogue(context)
     return _amount(context, await read_picked(context, caller, snapshot, context.query))
 
 
 async def take(context: RequestContext) -> Response:
     """Saves the gift and the amount in a new draft, or in the open one. Raises NotFound."""
-    caller = await person_as_caller(context)
-    snapshot = await context.services.catalogue.of(caller)
+    caller, snapshot = await caller_and_catalogue(context)
     picked = await read_picked(context, caller, snapshot, context.form.__getitem__)
     choice, _ = await priced(context, caller, picked)
     if context.form.errors:
-        return _amount(context, picked, status=422)
+        return _amount(context, picked)
     content = DraftContent().chosen(choice)
     if context.form["draft"]:
         opened = await open_draft(context, context.form["draft"])
@@ -100,10 +98,10 @@ async def drop(context: RequestContext) -> Response:
     return context.see("/app/send", context.say("The draft was deleted."))
 
 
-def _amount(context: RequestContext, picked: Picked, *, status: int = 200) -> Response:
+def _amount(context: RequestContext, picked: Picked) -> Response:
     draft_id = context.form["draft"] or context.query("draft")
     amounts = amount_values(context, picked)
-    return context.page("send/amount.html", status=status, amounts=amounts, picked=picked, draft_id=draft_id)
+    return context.page("send/amount.html", amounts=amounts, picked=picked, draft_id=draft_id)
 
 
 def _pictures(snapshot: Snapshot, customer_id: int, tab: str, items: Sequence[Any]) -> dict[int, list[str]]:

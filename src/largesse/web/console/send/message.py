@@ -103,7 +103,7 @@ async def take(context: RequestContext) -> Response:
     if unknown := unknown_placeholders(said.message, [name for name, _ in await placeholders(context)]):
         form.error("message", context.say(_UNKNOWN, placeholders=", ".join(unknown)))
     if form.errors:
-        return await _show(context, opened, status=422)
+        return await _show(context, opened)
     await change(
         context, opened, wrapping_key=said.wrapping_key, from_name=said.from_name or None, message=said.message or None
     )
@@ -132,7 +132,7 @@ async def _tried(context: RequestContext, opened: Open) -> Response:
     return context.see(here, await send_test(context, said))
 
 
-async def _show(context: RequestContext, opened: Open, *, status: int = 200) -> Response:
+async def _show(context: RequestContext, opened: Open) -> Response:
     said = await chosen(context, opened)
     language = language_of(context, said) if said else context.language
     shown = None if said is None else await letter_shown(context, said, language, None)
@@ -142,7 +142,6 @@ async def _show(context: RequestContext, opened: Open, *, status: int = 200) -> 
         context,
         opened,
         "message",
-        status=status,
         chosen=said,
         wrappings=wrappings,
         wrapping=chosen_wrapping(
@@ -172,14 +171,11 @@ async def _to_first(context: RequestContext, opened: Open) -> tuple[Chosen | Non
         return said, name
     message = fill_for_nobody(principal, said.options.message)
     if first:
-        async with context.database.connection(principal.scope) as connection:
-            (message,) = await fill_in(connection, principal, said.options.message, first)
+        (message,) = await context.read(fill_in, principal, said.options.message, first)
     return replace(said, options=msgspec.structs.replace(said.options, message=message or None)), name
 
 
 async def placeholders(context: RequestContext) -> list[tuple[str, str]]:
     """Returns the placeholders that a message may have, each with its label."""
-    person = context.person
-    async with context.database.connection(person.scope) as connection:
-        fields = await list_fields(connection, (person.customer_id, person.environment))
+    fields = await context.read(list_fields, context.customer)
     return [*((name, context.say(said)) for name, said in _BUILT_IN.items()), *((one.key, one.name) for one in fields)]

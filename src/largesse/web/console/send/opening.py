@@ -78,14 +78,19 @@ async def person_as_caller(context: RequestContext) -> Caller:
         )
 
 
+async def caller_and_catalogue(context: RequestContext) -> tuple[Caller, Snapshot]:
+    """Returns the person as the caller of an order, and the current catalogue. Raises Unauthorized if they were just removed."""
+    caller = await person_as_caller(context)
+    return caller, await context.services.catalogue.of(caller)
+
+
 async def open_draft(context: RequestContext, draft_id: str | None = None, *, of_campaign: bool = False) -> Open:
     """Returns the draft of the path, or of `draft_id`. Raises NotFound if it is not the person's, or was sent.
 
     Opens the draft of a campaign only with `of_campaign`: only the pages of the campaign change it.
     """
     caller = await person_as_caller(context)
-    async with context.database.connection(caller.principal.scope) as connection:
-        draft = await read_draft(connection, caller.principal, draft_id or context.request.path_params["draft"])
+    draft = await context.read(read_draft, caller.principal, draft_id or context.request.path_params["draft"])
     if draft.content.is_campaign and not of_campaign:
         raise NotFound("A campaign's draft is changed on the page of the campaign.")
     return Open(caller, draft, await context.services.catalogue.of(caller))
@@ -118,7 +123,7 @@ async def chosen(context: RequestContext, opened: Open) -> Chosen | None:
     )
 
 
-async def step(context: RequestContext, opened: Open, name: str, *, status: int = 200, **values: object) -> Response:
+async def step(context: RequestContext, opened: Open, name: str, *, status: int | None = None, **values: object) -> Response:
     """Returns the page of a step, or a further page of a step."""
     at = _BELONGING.get(name, name)
     return context.page(

@@ -77,8 +77,7 @@ def of_claim(styles: str) -> Mapping[str, str]:
 
 async def brand_of(context: RequestContext) -> Brand:
     """Returns the brand of the person's customer."""
-    async with context.database.connection(context.person.scope) as connection:
-        return await read_brand(connection, context.person.customer_id)
+    return await context.read(read_brand, context.person.customer_id)
 
 
 async def held(context: RequestContext, said: Chosen, language: Language) -> Held:
@@ -101,8 +100,7 @@ async def letter_of(context: RequestContext, said: Chosen, language: Language, n
     is_parcel = product is not None and not product.is_digital
     details = NOTHING_SAID
     if product is not None:
-        async with context.database.connection(context.person.scope) as connection:
-            details = (await read_details(connection, [product.id])).get(product.id, details)
+        details = (await context.read(read_details, [product.id])).get(product.id, details)
     return Letter(
         kind=GIFT,
         reference="",

@@ -117,7 +117,6 @@ async def show_recipients(
     context: RequestContext,
     opened: Open,
     *,
-    status: int = 200,
     tab: str = "",
     said: str = "",
     typed: Mapping[int, Typed] | None = None,
@@ -142,7 +141,7 @@ async def show_recipients(
         context,
         opened,
         "recipients",
-        status=status,
+        status=422 if said else None,
         chosen=gift,
         tab=tab or context.query("tab"),
         said=said,
@@ -196,8 +195,7 @@ async def _account(context: RequestContext, opened: Open, gift: Chosen | None) -
     if gift is None:
         return None
     principal = opened.caller.principal
-    async with context.database.connection(principal.scope) as connection:
-        accounts = await list_funding_accounts(connection, principal)
+    accounts = await context.read(list_funding_accounts, principal)
     fitting = [one for one in accounts if one.currency == gift.gift.currency]
     chosen_one = next((one for one in fitting if one.id == opened.content.account_id), None)
     return chosen_one or (fitting[0] if len(fitting) == 1 else None)
@@ -205,16 +203,14 @@ async def _account(context: RequestContext, opened: Open, gift: Chosen | None) -
 
 async def _earlier(context: RequestContext, opened: Open, gift: Chosen, checked: Checked) -> Mapping[str, datetime]:
     """Returns when recipients recently got this gift, by the `email_key` of their address."""
-    principal = opened.caller.principal
-    async with context.database.connection(principal.scope) as connection:
-        found = await earlier_gifts(
-            connection,
-            principal,
-            {one.email for one in checked.recipients},
-            product_id=gift.gift.product_id,
-            collection_id=gift.gift.collection_id,
-            now=opened.caller.now,
-        )
+    found = await context.read(
+        earlier_gifts,
+        opened.caller.principal,
+        {one.email for one in checked.recipients},
+        product_id=gift.gift.product_id,
+        collection_id=gift.gift.collection_id,
+        now=opened.caller.now,
+    )
     return {email_key(email): at for email, at in found.items()}
 
 
@@ -237,7 +233,7 @@ async def save(context: RequestContext) -> Response:
         await context.services.drafts.rows.edit(context.actor, opened.draft.id, typed, new)
     except SheetRefused as refusal:
         said = refused(context, refusal)
-        return await show_recipients(context, opened, status=422, typed=typed, new=new, said=said)
+        return await show_recipients(context, opened, typed=typed, new=new, said=said)
     return context.see(list_address(context, opened), context.say(_SAVED))
 
 

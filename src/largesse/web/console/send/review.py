@@ -91,7 +91,7 @@ async def place(context: RequestContext) -> Response:
         said = _NO_LONGER
     else:
         return context.see(f"/app/send/{placed.reference}/sent")
-    return await _show(context, await open_draft(context, of_campaign=True), said=said, status=409)
+    return await _show(context, await open_draft(context, of_campaign=True), said=said)
 
 
 async def ask(context: RequestContext) -> Response:
@@ -108,13 +108,12 @@ async def ask(context: RequestContext) -> Response:
         said = _NO_LONGER
     else:
         return context.see(f"/app/approvals/{request.id}", context.say("Approval was asked for."))
-    return await _show(context, await open_draft(context, of_campaign=True), said=said, status=409)
+    return await _show(context, await open_draft(context, of_campaign=True), said=said)
 
 
 async def _check(context: RequestContext) -> Callable[[Order], None]:
     """Returns a check of an order. It raises NotProved above the customer's amount if the sender has not confirmed who they are."""
-    async with context.database.connection(context.person.scope) as connection:
-        amounts = await confirmed_above(connection, context.person.customer_id)
+    amounts = await context.read(confirmed_above, context.person.customer_id)
 
     def check(order: Order) -> None:
         if order.total_minor > amounts.get(order.currency, order.total_minor):
@@ -123,7 +122,7 @@ async def _check(context: RequestContext) -> Callable[[Order], None]:
     return check
 
 
-async def _show(context: RequestContext, opened: Open, *, said: str | None = None, status: int = 200) -> Response:
+async def _show(context: RequestContext, opened: Open, *, said: str | None = None) -> Response:
     principal = opened.caller.principal
     gift = await chosen(context, opened)
     checked = await context.services.drafts.recipients(principal, opened.draft)
@@ -136,7 +135,7 @@ async def _show(context: RequestContext, opened: Open, *, said: str | None = Non
         context,
         opened,
         "review",
-        status=status,
+        status=409 if said else None,
         chosen=gift,
         campaign=campaign,
         listed=listed,

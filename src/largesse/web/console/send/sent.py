@@ -47,8 +47,7 @@ async def show(context: RequestContext) -> Response:
     caller = await person_as_caller(context)
     order = await _order(context, caller)
     if is_of_campaign(order):
-        async with context.database.connection(caller.principal.scope) as connection:
-            campaign = await find_by_order(connection, order["customer_id"], order["reference"])
+        campaign = await context.read(find_by_order, order["customer_id"], order["reference"])
         return context.see("/app/campaigns" if campaign is None else f"/app/campaigns/{campaign[0]}")
     return await _shown(context, caller, order)
 
@@ -79,25 +78,24 @@ async def save_template(context: RequestContext) -> Response:
     if gift is None:
         form.error("name", context.say(_GONE))
     if form.errors or gift is None:
-        return await _shown(context, caller, order, status=422)
+        return await _shown(context, caller, order)
     content = TemplateContent(name=name, gift_name=gift.name, **{member: order[member] for member in _COPIED})
     try:
         await create_template(context.actor, content, of_order=True)
     except TooManyTemplates:
         form.error("name", context.say(_TOO_MANY))
-        return await _shown(context, caller, order, status=422)
+        return await _shown(context, caller, order)
     said = context.say("Saved as the template %(name)s.", name=name)
     return context.see(f"/app/send/{order['reference']}/sent", said)
 
 
-async def _shown(context: RequestContext, caller: Caller, order: Row, *, status: int = 200) -> Response:
+async def _shown(context: RequestContext, caller: Caller, order: Row) -> Response:
     async with context.database.connection(caller.principal.scope) as connection:
         counts = await count_by_state(connection, order["customer_id"], order["id"])
         accounts = await list_funding_accounts(connection, caller.principal)
         claim_by = await read_claim_by(connection, (order["customer_id"], order["id"]))
     return context.page(
         "send/sent.html",
-        status=status,
         may_keep=context.person.may(Right.TEMPLATES),
         most_name=MAX_NAME,
         order=order,
@@ -156,8 +154,7 @@ async def again(context: RequestContext) -> Response:
 
 async def _order(context: RequestContext, caller: Caller) -> Row:
     """Returns the person's own order of the path. Raises NotFound for any other."""
-    async with context.database.connection(caller.principal.scope) as connection:
-        order = await find_order(connection, caller.principal, context.request.path_params["draft"])
+    order = await context.read(find_order, caller.principal, context.request.path_params["draft"])
     if order["user_id"] != caller.principal.user_id:
         raise NotFound("There is no order with that reference.")
     return order

@@ -8,7 +8,7 @@ from largesse.base.i18n.templates import text
 from largesse.base.text import cleaned
 from largesse.contacts.group_store import list_groups
 from largesse.contacts.model import Contact
-from largesse.contacts.store import Filter, Place, count_contacts, find_contacts, list_by_id, list_contacts
+from largesse.contacts.store import Filter, count_contacts, find_contacts, list_by_id, list_contacts
 from largesse.drafts.columns import Columns, fits
 from largesse.drafts.mending import Typed
 from largesse.drafts.recipients import Taking
@@ -37,7 +37,7 @@ async def take_file(context: RequestContext) -> Response:
     data = context.files.get("file", b"")
     if not data:
         context.form.error("file", context.say(_EMPTY_FILE if "file" in context.files else _CHOOSE_FILE))
-        return await show_recipients(context, opened, status=422, tab="file")
+        return await show_recipients(context, opened, tab="file")
     name = cleaned(context.file_names["file"], "")[:_MOST_FILE_NAME]
     return await _take(context, opened, "file", data, name)
 
@@ -48,7 +48,7 @@ async def take_quantity(context: RequestContext) -> Response:
     quantity = context.form.number("quantity") or 0
     if not 1 <= quantity <= MAX_CODES:
         context.form.error("quantity", context.say(_QUANTITY))
-        return await show_recipients(context, opened, status=422)
+        return await show_recipients(context, opened)
     await context.services.drafts.rows.set_quantity(context.actor, opened.draft.id, quantity)
     return context.see(f"{opened.path}/message")
 
@@ -65,13 +65,13 @@ async def read_again(context: RequestContext) -> Response:
             return context.see(f"{opened.path}/recipients")
     except SheetRefused as refusal:
         form.error("sheet", refused(context, refusal))
-        return await show_recipients(context, opened, status=422)
+        return await show_recipients(context, opened)
     sheet = await rows.sheet(principal, opened.draft)
     names = tuple(at for at in (_column(context, "name"), _column(context, "name_2")) if at is not None)
     columns = Columns(_column(context, "email"), names, _column(context, "quantity"), form["heading"] == "yes")
     if columns.email is None or not fits(columns, sheet):
         form.error("email", context.say(_COLUMNS))
-        return await show_recipients(context, opened, status=422)
+        return await show_recipients(context, opened)
     if columns != opened.content.columns:
         await rows.set_columns(context.actor, opened.draft.id, sheet, columns)
     if form["encoding"] and form["encoding"] != source.encoding:
@@ -106,7 +106,7 @@ async def _take(context: RequestContext, opened: Open, field: str, data: bytes, 
         )
     except SheetRefused as refusal:
         context.form.error(field, refused(context, refusal))
-        return await show_recipients(context, opened, status=422, tab="paste" if field == "rows" else "file")
+        return await show_recipients(context, opened, tab="paste" if field == "rows" else "file")
     return context.see(f"{opened.path}/recipients")
 
 
@@ -143,32 +143,26 @@ async def take(context: RequestContext) -> Response:
             form.error("contact", refused(context, refusal))
         else:
             return context.see(f"{opened.path}/recipients")
-    return await _show(context, opened, shown, status=422)
+    return await _show(context, opened, shown)
 
 
 def _filter(words: str, group_id: int | None) -> Filter:
     return Filter(words, is_active=True, group_id=group_id or None)
 
 
-def _place(context: RequestContext) -> Place:
-    return context.person.customer_id, context.person.environment
-
-
 async def _ticked(context: RequestContext) -> list[Contact]:
     ids = context.form.numbers("contact")
-    async with context.database.connection(context.person.scope) as connection:
-        found = {one.id: one for one in await find_contacts(connection, _place(context), ids=ids)}
+    found = {one.id: one for one in await context.read(find_contacts, context.customer, ids=ids)}
     return [found[id_] for id_ in dict.fromkeys(ids) if id_ in found and found[id_].is_active]
 
 
 async def _all_found(context: RequestContext, shown: Filter) -> list[Contact]:
     """Returns all contacts that the search finds, up to one more than an order may have."""
-    async with context.database.connection(context.person.scope) as connection:
-        return await list_by_id(connection, _place(context), shown, MAX_CODES + 1)
+    return await context.read(list_by_id, context.customer, shown, MAX_CODES + 1)
 
 
-async def _show(context: RequestContext, opened: Open, shown: Filter, *, status: int = 200) -> Response:
-    place, after = _place(context), context.parameters.number("after")
+async def _show(context: RequestContext, opened: Open, shown: Filter) -> Response:
+    place, after = context.customer, context.parameters.number("after")
     async with context.database.connection(context.person.scope) as connection:
         found = await list_contacts(connection, place, shown, PAGE + 1, after=after)
         count = await count_contacts(connection, place, shown)
@@ -178,12 +172,11 @@ async def _show(context: RequestContext, opened: Open, shown: Filter, *, status:
         context,
         opened,
         "contacts",
-        status=status,
         contacts=contacts,
         count=count,
         groups=groups,
         shown=shown,
         is_filtered=bool(shown.words or shown.group_id),
         ticked=set(context.form.numbers("contact")),
-        next=context.here(after=contacts[-1].id) if len(found) > PAGE and status == 200 else None,
+        next=context.here(after=contacts[-1].id) if len(found) > PAGE and not context.form.errors else None,
     )
