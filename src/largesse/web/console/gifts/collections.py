@@ -26,7 +26,6 @@ from largesse.catalogue.service import (
 )
 from largesse.catalogue.snapshot import Snapshot
 from largesse.catalogue.store import OwnCollection, read_details
-from largesse.customers.authenticator import Caller
 from largesse.web.claim.pages import Previews
 from largesse.web.claim.rendering import brand_styles
 from largesse.web.console.context import RequestContext, typed_amount
@@ -47,8 +46,8 @@ from largesse.web.kit.security import OF_FORMS_WITH_FRAMES
 
 async def show(context: RequestContext) -> Response:
     """Shows all collections, the customer's own first."""
-    caller, snapshot = await caller_and_catalogue(context)
-    customer_id = caller.principal.customer_id
+    _, snapshot = await caller_and_catalogue(context)
+    customer_id = context.person.customer_id
     found = snapshot.collections(customer_id)
     return context.page(
         "gifts/collections.html",
@@ -62,13 +61,11 @@ async def show(context: RequestContext) -> Response:
 
 async def one(context: RequestContext) -> Response:
     """Shows a collection with its gifts, and a preview of the page on which recipients choose. Raises NotFound."""
-    caller, snapshot = await caller_and_catalogue(context)
-    collection = the_collection(context, caller, snapshot)
-    customer_id = caller.principal.customer_id
+    snapshot, collection = await _opened(context)
     response = context.page(
         "gifts/collection.html",
         collection=collection,
-        products=products_of(snapshot, collection, customer_id),
+        products=products_of(snapshot, collection, context.person.customer_id),
         amounts=[(canonical(minor, collection.currency), minor) for minor in _values(collection)],
         value_minor=_value(context, collection),
         here_value=canonical(_value(context, collection), collection.currency),
@@ -81,9 +78,8 @@ async def one(context: RequestContext) -> Response:
 
 async def claim(context: RequestContext) -> Response:
     """Returns the page on which recipients choose, as a separate document for a frame. Raises NotFound."""
-    caller, snapshot = await caller_and_catalogue(context)
-    collection = the_collection(context, caller, snapshot)
-    customer_id, value_minor = caller.principal.customer_id, _value(context, collection)
+    snapshot, collection = await _opened(context)
+    customer_id, value_minor = context.person.customer_id, _value(context, collection)
     choices = [
         product
         for product in products_of(snapshot, collection, customer_id)
@@ -105,32 +101,32 @@ async def claim(context: RequestContext) -> Response:
 
 async def ask_removal(context: RequestContext) -> Response:
     """Asks whether to remove the customer's own collection. Raises NotFound."""
-    caller, snapshot = await caller_and_catalogue(context)
-    return context.page("gifts/remove_collection.html", collection=own_collection(context, caller, snapshot))
+    _, collection = await _own(context)
+    return context.page("gifts/remove_collection.html", collection=collection)
 
 
 async def remove(context: RequestContext) -> Response:
     """Removes the customer's own collection. It can no longer be sent. Raises NotFound."""
-    caller, snapshot = await caller_and_catalogue(context)
-    collection = own_collection(context, caller, snapshot)
+    _, collection = await _own(context)
     await remove_collection(context.actor, collection.id)
     return context.see("/app/collections", context.say("The collection %(name)s was deleted.", name=collection.name))
 
 
-def the_collection(context: RequestContext, caller: Caller, snapshot: Snapshot) -> Collection:
-    """Returns the collection of the path. Raises NotFound, also for one that the person may not see."""
-    found = snapshot.collection(context.number("collection"), caller.principal.customer_id)
+async def _opened(context: RequestContext) -> tuple[Snapshot, Collection]:
+    """Returns the catalogue and the collection of the path. Raises NotFound, also for one that the person may not see."""
+    _, snapshot = await caller_and_catalogue(context)
+    found = snapshot.collection(context.number("collection"), context.person.customer_id)
     if found is None:
         raise NotFound("There is no such collection.")
-    return found
+    return snapshot, found
 
 
-def own_collection(context: RequestContext, caller: Caller, snapshot: Snapshot) -> Collection:
-    """Returns the collection of the path if it is the customer's own. Raises NotFound."""
-    found = the_collection(context, caller, snapshot)
+async def _own(context: RequestContext) -> tuple[Snapshot, Collection]:
+    """Returns the catalogue and the collection of the path if it is the customer's own. Raises NotFound."""
+    snapshot, found = await _opened(context)
     if found.customer_id is None:
         raise NotFound("There is no such collection of your own.")
-    return found
+    return snapshot, found
 
 
 def _values(collection: Collection) -> tuple[int, ...]:
@@ -201,8 +197,7 @@ async def create(context: RequestContext) -> Response:
 
 async def edit(context: RequestContext) -> Response:
     """Shows the form of the customer's own collection. Raises NotFound."""
-    caller, snapshot = await caller_and_catalogue(context)
-    collection = own_collection(context, caller, snapshot)
+    snapshot, collection = await _own(context)
     if "name" in context.form_of_address:  # the form was sent as a search for more gifts
         context.form = context.form_of_address
         return await _show(context, snapshot, _terms_of(collection), ticked=_ticked(context), collection=collection)
@@ -218,9 +213,8 @@ async def edit(context: RequestContext) -> Response:
 
 async def change(context: RequestContext) -> Response:
     """Changes the name and the gifts of the customer's own collection. Raises NotFound."""
-    caller, snapshot = await caller_and_catalogue(context)
-    collection, form = own_collection(context, caller, snapshot), context.form
-    terms = _terms_of(collection)
+    snapshot, collection = await _own(context)
+    form, terms = context.form, _terms_of(collection)
     name = form.text("name", MAX_NAME)
     chosen = _chosen(context, snapshot, terms, _ticked(context))
     if form.errors:
