@@ -50,7 +50,7 @@ from largesse.ledger.store import list_funding_accounts
 from largesse.templates.store import list_templates
 from largesse.web.console.attention import AttentionItem
 from largesse.web.console.context import RequestContext, zone_choices
-from largesse.web.console.template_choice import check_template, offered
+from largesse.web.console.gifts.templates import check_template, offered_templates
 
 HERE = "/app/automations"
 _NOBODY = ""
@@ -365,7 +365,7 @@ async def _form(context: RequestContext, automation: Automation | None) -> Respo
         one=automation,
         has_templates=bool(templates),
         occasions=[(name, context.say(said)) for name, said in OCCASION_NAMES.items()],
-        templates=offered(context, templates, accounts),
+        templates=offered_templates(context, templates, accounts),
         groups=[(_NOBODY, context.say("All contacts")), *((str(one.id), one.name) for one in groups)],
         accounts=[(str(one.id), f"{one.name} ({one.currency})") for one in accounts],
         weekends=[(name, context.say(said)) for name, said in _WEEKEND_NAMES.items()],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Annotated, NamedTuple
 
 import msgspec
@@ -46,9 +46,9 @@ from largesse.ledger.store import list_funding_accounts
 from largesse.orders.placeholders import unknown_placeholders
 from largesse.templates.store import list_templates
 from largesse.web.console.context import RequestContext
-from largesse.web.console.form import Text
+from largesse.web.console.form import DAY, LOCAL, Text
+from largesse.web.console.gifts.templates import check_template, offered_templates
 from largesse.web.console.send.opening import person_as_caller
-from largesse.web.console.template_choice import check_template, offered
 from largesse.web.kit.body import BodyLimits
 
 HERE = "/app/campaigns"
@@ -56,7 +56,6 @@ MOST_BYTES = 320 * MOST_ADDRESSES
 LIST_LIMITS = BodyLimits(MOST_BYTES, whole_s=60.0, pause_s=15.0)
 _SHOWN, _PEOPLE = 200, 50
 _MOST_TEMPLATES = 200
-_LOCAL, _DAY = "%Y-%m-%dT%H:%M", "%Y-%m-%d"  # as browsers post them
 STATES = {
     State.DRAFT: ("waiting", text("Not reserved")),
     State.SCHEDULED: ("still", text("Opens later")),
@@ -306,18 +305,15 @@ async def _read(context: RequestContext) -> CampaignRule:
 
 def _times(context: RequestContext, now: datetime) -> tuple[datetime, datetime]:
     """Returns the time of opening and the end of the last day, both typed in the person's zone. Adds errors to the form."""
-    form, opens_at, closes_at = context.form, now, now
-    try:
-        opens_at = datetime.strptime(form["opens"].strip(), _LOCAL).replace(tzinfo=context.zone).astimezone(UTC)
-    except (ValueError, OverflowError):
+    form = context.form
+    opens_at, closes_at = form.time("opens", context.zone), form.end_of_day("closes", context.zone)
+    if opens_at is None:
         form.error("opens", context.say(_WHEN))
-    if opens_at > now + MOST_AHEAD:
+    elif opens_at > now + MOST_AHEAD:
         form.error("opens", context.say(_TOO_FAR, most=MOST_AHEAD.days))
-    try:
-        day = datetime.strptime(form["closes"].strip(), _DAY).replace(tzinfo=context.zone)
-        closes_at = day.replace(hour=23, minute=59, second=59).astimezone(UTC)
-    except (ValueError, OverflowError):
+    if closes_at is None:
         form.error("closes", context.say(_DAY_WANTED))
+    opens_at, closes_at = opens_at or now, closes_at or now
     if closes_at <= max(now, opens_at):
         form.error("closes", context.say(_CLOSES))
     elif closes_at - max(now, opens_at) > LONGEST:
@@ -372,10 +368,10 @@ async def _form(context: RequestContext, campaign: Campaign | None) -> Response:
         "campaign_form.html",
         rule=rule,
         campaign=campaign,
-        templates=offered(context, templates, accounts),
+        templates=offered_templates(context, templates, accounts),
         accounts=[(str(one.id), f"{one.name} ({one.currency})") for one in accounts],
-        opens=opens.astimezone(context.zone).strftime(_LOCAL),
-        closes=closes.astimezone(context.zone).strftime(_DAY),
+        opens=opens.astimezone(context.zone).strftime(LOCAL),
+        closes=closes.astimezone(context.zone).strftime(DAY),
         zone=str(context.zone),
         most_name=MOST_NAME,
         most_greeting=MOST_GREETING,

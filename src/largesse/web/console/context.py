@@ -282,7 +282,10 @@ class RequestContext(PageContext):
         return self.person.customer_id, self.person.environment
 
     async def read(
-        self, look_up: Callable[Concatenate[Connection, Asked], Awaitable[Found]], *args: Asked.args, **named: Asked.kwargs
+        self,
+        look_up: Callable[Concatenate[Connection, Asked], Awaitable[Found]],
+        *args: Asked.args,
+        **named: Asked.kwargs,
     ) -> Found:
         """Calls a function that reads, with a connection for the person's customer and these arguments."""
         async with self.database.connection(self.person.scope) as connection:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime, tzinfo
 from functools import cache
 from typing import Any, TypeVar, cast, get_args, get_type_hints
 
@@ -25,6 +26,7 @@ from largesse.web.kit.query import INT32, Whole
 Declared = TypeVar("Declared")
 Say = Callable[..., str]
 
+LOCAL, DAY = "%Y-%m-%dT%H:%M", "%Y-%m-%d"  # as browsers post `datetime-local` and `date`
 REQUIRED = text("Fill this in.")
 # Whole numbers as people of our languages write them: 1,000 and 1.000 and 1 000 and 1'000.
 _IN_THOUSANDS = re.compile(r"[1-9][0-9]{0,2}([.,'\u2019\s])[0-9]{3}(?:\1[0-9]{3})*")
@@ -162,6 +164,20 @@ class Form:
         """Returns a whole number from 0 to `highest`, such as an id or `1,000`; None for anything else."""
         typed = self[name].strip()
         return Whole(highest).read(_BETWEEN_THOUSANDS.sub("", typed) if _IN_THOUSANDS.fullmatch(typed) else typed)
+
+    def time(self, name: str, zone: tzinfo) -> datetime | None:
+        """Returns a time typed in a zone, in UTC; None for anything else."""
+        return self._at(name, LOCAL, zone)
+
+    def end_of_day(self, name: str, zone: tzinfo) -> datetime | None:
+        """Returns the end of a day typed in a zone, in UTC; None for anything else."""
+        return self._at(name, DAY, zone, hour=23, minute=59, second=59)
+
+    def _at(self, name: str, form: str, zone: tzinfo, **clock: int) -> datetime | None:
+        try:
+            return datetime.strptime(self[name].strip(), form).replace(tzinfo=zone, **clock).astimezone(UTC)
+        except (ValueError, OverflowError):
+            return None
 
     def numbers(self, name: str) -> list[int]:
         """Returns the whole numbers in the fields with that name, such as ids. Skips everything else."""

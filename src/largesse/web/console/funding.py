@@ -1,9 +1,9 @@
-"""The funding accounts with their balances, and the statement of each."""
+"""The funding accounts with their balances, the statement of each, and the amount that an invoiced customer owes by month."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, timedelta
 
 from babel.dates import format_skeleton
 from starlette.responses import Response
@@ -13,7 +13,14 @@ from largesse.base.i18n.templates import text
 from largesse.base.money import to_decimal
 from largesse.customers.roles import Reach, Right
 from largesse.db.pool import Connection
-from largesse.ledger.receivables import list_amounts_due
+from largesse.ledger.receivables import (
+    MOST_MONTHS,
+    AmountDue,
+    AmountDueMonth,
+    list_amounts_due,
+    list_payments,
+    read_months,
+)
 from largesse.ledger.statements import (
     Statement,
     StatementEntry,
@@ -34,6 +41,8 @@ from largesse.web.kit.query import INT64
 
 _AT_ONCE = 100
 _PRINTED = 2_000
+_MONTHS_SHOWN = 24
+_PAYMENTS_SHOWN = 50
 KINDS = {
     "order": text("Order"),
     "refund": text("Refunded"),
@@ -43,6 +52,7 @@ KINDS = {
     "correction": text("Correction"),
 }
 _COLUMNS = ("date", "kind", "order", "reference", "amount", "balance", "currency", "counterpart")
+_COLUMNS_OWED = ("month", "owed before", "charged", "paid", "owed then", "currency")
 
 
 def sees_own_of(context: RequestContext) -> int | None:
@@ -202,3 +212,35 @@ def _month(context: RequestContext) -> tuple[datetime, datetime]:
     """Returns the month in the address, in UTC; the current month if the address has none."""
     named = context.parameters.day("month")
     return month_of(datetime(named.year, named.month, 1, tzinfo=UTC) if named else clock.now())
+
+
+async def show_owed(context: RequestContext) -> Response:
+    """Shows the last two years."""
+    person = context.person
+    owed = []
+    async with context.database.snapshot(person.scope) as connection:
+        for one in await list_amounts_due(connection, *context.customer):
+            months = await read_months(connection, person.customer_id, one, _MONTHS_SHOWN)
+            payments = await list_payments(connection, person.customer_id, one)
+            owed.append((one, months, payments[:_PAYMENTS_SHOWN]))
+    return context.page("owed.html", owed=owed, month_name=_month_name(context), last_day=_last_day)
+
+
+async def download_owed(context: RequestContext) -> Response:
+    """Sends all months as a CSV file."""
+    person = context.person
+    rows: list[Sequence[object]] = []
+    async with context.database.snapshot(person.scope) as connection:
+        for one in await list_amounts_due(connection, *context.customer):
+            months = await read_months(connection, person.customer_id, one, MOST_MONTHS)
+            rows += [_row_owed(one, month) for month in months]
+    return await context.csv("owed.csv", _COLUMNS_OWED, rows)
+
+
+def _row_owed(owed: AmountDue, month: AmountDueMonth) -> Sequence[object]:
+    amounts = (month.opening_minor, month.charged_minor, month.paid_minor, month.closing_minor)
+    return (f"{month.since:%Y-%m}", *(to_decimal(amount, owed.currency) for amount in amounts), owed.currency)
+
+
+def _last_day(since: datetime) -> date:
+    return (month_of(since)[1] - timedelta(days=1)).date()

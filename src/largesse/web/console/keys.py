@@ -214,9 +214,7 @@ async def _one_shown(context: RequestContext) -> Response:
 
 async def _shown(context: RequestContext) -> Response:
     choices = [(str(one.id), one.name) for one in await _accounts(context) if one.active]
-    return context.page(
-        "keys.html", keys=await _keys(context), accounts=choices, **_narrowing(context, None)
-    )
+    return context.page("keys.html", keys=await _keys(context), accounts=choices, **_narrowing(context, None))
 
 
 def _narrowing(context: RequestContext, key: ApiKey | None) -> dict[str, Any]:

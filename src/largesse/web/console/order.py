@@ -41,9 +41,9 @@ from largesse.orders.order import is_of_campaign
 from largesse.reports.filters import Place
 from largesse.reports.listing import ListedOrder, read_listed
 from largesse.web.console.context import RequestContext
+from largesse.web.console.form import LOCAL
 from largesse.web.console.funding import sees_own_of
-from largesse.web.console.order_claim_by import claiming_of, reminders_of, said_of
-from largesse.web.console.order_timeline import timeline_of
+from largesse.web.console.order_timeline import claiming_of, reminders_of, said_of, timeline_of
 from largesse.web.console.order_words import (
     RECIPIENT_FILTERS,
     RECIPIENT_STATES,
@@ -75,7 +75,6 @@ DELIVERIES = {
 }
 _SHOWN = {"wrapping_key", "from_name", "message"}  # options that the page shows elsewhere, or not at all
 ENTRIES = {"order": text("Order"), "refund": text("Refund"), "correction": text("Correction")}
-LOCAL = "%Y-%m-%dT%H:%M"  # as browsers post `datetime-local`
 _COLUMNS = (
     *("number", "name", "email", "codes", "claimed", "cancelled", "state", "mailed at (UTC)", "mail server's answer"),
     *(f"{event} at (UTC)" for event in STEPS),

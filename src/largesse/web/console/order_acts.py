@@ -25,8 +25,7 @@ from largesse.orders.follow_ups import MAX_CLAIM_BY_DAYS
 from largesse.orders.lookup import read_refundable
 from largesse.orders.schedule import AfterClaimBy, ChangedMeanwhile, HasLeft, TooEarly, reschedule
 from largesse.web.console.context import RequestContext
-from largesse.web.console.order import LOCAL, back, find, find_own, reference_of, refusal, show, view_of
-from largesse.web.console.order_claim_by import DAY
+from largesse.web.console.order import back, find, find_own, reference_of, refusal, show, view_of
 from largesse.web.console.order_words import name_of
 from largesse.web.console.send.preview import brand_of
 from largesse.web.kit.pages import qr_code
@@ -158,11 +157,7 @@ async def cancel_one(context: RequestContext) -> Response:
 
 async def change_schedule(context: RequestContext) -> Response:
     """Moves a scheduled order to another time, or to now. Raises NotFound."""
-    form, at = context.form, None
-    try:
-        seen = datetime.fromisoformat(form["seen"]).astimezone(UTC)
-    except (ValueError, OverflowError):
-        raise NotFound("There is no such schedule.") from None
+    form, at, seen = context.form, None, _seen(context)
     if form["when"] != "now" and (at := _new_time(context)) is None:
         return await show(context)
     try:
@@ -190,28 +185,28 @@ async def change_schedule(context: RequestContext) -> Response:
 
 def _new_time(context: RequestContext) -> datetime | None:
     """Returns the time in the form; None, with an error in the form, if it is wrong."""
-    try:
-        at = datetime.strptime(context.form["at"], LOCAL).replace(tzinfo=context.zone).astimezone(UTC)
-    except (ValueError, OverflowError):
+    at = context.form.time("at", context.zone)
+    if at is None:
         context.form.error("at", context.say("Choose a day and a time."))
-        return None
-    if at <= clock.now():
+    elif at <= clock.now():
         context.form.error("at", context.say("This time is over. Choose a later one."))
         return None
     return at
 
 
-async def move_claim_by(context: RequestContext) -> Response:
-    """Moves the claim-by date to the end of a later day. Raises NotFound."""
-    form = context.form
+def _seen(context: RequestContext) -> datetime:
+    """Returns the date that the page showed before the form changes it. Raises NotFound."""
     try:
-        seen = datetime.fromisoformat(form["seen"]).astimezone(UTC)
+        return datetime.fromisoformat(context.form["seen"]).astimezone(UTC)
     except (ValueError, OverflowError):
         raise NotFound("There is no such date.") from None
-    try:
-        day = datetime.strptime(form["claim_by"].strip(), DAY).replace(tzinfo=context.zone)
-        at = day.replace(hour=23, minute=59, second=59).astimezone(UTC)
-    except (ValueError, OverflowError):
+
+
+async def move_claim_by(context: RequestContext) -> Response:
+    """Moves the claim-by date to the end of a later day. Raises NotFound."""
+    form, seen = context.form, _seen(context)
+    at = form.end_of_day("claim_by", context.zone)
+    if at is None:
         form.error("claim_by", context.say("Choose a day."))
         return await show(context)
     try:

@@ -159,9 +159,7 @@ async def _members(context: RequestContext) -> list[Member]:
 
 async def _shown(context: RequestContext) -> Response:
     roles = [(role, context.say(name)) for role, name in ROLE_NAMES.items()]
-    return context.page(
-        "people.html", members=await _members(context), roles=roles, role_names=dict(roles)
-    )
+    return context.page("people.html", members=await _members(context), roles=roles, role_names=dict(roles))
 
 
 def _can_mail(context: RequestContext) -> bool:

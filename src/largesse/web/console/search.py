@@ -72,6 +72,11 @@ async def show(context: RequestContext) -> Response:
     return context.page("search.html", words=words, kinds=[kind for kind in kinds if kind.hits])
 
 
+async def show_help(context: RequestContext) -> Response:
+    """Shows the help page: explanations of the pages' words, and links to the API's documentation."""
+    return context.page("help.html", explained=WORDS)
+
+
 async def _stored(context: RequestContext, words: str) -> list[Kind]:
     """Finds orders, their recipients, and templates."""
     person = context.person

@@ -1,4 +1,7 @@
-"""A person's pages about how they sign in: password, second step, sessions and preferences, and what their customer requires."""
+"""A person's pages about how they sign in: password, second step, sessions and preferences, and what their customer requires.
+
+Only passkeys need JavaScript: the form holds the server's options, and `passkeys.js` passes them to the browser and posts its answer.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ from largesse.base.zones import known_zones
 from largesse.customers.customer_store import confirmed_above, list_currencies
 from largesse.customers.customers import confirm_above as set_confirm_above
 from largesse.customers.customers import require_second_step
+from largesse.customers.passkeys import MOST_PASSKEYS, NotThePasskey, Unfit
 from largesse.customers.principal import ADMIN
 from largesse.customers.second_step import new_totp_secret, totp_address, typed_secret
 from largesse.customers.security import LastSecondStep
@@ -17,11 +21,14 @@ from largesse.customers.sessions import SignedIn
 from largesse.customers.sign_in import Refused, SignInStep
 from largesse.encryption.vault import DecryptionFailed
 from largesse.web.console.context import PageContext, RequestContext, browser_zone, typed_amount, zone_choices
-from largesse.web.console.passkeys import LAST, asked, here_of
 from largesse.web.console.sign_in import new_password
-from largesse.web.console.step_up import refused
+from largesse.web.console.step_up import asked, refused
 
 _NOT_THAT_CODE = text("The code does not match. Wait for the next one and try again.")
+_MOST_PASSKEY = 60
+_NOT_MADE = text("No passkey was created. Try again.")
+_LAST = text("A second step is required. Set up another one first.")
+_ENOUGH = text("You already have this passkey, or %(most)s of them. Remove one first.")
 
 
 async def show(context: PageContext) -> Response:
@@ -55,7 +62,7 @@ async def change_password(context: PageContext) -> Response:
         return await show(context)
     await context.security.change_password(context.actor, password)
     return context.see(
-        here_of(context), context.say("Your password was changed, and your other sessions were signed out.")
+        _here(context), context.say("Your password was changed, and your other sessions were signed out.")
     )
 
 
@@ -71,14 +78,14 @@ async def turn_app_on(context: PageContext) -> Response:
     try:
         secret = context.services.vault.second_steps.open(bytes.fromhex(context.form["secret"]), _pending(session))
     except (DecryptionFailed, ValueError):
-        return context.see(f"{here_of(context)}/app")
+        return context.see(f"{_here(context)}/app")
     codes = await context.security.turn_on_app(context.actor, secret, context.form["code"], context.origin)
     if codes is None:
         context.form.error("code", context.say(_NOT_THAT_CODE))
         return _app(context, secret)
     if not codes:
         return context.see(
-            here_of(context), context.say("From now on you need a code from your authenticator app to sign in.")
+            _here(context), context.say("From now on you need a code from your authenticator app to sign in.")
         )
     return context.page("recovery_codes.html", codes=codes)
 
@@ -88,16 +95,51 @@ async def turn_app_off(context: PageContext) -> Response:
     try:
         await context.security.turn_off_app(context.actor, context.origin)
     except LastSecondStep:
-        return context.see(here_of(context), context.say(LAST))
+        return context.see(_here(context), context.say(_LAST))
     if _session(context).has_passkey:
-        return context.see(here_of(context), context.say("Your authenticator app is switched off."))
-    return context.see(here_of(context), context.say("You now sign in with your password alone."))
+        return context.see(_here(context), context.say("Your authenticator app is switched off."))
+    return context.see(_here(context), context.say("You now sign in with your password alone."))
+
+
+async def new_passkey(context: PageContext) -> Response:
+    """Shows the form that names and creates a passkey. Raises NotFound if the installation cannot have passkeys."""
+    context.require_proof()
+    options = await context.security.ask_new_passkey(context.person)
+    return context.page("passkey.html", options=options, most=_MOST_PASSKEY)
+
+
+async def add_passkey(context: PageContext) -> Response:
+    """Adds the passkey that the browser created. Shows the recovery codes if it is the person's first second step."""
+    form = context.form
+    name = form.text("name", _MOST_PASSKEY)
+    if form.errors:
+        return await new_passkey(context)
+    try:
+        codes = await context.security.add_passkey(context.actor, name, form["passkey"], context.origin)
+    except NotThePasskey:
+        form.error("name", context.say(_NOT_MADE))
+    except Unfit:
+        form.error("name", context.say(_ENOUGH, most=MOST_PASSKEYS))
+    if form.errors:
+        return await new_passkey(context)
+    if codes:
+        return context.page("recovery_codes.html", codes=codes)
+    return context.see(_here(context), context.say("The passkey %(name)s was added.", name=name))
+
+
+async def remove_passkey(context: PageContext) -> Response:
+    """Removes a passkey of the person. Raises NotFound."""
+    try:
+        name = await context.security.remove_passkey(context.actor, context.number("passkey"), context.origin)
+    except LastSecondStep:
+        return context.see(_here(context), context.say(_LAST))
+    return context.see(_here(context), context.say("The passkey %(name)s was removed.", name=name))
 
 
 async def recovery_codes(context: PageContext) -> Response:
     """Creates recovery codes, and shows them once. The previous ones stop working."""
     if not _session(context).has_second_step:
-        return context.see(here_of(context))
+        return context.see(_here(context))
     codes = await context.security.new_recovery_codes(context.actor, context.origin)
     return context.page("recovery_codes.html", codes=codes)
 
@@ -105,13 +147,13 @@ async def recovery_codes(context: PageContext) -> Response:
 async def end_one(context: PageContext) -> Response:
     """Ends one of the person's sessions."""
     await context.security.end_session(context.actor, context.number("session"))
-    return context.see(here_of(context), context.say("The session was signed out."))
+    return context.see(_here(context), context.say("The session was signed out."))
 
 
 async def end_others(context: PageContext) -> Response:
     """Ends all of the person's sessions except this one."""
     await context.security.end_other_sessions(context.actor)
-    return context.see(here_of(context), context.say("All other sessions are signed out."))
+    return context.see(_here(context), context.say("All other sessions are signed out."))
 
 
 async def prefer(context: PageContext) -> Response:
@@ -122,7 +164,7 @@ async def prefer(context: PageContext) -> Response:
     if form.errors:
         return await show(context)
     await context.security.set_preferences(context.actor, language or None, zone or None)
-    here = context.own_path(form["next"]) if form["next"] else here_of(context)
+    here = context.own_path(form["next"]) if form["next"] else _here(context)
     return context.see(here, context.say("Saved."))
 
 
@@ -130,9 +172,9 @@ async def require_of_all(context: RequestContext) -> Response:
     """Sets whether everybody at the customer needs a second step."""
     required = context.form["required"] == "yes"
     if required and not _session(context).has_second_step:
-        return context.see(here_of(context), context.say("Set up your own second step first."))
+        return context.see(_here(context), context.say("Set up your own second step first."))
     await require_second_step(context.actor, required=required)
-    return context.see(here_of(context), context.say("Saved."))
+    return context.see(_here(context), context.say("Saved."))
 
 
 async def confirm_above(context: RequestContext) -> Response:
@@ -143,7 +185,7 @@ async def confirm_above(context: RequestContext) -> Response:
     if form.errors:
         return await show(context)
     await set_confirm_above(context.actor, currency, amount_minor)
-    return context.see(here_of(context), context.say("Saved."))
+    return context.see(_here(context), context.say("Saved."))
 
 
 async def _currencies(context: RequestContext) -> list[str]:
@@ -199,3 +241,7 @@ def _pending(session: SignedIn) -> bytes:
 def _session(context: PageContext) -> SignedIn:
     assert context.session is not None, "only for a signed-in person"
     return context.session
+
+
+def _here(context: PageContext) -> str:
+    return f"{context.site}/security"

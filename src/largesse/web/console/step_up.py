@@ -17,7 +17,6 @@ from starlette.responses import Response
 from largesse.base.i18n.templates import text
 from largesse.customers.sign_in import Refused, SignInStep
 from largesse.web.console.context import PageContext
-from largesse.web.console.passkeys import asked
 from largesse.web.console.sign_in import new_password
 
 PROOF = "proof"  # a form with this field contains a proof
@@ -72,6 +71,12 @@ async def take_proof(context: PageContext) -> Response | None:
         context.session = await signing_in.find(context.cookie) or session
     context.form = context.form.without(_ADDED)
     return None
+
+
+async def asked(context: PageContext) -> str | None:
+    """Returns the options with which the browser asks for a passkey, as JSON; None if the person has none."""
+    assert context.session is not None, "only for a signed-in person"
+    return await context.security.ask_passkey(context.session)
 
 
 def refused(context: PageContext, typed: str) -> None:

@@ -11,7 +11,7 @@ from functools import partial
 from largesse.base.i18n.templates import text
 from largesse.catalogue.sheet import MOST_BYTES
 from largesse.staff.model import StaffRight
-from largesse.web.console import passkeys, security, step_up
+from largesse.web.console import security, step_up
 from largesse.web.console import sign_in as console_sign_in
 from largesse.web.console.page_routes import Access, PageRoute
 from largesse.web.kit.body import BodyLimits
@@ -66,15 +66,15 @@ ENTRANCE = (
 SECURITY = (
     _security_page("/office/security", security.show),
     _security_page("/office/security/app", security.app),
-    _security_page("/office/security/passkeys/new", passkeys.begin, title=text("New passkey")),
+    _security_page("/office/security/passkeys/new", security.new_passkey, title=text("New passkey")),
     _security_form("/office/security/sessions/{session:int}/end", security.end_one),
     _security_form("/office/security/sessions/end", security.end_others),
     _security_form("/office/security/preferences", security.prefer),
     _security_change("/office/security/password", security.change_password),
     _security_change("/office/security/app", security.turn_app_on),
     _security_change("/office/security/app/off", security.turn_app_off),
-    _security_change("/office/security/passkeys", passkeys.add),
-    _security_change("/office/security/passkeys/{passkey:int}/remove", passkeys.remove),
+    _security_change("/office/security/passkeys", security.add_passkey),
+    _security_change("/office/security/passkeys/{passkey:int}/remove", security.remove_passkey),
     _security_change("/office/security/recovery-codes", security.recovery_codes),
 )
 

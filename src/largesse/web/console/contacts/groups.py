@@ -162,6 +162,4 @@ async def _field(context: RequestContext) -> OwnField:
 
 async def _fields(context: RequestContext) -> Response:
     fields = await _own_fields(context)
-    return context.page(
-        "contacts/fields.html", fields=fields, most=MAX_FIELD_NAME, most_fields=MOST_FIELDS
-    )
+    return context.page("contacts/fields.html", fields=fields, most=MAX_FIELD_NAME, most_fields=MOST_FIELDS)

@@ -1,24 +1,26 @@
-"""Templates: the list with the use of each, and the forms that create, change and remove one.
+"""Templates: the list with the use of each, the forms that create, change and remove one, and the field of another form that chooses one.
 
 Beside the form of a template are previews of what its recipients will see. They follow the typing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from starlette.responses import Response
 
-from largesse.base.errors import NotFound
+from largesse.base.errors import InvalidRequest, NotFound
 from largesse.base.i18n.languages import LANGUAGES, Language, language_of_country
 from largesse.base.i18n.templates import text
 from largesse.catalogue.snapshot import Snapshot
 from largesse.customers.authenticator import Caller
 from largesse.drafts.model import Draft, DraftContent
+from largesse.ledger.store import FundingAccount, list_funding_accounts
 from largesse.orders.options import MAX_FROM_NAME, MAX_MESSAGE
 from largesse.orders.order import Gift
-from largesse.orders.request import TemplateChoice
+from largesse.orders.placeholders import unknown_placeholders
+from largesse.orders.request import TemplateChoice, read_send, send_request
 from largesse.reports.usage import MOST_COUNTED, template_uses
 from largesse.templates.service import (
     MAX_EXPIRY_DAYS,
@@ -32,8 +34,14 @@ from largesse.templates.store import Template, TemplateContent, list_templates
 from largesse.web.console.context import RequestContext
 from largesse.web.console.gifts.browsing import page_number
 from largesse.web.console.gifts.picking import Picked, amount_values, priced, read_picked
-from largesse.web.console.send.message import MessageForm, check_wrapping, chosen_wrapping, offered_wrappings
-from largesse.web.console.send.opening import Chosen, Open, caller_and_catalogue, chosen
+from largesse.web.console.send.message import (
+    MessageForm,
+    check_wrapping,
+    chosen_wrapping,
+    offered_wrappings,
+    placeholders,
+)
+from largesse.web.console.send.opening import Chosen, Open, caller_and_catalogue, chosen, person_as_caller
 from largesse.web.console.send.preview import held
 from largesse.web.kit.security import with_documents
 
@@ -88,6 +96,11 @@ def called(template: Template) -> str:
 _NO_DAYS = text("Enter a number of days from 1 to %(most)s, or leave it empty.")
 _TOO_MANY = text("You have reached the limit of templates. Delete one first.")
 _SAVED = text("The template was saved. You can send it now.")
+_GONE = text("The gift of this template cannot be sent any more. Choose another template.")
+_UNKNOWN = text(
+    "The message of this template has placeholders that do not exist: %(placeholders)s. Change the template first."
+)
+_CURRENCY = text("The gift costs %(currency)s. Choose an account in that currency.")
 _GIFT = ("product", "country", "collection")
 
 
@@ -279,3 +292,35 @@ def _value(context: RequestContext, start: Template | None, picked: Picked | Non
     if start is None or picked is None or picked.currency != start.currency:
         return ""
     return context.language.typed(start.value_minor, start.currency)
+
+
+def offered_templates(
+    context: RequestContext, templates: Sequence[Template], accounts: Sequence[FundingAccount]
+) -> list[tuple[str, str]]:
+    """Returns the options of a field that chooses a template, starting with those in the currency of the first account, which is preselected."""
+    first = accounts[0].currency if accounts else None
+    in_order = sorted(templates, key=lambda one: first is not None and one.currency != first)
+    amount = context.language.amount
+    return [(str(one.id), f"{called(one)} ({amount(one.value_minor, one.currency)})") for one in in_order]
+
+
+async def check_template(context: RequestContext) -> None:
+    """Adds errors to a form that chooses a template and an account.
+
+    The template's gift can be sent, its message is complete, and the account has its currency.
+    """
+    form, caller = context.form, await person_as_caller(context)
+    choice = TemplateChoice(form.number("template") or 0)
+    spec = read_send(send_request(choice, None, code_quantity=1), caller.principal, caller.now)
+    try:
+        gift, spec = await context.services.orders.find_gift(caller, choice, spec)
+    except InvalidRequest:
+        form.error("template", context.say(_GONE))
+        return
+    known = [name for name, _ in await placeholders(context)]
+    if unknown := unknown_placeholders(spec.options.message or "", known):
+        form.error("template", context.say(_UNKNOWN, placeholders=", ".join(unknown)))
+    accounts = await context.read(list_funding_accounts, caller.principal)
+    account = next((one for one in accounts if one.id == form.number("account")), None)
+    if account is not None and account.currency != gift.currency:
+        form.error("account", context.say(_CURRENCY, currency=gift.currency))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 from starlette.responses import Response
 
@@ -17,10 +17,9 @@ from largesse.ledger.store import FundingAccount, list_funding_accounts
 from largesse.orders.follow_ups import MAX_CLAIM_BY_DAYS, MAX_REMINDER_DAYS, MAX_REMINDERS
 from largesse.orders.request import MAX_REFERENCE
 from largesse.web.console.context import RequestContext
+from largesse.web.console.form import DAY, LOCAL
 from largesse.web.console.send.opening import Open, change, chosen, open_draft, step
 
-_LOCAL = "%Y-%m-%dT%H:%M"  # as browsers post `datetime-local`
-_DAY = "%Y-%m-%d"  # as browsers post `date`
 _NO_TIME = text("Choose a day and a time.")
 _AT_ONCE = text("A time is filled in. Leave “Later” chosen, or choose “Now” and empty the time.")
 _PAST = text("This time is over. Choose a later one.")
@@ -57,7 +56,7 @@ async def take(context: RequestContext) -> Response:
         form.text("reference", MAX_REFERENCE, required=False)
     elif unfit_key(reference):
         form.error("reference", context.say(_UNFIT))
-    claim_by = claim_day(context, send_at or opened.caller.now)
+    claim_by = _claim_day(context, send_at or opened.caller.now)
     reminder_days = reminders_in(context)
     if form.errors:
         return await _show(context, opened)
@@ -85,10 +84,7 @@ def _send_at(context: RequestContext, opened: Open) -> datetime | None:
     With "Now" chosen, a filled-in time is an error and not ignored, unless it has passed or was saved before.
     """
     form, now = context.form, opened.caller.now
-    try:
-        at = datetime.strptime(form["at"], _LOCAL).replace(tzinfo=context.zone).astimezone(UTC)
-    except (ValueError, OverflowError):
-        at = None
+    at = form.time("at", context.zone)
     if form["when"] == "later":
         if at is None:
             form.error("at", context.say(_NO_TIME))
@@ -101,18 +97,15 @@ def _send_at(context: RequestContext, opened: Open) -> datetime | None:
     return None
 
 
-def claim_day(context: RequestContext, sent_at: datetime) -> datetime | None:
+def _claim_day(context: RequestContext, sent_at: datetime) -> datetime | None:
     """Returns the end of the day in the field `claim_by`, in the person's zone; None for an empty field. Adds errors to the form."""
     form = context.form
     if not form["claim_by"].strip():
         return None
-    try:
-        day = datetime.strptime(form["claim_by"].strip(), _DAY).replace(tzinfo=context.zone)
-        at = day.replace(hour=23, minute=59, second=59).astimezone(UTC)
-    except (ValueError, OverflowError):
+    at = form.end_of_day("claim_by", context.zone)
+    if at is None:
         form.error("claim_by", context.say(_CLAIM_DAY))
-        return None
-    if at <= sent_at:
+    elif at <= sent_at:
         form.error("claim_by", context.say(_CLAIM_EARLY))
     elif at - sent_at > timedelta(days=MAX_CLAIM_BY_DAYS):
         form.error("claim_by", context.say(_CLAIM_LATE, most=context.language.number(MAX_CLAIM_BY_DAYS)))
@@ -133,14 +126,9 @@ def reminders_in(context: RequestContext) -> tuple[int, ...]:
     return tuple(days)
 
 
-def local_day(context: RequestContext, at: datetime | None) -> str:
-    """Returns the day of an instant as the form field shows it, in the person's zone."""
-    return in_zone(at, context.zone).strftime(_DAY) if at else ""
-
-
-def _local(context: RequestContext, at: datetime | None) -> str:
-    """Returns an instant as the form field shows it, in the person's zone."""
-    return in_zone(at, context.zone).strftime(_LOCAL) if at else ""
+def _local(context: RequestContext, at: datetime | None, form: str = LOCAL) -> str:
+    """Returns an instant or its day as the form field shows it, in the person's zone."""
+    return in_zone(at, context.zone).strftime(form) if at else ""
 
 
 def _likely_account(accounts: Sequence[FundingAccount], total_minor: int) -> str:
@@ -172,7 +160,7 @@ async def _show(context: RequestContext, opened: Open) -> Response:
         is_batch=opened.content.code_quantity is not None,
         zone=str(context.zone),
         at=_local(context, opened.content.send_at),
-        claim_day=local_day(context, opened.draft.claim_by(opened.caller)),
+        claim_day=_local(context, opened.draft.claim_by(opened.caller), DAY),
         reminder_days=", ".join(map(str, opened.draft.reminder_days(opened.caller))),
         has_default=not opened.content.has_claim_by and opened.draft.claim_by(opened.caller) is not None,
         most_reference=MAX_REFERENCE,

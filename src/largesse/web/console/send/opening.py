@@ -123,7 +123,9 @@ async def chosen(context: RequestContext, opened: Open) -> Chosen | None:
     )
 
 
-async def step(context: RequestContext, opened: Open, name: str, *, status: int | None = None, **values: object) -> Response:
+async def step(
+    context: RequestContext, opened: Open, name: str, *, status: int | None = None, **values: object
+) -> Response:
     """Returns the page of a step, or a further page of a step."""
     at = _BELONGING.get(name, name)
     return context.page(
