@@ -37,10 +37,7 @@ from largesse.web.console import (
     unclaimed,
     webhooks,
 )
-from largesse.web.console.contacts import groups as contact_groups
-from largesse.web.console.contacts import importing as contact_import
-from largesse.web.console.contacts import listing as contact_list
-from largesse.web.console.contacts import one as contact
+from largesse.web.console.contacts import contacts, groups, importing
 from largesse.web.console.gifts import browsing, collections, templates
 from largesse.web.console.page_routes import Access, Group, PageRoute
 from largesse.web.console.programme_routes import APPROVALS, AUTOMATIONS, BRANDING, CAMPAIGNS, NOTES
@@ -115,50 +112,36 @@ GIFTS = (
 _OF_ROWS = BodyLimits(2 * MAX_FILE_BYTES, whole_s=60.0, pause_s=15.0)
 
 _CONTACTS, _CONTACT = text("Contacts"), text("Contact")
-_OF_CONTACT, _OF_GROUP, _OF_FIELD = (
-    "/app/contacts/{contact:int}",
-    "/app/contacts/groups/{group:int}",
-    "/app/contacts/fields/{field}",
-)
-_MOST_OF_CONTACT = MOST_GROUPS + 40
+_OF_CONTACT, _OF_GROUP = "/app/contacts/{contact:int}", "/app/contacts/groups/{group:int}"
+_OF_FIELD = "/app/contacts/fields/{field}"
+_contact_page = partial(_page, who=Right.CONTACTS)
+_contact_form = partial(_form, who=Right.CONTACTS)
+_contact_file = partial(_contact_form, title=text("Import contacts"), limits=_OF_ROWS, takes_files=True)
+_save_contact = partial(_contact_form, most_fields=MOST_GROUPS + 40)
 
 CONTACTS = (
-    _page("/app/contacts", contact_list.show, Right.CONTACTS, _CONTACTS, Group.GIFTS, "contact"),
-    _form("/app/contacts", contact.create, Right.CONTACTS, text("New contact"), most_fields=_MOST_OF_CONTACT),
-    _page("/app/contacts.csv", contact_list.download, Right.CONTACTS, _CONTACTS),
-    _page("/app/contacts/new", contact.ask, Right.CONTACTS, text("New contact")),
-    _form("/app/contacts/past", contact_list.add_past, Right.CONTACTS),
-    _page("/app/contacts/import", contact_import.ask, Right.CONTACTS, text("Import contacts")),
-    _form(
-        "/app/contacts/import",
-        contact_import.read,
-        Right.CONTACTS,
-        text("Import contacts"),
-        limits=_OF_ROWS,
-        takes_files=True,
-    ),
-    _form(
-        "/app/contacts/check",
-        contact_import.take,
-        Right.CONTACTS,
-        text("Import contacts"),
-        limits=_OF_ROWS,
-        takes_files=True,
-    ),
-    _page("/app/contacts/groups", contact_groups.show, Right.CONTACTS, text("Groups")),
-    _form("/app/contacts/groups", contact_groups.create, Right.CONTACTS, text("Groups")),
-    _page(_OF_GROUP, contact_groups.one, Right.CONTACTS, text("Group")),
-    _form(_OF_GROUP, contact_groups.rename, Right.CONTACTS, text("Group")),
-    _form(f"{_OF_GROUP}/remove", contact_groups.remove, Right.CONTACTS),
-    _page("/app/contacts/fields", contact_groups.show_fields, Right.CONTACTS, text("Custom fields")),
-    _form("/app/contacts/fields", contact_groups.define, Right.CONTACTS, text("Custom fields")),
-    _page(_OF_FIELD, contact_groups.show_field, Right.CONTACTS, text("Field")),
-    _form(_OF_FIELD, contact_groups.name_field, Right.CONTACTS, text("Field")),
-    _form(f"{_OF_FIELD}/remove", contact_groups.drop_field, Right.CONTACTS),
-    _page(_OF_CONTACT, contact.show, Right.CONTACTS, _CONTACT),
-    _form(_OF_CONTACT, contact.change, Right.CONTACTS, _CONTACT, most_fields=_MOST_OF_CONTACT),
-    _page(f"{_OF_CONTACT}/remove", contact.ask_removal, Right.CONTACTS, text("Delete a contact")),
-    _form(f"{_OF_CONTACT}/remove", contact.remove, Right.CONTACTS),
+    _contact_page("/app/contacts", contacts.show, title=_CONTACTS, group=Group.GIFTS, icon="contact"),
+    _save_contact("/app/contacts", contacts.create, title=text("New contact")),
+    _contact_page("/app/contacts.csv", contacts.download, title=_CONTACTS),
+    _contact_page("/app/contacts/new", contacts.ask, title=text("New contact")),
+    _contact_form("/app/contacts/past", contacts.add_past),
+    _contact_page("/app/contacts/import", importing.ask, title=text("Import contacts")),
+    _contact_file("/app/contacts/import", importing.read),
+    _contact_file("/app/contacts/check", importing.take),
+    _contact_page("/app/contacts/groups", groups.show, title=text("Groups")),
+    _contact_form("/app/contacts/groups", groups.create, title=text("Groups")),
+    _contact_page(_OF_GROUP, groups.one, title=text("Group")),
+    _contact_form(_OF_GROUP, groups.rename, title=text("Group")),
+    _contact_form(f"{_OF_GROUP}/remove", groups.remove),
+    _contact_page("/app/contacts/fields", groups.show_fields, title=text("Custom fields")),
+    _contact_form("/app/contacts/fields", groups.define, title=text("Custom fields")),
+    _contact_page(_OF_FIELD, groups.show_field, title=text("Field")),
+    _contact_form(_OF_FIELD, groups.name_field, title=text("Field")),
+    _contact_form(f"{_OF_FIELD}/remove", groups.drop_field),
+    _contact_page(_OF_CONTACT, contacts.one, title=_CONTACT),
+    _save_contact(_OF_CONTACT, contacts.change, title=_CONTACT),
+    _contact_page(f"{_OF_CONTACT}/remove", contacts.ask_removal, title=text("Delete a contact")),
+    _contact_form(f"{_OF_CONTACT}/remove", contacts.remove),
 )
 
 

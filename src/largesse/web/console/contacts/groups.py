@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Awaitable, Callable
 
-import msgspec
 from starlette.responses import Response
 
 from largesse.base.errors import NotFound
@@ -22,43 +21,23 @@ from largesse.contacts.groups import (
 )
 from largesse.contacts.model import MAX_FIELD_NAME, MAX_GROUP, MOST_FIELDS, Group, OwnField
 from largesse.contacts.service import TooManyGroups
-from largesse.web.console.contacts.words import too_many
+from largesse.web.console.contacts.contacts import too_many
 from largesse.web.console.context import RequestContext
-from largesse.web.console.form import Text
 
 _TAKEN = text("This name is taken. Choose another.")
 _TOO_MANY_FIELDS = text("A company defines at most %(most)s fields. Delete one first.")
 
 
-class GroupForm(msgspec.Struct):
-    """The name of a group."""
-
-    name: Annotated[str, Text(MAX_GROUP)]
-
-
-class FieldForm(msgspec.Struct):
-    """The name of a field."""
-
-    name: Annotated[str, Text(MAX_FIELD_NAME)]
-
-
 async def show(context: RequestContext) -> Response:
     """Shows the groups."""
-    return await _groups(context)
+    groups = await context.read(list_groups, context.customer)
+    return context.page("contacts/groups.html", groups=groups, most=MAX_GROUP)
 
 
 async def create(context: RequestContext) -> Response:
     """Creates a group."""
-    form = context.form.read(GroupForm)
-    if not context.form.errors:
-        try:
-            await create_group(context.actor, form.name)
-        except NameTaken:
-            context.form.error("name", context.say(_TAKEN))
-        except TooManyGroups as refusal:
-            context.form.error("name", too_many(context, refusal))
-    if context.form.errors:
-        return await _groups(context)
+    if not await _is_saved(context, MAX_GROUP, lambda name: create_group(context.actor, name)):
+        return await show(context)
     return context.see("/app/contacts/groups", context.say("The group was created."))
 
 
@@ -69,14 +48,9 @@ async def one(context: RequestContext) -> Response:
 
 async def rename(context: RequestContext) -> Response:
     """Renames a group. Raises NotFound."""
-    group, form = await _group(context), context.form.read(GroupForm)
-    if not context.form.errors:
-        try:
-            await rename_group(context.actor, group.id, form.name)
-        except NameTaken:
-            context.form.error("name", context.say(_TAKEN))
-    if context.form.errors:
-        return context.page("contacts/group.html", group=group, most=MAX_GROUP)
+    group = await _group(context)
+    if not await _is_saved(context, MAX_GROUP, lambda name: rename_group(context.actor, group.id, name)):
+        return await one(context)
     return context.see("/app/contacts/groups", context.say("The group was renamed."))
 
 
@@ -88,21 +62,14 @@ async def remove(context: RequestContext) -> Response:
 
 async def show_fields(context: RequestContext) -> Response:
     """Shows the fields that the company defined."""
-    return await _fields(context)
+    fields = await context.read(list_fields, context.customer)
+    return context.page("contacts/fields.html", fields=fields, most=MAX_FIELD_NAME, most_fields=MOST_FIELDS)
 
 
 async def define(context: RequestContext) -> Response:
     """Defines a field."""
-    form = context.form.read(FieldForm)
-    if not context.form.errors:
-        try:
-            await create_field(context.actor, form.name)
-        except NameTaken:
-            context.form.error("name", context.say(_TAKEN))
-        except TooManyFields:
-            context.form.error("name", context.say(_TOO_MANY_FIELDS, most=MOST_FIELDS))
-    if context.form.errors:
-        return await _fields(context)
+    if not await _is_saved(context, MAX_FIELD_NAME, lambda name: create_field(context.actor, name)):
+        return await show_fields(context)
     return context.see("/app/contacts/fields", context.say("The field was created."))
 
 
@@ -113,14 +80,9 @@ async def show_field(context: RequestContext) -> Response:
 
 async def name_field(context: RequestContext) -> Response:
     """Renames a field. Raises NotFound."""
-    field, form = await _field(context), context.form.read(FieldForm)
-    if not context.form.errors:
-        try:
-            await rename_field(context.actor, field.key, form.name)
-        except NameTaken:
-            context.form.error("name", context.say(_TAKEN))
-    if context.form.errors:
-        return context.page("contacts/field.html", field_shown=field, most=MAX_FIELD_NAME)
+    field = await _field(context)
+    if not await _is_saved(context, MAX_FIELD_NAME, lambda name: rename_field(context.actor, field.key, name)):
+        return await show_field(context)
     return context.see("/app/contacts/fields", context.say("The field was renamed."))
 
 
@@ -130,36 +92,32 @@ async def drop_field(context: RequestContext) -> Response:
     return context.see("/app/contacts/fields", context.say("The field was deleted."))
 
 
-async def _groups(context: RequestContext) -> Response:
-    person = context.person
-    async with context.database.connection(person.scope) as connection:
-        groups = await list_groups(connection, (person.customer_id, person.environment))
-    return context.page("contacts/groups.html", groups=groups, most=MAX_GROUP)
+async def _is_saved(context: RequestContext, most: int, save: Callable[[str], Awaitable[object]]) -> bool:
+    """Calls `save` with the typed name. Returns whether it was saved; if not, the form has an error."""
+    form = context.form
+    name = form.text("name", most)
+    if not form.errors:
+        try:
+            await save(name)
+        except NameTaken:
+            form.error("name", context.say(_TAKEN))
+        except TooManyGroups as refusal:
+            form.error("name", too_many(context, refusal))
+        except TooManyFields:
+            form.error("name", context.say(_TOO_MANY_FIELDS, most=MOST_FIELDS))
+    return not form.errors
 
 
 async def _group(context: RequestContext) -> Group:
-    person = context.person
-    async with context.database.connection(person.scope) as connection:
-        found = await read_group(connection, (person.customer_id, person.environment), context.number("group"))
+    found = await context.read(read_group, context.customer, context.number("group"))
     if found is None:
         raise NotFound("There is no such group.")
     return found
 
 
-async def _own_fields(context: RequestContext) -> list[OwnField]:
-    person = context.person
-    async with context.database.connection(person.scope) as connection:
-        return await list_fields(connection, (person.customer_id, person.environment))
-
-
 async def _field(context: RequestContext) -> OwnField:
     key = context.request.path_params["field"]
-    found = next((one for one in await _own_fields(context) if one.key == key), None)
+    found = next((one for one in await context.read(list_fields, context.customer) if one.key == key), None)
     if found is None:
         raise NotFound("There is no such field.")
     return found
-
-
-async def _fields(context: RequestContext) -> Response:
-    fields = await _own_fields(context)
-    return context.page("contacts/fields.html", fields=fields, most=MAX_FIELD_NAME, most_fields=MOST_FIELDS)

@@ -24,7 +24,7 @@ from largesse.contacts.model import OwnField
 from largesse.contacts.service import MOST_AT_ONCE, ContactFaults, TooManyContacts, TooManyGroups, save_contacts
 from largesse.drafts.columns import Columns
 from largesse.drafts.sheet import Sheet, SheetMaker, SheetRefused
-from largesse.web.console.contacts.words import too_many, wrong
+from largesse.web.console.contacts.contacts import too_many, wrong
 from largesse.web.console.context import RequestContext
 from largesse.web.console.send.recipients import refused
 
@@ -72,7 +72,7 @@ async def read(context: RequestContext) -> Response:
         context.form.error("file", said)
         return context.page("contacts/import.html")
     sheet = sheets[source.sheet]
-    own = await _own_fields(context)
+    own = await context.read(list_fields, context.customer)
     return await _show(context, sheet, guess_contact_columns(sheet, own), own)
 
 
@@ -83,7 +83,7 @@ async def take(context: RequestContext) -> Response:
     except (SheetRefused, msgspec.DecodeError):
         context.form.error("file", context.say(_CHOOSE_FILE))
         return context.page("contacts/import.html")
-    own = await _own_fields(context)
+    own = await context.read(list_fields, context.customer)
     columns = _columns_of(context, own)
     if not columns.fits(sheet):
         context.form.error("email", context.say(_NO_EMAIL))
@@ -199,9 +199,3 @@ def _sample(sheet: Sheet, at: int, base: Columns) -> str:
     """Returns the first cell of a column that is not empty, among the first rows."""
     rows = sheet.rows[int(base.has_heading) :]
     return next((row.cells[at] for row in rows[:20] if at < len(row.cells) and row.cells[at]), "")
-
-
-async def _own_fields(context: RequestContext) -> list[OwnField]:
-    person = context.person
-    async with context.database.connection(person.scope) as connection:
-        return await list_fields(connection, (person.customer_id, person.environment))

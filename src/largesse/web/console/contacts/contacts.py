@@ -1,0 +1,301 @@
+"""Contacts: the list as pages and as a file, and the forms that create, change and delete a contact, with the errors in its values."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import Any
+
+from starlette.responses import Response
+
+from largesse.base.errors import NotFound
+from largesse.base.i18n.languages import LANGUAGES
+from largesse.base.i18n.templates import text
+from largesse.contacts.group_store import list_fields, list_groups
+from largesse.contacts.model import (
+    MAX_ADDRESS,
+    MAX_EXTERNAL_ID,
+    MAX_FIELD,
+    MAX_GROUP,
+    MAX_NAME,
+    MOST_CONTACTS,
+    MOST_GROUPS,
+    MOST_GROUPS_EACH,
+    Contact,
+    ContactChange,
+    ContactFault,
+    country_codes,
+    read_birthday,
+    read_email,
+    read_start_date,
+    written_birthday,
+)
+from largesse.contacts.service import (
+    TooManyContacts,
+    TooManyGroups,
+    add_past_recipients,
+    change_contact,
+    create_contact,
+    open_address,
+    remove_contacts,
+)
+from largesse.contacts.store import Filter, count_contacts, list_by_id, list_contacts, read_contact, read_sealed_address
+from largesse.customers.roles import Reach, Right
+from largesse.web.console.context import RequestContext
+from largesse.web.console.send.recipients import WRONG as WRONG_EMAIL
+
+_WRONG = {
+    "email_taken": text("Another contact has this address."),
+    "birthday_wrong": text("This is not a day and a month, such as 14/03."),
+    "birthday_none": text("No year has this day."),
+    "birthday_year": text("Leave out the year."),
+    "start_date_wrong": text("This is not a date, such as 01/03/2024."),
+    "language_wrong": text("Choose English, French or German."),
+    "country_wrong": text("This is not a country. Use its name or its code, such as GB."),
+    "address_long": text("This has more than %(most)s characters."),
+    "address_wrong": text("This has characters that are not allowed. Type it again."),
+    "external_id_long": text("This has more than %(most)s characters."),
+    "external_id_wrong": text("This has characters that are not allowed. Type it again."),
+    "external_id_taken": text("Another contact has this id."),
+    "groups_long": text("The name of a group has more than %(most)s characters."),
+    "groups_wrong": text("The name of a group is blank, or has characters that are not allowed."),
+    "groups_many": text("A contact is in at most %(most)s groups."),
+    "fields_long": text("This has more than %(most)s characters."),
+    "fields_wrong": text("This has characters that are not allowed. Type it again."),
+    "fields_unknown": text("This field no longer exists. Open the page again."),
+}
+_MOST = {
+    "address_long": MAX_ADDRESS,
+    "external_id_long": MAX_EXTERNAL_ID,
+    "groups_long": MAX_GROUP,
+    "groups_many": MOST_GROUPS_EACH,
+    "fields_long": MAX_FIELD,
+}
+_TOO_MANY = text("A company has at most %(most)s contacts. Delete some first.")
+_TOO_MANY_GROUPS = text("A company has at most %(most)s groups. Delete some first.")
+_LEAP_YEAR = 2000
+_PAGE = 50
+_OF_FILE_AT_ONCE = 1_000
+_STATES = {"active": True, "left": False}
+_NOBODY_NEW = text("Everybody you sent to lately is a contact already.")
+_SAVED = text("The contact was saved.")
+_FIELD = "field_"  # the prefix of form fields for own fields
+_MOST_NEW_GROUPS = 200  # characters
+
+
+def _shown(context: RequestContext) -> Filter:
+    """Returns the filter in the page's address."""
+    return Filter(context.query("q"), _STATES.get(context.query("state")), context.parameters.number("group"))
+
+
+async def show(context: RequestContext) -> Response:
+    """Shows a page of the list."""
+    wanted, place = _shown(context), context.customer
+    after, before = context.parameters.number("after"), context.parameters.number("before")
+    async with context.database.connection(context.person.scope) as connection:
+        found = await list_contacts(connection, place, wanted, _PAGE + 1, after=after, before=before)
+        count = await count_contacts(connection, place, wanted)
+        groups = await list_groups(connection, place)
+        fields = await list_fields(connection, place)
+    has_more = len(found) > _PAGE
+    contacts = found[-_PAGE:] if before is not None else found[:_PAGE]
+    has_next = bool(contacts) and (has_more if before is None else True)
+    has_previous = bool(contacts) and (has_more if before is not None else after is not None)
+    return context.page(
+        "contacts/contacts.html",
+        contacts=contacts,
+        count=count,
+        groups=groups,
+        fields=fields,
+        shown=wanted,
+        words=context.query("q"),
+        state=context.query("state"),
+        is_filtered=wanted != Filter(),
+        birthday=lambda contact: _birthday_shown(context, contact.birthday),
+        next=context.here(after=contacts[-1].id, before=None) if has_next else None,
+        previous=context.here(before=contacts[0].id, after=None) if has_previous else None,
+    )
+
+
+async def download(context: RequestContext) -> Response:
+    """Sends the listed contacts as a CSV file, which the import can read."""
+    wanted, place = _shown(context), context.customer
+    async with context.database.connection(context.person.scope) as connection:
+        fields = await list_fields(connection, place)
+        contacts = []
+        after = 0
+        while found := await list_by_id(connection, place, wanted, _OF_FILE_AT_ONCE, after):
+            contacts += found
+            after = found[-1].id
+    columns = ("email", "name", "language", "country", "birthday", "start date", "external id", "groups")
+    rows = (
+        (
+            one.email,
+            one.name,
+            one.language,
+            one.country,
+            written_birthday(one.birthday) if one.birthday else None,
+            one.start_date.isoformat() if one.start_date else None,
+            one.external_id,
+            ", ".join(one.groups),
+            *(one.own_fields.get(field.key) for field in fields),
+        )
+        for one in contacts
+    )
+    return await context.csv("contacts.csv", (*columns, *(field.name for field in fields)), rows)
+
+
+async def add_past(context: RequestContext) -> Response:
+    """Creates contacts for recent recipients of the person, or of everybody if the person may see all orders."""
+    user_id = None if context.person.reach(Right.SEE_ORDERS) is Reach.ALL else context.person.user_id
+    try:
+        saved = await add_past_recipients(context.actor, context.services.vault, user_id)
+    except TooManyContacts as refusal:
+        return context.see("/app/contacts", too_many(context, refusal))
+    if not saved.created:
+        return context.see("/app/contacts", context.say(_NOBODY_NEW))
+    said = context.ngettext("%(count)s contact added.", "%(count)s contacts added.", saved.created)
+    return context.see("/app/contacts", said)
+
+
+async def ask(context: RequestContext) -> Response:
+    """Shows the form of a new contact."""
+    return await _show(context, None)
+
+
+async def create(context: RequestContext) -> Response:
+    """Creates a contact."""
+    change = await _read(context)
+    if not context.form.errors:
+        try:
+            contact_id = await create_contact(context.actor, context.services.vault, change)
+        except ContactFault as fault:
+            _note(context, fault)
+        except (TooManyContacts, TooManyGroups) as refusal:
+            context.form.error("email", too_many(context, refusal))
+        else:
+            return context.see(f"/app/contacts/{contact_id}", context.say(_SAVED))
+    return await _show(context, None)
+
+
+async def one(context: RequestContext) -> Response:
+    """Shows a contact. Raises NotFound."""
+    return await _show(context, await _contact(context))
+
+
+async def change(context: RequestContext) -> Response:
+    """Changes a contact. Raises NotFound."""
+    contact = await _contact(context)
+    said = await _read(context)
+    if not context.form.errors:
+        try:
+            await change_contact(context.actor, context.services.vault, contact.id, said)
+        except ContactFault as fault:
+            _note(context, fault)
+        except TooManyGroups as refusal:
+            context.form.error("groups", too_many(context, refusal))
+        else:
+            return context.see(f"/app/contacts/{contact.id}", context.say(_SAVED))
+    return await _show(context, contact)
+
+
+async def ask_removal(context: RequestContext) -> Response:
+    """Asks whether to delete a contact. Raises NotFound."""
+    return context.page("contacts/remove_contact.html", contact=await _contact(context))
+
+
+async def remove(context: RequestContext) -> Response:
+    """Deletes a contact. Raises NotFound."""
+    await remove_contacts(context.actor, [context.number("contact")])
+    return context.see("/app/contacts", context.say("The contact was deleted."))
+
+
+async def _contact(context: RequestContext) -> Contact:
+    found = await context.read(read_contact, context.customer, context.number("contact"))
+    if found is None:
+        raise NotFound("There is no such contact.")
+    return found
+
+
+async def _read(context: RequestContext) -> ContactChange:
+    """Returns the values in the form. Adds errors to the form."""
+    form = context.form
+    said: dict[str, Any] = {
+        "name": form.text("name", MAX_NAME, required=False) or None,
+        "external_id": form["external_id"],
+        "address": form["address"],
+        "language": form["language"] or None,
+        "country": form["country"] or None,
+        "is_active": form["left"] != "yes",
+        "groups": tuple(dict.fromkeys([*form.all("group"), *_new_groups(form["groups"])])),
+    }
+    readers = (("email", read_email), ("birthday", read_birthday), ("start_date", read_start_date))
+    for name, reader in readers:
+        try:
+            said[name] = reader(form[name])
+        except ContactFault as fault:
+            _note(context, fault)
+    own = await context.read(list_fields, context.customer)
+    said["fields"] = {field.key: form.text(f"{_FIELD}{field.key}", MAX_FIELD, required=False) or None for field in own}
+    return ContactChange(**said)
+
+
+def _new_groups(typed: str) -> list[str]:
+    return [name for one in typed[:_MOST_NEW_GROUPS].split(",") if (name := one.strip())]
+
+
+async def _show(context: RequestContext, contact: Contact | None) -> Response:
+    person, place, address = context.person, context.customer, None
+    async with context.database.connection(person.scope) as connection:
+        groups = await list_groups(connection, place)
+        fields = await list_fields(connection, place)
+        if contact is not None and contact.has_address:
+            sealed = await read_sealed_address(connection, place, contact.id)
+            address = open_address(context.services.vault, person.customer_id, contact.id, sealed)
+    names = [(code, context.language.country(code)) for code in context.language.in_order(country_codes())]
+    return context.page(
+        "contacts/contact.html",
+        contact=contact,
+        groups=groups,
+        chosen_groups=set(context.form.all("group") if context.form.errors else contact.groups if contact else ()),
+        fields=fields,
+        address=address,
+        birthday=_birthday_typed(contact.birthday if contact else None),
+        start_date=_day(contact.start_date if contact else None),
+        languages=[("", context.say("Not known")), *((tag, one.name) for tag, one in LANGUAGES.items())],
+        countries=[("", context.say("Not known")), *names],
+        is_left=context.form["left"] == "yes" if context.form.errors else contact is not None and not contact.is_active,
+        most={"name": MAX_NAME, "address": MAX_ADDRESS, "external_id": MAX_EXTERNAL_ID, "field": MAX_FIELD},
+    )
+
+
+def _day(at: date | None) -> str:
+    return "" if at is None else f"{at:%d/%m/%Y}"
+
+
+def wrong(context: RequestContext, kind: str) -> str:
+    """Returns what is wrong with a value; `kind` is one of the model's PROBLEMS."""
+    return context.say(_WRONG.get(kind) or WRONG_EMAIL[kind], most=_MOST.get(kind, ""))
+
+
+def _note(context: RequestContext, fault: ContactFault) -> None:
+    """Adds a fault to the form, beside its field."""
+    context.form.error(fault.field, wrong(context, fault.kind))
+
+
+def too_many(context: RequestContext, refusal: TooManyContacts | TooManyGroups) -> str:
+    """Returns which limit a company has reached."""
+    is_contacts = isinstance(refusal, TooManyContacts)
+    most = context.language.number(MOST_CONTACTS if is_contacts else MOST_GROUPS)
+    return context.say(_TOO_MANY if is_contacts else _TOO_MANY_GROUPS, most=most)
+
+
+def _birthday_shown(context: RequestContext, birthday: int | None) -> str:
+    """Returns a birthday as pages show it: `14 Mar`."""
+    if birthday is None:
+        return ""
+    return context.language.short_day(date(_LEAP_YEAR, birthday // 100, birthday % 100), with_year=False)
+
+
+def _birthday_typed(birthday: int | None) -> str:
+    """Returns a birthday as the form field shows it: `14/03`."""
+    return "" if birthday is None else f"{birthday % 100:02}/{birthday // 100:02}"
