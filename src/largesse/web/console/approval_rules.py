@@ -19,7 +19,6 @@ from largesse.base.errors import InvalidRequest, NotFound
 from largesse.base.i18n.templates import text
 from largesse.customers.customer_store import list_currencies
 from largesse.customers.member_store import list_members
-from largesse.db.pool import Connection
 from largesse.ledger.store import list_seen_accounts
 from largesse.web.console.context import RequestContext, typed_amount
 from largesse.web.console.people import ROLE_NAMES
@@ -40,11 +39,10 @@ async def show(context: RequestContext) -> Response:
 async def create(context: RequestContext) -> Response:
     """Sets a rule."""
     form = context.form
-    person = context.person
     products, collections = await _gifts(context)
-    async with context.database.connection(person.scope) as connection:
-        currencies = await list_currencies(connection, person.customer_id)
-        accounts = await list_seen_accounts(connection, person.customer_id, person.environment, user_id=None)
+    async with context.database.connection(context.person.scope) as connection:
+        currencies = await list_currencies(connection, context.person.customer_id)
+        accounts = await list_seen_accounts(connection, *context.customer, user_id=None)
     name = form.text("name", MOST_NAME)
     role, needed = form.choice("role", _WHO), form.choice("needed", _NEEDED)
     currency, above_minor = form.choice("currency", currencies), None
@@ -129,18 +127,13 @@ def _by_name(named: dict[int, str]) -> list[tuple[int, str]]:
     return sorted(named.items(), key=lambda one: (one[1].lower(), one[0]))
 
 
-async def _rules(context: RequestContext, connection: Connection) -> list[ApprovalRule]:
-    return await list_rules(connection, context.person.customer_id, context.person.environment)
-
-
 async def _shown(context: RequestContext) -> Response:
-    person = context.person
     products, collections = await _gifts(context)
-    async with context.database.connection(person.scope) as connection:
-        rules = await _rules(context, connection)
-        members = await list_members(connection, person.customer_id)
-        accounts = await list_seen_accounts(connection, person.customer_id, person.environment, user_id=None)
-        currencies = await list_currencies(connection, person.customer_id)
+    async with context.database.connection(context.person.scope) as connection:
+        rules = await list_rules(connection, *context.customer)
+        members = await list_members(connection, context.person.customer_id)
+        accounts = await list_seen_accounts(connection, *context.customer, user_id=None)
+        currencies = await list_currencies(connection, context.person.customer_id)
     names = {f"person-{one.id}": one.name for one in members} | {f"account-{one.id}": one.name for one in accounts}
     names |= {f"product-{number}": name for number, name in products}
     names |= {f"collection-{number}": name for number, name in collections}

@@ -170,7 +170,7 @@ async def _shown(context: RequestContext, found: SeenRequest) -> Response:
         draft = None if changed_at is None else await read_draft(connection, request, request.id)
         decisions = await list_decisions(connection, request)
         names = await _names(context, connection)
-        accounts = await list_seen_accounts(connection, person.customer_id, person.environment, user_id=None)
+        accounts = await list_seen_accounts(connection, *context.customer, user_id=None)
     is_changed = not request.is_sent and changed_at != request.draft_changed_at
     content = None if draft is None or is_changed else draft.content
     checked = None

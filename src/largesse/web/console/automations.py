@@ -126,18 +126,16 @@ async def of_automations(context: RequestContext, connection: Connection) -> lis
 
 async def waiting_for_approval(context: RequestContext, connection: Connection) -> Sequence[Row]:
     """Returns the automations that the person may approve."""
-    person = context.person
-    if person.role != ADMIN or person.user_id is None:
+    if context.person.role != ADMIN or context.person.user_id is None:
         return []
-    return await store.list_waiting_for_approval(connection, person.customer_id, person.environment, person.user_id)
+    return await store.list_waiting_for_approval(connection, *context.customer, context.person.user_id)
 
 
 async def _blocked(context: RequestContext, connection: Connection) -> list[AttentionItem]:
     """Returns the item for gifts that were refused and are tried again; none if the person may not see automations."""
-    person = context.person
-    if not person.may(Right.CONTACTS):
+    if not context.person.may(Right.CONTACTS):
         return []
-    blocked = await store.count_blocked(connection, person.customer_id, person.environment, most=_MOST_BLOCKED)
+    blocked = await store.count_blocked(connection, *context.customer, most=_MOST_BLOCKED)
     if not blocked:
         return []
     said = context.ngettext(
@@ -169,11 +167,10 @@ def _why(context: RequestContext, reason: str) -> str:
 
 async def show(context: RequestContext) -> Response:
     """Shows the automations, with what each sends next and how much it sent in the last year."""
-    person = context.person
-    async with context.database.connection(person.scope) as connection:
-        automations = await store.list_automations(connection, person.customer_id, person.environment)
+    async with context.database.connection(context.person.scope) as connection:
+        automations = await store.list_automations(connection, *context.customer)
         since = (await read_now(connection)).date() - _YEAR
-        counts = await store.count_runs(connection, person.customer_id, [one.id for one in automations], since)
+        counts = await store.count_runs(connection, context.person.customer_id, [one.id for one in automations], since)
         next_on = await next_days(connection, automations)
     return context.page(
         "automations.html",
@@ -354,10 +351,9 @@ def _note(context: RequestContext, refusal: InvalidRequest) -> None:
 
 
 async def _form(context: RequestContext, automation: Automation | None) -> Response:
-    person = context.person
-    async with context.database.connection(person.scope) as connection:
+    async with context.database.connection(context.person.scope) as connection:
         templates = await list_templates(connection, context.principal, offset=0, limit=_MOST_TEMPLATES)
-        groups = await list_groups(connection, (person.customer_id, person.environment))
+        groups = await list_groups(connection, context.customer)
         accounts = await list_funding_accounts(connection, context.principal)
     zone = automation.zone if automation else str(context.zone)
     return context.page(

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 import msgspec
-from markupsafe import Markup
 from starlette.responses import Response
 
 from largesse.base.i18n.languages import LANGUAGES, Language
@@ -22,20 +21,20 @@ from largesse.branding.model import (
 )
 from largesse.branding.service import BrandContent, WrappingContent, add_wrapping, remove_wrapping, set_brand, set_logo
 from largesse.catalogue.pictures import MAX_BYTES, MAX_SIDE, MIN_SIDE
-from largesse.mail.letter import GIFT, VOUCHER, Letter, LetterCode
+from largesse.mail.letter import GIFT, VOUCHER, Letter
 from largesse.mail.letter import show as show_letter
 from largesse.orders.options import DEFAULT_WRAPPING
 from largesse.web.claim.pages import Previews
-from largesse.web.claim.rendering import brand_styles, draw_own_wrapping
+from largesse.web.claim.rendering import brand_styles
 from largesse.web.console.context import RequestContext
 from largesse.web.console.form import REQUIRED, Text
-from largesse.web.console.send.preview import brand_of, of_claim
+from largesse.web.console.send.message import own_wrappings
+from largesse.web.console.send.preview import HIDDEN, brand_of, mail_page, of_claim
 from largesse.web.kit.pages import page, public_path
-from largesse.web.kit.security import OF_FORMS_WITH_FRAMES, content_policy, page_headers, with_named_styles
+from largesse.web.kit.security import OF_FORMS_WITH_FRAMES
 
 HERE = "/app/branding"
 TITLE = text("Branding")
-_HIDDEN = LetterCode("\N{BULLET}" * 4 + "-" + "\N{BULLET}" * 4, "\N{BULLET}" * 6, "#")
 _COLOUR = text("Type a colour of three or six hexadecimal digits, such as #17605b.")
 _PICTURE = text("Choose a PNG or JPEG file of at most %(most)s KB, from %(least)s to %(side)s pixels each way.")
 _WRONG = {
@@ -78,14 +77,6 @@ class WrappingForm(msgspec.Struct):
     pattern: Annotated[str, Text(20)]
     paper: Annotated[str, Text(20)]
     ribbon: Annotated[str, Text(20)]
-
-
-class ShownWrapping(NamedTuple):
-    """A wrapping of the customer with its drawing."""
-
-    key: str
-    name: str
-    drawn: Markup
 
 
 async def show(context: RequestContext) -> Response:
@@ -151,9 +142,7 @@ async def remove_own(context: RequestContext) -> Response:
 async def mail(context: RequestContext) -> Response:
     """Returns a sample mail with the brand, as a separate document for a frame."""
     letter = _sample(context, await brand_of(context))
-    document, styles = with_named_styles(show_letter(letter, context.services.settings.mail_from).html)
-    policy = content_policy(style_src=styles, img_src="'self'", frame_ancestors="'self'")
-    return page(document, page_headers(f"{policy}; sandbox"))
+    return mail_page(show_letter(letter, context.services.settings.mail_from).html)
 
 
 async def claim(context: RequestContext) -> Response:
@@ -203,19 +192,19 @@ def _sample(context: RequestContext, brand: Brand) -> Letter:
         currency="EUR",
         expiry_days=None,
         recipients=1,
-        codes=[_HIDDEN],
+        codes=[HIDDEN],
         brand=brand,
         pictures=public_path(context.services.settings.public_url),
     )
 
 
 async def _shown(context: RequestContext) -> Response:
-    brand, base = await brand_of(context), public_path(context.services.settings.public_url)
+    brand = await brand_of(context)
     letter = _sample(context, brand)
     response = context.page(
         "branding.html",
         brand=brand,
-        wrappings=[ShownWrapping(one.key, one.name, draw_own_wrapping(one, base)) for one in brand.wrappings],
+        wrappings=own_wrappings(context, brand),
         shown=show_letter(letter, context.services.settings.mail_from),
         shown_in=_language(context),
         languages=LANGUAGES.values(),

@@ -133,23 +133,21 @@ async def end(context: RequestContext) -> Response:
 
 async def own_budgets(context: RequestContext, connection: Connection) -> list[SeenBudget]:
     """Returns the budgets that limit what the person sends from any account; none if the person may not send."""
-    person = context.person
-    if person.role not in SENDERS:
+    if context.person.role not in SENDERS:
         return []
     now = await read_now(connection)
-    found = await list_budgets(connection, person.customer_id, person.environment, now)
-    own = [one for one in found if one.is_of(person.user_id, person.role)]
+    found = await list_budgets(connection, *context.customer, now)
+    own = [one for one in found if one.is_of(context.person.user_id, context.person.role)]
     return await _seen(context, connection, own, now)
 
 
 async def _listed(context: RequestContext, connection: Connection) -> list[SeenBudget]:
     """Returns the budgets that the person may see."""
-    person = context.person
     now = await read_now(connection)
-    found = await list_budgets(connection, person.customer_id, person.environment, now)
-    if person.reach(Right.SEE_BUDGETS) is Reach.OWN:
+    found = await list_budgets(connection, *context.customer, now)
+    if context.person.reach(Right.SEE_BUDGETS) is Reach.OWN:
         own = {account.id for account in await list_funding_accounts(connection, context.principal)}
-        found = [budget for budget in found if budget.is_of(person.user_id, person.role, own)]
+        found = [budget for budget in found if budget.is_of(context.person.user_id, context.person.role, own)]
     return await _seen(context, connection, found, now)
 
 
@@ -188,15 +186,14 @@ async def _find(context: RequestContext) -> SeenBudget:
 
 async def _subjects(context: RequestContext, connection: Connection) -> dict[str, str]:
     """Returns the people, roles and accounts that a budget can limit, by the value of the form's field."""
-    person = context.person
     offered = {f"role-{role}": context.say(_ROLES[role]) for role in ROLES}
     offered[_GROUP] = context.say("Some people together: tick them below")
-    members = await list_members(connection, person.customer_id)
+    members = await list_members(connection, context.person.customer_id)
     senders = [one for one in members if one.is_active and one.role in SENDERS]
     offered |= {f"person-{one.id}": context.say("Person: %(name)s", name=one.name) for one in senders}
-    for account in await list_service_accounts(connection, person.customer_id):
+    for account in await list_service_accounts(connection, context.person.customer_id):
         offered[f"service_account-{account.id}"] = context.say("Service account: %(name)s", name=account.name)
-    for funding in await list_seen_accounts(connection, person.customer_id, person.environment, user_id=None):
+    for funding in await list_seen_accounts(connection, *context.customer, user_id=None):
         if not funding.is_closed:
             name = f"{funding.name} ({funding.currency})"
             offered[f"account-{funding.id}"] = context.say("Account: %(name)s", name=name)
@@ -240,7 +237,7 @@ async def _shown(context: RequestContext) -> Response:
         subjects = await _subjects(context, connection) if may_set else {}
         currencies = await list_currencies(connection, person.customer_id) if may_set else []
         people = await list_members(connection, person.customer_id) if may_set else []
-        accounts = await list_seen_accounts(connection, person.customer_id, person.environment, user_id=None)
+        accounts = await list_seen_accounts(connection, *context.customer, user_id=None)
     return context.page(
         "budgets.html",
         budgets=budgets,

@@ -126,7 +126,7 @@ async def show(context: RequestContext) -> Response:
     person = context.person
     whose = None if person.reach(Right.SEND) is Reach.ALL else person.user_id
     async with context.database.connection(person.scope) as connection:
-        campaigns = await store.list_campaigns(connection, person.customer_id, person.environment, whose, _SHOWN)
+        campaigns = await store.list_campaigns(connection, *context.customer, whose, _SHOWN)
         orders = await store.read_orders(connection, person.customer_id, [one.order_reference for one in campaigns])
         taken = await store.count_taken(connection, person.customer_id, [one.id for one in campaigns])
         now = await read_now(connection)
@@ -275,8 +275,7 @@ async def _read(context: RequestContext) -> CampaignRule:
     gifts = form.number("gifts", MOST_GIFTS) or 0
     if not gifts:
         form.error("gifts", say(_GIFTS, most=context.language.number(MOST_GIFTS)))
-    person = context.person
-    async with context.database.connection(person.scope) as connection:
+    async with context.database.connection(context.person.scope) as connection:
         now = await read_now(connection)
         templates = await list_templates(connection, context.principal, offset=0, limit=_MOST_TEMPLATES)
         accounts = await list_funding_accounts(connection, context.principal)

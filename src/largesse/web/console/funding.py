@@ -65,21 +65,15 @@ async def show(context: RequestContext) -> Response:
     person = context.person
     since, _ = month_of(clock.now())
     async with context.database.connection(person.scope) as connection:
-        accounts = await list_seen_accounts(
-            connection, person.customer_id, person.environment, user_id=sees_own_of(context)
-        )
+        accounts = await list_seen_accounts(connection, *context.customer, user_id=sees_own_of(context))
         added = await add_up(
             connection,
             OrderFilter(customer_id=person.customer_id, environment=person.environment, since=since.date()),
             by="account",
             only=("spent_minor", "refunded_minor"),
         )
-        top_ups = await list_top_ups(connection, person.customer_id, person.environment, waiting=True)
-        owed = (
-            await list_amounts_due(connection, person.customer_id, person.environment)
-            if person.may(Right.SEE_OWED)
-            else []
-        )
+        top_ups = await list_top_ups(connection, *context.customer, waiting=True)
+        owed = await list_amounts_due(connection, *context.customer) if person.may(Right.SEE_OWED) else []
     seen = {account.id for account in accounts}
     return context.page(
         "funding.html",
@@ -202,9 +196,8 @@ def _row(entry: StatementEntry, currency: str) -> Sequence[object]:
 
 
 async def _account(context: RequestContext, connection: Connection) -> SeenAccount:
-    person = context.person
     return await find_seen_account(
-        connection, person.customer_id, person.environment, context.number("account"), user_id=sees_own_of(context)
+        connection, *context.customer, context.number("account"), user_id=sees_own_of(context)
     )
 
 
@@ -216,23 +209,21 @@ def _month(context: RequestContext) -> tuple[datetime, datetime]:
 
 async def show_owed(context: RequestContext) -> Response:
     """Shows the last two years."""
-    person = context.person
     owed = []
-    async with context.database.snapshot(person.scope) as connection:
+    async with context.database.snapshot(context.person.scope) as connection:
         for one in await list_amounts_due(connection, *context.customer):
-            months = await read_months(connection, person.customer_id, one, _MONTHS_SHOWN)
-            payments = await list_payments(connection, person.customer_id, one)
+            months = await read_months(connection, context.person.customer_id, one, _MONTHS_SHOWN)
+            payments = await list_payments(connection, context.person.customer_id, one)
             owed.append((one, months, payments[:_PAYMENTS_SHOWN]))
     return context.page("owed.html", owed=owed, month_name=_month_name(context), last_day=_last_day)
 
 
 async def download_owed(context: RequestContext) -> Response:
     """Sends all months as a CSV file."""
-    person = context.person
     rows: list[Sequence[object]] = []
-    async with context.database.snapshot(person.scope) as connection:
+    async with context.database.snapshot(context.person.scope) as connection:
         for one in await list_amounts_due(connection, *context.customer):
-            months = await read_months(connection, person.customer_id, one, MOST_MONTHS)
+            months = await read_months(connection, context.person.customer_id, one, MOST_MONTHS)
             rows += [_row_owed(one, month) for month in months]
     return await context.csv("owed.csv", _COLUMNS_OWED, rows)
 

@@ -83,7 +83,6 @@ class _Read(NamedTuple):
 
 async def show(context: RequestContext) -> Response:
     """Shows the home page."""
-    person = context.person
     summed, (read, steps) = await all_of(_add_up(context), _read_rest(context))
     currency = _main_currency(summed, read)
     figures = [_balance(context, read, currency), _spent(context, summed, currency)]
@@ -97,7 +96,7 @@ async def show(context: RequestContext) -> Response:
         budgets=read.budgets,
         headline=lambda order: headline(context, order),
         state_of=lambda order: state_of_order(context, order),
-        may_send=person.may(Right.SEND),
+        may_send=context.person.may(Right.SEND),
         is_zone_unknown=is_zone_unknown(context.request, context.session),
     )
 
@@ -130,12 +129,11 @@ async def _read_rest(context: RequestContext) -> tuple[_Read, list[Step]]:
 
 
 async def _read(context: RequestContext, connection: Connection) -> _Read:
-    person = context.person
-    customer = (person.customer_id, person.environment)
+    customer = context.customer
     accounts = await _accounts(context, connection)
     drawn = [account.id for account in accounts]
-    history = await read_history(connection, person.customer_id, drawn) if len(drawn) <= _MOST_DRAWN else {}
-    owed = await list_amounts_due(connection, *customer) if person.may(Right.SEE_OWED) and not accounts else []
+    history = await read_history(connection, context.person.customer_id, drawn) if len(drawn) <= _MOST_DRAWN else {}
+    owed = await list_amounts_due(connection, *customer) if context.person.may(Right.SEE_OWED) and not accounts else []
     items = of_accounts(context, accounts) + await of_setup(context, connection)
     items += await of_top_ups(context, connection, accounts)
     items += await of_approvals(context, connection)
@@ -151,7 +149,7 @@ async def _read(context: RequestContext, connection: Connection) -> _Read:
         claims_before=claims_before,
         page=await list_page(connection, own_filter(context), _NEWEST),
         budgets=await own_budgets(context, connection),
-        steps=await read_first_steps(connection, *customer) if person.may(Right.SETTINGS) else None,
+        steps=await read_first_steps(connection, *customer) if context.person.may(Right.SETTINGS) else None,
     )
 
 
@@ -165,10 +163,9 @@ def _windows(context: RequestContext) -> tuple[OrderFilter, OrderFilter]:
 
 async def _accounts(context: RequestContext, connection: Connection) -> list[SeenAccount]:
     """Returns the open accounts that the person may see."""
-    person = context.person
-    if not person.may(Right.SEE_FUNDS):
+    if not context.person.may(Right.SEE_FUNDS):
         return []
-    seen = await list_seen_accounts(connection, person.customer_id, person.environment, user_id=sees_own_of(context))
+    seen = await list_seen_accounts(connection, *context.customer, user_id=sees_own_of(context))
     return [account for account in seen if not account.is_closed]
 
 

@@ -251,7 +251,7 @@ async def _sees_balances(context: RequestContext, connection: Connection, order:
     person, own = context.person, sees_own_of(context)
     if own is None or isinstance(payment_source(order["account_id"]), OnInvoice):
         return person.may(Right.SEE_FUNDS)
-    seen = await list_seen_accounts(connection, person.customer_id, person.environment, user_id=own)
+    seen = await list_seen_accounts(connection, *context.customer, user_id=own)
     return order["account_id"] in {account.id for account in seen}
 
 

@@ -63,8 +63,8 @@ async def show(context: RequestContext) -> Response:
     own = person.user_id if person.reach(Right.SEE_ORDERS) is Reach.OWN else None
     async with context.database.connection(person.scope) as connection:
         page, sums, is_all = await _read(context, connection, wanted, sort)
-        choices = await read_choices(connection, person.customer_id, person.environment, user_id=own)
-        views = await list_views(connection, person.customer_id, person.environment, person.user_id)
+        choices = await read_choices(connection, *context.customer, user_id=own)
+        views = await list_views(connection, *context.customer, person.user_id)
     query = query_of_view(context)
     return context.page(
         "orders.html",

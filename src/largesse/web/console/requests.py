@@ -31,11 +31,10 @@ async def show(context: RequestContext) -> Response:
     """Shows a page of the log, filtered by status, method, key, request id and path."""
     before = context.parameters.number("before", INT64)
     found = await _newest(context, before or INT64, _PAGE + 1)
-    person = context.person
-    keys = await context.read(list_keys, customer_id=person.customer_id, with_deleted=True)
+    keys = await context.read(list_keys, customer_id=context.person.customer_id, with_deleted=True)
     requests = found[:_PAGE]
     # A deleted key is named while its requests are shown.
-    here = [key for key in keys if key.environment == person.environment]
+    here = [key for key in keys if key.environment == context.person.environment]
     named = [key for key in here if not key.deleted_at or key.id == context.parameters.number("key")]
     return context.page(
         "requests.html",

@@ -79,13 +79,12 @@ async def show_help(context: RequestContext) -> Response:
 
 async def _stored(context: RequestContext, words: str) -> list[Kind]:
     """Finds orders, their recipients, and templates."""
-    person = context.person
     wanted = replace(own_filter(context), search=words)
     templates: list[Template] = []
-    async with context.database.connection(person.scope) as connection:
+    async with context.database.connection(context.person.scope) as connection:
         page = await list_page(connection, wanted, _ORDERS_LOOKED_THROUGH)
         found = await _recipients(connection, context, page.orders, words)
-        if person.may(Right.TEMPLATES):
+        if context.person.may(Right.TEMPLATES):
             templates = await list_templates(connection, context.principal, offset=0, limit=MOST_TEMPLATES)
     has_more = page.next is not None or len(page.orders) > MOST_OF_KIND
     orders = [_order(context, order) for order in page.orders[:MOST_OF_KIND]]

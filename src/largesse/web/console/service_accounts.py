@@ -126,8 +126,7 @@ async def _account(context: RequestContext) -> ServiceAccount:
 
 async def _find_account(connection: Connection, context: RequestContext) -> ServiceAccount:
     """Returns the service account of the path. Raises NotFound, also for another customer's."""
-    person = context.person
-    accounts = await list_service_accounts(connection, person.customer_id, person.environment)
+    accounts = await list_service_accounts(connection, *context.customer)
     found = next((account for account in accounts if account.id == context.number("account")), None)
     if found is None:
         raise NotFound("There is no such service account.")
@@ -144,9 +143,7 @@ async def one_shown(context: RequestContext) -> Response:
             for key in await list_keys(connection, customer_id=person.customer_id)
             if (key.service_account, key.environment) == (account.key, person.environment)
         ]
-        accounts = await list_assignable(
-            connection, Holder.SERVICE_ACCOUNT, person.customer_id, person.environment, account.id
-        )
+        accounts = await list_assignable(connection, Holder.SERVICE_ACCOUNT, *context.customer, account.id)
         spent = await read_spent_today(connection, person.customer_id, account.id, person.environment)
         month = await _this_month(context, connection, account.id)
     chosen = context.query("currency") if context.query("currency") in account.limits else ""
@@ -176,9 +173,8 @@ async def _shown(context: RequestContext) -> Response:
 
 async def _listed(context: RequestContext) -> tuple[list[ServiceAccount], dict[int, int]]:
     """Returns the service accounts, and how many orders each has placed this month."""
-    person = context.person
-    async with context.database.connection(person.scope) as connection:
-        accounts = await list_service_accounts(connection, person.customer_id, person.environment)
+    async with context.database.connection(context.person.scope) as connection:
+        accounts = await list_service_accounts(connection, *context.customer)
         month = await _this_month(context, connection)
     orders: dict[int, int] = {}
     for added in month:

@@ -48,8 +48,8 @@ async def one(context: RequestContext) -> Response:
 
 async def rename(context: RequestContext) -> Response:
     """Renames a group. Raises NotFound."""
-    group = await _group(context)
-    if not await _is_saved(context, MAX_GROUP, lambda name: rename_group(context.actor, group.id, name)):
+    group_id = context.number("group")
+    if not await _is_saved(context, MAX_GROUP, lambda name: rename_group(context.actor, group_id, name)):
         return await one(context)
     return context.see("/app/contacts/groups", context.say("The group was renamed."))
 
@@ -80,8 +80,8 @@ async def show_field(context: RequestContext) -> Response:
 
 async def name_field(context: RequestContext) -> Response:
     """Renames a field. Raises NotFound."""
-    field = await _field(context)
-    if not await _is_saved(context, MAX_FIELD_NAME, lambda name: rename_field(context.actor, field.key, name)):
+    key = context.request.path_params["field"]
+    if not await _is_saved(context, MAX_FIELD_NAME, lambda name: rename_field(context.actor, key, name)):
         return await show_field(context)
     return context.see("/app/contacts/fields", context.say("The field was renamed."))
 

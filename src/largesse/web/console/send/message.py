@@ -11,6 +11,7 @@ from markupsafe import Markup
 from starlette.responses import Response
 
 from largesse.base.i18n.templates import text
+from largesse.branding.model import Brand
 from largesse.contacts.group_store import list_fields
 from largesse.orders.options import DEFAULT_WRAPPING, MAX_FROM_NAME, MAX_MESSAGE, MAX_WRAPPING_KEY, known_wrapping
 from largesse.orders.placeholders import (
@@ -74,10 +75,14 @@ class OfferedWrapping(NamedTuple):
 
 async def offered_wrappings(context: RequestContext) -> list[OfferedWrapping]:
     """Returns the wrappings to choose from, the customer's own first."""
-    brand = await brand_of(context)
-    base = public_path(context.services.settings.public_url)
-    own = [OfferedWrapping(one.key, one.name, draw_own_wrapping(one, base)) for one in brand.wrappings]
+    own = own_wrappings(context, await brand_of(context))
     return [*own, *(OfferedWrapping(key, context.say(name), draw_wrapping(key)) for key, name in NAMES.items())]
+
+
+def own_wrappings(context: RequestContext, brand: Brand) -> list[OfferedWrapping]:
+    """Returns the customer's own wrappings."""
+    base = public_path(context.services.settings.public_url)
+    return [OfferedWrapping(one.key, one.name, draw_own_wrapping(one, base)) for one in brand.wrappings]
 
 
 def chosen_wrapping(key: str | None, offered: Sequence[OfferedWrapping]) -> str:

@@ -29,7 +29,7 @@ from largesse.web.console.send.opening import Chosen
 from largesse.web.kit.pages import page, public_path
 from largesse.web.kit.security import content_policy, named_style, page_headers, with_named_styles
 
-_HIDDEN = LetterCode("\N{BULLET}" * 4 + "-" + "\N{BULLET}" * 4, "\N{BULLET}" * 6, "#")
+HIDDEN = LetterCode("\N{BULLET}" * 4 + "-" + "\N{BULLET}" * 4, "\N{BULLET}" * 6, "#")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +53,12 @@ async def mail_document(context: RequestContext, said: Chosen | None, name: str 
     html = ""
     if said is not None:
         html = (await letter_shown(context, said, language_of(context, said), name)).html
+    return mail_page(html)
+
+
+def mail_page(html: str) -> Response:
+    """Returns a mail for a frame. It runs no scripts, loads only our pictures, and its links do not work."""
     document, styles = with_named_styles(html)
-    # The document runs no scripts, loads only our pictures, and its links do not work.
     policy = content_policy(style_src=styles, img_src="'self'", frame_ancestors="'self'")
     return page(document, page_headers(f"{policy}; sandbox"))
 
@@ -119,7 +123,7 @@ async def letter_of(context: RequestContext, said: Chosen, language: Language, n
         expiry_days=None,
         claim_by=_last_day(said),
         recipients=1,
-        codes=[_HIDDEN],
+        codes=[HIDDEN],
         picture=_address(context, product.picture) if product and product.picture else None,
         details=details,
         brand=await brand_of(context),
