@@ -75,8 +75,7 @@ def asked(sender: Browser, service: Service, **gift: Any) -> str:
 
 
 def decided(approver: Browser, reference: str, decision: str = "approve", note: str = "") -> Any:
-    approver.get(f"/app/approvals/{reference}")
-    return approver.post(f"/app/approvals/{reference}", decision=decision, note=note)
+    return approver.submit(f"/app/approvals/{reference}", decision=decision, note=note)
 
 
 def state(service: Service, reference: str) -> str:

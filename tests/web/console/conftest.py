@@ -39,6 +39,11 @@ class Browser:
         """Posts a form with the token of the page that was got last, unless another is given."""
         return self._send("POST", path, data={"token": self.token if token is None else token, **fields})
 
+    def submit(self, page: str, path: str = "", /, **fields: Any) -> httpx.Response:
+        """Gets a page and posts its form, to another path if one is given."""
+        self.get(page)
+        return self.post(path or page, **fields)
+
     def upload(
         self, path: str, data: bytes, *, file_name: str = "people.csv", field: str = "file", **fields: str
     ) -> httpx.Response:

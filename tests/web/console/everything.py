@@ -238,12 +238,9 @@ def send_gift(browser: Browser, text: str, *, codes: bool = False, asks: bool = 
         browser.post(f"{path}/recipients", rows=f"email,name\nno address,{cell}\nada@example.com,{cell}")
         yield f"{path}/recipients"
         yield f"{path}/rows-to-fix.csv"
-        browser.get(f"{path}/recipients")
-        browser.post(f"{path}/start-over")
-        browser.get(f"{path}/recipients")
-        browser.post(f"{path}/recipients", rows=f"email,name\nada@example.com,{cell}")
-    browser.get(f"{path}/message")
-    browser.post(f"{path}/message", wrapping_key="gold", from_name=text[:32], message=text, then="on")
+        browser.submit(f"{path}/recipients", f"{path}/start-over")
+        browser.submit(f"{path}/recipients", rows=f"email,name\nada@example.com,{cell}")
+    browser.submit(f"{path}/message", wrapping_key="gold", from_name=text[:32], message=text, then="on")
     yield from (f"{path}/{part}" for part in ("message", "mail", "claim", "delivery"))
     account = re.findall(r'name="account" value="(\d+)"', browser.get(f"{path}/delivery").text)[0]
     browser.post(f"{path}/delivery", when="now", account=account, reference=f"{text[:20]} {path[-6:]}")

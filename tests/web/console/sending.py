@@ -54,8 +54,7 @@ def begin(browser: Browser, service: Service, gift: str = "coffee", value: str =
 def ready(browser: Browser, service: Service, rows: str = PEOPLE, account: str = "gbp", **gift: str) -> str:
     """A draft that lacks nothing but to be sent."""
     path = begin(browser, service, **gift)
-    browser.get(f"{path}/recipients")
-    assert browser.post(f"{path}/recipients", rows=rows).status_code == 303
+    assert browser.submit(f"{path}/recipients", rows=rows).status_code == 303
     browser.get(f"{path}/delivery")
     account_id = str(service.ids["funding_accounts"][account])
     assert browser.post(f"{path}/delivery", when="now", account=account_id, reference="").status_code == 303

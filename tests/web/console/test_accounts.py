@@ -148,27 +148,22 @@ def test_an_account_is_made_named_closed_and_opened(sign_in: People, service: Se
         ({"name": "New", "currency": "XXX"}, "Choose one of the options."),
         ({"name": "acme FLOAT", "currency": "GBP"}, "Another account has this name."),
     ):
-        browser.get("/app/funding/accounts/new")
-        answer = browser.post("/app/funding/accounts", **fields)
+        answer = browser.submit("/app/funding/accounts/new", "/app/funding/accounts", **fields)
         assert (answer.status_code, said in answer.text) == (422, True), said
     browser.get("/app/funding/accounts/new")
     assert browser.post("/app/funding/accounts", name="<b>Xmas</b>", currency="GBP").status_code == 303
     assert "<b>Xmas" not in browser.get("/app/funding").text
     assert "<b>Xmas</b> was created." in browser.text
     page = f"/app/funding/{account(service, '<b>Xmas</b>')}"
-    browser.get(f"{page}/account")
-    assert browser.post(f"{page}/name", name="Acme float").status_code == 422
-    browser.get(f"{page}/account")
-    assert browser.post(f"{page}/name", name="Christmas").status_code == 303
-    browser.get(f"{page}/account")
-    assert browser.post(f"{page}/close").status_code == 303
+    assert browser.submit(f"{page}/account", f"{page}/name", name="Acme float").status_code == 422
+    assert browser.submit(f"{page}/account", f"{page}/name", name="Christmas").status_code == 303
+    assert browser.submit(f"{page}/account", f"{page}/close").status_code == 303
     browser.get("/app/funding")
     assert "Christmas is closed." in browser.text
     for path in ("/app/funding/top-ups/new", "/app/funding/transfer"):
         browser.get(path)
         assert "Christmas" not in browser.text
-    browser.get(f"{page}/account")
-    assert browser.post(f"{page}/open").status_code == 303
+    assert browser.submit(f"{page}/account", f"{page}/open").status_code == 303
     browser.get("/app/funding/transfer")
     assert "Christmas" in browser.text
     browser.get(f"/app/funding/{account(service, 'Acme float')}/account")
@@ -214,11 +209,9 @@ def test_who_is_told_of_a_low_balance_is_said_and_shown(sign_in: People, service
         ({"below": "10"}, "Choose who gets the mail"),
         ({"below": "10", "who": str(member)}, "Choose who gets the mail"),
     ):
-        browser.get(f"{page}/account")
-        answer = browser.post(f"{page}/watch", **fields)
+        answer = browser.submit(f"{page}/account", f"{page}/watch", **fields)
         assert (answer.status_code, said in answer.text) == (422, True), said
-    browser.get(f"{page}/account")
-    assert browser.post(f"{page}/watch", below="10", who=str(finn)).status_code == 303
+    assert browser.submit(f"{page}/account", f"{page}/watch", below="10", who=str(finn)).status_code == 303
     browser.get("/app/funding")
     assert "Below €10.00" in browser.text
     browser.get("/app")

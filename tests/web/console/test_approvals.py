@@ -75,8 +75,7 @@ def test_what_needs_no_approval_is_sent_at_once(service: Service, sign_in: SignI
     cem.get(f"{path}/review")
     assert cem.post(f"{path}/place", quote=quote_in(cem)).status_code == 303
     path = ready(cem, service)
-    cem.get(f"{path}/review")
-    assert cem.post(f"{path}/ask").status_code == 409
+    assert cem.submit(f"{path}/review", f"{path}/ask").status_code == 409
 
 
 @pytest.mark.sampled(4)
@@ -95,8 +94,7 @@ def test_four_eyes_over_all_roles(service: Service, sign_in: SignIn, name: str) 
     assert (state(service, reference), orders_of(service, reference)) == ("waiting", [])
     gil = sign_in("gil@globex.example")
     assert gil.get(f"/app/approvals/{reference}").status_code == 404
-    gil.get("/app/approvals")
-    assert gil.post(f"/app/approvals/{reference}", decision="approve", note="").status_code == 404
+    assert gil.submit("/app/approvals", f"/app/approvals/{reference}", decision="approve", note="").status_code == 404
 
 
 @pytest.mark.slow
@@ -106,8 +104,7 @@ def test_an_administrator_does_not_approve_their_own(service: Service, sign_in: 
     reference = asked(ada, service)
     assert decided(ada, reference).status_code == 403
     path = f"/app/send/{reference}"
-    ada.get(f"{path}/delivery")
-    refused = ada.post(f"{path}/place", quote="")
+    refused = ada.submit(f"{path}/delivery", f"{path}/place", quote="")
     assert refused.status_code == 409
     assert "This send needs approval. Nothing was charged" in refused.text
     assert orders_of(service, reference) == []
@@ -138,8 +135,7 @@ def test_an_approval_of_somebody_who_left_counts_no_more(service: Service, sign_
     set_user(service, "ada", "role = 'member'")
     decided(bea, reference)
     assert (state(service, reference), orders_of(service, reference)) == ("waiting", [])
-    ada.get("/app/approvals")
-    assert ada.post(f"/app/approvals/{reference}", decision="approve", note="").status_code == 404
+    assert ada.submit("/app/approvals", f"/app/approvals/{reference}", decision="approve", note="").status_code == 404
     set_user(service, "bea", "is_active = false")
     bea_again = bea.post(f"/app/approvals/{reference}", decision="approve", note="", token="x")
     assert bea_again.status_code in {303, 401, 403}
@@ -216,8 +212,7 @@ def test_a_form_of_another_session_or_none_is_refused(service: Service, sign_in:
         401,
         403,
     }
-    ada.get(f"/app/approvals/{reference}")
-    assert ada.post(f"/app/approvals/{reference}", decision="maybe", note="").status_code == 422
+    assert ada.submit(f"/app/approvals/{reference}", decision="maybe", note="").status_code == 422
     assert ada.post(f"/app/approvals/{reference}", decision="approve", note="x" * 501).status_code == 422
     assert (state(service, reference), orders_of(service, reference)) == ("waiting", [])
 

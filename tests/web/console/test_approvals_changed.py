@@ -82,8 +82,7 @@ def test_a_draft_that_is_changed_after_approval_is_not_sent_under_it(service: Se
         assert refused.status_code == 409
     assert orders_of(service, reference) == []
     small = str(service.ids["funding_accounts"]["small"])
-    cem.get(f"{path}/delivery")
-    cem.post(f"{path}/delivery", when="now", account=small, reference="")
+    cem.submit(f"{path}/delivery", when="now", account=small, reference="")
     cem.get(f"{path}/review")
     assert "too low" in cem.text
     assert findings(service) == []
@@ -244,8 +243,7 @@ def test_where_nobody_else_may_approve_it_is_said(service: Service, sign_in: Sig
     ada = sign_in("ada@acme.example")
     set_rule(ada, approver=[str(user_id(service, "ada"))])
     path = ready(ada, service)
-    ada.get(f"{path}/review")
-    refused = ada.post(f"{path}/ask")
+    refused = ada.submit(f"{path}/review", f"{path}/ask")
     assert refused.status_code == 409
     assert "Not enough people may approve it" in refused.text
 
@@ -262,8 +260,7 @@ def test_a_decline_says_why(service: Service, sign_in: SignIn) -> None:
     cem.get(f"/app/send/{reference}/review")
     assert "This send was declined." in cem.text
     assert cem.post(f"/app/send/{reference}/ask").status_code == 303
-    cem.get(f"/app/approvals/{reference}")
-    assert cem.post(f"/app/approvals/{reference}/withdraw").status_code == 303
+    assert cem.submit(f"/app/approvals/{reference}", f"/app/approvals/{reference}/withdraw").status_code == 303
     assert state(service, reference) == "withdrawn"
     assert decided(ada, reference).status_code == 303
     assert orders_of(service, reference) == []

@@ -14,17 +14,13 @@ SignIn = Callable[[str], Browser]
 
 def test_what_is_done_with_people_is_on_record(service: Service, sign_in: SignIn) -> None:
     ada = sign_in("ada@acme.example")
-    ada.get("/app/people")
-    shown = ada.post("/app/people", email="joan@acme.example", name="Joan", role="viewer")
+    shown = ada.submit("/app/people", email="joan@acme.example", name="Joan", role="viewer")
     [link] = set(re.findall(r"https://gifts\.example(/app/link/[\w-]+)", shown.text))
     joan = Browser(service)
-    joan.get(link)
-    joan.post(link, password="four plain words here")
+    joan.submit(link, password="four plain words here")
     joan_id = service.sql("SELECT id FROM users WHERE email = 'joan@acme.example'")[0]["id"]
-    ada.get("/app/people")
-    ada.post(f"/app/people/{joan_id}/role", role="finance")
-    ada.get("/app/people")
-    removed = ada.post(f"/app/people/{joan_id}/remove")
+    ada.submit("/app/people", f"/app/people/{joan_id}/role", role="finance")
+    removed = ada.submit("/app/people", f"/app/people/{joan_id}/remove")
     rows = service.sql(
         """SELECT act, actor, actor_name, address, request_id, subject, before::text, after::text
         FROM audit_events WHERE customer_id = $1 ORDER BY id""",

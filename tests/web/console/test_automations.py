@@ -44,8 +44,7 @@ def set_one(browser: Browser, service: Service, path: str = "new", **changes: An
         "leap_day": "before",
         "zone": "Europe/London",
     }
-    browser.get(f"/app/automations/{path}")
-    return browser.post(f"/app/automations/{path}", **{**form, **changes})
+    return browser.submit(f"/app/automations/{path}", **{**form, **changes})
 
 
 def in_days(days: int) -> int:
@@ -110,8 +109,7 @@ def test_a_day_is_skipped_and_taken_back(service: Service, sign_in: SignIn) -> N
         {"contact": "999", "day": day},
         {"contact": "x", "day": ""},
     ):
-        ada.get(path)
-        assert ada.post(f"{path}/skip", skipped="yes", **fields).status_code == 404
+        assert ada.submit(path, f"{path}/skip", skipped="yes", **fields).status_code == 404
 
 
 @pytest.mark.parametrize(
@@ -247,8 +245,7 @@ def test_another_administrator_approves(service: Service, sign_in: SignIn) -> No
     assert f'href="{path}"' in main_of(ada)
     assert "appear here" not in ada.text
     assert path in ada.links
-    ada.get(path)
-    assert ada.post(f"{path}/approve").status_code == 303
+    assert ada.submit(path, f"{path}/approve").status_code == 303
     ada.get(path)
     assert "Running" in ada.text
     assert (
@@ -265,12 +262,10 @@ def test_it_is_paused_resumed_and_ended(service: Service, sign_in: SignIn) -> No
     ada = sign_in("ada@acme.example")
     path = str(set_one(ada, service).headers["location"])
     for act, said in (("pause", "Paused"), ("resume", "Running")):
-        ada.get(path)
-        assert ada.post(f"{path}/{act}").status_code == 303
+        assert ada.submit(path, f"{path}/{act}").status_code == 303
         ada.get(path)
         assert said in ada.text
-    ada.get(f"{path}/end")
-    assert ada.post(f"{path}/end").status_code == 303
+    assert ada.submit(f"{path}/end").status_code == 303
     ada.get("/app/automations")  # with the notice that it has ended
     ada.get("/app/automations")
     assert "Birthdays" not in main_of(ada)
@@ -283,8 +278,7 @@ def test_others_see_none_of_it(service: Service, sign_in: SignIn) -> None:
     path = str(set_one(ada, service).headers["location"])
     gil, fin = sign_in("gil@globex.example"), sign_in("fin@acme.example")
     assert gil.get(path).status_code == 404
-    gil.get("/app/automations")
-    assert gil.post(f"{path}/pause").status_code == 404
+    assert gil.submit("/app/automations", f"{path}/pause").status_code == 404
     assert fin.get(path).status_code == 403
 
 
@@ -321,12 +315,10 @@ def test_a_refused_gift_needs_attention_and_says_why_and_until_when_it_is_tried(
 
 def test_a_group_that_was_deleted_is_not_taken_for_all_contacts(service: Service, sign_in: SignIn) -> None:
     browser = sign_in("ada@acme.example")
-    browser.get("/app/contacts/groups")
-    browser.post("/app/contacts/groups", name="Sales")
+    browser.submit("/app/contacts/groups", name="Sales")
     group = service.sql("SELECT id FROM contact_groups")[0][0]
     path = set_one(browser, service, group=str(group)).headers["location"]
-    browser.get(f"/app/contacts/groups/{group}")
-    browser.post(f"/app/contacts/groups/{group}/remove")
+    browser.submit(f"/app/contacts/groups/{group}", f"/app/contacts/groups/{group}/remove")
     browser.get(path)
     assert "A group that was deleted" in main_of(browser)
     browser.get(f"{path}/edit")

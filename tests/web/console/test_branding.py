@@ -65,8 +65,7 @@ def seen(answer: Any) -> str:
 
 
 def save(browser: Browser, texts: dict[str, str]) -> Any:
-    browser.get("/app/branding")
-    return browser.post("/app/branding", **texts)
+    return browser.submit("/app/branding", **texts)
 
 
 def wrapping(browser: Browser, name: str = "Autumn", picture: bytes = b"", **other: str) -> Any:
@@ -76,8 +75,7 @@ def wrapping(browser: Browser, name: str = "Autumn", picture: bytes = b"", **oth
 
 def sent(browser: Browser, service: Service, key: str = "default") -> str:
     path = ready(browser, service)
-    browser.get(f"{path}/message")
-    answer = browser.post(f"{path}/message", wrapping_key=key, from_name="Ada", message="Hello")
+    answer = browser.submit(f"{path}/message", wrapping_key=key, from_name="Ada", message="Hello")
     assert answer.status_code == 303, answer.text
     browser.get(f"{path}/review")
     assert browser.post(f"{path}/place", quote=quote_in(browser)).status_code == 303
@@ -242,8 +240,7 @@ def test_pictures_at_their_limits_are_taken(service: Service, ada: Browser, cont
     assert served.content == content
     assert served.headers["x-content-type-options"] == "nosniff"
     assert served.headers["content-type"] in {"image/png", "image/jpeg"}
-    ada.get("/app/branding")
-    ada.post("/app/branding/logo/remove")
+    ada.submit("/app/branding", "/app/branding/logo/remove")
     assert "/pictures/" not in ada.get("/app/branding").text
 
 
@@ -273,11 +270,9 @@ def test_own_wrappings_are_chosen_drawn_and_named_by_their_key(service: Service,
     mail = write(letters(service)[0], "gifts@example.com", at=0).decode()
     assert 'bgcolor="#8a4210"' in mail
     # Once it is removed, gifts look like those without one.
-    ada.get("/app/branding")
-    assert ada.post("/app/branding/wrappings/acme-autumn/remove").status_code == 303
+    assert ada.submit("/app/branding", "/app/branding/wrappings/acme-autumn/remove").status_code == 303
     assert 'class="theme-default"' in claim_page(service, reference).text
-    ada.get("/app/branding")
-    assert ada.post("/app/branding/wrappings/acme-autumn/remove").status_code == 404
+    assert ada.submit("/app/branding", "/app/branding/wrappings/acme-autumn/remove").status_code == 404
 
 
 @pytest.mark.parametrize(
@@ -312,8 +307,7 @@ def test_another_customers_wrapping_is_none(service: Service, ada: Browser, sign
     wrapping(ada)
     gil = sign_in("gil@globex.example")
     assert "Autumn" not in gil.get("/app/branding").text
-    gil.get("/app/branding")
-    assert gil.post("/app/branding/wrappings/autumn/remove").status_code == 404
+    assert gil.submit("/app/branding", "/app/branding/wrappings/autumn/remove").status_code == 404
     assert service.sql("SELECT count(*) FROM own_wrappings")[0][0] == 1
 
 

@@ -187,8 +187,7 @@ def test_a_sum_below_what_is_spent_is_refused_with_what_is_spent(service: Servic
     create_again = create(ada, name="THANKS", limit="20")
     assert "Another budget has this name." in create_again.text
     budget_id = the_budget(service)
-    ada.get(f"/app/budgets/{budget_id}")
-    refused = ada.post(f"/app/budgets/{budget_id}", name="Thanks", limit="5", per_gift="")
+    refused = ada.submit(f"/app/budgets/{budget_id}", name="Thanks", limit="5", per_gift="")
     assert "£20.00 has been spent in this period." in refused.text
     assert service.sql("SELECT limit_minor FROM budgets")[0][0] == 20_00
 

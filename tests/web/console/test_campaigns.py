@@ -50,8 +50,7 @@ def fields(service: Service, **changes: Any) -> dict[str, str]:
 
 
 def set_one(browser: Browser, service: Service, path: str = "new", **changes: Any) -> httpx.Response:
-    browser.get(f"/app/campaigns/{path}")
-    return browser.post(f"/app/campaigns/{path}", **fields(service, **changes))
+    return browser.submit(f"/app/campaigns/{path}", **fields(service, **changes))
 
 
 def reserve(browser: Browser, review: str) -> str:
@@ -162,8 +161,7 @@ def test_it_is_changed_until_its_gifts_are_reserved(service: Service, sign_in: S
     assert "yan@list.example\nzoe@list.example" in main_of(ada)
     reserve(ada, review)
     assert ada.get(f"/app/campaigns/{number}/edit").headers["location"] == f"/app/campaigns/{number}"
-    ada.get("/app/campaigns/new")
-    said = ada.post(f"/app/campaigns/{number}/edit", **fields(service, gifts="3"))
+    said = ada.submit("/app/campaigns/new", f"/app/campaigns/{number}/edit", **fields(service, gifts="3"))
     assert said.headers["location"] == f"/app/campaigns/{number}"
     ada.get(f"/app/campaigns/{number}")
     assert "Its gifts are reserved" in ada.text
@@ -188,8 +186,7 @@ def test_its_draft_is_changed_by_the_campaign_alone(service: Service, sign_in: S
     draft = review.split("/")[3]
     for page in ("recipients", "message", "delivery", "contacts"):
         assert ada.get(f"/app/send/{draft}/{page}").status_code == 404, page
-    ada.get(review)
-    assert ada.post(f"/app/send/{draft}/codes", quantity="5000").status_code == 404
+    assert ada.submit(review, f"/app/send/{draft}/codes", quantity="5000").status_code == 404
     assert ada.post(f"/app/send/{draft}/drop").status_code == 404
     ada.get("/app/send")
     assert draft not in main_of(ada)
@@ -298,7 +295,6 @@ def test_each_sees_their_own_and_administrators_all(service: Service, sign_in: S
     ada.get("/app/campaigns")
     assert "Of Ada" in main_of(ada)
     assert "Cem" in main_of(ada)
-    ada.get(path)
-    assert ada.post(f"{path}/pause").status_code == 303
+    assert ada.submit(path, f"{path}/pause").status_code == 303
     assert set_one(ada, service, f"{number}/edit").status_code == 409, "only its person orders"
     assert ada.post(f"{path}/end").status_code == 303

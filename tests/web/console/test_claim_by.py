@@ -120,8 +120,7 @@ def test_a_day_before_the_schedule_is_refused(ada: Browser, service: Service) ->
 
 
 def test_the_default_is_filled_in_and_can_be_taken_out(ada: Browser, service: Service) -> None:
-    ada.get("/app/unclaimed")
-    assert ada.post("/app/unclaimed", claim_by_days="30").status_code == 303
+    assert ada.submit("/app/unclaimed", claim_by_days="30").status_code == 303
     path = ready(ada, service)  # which has emptied the day
     assert claim_by(service, place(ada, path)) is None
     path = begin(ada, service)
@@ -131,8 +130,7 @@ def test_the_default_is_filled_in_and_can_be_taken_out(ada: Browser, service: Se
 
 @pytest.mark.parametrize("typed", ["0", "3651", "soon", "-1", "1.5"])
 def test_a_default_that_cannot_be_is_refused(ada: Browser, service: Service, typed: str) -> None:
-    ada.get("/app/unclaimed")
-    answer = ada.post("/app/unclaimed", claim_by_days=typed, of_api="yes")
+    answer = ada.submit("/app/unclaimed", claim_by_days=typed, of_api="yes")
     assert answer.status_code == 422
     assert "Type a whole number from 1 to 3,650, or nothing." in answer.text
     assert f'value="{typed}"' in answer.text
@@ -140,8 +138,7 @@ def test_a_default_that_cannot_be_is_refused(ada: Browser, service: Service, typ
 
 
 def test_the_default_is_in_the_audit_log(ada: Browser, service: Service) -> None:
-    ada.get("/app/unclaimed")
-    ada.post("/app/unclaimed", claim_by_days="45", of_api="yes")
+    ada.submit("/app/unclaimed", claim_by_days="45", of_api="yes")
     ada.get("/app/audit")
     assert "changed what happens to gifts that nobody claims" in ada.text
     [stored] = service.sql("SELECT follow_up::text FROM customers WHERE key = 'acme'")
@@ -169,8 +166,7 @@ def test_people_give_more_time_and_never_less(ada: Browser, cem: Browser, servic
         assert "Choose a later day: recipients know the date they were given." in answer.text
         ada.get(page)
     assert ada.post(f"{page}/claim-by", seen=seen, claim_by="").status_code == 422
-    ada.get(page)
-    assert ada.post(f"{page}/claim-by", seen=seen, claim_by=str(day(30))).status_code == 303
+    assert ada.submit(page, f"{page}/claim-by", seen=seen, claim_by=str(day(30))).status_code == 303
     ada.get(page)
     assert "Ada moved the claim-by date from" in ada.text
     ada.post(f"{page}/claim-by", seen=seen, claim_by=str(day(40)))
@@ -179,8 +175,7 @@ def test_people_give_more_time_and_never_less(ada: Browser, cem: Browser, servic
     moved = claim_by(service, reference)
     assert moved is not None
     assert moved.date() == day(30)
-    cem.get("/app")
-    assert cem.post(f"{page}/claim-by", seen=moved.isoformat(), claim_by=str(day(50))).status_code == 403
+    assert cem.submit("/app", f"{page}/claim-by", seen=moved.isoformat(), claim_by=str(day(50))).status_code == 403
     assert claim_by(service, reference) == moved
     [act] = service.sql("SELECT act FROM audit_events WHERE subject = $1", f"order {reference}")
     assert act[0] == "order.claim_by_moved"
@@ -216,8 +211,7 @@ def test_a_schedule_cannot_be_moved_past_the_date(ada: Browser, service: Service
     reference = place(ada, path)
     [row] = service.sql("SELECT scheduled_for FROM orders WHERE reference = $1", reference)
     page = f"/app/orders/{reference}"
-    ada.get(page)
-    answer = ada.post(f"{page}/schedule", seen=row[0].isoformat(), when="later", at=f"{day(12)}T09:00")
+    answer = ada.submit(page, f"{page}/schedule", seen=row[0].isoformat(), when="later", at=f"{day(12)}T09:00")
     assert answer.status_code == 422
     assert "The claim-by date is before this time. Move that first, or choose an earlier time." in answer.text
 
@@ -257,11 +251,9 @@ def test_a_reminder_after_the_date_is_refused(ada: Browser, service: Service) ->
 
 
 def test_reminders_have_a_default_that_people_can_take_out(ada: Browser, service: Service) -> None:
-    ada.get("/app/unclaimed")
-    refused = ada.post("/app/unclaimed", claim_by_days="5", reminder_days="3, 9")
+    refused = ada.submit("/app/unclaimed", claim_by_days="5", reminder_days="3, 9")
     assert refused.status_code == 422
-    ada.get("/app/unclaimed")
-    assert ada.post("/app/unclaimed", claim_by_days="", reminder_days="3, 9").status_code == 303
+    assert ada.submit("/app/unclaimed", claim_by_days="", reminder_days="3, 9").status_code == 303
     path = begin(ada, service)
     assert 'value="3, 9"' in ada.get(f"{path}/delivery").text
     path = ready(ada, service)

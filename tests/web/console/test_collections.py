@@ -49,8 +49,7 @@ def test_whoever_has_not_chosen_yet_chooses_from_what_is_saved_and_goes_on_to_af
     row = service.client("hr").get(f"/collections/{collection}").json()
     assert (row["name"], row["value"]) == ("Hampers", 25.0), "its value is settled"
 
-    ada.get(f"/app/collections/{collection}/remove")
-    ada.post(f"/app/collections/{collection}/remove")
+    ada.submit(f"/app/collections/{collection}/remove")
     assert send(service, "collection", collection).status_code == 400
     assert ada.get(f"/app/collections/{collection}").status_code == 404
     assert choices(opened) == ["Autumn hamper"]

@@ -36,16 +36,14 @@ def reset_for(service: Service, email: str, *, is_mailed: bool) -> str:
 def taken_in_advance(service: Service, email: str) -> Browser:
     """The browser of a stranger who opened the link of an address and set up a password and a second step."""
     stranger, link = Browser(service), invited(service, "initech", email)
-    stranger.get(link)
-    assert stranger.post(link, password=TAKEN).status_code == 303
+    assert stranger.submit(link, password=TAKEN).status_code == 303
     set_up(service, stranger)
     return stranger
 
 
 def enter(service: Service, email: str, password: str) -> tuple[int, str]:
     browser = Browser(service)
-    browser.get("/app/sign-in")
-    answer = browser.post("/app/sign-in", email=email, password=password)
+    answer = browser.submit("/app/sign-in", email=email, password=password)
     if answer.status_code == 303:
         answer = browser.get("/app")
     return answer.status_code, answer.headers.get("location", "")
@@ -132,8 +130,7 @@ def test_a_copied_invitation_gives_nobody_a_password_who_was_let_in_without(serv
     """Who belongs to a customer and has no password accepts signed in: another customer's link lets nobody in as them."""
     link = link_for(service, "cem@acme.example")
     cem = Browser(service)
-    cem.get(link)
-    assert cem.post(link).status_code == 303
+    assert cem.submit(link).status_code == 303
     link = invited(service, "initech", "cem@acme.example")
     refused = follow(service, link, TAKEN)
     assert refused.page is not None

@@ -31,8 +31,7 @@ def ada(service: Service, sign_in: Callable[[str], Browser]) -> Browser:
 
 def create(browser: Browser, **fields: str) -> str:
     """Creates a contact, and returns the path of its page."""
-    browser.get("/app/contacts/new")
-    made = browser.post("/app/contacts", **fields)
+    made = browser.submit("/app/contacts/new", "/app/contacts", **fields)
     assert made.status_code == 303, made.text
     return made.headers["location"]
 
@@ -49,8 +48,7 @@ def test_a_contact_is_made_changed_and_deleted(service: Service, ada: Browser) -
     assert changed.status_code == 303
     ada.get("/app/contacts")
     assert f"Ada ada@example.com London {NONE} {NONE} Has left" in ada.text
-    ada.get(f"{path}/remove")
-    assert ada.post(f"{path}/remove").headers["location"] == "/app/contacts"
+    assert ada.submit(f"{path}/remove").headers["location"] == "/app/contacts"
     assert ada.get(path).status_code == 404
     acts = service.sql(
         "SELECT act, before::text, after::text FROM audit_events WHERE act LIKE 'contact.%' ORDER BY id DESC LIMIT 3"
@@ -85,8 +83,7 @@ def test_what_is_wrong_is_said_beside_its_field_and_nothing_is_lost(
 
 
 def test_all_fields_are_checked_at_once_and_the_first_wrong_one_has_the_focus(ada: Browser) -> None:
-    ada.get("/app/contacts/new")
-    refused = ada.post("/app/contacts", email="x@acme", birthday="31/02", start_date="soon")
+    refused = ada.submit("/app/contacts/new", "/app/contacts", email="x@acme", birthday="31/02", start_date="soon")
     assert re.findall(r'id="(\w+)-error"', refused.text) == ["email", "birthday", "start_date"]
     assert re.findall(r'id="(\w+)"[^>]* autofocus', refused.text) == ["email"]
 
@@ -144,27 +141,20 @@ def test_a_file_of_too_many_contacts_says_to_split_it(ada: Browser) -> None:
 
 
 def test_groups_and_fields(service: Service, ada: Browser) -> None:
-    ada.get("/app/contacts/groups")
-    assert ada.post("/app/contacts/groups", name="Sales").status_code == 303
-    ada.get("/app/contacts/groups")
-    assert "This name is taken" in ada.post("/app/contacts/groups", name="SALES").text
+    assert ada.submit("/app/contacts/groups", name="Sales").status_code == 303
+    assert "This name is taken" in ada.submit("/app/contacts/groups", name="SALES").text
     [[group]] = service.sql("SELECT id FROM contact_groups")
-    ada.get(f"/app/contacts/groups/{group}")
-    assert ada.post(f"/app/contacts/groups/{group}", name="Sales UK").status_code == 303
+    assert ada.submit(f"/app/contacts/groups/{group}", name="Sales UK").status_code == 303
 
-    ada.get("/app/contacts/fields")
-    assert ada.post("/app/contacts/fields", name="Cost centre").status_code == 303
+    assert ada.submit("/app/contacts/fields", name="Cost centre").status_code == 303
     ada.get("/app/contacts/fields")
     assert "{cost_centre}" in ada.text
     path = create(ada, email="ada@example.com", field_cost_centre="1138", group="Sales UK")
     assert 'value="1138"' in ada.get(path).text
-    ada.get("/app/contacts/fields/cost_centre")
-    assert ada.post("/app/contacts/fields/cost_centre", name="Centre").status_code == 303
-    ada.get("/app/contacts/fields/cost_centre")
-    assert ada.post("/app/contacts/fields/cost_centre/remove").status_code == 303
+    assert ada.submit("/app/contacts/fields/cost_centre", name="Centre").status_code == 303
+    assert ada.submit("/app/contacts/fields/cost_centre", "/app/contacts/fields/cost_centre/remove").status_code == 303
     assert service.sql("SELECT own_fields::text FROM contacts")[0][0] == "{}"
-    ada.get(f"/app/contacts/groups/{group}")
-    assert ada.post(f"/app/contacts/groups/{group}/remove").status_code == 303
+    assert ada.submit(f"/app/contacts/groups/{group}", f"/app/contacts/groups/{group}/remove").status_code == 303
     assert service.sql("SELECT count(*) FROM contact_members")[0][0] == 0
 
 
@@ -200,11 +190,9 @@ def test_everybody_sent_to_lately_becomes_a_contact(
     assert service.send("gift", "coffee", value=5, recipients=recipients).status_code == 200
     create(ada, email="sam@example.com", name="Samuel")
     cem = sign_in("cem@acme.example")
-    cem.get("/app/contacts")
-    cem.post("/app/contacts/past")
+    cem.submit("/app/contacts", "/app/contacts/past")
     assert service.sql("SELECT count(*) FROM contacts")[0][0] == 1, "a member sees own orders alone"
-    ada.get("/app/contacts")
-    assert ada.post("/app/contacts/past").status_code == 303
+    assert ada.submit("/app/contacts", "/app/contacts/past").status_code == 303
     names = {row["email"]: row["name"] for row in service.sql("SELECT email, name FROM contacts")}
     assert (names["sam@example.com"], names["kim@example.com"]) == ("Samuel", "")
 
@@ -213,8 +201,7 @@ def test_contacts_become_the_recipients_of_a_send(service: Service, ada: Browser
     people = [
         create(ada, email=f"{name}@example.com", name=name.title(), groups="Sales") for name in ("ada", "bo", "cy")
     ]
-    ada.get(people[2])
-    assert ada.post(people[2], email="cy@example.com", name="Cy", group="Sales", left="yes").status_code == 303
+    assert ada.submit(people[2], email="cy@example.com", name="Cy", group="Sales", left="yes").status_code == 303
     [[product]] = service.sql("SELECT id FROM products WHERE key = 'coffee'")
     ada.get(f"/app/send/gift?product={product}&country=GB")
     path = ada.post("/app/send/gift", product=str(product), country="GB", value="10").headers["location"]
@@ -238,15 +225,13 @@ def begin(service: Service, browser: Browser, rows: str) -> str:
     [[product]] = service.sql("SELECT id FROM products WHERE key = 'coffee'")
     browser.get(f"/app/send/gift?product={product}&country=GB")
     path = browser.post("/app/send/gift", product=str(product), country="GB", value="10").headers["location"]
-    browser.get(path)
-    assert browser.post(path, rows=rows).status_code == 303
+    assert browser.submit(path, rows=rows).status_code == 303
     return path.removesuffix("/recipients")
 
 
 @pytest.mark.slow
 def test_a_message_has_placeholders(service: Service, ada: Browser) -> None:
-    ada.get("/app/contacts/fields")
-    ada.post("/app/contacts/fields", name="Cost centre")
+    ada.submit("/app/contacts/fields", name="Cost centre")
     create(ada, email="bo@example.com", name="Bo Diddley", field_cost_centre="4100")
     draft = begin(service, ada, "email,name\nbo@example.com,\nada@example.com,Dr. Ada Byron\n")
     ada.get(f"{draft}/message")
@@ -267,8 +252,7 @@ def test_a_message_has_placeholders(service: Service, ada: Browser) -> None:
     assert "Dear Bo of 4100" in html.unescape(ada.get(f"{draft}/mail?lang=en").text), "as its first recipient reads it"
 
     [[account]] = service.sql("SELECT id FROM accounts WHERE key = 'gbp'")
-    ada.get(f"{draft}/delivery")
-    ada.post(f"{draft}/delivery", when="now", account=str(account), reference="")
+    ada.submit(f"{draft}/delivery", when="now", account=str(account), reference="")
     page = ada.get(f"{draft}/review").text
     quote = re.findall(r'name="quote" value="([^"]+)"', page)[0]
     assert ada.post(f"{draft}/place", quote=quote).status_code == 303
@@ -280,11 +264,9 @@ def test_a_message_has_placeholders(service: Service, ada: Browser) -> None:
 
 
 def test_a_field_that_was_deleted_meanwhile_is_asked_about_before_sending(service: Service, ada: Browser) -> None:
-    ada.get("/app/contacts/fields")
-    ada.post("/app/contacts/fields", name="Cost centre")
+    ada.submit("/app/contacts/fields", name="Cost centre")
     draft = begin(service, ada, "email,name\nbo@example.com,Bo\n")
-    ada.get(f"{draft}/message")
-    ada.post(f"{draft}/message", wrapping_key="gold", from_name="", message="{cost_centre}", then="go")
+    ada.submit(f"{draft}/message", wrapping_key="gold", from_name="", message="{cost_centre}", then="go")
     service.sql("DELETE FROM contact_fields")
     ada.get(f"{draft}/review")
     assert "The message cannot be used." in ada.text

@@ -16,14 +16,12 @@ PASSWORD = "four plain words here"
 def choose_password(service: Service, email: str, password: str = PASSWORD) -> Browser:
     """Takes an invitation of that user up, with a password."""
     browser, link = Browser(service), link_for(service, email, "invitation")
-    browser.get(link)
-    assert browser.post(link, password=password).headers["location"] == "/app"
+    assert browser.submit(link, password=password).headers["location"] == "/app"
     return browser
 
 
 def enter(browser: Browser, email: str, password: str, **more: str) -> int:
-    browser.get("/app/sign-in")
-    browser.page = browser.post("/app/sign-in", email=email, password=password, **more)
+    browser.page = browser.submit("/app/sign-in", email=email, password=password, **more)
     return browser.page.status_code
 
 
@@ -55,8 +53,7 @@ def test_the_session_is_never_one_there_was_before(service: Service, browser: Br
     assert Browser(service, cookies={"app": planted}).get("/app").status_code == 303
     first = browser.cookies["app"]
     link = link_for(service, ada)
-    browser.get(link)
-    browser.post(link)
+    browser.submit(link)
     assert browser.cookies["app"] != first
 
 
@@ -208,8 +205,7 @@ def test_an_invitation_to_another_customer_gives_nobody_ones_password(service: S
     assert enter(Browser(service), ada, PASSWORD) == 303
     # She herself accepts, and chooses between both from now on.
     own = Browser(service)
-    own.get(link)
-    assert own.post(link, password=PASSWORD).status_code == 303
+    assert own.submit(link, password=PASSWORD).status_code == 303
     own.get("/app")
     assert "Initech" in own.text
     own.get("/app/customers")
@@ -232,8 +228,7 @@ def test_a_password_that_is_too_easy_is_refused_beside_its_field(service: Servic
         service.ids["customers"]["acme"],
     )
     browser, link = Browser(service), link_for(service, "dora@acme.example", "invitation")
-    browser.get(link)
-    answer = browser.post(link, password=password)
+    answer = browser.submit(link, password=password)
     assert answer.status_code == 422
     assert 'id="password-error"' in answer.text
     assert password not in answer.text.replace("dora@acme.example", "")

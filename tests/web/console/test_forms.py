@@ -29,8 +29,7 @@ def test_the_environment_is_switched_and_colours_the_page(service: Service, sign
 @pytest.mark.parametrize("token", ["", "x", "0" * 40, "ä" * 40, "0" * 24])
 def test_a_form_without_a_token_of_ours_changes_nothing(service: Service, sign_in: SignIn, token: str) -> None:
     ada = sign_in("ada@acme.example")
-    ada.get("/app")
-    answer = ada.post("/app/environment", token=token, environment="staging")
+    answer = ada.submit("/app", "/app/environment", token=token, environment="staging")
     assert answer.status_code == 403
     assert environment_of(service, ada) == "production"
 
@@ -38,8 +37,7 @@ def test_a_form_without_a_token_of_ours_changes_nothing(service: Service, sign_i
 def test_the_token_of_somebody_else_is_none(service: Service, sign_in: SignIn) -> None:
     ada, gil = sign_in("ada@acme.example"), sign_in("gil@globex.example")
     gil.get("/app")
-    ada.get("/app")
-    assert ada.post("/app/environment", token=gil.token, environment="staging").status_code == 403
+    assert ada.submit("/app", "/app/environment", token=gil.token, environment="staging").status_code == 403
     assert environment_of(service, ada) == "production"
 
 
@@ -56,8 +54,7 @@ def test_what_another_site_sends_changes_nothing(service: Service, sign_in: Sign
 def test_a_login_form_of_another_site_signs_nobody_in(service: Service) -> None:
     attacker, victim = Browser(service), Browser(service)
     attacker.get("/app/sign-in")
-    victim.get("/app/sign-in")
-    answer = victim.post("/app/sign-in", token=attacker.token, email="a@b.example", password="x")
+    answer = victim.submit("/app/sign-in", token=attacker.token, email="a@b.example", password="x")
     assert answer.status_code == 403
     assert "app" not in victim.cookies
 
@@ -111,14 +108,12 @@ def test_a_form_of_another_mode_or_company_is_refused_with_a_page_that_says_so(
     old = ada.token
     account = str(service.sql("SELECT id FROM service_accounts WHERE key = 'hr-bot'")[0][0])
     key = {"name": "of test mode", "service_account": account, "scope": "read", "networks": ""}
-    ada.get("/app")
-    assert ada.post("/app/environment", environment="staging").status_code == 303
+    assert ada.submit("/app", "/app/environment", environment="staging").status_code == 303
     refused = ada.post("/app/keys", token=old, **key)
     assert refused.status_code == 409
     assert "In another tab you switched the company" in refused.text
     assert service.sql("SELECT count(*) FROM api_keys WHERE key = 'of test mode'")[0][0] == 0
-    ada.get("/app")
-    ada.post("/app/environment", environment="production")
+    ada.submit("/app", "/app/environment", environment="production")
     assert ada.post("/app/keys", token=old, **key).status_code == 200, "back where the page was opened"
     gil = sign_in("gil@globex.example")
     other = service.sql(
@@ -127,8 +122,7 @@ def test_a_form_of_another_mode_or_company_is_refused_with_a_page_that_says_so(
     )[0][0]
     gil.get("/app/people")
     old = gil.token
-    gil.get("/app/customers")
-    assert gil.post("/app/customers", user=str(other)).status_code == 303
+    assert gil.submit("/app/customers", user=str(other)).status_code == 303
     refused = gil.post("/app/people", token=old, email="late@acme.example", name="", role="admin")
     assert refused.status_code == 409
     assert service.sql("SELECT count(*) FROM users WHERE email = 'late@acme.example'")[0][0] == 0
@@ -147,8 +141,7 @@ def test_links_of_a_page_that_refuses_a_form_lead_to_pages(sign_in: SignIn, page
     ada = sign_in("ada@acme.example")
     ada.get("/app/service-accounts/1")
     ada.post("/app/service-accounts/1/limit", currency="GBP", largest_order="100", daily="")
-    ada.get(page)
-    ada.page = ada.post(form, **{field: "x" * 100}, currency="GBP")
+    ada.page = ada.submit(page, form, **{field: "x" * 100}, currency="GBP")
     assert ada.page.status_code == 422
     links = {html.unescape(link) for link in ada.links if link.startswith("/app/")}
     assert any("?" in link for link in links)

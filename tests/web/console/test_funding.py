@@ -306,8 +306,7 @@ def test_too_many_that_wait_are_refused_and_said(sign_in: People, service: Servi
     browser = sign_in("gil@globex.example")
     theirs = service.sql("SELECT id FROM accounts WHERE name = 'Globex float'")[0]["id"]
     for number in range(MAX_WAITING + 1):
-        browser.get("/app/funding/top-ups/new")
-        answer = browser.post("/app/funding/top-ups", account=str(theirs), amount="1")
+        answer = browser.submit("/app/funding/top-ups/new", "/app/funding/top-ups", account=str(theirs), amount="1")
         assert answer.status_code == (303 if number < MAX_WAITING else 422)
     assert f"{MAX_WAITING} top-ups are already waiting" in answer.text
 
@@ -326,6 +325,5 @@ def test_home_tells_of_top_ups_that_wait(service: Service, sign_in: People) -> N
     paid_by = member.post("/app/funding/top-ups", account=account, amount="12").headers["location"]
     more = {role: told_of_waiting(browser) - before[role] for role, browser in people.items()}
     assert more == {"member": 1, "finance": 1, "viewer": 0}
-    member.get(paid_by)
-    assert member.post(f"{paid_by}/cancel").status_code == 303
+    assert member.submit(paid_by, f"{paid_by}/cancel").status_code == 303
     assert told_of_waiting(member) == before["member"]

@@ -114,8 +114,7 @@ def test_what_is_typed_is_shown_before_it_is_saved(service: Service, ada: Browse
     coffee = str(service.ids["products"]["coffee"])
     typed = {"product": coffee, "country": "GB", "value": "25", "wrapping_key": "stars", "message": "Bonjour"}
     for path in (f"/app/templates/{template}", "/app/templates"):
-        ada.get(f"/app/templates/{template}")
-        page = ada.post(path, **typed, look="fr")
+        page = ada.submit(f"/app/templates/{template}", path, **typed, look="fr")
         assert page.status_code == 200, "the name may come later"
         mail, claim = held(page, "The mail"), held(page, "The page of the gift")
         assert "Bonjour" in mail
@@ -125,8 +124,7 @@ def test_what_is_typed_is_shown_before_it_is_saved(service: Service, ada: Browse
         assert "Ada" not in mail + claim, "the sender was taken out"
         assert "Bonjour</textarea>" in page.text
         assert 'value="stars" checked' in page.text
-    ada.get(f"/app/templates/{template}")
-    page = ada.post(f"/app/templates/{template}", **{**typed, "value": "26"}, look="fr")
+    page = ada.submit(f"/app/templates/{template}", **{**typed, "value": "26"}, look="fr")
     assert page.status_code == 422
     assert "srcdoc" not in page.text, "what cannot be sent is not shown, nor what was saved in its place"
     assert (service.sql("SELECT * FROM templates ORDER BY id"), acts(service)) == before
@@ -197,8 +195,7 @@ def test_what_is_wrong_with_a_template_is_said_and_what_was_typed_stays(
 
 def test_there_are_so_many_templates_at_most(service: Service, ada: Browser, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(templates, "MOST_TEMPLATES", 0)
-    ada.get("/app/templates")
-    answer = ada.post(
+    answer = ada.submit(
         "/app/templates",
         product=str(service.ids["products"]["coffee"]),
         value="10",

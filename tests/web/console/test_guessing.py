@@ -54,8 +54,7 @@ def guess(service: Service, emails: list[str], hosts: list[str]) -> Counter[int]
 
 
 def enter(browser: Browser, email: str, password: str = PASSWORD) -> int:
-    browser.get("/app/sign-in")
-    return browser.post("/app/sign-in", email=email, password=password).status_code
+    return browser.submit("/app/sign-in", email=email, password=password).status_code
 
 
 def networks(count: int) -> list[str]:
@@ -66,8 +65,7 @@ def networks(count: int) -> list[str]:
 @pytest.mark.parametrize("email", ["ada@acme.example", "nobody@acme.example"])
 def test_guesses_from_everywhere_are_not_even_tried(service: Service, email: str) -> None:
     own = with_password(service, "ada@acme.example")
-    own.get("/app")
-    own.post("/app/sign-out")
+    own.submit("/app", "/app/sign-out")
     began = time.monotonic()
     answers = guess(service, [email] * GUESSES, networks(GUESSES))
     passed = time.monotonic() - began
@@ -92,8 +90,7 @@ def test_one_network_guesses_at_no_more_than_a_few_addresses(service: Service) -
 @pytest.mark.slow
 def test_a_browser_of_somebody_else_has_no_tries_of_its_own(service: Service) -> None:
     bea = with_password(service, "bea@acme.example")
-    bea.get("/app")
-    bea.post("/app/sign-out")
+    bea.submit("/app", "/app/sign-out")
     with_password(service, "ada@acme.example")
     answers = [enter(bea, "ada@acme.example", "not hers") for _ in range(TRIED + 2)]
     assert answers == [403] * TRIED + [429] * 2

@@ -26,8 +26,7 @@ def account_id(service: Service, key: str, customer: str = "acme") -> int:
 
 def make_key(service: Service, admin: Browser, name: str) -> str:
     """Makes a key by the page; returns its secret."""
-    admin.get("/app/keys")
-    answer = admin.post("/app/keys", name=name, scope=SCOPES, service_account=str(account_id(service, "hr-bot")))
+    answer = admin.submit("/app/keys", name=name, scope=SCOPES, service_account=str(account_id(service, "hr-bot")))
     assert answer.status_code == 200, answer.text
     [secret] = set(re.findall(r"lgs_(?:live|test)_[0-9A-Za-z]+", answer.text))
     return secret
@@ -64,16 +63,14 @@ def test_a_key_is_made_used_and_deleted_at_once(service: Service, sign_in: SignI
 def test_who_signed_in_a_while_ago_shows_first_that_it_is_still_them(service: Service, sign_in: SignIn) -> None:
     ada = sign_in("ada@acme.example")
     service.sql("UPDATE sessions SET proved_at = now() - interval '1 day'")
-    ada.get("/app/keys")
-    asked = ada.post("/app/keys", name="late", scope=SCOPES, service_account=str(account_id(service, "hr-bot")))
+    asked = ada.submit("/app/keys", name="late", scope=SCOPES, service_account=str(account_id(service, "hr-bot")))
     assert "This action needs a password" in asked.text
     assert service.sql("SELECT count(*) FROM api_keys WHERE key = 'late'")[0][0] == 0
 
 
 def test_in_test_mode_keys_are_of_test_mode(service: Service, sign_in: SignIn) -> None:
     ada = sign_in("ada@acme.example")
-    ada.get("/app")
-    assert ada.post("/app/environment", environment="staging").status_code == 303
+    assert ada.submit("/app", "/app/environment", environment="staging").status_code == 303
     assert make_key(service, ada, "try-out").startswith("lgs_test_")
     ada.get("/app/keys")
     assert "try-out" in ada.text
@@ -104,8 +101,7 @@ def test_what_is_wrong_with_a_key_is_said_beside_its_field(
     service: Service, sign_in: SignIn, fields: dict[str, Any], wrong: str
 ) -> None:
     ada = sign_in("ada@acme.example")
-    ada.get("/app/keys")
-    answer = ada.post(
+    answer = ada.submit(
         "/app/keys", **{"name": "fine", "service_account": str(account_id(service, "crm")), "scope": SCOPES, **fields}
     )
     assert answer.status_code == 422
@@ -120,16 +116,13 @@ def test_a_name_of_the_longest_is_taken(service: Service, sign_in: SignIn) -> No
 def test_a_service_account_is_made_and_switched_off(service: Service, sign_in: SignIn) -> None:
     ada = sign_in("ada@acme.example")
     for name, key in (("Payroll München", "payroll-munchen"), ("Payroll Munchen", "payroll-munchen-2")):
-        ada.get("/app/service-accounts")
-        assert ada.post("/app/service-accounts", name=name).status_code == 303
+        assert ada.submit("/app/service-accounts", name=name).status_code == 303
         assert account_id(service, key)
-    ada.get("/app/service-accounts")
-    again = ada.post("/app/service-accounts", name="payroll MÜNCHEN")
+    again = ada.submit("/app/service-accounts", name="payroll MÜNCHEN")
     assert (again.status_code, "Another service account has this name." in again.text) == (422, True)
     secret = make_key(service, ada, "switched")
     path = f"/app/service-accounts/{account_id(service, 'hr-bot')}/active"
-    ada.get("/app/service-accounts")
-    assert ada.post(path, active="no").status_code == 303
+    assert ada.submit("/app/service-accounts", path, active="no").status_code == 303
     products = {"url": "/products", "headers": {"Authorization": f"Bearer {secret}"}}
     assert service.client().get(**products).status_code == 403
     ada.get("/app/service-accounts")
@@ -148,8 +141,7 @@ def test_nobody_reaches_what_is_another_customers(service: Service, sign_in: Sig
         (f"/app/keys/{key}/delete", {}),
         (f"/app/service-accounts/{account}/active", {"active": "no"}),
     ):
-        gil.get("/app/service-accounts")
-        assert gil.post(path, **fields).status_code == 404
+        assert gil.submit("/app/service-accounts", path, **fields).status_code == 404
     gil.get("/app/service-accounts")
     assert gil.post("/app/keys", name="theirs", service_account=str(account)).status_code == 422
     assert service.sql("SELECT deleted_at FROM api_keys WHERE id = $1", key)[0][0] is None
@@ -159,8 +151,7 @@ def test_nobody_reaches_what_is_another_customers(service: Service, sign_in: Sig
 def test_markup_in_names_stays_text(service: Service, sign_in: SignIn) -> None:
     ada = sign_in("ada@acme.example")
     name = "<script>alert(1)</script>"
-    ada.get("/app/service-accounts")
-    ada.post("/app/service-accounts", name=name)
+    ada.submit("/app/service-accounts", name=name)
     make_key(service, ada, name)
     for path in ("/app/keys", "/app/service-accounts", f"/app/keys/{key_id(service, name)}/delete"):
         page = ada.get(path).text

@@ -40,8 +40,7 @@ def test_the_menu_stays_as_narrow_as_it_was_left(sign_in: Callable[[str], Browse
 
 def test_what_was_done_stands_in_a_live_region(sign_in: Callable[[str], Browser]) -> None:
     ada = sign_in("ada@acme.example")
-    ada.get("/app/security")
-    assert ada.post("/app/security/preferences", language="en", zone="").status_code == 303
+    assert ada.submit("/app/security", "/app/security/preferences", language="en", zone="").status_code == 303
     page = ada.get("/app/security").text
     [region] = re.findall(r'<div class="toasts" role="status" aria-live="polite"[^>]*>(.*?)</div>', page, re.DOTALL)
     assert re.search(r'<p class="toast">.*<span>[^<]+</span></p>', region)
@@ -61,8 +60,7 @@ def test_a_row_has_one_menu_with_its_name(service: Service, sign_in: Callable[[s
 
 def test_what_is_shown_once_has_a_copy_button_and_stays_to_be_selected(sign_in: Callable[[str], Browser]) -> None:
     ada = sign_in("ada@acme.example")
-    ada.get("/app/people")
-    invited = ada.post("/app/people", email="copy@acme.example", name="", role="viewer").text
+    invited = ada.submit("/app/people", email="copy@acme.example", name="", role="viewer").text
     [copied] = re.findall(
         r'<button type="button" class="copy" data-copy="([^"]+)" aria-label="Copy the link">', invited
     )
@@ -97,8 +95,7 @@ def test_times_are_in_the_zone_of_the_browser_until_the_person_chooses_one(sign_
     ada.cookies[BROWSER_ZONE] = "Europe/Berlin"
     assert "Times in UTC" in ada.get("/app").text, "chosen once"
     assert "<noscript>" not in ada.page.text
-    ada.get("/app/security")
-    assert ada.post("/app/security/preferences", language="", zone="").status_code == 303
+    assert ada.submit("/app/security", "/app/security/preferences", language="", zone="").status_code == 303
 
 
 def test_each_time_names_its_zone_under_the_pointer(sign_in: Callable[[str], Browser]) -> None:

@@ -20,8 +20,7 @@ SignIn = Callable[[str], Browser]
 
 
 def make_account(admin: Browser, name: str) -> None:
-    admin.get("/app/service-accounts")
-    assert admin.post("/app/service-accounts", name=name).status_code == 303
+    assert admin.submit("/app/service-accounts", name=name).status_code == 303
 
 
 def test_what_was_done_is_listed_newest_first_and_found(own_service: Service) -> None:
@@ -105,19 +104,17 @@ def test_entries_are_sentences_with_names_and_what_changed(service: Service, sig
     ada = sign_in("ada@acme.example")
     cem = service.sql("SELECT id FROM users WHERE email = 'cem@acme.example'")[0]["id"]
     for role in ("finance", "member"):
-        ada.get("/app/people")
-        ada.post(f"/app/people/{cem}/role", role=role)
+        ada.submit("/app/people", f"/app/people/{cem}/role", role=role)
     team, sales = (service.ids["funding_accounts"][name] for name in ("team", "sales"))
-    ada.get("/app/funding/transfer")
-    done = ada.post(
-        "/app/funding/transfers", **{"from": str(team), "to": str(sales), "amount": "5", "amount_minor": "500"}
+    done = ada.submit(
+        "/app/funding/transfer",
+        "/app/funding/transfers",
+        **{"from": str(team), "to": str(sales), "amount": "5", "amount_minor": "500"},
     )
     assert done.status_code == 303
-    ada.get("/app/security")
-    assert ada.post("/app/security/large-sends", currency="GBP", above="1000").status_code == 303
+    assert ada.submit("/app/security", "/app/security/large-sends", currency="GBP", above="1000").status_code == 303
     order = service.send("gift", "coffee", value=10, codeQuantity=2).json()["reference"]
-    ada.get(f"/app/orders/{order}/cancel")
-    assert ada.post(f"/app/orders/{order}/cancel").status_code == 303
+    assert ada.submit(f"/app/orders/{order}/cancel").status_code == 303
     ada.get("/app/audit")
     assert rows(ada)[:5] == [
         f"Ada cancelled the unclaimed codes of …{order[-6:]} Codes: 2 Refunded: £20.00",
@@ -138,8 +135,7 @@ def test_the_log_is_found_by_names_and_kinds(service: Service, sign_in: SignIn) 
     ada = sign_in("ada@acme.example")
     make_account(ada, "Payroll machine")
     account = service.sql("SELECT max(id) FROM service_accounts")[0][0]
-    ada.get(f"/app/service-accounts/{account}")
-    ada.post(f"/app/service-accounts/{account}/active", active="no")
+    ada.submit(f"/app/service-accounts/{account}", f"/app/service-accounts/{account}/active", active="no")
     ada.get("/app/audit?q=payroll+MACHINE")
     assert rows(ada) == [
         "Ada switched the service account Payroll machine on or off Switched on: No",

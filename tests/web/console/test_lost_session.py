@@ -20,8 +20,7 @@ NAME = 'Zoë <b>"Z"</b>'
 def again(browser: Browser, email: str) -> None:
     """Signs in in another tab of the browser."""
     link = link_for(browser.service, email)
-    browser.get(link)
-    assert browser.post(link).headers["location"] == "/app"
+    assert browser.submit(link).headers["location"] == "/app"
 
 
 def carried(page: str) -> dict[str, str]:
@@ -40,8 +39,7 @@ def test_what_was_typed_is_kept_and_sent_after_signing_in_again(service: Service
     ada.get("/app/people")
     token = ada.token
     if how == "signed out":
-        ada.get("/app")
-        ada.post("/app/sign-out")
+        ada.submit("/app", "/app/sign-out")
     else:
         service.sql(GONE[how])
     typed = {"email": email, "name": NAME, "role": "viewer"}
@@ -65,13 +63,11 @@ def test_what_was_typed_is_sent_after_signing_in_with_a_second_step(service: Ser
     _, codes = set_up(service, ada)
     ada.get("/app/contacts/new")
     token = ada.token
-    ada.get("/app")
-    ada.post("/app/sign-out")
+    ada.submit("/app", "/app/sign-out")
     lost = ada.post("/app/contacts", token=token, email="second-step@example.com", name=NAME)
     assert lost.status_code == 401
     again(ada, "ada@acme.example")
-    ada.get("/app/second-step")
-    assert ada.post("/app/second-step", code=codes[0]).headers["location"] == "/app"
+    assert ada.submit("/app/second-step", code=codes[0]).headers["location"] == "/app"
     assert ada.post("/app/contacts", **carried(lost.text)).status_code == 303
     without_second_steps(service)
 

@@ -36,15 +36,13 @@ def told_of(service: Service) -> int:
 
 def take_up(service: Service, email: str) -> Browser:
     browser, link = Browser(service), link_for(service, email, "invitation")
-    browser.get(link)
-    assert browser.post(link, password=PASSWORD).status_code == 303
+    assert browser.submit(link, password=PASSWORD).status_code == 303
     return browser
 
 
 def ask(service: Service, email: str) -> tuple[int, str]:
     browser = Browser(service)
-    browser.get("/app/forgot")
-    browser.page = browser.post("/app/forgot", email=email)
+    browser.page = browser.submit("/app/forgot", email=email)
     return browser.page.status_code, browser.text.replace(email, "")
 
 
@@ -60,8 +58,7 @@ def test_a_forgotten_password_is_answered_alike(service: Service) -> None:
 
 def test_an_invitation_is_mailed_and_shown_to_nobody_else(service: Service) -> None:
     ada = take_up(service, "ada@acme.example")
-    ada.get("/app/people")
-    answer = ada.post("/app/people", email="new@acme.example", name="", role="member")
+    answer = ada.submit("/app/people", email="new@acme.example", name="", role="member")
     assert answer.status_code == 303
     assert waiting(service)[-1] == "invitation"
     ada.get("/app/people")
@@ -73,11 +70,9 @@ def test_a_browser_that_has_not_signed_in_before_is_told_of(service: Service) ->
     assert told_of(service) == 0, "the first one of all is no news"
 
     def enter(browser: Browser) -> None:
-        browser.get("/app/sign-in")
-        assert browser.post("/app/sign-in", email="gil@globex.example", password=PASSWORD).status_code == 303
+        assert browser.submit("/app/sign-in", email="gil@globex.example", password=PASSWORD).status_code == 303
 
-    first.get("/app")
-    first.post("/app/sign-out")
+    first.submit("/app", "/app/sign-out")
     enter(first)
     assert told_of(service) == 0
     enter(Browser(service))
@@ -89,16 +84,14 @@ def test_whatever_changes_about_a_second_step_is_told(service: Service) -> None:
     service.sql("DELETE FROM people_mails")
     dot.headers["User-Agent"] = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
     set_up(service, dot)
-    dot.get("/app/security")
-    assert dot.post("/app/security/recovery-codes").status_code == 200
+    assert dot.submit("/app/security", "/app/security/recovery-codes").status_code == 200
     [recorded] = service.sql("SELECT subject FROM audit_events WHERE act = 'person.recovery_codes'")
     assert recorded["subject"].startswith("dot@")
     added(dot, SoftPasskey())
     page = dot.get("/app/security")
     [removing] = re.findall(r"/app/security/passkeys/\d+/remove", page.text)
     assert dot.post(removing).status_code == 303
-    dot.get("/app/security")
-    assert dot.post("/app/security/app/off").status_code == 303
+    assert dot.submit("/app/security", "/app/security/app/off").status_code == 303
     told = service.sql(
         """SELECT m.kind, m.change, host(m.address) AS address, m.browser LIKE '%Firefox%' AS is_known, p.email
         FROM people_mails m JOIN people p ON p.id = m.person_id ORDER BY m.id"""

@@ -56,8 +56,7 @@ def test_what_a_key_may_do_is_changed_for_its_next_request(service: Service, sig
     secret = make(service, ada, "shop")
     key = key_id(service, "shop")
     narrow = f"/app/keys/{key}/narrow"
-    ada.get(f"/app/keys/{key}")
-    assert ada.post(narrow, scope=["send"], networks="192.0.2.0/24").status_code == 303
+    assert ada.submit(f"/app/keys/{key}", narrow, scope=["send"], networks="192.0.2.0/24").status_code == 303
     assert [ask(service, secret, path) for path in ("/products", "/me")] == [403, 200]
     page = ada.get(f"/app/keys/{key}").text
     assert re.findall(r'value="(\w+)" checked', page) == ["send"]
@@ -83,8 +82,7 @@ def test_what_is_wrong_is_said_and_changes_nothing(
 ) -> None:
     ada = sign_in("ada@acme.example")
     key = key_id(service, "crm")
-    ada.get(f"/app/keys/{key}")
-    answer = ada.post(f"/app/keys/{key}/narrow", **fields)
+    answer = ada.submit(f"/app/keys/{key}", f"/app/keys/{key}/narrow", **fields)
     assert answer.status_code == 422
     assert said in answer.text
     assert tuple(service.sql("SELECT scopes, networks FROM api_keys WHERE id = $1", key)[0]) == (None, None)
@@ -94,8 +92,7 @@ def test_both_keys_are_seen_until_the_first_is_deleted(service: Service, sign_in
     ada = sign_in("ada@acme.example")
     first = make(service, ada, "till", scope=["read", "send"], networks="192.0.2.0/24")
     old = key_id(service, "till")
-    ada.get(f"/app/keys/{old}")
-    second = made(ada.post(f"/app/keys/{old}/replace"))
+    second = made(ada.submit(f"/app/keys/{old}", f"/app/keys/{old}/replace"))
     new = key_id(service, "till 2")
     query = "SELECT service_account_id, environment, scopes, networks FROM api_keys WHERE id = $1"
     assert tuple(service.sql(query, new)[0]) == tuple(service.sql(query, old)[0])
@@ -136,8 +133,7 @@ def test_who_did_not_just_show_that_it_is_them_does_it_first(service: Service, s
     ada = sign_in("ada@acme.example")
     service.sql("UPDATE sessions SET proved_at = now() - interval '1 day'")
     key = key_id(service, "crm")
-    ada.get(f"/app/keys/{key}")
-    asked = ada.post(f"/app/keys/{key}/{what}", scope=["read"])
+    asked = ada.submit(f"/app/keys/{key}", f"/app/keys/{key}/{what}", scope=["read"])
     assert "This action needs a password" in asked.text
     assert (
         service.sql("SELECT count(*) FROM api_keys WHERE replaces = $1 OR scopes IS NOT NULL AND id = $1", key)[0][0]
@@ -150,8 +146,7 @@ def test_the_keys_of_others_are_nobodys(service: Service, sign_in: SignIn, what:
     gil = sign_in("gil@globex.example")
     key = key_id(service, "crm")
     assert gil.get(f"/app/keys/{key}").status_code == 404
-    gil.get("/app/keys")
-    assert gil.post(f"/app/keys/{key}/{what}", scope=["read"]).status_code == 404
+    assert gil.submit("/app/keys", f"/app/keys/{key}/{what}", scope=["read"]).status_code == 404
     gil.post("/app/environment", environment="staging")
     own = key_id(service, "globex")
     assert gil.get(f"/app/keys/{own}").status_code == 404, "of the other environment"

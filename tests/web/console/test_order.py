@@ -68,8 +68,7 @@ def mails(service: Service, reference: str) -> list[tuple[str, int, str]]:
 
 
 def test_one_recipients_mail_is_sent_again(ada: Browser, service: Service, order: str) -> None:
-    ada.get(f"/app/orders/{order}")
-    answer = ada.post(f"/app/orders/{order}/resend?q=ben&state=unclaimed", number="3")
+    answer = ada.submit(f"/app/orders/{order}", f"/app/orders/{order}/resend?q=ben&state=unclaimed", number="3")
     assert answer.headers["location"] == f"/app/orders/{order}?q=ben&state=unclaimed#r3", "where one was"
     ada.get(f"/app/orders/{order}")
     assert "The mail to ben@acme.example is sent again." in ada.text
@@ -243,8 +242,7 @@ def test_what_comes_back_is_said_before_it_is_cancelled(ada: Browser, service: S
 def test_a_member_does_it_with_their_own(cem: Browser, service: Service, order: str) -> None:
     assert cem.get(f"/app/orders/{order}/cancel").status_code == 404
     placed_by(service, order, "cem@acme.example")
-    cem.get(f"/app/orders/{order}/cancel")
-    assert cem.post(f"/app/orders/{order}/cancel").status_code == 303
+    assert cem.submit(f"/app/orders/{order}/cancel").status_code == 303
     [act] = service.sql("SELECT act FROM order_acts a JOIN orders o ON o.id = order_id WHERE reference = $1", order)
     assert act["act"] == "cancel"
 
@@ -258,8 +256,7 @@ def test_codes_are_shown_again_to_who_proves_that_it_is_them(
     service.sql("UPDATE sessions SET proved_at = now() - interval '1 day'")
     asked = ada.get(path)
     assert (asked.status_code, asked.headers["location"].split("?")[0]) == (303, "/app/prove")
-    ada.get(f"/app/orders/{sent['reference']}")
-    asked = ada.post(path)
+    asked = ada.submit(f"/app/orders/{sent['reference']}", path)
     assert "This action needs a password" in asked.text
     assert sent["codes"][0]["code"] not in asked.text
     service.sql("UPDATE sessions SET proved_at = now()")

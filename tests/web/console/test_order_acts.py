@@ -132,8 +132,7 @@ def test_nobody_cancels_what_is_not_theirs(cem: Browser, service: Service, order
     for act in ("cancel", "link"):
         assert cem.post(f"/app/orders/{order}/recipients/1/{act}", token=other_token(cem)).status_code == 404
     fay = signed_in(service, "fay@acme.example")
-    fay.get("/app")
-    assert fay.post(f"/app/orders/{order}/recipients/1/cancel").status_code == 403
+    assert fay.submit("/app", f"/app/orders/{order}/recipients/1/cancel").status_code == 403
     assert fay.post(f"/app/orders/{order}/schedule", seen=LATER).status_code == 403
 
 
@@ -146,8 +145,7 @@ def test_a_recipient_that_is_none_is_not_found(ada: Browser, order: str) -> None
     ada.get("/app")
     for number in ("0", "5", "99999999999"):
         assert ada.get(f"/app/orders/{order}/recipients/{number}/cancel").status_code == 404
-        ada.get("/app")
-        assert ada.post(f"/app/orders/{order}/recipients/{number}/cancel").status_code == 404
+        assert ada.submit("/app", f"/app/orders/{order}/recipients/{number}/cancel").status_code == 404
 
 
 @pytest.mark.parametrize("first", ["claim", "cancel"])
@@ -217,11 +215,9 @@ def test_a_few_are_mailed_again(ada: Browser, service: Service, order: str) -> N
 
 def test_the_chosen_are_mailed_as_often_as_one_alone(ada: Browser, service: Service, order: str) -> None:
     for _ in range(MAX_RESENDS_A_DAY):
-        ada.get(f"/app/orders/{order}")
-        ada.post(f"/app/orders/{order}/resend-chosen", number=["3"])
+        ada.submit(f"/app/orders/{order}", f"/app/orders/{order}/resend-chosen", number=["3"])
         sent_mail(service, order)
-    ada.get(f"/app/orders/{order}")
-    ada.post(f"/app/orders/{order}/resend-chosen", number=["3"])
+    ada.submit(f"/app/orders/{order}", f"/app/orders/{order}/resend-chosen", number=["3"])
     ada.get(f"/app/orders/{order}")
     assert "1 recipient was left out" in ada.text
     ada.post(f"/app/orders/{order}/resend", number="3")
@@ -348,8 +344,7 @@ def test_a_link_is_copied_by_who_proves_that_it_is_them(
     path = f"/app/orders/{order}/recipients/1/link?q=kim"
     assert "claim/" not in ada.post(path).text
     service.sql("UPDATE sessions SET proved_at = now()")
-    ada.get(f"/app/orders/{order}")
-    shown = ada.post(path)
+    shown = ada.submit(f"/app/orders/{order}", path)
     links = re.findall(r"https://gifts\.example(/claim/[^\"<#&]+)", shown.text)
     assert len(set(links)) == 2, "Kim has two codes"
     assert shown.headers["cache-control"] == "no-store"

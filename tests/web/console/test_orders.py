@@ -216,8 +216,7 @@ def test_pages_show_what_was_just_done_before_the_read_models_follow(ada: Browse
     ada.get(f"/app/orders/{reference}")
     assert "Claimed 0 0%" in ada.text  # although no worker has seen it
     work(service)
-    ada.get(f"/app/orders/{reference}/cancel")
-    assert ada.post(f"/app/orders/{reference}/cancel").status_code == 303
+    assert ada.submit(f"/app/orders/{reference}/cancel").status_code == 303
     ada.get(f"/app/orders/{reference}")
     assert 'state still">Cancelled' in ada.page.text
     for gone in ("Cancel the unclaimed gifts", "Send again to"):
@@ -260,14 +259,12 @@ def test_no_link_that_a_member_sees_leads_nowhere(cem: Browser, service: Service
 
 def test_views_are_saved_and_removed(ada: Browser, cem: Browser, service: Service, filled: dict[str, str]) -> None:
     address = "/app/orders?state=waiting&sort=oldest"
-    ada.get(f"{address}&q=ben")
-    answer = ada.post("/app/orders/views?state=waiting&sort=oldest&q=ben", name=" Late ones ")
+    answer = ada.submit(f"{address}&q=ben", "/app/orders/views?state=waiting&sort=oldest&q=ben", name=" Late ones ")
     assert answer.headers["location"] == address, "what is searched for is not saved"
     ada.get(address)
     assert "Saved as Late ones." in ada.text
     assert f'href="{address.replace("&", "&amp;")}" aria-current="true"' in ada.page.text
-    ada.get(address)
-    ada.post("/app/orders/views?state=claimed", name="Late ones")
+    ada.submit(address, "/app/orders/views?state=claimed", name="Late ones")
     for _ in range(2):  # the first says that it is saved
         ada.get("/app/orders")
     assert ada.page.text.count("Late ones") == 1, "a view of the same name is replaced"
@@ -294,8 +291,7 @@ def test_views_are_saved_and_removed(ada: Browser, cem: Browser, service: Servic
 def test_a_view_that_cannot_be_saved_says_why(
     ada: Browser, filled: dict[str, str], query: str, name: str, said: str
 ) -> None:
-    ada.get(f"/app/orders?state=waiting&{query}")
-    ada.page = ada.post(f"/app/orders/views?{query}", name=name)
+    ada.page = ada.submit(f"/app/orders?state=waiting&{query}", f"/app/orders/views?{query}", name=name)
     assert ada.page.status_code == 422
     assert said in ada.text
     assert "state=" not in query or f'value="{name}"' in ada.page.text

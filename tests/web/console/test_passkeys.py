@@ -205,8 +205,7 @@ def test_app_and_passkeys_stand_beside_each_other_and_the_last_takes_the_codes_a
     assert "Code from your authenticator app" in page.text
     assert "data-options" in page.text
     assert browser.post("/app/second-step", code=code_of(service, secret, 30), next="").status_code == 303
-    fay.get("/app/security")
-    fay.post("/app/security/app/off")
+    fay.submit("/app/security", "/app/security/app/off")
     fay.get("/app/security")
     assert "10 recovery codes are left" in fay.text
     page = enter(service, "fay@acme.example").get("/app/second-step").text
@@ -214,8 +213,7 @@ def test_app_and_passkeys_stand_beside_each_other_and_the_last_takes_the_codes_a
     assert "Code from your authenticator app" not in page
     [path] = re.findall(r"/app/security/passkeys/\d+/remove", fay.get("/app/security").text)
     ida = with_password(service, "ida@acme.example")
-    ida.get("/app/security")
-    assert ida.post(path).status_code == 404, "only one's own"
+    assert ida.submit("/app/security", path).status_code == 404, "only one's own"
     assert fay.post(path).status_code == 303
     assert enter(service, "fay@acme.example").get("/app").status_code == 200
     left = service.sql(
@@ -245,8 +243,7 @@ def test_what_matters_is_proved_by_a_passkey_and_reset_forgets_it(service: Servi
     again = replace(passkey).make(asked(ida.page.text))  # type: ignore[union-attr]
     assert ida.post("/app/security/passkeys", name="Twice", passkey=again).status_code == 422
     with later(service, "11 minutes"):
-        ida.get("/app/security")
-        ida.page = ida.post("/app/security/recovery-codes")
+        ida.page = ida.submit("/app/security", "/app/security/recovery-codes")
         answer = passkey.sign(asked(ida.page.text))
         shown = ida.post("/app/security/recovery-codes", proof="", passkey=answer)
         assert "Your recovery codes" in shown.text
@@ -260,8 +257,7 @@ def test_what_matters_is_proved_by_a_passkey_and_reset_forgets_it(service: Servi
 def test_there_are_ten_at_most(service: Service) -> None:
     link = link_for(service, "gus@acme.example")
     gus = Browser(service)
-    gus.get(link)
-    gus.post(link)
+    gus.submit(link)
     for number in range(10):
         added(gus, SoftPasskey(), f"Key {number}")
     page = gus.get("/app/security/passkeys/new")

@@ -16,8 +16,7 @@ PASSWORD = "four plain words here"
 
 def invite(admin: Browser, email: str, name: str = "", role: str = "member") -> str:
     """The path of the link that the page shows for who was invited."""
-    admin.get("/app/people")
-    answer = admin.post("/app/people", email=email, name=name, role=role)
+    answer = admin.submit("/app/people", email=email, name=name, role=role)
     assert answer.status_code == 200, answer.text
     [link] = set(re.findall(r"https://gifts\.example(/app/link/[\w-]+)", answer.text))
     return link
@@ -29,8 +28,7 @@ def id_of(service: Service, email: str) -> int:
 
 def take_up(service: Service, link: str) -> Browser:
     browser = Browser(service)
-    browser.get(link)
-    assert browser.post(link, password=PASSWORD).status_code == 303
+    assert browser.submit(link, password=PASSWORD).status_code == 303
     return browser
 
 
@@ -62,8 +60,7 @@ def test_somebody_is_invited_comes_in_and_is_removed_at_once(service: Service, s
 def test_a_new_link_ends_the_one_before(service: Service, sign_in: SignIn) -> None:
     ada = sign_in("ada@acme.example")
     first = invite(ada, "fay@acme.example")
-    ada.get("/app/people")
-    answer = ada.post(f"/app/people/{id_of(service, 'fay@acme.example')}/invitation")
+    answer = ada.submit("/app/people", f"/app/people/{id_of(service, 'fay@acme.example')}/invitation")
     [second] = set(re.findall(r"https://gifts\.example(/app/link/[\w-]+)", answer.text))
     assert Browser(service).get(first).status_code == 404
     assert Browser(service).get(second).status_code == 200
@@ -119,8 +116,7 @@ def test_there_is_always_an_administrator(service: Service, sign_in: SignIn) -> 
     gil = sign_in("gil@globex.example")
     gil_id = id_of(service, "gil@globex.example")
     for act, fields in (("role", {"role": "viewer", "sure": "yes"}), ("remove", {})):
-        gil.get("/app/people")
-        gil.post(f"/app/people/{gil_id}/{act}", **fields)
+        gil.submit("/app/people", f"/app/people/{gil_id}/{act}", **fields)
         gil.get("/app/people")
         assert "Make somebody else an administrator first" in gil.text
     assert service.sql("SELECT role, is_active FROM users WHERE id = $1", gil_id)[0] == ("admin", True)
@@ -132,11 +128,9 @@ def test_nobody_reaches_people_of_another_customer(service: Service, sign_in: Si
     gil.get("/app/people")
     assert "acme" not in gil.text
     for act, fields in (("role", {"role": "viewer"}), ("remove", {}), ("invitation", {})):
-        gil.get("/app/people")
-        assert gil.post(f"/app/people/{ada_id}/{act}", **fields).status_code == 404
+        assert gil.submit("/app/people", f"/app/people/{ada_id}/{act}", **fields).status_code == 404
     for beyond in (2**31, 2**70):
-        gil.get("/app/people")
-        assert gil.post(f"/app/people/{beyond}/remove").status_code == 404
+        assert gil.submit("/app/people", f"/app/people/{beyond}/remove").status_code == 404
     assert service.sql("SELECT * FROM users WHERE id = $1", ada_id) == before
 
 
@@ -149,8 +143,7 @@ def test_an_administrator_who_gives_up_that_role_is_asked_first(service: Service
         service.sql("SELECT id FROM users WHERE email = $1", email)[0][0]
         for email in ("ada@acme.example", "cem@acme.example")
     )
-    ada.get("/app/people")
-    asked = ada.post(f"/app/people/{own}/role", role="viewer")
+    asked = ada.submit("/app/people", f"/app/people/{own}/role", role="viewer")
     assert asked.headers["location"] == f"/app/people/{own}/role?role=viewer"
     ada.get(asked.headers["location"])
     assert "Change your own role?" in ada.text
@@ -168,7 +161,6 @@ def test_an_administrator_who_gives_up_that_role_is_asked_first(service: Service
     service.sql("UPDATE users SET role = 'member' WHERE id = $1", other)
     others = "UPDATE users SET role = 'member' WHERE role = 'admin' AND id <> $1 AND customer_id = (SELECT customer_id FROM users WHERE id = $1)"
     service.sql(others, own)
-    ada.get("/app/people")
-    refused = ada.post(f"/app/people/{own}/role", role="viewer", sure="yes")
+    refused = ada.submit("/app/people", f"/app/people/{own}/role", role="viewer", sure="yes")
     assert refused.status_code == 303
     assert service.sql(role_of, own)[0][0] == "admin", "the last one stays"

@@ -90,8 +90,7 @@ def test_what_is_wrong_with_a_form_is_said_beside_what_was_typed(service: Servic
 
 
 def test_passwords_and_codes_are_never_carried(ada: Browser) -> None:
-    ada.get("/app/security")
-    ada.page = ada.post("/app/security/password", password="another four words")
+    ada.page = ada.submit("/app/security", "/app/security/password", password="another four words")
     assert "You type them again" in ada.text
     assert "another four words" not in ada.page.text
     send(ada, "/app/security/password", {**carried(ada), "proof": PASSWORD})
@@ -137,8 +136,7 @@ def test_who_has_no_password_yet_chooses_one_and_the_form_is_carried_out(service
     service.sql("UPDATE people SET password = NULL WHERE email = 'gil@globex.example'")
     gil = signed_in(service, "gil@globex.example")
     service.sql("UPDATE sessions SET proved_at = now() - interval '1 day'")
-    gil.get("/app/security")
-    gil.page = gil.post("/app/security/required", required="")
+    gil.page = gil.submit("/app/security", "/app/security/required", required="")
     assert "you have none yet" in gil.text
     waiting = carried(gil)
     send(gil, "/app/security/required", {**waiting, "proof": "short"})
@@ -157,8 +155,7 @@ def test_who_has_no_password_yet_chooses_one_and_the_form_is_carried_out(service
     )
     assert len(recorded) == 1
     service.sql("UPDATE sessions SET proved_at = now() - interval '1 day'")
-    gil.get("/app/security")
-    gil.page = gil.post("/app/security/required", required="")
+    gil.page = gil.submit("/app/security", "/app/security/required", required="")
     assert "Confirm it's you" in gil.text
     send(gil, "/app/security/required", {**carried(gil), "proof": "four other words here"})
     assert "That is not correct" in gil.text

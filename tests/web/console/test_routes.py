@@ -171,7 +171,6 @@ def test_what_is_not_there_is_said_within_the_menu_to_who_is_in(
             assert re.search('aria-current="page"><svg.*?</svg><span>Orders', inside.page.text)  # type: ignore[union-attr]
     assert outside.get("/app/nothing-there").status_code == 404
     assert "/app/orders" not in outside.links
-    inside.get("/app")
-    refused = inside.post("/app/environment", token="0" * 40, environment="staging")
+    refused = inside.submit("/app", "/app/environment", token="0" * 40, environment="staging")
     assert refused.status_code == 403
     assert "/app/orders" in refused.text

@@ -11,8 +11,8 @@ from tests.web.console.conftest import Browser, signed_in
 from tests.web.console.orders import WORLD, ada, cem, filled, put_away, send, work
 
 from largesse.reports import listing
-from largesse.web.console.words import WORDS
 from largesse.web.console.search import MOST_OF_KIND
+from largesse.web.console.words import WORDS
 
 __all__ = ["WORLD", "ada", "cem", "filled"]
 

@@ -49,15 +49,13 @@ def later(service: Service, passed: str) -> Iterator[None]:
 
 def with_password(service: Service, email: str) -> Browser:
     browser, link = Browser(service), link_for(service, email, "invitation")
-    browser.get(link)
-    assert browser.post(link, password=PASSWORD).status_code == 303
+    assert browser.submit(link, password=PASSWORD).status_code == 303
     return browser
 
 
 def enter(service: Service, email: str, password: str = PASSWORD) -> Browser:
     browser = Browser(service)
-    browser.get("/app/sign-in")
-    browser.page = browser.post("/app/sign-in", email=email, password=password)
+    browser.page = browser.submit("/app/sign-in", email=email, password=password)
     return browser
 
 
@@ -99,10 +97,8 @@ def test_with_a_second_step_a_password_alone_shows_nothing(service: Service) -> 
     # Without the app, by a recovery code, once; a link of the operator asks for it, too.
     for expected in (303, 422):
         link, other = link_for(service, "ada@acme.example"), Browser(service)
-        other.get(link)
-        other.post(link)
-        other.get("/app/second-step")
-        assert other.post("/app/second-step", code=codes[0], next="").status_code == expected
+        other.submit(link)
+        assert other.submit("/app/second-step", code=codes[0], next="").status_code == expected
 
 
 def test_codes_that_are_guessed_are_counted(service: Service) -> None:
@@ -110,8 +106,7 @@ def test_codes_that_are_guessed_are_counted(service: Service) -> None:
     statuses = []
     for _ in range(11):
         browser = enter(service, "bea@acme.example")
-        browser.get("/app/second-step")
-        statuses.append(browser.post("/app/second-step", code="000000").status_code)
+        statuses.append(browser.submit("/app/second-step", code="000000").status_code)
     assert statuses == [422] * 10 + [429]
 
 
@@ -127,8 +122,7 @@ def test_what_matters_asks_again_after_a_while(service: Service) -> None:
         proved = cem.post("/app/prove", proof=PASSWORD, next="/app/security/app")
         assert proved.headers["location"] == "/app/security/app"
         other = enter(service, "cem@acme.example")
-        cem.get("/app/security")
-        assert cem.post("/app/security/password", password="short").status_code == 422
+        assert cem.submit("/app/security", "/app/security/password", password="short").status_code == 422
         assert cem.post("/app/security/password", password="another four words").status_code == 303
         assert cem.get("/app").status_code == 200
         assert other.get("/app").status_code == 303, "other sessions end"
@@ -141,30 +135,25 @@ def test_sessions_are_listed_and_taken_back(service: Service) -> None:
     two = Browser(
         service, headers={"User-Agent": "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"}
     )
-    two.get("/app/sign-in")
-    two.post("/app/sign-in", email="dan@acme.example", password=PASSWORD)
+    two.submit("/app/sign-in", email="dan@acme.example", password=PASSWORD)
     stranger = with_password(service, "eve@acme.example")
     page = one.get("/app/security")
     assert "Firefox, Linux" in one.text
     assert two.host in one.text
     [ending] = set(re.findall(r"/app/security/sessions/(\d+)/end", page.text))
-    stranger.get("/app/security")
-    stranger.post(f"/app/security/sessions/{ending}/end")
+    stranger.submit("/app/security", f"/app/security/sessions/{ending}/end")
     assert two.get("/app").status_code == 200, "only one's own"
-    one.get("/app/security")
-    one.post(f"/app/security/sessions/{ending}/end")
+    one.submit("/app/security", f"/app/security/sessions/{ending}/end")
     assert two.get("/app").status_code == 303
     three = enter(service, "dan@acme.example")
-    one.get("/app/security")
-    one.post("/app/security/sessions/end")
+    one.submit("/app/security", "/app/security/sessions/end")
     assert three.get("/app").status_code == 303
     assert one.get("/app").status_code == 200
 
 
 def test_pages_are_written_as_somebody_wishes(service: Service, sign_in: SignIn) -> None:
     eve = sign_in("eve@acme.example")
-    eve.get("/app/security")
-    assert eve.post("/app/security/preferences", language="de", zone="Moon/Base").status_code == 422
+    assert eve.submit("/app/security", "/app/security/preferences", language="de", zone="Moon/Base").status_code == 422
     eve.get("/app/security")
     eve.get("/app/security")
     assert '<option value="Asia/Tokyo">' in eve.page.text
@@ -176,8 +165,7 @@ def test_pages_are_written_as_somebody_wishes(service: Service, sign_in: SignIn)
     assert page.headers["content-language"] == "de"
     assert "Sicherheit" in eve.text
     assert "Asia/Tokyo" in page.text
-    eve.get("/app/security")
-    eve.post("/app/security/preferences", language="", zone="")
+    eve.submit("/app/security", "/app/security/preferences", language="", zone="")
     assert eve.get("/app").headers["content-language"] == "en"
 
 
@@ -185,21 +173,17 @@ def test_a_customer_asks_everybody_for_a_second_step(service: Service, sign_in: 
     without_second_steps(service)
     service.sql("DELETE FROM sign_in_allowances")
     ada, eve = sign_in("ada@acme.example"), sign_in("eve@acme.example")
-    eve.get("/app/security")
-    assert eve.post("/app/security/required", required="yes").status_code == 403
-    ada.get("/app/security")
-    ada.post("/app/security/required", required="yes")
+    assert eve.submit("/app/security", "/app/security/required", required="yes").status_code == 403
+    ada.submit("/app/security", "/app/security/required", required="yes")
     assert eve.get("/app").status_code == 200, "first the administrator's own"
     set_up(service, ada)
-    ada.get("/app/security")
-    ada.post("/app/security/required", required="yes")
+    ada.submit("/app/security", "/app/security/required", required="yes")
     for path in ("/app", "/app/people"):
         assert eve.get(path).headers["location"] == "/app/security"
     eve.get("/app/security")
     assert "requires a second step to sign in" in eve.text
     set_up(service, eve)
     assert eve.get("/app").status_code == 200
-    ada.get("/app/security")
-    ada.post("/app/security/required", required="no")
+    ada.submit("/app/security", "/app/security/required", required="no")
     without_second_steps(service)
     assert sign_in("dan@acme.example").get("/app").status_code == 200

@@ -28,8 +28,7 @@ def test_a_gift_is_sent_step_by_step(own_service: Service) -> None:
     for said in ("Recipients 2 Gifts 2 Total £20.00", "All 2 Ready 2 Recipients", "Continue with 2"):
         assert said in browser.text
 
-    browser.get(f"{path}/message")
-    said = browser.post(
+    said = browser.submit(
         f"{path}/message", wrapping_key="confetti", from_name="Acme", message="Thanks!\r\nAll", then="go"
     )
     assert said.headers["location"] == f"{path}/delivery"
@@ -128,8 +127,7 @@ def test_codes_are_handed_out_for_an_hour_and_each_reading_is_kept(
     for wrong in ("0", "5001", "", "x", "1.5"):
         assert browser.post(f"{path}/codes", quantity=wrong).status_code == 422
     browser.post(f"{path}/codes", quantity="3")
-    browser.get(f"{path}/delivery")
-    browser.post(f"{path}/delivery", account=str(service.ids["funding_accounts"]["gbp"]))
+    browser.submit(f"{path}/delivery", account=str(service.ids["funding_accounts"]["gbp"]))
     browser.get(f"{path}/review")
     browser.post(f"{path}/place", quote=quote_in(browser))
     browser.get(f"{path}/sent")
@@ -210,8 +208,7 @@ def test_a_time_is_in_the_persons_zone_and_not_over(service: Service, sign_in: C
 def test_who_pays_sees_what_is_left_or_missing_and_tops_up(service: Service, sign_in: Callable[[str], Browser]) -> None:
     browser, gil = sign_in("ada@acme.example"), sign_in("gil@globex.example")
     path = begin(browser, service)
-    browser.get(f"{path}/recipients")
-    browser.post(f"{path}/recipients", rows="a@x.com,A,4")
+    browser.submit(f"{path}/recipients", rows="a@x.com,A,4")
     browser.get(f"{path}/delivery")
     assert "Small pot Balance £30.00 £10.00 missing Top up Small pot" in browser.text
     small, gbp = (service.ids["funding_accounts"][name] for name in ("small", "gbp"))
@@ -283,8 +280,7 @@ def test_everybody_in_a_list_that_is_typed_gets_a_gift(service: Service, sign_in
         assert said in browser.text
     assert "Your reference" not in browser.text, "none was typed"
     path = ready(browser, service)
-    browser.get(f"{path}/recipients")
-    browser.post(f"{path}/recipients", rows="a@x.com, Ada, b@x.com")
+    browser.submit(f"{path}/recipients", rows="a@x.com, Ada, b@x.com")
     browser.get(f"{path}/recipients")
     assert "“b@x.com” stands in the same row." in browser.text
 
@@ -292,14 +288,12 @@ def test_everybody_in_a_list_that_is_typed_gets_a_gift(service: Service, sign_in
 def test_an_invoiced_customer_names_no_account(service: Service, sign_in: Callable[[str], Browser]) -> None:
     browser = sign_in("gil@globex.example")
     path = begin(browser, service)
-    browser.get(f"{path}/recipients")
-    browser.post(f"{path}/recipients", rows=PEOPLE)
+    browser.submit(f"{path}/recipients", rows=PEOPLE)
     browser.get(f"{path}/delivery")
     assert "This goes on your company's invoice." in browser.text.replace("&#39;", "'")
     browser.post(f"{path}/delivery", when="now")
     browser.get(f"{path}/review")
     sent = browser.post(f"{path}/place", quote=quote_in(browser))
     assert sent.status_code == 303
-    browser.get(f"{path}/sent")
-    again = browser.post(f"{path}/again")
+    again = browser.submit(f"{path}/sent", f"{path}/again")
     assert re.fullmatch(r"/app/send/\w{20}/recipients", again.headers["location"])

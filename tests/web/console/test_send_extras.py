@@ -55,8 +55,7 @@ def mails(service: Service) -> list[tuple[str, EmailMessage]]:
 
 def try_it(browser: Browser, path: str) -> str:
     """Has the mail of a draft sent as a test; what the page says then."""
-    browser.get(f"{path}/message")
-    answer = browser.post(f"{path}/message", **SAID, then="try")
+    answer = browser.submit(f"{path}/message", **SAID, then="try")
     assert (answer.status_code, answer.headers["location"]) == (303, f"{path}/message")
     browser.get(f"{path}/message")
     return browser.text
@@ -102,8 +101,7 @@ def test_a_test_is_sent_six_times_and_then_one_waits(service: Service, sign_in: 
 
 def test_in_test_mode_it_is_captured(service: Service, sign_in: SignIn) -> None:
     cem = sign_in("cem@acme.example")
-    cem.get("/app")
-    cem.post("/app/environment", environment="staging")
+    cem.submit("/app", "/app/environment", environment="staging")
     path = ready(cem, service, account="test-gbp")
     before = len(mails(service))
     assert "A test mail to cem@acme.example is in the test mailbox." in try_it(cem, path)
@@ -118,8 +116,7 @@ def test_in_test_mode_it_is_captured(service: Service, sign_in: SignIn) -> None:
 def test_there_is_none_of_codes_nor_without_a_mail_server(service: Service, silent: Service, sign_in: SignIn) -> None:
     cem = sign_in("cem@acme.example")
     path = begin(cem, service)
-    cem.get(f"{path}/recipients")
-    cem.post(f"{path}/codes", quantity="3")
+    cem.submit(f"{path}/recipients", f"{path}/codes", quantity="3")
     before = len(mails(service))
     assert "as a test" not in cem.get(f"{path}/message").text
     assert "on its way" not in try_it(cem, path)
@@ -133,8 +130,7 @@ def test_there_is_none_of_codes_nor_without_a_mail_server(service: Service, sile
 def sent(browser: Browser, service: Service, **gift: str) -> str:
     """The path of what was just sent."""
     path = ready(browser, service, **gift)
-    browser.get(f"{path}/message")
-    browser.post(f"{path}/message", **SAID, then="go")
+    browser.submit(f"{path}/message", **SAID, then="go")
     browser.get(f"{path}/review")
     assert browser.post(f"{path}/place", quote=quote_in(browser)).headers["location"] == f"{path}/sent"
     browser.get(f"{path}/sent")

@@ -34,8 +34,7 @@ def send(browser: Browser, service: Service, rows: str, **gift: Any) -> None:
 def noted(browser: Browser, service: Service, rows: str, **gift: Any) -> str:
     """What is said of the rows."""
     path = begin(browser, service, **gift)
-    browser.get(f"{path}/recipients")
-    browser.post(f"{path}/recipients", rows=rows)
+    browser.submit(f"{path}/recipients", rows=rows)
     browser.get(f"{path}/recipients")
     browser.get(f"{path}/recipients?state=earlier&sort=email")
     found = re.search(r"They got this gift in the last 90 days\..* State .( .*?) Start over", browser.text)
@@ -60,8 +59,7 @@ def test_who_had_the_gift_lately_is_noted(service: Service, sign_in: SignIn, fol
     # What is long past, or in test mode, is not told.
     service.sql("UPDATE report_words SET created_at = created_at - interval '91 days' WHERE word = 'kim@example.com'")
     assert "kim@" not in noted(ada, service, rows)
-    ada.get("/app")
-    ada.post("/app/environment", environment="staging")
+    ada.submit("/app", "/app/environment", environment="staging")
     assert noted(ada, service, rows) == ""
 
 

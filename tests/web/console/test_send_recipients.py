@@ -20,8 +20,7 @@ SignIn = Callable[[str], Browser]
 def draft(browser: Browser, service: Service, rows: str) -> str:
     """The path of a draft with these rows."""
     path = begin(browser, service)
-    browser.get(f"{path}/recipients")
-    assert browser.post(f"{path}/recipients", rows=rows).status_code == 303
+    assert browser.submit(f"{path}/recipients", rows=rows).status_code == 303
     browser.get(f"{path}/recipients")
     return path
 
@@ -89,8 +88,7 @@ def test_one_of_five_thousand_is_found_with_one_search(service: Service, sign_in
 def test_a_search_in_a_filter_does_not_say_that_nobody_matches(service: Service, sign_in: SignIn) -> None:
     browser = sign_in("cem@acme.example")
     path = begin(browser, service)
-    browser.get(f"{path}/recipients")
-    browser.post(f"{path}/recipients", rows="ada@example.com,Ada\nnobody,N\nbo@example.com,Bo,0\n")
+    browser.submit(f"{path}/recipients", rows="ada@example.com,Ada\nnobody,N\nbo@example.com,Bo,0\n")
     page = browser.get(f"{path}/recipients?state=fix")
     assert re.findall(r'id="([\w-]+)"[^>]* autofocus', page.text) == ["email-2"], "the first that is wrong"
     page = browser.get(f"{path}/recipients?state=fix&q=ada")
@@ -170,8 +168,7 @@ def test_rows_to_fix_are_left_out_and_stay_in_the_draft(service: Service, sign_i
     path = ready(browser, service, rows="zoe@x.com,Zoë\nbad,Bo\nbo@x.com,Bo\n")
     browser.get(f"{path}/review")
     assert "Add recipients, and fix the rows with errors." in browser.text
-    browser.get(f"{path}/recipients")
-    assert browser.post(f"{path}/leave-out").headers["location"] == f"{path}/message"
+    assert browser.submit(f"{path}/recipients", f"{path}/leave-out").headers["location"] == f"{path}/message"
     browser.get(f"{path}/recipients")
     assert "1 row to fix is left out. Continue with 2" in browser.text
     browser.get(f"{path}/review")
@@ -179,10 +176,8 @@ def test_rows_to_fix_are_left_out_and_stay_in_the_draft(service: Service, sign_i
     quote = quote_in(browser)
     # Whatever changes the rows asks again.
     browser.post(f"{path}/suggestions", suggestion="99")
-    browser.get(f"{path}/recipients")
-    assert browser.post(f"{path}/place", quote=quote).status_code == 409
-    browser.get(f"{path}/recipients?state=fix")
-    browser.post(f"{path}/remove-invalid")
+    assert browser.submit(f"{path}/recipients", f"{path}/place", quote=quote).status_code == 409
+    browser.submit(f"{path}/recipients?state=fix", f"{path}/remove-invalid")
     browser.get(f"{path}/review")
     assert browser.post(f"{path}/place", quote=quote_in(browser)).headers["location"] == f"{path}/sent"
 
@@ -234,8 +229,7 @@ def test_of_a_workbook_the_sheet_with_most_addresses_is_taken_and_another_chosen
         assert said in browser.text
     # A row that is edited stays so while another sheet is looked at.
     save(browser, path, number=["3"], email=["bob@x.com"], name=["Bob"], quantity=["1"])
-    browser.get(f"{path}/recipients")
-    browser.post(f"{path}/reading", sheet="3", email="0", name="1", heading="yes")
+    browser.submit(f"{path}/recipients", f"{path}/reading", sheet="3", email="0", name="1", heading="yes")
     browser.get(f"{path}/recipients")
     assert "All 1 Ready 1 " in browser.text
     assert "cy@x.com" in browser.text
@@ -243,8 +237,7 @@ def test_of_a_workbook_the_sheet_with_most_addresses_is_taken_and_another_chosen
     assert refused.status_code == 422
     assert "A cell of row 1 has more than 1000 characters." in refused.text
     assert browser.post(f"{path}/reading", sheet="4").status_code == 404
-    browser.get(f"{path}/recipients")
-    browser.post(f"{path}/reading", sheet="1")
+    browser.submit(f"{path}/recipients", f"{path}/reading", sheet="1")
     browser.get(f"{path}/recipients")
     assert "Bob bob@x.com 1 Ready" in browser.text
     browser.post(f"{path}/start-over")
@@ -266,8 +259,7 @@ def test_odd_letters_are_noticed_and_the_file_read_in_another_encoding_with_one_
     save(browser, path, number=["4"], email=["bo@x.com"], name=["Bö"], quantity=["1"])
     browser.get(f"{path}/recipients")
     assert browser.post(f"{path}/letters", encoding="utf-8").status_code == 404, "not what the file can be read in"
-    browser.get(f"{path}/recipients")
-    browser.post(f"{path}/letters", encoding="mac_roman")
+    browser.submit(f"{path}/recipients", f"{path}/letters", encoding="mac_roman")
     browser.get(f"{path}/recipients")
     for said in ("Encoding Mac, western Europe", "Zoë Peña", "André", "Bö bo@x.com"):
         assert said in browser.text

@@ -134,8 +134,7 @@ def test_nobody_else_sees_a_draft_or_what_became_of_it(service: Service, sign_in
                 "drop",
             ):
                 assert other.post(f"{path}/{part}", quantity="1").status_code == 404, part
-    browser.get("/app")
-    browser.post("/app/environment", environment="staging")
+    browser.submit("/app", "/app/environment", environment="staging")
     assert browser.get(f"{draft}/recipients").status_code == 404
     assert sign_in("fin@acme.example").get("/app/send").status_code == 403
     assert service.state() == before
@@ -145,10 +144,8 @@ def test_what_is_typed_is_shown_and_never_run(service: Service, sign_in: Callabl
     browser = sign_in("ada@acme.example")
     evil = "<script>alert(1)</script>\"'>"
     path = begin(browser, service)
-    browser.get(f"{path}/recipients")
-    browser.post(f"{path}/recipients", rows=f"email,{evil}\n{evil},{evil}\nx@example.com,{evil}")
-    browser.get(f"{path}/message")
-    browser.post(f"{path}/message", wrapping_key="gold", from_name=evil[:32], message=evil, then="look")
+    browser.submit(f"{path}/recipients", rows=f"email,{evil}\n{evil},{evil}\nx@example.com,{evil}")
+    browser.submit(f"{path}/message", wrapping_key="gold", from_name=evil[:32], message=evil, then="look")
     browser.get(f"{path}/delivery")
     account = str(service.ids["funding_accounts"]["gbp"])
     browser.post(f"{path}/delivery", when="now", account=account, reference=evil)
@@ -174,8 +171,7 @@ def test_what_lacks_is_told_on_the_review(service: Service, sign_in: Callable[[s
     assert "Add recipients, and fix the rows with errors." in browser.text
     before = service.state()
     assert browser.post(f"{path}/place").status_code == 409
-    browser.get(f"{path}/recipients")
-    browser.post(f"{path}/recipients", rows=PEOPLE)
+    browser.submit(f"{path}/recipients", rows=PEOPLE)
     browser.get(f"{path}/review")
     assert "Choose the account that pays." in browser.text
     assert "invoice" not in browser.text, "a customer with accounts is not invoiced"

@@ -15,8 +15,7 @@ SignIn = Callable[[str], Browser]
 
 
 def post(admin: Browser, account: int, what: str, **fields: Any) -> Any:
-    admin.get(f"/app/service-accounts/{account}")
-    return admin.post(f"/app/service-accounts/{account}/{what}", **fields)
+    return admin.submit(f"/app/service-accounts/{account}", f"/app/service-accounts/{account}/{what}", **fields)
 
 
 def test_what_it_may_order_is_limited_told_and_held_to(service: Service, sign_in: SignIn) -> None:
@@ -133,8 +132,7 @@ def test_accounts_of_others_are_nobodys_to_assign(service: Service, sign_in: Sig
     gil = sign_in("gil@globex.example")
     assert gil.get(f"/app/service-accounts/{crm}").status_code == 404
     for what, fields in (("accounts", {}), ("limit", {"currency": "GBP", "daily": "1"})):
-        gil.get("/app/service-accounts")
-        assert gil.post(f"/app/service-accounts/{crm}/{what}", **fields).status_code == 404
+        assert gil.submit("/app/service-accounts", f"/app/service-accounts/{crm}/{what}", **fields).status_code == 404
     assert service.sql("SELECT * FROM account_service_accounts ORDER BY 1, 2, 3") == before
 
 

@@ -70,8 +70,7 @@ def test_no_form_that_matters_is_carried_out_for_who_showed_it_a_while_ago(servi
     before = all_that_counts(service)
     for route in ROUTES:
         if route.step_up:
-            ada.get("/app")
-            ada.page = ada.post(path_of(route), role="admin", email="new@acme.example", name="x", amount="1")
+            ada.page = ada.submit("/app", path_of(route), role="admin", email="new@acme.example", name="x", amount="1")
             assert "Confirm it's you" in ada.text, route.path
     assert all_that_counts(service) == before
 
@@ -87,8 +86,7 @@ def test_an_invitation_is_carried_out_once_it_was_shown(service: Service, ada: B
 
 def set_amount(service: Service, ada: Browser, currency: str, above: str) -> int:
     service.sql("UPDATE sessions SET proved_at = now()")
-    ada.get("/app/security")
-    ada.page = ada.post("/app/security/large-sends", currency=currency, above=above)
+    ada.page = ada.submit("/app/security", "/app/security/large-sends", currency=currency, above=above)
     forget(service)
     return ada.page.status_code
 

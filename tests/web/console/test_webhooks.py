@@ -21,8 +21,7 @@ SignIn = Callable[[str], Browser]
 
 def subscribe(admin: Browser, url: str = "https://93.184.215.14/hook") -> str:
     """Subscribes by the page; returns the path of the subscription's page."""
-    admin.get("/app/webhooks")
-    answer = admin.post("/app/webhooks", target_url=url, event="order.created")
+    answer = admin.submit("/app/webhooks", target_url=url, event="order.created")
     assert answer.status_code == 200, answer.text
     assert "whsec_" in answer.text
     [path] = set(re.findall(r'href="(/app/webhooks/[0-9a-f-]{36})"', answer.text))
@@ -39,13 +38,11 @@ def test_an_address_is_added_tried_and_removed(service: Service, sign_in: SignIn
     ada.get("/app/webhooks")
     assert "Nothing sent yet" in ada.text
     assert "whsec_" not in ada.text, "shown once"
-    ada.get(path)
-    assert ada.post(f"{path}/test").status_code == 303
+    assert ada.submit(path, f"{path}/test").status_code == 303
     ada.get(path)
     assert "The sample is being sent." in ada.text
     assert "Pending" in ada.text
-    ada.get(f"{path}/remove")
-    assert ada.post(f"{path}/remove").status_code == 303
+    assert ada.submit(f"{path}/remove").status_code == 303
     ada.get("/app/webhooks")
     assert "The webhook was removed." in ada.text
     assert ada.get(path).status_code == 404
@@ -57,8 +54,7 @@ def test_what_became_of_deliveries_is_shown_and_what_failed_is_made_again(servic
     ada = sign_in("ada@acme.example")
     path = subscribe(ada)
     for _ in range(3):
-        ada.get(path)
-        ada.post(f"{path}/test")
+        ada.submit(path, f"{path}/test")
     rows = service.sql("SELECT id FROM deliveries WHERE subscription_id = $1::text::uuid ORDER BY id", id_in(path))
     dropped, exhausted, delivered = (row["id"] for row in rows)
     for delivery, state in ((dropped, "dropped"), (exhausted, "exhausted"), (delivered, "delivered")):
@@ -80,8 +76,7 @@ def test_what_became_of_deliveries_is_shown_and_what_failed_is_made_again(servic
     assert [row["state"] for row in states] == ["pending", "pending", "delivered"]
     assert ada.post(f"{path}/again", delivery=str(delivered)).status_code == 303
     for nothing in ("0", "x", "9" * 30, ""):
-        ada.get(path)
-        assert ada.post(f"{path}/again", delivery=nothing).status_code == 404
+        assert ada.submit(path, f"{path}/again", delivery=nothing).status_code == 404
 
 
 def test_older_deliveries_are_a_page_away(service: Service, sign_in: SignIn) -> None:
@@ -111,8 +106,7 @@ def in_file(admin: Browser, path: str) -> list[dict[str, str]]:
 def test_all_deliveries_come_as_a_file_in_which_nothing_is_computed(service: Service, sign_in: SignIn) -> None:
     ada = sign_in("ada@acme.example")
     path = subscribe(ada)
-    ada.get(path)
-    assert ada.post(f"{path}/test").status_code == 303
+    assert ada.submit(path, f"{path}/test").status_code == 303
     [sample] = service.sql("SELECT id FROM deliveries WHERE subscription_id = $1::text::uuid", id_in(path))
     service.sql(
         """INSERT INTO delivery_attempts (customer_id, delivery_id, number, started_at, duration_ms, status, answer)
@@ -169,8 +163,7 @@ def test_deliveries_of_orders_are_told_by_reference_and_those_of_others_not_at_a
 )
 def test_what_is_wrong_is_said_beside_its_field(sign_in: SignIn, fields: dict[str, str], wrong: str) -> None:
     ada = sign_in("ada@acme.example")
-    ada.get("/app/webhooks")
-    answer = ada.post("/app/webhooks", **{"target_url": "https://93.184.215.14/", "event": "order.created", **fields})
+    answer = ada.submit("/app/webhooks", **{"target_url": "https://93.184.215.14/", "event": "order.created", **fields})
     assert answer.status_code == 422
     assert re.findall(r'id="(\w+)-error"', answer.text) == [wrong]
 
@@ -180,8 +173,7 @@ def test_a_refused_address_is_explained_in_the_language_of_the_page(sign_in: Sig
     assert set(re.findall(r'"(`target_url` [^"{]+)"', code)) == set(REFUSALS), "each sentence of the API, and no other"
     ada = sign_in("ada@acme.example")
     ada.headers["Accept-Language"] = "fr"
-    ada.get("/app/webhooks")
-    answer = ada.post("/app/webhooks", target_url="http://10.0.0.1/", event="order.created")
+    answer = ada.submit("/app/webhooks", target_url="http://10.0.0.1/", event="order.created")
     assert "Saisissez une adresse HTTPS, par exemple https://example.com/hook." in unescape(answer.text)
 
 
@@ -192,8 +184,7 @@ def test_nobody_reaches_what_is_another_customers(service: Service, sign_in: Sig
     assert id_in(path) not in gil.get("/app/webhooks").text
     assert gil.get(path).status_code == gil.get(f"{path}/remove").status_code == 404
     for act, fields in (("test", {}), ("again", {"delivery": "failed"}), ("remove", {})):
-        gil.get("/app/webhooks")
-        assert gil.post(f"{path}/{act}", **fields).status_code == 404
+        assert gil.submit("/app/webhooks", f"{path}/{act}", **fields).status_code == 404
     ours = "SELECT count(*) FROM webhook_subscriptions WHERE id = $1::text::uuid"
     assert service.sql(ours, id_in(path))[0][0] == 1
 
