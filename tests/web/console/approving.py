@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -18,7 +18,6 @@ WORLD = SENDING.replace(
     "      - {email: viv@acme.example, name: Viv, role: viewer}\n"
     "      - {email: fin@acme.example",
 )
-SignIn = Callable[[str], Browser]
 ROLES = {"ada": "admin", "bea": "admin", "cem": "member", "mel": "member", "fin": "finance", "viv": "viewer"}
 
 

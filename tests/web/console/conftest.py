@@ -105,12 +105,33 @@ def signed_in(service: Service, email: str) -> Browser:
     return browser
 
 
+SignIn = Callable[[str], Browser]
+
+
 @pytest.fixture
 def browser(service: Service) -> Browser:
     return Browser(service)
 
 
 @pytest.fixture
-def sign_in(service: Service) -> Callable[[str], Browser]:
+def sign_in(service: Service) -> SignIn:
     """`sign_in("ada@acme.example")`: her browser, signed in."""
     return lambda email: signed_in(service, email)
+
+
+@pytest.fixture
+def ada(service: Service) -> Browser:
+    """The browser of an administrator."""
+    return signed_in(service, "ada@acme.example")
+
+
+@pytest.fixture
+def cem(service: Service) -> Browser:
+    """The browser of a member."""
+    return signed_in(service, "cem@acme.example")
+
+
+@pytest.fixture
+def gil(service: Service) -> Browser:
+    """The browser of another customer's administrator."""
+    return signed_in(service, "gil@globex.example")

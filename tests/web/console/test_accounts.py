@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from tests.chained import actor_on
 from tests.web.api.conftest import MASTER_KEY, Service, ServiceFactory
-from tests.web.console.conftest import Browser
+from tests.web.console.conftest import SignIn
 
 from largesse.db.pool import Database
 from largesse.db.scope import OPERATOR
@@ -52,7 +51,6 @@ customers:
 products:
   - {key: coffee, name: Coffee, digital: true, currency: GBP, countries: [GB], denominations: [5]}
 """
-People = Callable[[str], Browser]
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +70,7 @@ def way(service: Service, source: str, target: str) -> dict[str, str]:
     return {"from": str(account(service, source)), "to": str(account(service, target))}
 
 
-def test_money_is_moved_once_after_both_balances_were_shown(sign_in: People, service: Service) -> None:
+def test_money_is_moved_once_after_both_balances_were_shown(sign_in: SignIn, service: Service) -> None:
     browser = sign_in("finance@acme.example")
     browser.get("/app/funding")
     assert "/app/funding/transfer" in browser.links
@@ -116,7 +114,7 @@ def test_money_is_moved_once_after_both_balances_were_shown(sign_in: People, ser
     ],
 )
 def test_what_is_not_moved_is_said_beside_the_field(
-    sign_in: People, service: Service, source: str, target: str, amount: str, said: str
+    sign_in: SignIn, service: Service, source: str, target: str, amount: str, said: str
 ) -> None:
     browser = sign_in("admin@acme.example")
     before = service.sql("SELECT count(*) FROM entries")[0][0]
@@ -129,7 +127,7 @@ def test_what_is_not_moved_is_said_beside_the_field(
 
 
 @pytest.mark.parametrize("role", ["member", "viewer"])
-def test_others_move_nothing_and_make_nothing(sign_in: People, service: Service, role: str) -> None:
+def test_others_move_nothing_and_make_nothing(sign_in: SignIn, service: Service, role: str) -> None:
     browser = sign_in(f"{role}@acme.example")
     browser.get("/app/funding")
     assert "Transfer money" not in browser.text
@@ -138,7 +136,7 @@ def test_others_move_nothing_and_make_nothing(sign_in: People, service: Service,
     assert answer.status_code == 403
 
 
-def test_an_account_is_made_named_closed_and_opened(sign_in: People, service: Service) -> None:
+def test_an_account_is_made_named_closed_and_opened(sign_in: SignIn, service: Service) -> None:
     browser = sign_in("admin@acme.example")
     browser.get("/app/funding/accounts/new")
     assert "GBP British Pound" in browser.text
@@ -170,7 +168,7 @@ def test_an_account_is_made_named_closed_and_opened(sign_in: People, service: Se
     assert "This is your company's first account" in browser.text
 
 
-def test_no_order_is_paid_from_a_closed_account(sign_in: People, service: Service) -> None:
+def test_no_order_is_paid_from_a_closed_account(sign_in: SignIn, service: Service) -> None:
     browser, team = sign_in("admin@acme.example"), account(service, "People team")
     browser.get("/app/funding/transfer")
     assert (
@@ -186,7 +184,7 @@ def test_no_order_is_paid_from_a_closed_account(sign_in: People, service: Servic
     assert service.send("gift", "coffee", key="acme", account="team", value=5).status_code == 200
 
 
-def test_nobody_of_elsewhere_finds_an_account(sign_in: People, service: Service) -> None:
+def test_nobody_of_elsewhere_finds_an_account(sign_in: SignIn, service: Service) -> None:
     browser, own = sign_in("gil@globex.example"), account(service, "Acme float")
     assert browser.get(f"/app/funding/{own}/account").status_code == 404
     browser.get("/app/funding/accounts/new")
@@ -194,7 +192,7 @@ def test_nobody_of_elsewhere_finds_an_account(sign_in: People, service: Service)
         assert browser.post(f"/app/funding/{own}/{act}", name="Mine").status_code == 404
 
 
-def test_who_is_told_of_a_low_balance_is_said_and_shown(sign_in: People, service: Service) -> None:
+def test_who_is_told_of_a_low_balance_is_said_and_shown(sign_in: SignIn, service: Service) -> None:
     browser = sign_in("finance@acme.example")
     euros = account(service, "Euros")
     page = f"/app/funding/{euros}"
@@ -223,7 +221,7 @@ def test_who_is_told_of_a_low_balance_is_said_and_shown(sign_in: People, service
     assert "hold little" not in browser.text
 
 
-def test_an_account_is_verified_and_printed(sign_in: People, service: Service) -> None:
+def test_an_account_is_verified_and_printed(sign_in: SignIn, service: Service) -> None:
     browser, own = sign_in("viewer@acme.example"), account(service, "Acme float")
     browser.get(f"/app/funding/{own}/verify")
     assert "All entries verified" in browser.text
@@ -251,7 +249,7 @@ async def pay(database_url: str) -> None:
         await database.close()
 
 
-def test_an_invoiced_customer_sees_what_it_owes_by_month(sign_in: People, service: Service) -> None:
+def test_an_invoiced_customer_sees_what_it_owes_by_month(sign_in: SignIn, service: Service) -> None:
     browser = sign_in("ines@initech.example")
     browser.get("/app/funding/owed")
     assert "The amount due for your orders appears here." in browser.text

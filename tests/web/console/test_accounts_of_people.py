@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import httpx
 import pytest
 from tests.web.api.conftest import Service, on_database
-from tests.web.console.conftest import Browser, link_for
+from tests.web.console.conftest import Browser, SignIn, link_for
 from tests.web.console.sending import WORLD, quote_in, ready
 from tests.web.console.test_funding import report
 
 __all__ = ["WORLD"]
 
-SignIn = Callable[[str], Browser]
 CEM = "cem@acme.example"
 
 
@@ -87,8 +84,7 @@ def test_a_member_uses_and_sees_what_is_assigned_to_them(service: Service, sign_
     ]
 
 
-def test_who_is_invited_again_begins_without(service: Service, sign_in: SignIn) -> None:
-    ada = sign_in("ada@acme.example")
+def test_who_is_invited_again_begins_without(service: Service, ada: Browser) -> None:
     assert assign(service, ada, "bots").status_code == 303
     cem = user_id(service, CEM)
     assert ada.submit(f"/app/people/{cem}/remove").status_code == 303
@@ -141,8 +137,7 @@ def test_nobody_else_assigns(service: Service, sign_in: SignIn, role: str) -> No
     assert service.sql("SELECT * FROM account_users WHERE user_id = $1", user) == []
 
 
-def test_who_did_not_just_show_that_it_is_them_does_it_first(service: Service, sign_in: SignIn) -> None:
-    ada = sign_in("ada@acme.example")
+def test_who_did_not_just_show_that_it_is_them_does_it_first(service: Service, ada: Browser) -> None:
     service.sql("UPDATE sessions SET proved_at = now() - interval '1 day'")
     asked = assign(service, ada, "small", "bots", email="ada@acme.example")
     assert "This action needs a password" in asked.text

@@ -9,7 +9,6 @@ from tests.budgets.conftest import findings
 from tests.web.api.conftest import Service
 from tests.web.console.approving import (
     WORLD,
-    SignIn,
     as_before,
     asked,
     decided,
@@ -20,7 +19,7 @@ from tests.web.console.approving import (
     state,
     user_id,
 )
-from tests.web.console.conftest import Browser
+from tests.web.console.conftest import Browser, SignIn
 from tests.web.console.sending import quote_in, ready
 
 __all__ = ["WORLD", "as_before"]

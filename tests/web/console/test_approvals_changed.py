@@ -10,7 +10,6 @@ from tests.budgets.conftest import findings
 from tests.web.api.conftest import Service, on_database
 from tests.web.console.approving import (
     WORLD,
-    SignIn,
     as_before,
     asked,
     decided,
@@ -21,7 +20,7 @@ from tests.web.console.approving import (
     state,
     user_id,
 )
-from tests.web.console.conftest import Browser
+from tests.web.console.conftest import Browser, SignIn
 from tests.web.console.sending import quote_in, ready
 
 from largesse.approvals.service import expire_requests
@@ -239,8 +238,7 @@ def test_what_is_wrong_with_a_rule_is_said_beside_its_field(
     assert service.sql("SELECT count(*) FROM approval_rules")[0][0] == 0
 
 
-def test_where_nobody_else_may_approve_it_is_said(service: Service, sign_in: SignIn) -> None:
-    ada = sign_in("ada@acme.example")
+def test_where_nobody_else_may_approve_it_is_said(service: Service, ada: Browser) -> None:
     set_rule(ada, approver=[str(user_id(service, "ada"))])
     path = ready(ada, service)
     refused = ada.submit(f"{path}/review", f"{path}/ask")

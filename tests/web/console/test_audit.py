@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
 
 from tests.web.api.conftest import Service
 from tests.web.console.conftest import Browser
 
-SignIn = Callable[[str], Browser]
 
-
-def test_what_is_done_with_people_is_on_record(service: Service, sign_in: SignIn) -> None:
-    ada = sign_in("ada@acme.example")
+def test_what_is_done_with_people_is_on_record(service: Service, ada: Browser) -> None:
     shown = ada.submit("/app/people", email="joan@acme.example", name="Joan", role="viewer")
     [link] = set(re.findall(r"https://gifts\.example(/app/link/[\w-]+)", shown.text))
     joan = Browser(service)

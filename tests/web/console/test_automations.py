@@ -12,14 +12,12 @@ import pytest
 from tests.automations.conftest import add_contact
 from tests.web.api.conftest import Service
 from tests.web.console.approving import mails
-from tests.web.console.conftest import Browser
+from tests.web.console.conftest import Browser, SignIn
 from tests.web.console.sending import WORLD
 
 from largesse.base.i18n.languages import LANGUAGES
 
 __all__ = ["WORLD"]
-
-SignIn = Callable[[str], Browser]
 
 
 @pytest.fixture(autouse=True)
@@ -162,9 +160,8 @@ def changed(service: Service) -> Iterator[Callable[..., None]]:
     ],
 )
 def test_a_template_that_cannot_be_sent_is_refused_and_nothing_is_lost(
-    service: Service, sign_in: SignIn, changed: Callable[[str], None], change: str, said: str
+    service: Service, ada: Browser, changed: Callable[[str], None], change: str, said: str
 ) -> None:
-    ada = sign_in("ada@acme.example")
     path = set_one(ada, service).headers["location"].rpartition("/")[2]
     changed(change)
     assert "Welcome (£" in ada.get("/app/automations/new").text
@@ -198,8 +195,7 @@ def test_a_template_that_the_first_account_can_pay_is_offered_first(service: Ser
     assert page.index("Welcome (£10.00)") < page.index("A yen gift")
 
 
-def test_edges_that_are_right(service: Service, sign_in: SignIn) -> None:
-    ada = sign_in("ada@acme.example")
+def test_edges_that_are_right(service: Service, ada: Browser) -> None:
     for number, changes in enumerate(
         (
             {"name": "x" * 60, "cap": "1"},
@@ -258,8 +254,7 @@ def test_another_administrator_approves(service: Service, sign_in: SignIn) -> No
     assert "automation waits" not in ada.get("/app").text, "nobody approves their own"
 
 
-def test_it_is_paused_resumed_and_ended(service: Service, sign_in: SignIn) -> None:
-    ada = sign_in("ada@acme.example")
+def test_it_is_paused_resumed_and_ended(service: Service, ada: Browser) -> None:
     path = str(set_one(ada, service).headers["location"])
     for act, said in (("pause", "Paused"), ("resume", "Running")):
         assert ada.submit(path, f"{path}/{act}").status_code == 303
@@ -313,25 +308,23 @@ def test_a_refused_gift_needs_attention_and_says_why_and_until_when_it_is_tried(
     assert "was refused" not in fin.get("/app").text
 
 
-def test_a_group_that_was_deleted_is_not_taken_for_all_contacts(service: Service, sign_in: SignIn) -> None:
-    browser = sign_in("ada@acme.example")
-    browser.submit("/app/contacts/groups", name="Sales")
+def test_a_group_that_was_deleted_is_not_taken_for_all_contacts(service: Service, ada: Browser) -> None:
+    ada.submit("/app/contacts/groups", name="Sales")
     group = service.sql("SELECT id FROM contact_groups")[0][0]
-    path = set_one(browser, service, group=str(group)).headers["location"]
-    browser.submit(f"/app/contacts/groups/{group}", f"/app/contacts/groups/{group}/remove")
-    browser.get(path)
-    assert "A group that was deleted" in main_of(browser)
-    browser.get(f"{path}/edit")
-    assert f'<option value="{group}" selected>Not available</option>' in main_of(browser)
-    refused = set_one(browser, service, f"{path.rpartition('/')[2]}/edit", group=str(group))
+    path = set_one(ada, service, group=str(group)).headers["location"]
+    ada.submit(f"/app/contacts/groups/{group}", f"/app/contacts/groups/{group}/remove")
+    ada.get(path)
+    assert "A group that was deleted" in main_of(ada)
+    ada.get(f"{path}/edit")
+    assert f'<option value="{group}" selected>Not available</option>' in main_of(ada)
+    refused = set_one(ada, service, f"{path.rpartition('/')[2]}/edit", group=str(group))
     assert refused.status_code == 422
     assert "Choose a group that is there." in refused.text
     assert f'<option value="{group}" selected>' in refused.text
 
 
-def test_what_is_emptied_stays_empty_when_another_field_is_refused(service: Service, sign_in: SignIn) -> None:
-    browser = sign_in("ada@acme.example")
-    path = set_one(browser, service, cap="3").headers["location"]
-    refused = set_one(browser, service, f"{path.rpartition('/')[2]}/edit", cap="", name="")
+def test_what_is_emptied_stays_empty_when_another_field_is_refused(service: Service, ada: Browser) -> None:
+    path = set_one(ada, service, cap="3").headers["location"]
+    refused = set_one(ada, service, f"{path.rpartition('/')[2]}/edit", cap="", name="")
     assert refused.status_code == 422
     assert re.search(r'name="cap"[^>]* value=""', refused.text)

@@ -6,7 +6,7 @@ import base64
 import hashlib
 import html
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -14,7 +14,7 @@ from tests.background import run_in_thread
 from tests.catalogue.images import jpeg, png, webp_lossy
 from tests.web.api.conftest import Service
 from tests.web.claim.conftest import Recipient
-from tests.web.console.conftest import Browser
+from tests.web.console.conftest import Browser, SignIn
 from tests.web.console.sending import WORLD, browser_text, quote_in, ready
 
 from largesse.branding.model import MOST_WRAPPINGS
@@ -30,7 +30,6 @@ from largesse.mail.messages import take
 
 __all__ = ["WORLD"]
 
-SignIn = Callable[[str], Browser]
 TEXTS = {
     "colour": "#ffdd00",
     "sender_name": "Acme Gifts",

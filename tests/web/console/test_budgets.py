@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import count
 from typing import Any
 
 import pytest
 from tests.web.api.conftest import Service
-from tests.web.console.conftest import Browser
+from tests.web.console.conftest import Browser, SignIn
 from tests.web.console.sending import WORLD as WORLD  # noqa: PLC0414 - the module's world
 from tests.web.console.sending import quote_in, ready
-
-SignIn = Callable[[str], Browser]
-
 
 _YEARS = count(2040)
 
@@ -119,8 +116,7 @@ def test_each_role_sees_its_own(service: Service, sign_in: SignIn) -> None:
     assert gil.post(f"/app/budgets/{budget_id}/end").status_code == 404
 
 
-def test_one_is_changed_and_ended(service: Service, sign_in: SignIn) -> None:
-    ada = sign_in("ada@acme.example")
+def test_one_is_changed_and_ended(service: Service, ada: Browser) -> None:
     create(ada, of="group", who=[str(user_id(service, "cem@acme.example"))])
     budget_id = the_budget(service)
     page = ada.get(f"/app/budgets/{budget_id}").text

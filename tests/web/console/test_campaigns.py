@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -12,15 +12,13 @@ import pytest
 from tests.campaigns.conftest import code_of
 from tests.campaigns.conftest import work as work_on_campaigns
 from tests.web.api.conftest import Service
-from tests.web.console.conftest import Browser, signed_in
+from tests.web.console.conftest import Browser, SignIn, signed_in
 from tests.web.console.sending import WORLD
 from tests.web.console.test_automations import main_of
 
 from largesse.campaigns.model import MOST_CAMPAIGNS, MOST_DOMAINS, MOST_GIFTS, MOST_GREETING, MOST_NAME
 
 __all__ = ["WORLD"]
-
-SignIn = Callable[[str], Browser]
 
 
 @pytest.fixture(autouse=True)
@@ -127,10 +125,7 @@ def test_a_campaign_is_set_reserved_given_paused_and_ended(service: Service, sig
     assert "Ada ended the campaign Summer party" in ada.text
 
 
-def test_the_end_of_a_campaign_without_gifts_left_says_that_nothing_comes_back(
-    service: Service, sign_in: SignIn
-) -> None:
-    ada = sign_in("ada@acme.example")
+def test_the_end_of_a_campaign_without_gifts_left_says_that_nothing_comes_back(service: Service, ada: Browser) -> None:
     path = reserve(ada, str(set_one(ada, service, gifts="1").headers["location"]))
     ada.get(path)
     [link] = re.findall(r'data-copy="([^"]+)"', main_of(ada))
@@ -140,8 +135,7 @@ def test_the_end_of_a_campaign_without_gifts_left_says_that_nothing_comes_back(
     assert "£0.00" not in main_of(ada)
 
 
-def test_it_is_changed_until_its_gifts_are_reserved(service: Service, sign_in: SignIn) -> None:
-    ada = sign_in("ada@acme.example")
+def test_it_is_changed_until_its_gifts_are_reserved(service: Service, ada: Browser) -> None:
     review = str(set_one(ada, service).headers["location"])
     [number] = service.sql("SELECT id FROM campaigns WHERE ended_at IS NULL")[0]
     ada.get(f"/app/campaigns/{number}/edit")
@@ -168,8 +162,7 @@ def test_it_is_changed_until_its_gifts_are_reserved(service: Service, sign_in: S
     assert "For 2 listed addresses" in ada.text
 
 
-def test_a_draft_that_was_deleted_begins_again(service: Service, sign_in: SignIn) -> None:
-    ada = sign_in("ada@acme.example")
+def test_a_draft_that_was_deleted_begins_again(service: Service, ada: Browser) -> None:
     review = str(set_one(ada, service).headers["location"])
     service.sql("DELETE FROM drafts")
     [number] = service.sql("SELECT id FROM campaigns WHERE ended_at IS NULL")[0]
@@ -180,8 +173,7 @@ def test_a_draft_that_was_deleted_begins_again(service: Service, sign_in: SignIn
     assert reserve(ada, again) == f"/app/campaigns/{number}"
 
 
-def test_its_draft_is_changed_by_the_campaign_alone(service: Service, sign_in: SignIn) -> None:
-    ada = sign_in("ada@acme.example")
+def test_its_draft_is_changed_by_the_campaign_alone(service: Service, ada: Browser) -> None:
     review = str(set_one(ada, service).headers["location"])
     draft = review.split("/")[3]
     for page in ("recipients", "message", "delivery", "contacts"):
@@ -219,9 +211,8 @@ def test_its_draft_is_changed_by_the_campaign_alone(service: Service, sign_in: S
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_said_beside_its_field_and_nothing_is_lost(
-    service: Service, sign_in: SignIn, field: str, changes: dict[str, str], said: str
+    service: Service, ada: Browser, field: str, changes: dict[str, str], said: str
 ) -> None:
-    ada = sign_in("ada@acme.example")
     page = set_one(ada, service, **changes)
     assert page.status_code == 422
     beside = re.findall(rf'id="{field}-error">([^<]+)<', page.text)
@@ -244,8 +235,7 @@ def test_a_template_whose_gift_is_gone_is_refused_and_nothing_is_lost(service: S
     assert service.sql("SELECT count(*) FROM campaigns WHERE ended_at IS NULL")[0][0] == 0
 
 
-def test_the_limits_themselves_are_taken(service: Service, sign_in: SignIn) -> None:
-    ada = sign_in("ada@acme.example")
+def test_the_limits_themselves_are_taken(service: Service, ada: Browser) -> None:
     most = {
         "name": "x" * MOST_NAME,
         "gifts": str(MOST_GIFTS),

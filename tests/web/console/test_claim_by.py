@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
 
 import httpx
 import pytest
 from tests.web.api.conftest import Service
-from tests.web.console.conftest import Browser
+from tests.web.console.conftest import Browser, SignIn
 from tests.web.console.sending import WORLD, begin, browser_text, quote_in, ready
 
 from largesse.db.pool import Database
@@ -22,12 +22,12 @@ __all__ = ["WORLD"]
 
 
 @pytest.fixture
-def ada(sign_in: Callable[[str], Browser]) -> Browser:
+def ada(sign_in: SignIn) -> Browser:
     return sign_in("ada@acme.example")
 
 
 @pytest.fixture
-def cem(sign_in: Callable[[str], Browser]) -> Browser:
+def cem(sign_in: SignIn) -> Browser:
     return sign_in("cem@acme.example")
 
 

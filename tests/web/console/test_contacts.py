@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Callable
 
 import pytest
 from tests.web.api.conftest import RICH_WORLD, Service
-from tests.web.console.conftest import Browser
+from tests.web.console.conftest import Browser, SignIn
 
 WORLD = RICH_WORLD
 NONE = "\N{EN DASH}"
@@ -22,7 +21,7 @@ FILE = (
 
 
 @pytest.fixture
-def ada(service: Service, sign_in: Callable[[str], Browser]) -> Browser:
+def ada(service: Service, sign_in: SignIn) -> Browser:
     service.sql("DELETE FROM contacts")
     service.sql("DELETE FROM contact_groups")
     service.sql("DELETE FROM contact_fields")
@@ -183,9 +182,7 @@ def test_lists_are_searched_paged_and_downloaded(service: Service, ada: Browser)
     assert lines[1] == "p110@example.com,Person 110,,,,,,Sales"
 
 
-def test_everybody_sent_to_lately_becomes_a_contact(
-    service: Service, ada: Browser, sign_in: Callable[[str], Browser]
-) -> None:
+def test_everybody_sent_to_lately_becomes_a_contact(service: Service, ada: Browser, sign_in: SignIn) -> None:
     recipients = [{"email": "Sam@example.com", "name": "Sam"}, {"email": "kim@example.com"}]
     assert service.send("gift", "coffee", value=5, recipients=recipients).status_code == 200
     create(ada, email="sam@example.com", name="Samuel")
@@ -272,7 +269,7 @@ def test_a_field_that_was_deleted_meanwhile_is_asked_about_before_sending(servic
     assert "The message cannot be used." in ada.text
 
 
-def test_countries_are_offered_in_the_order_of_their_names(service: Service, sign_in: Callable[[str], Browser]) -> None:
+def test_countries_are_offered_in_the_order_of_their_names(service: Service, sign_in: SignIn) -> None:
     ada = sign_in("ada@acme.example")
     ada.headers["Accept-Language"] = "de"
     for page, names in (

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from tests.web.api.conftest import Service
-from tests.web.console.conftest import Browser, link_for
+from tests.web.console.conftest import Browser, SignIn, link_for
 
 PASSWORD = "four plain words here"
 
@@ -69,9 +68,7 @@ def test_cookies_are_for_no_script_and_no_other_site(service: Service, ada: str)
                 assert said in cookie
 
 
-def test_nobody_frames_the_pages_and_they_load_nothing_of_others(
-    browser: Browser, sign_in: Callable[[str], Browser]
-) -> None:
+def test_nobody_frames_the_pages_and_they_load_nothing_of_others(browser: Browser, sign_in: SignIn) -> None:
     for page in (browser.get("/app/sign-in"), sign_in("cem@acme.example").get("/app")):
         policy = page.headers["content-security-policy"]
         assert "frame-ancestors 'none'" in policy

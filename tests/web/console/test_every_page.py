@@ -8,12 +8,12 @@ from __future__ import annotations
 import gzip
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import httpx
 import pytest
 from tests.web.api.conftest import RICH_WORLD, Service
-from tests.web.console.conftest import Browser, signed_in
+from tests.web.console.conftest import Browser, SignIn, signed_in
 from tests.web.console.everything import Walk, ask_approval, route_of, send_gift
 from tests.web.console.orders import work
 from tests.web.console.test_security import enter, set_up, with_password
@@ -166,9 +166,7 @@ def test_every_page(walk: Walk) -> None:
 @pytest.mark.slow
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("wrong", ["", "0" * 40])
-def test_no_form_is_taken_without_a_token_of_ours(
-    service: Service, sign_in: Callable[[str], Browser], wrong: str
-) -> None:
+def test_no_form_is_taken_without_a_token_of_ours(service: Service, sign_in: SignIn, wrong: str) -> None:
     from largesse.web.console.routes import ROUTES
 
     browser = sign_in("ada@acme.example")

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from tests.web.api.conftest import Service
-from tests.web.console.conftest import Browser
-
-SignIn = Callable[[str], Browser]
+from tests.web.console.conftest import Browser, SignIn
 
 
 def environment_of(service: Service, browser: Browser) -> str:
@@ -18,8 +15,7 @@ def environment_of(service: Service, browser: Browser) -> str:
     return "staging" if "Leave test mode" in browser.text else "production"
 
 
-def test_the_environment_is_switched_and_colours_the_page(service: Service, sign_in: SignIn) -> None:
-    ada = sign_in("ada@acme.example")
+def test_the_environment_is_switched_and_colours_the_page(service: Service, ada: Browser) -> None:
     assert environment_of(service, ada) == "production"
     assert ada.post("/app/environment", environment="staging").status_code == 303
     assert environment_of(service, ada) == "staging"
@@ -27,8 +23,7 @@ def test_the_environment_is_switched_and_colours_the_page(service: Service, sign
 
 
 @pytest.mark.parametrize("token", ["", "x", "0" * 40, "ä" * 40, "0" * 24])
-def test_a_form_without_a_token_of_ours_changes_nothing(service: Service, sign_in: SignIn, token: str) -> None:
-    ada = sign_in("ada@acme.example")
+def test_a_form_without_a_token_of_ours_changes_nothing(service: Service, ada: Browser, token: str) -> None:
     answer = ada.submit("/app", "/app/environment", token=token, environment="staging")
     assert answer.status_code == 403
     assert environment_of(service, ada) == "production"
@@ -42,8 +37,7 @@ def test_the_token_of_somebody_else_is_none(service: Service, sign_in: SignIn) -
 
 
 @pytest.mark.parametrize("site", ["cross-site", "same-site"])
-def test_what_another_site_sends_changes_nothing(service: Service, sign_in: SignIn, site: str) -> None:
-    ada = sign_in("ada@acme.example")
+def test_what_another_site_sends_changes_nothing(service: Service, ada: Browser, site: str) -> None:
     ada.get("/app")
     ada.headers["Sec-Fetch-Site"] = site
     assert ada.post("/app/environment", environment="staging").status_code == 403
@@ -60,8 +54,7 @@ def test_a_login_form_of_another_site_signs_nobody_in(service: Service) -> None:
 
 
 @pytest.mark.slow
-def test_a_form_sent_often_at_once_is_taken_once(service: Service, sign_in: SignIn) -> None:
-    ada = sign_in("ada@acme.example")
+def test_a_form_sent_often_at_once_is_taken_once(service: Service, ada: Browser) -> None:
     ada.get("/app")
     before = service.sql("SELECT count(*) FROM form_posts")[0][0]
     with ThreadPoolExecutor(20) as pool:
@@ -71,8 +64,7 @@ def test_a_form_sent_often_at_once_is_taken_once(service: Service, sign_in: Sign
     assert service.sql("SELECT count(*) FROM form_posts")[0][0] == before + 1
 
 
-def test_a_form_that_is_wrong_may_be_sent_again(service: Service, sign_in: SignIn) -> None:
-    ada = sign_in("ada@acme.example")
+def test_a_form_that_is_wrong_may_be_sent_again(service: Service, ada: Browser) -> None:
     ada.get("/app")
     token = ada.token
     assert ada.post("/app/customers", token=token, user="999999").status_code == 404
@@ -80,8 +72,7 @@ def test_a_form_that_is_wrong_may_be_sent_again(service: Service, sign_in: SignI
     assert ada.post("/app/customers", token=token, user=str(own)).status_code == 303
 
 
-def test_a_lost_session_is_said_and_nothing_is_changed(service: Service, sign_in: SignIn) -> None:
-    ada = sign_in("ada@acme.example")
+def test_a_lost_session_is_said_and_nothing_is_changed(service: Service, ada: Browser) -> None:
     ada.get("/app")
     service.sql("UPDATE sessions SET ended_at = clock_now() WHERE ended_at IS NULL")
     answer = ada.post("/app/environment", environment="staging")
@@ -90,8 +81,7 @@ def test_a_lost_session_is_said_and_nothing_is_changed(service: Service, sign_in
 
 
 @pytest.mark.parametrize("idle", ["12 hours", "15 days"])
-def test_a_session_ends_when_it_is_idle_or_old(service: Service, sign_in: SignIn, idle: str) -> None:
-    ada = sign_in("ada@acme.example")
+def test_a_session_ends_when_it_is_idle_or_old(service: Service, ada: Browser, idle: str) -> None:
     service.sql("UPDATE clock SET ahead_by = ahead_by + $1::text::interval", idle)
     try:
         assert ada.get("/app").status_code == 303
@@ -137,8 +127,7 @@ def test_a_form_of_another_mode_or_company_is_refused_with_a_page_that_says_so(
         ("/app/branding", "/app/branding/logo", "file"),
     ],
 )
-def test_links_of_a_page_that_refuses_a_form_lead_to_pages(sign_in: SignIn, page: str, form: str, field: str) -> None:
-    ada = sign_in("ada@acme.example")
+def test_links_of_a_page_that_refuses_a_form_lead_to_pages(ada: Browser, page: str, form: str, field: str) -> None:
     ada.get("/app/service-accounts/1")
     ada.post("/app/service-accounts/1/limit", currency="GBP", largest_order="100", daily="")
     ada.page = ada.submit(page, form, **{field: "x" * 100}, currency="GBP")

@@ -6,14 +6,13 @@ import asyncio
 import csv
 import io
 import re
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 from tests.chained import actor_on
 from tests.web.api.conftest import MASTER_KEY, Service, ServiceFactory, on_database
-from tests.web.console.conftest import Browser
+from tests.web.console.conftest import Browser, SignIn
 
 from largesse.audit.service import Acting, by_command
 from largesse.db.pool import Database
@@ -50,7 +49,6 @@ customers:
 products:
   - {key: coffee, name: Coffee, digital: true, currency: GBP, countries: [GB], denominations: [5]}
 """
-People = Callable[[str], Browser]
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +93,7 @@ def confirm(service: Service, reference: str, amount_minor: int | None = None) -
 
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("role", ["admin", "finance", "viewer"])
-def test_accounts_show_what_they_hold_and_who_may_use_them(sign_in: People, role: str) -> None:
+def test_accounts_show_what_they_hold_and_who_may_use_them(sign_in: SignIn, role: str) -> None:
     browser = sign_in(f"{role}@acme.example")
     assert browser.get("/app/funding").status_code == 200
     for said in (
@@ -111,7 +109,7 @@ def test_accounts_show_what_they_hold_and_who_may_use_them(sign_in: People, role
     assert ("Top up" in browser.text) is (role != "viewer")
 
 
-def test_a_member_sees_what_they_may_use(sign_in: People, service: Service) -> None:
+def test_a_member_sees_what_they_may_use(sign_in: SignIn, service: Service) -> None:
     browser = sign_in("member@acme.example")
     browser.get("/app/funding")
     assert "Acme float" in browser.text
@@ -128,7 +126,7 @@ def test_a_member_sees_what_they_may_use(sign_in: People, service: Service) -> N
     assert theirs not in " ".join(browser.links)
 
 
-def test_a_statement_goes_from_its_opening_to_its_closing_balance(sign_in: People, service: Service) -> None:
+def test_a_statement_goes_from_its_opening_to_its_closing_balance(sign_in: SignIn, service: Service) -> None:
     browser = sign_in("viewer@acme.example")
     path = f"/app/funding/{account(service, 'gbp')}"
     browser.get(path)
@@ -151,7 +149,7 @@ def test_a_statement_goes_from_its_opening_to_its_closing_balance(sign_in: Peopl
     ]
 
 
-def test_a_long_statement_comes_in_pieces(sign_in: People, service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_statement_comes_in_pieces(sign_in: SignIn, service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("largesse.web.console.funding._AT_ONCE", 2)
     browser = sign_in("viewer@acme.example")
     browser.get(f"/app/funding/{account(service, 'gbp')}")
@@ -163,7 +161,7 @@ def test_a_long_statement_comes_in_pieces(sign_in: People, service: Service, mon
     assert "Opening balance" not in browser.text
 
 
-def test_nobody_of_elsewhere_finds_anything(sign_in: People, service: Service) -> None:
+def test_nobody_of_elsewhere_finds_anything(sign_in: SignIn, service: Service) -> None:
     reference = ask(sign_in("admin@acme.example"), service)
     browser = sign_in("gil@globex.example")
     browser.get("/app/funding")
@@ -181,7 +179,7 @@ def test_nobody_of_elsewhere_finds_anything(sign_in: People, service: Service) -
     assert browser.post(f"/app/funding/top-ups/{reference}/cancel").status_code == 404
 
 
-def test_a_top_up_is_asked_for_paid_and_credited(sign_in: People, service: Service) -> None:
+def test_a_top_up_is_asked_for_paid_and_credited(sign_in: SignIn, service: Service) -> None:
     browser = sign_in("finance@acme.example")
     reference = ask(browser, service, "250,50")
     assert parse_transfer_reference(reference) == reference
@@ -210,7 +208,7 @@ def test_a_top_up_is_asked_for_paid_and_credited(sign_in: People, service: Servi
     assert f"/app/funding/top-ups/{reference}" not in browser.links
 
 
-def test_a_top_up_is_cancelled_and_a_viewer_only_looks(sign_in: People, service: Service) -> None:
+def test_a_top_up_is_cancelled_and_a_viewer_only_looks(sign_in: SignIn, service: Service) -> None:
     admin, viewer = sign_in("admin@acme.example"), sign_in("viewer@acme.example")
     reference = ask(admin, service)
     viewer.get(f"/app/funding/top-ups/{reference}")
@@ -242,7 +240,7 @@ def test_a_top_up_is_cancelled_and_a_viewer_only_looks(sign_in: People, service:
         ("<script>", "Type an amount"),
     ],
 )
-def test_an_amount_that_is_none_is_said_beside_it(sign_in: People, service: Service, amount: str, said: str) -> None:
+def test_an_amount_that_is_none_is_said_beside_it(sign_in: SignIn, service: Service, amount: str, said: str) -> None:
     browser = sign_in("admin@acme.example")
     browser.get("/app/funding/top-ups/new")
     before = service.sql("SELECT count(*) FROM top_ups")[0][0]
@@ -265,7 +263,7 @@ def test_an_amount_that_is_none_is_said_beside_it(sign_in: People, service: Serv
     ],
 )
 def test_an_amount_is_read_as_its_reader_writes_it(
-    sign_in: People, service: Service, language: str, typed: str, said: str
+    sign_in: SignIn, service: Service, language: str, typed: str, said: str
 ) -> None:
     browser = sign_in("admin@acme.example")
     browser.headers["Accept-Language"] = language
@@ -277,7 +275,7 @@ def test_an_amount_is_read_as_its_reader_writes_it(
     assert browser.post(f"{answer.headers['location']}/cancel").status_code == 303
 
 
-def test_a_form_shown_again_says_how_its_amount_was_read(sign_in: People, service: Service) -> None:
+def test_a_form_shown_again_says_how_its_amount_was_read(sign_in: SignIn, service: Service) -> None:
     browser = sign_in("admin@acme.example")
     query = f"from={account(service, 'gbp')}&to={account(service, 'gbp')}&amount=1%2C000"
     browser.get(f"/app/funding/transfer?{query}")
@@ -285,7 +283,7 @@ def test_a_form_shown_again_says_how_its_amount_was_read(sign_in: People, servic
     assert "Read as £1,000.00." in browser.text
 
 
-def test_a_form_sent_many_times_at_once_asks_once(sign_in: People, service: Service) -> None:
+def test_a_form_sent_many_times_at_once_asks_once(sign_in: SignIn, service: Service) -> None:
     browser = sign_in("admin@acme.example")
     browser.get("/app/funding/top-ups/new")
     token, before = browser.token, service.sql("SELECT count(*) FROM top_ups")[0][0]
@@ -302,11 +300,10 @@ def test_a_form_sent_many_times_at_once_asks_once(sign_in: People, service: Serv
 
 
 @pytest.mark.slow
-def test_too_many_that_wait_are_refused_and_said(sign_in: People, service: Service) -> None:
-    browser = sign_in("gil@globex.example")
+def test_too_many_that_wait_are_refused_and_said(gil: Browser, service: Service) -> None:
     theirs = service.sql("SELECT id FROM accounts WHERE name = 'Globex float'")[0]["id"]
     for number in range(MAX_WAITING + 1):
-        answer = browser.submit("/app/funding/top-ups/new", "/app/funding/top-ups", account=str(theirs), amount="1")
+        answer = gil.submit("/app/funding/top-ups/new", "/app/funding/top-ups", account=str(theirs), amount="1")
         assert answer.status_code == (303 if number < MAX_WAITING else 422)
     assert f"{MAX_WAITING} top-ups are already waiting" in answer.text
 
@@ -317,7 +314,7 @@ def told_of_waiting(browser: Browser) -> int:
 
 
 @pytest.mark.slow
-def test_home_tells_of_top_ups_that_wait(service: Service, sign_in: People) -> None:
+def test_home_tells_of_top_ups_that_wait(service: Service, sign_in: SignIn) -> None:
     people = {role: sign_in(f"{role}@acme.example") for role in ("member", "finance", "viewer")}
     before = {role: told_of_waiting(browser) for role, browser in people.items()}
     member, account = people["member"], str(service.ids["funding_accounts"]["gbp"])

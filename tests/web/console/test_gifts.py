@@ -6,12 +6,11 @@ import base64
 import hashlib
 import html
 import re
-from collections.abc import Callable
 
 import httpx
 import pytest
 from tests.web.api.conftest import Service
-from tests.web.console.conftest import Browser
+from tests.web.console.conftest import Browser, SignIn
 from tests.web.console.gifts import PICTURE, WORLD, acts, ada, gathered, gil, made, send, with_a_picture
 
 from largesse.templates import service as templates
@@ -43,7 +42,7 @@ def test_the_catalogue_shows_pictures_prices_and_what_is_said(service: Service, 
         assert ada.get(f"/app/catalogue/{gone}").status_code == 404
 
 
-def test_who_may_only_look_is_offered_nothing_to_do(service: Service, sign_in: Callable[[str], Browser]) -> None:
+def test_who_may_only_look_is_offered_nothing_to_do(service: Service, sign_in: SignIn) -> None:
     vera = sign_in("vera@acme.example")
     for path in (
         f"/app/catalogue/{service.ids['products']['coffee']}",
@@ -221,7 +220,7 @@ def test_templates_of_others_are_not_there(service: Service, ada: Browser, gil: 
     assert send(service, "template", template).status_code == 200
 
 
-def test_a_member_makes_them_too(service: Service, sign_in: Callable[[str], Browser]) -> None:
+def test_a_member_makes_them_too(service: Service, sign_in: SignIn) -> None:
     mia = sign_in("mia@acme.example")
     assert made(service, mia)
     assert gathered(service, mia, "coffee")

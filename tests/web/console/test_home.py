@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from tests.web.api.conftest import Service, on_database
-from tests.web.console.conftest import Browser
+from tests.web.console.conftest import SignIn
 
 from largesse.base.i18n.languages import LANGUAGES
 from largesse.base.i18n.templates import translations
@@ -31,9 +31,7 @@ def later(service: Service) -> Iterator[Callable[[int], None]]:
     service.sql("UPDATE clock SET ahead_by = '0'")
 
 
-def test_balances_have_a_line_of_the_last_days(
-    service: Service, later: Callable[[int], None], sign_in: Callable[[str], Browser]
-) -> None:
+def test_balances_have_a_line_of_the_last_days(service: Service, later: Callable[[int], None], sign_in: SignIn) -> None:
     team, sales = (service.ids["funding_accounts"][name] for name in ("team", "sales"))
     for days, value in ((10, 25), (20, 10), (20, 10)):
         later(days)
@@ -90,7 +88,7 @@ def test_a_share_changes_by_points() -> None:
     assert change_of_share(stub(), 0.504, 0.499) == Change(0, "0 points")
 
 
-def test_a_new_customer_has_four_steps_until_all_are_done(service: Service, sign_in: Callable[[str], Browser]) -> None:
+def test_a_new_customer_has_four_steps_until_all_are_done(service: Service, sign_in: SignIn) -> None:
     for _ in range(2):
         assert service.send("gift", "coffee", value=10).status_code == 200
     ada = sign_in("ada@acme.example")
@@ -115,9 +113,7 @@ def test_a_new_customer_has_four_steps_until_all_are_done(service: Service, sign
     service.sql("UPDATE customers SET created_at = clock_now()")
 
 
-def test_what_needs_attention_names_it_and_offers_the_action(
-    service: Service, sign_in: Callable[[str], Browser]
-) -> None:
+def test_what_needs_attention_names_it_and_offers_the_action(service: Service, sign_in: SignIn) -> None:
     team = service.ids["funding_accounts"]["team"]
     service.sql("INSERT INTO account_watches VALUES (1, $1, 100000, true)", team)
     [[subscription]] = service.sql(

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 from tests.web.api.conftest import Service
-from tests.web.console.conftest import Browser
+from tests.web.console.conftest import Browser, SignIn
 
 from largesse.customers.restrictions import SCOPES
-
-SignIn = Callable[[str], Browser]
 
 
 def account_id(service: Service, key: str, customer: str = "acme") -> int:
@@ -40,8 +37,7 @@ def who_is(service: Service, secret: str) -> int:
     return service.client().get("/me", headers={"Authorization": f"Bearer {secret}"}).status_code
 
 
-def test_a_key_is_made_used_and_deleted_at_once(service: Service, sign_in: SignIn) -> None:
-    ada = sign_in("ada@acme.example")
+def test_a_key_is_made_used_and_deleted_at_once(service: Service, ada: Browser) -> None:
     secret = make_key(service, ada, "shop")
     assert who_is(service, secret) == 200
     ada.get("/app/keys")
@@ -60,16 +56,14 @@ def test_a_key_is_made_used_and_deleted_at_once(service: Service, sign_in: SignI
     assert secret not in str(acts)
 
 
-def test_who_signed_in_a_while_ago_shows_first_that_it_is_still_them(service: Service, sign_in: SignIn) -> None:
-    ada = sign_in("ada@acme.example")
+def test_who_signed_in_a_while_ago_shows_first_that_it_is_still_them(service: Service, ada: Browser) -> None:
     service.sql("UPDATE sessions SET proved_at = now() - interval '1 day'")
     asked = ada.submit("/app/keys", name="late", scope=SCOPES, service_account=str(account_id(service, "hr-bot")))
     assert "This action needs a password" in asked.text
     assert service.sql("SELECT count(*) FROM api_keys WHERE key = 'late'")[0][0] == 0
 
 
-def test_in_test_mode_keys_are_of_test_mode(service: Service, sign_in: SignIn) -> None:
-    ada = sign_in("ada@acme.example")
+def test_in_test_mode_keys_are_of_test_mode(service: Service, ada: Browser) -> None:
     assert ada.submit("/app", "/app/environment", environment="staging").status_code == 303
     assert make_key(service, ada, "try-out").startswith("lgs_test_")
     ada.get("/app/keys")
@@ -98,9 +92,8 @@ def test_in_test_mode_keys_are_of_test_mode(service: Service, sign_in: SignIn) -
     ],
 )
 def test_what_is_wrong_with_a_key_is_said_beside_its_field(
-    service: Service, sign_in: SignIn, fields: dict[str, Any], wrong: str
+    service: Service, ada: Browser, fields: dict[str, Any], wrong: str
 ) -> None:
-    ada = sign_in("ada@acme.example")
     answer = ada.submit(
         "/app/keys", **{"name": "fine", "service_account": str(account_id(service, "crm")), "scope": SCOPES, **fields}
     )
@@ -113,8 +106,7 @@ def test_a_name_of_the_longest_is_taken(service: Service, sign_in: SignIn) -> No
     assert make_key(service, sign_in("ada@acme.example"), "x" * 100).startswith("lgs_live_")
 
 
-def test_a_service_account_is_made_and_switched_off(service: Service, sign_in: SignIn) -> None:
-    ada = sign_in("ada@acme.example")
+def test_a_service_account_is_made_and_switched_off(service: Service, ada: Browser) -> None:
     for name, key in (("Payroll München", "payroll-munchen"), ("Payroll Munchen", "payroll-munchen-2")):
         assert ada.submit("/app/service-accounts", name=name).status_code == 303
         assert account_id(service, key)
@@ -131,8 +123,7 @@ def test_a_service_account_is_made_and_switched_off(service: Service, sign_in: S
     assert service.client().get(**products).status_code == 200
 
 
-def test_nobody_reaches_what_is_another_customers(service: Service, sign_in: SignIn) -> None:
-    gil = sign_in("gil@globex.example")
+def test_nobody_reaches_what_is_another_customers(service: Service, gil: Browser) -> None:
     key, account = key_id(service, "crm"), account_id(service, "crm")
     gil.get("/app/keys")
     assert "crm" not in gil.text.lower().split()
@@ -148,8 +139,7 @@ def test_nobody_reaches_what_is_another_customers(service: Service, sign_in: Sig
     assert service.sql("SELECT active FROM service_accounts WHERE id = $1", account)[0][0]
 
 
-def test_markup_in_names_stays_text(service: Service, sign_in: SignIn) -> None:
-    ada = sign_in("ada@acme.example")
+def test_markup_in_names_stays_text(service: Service, ada: Browser) -> None:
     name = "<script>alert(1)</script>"
     ada.submit("/app/service-accounts", name=name)
     make_key(service, ada, name)

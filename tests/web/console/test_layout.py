@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 
 import pytest
 from tests.web.api.conftest import Service
-from tests.web.console.conftest import Browser
+from tests.web.console.conftest import Browser, SignIn
 
 from largesse.web.claim.rendering import THEMES
 from largesse.web.console.context import BROWSER_ZONE
@@ -18,7 +17,7 @@ _KEYS = ("key", "service-account", "scope", "network")
 CHECKED = re.compile(r'id="narrow-menu" class="visually-hidden" checked')
 
 
-def test_each_page_of_the_menu_has_an_icon_beside_its_name(sign_in: Callable[[str], Browser]) -> None:
+def test_each_page_of_the_menu_has_an_icon_beside_its_name(sign_in: SignIn) -> None:
     page = sign_in("ada@acme.example").get("/app").text
     side = page.partition('<header class="side">')[2].partition("</nav>")[0]
     items = re.findall(
@@ -29,8 +28,7 @@ def test_each_page_of_the_menu_has_an_icon_beside_its_name(sign_in: Callable[[st
     assert re.findall(r'<a href="([^"]+)" aria-current="page"', side) == ["/app"]
 
 
-def test_the_menu_stays_as_narrow_as_it_was_left(sign_in: Callable[[str], Browser]) -> None:
-    ada = sign_in("ada@acme.example")
+def test_the_menu_stays_as_narrow_as_it_was_left(ada: Browser) -> None:
     assert not CHECKED.search(ada.get("/app").text)
     ada.cookies[NARROW_MENU] = "1"
     assert CHECKED.search(ada.get("/app").text)
@@ -38,8 +36,7 @@ def test_the_menu_stays_as_narrow_as_it_was_left(sign_in: Callable[[str], Browse
     assert not CHECKED.search(ada.get("/app").text)
 
 
-def test_what_was_done_stands_in_a_live_region(sign_in: Callable[[str], Browser]) -> None:
-    ada = sign_in("ada@acme.example")
+def test_what_was_done_stands_in_a_live_region(ada: Browser) -> None:
     assert ada.submit("/app/security", "/app/security/preferences", language="en", zone="").status_code == 303
     page = ada.get("/app/security").text
     [region] = re.findall(r'<div class="toasts" role="status" aria-live="polite"[^>]*>(.*?)</div>', page, re.DOTALL)
@@ -47,7 +44,7 @@ def test_what_was_done_stands_in_a_live_region(sign_in: Callable[[str], Browser]
     assert "toast" not in re.findall(r'<div class="toasts"[^>]*>(.*?)</div>', ada.get("/app/security").text)[0]
 
 
-def test_a_row_has_one_menu_with_its_name(service: Service, sign_in: Callable[[str], Browser]) -> None:
+def test_a_row_has_one_menu_with_its_name(service: Service, sign_in: SignIn) -> None:
     page = sign_in("ada@acme.example").get("/app/keys").text
     rows = page.partition("<tbody>")[2].partition("</tbody>")[0].split("<tr>")[1:]
     assert len(rows) > 1
@@ -58,8 +55,7 @@ def test_a_row_has_one_menu_with_its_name(service: Service, sign_in: Callable[[s
     assert "<button" not in "".join(rows)
 
 
-def test_what_is_shown_once_has_a_copy_button_and_stays_to_be_selected(sign_in: Callable[[str], Browser]) -> None:
-    ada = sign_in("ada@acme.example")
+def test_what_is_shown_once_has_a_copy_button_and_stays_to_be_selected(ada: Browser) -> None:
     invited = ada.submit("/app/people", email="copy@acme.example", name="", role="viewer").text
     [copied] = re.findall(
         r'<button type="button" class="copy" data-copy="([^"]+)" aria-label="Copy the link">', invited
@@ -67,8 +63,7 @@ def test_what_is_shown_once_has_a_copy_button_and_stays_to_be_selected(sign_in: 
     assert f'<code class="secret">{copied}</code>' in invited
 
 
-def test_wrappings_are_drawn_as_the_boxes_they_are(sign_in: Callable[[str], Browser]) -> None:
-    ada = sign_in("ada@acme.example")
+def test_wrappings_are_drawn_as_the_boxes_they_are(ada: Browser) -> None:
     page = ada.get("/app/templates/new?product=1").text
     boxes = re.findall(
         r'<label class="swatch"><span class="wrap-([\w-]+)"><svg class="present".*?</svg></span><input', page
@@ -80,8 +75,7 @@ def test_wrappings_are_drawn_as_the_boxes_they_are(sign_in: Callable[[str], Brow
     assert "style=" not in page
 
 
-def test_times_are_in_the_zone_of_the_browser_until_the_person_chooses_one(sign_in: Callable[[str], Browser]) -> None:
-    ada = sign_in("ada@acme.example")
+def test_times_are_in_the_zone_of_the_browser_until_the_person_chooses_one(ada: Browser) -> None:
     assert "Times in UTC" in ada.get("/app").text
     assert "<noscript>" in ada.page.text, "without script the person is asked"
     ada.cookies[BROWSER_ZONE] = "Europe/Berlin"
@@ -98,15 +92,14 @@ def test_times_are_in_the_zone_of_the_browser_until_the_person_chooses_one(sign_
     assert ada.submit("/app/security", "/app/security/preferences", language="", zone="").status_code == 303
 
 
-def test_each_time_names_its_zone_under_the_pointer(sign_in: Callable[[str], Browser]) -> None:
-    ada = sign_in("ada@acme.example")
+def test_each_time_names_its_zone_under_the_pointer(ada: Browser) -> None:
     ada.cookies[BROWSER_ZONE] = "Asia/Tokyo"
     times = re.findall(r"<time ([^>]*)>", "".join(ada.get(path).text for path in ("/app/keys", "/app/people")))
     assert len(times) > 1
     assert all(re.search(r'datetime="[^"]+" title="[^"]+ Asia/Tokyo"', one) for one in times), times
 
 
-def test_words_are_explained_beside_them(sign_in: Callable[[str], Browser]) -> None:
+def test_words_are_explained_beside_them(sign_in: SignIn) -> None:
     page = sign_in("ada@acme.example").get("/app/keys").text
     explained = re.findall(
         r'<details class="means" name="means"><summary aria-label="What “([^”]+)” means">.*?</summary><p>([^<]+)</p>',
@@ -117,5 +110,5 @@ def test_words_are_explained_beside_them(sign_in: Callable[[str], Browser]) -> N
 
 
 @pytest.mark.parametrize("path", ["/app/keys", "/app/webhooks", "/app/service-accounts"])
-def test_where_programs_are_set_up_the_api_is_documented(sign_in: Callable[[str], Browser], path: str) -> None:
+def test_where_programs_are_set_up_the_api_is_documented(sign_in: SignIn, path: str) -> None:
     assert re.search(r'<a href="/docs#[\w-]+">', sign_in("ada@acme.example").get(path).text)

@@ -6,17 +6,14 @@ import csv
 import html
 import io
 import re
-from collections.abc import Callable
 
 import pytest
 from tests.web.api.conftest import Service
-from tests.web.console.conftest import Browser, signed_in
+from tests.web.console.conftest import Browser, SignIn, signed_in
 
 from largesse.audit.model import ACTS
 from largesse.web.console.audit_words import KINDS, LABELS, OF_INSTALLATION, SENTENCES, acts_of, kind_of
 from largesse.web.kit.assets import icon
-
-SignIn = Callable[[str], Browser]
 
 
 def make_account(admin: Browser, name: str) -> None:
@@ -47,8 +44,7 @@ def test_what_was_done_is_listed_newest_first_and_found(own_service: Service) ->
     assert [row["subject"] for row in rows if row["act"] == "file.exported"] == ["audit-log.csv"]
 
 
-def test_the_file_holds_what_the_page_is_filtered_by(service: Service, sign_in: SignIn) -> None:
-    ada = sign_in("ada@acme.example")
+def test_the_file_holds_what_the_page_is_filtered_by(service: Service, ada: Browser) -> None:
     make_account(ada, "Filtered")
     ada.get("/app/audit?act=service_account.created&who=ada")
     [path] = [link for link in ada.links if "audit.csv" in link]
@@ -59,8 +55,7 @@ def test_the_file_holds_what_the_page_is_filtered_by(service: Service, sign_in: 
 
 
 @pytest.mark.long
-def test_older_events_are_a_page_away(service: Service, sign_in: SignIn) -> None:
-    ada = sign_in("ada@acme.example")
+def test_older_events_are_a_page_away(service: Service, ada: Browser) -> None:
     for number in range(51):
         make_account(ada, f"Numbered {number}.")
     ada.get("/app/audit")
@@ -100,8 +95,7 @@ def rows(browser: Browser) -> list[str]:
     return [html.unescape(" ".join(re.sub(r"<[^>]*>", " ", entry).split())) for entry in entries]
 
 
-def test_entries_are_sentences_with_names_and_what_changed(service: Service, sign_in: SignIn) -> None:
-    ada = sign_in("ada@acme.example")
+def test_entries_are_sentences_with_names_and_what_changed(service: Service, ada: Browser) -> None:
     cem = service.sql("SELECT id FROM users WHERE email = 'cem@acme.example'")[0]["id"]
     for role in ("finance", "member"):
         ada.submit("/app/people", f"/app/people/{cem}/role", role=role)
@@ -131,8 +125,7 @@ def test_entries_are_sentences_with_names_and_what_changed(service: Service, sig
     assert "Ada hat die Rolle von Cem von Mitglied zu Finanzen geändert" in rows(ada)
 
 
-def test_the_log_is_found_by_names_and_kinds(service: Service, sign_in: SignIn) -> None:
-    ada = sign_in("ada@acme.example")
+def test_the_log_is_found_by_names_and_kinds(service: Service, ada: Browser) -> None:
     make_account(ada, "Payroll machine")
     account = service.sql("SELECT max(id) FROM service_accounts")[0][0]
     ada.submit(f"/app/service-accounts/{account}", f"/app/service-accounts/{account}/active", active="no")
@@ -149,8 +142,7 @@ def test_the_log_is_found_by_names_and_kinds(service: Service, sign_in: SignIn) 
     assert rows(ada) == []
 
 
-def test_what_is_of_the_other_environment_has_its_name_and_no_link(service: Service, sign_in: SignIn) -> None:
-    ada = sign_in("ada@acme.example")
+def test_what_is_of_the_other_environment_has_its_name_and_no_link(service: Service, ada: Browser) -> None:
     service.sql(
         """
         INSERT INTO audit_events (customer_id, at, environment, actor, actor_name, act, subject, after, mac)
@@ -162,8 +154,7 @@ def test_what_is_of_the_other_environment_has_its_name_and_no_link(service: Serv
     assert rows(ada)[0] == "The operator closed the account Test float Test mode"
 
 
-def test_instants_are_told_in_the_zone_of_the_reader(service: Service, sign_in: SignIn) -> None:
-    ada = sign_in("ada@acme.example")
+def test_instants_are_told_in_the_zone_of_the_reader(service: Service, ada: Browser) -> None:
     service.sql(
         """
         INSERT INTO audit_events (customer_id, at, environment, actor, actor_name, act, subject, before, after, mac)

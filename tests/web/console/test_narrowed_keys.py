@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import httpx
@@ -15,8 +14,6 @@ from tests.web.console.test_keys import account_id, key_id
 
 from largesse.customers.api_keys import numbered
 from largesse.customers.restrictions import SCOPES
-
-SignIn = Callable[[str], Browser]
 
 
 def made(answer: httpx.Response) -> str:
@@ -37,8 +34,7 @@ def ask(service: Service, secret: str, path: str, host: str = "192.0.2.9") -> in
     return service.client().get(path, headers=headers).status_code
 
 
-def test_a_key_is_made_for_less_and_says_so(service: Service, sign_in: SignIn) -> None:
-    ada = sign_in("ada@acme.example")
+def test_a_key_is_made_for_less_and_says_so(service: Service, ada: Browser) -> None:
     secret = make(
         service, ada, "reader", scope=["webhooks", "read"], networks="198.51.100.7\r\n192.0.2.0/24, 192.0.2.0/24"
     )
@@ -51,8 +47,7 @@ def test_a_key_is_made_for_less_and_says_so(service: Service, sign_in: SignIn) -
     assert '"for":"read, webhooks","from":"198.51.100.7/32, 192.0.2.0/24"' in act["after"]
 
 
-def test_what_a_key_may_do_is_changed_for_its_next_request(service: Service, sign_in: SignIn) -> None:
-    ada = sign_in("ada@acme.example")
+def test_what_a_key_may_do_is_changed_for_its_next_request(service: Service, ada: Browser) -> None:
     secret = make(service, ada, "shop")
     key = key_id(service, "shop")
     narrow = f"/app/keys/{key}/narrow"
@@ -78,9 +73,8 @@ def test_what_a_key_may_do_is_changed_for_its_next_request(service: Service, sig
     ],
 )
 def test_what_is_wrong_is_said_and_changes_nothing(
-    service: Service, sign_in: SignIn, fields: dict[str, str | list[str]], said: str
+    service: Service, ada: Browser, fields: dict[str, str | list[str]], said: str
 ) -> None:
-    ada = sign_in("ada@acme.example")
     key = key_id(service, "crm")
     answer = ada.submit(f"/app/keys/{key}", f"/app/keys/{key}/narrow", **fields)
     assert answer.status_code == 422
@@ -88,8 +82,7 @@ def test_what_is_wrong_is_said_and_changes_nothing(
     assert tuple(service.sql("SELECT scopes, networks FROM api_keys WHERE id = $1", key)[0]) == (None, None)
 
 
-def test_both_keys_are_seen_until_the_first_is_deleted(service: Service, sign_in: SignIn) -> None:
-    ada = sign_in("ada@acme.example")
+def test_both_keys_are_seen_until_the_first_is_deleted(service: Service, ada: Browser) -> None:
     first = make(service, ada, "till", scope=["read", "send"], networks="192.0.2.0/24")
     old = key_id(service, "till")
     second = made(ada.submit(f"/app/keys/{old}", f"/app/keys/{old}/replace"))
@@ -114,8 +107,7 @@ def test_both_keys_are_seen_until_the_first_is_deleted(service: Service, sign_in
     assert "Delete till" not in ada.get(f"/app/keys/{new}").text
 
 
-def test_a_second_key_is_made_once_however_many_ask(service: Service, sign_in: SignIn) -> None:
-    ada = sign_in("ada@acme.example")
+def test_a_second_key_is_made_once_however_many_ask(service: Service, ada: Browser) -> None:
     make(service, ada, "twice")
     old = key_id(service, "twice")
     tokens = []
@@ -129,8 +121,7 @@ def test_a_second_key_is_made_once_however_many_ask(service: Service, sign_in: S
 
 
 @pytest.mark.parametrize("what", ["narrow", "replace"])
-def test_who_did_not_just_show_that_it_is_them_does_it_first(service: Service, sign_in: SignIn, what: str) -> None:
-    ada = sign_in("ada@acme.example")
+def test_who_did_not_just_show_that_it_is_them_does_it_first(service: Service, ada: Browser, what: str) -> None:
     service.sql("UPDATE sessions SET proved_at = now() - interval '1 day'")
     key = key_id(service, "crm")
     asked = ada.submit(f"/app/keys/{key}", f"/app/keys/{key}/{what}", scope=["read"])
@@ -142,8 +133,7 @@ def test_who_did_not_just_show_that_it_is_them_does_it_first(service: Service, s
 
 
 @pytest.mark.parametrize("what", ["narrow", "replace"])
-def test_the_keys_of_others_are_nobodys(service: Service, sign_in: SignIn, what: str) -> None:
-    gil = sign_in("gil@globex.example")
+def test_the_keys_of_others_are_nobodys(service: Service, gil: Browser, what: str) -> None:
     key = key_id(service, "crm")
     assert gil.get(f"/app/keys/{key}").status_code == 404
     assert gil.submit("/app/keys", f"/app/keys/{key}/{what}", scope=["read"]).status_code == 404

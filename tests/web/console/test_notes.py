@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from email.message import EmailMessage
 
 import pytest
@@ -11,7 +11,7 @@ from tests.background import run_in_thread
 from tests.mail.conftest import PostOffice
 from tests.web.api.conftest import Service
 from tests.web.claim.conftest import Recipient, form_of
-from tests.web.console.conftest import Browser
+from tests.web.console.conftest import Browser, SignIn
 from tests.web.console.sending import WORLD, quote_in, ready
 
 from largesse.db.pool import Database
@@ -25,8 +25,6 @@ from largesse.mail.transport import SmtpTransport
 from largesse.notes.service import note_context
 
 __all__ = ["WORLD"]
-
-SignIn = Callable[[str], Browser]
 
 
 @pytest.fixture(autouse=True)
@@ -82,8 +80,7 @@ def mailed(service: Service) -> list[EmailMessage]:
     return run_in_thread(send())
 
 
-def test_a_note_is_on_the_order_on_its_page_and_in_the_file(service: Service, sign_in: SignIn) -> None:
-    cem = sign_in("cem@acme.example")
+def test_a_note_is_on_the_order_on_its_page_and_in_the_file(service: Service, cem: Browser) -> None:
     reference = sent(cem, service)
     thank(service, reference, 1, "Merci <3\nÀ bientôt")
     cem.get(f"/app/orders/{reference}")
@@ -107,8 +104,7 @@ def test_people_see_notes_to_the_orders_they_see(service: Service, sign_in: Sign
     assert "No recipient has written" in gil.text
 
 
-def test_notes_are_mailed_to_who_sent_the_gift_together_within_an_hour(service: Service, sign_in: SignIn) -> None:
-    cem = sign_in("cem@acme.example")
+def test_notes_are_mailed_to_who_sent_the_gift_together_within_an_hour(service: Service, cem: Browser) -> None:
     reference = sent(cem, service)
     service.sql("DELETE FROM people_mails")
     thank(service, reference, 1, "First <b>of all</b>\n\nthank you")
@@ -142,8 +138,7 @@ def test_an_administrator_turns_notes_off(service: Service, sign_in: SignIn) -> 
     assert service.sql("SELECT takes_notes FROM customers WHERE key = 'acme'")[0][0] is True
 
 
-def test_a_list_of_notes_goes_on_page_by_page(service: Service, sign_in: SignIn) -> None:
-    ada = sign_in("ada@acme.example")
+def test_a_list_of_notes_goes_on_page_by_page(service: Service, ada: Browser) -> None:
     path = ready(ada, service, rows="email\n" + "".join(f"guest{n}@example.com\n" for n in range(51)))
     ada.get(f"{path}/review")
     assert ada.post(f"{path}/place", quote=quote_in(ada)).status_code == 303

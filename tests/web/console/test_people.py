@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from tests.web.api.conftest import Service
-from tests.web.console.conftest import Browser
+from tests.web.console.conftest import Browser, SignIn
 
-SignIn = Callable[[str], Browser]
 PASSWORD = "four plain words here"
 
 
@@ -32,8 +30,7 @@ def take_up(service: Service, link: str) -> Browser:
     return browser
 
 
-def test_somebody_is_invited_comes_in_and_is_removed_at_once(service: Service, sign_in: SignIn) -> None:
-    ada = sign_in("ada@acme.example")
+def test_somebody_is_invited_comes_in_and_is_removed_at_once(service: Service, ada: Browser) -> None:
     eve = take_up(service, invite(ada, "eve@acme.example", "Eve", "viewer"))
     assert eve.get("/app").status_code == 200
     assert eve.get("/app/people").status_code == 403
@@ -57,8 +54,7 @@ def test_somebody_is_invited_comes_in_and_is_removed_at_once(service: Service, s
     assert take_up(service, link).get("/app").status_code == 200
 
 
-def test_a_new_link_ends_the_one_before(service: Service, sign_in: SignIn) -> None:
-    ada = sign_in("ada@acme.example")
+def test_a_new_link_ends_the_one_before(service: Service, ada: Browser) -> None:
     first = invite(ada, "fay@acme.example")
     answer = ada.submit("/app/people", f"/app/people/{id_of(service, 'fay@acme.example')}/invitation")
     [second] = set(re.findall(r"https://gifts\.example(/app/link/[\w-]+)", answer.text))
@@ -66,8 +62,7 @@ def test_a_new_link_ends_the_one_before(service: Service, sign_in: SignIn) -> No
     assert Browser(service).get(second).status_code == 200
 
 
-def test_an_invitation_sent_twice_is_one(service: Service, sign_in: SignIn) -> None:
-    ada = sign_in("ada@acme.example")
+def test_an_invitation_sent_twice_is_one(service: Service, ada: Browser) -> None:
     ada.get("/app/people")
     form = {"email": "twice@acme.example", "name": "", "role": "member"}
     with ThreadPoolExecutor(5) as pool:
@@ -89,9 +84,8 @@ def test_an_invitation_sent_twice_is_one(service: Service, sign_in: SignIn) -> N
     ],
 )
 def test_what_is_wrong_is_said_beside_its_field_and_what_was_typed_stays(
-    sign_in: SignIn, fields: dict[str, str], wrong: str
+    ada: Browser, fields: dict[str, str], wrong: str
 ) -> None:
-    ada = sign_in("ada@acme.example")
     ada.get("/app/people")
     typed = {"email": "new@acme.example", "name": "Somebody", "role": "member", **fields}
     answer = ada.post("/app/people", **typed)
@@ -101,8 +95,7 @@ def test_what_is_wrong_is_said_beside_its_field_and_what_was_typed_stays(
         assert 'value="Somebody"' in answer.text
 
 
-def test_markup_in_a_name_stays_text(service: Service, sign_in: SignIn) -> None:
-    ada = sign_in("ada@acme.example")
+def test_markup_in_a_name_stays_text(service: Service, ada: Browser) -> None:
     name = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>"
     mallory = take_up(service, invite(ada, "mallory@acme.example", name, "admin"))
     for browser in (ada, mallory):
@@ -112,8 +105,7 @@ def test_markup_in_a_name_stays_text(service: Service, sign_in: SignIn) -> None:
         assert "&lt;script&gt;alert(1)" in page
 
 
-def test_there_is_always_an_administrator(service: Service, sign_in: SignIn) -> None:
-    gil = sign_in("gil@globex.example")
+def test_there_is_always_an_administrator(service: Service, gil: Browser) -> None:
     gil_id = id_of(service, "gil@globex.example")
     for act, fields in (("role", {"role": "viewer", "sure": "yes"}), ("remove", {})):
         gil.submit("/app/people", f"/app/people/{gil_id}/{act}", **fields)
@@ -134,8 +126,7 @@ def test_nobody_reaches_people_of_another_customer(service: Service, sign_in: Si
     assert service.sql("SELECT * FROM users WHERE id = $1", ada_id) == before
 
 
-def test_an_administrator_who_gives_up_that_role_is_asked_first(service: Service, sign_in: SignIn) -> None:
-    ada = sign_in("ada@acme.example")
+def test_an_administrator_who_gives_up_that_role_is_asked_first(service: Service, ada: Browser) -> None:
     service.sql(
         "UPDATE users SET role = 'admin', is_active = true WHERE email IN ('ada@acme.example', 'cem@acme.example')"
     )

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Callable
 
 import pytest
 from tests.web.api.conftest import Service
 from tests.web.console.conftest import Browser, signed_in
 from tests.web.console.test_security import PASSWORD, with_password
 
-SignIn = Callable[[str], Browser]
 NAME = 'Till <b>"nine"</b>'
 
 
@@ -110,8 +108,7 @@ def test_a_proof_alone_carries_nothing_out(service: Service, ada: Browser, token
     ][0]
 
 
-def test_whoever_may_not_do_it_is_not_asked(service: Service, sign_in: SignIn, ada: Browser) -> None:
-    cem = sign_in("cem@acme.example")
+def test_whoever_may_not_do_it_is_not_asked(service: Service, cem: Browser, ada: Browser) -> None:
     service.sql("UPDATE sessions SET proved_at = now() - interval '1 day'")
     typed = key_form(service, ada, name="Members")
     cem.get("/app")

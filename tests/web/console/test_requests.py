@@ -5,12 +5,10 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Callable
 
 from tests.web.api.conftest import Service
-from tests.web.console.conftest import Browser
+from tests.web.console.conftest import Browser, SignIn
 
-SignIn = Callable[[str], Browser]
 FILL = """
     INSERT INTO api_requests (customer_id, environment, at, key_id, method, route, path, status, problem, duration_us, request_id, address)
     SELECT $1, $2, clock_now(), (SELECT id FROM api_keys WHERE customer_id = $1 AND environment = $2 ORDER BY id LIMIT 1),

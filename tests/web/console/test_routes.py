@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import httpx
 import pytest
 from starlette.routing import Route
 from tests.web.api.conftest import Service
-from tests.web.console.conftest import Browser, signed_in
+from tests.web.console.conftest import Browser, SignIn, signed_in
 
 from largesse.customers.roles import ROLES
 from largesse.web.console import home
@@ -152,16 +152,14 @@ def menu() -> Iterator[PageRoute]:
     return (route for route in ROUTES if route.group)
 
 
-def test_pages_say_who_they_are_for(sign_in: Callable[[str], Browser]) -> None:
+def test_pages_say_who_they_are_for(sign_in: SignIn) -> None:
     browser = sign_in("admin@acme.example")
     browser.get("/app")
     for said in ("Acme Ltd", "admin@acme.example", "Skip to the content"):
         assert said in browser.text
 
 
-def test_what_is_not_there_is_said_within_the_menu_to_who_is_in(
-    service: Service, sign_in: Callable[[str], Browser]
-) -> None:
+def test_what_is_not_there_is_said_within_the_menu_to_who_is_in(service: Service, sign_in: SignIn) -> None:
     inside, outside = sign_in("viewer@acme.example"), Browser(service)
     for path, status in (("/app/nothing-there", 404), ("/app/orders/999999", 404), ("/app/people", 403)):
         assert inside.get(path).status_code == status

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
 from tests.web.api.conftest import Service
-from tests.web.console.conftest import Browser, link_for
+from tests.web.console.conftest import Browser, SignIn, link_for
 
 from largesse.customers.second_step import _totp
 
-SignIn = Callable[[str], Browser]
 PASSWORD = "four plain words here"
 WORLD = """
 customers:

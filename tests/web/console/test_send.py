@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 from tests.web.api.conftest import Service
-from tests.web.console.conftest import Browser, signed_in
+from tests.web.console.conftest import Browser, SignIn, signed_in
 from tests.web.console.sending import PEOPLE, WORLD, begin, quote_in, ready
 
 from largesse.web.kit.pages import qr_code
@@ -64,11 +63,10 @@ def test_a_gift_is_sent_step_by_step(own_service: Service) -> None:
     assert ada.get(f"{path}/recipients").status_code == 404, "it is somebody else's"
 
 
-def test_what_became_of_the_mails_is_counted(service: Service, sign_in: Callable[[str], Browser]) -> None:
-    browser = sign_in("ada@acme.example")
-    path = ready(browser, service, rows="a@example.com\nb@example.com\nc@example.com\nd@example.com\n")
-    browser.get(f"{path}/review")
-    browser.post(f"{path}/place", quote=quote_in(browser))
+def test_what_became_of_the_mails_is_counted(service: Service, ada: Browser) -> None:
+    path = ready(ada, service, rows="a@example.com\nb@example.com\nc@example.com\nd@example.com\n")
+    ada.get(f"{path}/review")
+    ada.post(f"{path}/place", quote=quote_in(ada))
     (order,) = service.sql("SELECT customer_id, id FROM orders WHERE reference = $1", path.rpartition("/")[2])
     # Each state with how many of the four have left, came back, and whether some still wait.
     for number, (state, told) in enumerate(
@@ -90,55 +88,51 @@ def test_what_became_of_the_mails_is_counted(service: Service, sign_in: Callable
             number,
             state,
         )
-        browser.get(f"{path}/sent")
+        ada.get(f"{path}/sent")
         left, back, waits = told
-        assert left in browser.text
-        assert ("came back" in browser.text) == (back is not None)
-        assert back is None or back in browser.text
-        assert ("Refresh" in browser.text) == waits
-        assert browser.page is not None
-        assert f'max="4" value="{left[0]}"' in browser.page.text
+        assert left in ada.text
+        assert ("came back" in ada.text) == (back is not None)
+        assert back is None or back in ada.text
+        assert ("Refresh" in ada.text) == waits
+        assert ada.page is not None
+        assert f'max="4" value="{left[0]}"' in ada.page.text
 
 
-def test_a_form_sent_twenty_times_places_one_order(service: Service, sign_in: Callable[[str], Browser]) -> None:
+def test_a_form_sent_twenty_times_places_one_order(service: Service, ada: Browser) -> None:
     """Half of them with the token of one page, the others each from a page of their own."""
-    browser = sign_in("ada@acme.example")
-    path = ready(browser, service)
-    browser.get(f"{path}/review")
-    quote, token = quote_in(browser), browser.token
+    path = ready(ada, service)
+    ada.get(f"{path}/review")
+    quote, token = quote_in(ada), ada.token
     tokens = [token] * 10
     for _ in range(10):
-        browser.get(f"{path}/review")
-        tokens.append(browser.token)
+        ada.get(f"{path}/review")
+        tokens.append(ada.token)
 
     with ThreadPoolExecutor(20) as pool:
-        answers = list(pool.map(lambda one: browser.post(f"{path}/place", token=one, quote=quote), tokens))
+        answers = list(pool.map(lambda one: ada.post(f"{path}/place", token=one, quote=quote), tokens))
 
     assert {(answer.status_code, answer.headers.get("location")) for answer in answers} == {(303, f"{path}/sent")}
     assert len(service.sql("SELECT id FROM orders WHERE reference = $1", path.rpartition("/")[2])) == 1
 
 
-def test_codes_are_handed_out_for_an_hour_and_each_reading_is_kept(
-    service: Service, sign_in: Callable[[str], Browser]
-) -> None:
-    browser = sign_in("cem@acme.example")
-    path = begin(browser, service)
-    browser.get(f"{path}/recipients")
+def test_codes_are_handed_out_for_an_hour_and_each_reading_is_kept(service: Service, cem: Browser) -> None:
+    path = begin(cem, service)
+    cem.get(f"{path}/recipients")
     for wrong in ("0", "5001", "", "x", "1.5"):
-        assert browser.post(f"{path}/codes", quantity=wrong).status_code == 422
-    browser.post(f"{path}/codes", quantity="3")
-    browser.submit(f"{path}/delivery", account=str(service.ids["funding_accounts"]["gbp"]))
-    browser.get(f"{path}/review")
-    browser.post(f"{path}/place", quote=quote_in(browser))
-    browser.get(f"{path}/sent")
-    assert "3 codes were made." in browser.text
-    handed = browser.get(f"{path}/codes.csv").text.splitlines()
+        assert cem.post(f"{path}/codes", quantity=wrong).status_code == 422
+    cem.post(f"{path}/codes", quantity="3")
+    cem.submit(f"{path}/delivery", account=str(service.ids["funding_accounts"]["gbp"]))
+    cem.get(f"{path}/review")
+    cem.post(f"{path}/place", quote=quote_in(cem))
+    cem.get(f"{path}/sent")
+    assert "3 codes were made." in cem.text
+    handed = cem.get(f"{path}/codes.csv").text.splitlines()
     assert handed[0].endswith("code,pin,link")
     assert len(handed) == 4
     code, pin, link = handed[1].split(",")
-    sheet = browser.get(f"{path}/codes").text
-    assert code in browser.text
-    assert pin in browser.text
+    sheet = cem.get(f"{path}/codes").text
+    assert code in cem.text
+    assert pin in cem.text
     assert str(qr_code(f"{link}#pin={pin}", mask=3)) in sheet
     assert sheet.count('class="qr"') == 3
     assert service.client().get(link.removeprefix(service.settings.public_url)).status_code == 200
@@ -153,59 +147,57 @@ def test_codes_are_handed_out_for_an_hour_and_each_reading_is_kept(
     assert all(row["user_id"] and row["api_key_id"] is None for row in readings)
     aged = "UPDATE orders SET created_at = now() - $2 * interval '1 minute' WHERE reference = $1"
     service.sql(aged, reference, 59.0)
-    assert browser.get(f"{path}/codes").status_code == 200
+    assert cem.get(f"{path}/codes").status_code == 200
     service.sql(aged, reference, 61.0)
-    assert browser.get(f"{path}/codes").status_code == 403
-    assert browser.get(f"{path}/codes.csv").status_code == 403
-    assert code not in browser.text
+    assert cem.get(f"{path}/codes").status_code == 403
+    assert cem.get(f"{path}/codes.csv").status_code == 403
+    assert code not in cem.text
 
 
-def test_collections_templates_and_amounts(service: Service, sign_in: Callable[[str], Browser]) -> None:
-    browser = sign_in("ada@acme.example")
-    browser.get("/app/send?tab=templates")
-    assert "Welcome" in browser.text
+def test_collections_templates_and_amounts(service: Service, ada: Browser) -> None:
+    ada.get("/app/send?tab=templates")
+    assert "Welcome" in ada.text
     template, treats = service.ids["templates"]["welcome"], service.ids["collections"]["treats"]
-    browser.get(f"/app/send/gift?template={template}")
-    path = browser.post("/app/send/gift", template=str(template)).headers["location"].removesuffix("/recipients")
-    browser.get(f"{path}/message")
-    assert browser.page is not None
-    assert 'value="Acme"' in browser.page.text
-    assert "&lt;b&gt;Hello" in browser.page.text
+    ada.get(f"/app/send/gift?template={template}")
+    path = ada.post("/app/send/gift", template=str(template)).headers["location"].removesuffix("/recipients")
+    ada.get(f"{path}/message")
+    assert ada.page is not None
+    assert 'value="Acme"' in ada.page.text
+    assert "&lt;b&gt;Hello" in ada.page.text
     # The draft keeps what was said when its gift is another.
-    browser.get(f"/app/send/gift?collection={treats}&draft={path.rpartition('/')[2]}")
-    again = browser.post("/app/send/gift", collection=str(treats), value="25.00", draft=path.rpartition("/")[2])
+    ada.get(f"/app/send/gift?collection={treats}&draft={path.rpartition('/')[2]}")
+    again = ada.post("/app/send/gift", collection=str(treats), value="25.00", draft=path.rpartition("/")[2])
     assert again.headers["location"] == f"{path}/recipients"
     books = str(service.ids["products"]["books"])
-    browser.get(f"/app/send/gift?product={books}")
+    ada.get(f"/app/send/gift?product={books}")
     for wrong in ("", "x", "4.99", "200.01", "1e400", "nan", "10.001", "-5"):
-        answer = browser.post("/app/send/gift", product=books, country="GB", value=wrong)
+        answer = ada.post("/app/send/gift", product=books, country="GB", value=wrong)
         assert answer.status_code == 422, wrong
         assert 'id="value-error"' in answer.text
     for fine in ("5", "12,50", "200.00"):
-        assert browser.post("/app/send/gift", product=books, country="GB", value=fine).status_code == 303
+        assert ada.post("/app/send/gift", product=books, country="GB", value=fine).status_code == 303
     for unknown in ("product=999999", "product=x", "collection=0", "template=2147483648", ""):
-        assert browser.get(f"/app/send/gift?{unknown}").status_code == 404
+        assert ada.get(f"/app/send/gift?{unknown}").status_code == 404
 
 
-def test_a_time_is_in_the_persons_zone_and_not_over(service: Service, sign_in: Callable[[str], Browser]) -> None:
-    browser = sign_in("ada@acme.example")
+def test_a_time_is_in_the_persons_zone_and_not_over(service: Service, ada: Browser) -> None:
     service.sql("UPDATE people SET zone = 'Europe/Berlin' WHERE email = 'ada@acme.example'")
-    path = ready(browser, service)
+    path = ready(ada, service)
     account = str(service.ids["funding_accounts"]["gbp"])
-    browser.get(f"{path}/delivery")
+    ada.get(f"{path}/delivery")
     for wrong in ("", "soon", "2020-01-01T10:00", "9999-12-31T23:59x"):
-        answer = browser.post(f"{path}/delivery", when="later", at=wrong, account=account)
+        answer = ada.post(f"{path}/delivery", when="later", at=wrong, account=account)
         assert answer.status_code == 422, wrong
         assert 'id="at-error"' in answer.text
-    browser.post(f"{path}/delivery", when="later", at="2099-07-01T10:00", account=account)
-    browser.get(f"{path}/review")
-    assert "(UTC 2099-07-01 08:00)" in browser.text
-    browser.post(f"{path}/place", quote=quote_in(browser))
+    ada.post(f"{path}/delivery", when="later", at="2099-07-01T10:00", account=account)
+    ada.get(f"{path}/review")
+    assert "(UTC 2099-07-01 08:00)" in ada.text
+    ada.post(f"{path}/place", quote=quote_in(ada))
     (order,) = service.sql("SELECT scheduled_for FROM orders WHERE reference = $1", path.rpartition("/")[2])
     assert order["scheduled_for"].isoformat() == "2099-07-01T08:00:00+00:00"
 
 
-def test_who_pays_sees_what_is_left_or_missing_and_tops_up(service: Service, sign_in: Callable[[str], Browser]) -> None:
+def test_who_pays_sees_what_is_left_or_missing_and_tops_up(service: Service, sign_in: SignIn) -> None:
     browser, gil = sign_in("ada@acme.example"), sign_in("gil@globex.example")
     path = begin(browser, service)
     browser.submit(f"{path}/recipients", rows="a@x.com,A,4")
@@ -223,77 +215,69 @@ def test_who_pays_sees_what_is_left_or_missing_and_tops_up(service: Service, sig
     assert "Top up" not in gil.text
 
 
-def test_the_review_shows_the_first_recipients_and_what_happens_when(
-    service: Service, sign_in: Callable[[str], Browser]
-) -> None:
-    browser = sign_in("ada@acme.example")
-    path = ready(browser, service, rows="\n".join(f"p{n}@x.com,Person {chr(64 + n)}" for n in range(1, 8)))
-    browser.get(f"{path}/review")
+def test_the_review_shows_the_first_recipients_and_what_happens_when(service: Service, ada: Browser) -> None:
+    path = ready(ada, service, rows="\n".join(f"p{n}@x.com,Person {chr(64 + n)}" for n in range(1, 8)))
+    ada.get(f"{path}/review")
     for said in (
         "7 recipients",
         "Person E p5@x.com 1 Show all 7",
         "£70.00 is taken from Acme float.",
         "7 mails leave.",
     ):
-        assert said in browser.text
-    assert "Person F" not in browser.text
-    browser.get(f"{path}/delivery")
+        assert said in ada.text
+    assert "Person F" not in ada.text
+    ada.get(f"{path}/delivery")
     account = str(service.ids["funding_accounts"]["gbp"])
-    browser.post(f"{path}/delivery", when="later", at="2099-07-01T10:00", account=account)
-    browser.get(f"{path}/review")
-    browser.post(f"{path}/place", quote=quote_in(browser))
-    browser.get(f"{path}/sent")
-    assert "7 mails leave on 1 Jul 2099, 10:00 ." in browser.text
-    assert "<h1>Scheduled</h1>" in browser.page.text
-    assert "data-refresh" not in browser.page.text
+    ada.post(f"{path}/delivery", when="later", at="2099-07-01T10:00", account=account)
+    ada.get(f"{path}/review")
+    ada.post(f"{path}/place", quote=quote_in(ada))
+    ada.get(f"{path}/sent")
+    assert "7 mails leave on 1 Jul 2099, 10:00 ." in ada.text
+    assert "<h1>Scheduled</h1>" in ada.page.text
+    assert "data-refresh" not in ada.page.text
 
 
-def test_a_time_beside_at_once_is_asked_about_and_one_that_is_over_is_not(
-    service: Service, sign_in: Callable[[str], Browser]
-) -> None:
-    browser = sign_in("ada@acme.example")
-    path = ready(browser, service)
+def test_a_time_beside_at_once_is_asked_about_and_one_that_is_over_is_not(service: Service, ada: Browser) -> None:
+    path = ready(ada, service)
     account = str(service.ids["funding_accounts"]["gbp"])
-    browser.get(f"{path}/delivery")
-    assert " min=" not in browser.page.text  # which keeps a browser from sending the form
+    ada.get(f"{path}/delivery")
+    assert " min=" not in ada.page.text  # which keeps a browser from sending the form
     for asked in ("2099-07-01T10:00", "soon"):
-        answer = browser.post(f"{path}/delivery", when="now", at=asked, account=account)
+        answer = ada.post(f"{path}/delivery", when="now", at=asked, account=account)
         assert answer.status_code == 422, asked
         assert "A time is filled in." in answer.text
         assert 'value="later" checked' in answer.text
         assert f'value="{asked}"' in answer.text
-    assert browser.post(f"{path}/delivery", when="now", at="2020-01-01T10:00", account=account).status_code == 303
+    assert ada.post(f"{path}/delivery", when="now", at="2020-01-01T10:00", account=account).status_code == 303
     # Who chose a time before and now chooses "At once" has seen it.
-    browser.post(f"{path}/delivery", when="later", at="2099-07-01T10:00", account=account)
-    assert browser.post(f"{path}/delivery", when="now", at="2099-07-01T10:00", account=account).status_code == 303
-    browser.get(f"{path}/review")
-    assert "2099" not in browser.text
+    ada.post(f"{path}/delivery", when="later", at="2099-07-01T10:00", account=account)
+    assert ada.post(f"{path}/delivery", when="now", at="2099-07-01T10:00", account=account).status_code == 303
+    ada.get(f"{path}/review")
+    assert "2099" not in ada.text
 
 
-def test_everybody_in_a_list_that_is_typed_gets_a_gift(service: Service, sign_in: Callable[[str], Browser]) -> None:
-    browser = sign_in("ada@acme.example")
-    path = ready(browser, service, rows='a@x.com, b@x.com\nAda <c@x.com>; "Byron, Ada" <d@x.com>')
-    browser.get(f"{path}/review")
-    browser.post(f"{path}/place", quote=quote_in(browser))
-    browser.get(f"/app/orders/{path.rpartition('/')[2]}")
+def test_everybody_in_a_list_that_is_typed_gets_a_gift(service: Service, ada: Browser) -> None:
+    path = ready(ada, service, rows='a@x.com, b@x.com\nAda <c@x.com>; "Byron, Ada" <d@x.com>')
+    ada.get(f"{path}/review")
+    ada.post(f"{path}/place", quote=quote_in(ada))
+    ada.get(f"/app/orders/{path.rpartition('/')[2]}")
     for said in ("a@x.com", "b@x.com", "Ada c@x.com", "Ada Byron d@x.com"):
-        assert said in browser.text
-    assert "Your reference" not in browser.text, "none was typed"
-    path = ready(browser, service)
-    browser.submit(f"{path}/recipients", rows="a@x.com, Ada, b@x.com")
-    browser.get(f"{path}/recipients")
-    assert "“b@x.com” stands in the same row." in browser.text
+        assert said in ada.text
+    assert "Your reference" not in ada.text, "none was typed"
+    path = ready(ada, service)
+    ada.submit(f"{path}/recipients", rows="a@x.com, Ada, b@x.com")
+    ada.get(f"{path}/recipients")
+    assert "“b@x.com” stands in the same row." in ada.text
 
 
-def test_an_invoiced_customer_names_no_account(service: Service, sign_in: Callable[[str], Browser]) -> None:
-    browser = sign_in("gil@globex.example")
-    path = begin(browser, service)
-    browser.submit(f"{path}/recipients", rows=PEOPLE)
-    browser.get(f"{path}/delivery")
-    assert "This goes on your company's invoice." in browser.text.replace("&#39;", "'")
-    browser.post(f"{path}/delivery", when="now")
-    browser.get(f"{path}/review")
-    sent = browser.post(f"{path}/place", quote=quote_in(browser))
+def test_an_invoiced_customer_names_no_account(service: Service, gil: Browser) -> None:
+    path = begin(gil, service)
+    gil.submit(f"{path}/recipients", rows=PEOPLE)
+    gil.get(f"{path}/delivery")
+    assert "This goes on your company's invoice." in gil.text.replace("&#39;", "'")
+    gil.post(f"{path}/delivery", when="now")
+    gil.get(f"{path}/review")
+    sent = gil.post(f"{path}/place", quote=quote_in(gil))
     assert sent.status_code == 303
-    again = browser.submit(f"{path}/sent", f"{path}/again")
+    again = gil.submit(f"{path}/sent", f"{path}/again")
     assert re.fullmatch(r"/app/send/\w{20}/recipients", again.headers["location"])

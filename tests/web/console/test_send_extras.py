@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import email
 import email.policy
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from email.message import EmailMessage
 
 import pytest
 from tests.web.api.conftest import MASTER_KEY, Service, ServiceFactory, services_on
-from tests.web.console.conftest import Browser
+from tests.web.console.conftest import Browser, SignIn
 from tests.web.console.sending import WORLD, begin, quote_in, ready
 
 from largesse.encryption.vault import Vault
 from largesse.mail.mailbox import sealing_context
 from largesse.templates.service import MAX_NAME, MOST_TEMPLATES
 
-SignIn = Callable[[str], Browser]
 SAID = {"wrapping_key": "confetti", "from_name": "Acme <b>", "message": "Thanks!\r\nAll of us"}
 
 
@@ -61,8 +60,7 @@ def try_it(browser: Browser, path: str) -> str:
     return browser.text
 
 
-def test_the_mail_comes_to_who_sends_it_as_it_will_be(service: Service, sign_in: SignIn) -> None:
-    cem = sign_in("cem@acme.example")
+def test_the_mail_comes_to_who_sends_it_as_it_will_be(service: Service, cem: Browser) -> None:
     path = ready(cem, service)
     said = try_it(cem, path)
     assert "A test mail to cem@acme.example is on its way." in said
@@ -83,8 +81,7 @@ def test_the_mail_comes_to_who_sends_it_as_it_will_be(service: Service, sign_in:
     assert "Acme <b>" in cem.text
 
 
-def test_a_test_is_sent_six_times_and_then_one_waits(service: Service, sign_in: SignIn) -> None:
-    ada = sign_in("ada@acme.example")
+def test_a_test_is_sent_six_times_and_then_one_waits(service: Service, ada: Browser) -> None:
     path = ready(ada, service)
     for _ in range(6):
         assert "is on its way" in try_it(ada, path)
@@ -99,8 +96,7 @@ def test_a_test_is_sent_six_times_and_then_one_waits(service: Service, sign_in: 
         service.sql("UPDATE clock SET ahead_by = '0'")
 
 
-def test_in_test_mode_it_is_captured(service: Service, sign_in: SignIn) -> None:
-    cem = sign_in("cem@acme.example")
+def test_in_test_mode_it_is_captured(service: Service, cem: Browser) -> None:
     cem.submit("/app", "/app/environment", environment="staging")
     path = ready(cem, service, account="test-gbp")
     before = len(mails(service))
@@ -113,8 +109,7 @@ def test_in_test_mode_it_is_captured(service: Service, sign_in: SignIn) -> None:
     assert parsed(raw)["Subject"] == row["subject"]
 
 
-def test_there_is_none_of_codes_nor_without_a_mail_server(service: Service, silent: Service, sign_in: SignIn) -> None:
-    cem = sign_in("cem@acme.example")
+def test_there_is_none_of_codes_nor_without_a_mail_server(service: Service, silent: Service, cem: Browser) -> None:
     path = begin(cem, service)
     cem.submit(f"{path}/recipients", f"{path}/codes", quantity="3")
     before = len(mails(service))
@@ -137,8 +132,7 @@ def sent(browser: Browser, service: Service, **gift: str) -> str:
     return path
 
 
-def test_what_was_sent_is_kept_as_a_template_and_sent_again(service: Service, sign_in: SignIn) -> None:
-    cem = sign_in("cem@acme.example")
+def test_what_was_sent_is_kept_as_a_template_and_sent_again(service: Service, cem: Browser) -> None:
     path = sent(cem, service)
     kept = cem.post(f"{path}/template", name="Spring <i>thanks</i>")
     assert (kept.status_code, kept.headers["location"]) == (303, f"{path}/sent")
@@ -153,8 +147,7 @@ def test_what_was_sent_is_kept_as_a_template_and_sent_again(service: Service, si
     assert tuple(act) == ("cem@acme.example", f"template {row['id']}", '{"name":"Spring <i>thanks</i>"}')
 
 
-def test_a_parcel_is_kept_too(service: Service, sign_in: SignIn) -> None:
-    cem = sign_in("cem@acme.example")
+def test_a_parcel_is_kept_too(service: Service, cem: Browser) -> None:
     path = sent(cem, service, gift="hamper", value="")
     assert cem.post(f"{path}/template", name="x" * MAX_NAME).status_code == 303
     [row] = service.sql("SELECT id, value_minor FROM templates WHERE name LIKE 'xx%'")
@@ -164,8 +157,7 @@ def test_a_parcel_is_kept_too(service: Service, sign_in: SignIn) -> None:
 
 
 @pytest.mark.parametrize("name", ["", "x" * (MAX_NAME + 1), "a\u202eb"])
-def test_what_is_wrong_with_its_name_is_said(service: Service, sign_in: SignIn, name: str) -> None:
-    cem = sign_in("cem@acme.example")
+def test_what_is_wrong_with_its_name_is_said(service: Service, cem: Browser, name: str) -> None:
     path = sent(cem, service)
     before = service.sql("SELECT count(*) FROM templates")
     answer = cem.post(f"{path}/template", name=name)

@@ -9,14 +9,12 @@ from typing import Any
 import pytest
 from tests.reports.conftest import follow, pooled
 from tests.web.api.conftest import Service, on_database, run_on_database
-from tests.web.console.conftest import Browser
+from tests.web.console.conftest import Browser, SignIn
 from tests.web.console.sending import WORLD, begin, quote_in, ready
 
 from largesse.reports import usage
 
 __all__ = ["WORLD", "follow", "pooled", "run_on_database"]
-
-SignIn = Callable[[str], Browser]
 
 
 @pytest.fixture
@@ -78,18 +76,16 @@ async def _explained(connection: Any, prepared: str) -> str:
     return "\n".join(row[0] for row in rows)
 
 
-def test_what_one_sent_lately_comes_first(service: Service, sign_in: SignIn) -> None:
-    dee = sign_in("cem@acme.example")
+def test_what_one_sent_lately_comes_first(service: Service, cem: Browser) -> None:
     for gift, value in (("books", "5"), ("hamper", "")):
-        send(dee, service, "zoe@example.com", gift=gift, value=value)
-    dee.get("/app/send")
-    assert dee.page is not None
-    names = re.findall(r"<strong>(.*?)</strong>", dee.page.text.partition("<main")[2])
+        send(cem, service, "zoe@example.com", gift=gift, value=value)
+    cem.get("/app/send")
+    assert cem.page is not None
+    names = re.findall(r"<strong>(.*?)</strong>", cem.page.text.partition("<main")[2])
     assert names[:2] == ["Autumn hamper", "Bookshop e-gift"]
 
 
-def test_gifts_are_searched_for(service: Service, sign_in: SignIn) -> None:
-    browser = sign_in("ada@acme.example")
+def test_gifts_are_searched_for(service: Service, ada: Browser) -> None:
     for query, shown in (
         ("q=BOOK", {"Bookshop e-gift"}),
         ("kind=physical", {"Autumn hamper"}),
@@ -100,8 +96,8 @@ def test_gifts_are_searched_for(service: Service, sign_in: SignIn) -> None:
         ("country=XX&page=0&amount=nan&kind=x", {"Coffee House e-gift", "Bookshop e-gift", "Autumn hamper"}),
         ("page=2", set()),
     ):
-        browser.get(f"/app/send?{query}")
-        assert browser.page is not None
-        assert browser.page.status_code == 200
-        names = set(re.findall(r"<strong>(.*?)</strong>", browser.page.text.partition("<main")[2]))
+        ada.get(f"/app/send?{query}")
+        assert ada.page is not None
+        assert ada.page.status_code == 200
+        names = set(re.findall(r"<strong>(.*?)</strong>", ada.page.text.partition("<main")[2]))
         assert names == shown, query

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import openpyxl
 import pytest
@@ -13,8 +13,6 @@ from tests.web.console.conftest import Browser
 from tests.web.console.sending import WORLD, begin, quote_in, ready
 
 __all__ = ["WORLD"]
-
-SignIn = Callable[[str], Browser]
 
 
 def draft(browser: Browser, service: Service, rows: str) -> str:
@@ -31,125 +29,119 @@ def save(browser: Browser, path: str, query: str = "", **columns: Sequence[str])
     return str(answer.headers["location"])
 
 
-def test_all_rows_to_fix_are_corrected_in_one_form(service: Service, sign_in: SignIn) -> None:
-    browser = sign_in("ada@acme.example")
-    path = begin(browser, service)
+def test_all_rows_to_fix_are_corrected_in_one_form(service: Service, ada: Browser) -> None:
+    path = begin(ada, service)
     rows = [f"p{n}@example.com;P{n};1" if n % 13 else f"p{n}.example.com;P{n};0" for n in range(1, 494)]
-    browser.get(f"{path}/recipients")
-    browser.upload(f"{path}/file", "\n".join(["E-Mail;Name;Anzahl", *rows]).encode("cp1252"))
-    browser.get(f"{path}/recipients")
-    assert "All 493 Ready 456 To fix 37" in browser.text
-    assert "Continue with 456 Fix 37 rows" in browser.text
-    browser.get(f"{path}/recipients?state=fix")
-    assert browser.page is not None
-    numbers = re.findall(r'name="number" value="(\d+)"', browser.page.text)
+    ada.get(f"{path}/recipients")
+    ada.upload(f"{path}/file", "\n".join(["E-Mail;Name;Anzahl", *rows]).encode("cp1252"))
+    ada.get(f"{path}/recipients")
+    assert "All 493 Ready 456 To fix 37" in ada.text
+    assert "Continue with 456 Fix 37 rows" in ada.text
+    ada.get(f"{path}/recipients?state=fix")
+    assert ada.page is not None
+    numbers = re.findall(r'name="number" value="(\d+)"', ada.page.text)
     assert len(numbers) == 37
-    assert browser.page.text.count("The @ is missing, as in name@example.com.") == 37
-    assert browser.page.text.count("The quantity is no whole number") == 37
+    assert ada.page.text.count("The @ is missing, as in name@example.com.") == 37
+    assert ada.page.text.count("The quantity is no whole number") == 37
 
-    handed = browser.get(f"{path}/rows-to-fix.csv")
+    handed = ada.get(f"{path}/rows-to-fix.csv")
     assert handed.text.count("\r\n") == 38
     assert handed.headers["content-disposition"] == 'attachment; filename="rows-to-fix.csv"'
 
-    browser.get(f"{path}/recipients?state=fix")
+    ada.get(f"{path}/recipients?state=fix")
     emails = [f"x{n}@example.com" for n in range(3)]
     columns = {"number": numbers[:3], "email": emails, "name": ["", "N", ""], "quantity": ["2", "1", "nope"]}
-    assert save(browser, path, "?state=fix", **columns) == f"{path}/recipients?state=fix"
-    browser.get(f"{path}/recipients?state=fix")
-    assert "Ready 458 To fix 35" in browser.text
-    assert 'value="nope"' in browser.page.text
+    assert save(ada, path, "?state=fix", **columns) == f"{path}/recipients?state=fix"
+    ada.get(f"{path}/recipients?state=fix")
+    assert "Ready 458 To fix 35" in ada.text
+    assert 'value="nope"' in ada.page.text
 
     again = handed.text.replace(".example.com,", "@example.com,").replace(",0,", ",1,")
-    browser.upload(f"{path}/file", again.encode(), taking="mend")
-    browser.get(f"{path}/recipients")
+    ada.upload(f"{path}/file", again.encode(), taking="mend")
+    ada.get(f"{path}/recipients")
     # The 37 of the file came to the 458: two of its rows had been corrected in place before.
-    assert "Recipients 495 Gifts 496 Total £4,960.00" in browser.text
-    browser.post(f"{path}/start-over")
-    browser.get(f"{path}/recipients")
-    assert "Type or paste" in browser.text
+    assert "Recipients 495 Gifts 496 Total £4,960.00" in ada.text
+    ada.post(f"{path}/start-over")
+    ada.get(f"{path}/recipients")
+    assert "Type or paste" in ada.text
 
 
-def test_one_of_five_thousand_is_found_with_one_search(service: Service, sign_in: SignIn) -> None:
-    browser = sign_in("ada@acme.example")
+def test_one_of_five_thousand_is_found_with_one_search(service: Service, ada: Browser) -> None:
     lines = "\n".join(f"p{n}@example.com,Recipient {n},1" for n in range(1, 5_001))
-    path = draft(browser, service, f"email,name,quantity\n{lines}\n")
-    assert "All 5,000 Ready 5,000" in browser.text
-    assert "Page 1 of 100" in browser.text
-    browser.get(f"{path}/recipients?q=recipient+4200")
-    assert "1 recipient found" in browser.text
-    assert "p4200@example.com" in browser.text
-    browser.get(f"{path}/recipients?page=100&sort=-row")
-    assert "Page 100 of 100" in browser.text
-    assert "p1@example.com" in browser.text
-    browser.get(f"{path}/recipients?q=nobody")
-    assert "No recipient matches “nobody”." in browser.text
+    path = draft(ada, service, f"email,name,quantity\n{lines}\n")
+    assert "All 5,000 Ready 5,000" in ada.text
+    assert "Page 1 of 100" in ada.text
+    ada.get(f"{path}/recipients?q=recipient+4200")
+    assert "1 recipient found" in ada.text
+    assert "p4200@example.com" in ada.text
+    ada.get(f"{path}/recipients?page=100&sort=-row")
+    assert "Page 100 of 100" in ada.text
+    assert "p1@example.com" in ada.text
+    ada.get(f"{path}/recipients?q=nobody")
+    assert "No recipient matches “nobody”." in ada.text
 
 
-def test_a_search_in_a_filter_does_not_say_that_nobody_matches(service: Service, sign_in: SignIn) -> None:
-    browser = sign_in("cem@acme.example")
-    path = begin(browser, service)
-    browser.submit(f"{path}/recipients", rows="ada@example.com,Ada\nnobody,N\nbo@example.com,Bo,0\n")
-    page = browser.get(f"{path}/recipients?state=fix")
+def test_a_search_in_a_filter_does_not_say_that_nobody_matches(service: Service, cem: Browser) -> None:
+    path = begin(cem, service)
+    cem.submit(f"{path}/recipients", rows="ada@example.com,Ada\nnobody,N\nbo@example.com,Bo,0\n")
+    page = cem.get(f"{path}/recipients?state=fix")
     assert re.findall(r'id="([\w-]+)"[^>]* autofocus', page.text) == ["email-2"], "the first that is wrong"
-    page = browser.get(f"{path}/recipients?state=fix&q=ada")
-    assert "No recipient in this filter matches “ada”. Search 3 recipients" in browser.text
+    page = cem.get(f"{path}/recipients?state=fix&q=ada")
+    assert "No recipient in this filter matches “ada”. Search 3 recipients" in cem.text
     assert f'href="{path}/recipients?q=ada"' in page.text
     assert "autofocus" not in page.text
-    browser.get(f"{path}/recipients?q=zoe")
-    assert "No recipient matches “zoe”. Show all" in browser.text
+    cem.get(f"{path}/recipients?q=zoe")
+    assert "No recipient matches “zoe”. Show all" in cem.text
 
 
-def test_a_row_of_several_addresses_counts_as_its_recipients_everywhere(service: Service, sign_in: SignIn) -> None:
-    browser = sign_in("ada@acme.example")
-    draft(browser, service, "email,name\nzoe@x.com;yan@x.com,\nbo@x.com,Bo\nnobody,No\n")
-    assert "All 4 Ready 3 To fix 1" in browser.text
-    assert "Recipients 3 Gifts 3" in browser.text
+def test_a_row_of_several_addresses_counts_as_its_recipients_everywhere(service: Service, ada: Browser) -> None:
+    draft(ada, service, "email,name\nzoe@x.com;yan@x.com,\nbo@x.com,Bo\nnobody,No\n")
+    assert "All 4 Ready 3 To fix 1" in ada.text
+    assert "Recipients 3 Gifts 3" in ada.text
 
 
-def test_a_recipient_is_edited_added_and_removed_in_the_list(service: Service, sign_in: SignIn) -> None:
-    browser = sign_in("ada@acme.example")
-    path = draft(browser, service, "zoe@x.com,Zoë\nbo@x.com,Bo\nzoe@x.com,Zoë\n")
-    assert "All 3 Ready 3 Duplicates 1" in browser.text
-    assert "Same address as row 1" in browser.text
-    assert "<input" not in browser.page.text.partition("<tbody>")[2].partition("</tbody>")[0]
-    browser.get(f"{path}/recipients?q=bo&edit=2")
-    back = save(browser, path, "?q=bo", number=["2"], email=["bob@x.com"], name=["Bob"], quantity=["3"])
+def test_a_recipient_is_edited_added_and_removed_in_the_list(service: Service, ada: Browser) -> None:
+    path = draft(ada, service, "zoe@x.com,Zoë\nbo@x.com,Bo\nzoe@x.com,Zoë\n")
+    assert "All 3 Ready 3 Duplicates 1" in ada.text
+    assert "Same address as row 1" in ada.text
+    assert "<input" not in ada.page.text.partition("<tbody>")[2].partition("</tbody>")[0]
+    ada.get(f"{path}/recipients?q=bo&edit=2")
+    back = save(ada, path, "?q=bo", number=["2"], email=["bob@x.com"], name=["Bob"], quantity=["3"])
     assert back == f"{path}/recipients?q=bo"
-    browser.get(f"{path}/recipients?edit=new")
-    save(browser, path, number=["new"], email=["cy@x"], name=["Cy"], quantity=[""])
-    browser.get(f"{path}/recipients")
-    assert "Recipients 2 Gifts 5" in browser.text, "an address in two rows is one recipient"
-    assert "The part after @ is incomplete." in browser.text
-    assert "Use cy@x.com" in browser.text
-    browser.post(f"{path}/suggestions", suggestion="4")
-    browser.get(f"{path}/recipients")
-    assert "cy@x.com" in browser.text
-    removed = browser.post(f"{path}/remove?state=ready", remove="4")
+    ada.get(f"{path}/recipients?edit=new")
+    save(ada, path, number=["new"], email=["cy@x"], name=["Cy"], quantity=[""])
+    ada.get(f"{path}/recipients")
+    assert "Recipients 2 Gifts 5" in ada.text, "an address in two rows is one recipient"
+    assert "The part after @ is incomplete." in ada.text
+    assert "Use cy@x.com" in ada.text
+    ada.post(f"{path}/suggestions", suggestion="4")
+    ada.get(f"{path}/recipients")
+    assert "cy@x.com" in ada.text
+    removed = ada.post(f"{path}/remove?state=ready", remove="4")
     assert removed.headers["location"] == f"{path}/recipients?state=ready"
-    browser.get(f"{path}/recipients")
-    assert "Removed Cy." in browser.text
-    assert browser.post(f"{path}/remove", remove="99").status_code == 303
-    browser.get(f"{path}/recipients?state=repeated")
-    assert "Remove 1 duplicate" in browser.text
-    browser.post(f"{path}/remove-repeated")
-    browser.get(f"{path}/recipients")
-    assert "All 2 Ready 2 Recipients" in browser.text
+    ada.get(f"{path}/recipients")
+    assert "Removed Cy." in ada.text
+    assert ada.post(f"{path}/remove", remove="99").status_code == 303
+    ada.get(f"{path}/recipients?state=repeated")
+    assert "Remove 1 duplicate" in ada.text
+    ada.post(f"{path}/remove-repeated")
+    ada.get(f"{path}/recipients")
+    assert "All 2 Ready 2 Recipients" in ada.text
     for number in ("1", "2"):
-        browser.post(f"{path}/remove", remove=number)
-        browser.get(f"{path}/recipients")
-    assert "Type or paste" in browser.text, "with nobody left, the ways to add recipients are back"
+        ada.post(f"{path}/remove", remove=number)
+        ada.get(f"{path}/recipients")
+    assert "Type or paste" in ada.text, "with nobody left, the ways to add recipients are back"
 
 
-def test_a_form_that_is_refused_keeps_what_was_typed(service: Service, sign_in: SignIn) -> None:
-    browser = sign_in("ada@acme.example")
-    path = draft(browser, service, "zoe@x.com,Zoë\nbad,Bo\n")
+def test_a_form_that_is_refused_keeps_what_was_typed(service: Service, ada: Browser) -> None:
+    path = draft(ada, service, "zoe@x.com,Zoë\nbad,Bo\n")
     columns = {
         "number": ["2", "new"],
         "email": ["b" * 1_001, "new@x.com"],
         "name": ["Bob", "Newt"],
         "quantity": ["7", ""],
     }
-    answer = browser._send("POST", f"{path}/rows", data={"token": browser.token, **columns})
+    answer = ada._send("POST", f"{path}/rows", data={"token": ada.token, **columns})
     assert answer.status_code == 422
     for kept in (
         "b" * 1_001,
@@ -163,23 +155,22 @@ def test_a_form_that_is_refused_keeps_what_was_typed(service: Service, sign_in: 
     assert f'action="{path}/rows' in answer.text
 
 
-def test_rows_to_fix_are_left_out_and_stay_in_the_draft(service: Service, sign_in: SignIn) -> None:
-    browser = sign_in("ada@acme.example")
-    path = ready(browser, service, rows="zoe@x.com,Zoë\nbad,Bo\nbo@x.com,Bo\n")
-    browser.get(f"{path}/review")
-    assert "Add recipients, and fix the rows with errors." in browser.text
-    assert browser.submit(f"{path}/recipients", f"{path}/leave-out").headers["location"] == f"{path}/message"
-    browser.get(f"{path}/recipients")
-    assert "1 row to fix is left out. Continue with 2" in browser.text
-    browser.get(f"{path}/review")
-    assert "Send 2 gifts for £20.00" in browser.text
-    quote = quote_in(browser)
+def test_rows_to_fix_are_left_out_and_stay_in_the_draft(service: Service, ada: Browser) -> None:
+    path = ready(ada, service, rows="zoe@x.com,Zoë\nbad,Bo\nbo@x.com,Bo\n")
+    ada.get(f"{path}/review")
+    assert "Add recipients, and fix the rows with errors." in ada.text
+    assert ada.submit(f"{path}/recipients", f"{path}/leave-out").headers["location"] == f"{path}/message"
+    ada.get(f"{path}/recipients")
+    assert "1 row to fix is left out. Continue with 2" in ada.text
+    ada.get(f"{path}/review")
+    assert "Send 2 gifts for £20.00" in ada.text
+    quote = quote_in(ada)
     # Whatever changes the rows asks again.
-    browser.post(f"{path}/suggestions", suggestion="99")
-    assert browser.submit(f"{path}/recipients", f"{path}/place", quote=quote).status_code == 409
-    browser.submit(f"{path}/recipients?state=fix", f"{path}/remove-invalid")
-    browser.get(f"{path}/review")
-    assert browser.post(f"{path}/place", quote=quote_in(browser)).headers["location"] == f"{path}/sent"
+    ada.post(f"{path}/suggestions", suggestion="99")
+    assert ada.submit(f"{path}/recipients", f"{path}/place", quote=quote).status_code == 409
+    ada.submit(f"{path}/recipients?state=fix", f"{path}/remove-invalid")
+    ada.get(f"{path}/review")
+    assert ada.post(f"{path}/place", quote=quote_in(ada)).headers["location"] == f"{path}/sent"
 
 
 @pytest.mark.parametrize(
@@ -191,12 +182,11 @@ def test_rows_to_fix_are_left_out_and_stay_in_the_draft(service: Service, sign_i
     ],
 )
 def test_a_to_line_and_cells_of_a_spreadsheet_become_rows(
-    service: Service, sign_in: SignIn, pasted: str, shown: list[str]
+    service: Service, ada: Browser, pasted: str, shown: list[str]
 ) -> None:
-    browser = sign_in("ada@acme.example")
-    draft(browser, service, pasted)
+    draft(ada, service, pasted)
     for row in shown:
-        assert row in browser.text
+        assert row in ada.text
 
 
 def workbook(**sheets: list[list[str]]) -> bytes:
@@ -212,102 +202,97 @@ def workbook(**sheets: list[list[str]]) -> bytes:
 
 
 def test_of_a_workbook_the_sheet_with_most_addresses_is_taken_and_another_chosen(
-    service: Service, sign_in: SignIn
+    service: Service, ada: Browser
 ) -> None:
-    browser = sign_in("ada@acme.example")
-    path = begin(browser, service)
+    path = begin(ada, service)
     data = workbook(
         Notes=[["private", "from old@x.com"]],
         Staff=[["email", "name"], ["zoe@x.com", "Zoë, K"], ["bo@x.com", "Bo"]],
         Long=[["x" * 1001]],
         Board=[["email", "who"], ["cy@x.com", "Cy"]],
     )
-    browser.get(f"{path}/recipients")
-    assert browser.upload(f"{path}/file", data, file_name="people<b>.xlsx").status_code == 303
-    browser.get(f"{path}/recipients")
+    ada.get(f"{path}/recipients")
+    assert ada.upload(f"{path}/file", data, file_name="people<b>.xlsx").status_code == 303
+    ada.get(f"{path}/recipients")
     for said in ("File: people<b>.xlsx", "Sheet Staff 2 of 4", "Columns email, name", "Zoë, K zoe@x.com 1 Ready"):
-        assert said in browser.text
+        assert said in ada.text
     # A row that is edited stays so while another sheet is looked at.
-    save(browser, path, number=["3"], email=["bob@x.com"], name=["Bob"], quantity=["1"])
-    browser.submit(f"{path}/recipients", f"{path}/reading", sheet="3", email="0", name="1", heading="yes")
-    browser.get(f"{path}/recipients")
-    assert "All 1 Ready 1 " in browser.text
-    assert "cy@x.com" in browser.text
-    refused = browser.post(f"{path}/reading", sheet="2")
+    save(ada, path, number=["3"], email=["bob@x.com"], name=["Bob"], quantity=["1"])
+    ada.submit(f"{path}/recipients", f"{path}/reading", sheet="3", email="0", name="1", heading="yes")
+    ada.get(f"{path}/recipients")
+    assert "All 1 Ready 1 " in ada.text
+    assert "cy@x.com" in ada.text
+    refused = ada.post(f"{path}/reading", sheet="2")
     assert refused.status_code == 422
     assert "A cell of row 1 has more than 1000 characters." in refused.text
-    assert browser.post(f"{path}/reading", sheet="4").status_code == 404
-    browser.submit(f"{path}/recipients", f"{path}/reading", sheet="1")
-    browser.get(f"{path}/recipients")
-    assert "Bob bob@x.com 1 Ready" in browser.text
-    browser.post(f"{path}/start-over")
+    assert ada.post(f"{path}/reading", sheet="4").status_code == 404
+    ada.submit(f"{path}/recipients", f"{path}/reading", sheet="1")
+    ada.get(f"{path}/recipients")
+    assert "Bob bob@x.com 1 Ready" in ada.text
+    ada.post(f"{path}/start-over")
     assert service.sql("SELECT count(*) FROM draft_rows WHERE draft_id = $1", path.rpartition("/")[2]) == [(0,)]
 
 
 def test_odd_letters_are_noticed_and_the_file_read_in_another_encoding_with_one_press(
-    service: Service, sign_in: SignIn
+    service: Service, ada: Browser
 ) -> None:
-    browser = sign_in("ada@acme.example")
-    path = begin(browser, service)
-    browser.get(f"{path}/recipients")
+    path = begin(ada, service)
+    ada.get(f"{path}/recipients")
     text = "email,name\nzoe@x.com,Zoë Peña\nandre@x.com,André\nbo@x.com,Bo\n"
-    browser.upload(f"{path}/file", text.encode("mac_roman"))
-    browser.get(f"{path}/recipients")
-    assert "Encoding Windows, western Europe" in browser.text
-    assert "Some names have odd letters: “Zo\u2018 Pe\u2013a” was probably “Zoë Peña”." in browser.text
-    assert "Read the file as Mac, western Europe" in browser.text
-    save(browser, path, number=["4"], email=["bo@x.com"], name=["Bö"], quantity=["1"])
-    browser.get(f"{path}/recipients")
-    assert browser.post(f"{path}/letters", encoding="utf-8").status_code == 404, "not what the file can be read in"
-    browser.submit(f"{path}/recipients", f"{path}/letters", encoding="mac_roman")
-    browser.get(f"{path}/recipients")
+    ada.upload(f"{path}/file", text.encode("mac_roman"))
+    ada.get(f"{path}/recipients")
+    assert "Encoding Windows, western Europe" in ada.text
+    assert "Some names have odd letters: “Zo\u2018 Pe\u2013a” was probably “Zoë Peña”." in ada.text
+    assert "Read the file as Mac, western Europe" in ada.text
+    save(ada, path, number=["4"], email=["bo@x.com"], name=["Bö"], quantity=["1"])
+    ada.get(f"{path}/recipients")
+    assert ada.post(f"{path}/letters", encoding="utf-8").status_code == 404, "not what the file can be read in"
+    ada.submit(f"{path}/recipients", f"{path}/letters", encoding="mac_roman")
+    ada.get(f"{path}/recipients")
     for said in ("Encoding Mac, western Europe", "Zoë Peña", "André", "Bö bo@x.com"):
-        assert said in browser.text
-    assert "odd letters" not in browser.text
-    browser.post(f"{path}/reading", encoding="cp1252", email="0", name="1", heading="yes")
-    browser.get(f"{path}/recipients")
-    assert "odd letters" in browser.text
-    assert "Bö bo@x.com" in browser.text, "what was typed is no letter of the file"
+        assert said in ada.text
+    assert "odd letters" not in ada.text
+    ada.post(f"{path}/reading", encoding="cp1252", email="0", name="1", heading="yes")
+    ada.get(f"{path}/recipients")
+    assert "odd letters" in ada.text
+    assert "Bö bo@x.com" in ada.text, "what was typed is no letter of the file"
 
 
-def test_names_that_were_encoded_twice_are_repaired_with_one_press(service: Service, sign_in: SignIn) -> None:
-    browser = sign_in("ada@acme.example")
-    path = draft(browser, service, "zoe@x.com," + "Zoë".encode().decode("cp1252"))
-    assert "Repair these names" in browser.text
-    browser.post(f"{path}/letters", encoding="twice")
-    browser.get(f"{path}/recipients")
-    assert "Zoë zoe@x.com 1 Ready" in browser.text
-    assert "odd letters" not in browser.text
+def test_names_that_were_encoded_twice_are_repaired_with_one_press(service: Service, ada: Browser) -> None:
+    path = draft(ada, service, "zoe@x.com," + "Zoë".encode().decode("cp1252"))
+    assert "Repair these names" in ada.text
+    ada.post(f"{path}/letters", encoding="twice")
+    ada.get(f"{path}/recipients")
+    assert "Zoë zoe@x.com 1 Ready" in ada.text
+    assert "odd letters" not in ada.text
 
 
-def test_wrong_rows_are_removed_and_columns_chosen_and_remembered(service: Service, sign_in: SignIn) -> None:
-    browser = sign_in("ada@acme.example")
+def test_wrong_rows_are_removed_and_columns_chosen_and_remembered(service: Service, ada: Browser) -> None:
     table = "private,work,who\na@home.example,a@work.example,A\nb@home.example,,B\n"
     for turn in (1, 2):
-        path = draft(browser, service, table)
+        path = draft(ada, service, table)
         if turn == 1:
-            assert "All 2 Ready 2" in browser.text
-            wrong = browser.post(f"{path}/reading", email="2", name="2", heading="yes")
+            assert "All 2 Ready 2" in ada.text
+            wrong = ada.post(f"{path}/reading", email="2", name="2", heading="yes")
             assert wrong.status_code == 422
-            assert browser.post(f"{path}/reading", email="9", heading="yes").status_code == 422
-            browser.post(f"{path}/reading", email="1", name="2", heading="yes")
-            browser.get(f"{path}/recipients")
-        assert "All 2 Ready 1 To fix 1" in browser.text
-        assert "The e-mail address is missing." in browser.text
-    browser.post(f"{path}/remove-invalid")
-    browser.get(f"{path}/recipients")
-    assert "Recipients 1 Gifts 1 Total £10.00" in browser.text
+            assert ada.post(f"{path}/reading", email="9", heading="yes").status_code == 422
+            ada.post(f"{path}/reading", email="1", name="2", heading="yes")
+            ada.get(f"{path}/recipients")
+        assert "All 2 Ready 1 To fix 1" in ada.text
+        assert "The e-mail address is missing." in ada.text
+    ada.post(f"{path}/remove-invalid")
+    ada.get(f"{path}/recipients")
+    assert "Recipients 1 Gifts 1 Total £10.00" in ada.text
 
 
-def test_a_recipient_is_added_after_another_window_started_over(service: Service, sign_in: SignIn) -> None:
-    browser = sign_in("ada@acme.example")
-    path = draft(browser, service, "ann@example.com")
-    browser.post(f"{path}/start-over")
-    assert browser.get(f"{path}/recipients?edit=new").status_code == 200
+def test_a_recipient_is_added_after_another_window_started_over(service: Service, ada: Browser) -> None:
+    path = draft(ada, service, "ann@example.com")
+    ada.post(f"{path}/start-over")
+    assert ada.get(f"{path}/recipients?edit=new").status_code == 200
     new = {"number": ["new"], "email": ["bob@example.com"], "quantity": ["1"]}
-    refused = browser._send("POST", f"{path}/rows", data={"token": browser.token, "name": ["B" * 1_001], **new})
+    refused = ada._send("POST", f"{path}/rows", data={"token": ada.token, "name": ["B" * 1_001], **new})
     assert refused.status_code == 422
     assert "A cell of row 1 has more than 1000 characters." in refused.text
-    save(browser, path, name=["Bob\0"], **new)
-    browser.get(f"{path}/recipients")
-    assert "Bob bob@example.com 1 Ready" in browser.text
+    save(ada, path, name=["Bob\0"], **new)
+    ada.get(f"{path}/recipients")
+    assert "Bob bob@example.com 1 Ready" in ada.text

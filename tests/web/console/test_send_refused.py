@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 from tests.web.api.conftest import Service
-from tests.web.console.conftest import Browser
+from tests.web.console.conftest import Browser, SignIn
 from tests.web.console.sending import PEOPLE, WORLD, begin, browser_text, quote_in, ready
 
 __all__ = ["WORLD"]
@@ -26,66 +24,58 @@ __all__ = ["WORLD"]
         (b'a,"b', "A quotation mark in row 1 is not closed"),
     ],
 )
-def test_a_file_that_is_none_is_told_beside_its_field(
-    service: Service, sign_in: Callable[[str], Browser], data: bytes, said: str
-) -> None:
-    browser = sign_in("ada@acme.example")
-    path = begin(browser, service)
-    browser.get(f"{path}/recipients")
-    answer = browser.upload(f"{path}/file", data)
+def test_a_file_that_is_none_is_told_beside_its_field(service: Service, ada: Browser, data: bytes, said: str) -> None:
+    path = begin(ada, service)
+    ada.get(f"{path}/recipients")
+    answer = ada.upload(f"{path}/file", data)
     assert answer.status_code == 422
     assert said in browser_text(answer.text)
     assert 'aria-describedby="file-help file-error"' in answer.text
 
 
-def test_no_file_is_asked_for(service: Service, sign_in: Callable[[str], Browser]) -> None:
-    browser = sign_in("ada@acme.example")
-    path = begin(browser, service)
-    browser.get(f"{path}/recipients")
-    answer = browser.upload(f"{path}/file", b"", file_name="")
+def test_no_file_is_asked_for(service: Service, ada: Browser) -> None:
+    path = begin(ada, service)
+    ada.get(f"{path}/recipients")
+    answer = ada.upload(f"{path}/file", b"", file_name="")
     assert answer.status_code == 422
     assert "Choose a file." in browser_text(answer.text)
 
 
-def test_what_is_beyond_all_limits_is_refused(service: Service, sign_in: Callable[[str], Browser]) -> None:
-    browser = sign_in("ada@acme.example")
-    path = begin(browser, service)
-    browser.get(f"{path}/recipients")
-    answer = browser.upload(f"{path}/file", bytes(9 * 1024 * 1024))
+def test_what_is_beyond_all_limits_is_refused(service: Service, ada: Browser) -> None:
+    path = begin(ada, service)
+    ada.get(f"{path}/recipients")
+    answer = ada.upload(f"{path}/file", bytes(9 * 1024 * 1024))
     assert answer.status_code == 413
     assert "What you sent is too large." in browser_text(answer.text)
 
 
-def test_an_account_that_ran_dry_and_a_price_that_changed_are_told(
-    service: Service, sign_in: Callable[[str], Browser]
-) -> None:
-    browser = sign_in("ada@acme.example")
-    first, second = [ready(browser, service, account="small") for _ in range(2)]
+def test_an_account_that_ran_dry_and_a_price_that_changed_are_told(service: Service, ada: Browser) -> None:
+    first, second = [ready(ada, service, account="small") for _ in range(2)]
     quotes = []
     for path in (first, second):
-        browser.get(f"{path}/review")
-        quotes.append(quote_in(browser))
-    assert browser.post(f"{first}/place", quote=quotes[0]).status_code == 303
+        ada.get(f"{path}/review")
+        quotes.append(quote_in(ada))
+    assert ada.post(f"{first}/place", quote=quotes[0]).status_code == 303
     before = service.state()
-    browser.get("/app")  # another page's token: with the same it would be the first form again
-    dry = browser.post(f"{second}/place", quote=quotes[1])
+    ada.get("/app")  # another page's token: with the same it would be the first form again
+    dry = ada.post(f"{second}/place", quote=quotes[1])
     assert dry.status_code == 409
     assert "Nothing was charged." in browser_text(dry.text)
     assert "balance is too low." in browser_text(dry.text)
 
-    parcel = ready(browser, service, gift="hamper", value="")
-    browser.get(f"{parcel}/review")
+    parcel = ready(ada, service, gift="hamper", value="")
+    ada.get(f"{parcel}/review")
     for told in (
         "Gift £38.50 \u00d7 2 £77.00",
         "Postage £4.95 \u00d7 2 £9.90",
         "VAT £8.69 \u00d7 2 £17.38",
         "Total £104.28",
     ):
-        assert told in browser.text
-    quote = quote_in(browser)
+        assert told in ada.text
+    quote = quote_in(ada)
     service.sql("UPDATE products SET cost_minor = 4000 WHERE NOT is_digital")
     try:
-        dearer = browser.post(f"{parcel}/place", quote=quote)
+        dearer = ada.post(f"{parcel}/place", quote=quote)
         assert dearer.status_code == 409
         assert "The price or the draft has changed since you saw it. Nothing was charged" in browser_text(dearer.text)
         assert "Send 2 gifts for £117.48" in browser_text(dearer.text)
@@ -94,7 +84,7 @@ def test_an_account_that_ran_dry_and_a_price_that_changed_are_told(
     assert service.state() == before
 
 
-def test_nobody_else_sees_a_draft_or_what_became_of_it(service: Service, sign_in: Callable[[str], Browser]) -> None:
+def test_nobody_else_sees_a_draft_or_what_became_of_it(service: Service, sign_in: SignIn) -> None:
     browser = sign_in("cem@acme.example")
     draft, sent = [ready(browser, service) for _ in range(2)]
     browser.get(f"{sent}/review")
@@ -140,42 +130,40 @@ def test_nobody_else_sees_a_draft_or_what_became_of_it(service: Service, sign_in
     assert service.state() == before
 
 
-def test_what_is_typed_is_shown_and_never_run(service: Service, sign_in: Callable[[str], Browser]) -> None:
-    browser = sign_in("ada@acme.example")
+def test_what_is_typed_is_shown_and_never_run(service: Service, ada: Browser) -> None:
     evil = "<script>alert(1)</script>\"'>"
-    path = begin(browser, service)
-    browser.submit(f"{path}/recipients", rows=f"email,{evil}\n{evil},{evil}\nx@example.com,{evil}")
-    browser.submit(f"{path}/message", wrapping_key="gold", from_name=evil[:32], message=evil, then="look")
-    browser.get(f"{path}/delivery")
+    path = begin(ada, service)
+    ada.submit(f"{path}/recipients", rows=f"email,{evil}\n{evil},{evil}\nx@example.com,{evil}")
+    ada.submit(f"{path}/message", wrapping_key="gold", from_name=evil[:32], message=evil, then="look")
+    ada.get(f"{path}/delivery")
     account = str(service.ids["funding_accounts"]["gbp"])
-    browser.post(f"{path}/delivery", when="now", account=account, reference=evil)
+    ada.post(f"{path}/delivery", when="now", account=account, reference=evil)
     for part in ("recipients", "message", "mail", "claim", "delivery", "review"):
-        page = browser.get(f"{path}/{part}")
+        page = ada.get(f"{path}/{part}")
         assert page.status_code == 200
         assert "<script>alert" not in page.text, part
         policy = page.headers["content-security-policy"]
         assert "unsafe" not in policy, part
         assert ("frame-src 'self'" in policy) is (part == "message")
         assert ("script-src 'self'" in policy) is (part not in {"mail", "claim"})
-    mail = browser.get(f"{path}/mail?lang=de")
+    mail = ada.get(f"{path}/mail?lang=de")
     assert "sandbox" in mail.headers["content-security-policy"]
     assert '<html lang="de"' in mail.text
     assert "&lt;script&gt;" in mail.text
     assert "x-frame-options" not in mail.headers
 
 
-def test_what_lacks_is_told_on_the_review(service: Service, sign_in: Callable[[str], Browser]) -> None:
-    browser = sign_in("ada@acme.example")
-    path = begin(browser, service)
-    browser.get(f"{path}/review")
-    assert "Add recipients, and fix the rows with errors." in browser.text
+def test_what_lacks_is_told_on_the_review(service: Service, ada: Browser) -> None:
+    path = begin(ada, service)
+    ada.get(f"{path}/review")
+    assert "Add recipients, and fix the rows with errors." in ada.text
     before = service.state()
-    assert browser.post(f"{path}/place").status_code == 409
-    browser.submit(f"{path}/recipients", rows=PEOPLE)
-    browser.get(f"{path}/review")
-    assert "Choose the account that pays." in browser.text
-    assert "invoice" not in browser.text, "a customer with accounts is not invoiced"
-    assert browser.post(f"{path}/place").status_code == 409
+    assert ada.post(f"{path}/place").status_code == 409
+    ada.submit(f"{path}/recipients", rows=PEOPLE)
+    ada.get(f"{path}/review")
+    assert "Choose the account that pays." in ada.text
+    assert "invoice" not in ada.text, "a customer with accounts is not invoiced"
+    assert ada.post(f"{path}/place").status_code == 409
     assert service.state() == before
-    browser.post(f"{path}/drop")
-    assert browser.get(f"{path}/recipients").status_code == 404
+    ada.post(f"{path}/drop")
+    assert ada.get(f"{path}/recipients").status_code == 404

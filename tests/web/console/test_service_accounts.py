@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 from tests.web.api.conftest import Service
-from tests.web.console.conftest import Browser
+from tests.web.console.conftest import Browser, SignIn
 from tests.web.console.test_keys import account_id
-
-SignIn = Callable[[str], Browser]
 
 
 def post(admin: Browser, account: int, what: str, **fields: Any) -> Any:
@@ -44,8 +41,7 @@ def test_what_it_may_order_is_limited_told_and_held_to(service: Service, sign_in
     ]
 
 
-def test_lists_come_as_files_too(service: Service, sign_in: SignIn) -> None:
-    ada = sign_in("ada@acme.example")
+def test_lists_come_as_files_too(service: Service, ada: Browser) -> None:
     post(ada, account_id(service, "crm"), "limit", currency="EUR", daily="99")
     wanted = {
         "service-accounts": ("CRM,crm,yes,1,", ",EUR,,99.00"),

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 from tests.web.api.conftest import Service
-from tests.web.console.conftest import Browser, signed_in
+from tests.web.console.conftest import Browser, SignIn, signed_in
 from tests.web.console.sending import quote_in, ready
 from tests.web.console.test_access import all_that_counts
 from tests.web.console.test_proving import carried, send
@@ -17,7 +15,6 @@ from largesse.customers.roles import Right
 from largesse.web.console.page_routes import Access
 from largesse.web.console.routes import ROUTES
 
-SignIn = Callable[[str], Browser]
 ADA = "ada@acme.example"
 # Rights whose forms all ask, but for those that say why not.
 ASKING = {Right.SETTINGS, Right.MOVE_FUNDS, Right.TRANSFER, Right.SEE_FUNDS, Right.AUDIT, Right.READ_CODES}

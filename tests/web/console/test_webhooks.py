@@ -5,18 +5,15 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Callable
 from html import unescape
 from pathlib import Path
 
 import pytest
 from tests.web.api.conftest import Service
-from tests.web.console.conftest import Browser
+from tests.web.console.conftest import Browser, SignIn
 
 from largesse.web.console.webhooks import REFUSALS
 from largesse.webhooks import targets
-
-SignIn = Callable[[str], Browser]
 
 
 def subscribe(admin: Browser, url: str = "https://93.184.215.14/hook") -> str:
@@ -32,8 +29,7 @@ def id_in(path: str) -> str:
     return path.rpartition("/")[2]
 
 
-def test_an_address_is_added_tried_and_removed(service: Service, sign_in: SignIn) -> None:
-    ada = sign_in("ada@acme.example")
+def test_an_address_is_added_tried_and_removed(service: Service, ada: Browser) -> None:
     path = subscribe(ada)
     ada.get("/app/webhooks")
     assert "Nothing sent yet" in ada.text
@@ -50,8 +46,7 @@ def test_an_address_is_added_tried_and_removed(service: Service, sign_in: SignIn
     assert [row["act"] for row in acts] == ["webhook.created", "webhook.deleted"]
 
 
-def test_what_became_of_deliveries_is_shown_and_what_failed_is_made_again(service: Service, sign_in: SignIn) -> None:
-    ada = sign_in("ada@acme.example")
+def test_what_became_of_deliveries_is_shown_and_what_failed_is_made_again(service: Service, ada: Browser) -> None:
     path = subscribe(ada)
     for _ in range(3):
         ada.submit(path, f"{path}/test")
@@ -79,8 +74,7 @@ def test_what_became_of_deliveries_is_shown_and_what_failed_is_made_again(servic
         assert ada.submit(path, f"{path}/again", delivery=nothing).status_code == 404
 
 
-def test_older_deliveries_are_a_page_away(service: Service, sign_in: SignIn) -> None:
-    ada = sign_in("ada@acme.example")
+def test_older_deliveries_are_a_page_away(service: Service, ada: Browser) -> None:
     path = subscribe(ada)
     service.sql(
         "INSERT INTO deliveries (customer_id, subscription_id, event, sample, due_at, created_at) "
@@ -103,8 +97,7 @@ def in_file(admin: Browser, path: str) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(answer.text.lstrip("\ufeff"))))
 
 
-def test_all_deliveries_come_as_a_file_in_which_nothing_is_computed(service: Service, sign_in: SignIn) -> None:
-    ada = sign_in("ada@acme.example")
+def test_all_deliveries_come_as_a_file_in_which_nothing_is_computed(service: Service, ada: Browser) -> None:
     path = subscribe(ada)
     assert ada.submit(path, f"{path}/test").status_code == 303
     [sample] = service.sql("SELECT id FROM deliveries WHERE subscription_id = $1::text::uuid", id_in(path))
@@ -161,8 +154,7 @@ def test_deliveries_of_orders_are_told_by_reference_and_those_of_others_not_at_a
         ({"event": "order.eaten"}, "event"),
     ],
 )
-def test_what_is_wrong_is_said_beside_its_field(sign_in: SignIn, fields: dict[str, str], wrong: str) -> None:
-    ada = sign_in("ada@acme.example")
+def test_what_is_wrong_is_said_beside_its_field(ada: Browser, fields: dict[str, str], wrong: str) -> None:
     answer = ada.submit("/app/webhooks", **{"target_url": "https://93.184.215.14/", "event": "order.created", **fields})
     assert answer.status_code == 422
     assert re.findall(r'id="(\w+)-error"', answer.text) == [wrong]
@@ -189,8 +181,7 @@ def test_nobody_reaches_what_is_another_customers(service: Service, sign_in: Sig
     assert service.sql(ours, id_in(path))[0][0] == 1
 
 
-def test_an_address_receives_several_events(service: Service, sign_in: SignIn) -> None:
-    ada = sign_in("ada@acme.example")
+def test_an_address_receives_several_events(service: Service, ada: Browser) -> None:
     page = ada.get("/app/webhooks").text
     assert re.findall(r'name="event" value="([a-z.]+)" checked', page) == ["order.created"]
     refused = ada.post("/app/webhooks", target_url="https://93.184.215.14/several")
@@ -208,8 +199,7 @@ def test_an_address_receives_several_events(service: Service, sign_in: SignIn) -
     assert ada.post(f"{path}/test", event="gift.sent").status_code == 400
 
 
-def test_a_secret_is_replaced(sign_in: SignIn) -> None:
-    ada = sign_in("ada@acme.example")
+def test_a_secret_is_replaced(ada: Browser) -> None:
     path = subscribe(ada, "https://93.184.215.14/rotated")
     ada.get(path)
     assert "For 24 hours after you replace the secret, deliveries are signed with both." in ada.text
