@@ -1,12 +1,13 @@
-"""What all pages have round them: the menu with its icons, narrow or wide, and what was just done, in a live region."""
+"""What all pages have round them: the menu with its icons, narrow or wide, what was just done, in a live region, and links to guides."""
 
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
-from tests.web.api.conftest import Service
-from tests.web.console.conftest import Browser, SignIn
+from tests.web.api.conftest import Service, ServiceFactory
+from tests.web.console.conftest import Browser, SignIn, signed_in
 
 from largesse.web.claim.rendering import THEMES
 from largesse.web.console.context import BROWSER_ZONE
@@ -112,3 +113,39 @@ def test_words_are_explained_beside_them(sign_in: SignIn) -> None:
 @pytest.mark.parametrize("path", ["/app/keys", "/app/webhooks", "/app/service-accounts"])
 def test_where_programs_are_set_up_the_api_is_documented(sign_in: SignIn, path: str) -> None:
     assert re.search(r'<a href="/docs#[\w-]+">', sign_in("ada@acme.example").get(path).text)
+
+
+ROOT = Path(__file__).parents[3]
+DOCS = "https://docs.example.com/largesse"
+GUIDES = {
+    "/": "docs/quick-start",
+    "/docs": "docs/guide-developer",
+    "/problems": "docs/guide-developer",
+    "/app/help": "docs/guide-developer",
+    "/app/keys": "docs/guides/authentication",
+    "/app/service-accounts": "docs/guides/authentication",
+    "/app/webhooks": "docs/guides/webhooks",
+}
+
+
+@pytest.fixture(scope="module")
+def published(service: Service, start_service: ServiceFactory) -> Service:
+    """A service that knows where its documentation is."""
+    return start_service(like=service, docs_url=DOCS)
+
+
+@pytest.mark.parametrize("path", GUIDES)
+def test_pages_link_to_their_guide(published: Service, path: str) -> None:
+    browser = signed_in(published, "ada@acme.example")
+    browser.get(path)
+    links = [link for link in browser.links if link.startswith(DOCS)]
+    assert f"{DOCS}/{GUIDES[path]}.html" in links
+    for link in links:
+        assert (ROOT / link.removeprefix(f"{DOCS}/")).with_suffix(".md").is_file(), link
+
+
+@pytest.mark.parametrize("path", GUIDES)
+def test_without_an_address_no_page_links_to_guides(service: Service, path: str) -> None:
+    browser = signed_in(service, "ada@acme.example")
+    browser.get(path)
+    assert not [link for link in browser.links if link.endswith(".html")]
