@@ -100,7 +100,8 @@ async def _rows(context: RequestContext) -> AsyncIterator[Sequence[object]]:
         async with context.database.connection(context.person.scope) as connection:
             events = await newest_events(connection, wanted, before=before, limit=_OF_FILE_AT_ONCE)
         for event in events:
-            yield _row(event)
+            values = (getattr(event, column) for column in _COLUMNS)
+            yield [value.isoformat() if hasattr(value, "isoformat") else value for value in values]
         if len(events) < _OF_FILE_AT_ONCE:
             return
         before = events[-1].id
@@ -115,11 +116,6 @@ async def _filter(context: RequestContext) -> EventFilter:
         subjects = await find_subjects(connection, customer_id, words) if words else []
     acts = [act] if act in SENTENCES else acts_of(context.query("kind"))
     return EventFilter(customer_id, tuple(acts), who, words, tuple(actors), tuple(subjects))
-
-
-def _row(event: AuditEvent) -> list[object]:
-    values = (getattr(event, column) for column in _COLUMNS)
-    return [value.isoformat() if hasattr(value, "isoformat") else value for value in values]
 
 
 def accounts_in(event: AuditEvent) -> set[str]:

@@ -124,40 +124,6 @@ SENTENCES: Mapping[str, str] = MappingProxyType(
         "wrapping.removed": text("%(who)s removed the wrapping %(old_name)s"),
     }
 )
-# Acts on the whole installation. No customer's log shows them.
-OF_INSTALLATION = frozenset(
-    (
-        "catalogue.created",
-        "catalogue.draft_discarded",
-        "catalogue.draft_saved",
-        "catalogue.imported",
-        "catalogue.published",
-        "catalogue.published_many",
-        "catalogue.released",
-        "catalogue.scheduled",
-        "catalogue.undone",
-        "catalogue.unscheduled",
-        "bank_file.read",
-        "bank_line.dismissed",
-        "claims.chained",
-        "customer_note.added",
-        "customer_note.erased",
-        "gift.searched",
-        "ledger.chained",
-        "privacy_request.done",
-        "privacy_request.received",
-        "reports.rebuilt",
-        "secrets.resealed",
-        "stock.imported",
-        "stock.warned",
-        "world.exported",
-        "world.loaded",
-        "staff.deactivated",
-        "staff.invited",
-        "staff.reset",
-        "staff.role_changed",
-    )
-)
 # The labels of members. A member without a label only appears in the details.
 LABELS: Mapping[str, str] = MappingProxyType(
     {

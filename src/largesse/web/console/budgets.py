@@ -154,13 +154,9 @@ async def _listed(context: RequestContext, connection: Connection) -> list[SeenB
 async def _seen(
     context: RequestContext, connection: Connection, budgets: list[Budget], now: datetime
 ) -> list[SeenBudget]:
-    names = await subject_names(connection, budgets)
-    return [SeenBudget(one, _of(context, one, names), _until(context, one, now)) for one in budgets]
-
-
-def _until(context: RequestContext, budget: Budget, now: datetime) -> str | None:
-    end = period_end(budget.period, now)
-    return None if end is None else context.language.short_day(end)
+    names, day = await subject_names(connection, budgets), context.language.short_day
+    ends = [period_end(one.period, now) for one in budgets]
+    return [SeenBudget(one, _of(context, one, names), end and day(end)) for one, end in zip(budgets, ends, strict=True)]
 
 
 def _of(context: RequestContext, budget: Budget, names: dict[tuple[str, int], str]) -> str:
@@ -246,7 +242,6 @@ async def _shown(context: RequestContext) -> Response:
         currencies=[(one, one) for one in currencies],
         currency=next((one.currency for one in accounts), ""),
         periods=[(one, context.say(said)) for one, said in _PERIODS.items()],
-        period_names={one: context.say(said) for one, said in _PERIODS.items()},
         people=[one for one in people if one.is_active and one.role in SENDERS],
         chosen=context.form.all("who"),
         most_name=MOST_NAME,

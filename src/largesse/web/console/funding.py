@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Sequence
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from babel.dates import format_skeleton
 from starlette.responses import Response
@@ -215,7 +215,12 @@ async def show_owed(context: RequestContext) -> Response:
             months = await read_months(connection, context.person.customer_id, one, _MONTHS_SHOWN)
             payments = await list_payments(connection, context.person.customer_id, one)
             owed.append((one, months, payments[:_PAYMENTS_SHOWN]))
-    return context.page("owed.html", owed=owed, month_name=_month_name(context), last_day=_last_day)
+    return context.page(
+        "owed.html",
+        owed=owed,
+        month_name=_month_name(context),
+        last_day=lambda since: (month_of(since)[1] - timedelta(days=1)).date(),
+    )
 
 
 async def download_owed(context: RequestContext) -> Response:
@@ -231,7 +236,3 @@ async def download_owed(context: RequestContext) -> Response:
 def _row_owed(owed: AmountDue, month: AmountDueMonth) -> Sequence[object]:
     amounts = (month.opening_minor, month.charged_minor, month.paid_minor, month.closing_minor)
     return (f"{month.since:%Y-%m}", *(to_decimal(amount, owed.currency) for amount in amounts), owed.currency)
-
-
-def _last_day(since: datetime) -> date:
-    return (month_of(since)[1] - timedelta(days=1)).date()

@@ -66,6 +66,7 @@ async def show(context: RequestContext) -> Response:
         choices = await read_choices(connection, *context.customer, user_id=own)
         views = await list_views(connection, *context.customer, person.user_id)
     query = query_of_view(context)
+    file = list_address(context, sort=None).replace("/app/orders", "/app/orders.csv", 1)
     return context.page(
         "orders.html",
         page=page,
@@ -85,7 +86,7 @@ async def show(context: RequestContext) -> Response:
         list_address=lambda **changes: list_address(context, **changes),
         is_filtered=is_filtered(context),
         may_send=person.may(Right.SEND),
-        csv=_file_of(context) if person.may(Right.MOVE_FUNDS) else None,
+        csv=file if person.may(Right.MOVE_FUNDS) else None,
     )
 
 
@@ -145,11 +146,6 @@ async def download(context: RequestContext) -> Response:
         return context.see(f"/app/orders?{query_of_filter(context, of='chosen')}")
     rows = _chosen(context, wanted, chosen) if chosen else _rows(context, wanted)
     return await context.csv("orders.csv", _COLUMNS, rows)
-
-
-def _file_of(context: RequestContext) -> str:
-    """Returns the address of the list as a file."""
-    return list_address(context, sort=None).replace("/app/orders", "/app/orders.csv", 1)
 
 
 async def _chosen(

@@ -20,7 +20,6 @@ from largesse.base.text import folded
 from largesse.catalogue.model import Product
 from largesse.catalogue.snapshot import Snapshot
 from largesse.customers.roles import Right
-from largesse.db.pool import Connection
 from largesse.orders.request import DEFAULT_COUNTRY
 from largesse.reports.listing import FoundRecipient, ListedOrder, find_recipients, list_page
 from largesse.reports.search import words_of
@@ -83,7 +82,9 @@ async def _stored(context: RequestContext, words: str) -> list[Kind]:
     templates: list[Template] = []
     async with context.database.connection(context.person.scope) as connection:
         page = await list_page(connection, wanted, _ORDERS_LOOKED_THROUGH)
-        found = await _recipients(connection, context, page.orders, words)
+        found: list[FoundRecipient] = []
+        if words:
+            found = await find_recipients(connection, context.person.customer_id, page.orders, words, MOST_OF_KIND)
         if context.person.may(Right.TEMPLATES):
             templates = await list_templates(connection, context.principal, offset=0, limit=MOST_TEMPLATES)
     has_more = page.next is not None or len(page.orders) > MOST_OF_KIND
@@ -94,14 +95,6 @@ async def _stored(context: RequestContext, words: str) -> list[Kind]:
         Kind("recipients", context.say("Recipients"), [_recipient(context, one) for one in found]),
         Kind("templates", context.say("Templates"), list(islice(of_templates, MOST_OF_KIND))),
     ]
-
-
-async def _recipients(
-    connection: Connection, context: RequestContext, orders: Sequence[ListedOrder], words: str
-) -> list[FoundRecipient]:
-    if not words:
-        return []
-    return await find_recipients(connection, context.person.customer_id, orders, words, MOST_OF_KIND)
 
 
 async def _gifts(context: RequestContext, words: str) -> Kind:

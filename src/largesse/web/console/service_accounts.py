@@ -34,7 +34,9 @@ async def limit(context: RequestContext) -> Response:
     form = context.form
     account = await _account(context)
     currency = form.text("currency", 3)
-    largest, daily = (_amount(context, name, currency) for name in ("largest_order", "daily"))
+    largest, daily = (
+        typed_amount(context, name, currency) if form[name].strip() else None for name in ("largest_order", "daily")
+    )
     if form.errors:
         return await one_shown(context)
     try:
@@ -58,11 +60,6 @@ async def assign_to(context: RequestContext, holder: Holder, holder_id: int) -> 
     """Lets a holder use exactly the accounts in the form, besides those open to all. Raises NotFound."""
     account_ids = [Whole().read(one) or 0 for one in context.form.all("may_use")]
     await assign_accounts(context.actor, holder, holder_id, account_ids)
-
-
-def _amount(context: RequestContext, name: str, currency: str) -> int | None:
-    """Returns an amount in minor units; None if the field is empty. Adds an error to the form if it is wrong."""
-    return typed_amount(context, name, currency) if context.form[name].strip() else None
 
 
 _MOST_NAME = 100

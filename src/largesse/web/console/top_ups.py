@@ -50,13 +50,13 @@ async def request(context: RequestContext) -> Response:
 async def show(context: RequestContext) -> Response:
     """Shows how to pay a top-up, as a page to print, and its state. Raises NotFound."""
     found = await _find(context)
-    kind, word = STATES[found.state]
+    kind, word = _shown_state(context, found)
     return context.page(
         "top_up.html",
         top_up=found,
         spelled=spelled_reference(found.reference),
         kind=kind,
-        word=context.say(word),
+        word=word,
         details=context.services.settings.transfer_details,
         may_pay_in=context.person.may(Right.MOVE_FUNDS),
     )

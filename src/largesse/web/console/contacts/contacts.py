@@ -219,6 +219,7 @@ async def _contact(context: RequestContext) -> Contact:
 async def _read(context: RequestContext) -> ContactChange:
     """Returns the values in the form. Adds errors to the form."""
     form = context.form
+    new_groups = [name for one in form["groups"][:_MOST_NEW_GROUPS].split(",") if (name := one.strip())]
     said: dict[str, Any] = {
         "name": form.text("name", MAX_NAME, required=False) or None,
         "external_id": form["external_id"],
@@ -226,7 +227,7 @@ async def _read(context: RequestContext) -> ContactChange:
         "language": form["language"] or None,
         "country": form["country"] or None,
         "is_active": form["left"] != "yes",
-        "groups": tuple(dict.fromkeys([*form.all("group"), *_new_groups(form["groups"])])),
+        "groups": tuple(dict.fromkeys([*form.all("group"), *new_groups])),
     }
     readers = (("email", read_email), ("birthday", read_birthday), ("start_date", read_start_date))
     for name, reader in readers:
@@ -237,10 +238,6 @@ async def _read(context: RequestContext) -> ContactChange:
     own = await context.read(list_fields, context.customer)
     said["fields"] = {field.key: form.text(f"{_FIELD}{field.key}", MAX_FIELD, required=False) or None for field in own}
     return ContactChange(**said)
-
-
-def _new_groups(typed: str) -> list[str]:
-    return [name for one in typed[:_MOST_NEW_GROUPS].split(",") if (name := one.strip())]
 
 
 async def _show(context: RequestContext, contact: Contact | None) -> Response:

@@ -103,6 +103,8 @@ async def letter_of(context: RequestContext, said: Chosen, language: Language, n
     gift, options, product = said.gift, said.options, said.product
     is_parcel = product is not None and not product.is_digital
     details = NOTHING_SAID
+    # Paths of pictures have no host: the page may be open under any of our host names.
+    base = public_path(context.services.settings.public_url)
     if product is not None:
         details = (await context.read(read_details, [product.id])).get(product.id, details)
     return Letter(
@@ -124,16 +126,11 @@ async def letter_of(context: RequestContext, said: Chosen, language: Language, n
         claim_by=_last_day(said),
         recipients=1,
         codes=[HIDDEN],
-        picture=_address(context, product.picture) if product and product.picture else None,
+        picture=base + picture_path(product.picture) if product and product.picture else None,
         details=details,
         brand=await brand_of(context),
-        pictures=public_path(context.services.settings.public_url),
+        pictures=base,
     )
-
-
-def _address(context: RequestContext, picture: str) -> str:
-    """Returns the path of a picture, without a host: the page may be open under any of our host names."""
-    return public_path(context.services.settings.public_url) + picture_path(picture)
 
 
 def _last_day(said: Chosen) -> date | None:

@@ -130,7 +130,10 @@ async def take(context: RequestContext) -> Response:
     """Adds the selected contacts, or all that the search finds, to the recipients."""
     opened, form = await open_draft(context), context.form
     shown = _filter(form["q"], form.number("group"))
-    chosen = await _all_found(context, shown) if form["all"] == "yes" else await _ticked(context)
+    if form["all"] == "yes":  # up to one more than an order may have
+        chosen = await context.read(list_by_id, context.customer, shown, MAX_CODES + 1)
+    else:
+        chosen = await _ticked(context)
     if not chosen:
         form.error("contact", context.say(_NOBODY))
     elif len(chosen) > MAX_CODES:
@@ -154,11 +157,6 @@ async def _ticked(context: RequestContext) -> list[Contact]:
     ids = context.form.numbers("contact")
     found = {one.id: one for one in await context.read(find_contacts, context.customer, ids=ids)}
     return [found[id_] for id_ in dict.fromkeys(ids) if id_ in found and found[id_].is_active]
-
-
-async def _all_found(context: RequestContext, shown: Filter) -> list[Contact]:
-    """Returns all contacts that the search finds, up to one more than an order may have."""
-    return await context.read(list_by_id, context.customer, shown, MAX_CODES + 1)
 
 
 async def _show(context: RequestContext, opened: Open, shown: Filter) -> Response:
