@@ -108,6 +108,11 @@ def signed_in(service: Service, email: str) -> Browser:
 SignIn = Callable[[str], Browser]
 
 
+def user_id(service: Service, email: str) -> int:
+    """The id of the first user of that address."""
+    return service.sql("SELECT id FROM users WHERE email = $1 ORDER BY id", email)[0]["id"]
+
+
 @pytest.fixture
 def browser(service: Service) -> Browser:
     return Browser(service)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import httpx
 import pytest
 from tests.web.api.conftest import Service, on_database
-from tests.web.console.conftest import Browser, SignIn, link_for
+from tests.web.console.conftest import Browser, SignIn, link_for, user_id
 from tests.web.console.sending import WORLD, quote_in, ready
 from tests.web.console.test_funding import report
 
@@ -18,10 +18,6 @@ CEM = "cem@acme.example"
 def service(own_service: Service) -> Service:
     """A service with a new database for each test: which accounts somebody may use is no other test's."""
     return own_service
-
-
-def user_id(service: Service, email: str) -> int:
-    return service.sql("SELECT id FROM users WHERE email = $1", email)[0]["id"]
 
 
 def assign(service: Service, admin: Browser, *accounts: str, email: str = CEM) -> httpx.Response:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from tests.web.api.conftest import Service
-from tests.web.console.conftest import Browser, SignIn
+from tests.web.console.conftest import Browser, SignIn, user_id
 from tests.web.console.sending import WORLD as WORLD  # noqa: PLC0414 - the module's world
 from tests.web.console.sending import quote_in, ready
 
@@ -25,11 +25,6 @@ def no_budgets(service: Service) -> Iterator[None]:
         service.sql(f"DELETE FROM {table}")
     service.sql("UPDATE accounts SET has_budgets = false")
     service.sql("UPDATE clock SET ahead_by = '0'")
-
-
-def user_id(service: Service, email: str) -> int:
-    found: int = service.sql("SELECT id FROM users WHERE email = $1", email)[0]["id"]
-    return found
 
 
 def create(admin: Browser, **fields: Any) -> Any:

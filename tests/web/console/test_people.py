@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from tests.web.api.conftest import Service
-from tests.web.console.conftest import Browser, SignIn
+from tests.web.console.conftest import Browser, SignIn, user_id
 
 PASSWORD = "four plain words here"
 
@@ -18,10 +18,6 @@ def invite(admin: Browser, email: str, name: str = "", role: str = "member") -> 
     assert answer.status_code == 200, answer.text
     [link] = set(re.findall(r"https://gifts\.example(/app/link/[\w-]+)", answer.text))
     return link
-
-
-def id_of(service: Service, email: str) -> int:
-    return service.sql("SELECT id FROM users WHERE email = $1", email)[0]["id"]
 
 
 def take_up(service: Service, link: str) -> Browser:
@@ -36,7 +32,7 @@ def test_somebody_is_invited_comes_in_and_is_removed_at_once(service: Service, a
     assert eve.get("/app/people").status_code == 403
     ada.get("/app/people")
     assert "Eve eve@acme.example" in ada.text
-    eve_id = id_of(service, "eve@acme.example")
+    eve_id = user_id(service, "eve@acme.example")
     assert ada.post(f"/app/people/{eve_id}/role", role="admin").status_code == 303
     ada.get("/app/people")
     assert "The role of Eve is now Administrator." in ada.text
@@ -56,7 +52,7 @@ def test_somebody_is_invited_comes_in_and_is_removed_at_once(service: Service, a
 
 def test_a_new_link_ends_the_one_before(service: Service, ada: Browser) -> None:
     first = invite(ada, "fay@acme.example")
-    answer = ada.submit("/app/people", f"/app/people/{id_of(service, 'fay@acme.example')}/invitation")
+    answer = ada.submit("/app/people", f"/app/people/{user_id(service, 'fay@acme.example')}/invitation")
     [second] = set(re.findall(r"https://gifts\.example(/app/link/[\w-]+)", answer.text))
     assert Browser(service).get(first).status_code == 404
     assert Browser(service).get(second).status_code == 200
@@ -106,7 +102,7 @@ def test_markup_in_a_name_stays_text(service: Service, ada: Browser) -> None:
 
 
 def test_there_is_always_an_administrator(service: Service, gil: Browser) -> None:
-    gil_id = id_of(service, "gil@globex.example")
+    gil_id = user_id(service, "gil@globex.example")
     for act, fields in (("role", {"role": "viewer", "sure": "yes"}), ("remove", {})):
         gil.submit("/app/people", f"/app/people/{gil_id}/{act}", **fields)
         gil.get("/app/people")
@@ -115,7 +111,7 @@ def test_there_is_always_an_administrator(service: Service, gil: Browser) -> Non
 
 
 def test_nobody_reaches_people_of_another_customer(service: Service, sign_in: SignIn) -> None:
-    gil, ada_id = sign_in("gil@globex.example"), id_of(service, "ada@acme.example")
+    gil, ada_id = sign_in("gil@globex.example"), user_id(service, "ada@acme.example")
     before = service.sql("SELECT * FROM users WHERE id = $1", ada_id)
     gil.get("/app/people")
     assert "acme" not in gil.text
@@ -130,10 +126,7 @@ def test_an_administrator_who_gives_up_that_role_is_asked_first(service: Service
     service.sql(
         "UPDATE users SET role = 'admin', is_active = true WHERE email IN ('ada@acme.example', 'cem@acme.example')"
     )
-    own, other = (
-        service.sql("SELECT id FROM users WHERE email = $1", email)[0][0]
-        for email in ("ada@acme.example", "cem@acme.example")
-    )
+    own, other = (user_id(service, email) for email in ("ada@acme.example", "cem@acme.example"))
     asked = ada.submit("/app/people", f"/app/people/{own}/role", role="viewer")
     assert asked.headers["location"] == f"/app/people/{own}/role?role=viewer"
     ada.get(asked.headers["location"])

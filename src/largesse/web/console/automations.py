@@ -258,18 +258,12 @@ async def approve(context: RequestContext) -> Response:
     return context.see(f"{HERE}/{automation_id}", context.say("Approved. It sends from now on."))
 
 
-async def pause(context: RequestContext) -> Response:
-    """Pauses an automation. Raises NotFound."""
+async def pause(context: RequestContext, *, paused: bool) -> Response:
+    """Pauses or resumes an automation. Raises NotFound."""
     automation_id = context.number("automation")
-    await pause_automation(context.actor, automation_id, paused=True)
-    return context.see(f"{HERE}/{automation_id}", context.say("Paused. Days that pass meanwhile are skipped."))
-
-
-async def resume(context: RequestContext) -> Response:
-    """Resumes an automation. Raises NotFound."""
-    automation_id = context.number("automation")
-    await pause_automation(context.actor, automation_id, paused=False)
-    return context.see(f"{HERE}/{automation_id}", context.say("It sends again."))
+    await pause_automation(context.actor, automation_id, paused=paused)
+    said = context.say("Paused. Days that pass meanwhile are skipped.") if paused else context.say("It sends again.")
+    return context.see(f"{HERE}/{automation_id}", said)
 
 
 async def ask_end(context: RequestContext) -> Response:

@@ -213,18 +213,14 @@ async def change(context: RequestContext) -> Response:
     return context.see(f"/app/send/{changed.order_reference}/review")
 
 
-async def pause(context: RequestContext) -> Response:
-    """Pauses a campaign. Raises NotFound."""
+async def pause(context: RequestContext, *, paused: bool) -> Response:
+    """Pauses or resumes a campaign. Raises NotFound."""
     campaign_id = context.number("campaign")
-    await pause_campaign(context.actor, campaign_id, paused=True)
-    return context.see(f"{HERE}/{campaign_id}", context.say("Paused. Visitors get nothing until you resume it."))
-
-
-async def resume(context: RequestContext) -> Response:
-    """Resumes a campaign. Raises NotFound."""
-    campaign_id = context.number("campaign")
-    await pause_campaign(context.actor, campaign_id, paused=False)
-    return context.see(f"{HERE}/{campaign_id}", context.say("It gives gifts again."))
+    await pause_campaign(context.actor, campaign_id, paused=paused)
+    said = context.say("It gives gifts again.")
+    if paused:
+        said = context.say("Paused. Visitors get nothing until you resume it.")
+    return context.see(f"{HERE}/{campaign_id}", said)
 
 
 async def ask_end(context: RequestContext) -> Response:
