@@ -10,8 +10,7 @@ from tests.web.api.conftest import Service, ServiceFactory
 from tests.web.console.conftest import Browser, SignIn, signed_in
 
 from largesse.web.claim.rendering import THEMES
-from largesse.web.console.context import BROWSER_ZONE
-from largesse.web.console.layout import NARROW_MENU
+from largesse.web.console.layout import BROWSER_ZONE, NARROW_MENU
 from largesse.web.console.words import WORDS
 
 _KEYS = ("key", "service-account", "scope", "network")

@@ -43,32 +43,23 @@ async def of_orders(
     """
     items = []
     if bounced:
-        items.append(
-            AttentionItem(
-                "mail-warning",
-                "waiting",
-                context.ngettext(
-                    "%(count)s order has mail that bounced", "%(count)s orders have mail that bounced", bounced
-                ),
-                context.say("The gifts go out again once the addresses are correct."),
-                context.say("Correct addresses"),
-                "/app/orders?state=bounced",
-            )
+        said = context.ngettext(
+            "%(count)s order has mail that bounced", "%(count)s orders have mail that bounced", bounced
         )
+        more, act = (
+            context.say("The gifts go out again once the addresses are correct."),
+            context.say("Correct addresses"),
+        )
+        items.append(AttentionItem("mail-warning", "waiting", said, more, act, "/app/orders?state=bounced"))
     until = clock.now().date() - timedelta(days=UNCLAIMED_DAYS)
     # Adding up a month is much quicker than adding up all that came before.
     recent = replace(orders, states=(OrderState.WAITING,), since=until + timedelta(days=1))
     late = waiting - sum(one.sums.orders for one in await add_up(connection, recent, only=("orders",)))
     if late > 0:
+        said = context.ngettext("%(count)s order has unclaimed gifts", "%(count)s orders have unclaimed gifts", late)
+        more, path = context.say("For more than %(days)s days.", days=UNCLAIMED_DAYS), "/app/orders?state=waiting"
         items.append(
-            AttentionItem(
-                "hourglass",
-                "still",
-                context.ngettext("%(count)s order has unclaimed gifts", "%(count)s orders have unclaimed gifts", late),
-                context.say("For more than %(days)s days.", days=UNCLAIMED_DAYS),
-                context.say("See the orders"),
-                f"/app/orders?state=waiting&until={until}",
-            )
+            AttentionItem("hourglass", "still", said, more, context.say("See the orders"), f"{path}&until={until}")
         )
     return items
 
@@ -84,16 +75,9 @@ def of_accounts(context: RequestContext, accounts: Sequence[SeenAccount]) -> lis
             for minor in (account.below_minor or 0, account.balance_minor)
         )
         path = f"/app/funding/top-ups/new?account={account.id}" if may_top_up else f"/app/funding/{account.id}"
-        items.append(
-            AttentionItem(
-                "wallet",
-                "waiting",
-                context.say("%(name)s is below %(amount)s", name=account.name, amount=below),
-                context.say("%(left)s left.", left=left),
-                context.say("Top up") if may_top_up else context.say("See the statement"),
-                path,
-            )
-        )
+        said = context.say("%(name)s is below %(amount)s", name=account.name, amount=below)
+        act = context.say("Top up") if may_top_up else context.say("See the statement")
+        items.append(AttentionItem("wallet", "waiting", said, context.say("%(left)s left.", left=left), act, path))
     if more := len(low[_EACH:]):
         said = context.ngettext(
             "%(count)s more account has a low balance", "%(count)s more accounts have a low balance", more

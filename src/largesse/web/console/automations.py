@@ -49,8 +49,9 @@ from largesse.db.statements import read_now
 from largesse.ledger.store import list_funding_accounts
 from largesse.templates.store import list_templates
 from largesse.web.console.attention import AttentionItem
-from largesse.web.console.context import RequestContext, zone_choices
+from largesse.web.console.context import RequestContext
 from largesse.web.console.gifts.templates import check_template, offered_templates
+from largesse.web.console.layout import zone_choices
 
 HERE = "/app/automations"
 _NOBODY = ""

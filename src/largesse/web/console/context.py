@@ -1,15 +1,14 @@
-"""The context of a request to a page: what a handler reads, the methods that make its response, and the time zone of the person's pages."""
+"""The context of a request to a page: what a handler reads and the methods that make its response."""
 
 from __future__ import annotations
 
 import csv
 import io
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Sequence
-from datetime import UTC, datetime, tzinfo
+from datetime import datetime, tzinfo
 from typing import Any, Concatenate, ParamSpec, TypeVar
 from urllib.parse import quote, urlencode
 from uuid import UUID
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
@@ -20,7 +19,6 @@ from largesse.base.errors import NotFound
 from largesse.base.hosts import by_name
 from largesse.base.i18n.languages import Language
 from largesse.base.text import plain_text
-from largesse.base.zones import known_zones
 from largesse.customers.actor import Actor, person_actor, record_export
 from largesse.customers.principal import Principal
 from largesse.customers.secrets import new_secret, secret_hash
@@ -30,7 +28,7 @@ from largesse.customers.sign_in import Origin, SigningIn, SignInSteps
 from largesse.db.pool import Connection, Database, ReadOnly
 from largesse.staff.model import StaffMember, StaffRight
 from largesse.web.console.form import Form
-from largesse.web.console.layout import Layout, moment_of, short_time
+from largesse.web.console.layout import Layout, moment_of, short_time, zone_of
 from largesse.web.console.page_routes import PARAMETERS, PageRoute
 from largesse.web.kit.pages import see
 from largesse.web.kit.query import INT32, query_of
@@ -364,34 +362,3 @@ def _line(cells: Sequence[object]) -> str:
         [plain_text(cell) if isinstance(cell, str) else "" if cell is None else cell for cell in cells]
     )
     return line.getvalue()
-
-
-BROWSER_ZONE = "largesse_zone"  # a cookie that console.js sets to the browser's time zone
-_PLACES = frozenset(
-    ("Africa", "America", "Antarctica", "Arctic", "Asia", "Atlantic", "Australia", "Europe", "Indian", "Pacific")
-)
-
-
-def zone_of(request: Request, session: SignedIn | None) -> tzinfo:
-    """Returns the time zone of the pages. UTC if neither the person nor the browser names a zone that this machine knows."""
-    chosen = session.zone if session else None
-    try:
-        return ZoneInfo(chosen) if chosen else ZoneInfo(browser_zone(request) or "UTC")
-    except ZoneInfoNotFoundError:
-        return UTC
-
-
-def browser_zone(request: Request) -> str:
-    """Returns the time zone that the browser named; empty if this machine does not know it, or there is none."""
-    given = request.cookies.get(BROWSER_ZONE, "")
-    return given if given in known_zones() else ""
-
-
-def is_zone_unknown(request: Request, session: SignedIn | None) -> bool:
-    """Returns whether neither the person nor the browser named a time zone. The page then asks the person."""
-    return session is not None and not session.zone and not browser_zone(request)
-
-
-def zone_choices(chosen: str) -> list[str]:
-    """Returns the zones to choose from: those with the name of a region, and the chosen one."""
-    return sorted({*(name for name in known_zones() if name.partition("/")[0] in _PLACES), chosen} - {"", "UTC"})

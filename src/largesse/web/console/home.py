@@ -29,8 +29,9 @@ from largesse.web.console.attention import AttentionItem, of_accounts, of_orders
 from largesse.web.console.automations import of_automations
 from largesse.web.console.budgets import SeenBudget, own_budgets
 from largesse.web.console.charts import Figure, change_of, change_of_share, line
-from largesse.web.console.context import RequestContext, is_zone_unknown
+from largesse.web.console.context import RequestContext
 from largesse.web.console.funding import sees_own_of
+from largesse.web.console.layout import is_zone_unknown
 from largesse.web.console.order_words import headline, state_of_order
 from largesse.web.console.periods import months_before, period_of
 from largesse.web.console.reports import own_filter

@@ -1,15 +1,16 @@
-"""Renders templates as pages: in the language of the request, with the menu for the role."""
+"""Renders templates as pages: in the language of the request, with the menu for the role, and in the time zone of the person."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta, tzinfo
+from datetime import UTC, datetime, timedelta, tzinfo
 from enum import Enum
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import jinja2
 from babel.dates import format_datetime, format_time, format_timedelta
@@ -21,7 +22,7 @@ from largesse.base import clock
 from largesse.base.i18n.languages import DEFAULT, LANGUAGES, Language, chosen_language
 from largesse.base.i18n.templates import translations
 from largesse.base.settings import Settings
-from largesse.base.zones import in_zone
+from largesse.base.zones import in_zone, known_zones
 from largesse.customers.sessions import Person, SignedIn
 from largesse.encryption.vault import Vault
 from largesse.staff.model import StaffMember
@@ -39,6 +40,10 @@ HERE = Path(__file__).parent
 TEMPLATES = HERE / "templates"
 CATALOGUES = HERE / "locale"
 NARROW_MENU = "largesse_menu"  # a cookie that console.js sets, so that the menu stays as the person left it
+BROWSER_ZONE = "largesse_zone"  # a cookie that console.js sets to the browser's time zone
+_PLACES = frozenset(
+    ("Africa", "America", "Antarctica", "Arctic", "Asia", "Atlantic", "Australia", "Europe", "Indian", "Pacific")
+)
 _RELATIVE_UP_TO = timedelta(days=1)
 # Browsers also name those they descend from, so the order matters.
 _BROWSERS = (("Edg", "Edge"), ("OPR/", "Opera"), ("Firefox/", "Firefox"), ("Chrom", "Chrome"), ("Safari/", "Safari"))
@@ -239,3 +244,28 @@ def _templates(folders: tuple[Path, ...], catalogues: tuple[Path, ...], tag: str
     return page_templates(
         folders, tag, catalogues, address=_address, browser=_browser, initials=_initials, qr_code=qr_code
     )
+
+
+def zone_of(request: Request, session: SignedIn | None) -> tzinfo:
+    """Returns the time zone of the pages. UTC if neither the person nor the browser names a zone that this machine knows."""
+    chosen = session.zone if session else None
+    try:
+        return ZoneInfo(chosen) if chosen else ZoneInfo(browser_zone(request) or "UTC")
+    except ZoneInfoNotFoundError:
+        return UTC
+
+
+def browser_zone(request: Request) -> str:
+    """Returns the time zone that the browser named; empty if this machine does not know it, or there is none."""
+    given = request.cookies.get(BROWSER_ZONE, "")
+    return given if given in known_zones() else ""
+
+
+def is_zone_unknown(request: Request, session: SignedIn | None) -> bool:
+    """Returns whether neither the person nor the browser named a time zone. The page then asks the person."""
+    return session is not None and not session.zone and not browser_zone(request)
+
+
+def zone_choices(chosen: str) -> list[str]:
+    """Returns the zones to choose from: those with the name of a region, and the chosen one."""
+    return sorted({*(name for name in known_zones() if name.partition("/")[0] in _PLACES), chosen} - {"", "UTC"})

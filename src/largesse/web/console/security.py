@@ -20,7 +20,8 @@ from largesse.customers.security import LastSecondStep
 from largesse.customers.sessions import SignedIn
 from largesse.customers.sign_in import Refused, SignInStep
 from largesse.encryption.vault import DecryptionFailed
-from largesse.web.console.context import PageContext, RequestContext, browser_zone, typed_amount, zone_choices
+from largesse.web.console.context import PageContext, RequestContext, typed_amount
+from largesse.web.console.layout import browser_zone, zone_choices
 from largesse.web.console.sign_in import new_password
 from largesse.web.console.step_up import asked, refused
 
