@@ -64,8 +64,7 @@ def set_rule(admin: Browser, **fields: Any) -> Any:
 def asked(sender: Browser, service: Service, **gift: Any) -> str:
     """A send that waits for approval; its reference."""
     path = ready(sender, service, **gift)
-    sender.get(f"{path}/review")
-    assert "This send needs approval" in sender.text
+    assert "This send needs approval" in sender.read(f"{path}/review")
     answer = sender.post(f"{path}/ask")
     assert answer.status_code == 303, answer.text
     reference = path.rpartition("/")[2]

@@ -35,6 +35,11 @@ class Browser:
         self.page = self._send("GET", path)
         return self.page
 
+    def read(self, path: str) -> str:
+        """Gets a page; returns what it says, without its tags."""
+        self.get(path)
+        return self.text
+
     def post(self, path: str, *, token: str | None = None, **fields: str | Sequence[str]) -> httpx.Response:
         """Posts a form with the token of the page that was got last, unless another is given."""
         return self._send("POST", path, data={"token": self.token if token is None else token, **fields})

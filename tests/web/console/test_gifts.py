@@ -28,11 +28,9 @@ def test_the_catalogue_shows_pictures_prices_and_what_is_said(service: Service, 
     assert "Shop e-gift £1.00 \N{EN DASH} £500.00" in ada.text
     assert "Autumn hamper £17.00 including postage and VAT" in ada.text
     assert "Globex club" not in ada.text
-    ada.get("/app/catalogue?country=FR")
-    assert "Bookshop" in ada.text
+    assert "Bookshop" in ada.read("/app/catalogue?country=FR")
     assert "Coffee" not in ada.text
-    ada.get("/app/catalogue?q=hamper")
-    assert "1 gift " in ada.text
+    assert "1 gift " in ada.read("/app/catalogue?q=hamper")
 
     ada.get(f"/app/catalogue/{service.ids['products']['coffee']}?country=GB")
     for said in ("Hot & fresh.", "Show it. Drink it.", "No refunds.", "Ireland United Kingdom", "Send this"):
@@ -79,8 +77,7 @@ def test_a_template_made_here_is_sent_by_programs_and_changed_and_removed(servic
     assert answer.headers["location"] == f"/app/templates/{template}"
     assert send(service, "template", template).json()["value"] == 7.5
 
-    ada.get(f"/app/templates/{template}/remove")
-    assert "Evening" in ada.text
+    assert "Evening" in ada.read(f"/app/templates/{template}/remove")
     assert ada.post(f"/app/templates/{template}/remove").headers["location"] == "/app/templates"
     assert send(service, "template", template).status_code == 400
     assert template not in [one["id"] for one in service.client("hr").get("/templates").json()]

@@ -74,10 +74,8 @@ def test_a_passkey_is_asked_for_beside_the_password(service: Service) -> None:
     assert browser.post("/app/second-step", passkey=answer, next="/app/people").headers["location"] == ("/app/people")
     assert browser.get("/app/people").status_code == 200
     assert browser.cookies["app"] != before
-    ada.get("/app/security")
-    assert "last used" in ada.text
-    ada.get("/app/people")
-    assert re.search(r"ada@acme.example .*?Set up", ada.text), "others see that she has one"
+    assert "last used" in ada.read("/app/security")
+    assert re.search(r"ada@acme.example .*?Set up", ada.read("/app/people")), "others see that she has one"
     # Without it, by a recovery code.
     assert stepped(service, "ada@acme.example", code=codes[0]).page.status_code == 303
     assert stepped(service, "ada@acme.example", code=codes[0]).page.status_code == 422
@@ -206,8 +204,7 @@ def test_app_and_passkeys_stand_beside_each_other_and_the_last_takes_the_codes_a
     assert "data-options" in page.text
     assert browser.post("/app/second-step", code=code_of(service, secret, 30), next="").status_code == 303
     fay.submit("/app/security", "/app/security/app/off")
-    fay.get("/app/security")
-    assert "10 recovery codes are left" in fay.text
+    assert "10 recovery codes are left" in fay.read("/app/security")
     page = enter(service, "fay@acme.example").get("/app/second-step").text
     assert "Recovery code" in page
     assert "Code from your authenticator app" not in page

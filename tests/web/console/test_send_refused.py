@@ -155,13 +155,11 @@ def test_what_is_typed_is_shown_and_never_run(service: Service, ada: Browser) ->
 
 def test_what_lacks_is_told_on_the_review(service: Service, ada: Browser) -> None:
     path = begin(ada, service)
-    ada.get(f"{path}/review")
-    assert "Add recipients, and fix the rows with errors." in ada.text
+    assert "Add recipients, and fix the rows with errors." in ada.read(f"{path}/review")
     before = service.state()
     assert ada.post(f"{path}/place").status_code == 409
     ada.submit(f"{path}/recipients", rows=PEOPLE)
-    ada.get(f"{path}/review")
-    assert "Choose the account that pays." in ada.text
+    assert "Choose the account that pays." in ada.read(f"{path}/review")
     assert "invoice" not in ada.text, "a customer with accounts is not invoiced"
     assert ada.post(f"{path}/place").status_code == 409
     assert service.state() == before

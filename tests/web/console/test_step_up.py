@@ -117,17 +117,14 @@ def test_the_amount_is_an_act_of_its_own_and_for_administrators(
     [act] = service.sql(acts)
     assert act["before"] == '{"currency":"GBP","above":"no amount"}'
     assert act["after"] == '{"currency":"GBP","above":"£1,000.00"}'
-    ada.get("/app/security")
-    assert "More than £1,000.00" in ada.text
+    assert "More than £1,000.00" in ada.read("/app/security")
     for wrong in ("0", "-1", "much"):
         assert set_amount(service, ada, "GBP", wrong) == 422
         assert ada.page is not None
         assert 'id="above-error"' in ada.page.text
     assert set_amount(service, ada, "XXX", "1") == 422
     cem = sign_in("cem@acme.example")
-    cem.get("/app/security")
-    assert "Large sends" not in cem.text
+    assert "Large sends" not in cem.read("/app/security")
     assert cem.post("/app/security/large-sends", currency="GBP", above="").status_code == 403
     gil = signed_in(service, "gil@globex.example")
-    gil.get("/app/security")
-    assert "1,000.00" not in gil.text, "of another customer"
+    assert "1,000.00" not in gil.read("/app/security"), "of another customer"
