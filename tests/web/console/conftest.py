@@ -29,7 +29,7 @@ class Browser:
     host: str = field(default_factory=lambda: next(HOSTS))
     cookies: dict[str, str] = field(default_factory=dict)
     headers: dict[str, str] = field(default_factory=lambda: {"Accept-Language": "en"})
-    page: httpx.Response | None = None
+    page: httpx.Response = field(init=False)
 
     def get(self, path: str) -> httpx.Response:
         self.page = self._send("GET", path)
@@ -58,18 +58,15 @@ class Browser:
 
     @property
     def token(self) -> str:
-        assert self.page is not None, "no page was got"
         return re.findall(r'name="token" value="([^"]+)"', self.page.text)[0]
 
     @property
     def text(self) -> str:
         """What the page says, without its tags."""
-        assert self.page is not None, "no page was got"
         return " ".join(html.unescape(re.sub(r"<[^>]*>", " ", self.page.text)).split())
 
     @property
     def links(self) -> list[str]:
-        assert self.page is not None, "no page was got"
         return re.findall(r'(?:href|<iframe class="phone" src)="([^"]+)"', self.page.text)
 
     def _send(self, method: str, path: str, **extra: Any) -> httpx.Response:

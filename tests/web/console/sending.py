@@ -66,6 +66,5 @@ def browser_text(html: str) -> str:
 
 
 def quote_in(browser: Browser) -> str:
-    assert browser.page is not None
     (quote,) = re.findall(r'name="quote" value="([^"]+)"', browser.page.text)
     return str(quote)

@@ -86,7 +86,6 @@ def test_each_act_has_a_sentence_a_kind_and_labels() -> None:
 
 def rows(browser: Browser) -> list[str]:
     """The entries that the page shows, without their details."""
-    assert browser.page is not None
     log = browser.page.text.partition('<ol class="panel rows log">')[2].partition("</ol>")[0]
     entries = re.findall(r'<div class="grow">(.*?)<details>', log, re.DOTALL)
     return [html.unescape(" ".join(re.sub(r"<[^>]*>", " ", entry).split())) for entry in entries]

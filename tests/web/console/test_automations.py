@@ -51,7 +51,6 @@ def in_days(days: int) -> int:
 
 
 def main_of(browser: Browser) -> str:
-    assert browser.page is not None
     return browser.page.text.partition("<main")[2]
 
 

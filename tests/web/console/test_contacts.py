@@ -41,7 +41,7 @@ def test_a_contact_is_made_changed_and_deleted(service: Service, ada: Browser) -
     )
     ada.get(path)
     for said in ('value="29/02"', "1 High St", 'value="Sales" checked', 'value="London" checked'):
-        assert said in ada.page.text  # type: ignore[union-attr]
+        assert said in ada.page.text
     assert b"High" not in service.sql("SELECT sealed_address FROM contacts")[0][0]
     changed = ada.post(path, email="ada@example.com", name="Ada", group="London", left="yes")
     assert changed.status_code == 303
@@ -230,7 +230,7 @@ def test_a_message_has_placeholders(service: Service, ada: Browser) -> None:
     draft = begin(service, ada, "email,name\nbo@example.com,\nada@example.com,Dr. Ada Byron\n")
     ada.get(f"{draft}/message")
     for said in ("{first_name}", "{name}", "{company}", "{cost_centre}"):
-        assert f'data-insert="{said}"' in ada.page.text  # type: ignore[union-attr]
+        assert f'data-insert="{said}"' in ada.page.text
     refused = ada.post(
         f"{draft}/message", wrapping_key="gold", from_name="", message="Dear {firstname}, {nope}, yours", then="go"
     )

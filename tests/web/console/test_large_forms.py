@@ -74,7 +74,7 @@ def test_a_form_that_says_that_it_is_too_large_is_told_so(service: Service, ada:
 def test_pasted_rows_are_taken_in_both_encodings_of_forms(service: Service, ada: Browser) -> None:
     path = begin(ada, service)
     ada.get(f"{path}/recipients")
-    assert 'recipients" enctype="multipart/form-data"' in ada.page.text  # type: ignore[union-attr]
+    assert 'recipients" enctype="multipart/form-data"' in ada.page.text
     assert ada.post(f"{path}/recipients", rows="zoë+1@example.com, Zoë\r\n").status_code == 303
     ada.get(f"{path}/recipients")
     rows = {"token": (None, ada.token), "rows": (None, "bo@example.com, Bö\r\n"), "taking": (None, "add")}

@@ -168,9 +168,9 @@ def test_an_address_is_corrected_on_the_page_that_it_stands_on(ada: Browser, ser
     page = f"/app/orders/{sent['reference']}"
     for _ in range(2):
         ada.get(page)
-        [further] = re.findall(r'href="([^"]+)" rel="next"', ada.page.text)  # type: ignore[union-attr]
+        [further] = re.findall(r'href="([^"]+)" rel="next"', ada.page.text)
     ada.get(f"{page}?q=r1&page=1&edit=101")
-    [action] = re.findall(r'action="([^"]+/correct[^"]*)"', ada.page.text)  # type: ignore[union-attr]
+    [action] = re.findall(r'action="([^"]+/correct[^"]*)"', ada.page.text)
     ada.page = ada.post(action, email="r100@many.example", number="101", corrected="nobody")
     assert ada.page.status_code == 422
     assert 'value="nobody"' in ada.page.text
@@ -293,7 +293,7 @@ def test_many_recipients_come_in_pages_and_are_searched(ada: Browser, service: S
 
     def shown(query: str = "") -> list[int]:
         assert ada.get(page + query).status_code == 200
-        return [int(number) for number in re.findall(r'<tr id="r(\d+)">', ada.page.text)]  # type: ignore[union-attr]
+        return [int(number) for number in re.findall(r'<tr id="r(\d+)">', ada.page.text)]
 
     assert shown() == list(range(1, 51))
     assert "Page 1 of 3" in ada.text

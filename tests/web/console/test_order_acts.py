@@ -55,7 +55,6 @@ def scheduled(service: Service, ada: Browser) -> str:
 def seen(browser: Browser, reference: str) -> dict[str, str]:
     """What the form of the schedule holds."""
     browser.get(f"/app/orders/{reference}")
-    assert browser.page is not None
     [at] = re.findall(r'name="seen" value="([^"]+)"', browser.page.text)
     return {"seen": at}
 

@@ -237,7 +237,7 @@ def test_what_matters_is_proved_by_a_passkey_and_reset_forgets_it(service: Servi
     ida, passkey = with_password(service, "ida@acme.example"), SoftPasskey()
     added(ida, passkey)
     ida.get("/app/security/passkeys/new")
-    again = replace(passkey).make(asked(ida.page.text))  # type: ignore[union-attr]
+    again = replace(passkey).make(asked(ida.page.text))
     assert ida.post("/app/security/passkeys", name="Twice", passkey=again).status_code == 422
     with later(service, "11 minutes"):
         ida.page = ida.submit("/app/security", "/app/security/recovery-codes")

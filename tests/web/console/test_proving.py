@@ -41,7 +41,6 @@ def send(ada: Browser, path: str, fields: dict[str, str | list[str]]) -> None:
 
 def carried(ada: Browser) -> dict[str, str | list[str]]:
     """The fields of the form that asks, as a browser would post them."""
-    assert ada.page is not None
     [form] = re.findall(
         r'<form method="post" action="[^"]*" class="panel narrow">(.*?)</form>', ada.page.text, re.DOTALL
     )
@@ -63,7 +62,6 @@ def test_a_form_waits_for_the_answer_and_is_carried_out_then_once(service: Servi
     waiting = carried(ada)
     assert waiting == typed | {"networks": ""}
     send(ada, "/app/keys", {**waiting, "proof": "wrong"})
-    assert ada.page is not None
     assert ada.page.status_code == 422
     assert "That is not correct" in ada.text
     assert carried(ada) == waiting, "kept beside what was wrong"
@@ -80,7 +78,6 @@ def test_a_form_waits_for_the_answer_and_is_carried_out_then_once(service: Servi
 def test_what_is_wrong_with_a_form_is_said_beside_what_was_typed(service: Service, ada: Browser) -> None:
     send(ada, "/app/keys", key_form(service, ada, name="Till ten", networks="not a network"))
     send(ada, "/app/keys", {**carried(ada), "proof": PASSWORD})
-    assert ada.page is not None
     assert ada.page.status_code == 422
     assert 'value="Till ten"' in ada.page.text
     assert "not a network" in ada.page.text
@@ -100,7 +97,6 @@ def test_passwords_and_codes_are_never_carried(ada: Browser) -> None:
 def test_a_proof_alone_carries_nothing_out(service: Service, ada: Browser, token: str) -> None:
     typed = key_form(service, ada, name="Forged", token=token)
     send(ada, "/app/keys", {**typed, "proof": PASSWORD})
-    assert ada.page is not None
     assert ada.page.status_code == 403
     assert keys_called(service, "Forged") == 0
     assert service.sql("SELECT bool_and(proved_at < now() - interval '1 hour') FROM sessions WHERE ended_at IS NULL")[
@@ -113,7 +109,6 @@ def test_whoever_may_not_do_it_is_not_asked(service: Service, cem: Browser, ada:
     typed = key_form(service, ada, name="Members")
     cem.get("/app")
     send(cem, "/app/keys", {**typed, "token": cem.token, "proof": PASSWORD})
-    assert cem.page is not None
     assert cem.page.status_code == 403
     assert keys_called(service, "Members") == 0
 
@@ -123,7 +118,6 @@ def test_a_form_that_was_as_long_as_may_be_is_carried_whole(service: Service, ad
     send(ada, "/app/keys", typed)
     send(ada, "/app/keys", {**carried(ada), "proof": "wrong " * 60})
     send(ada, "/app/keys", {**carried(ada), "proof": PASSWORD})
-    assert ada.page is not None
     assert ada.page.status_code == 422
     assert "At most 100 are allowed" in ada.text
     assert "x" * 15_000 in ada.page.text
@@ -137,7 +131,6 @@ def test_who_has_no_password_yet_chooses_one_and_the_form_is_carried_out(service
     assert "you have none yet" in gil.text
     waiting = carried(gil)
     send(gil, "/app/security/required", {**waiting, "proof": "short"})
-    assert gil.page is not None
     assert gil.page.status_code == 422
     assert "At least 10 characters" in gil.text
     assert carried(gil) == waiting

@@ -37,7 +37,6 @@ def test_all_rows_to_fix_are_corrected_in_one_form(service: Service, ada: Browse
     assert "All 493 Ready 456 To fix 37" in ada.read(f"{path}/recipients")
     assert "Continue with 456 Fix 37 rows" in ada.text
     ada.get(f"{path}/recipients?state=fix")
-    assert ada.page is not None
     numbers = re.findall(r'name="number" value="(\d+)"', ada.page.text)
     assert len(numbers) == 37
     assert ada.page.text.count("The @ is missing, as in name@example.com.") == 37

@@ -79,7 +79,6 @@ def test_older_deliveries_are_a_page_away(service: Service, ada: Browser) -> Non
         id_in(path),
     )
     ada.get(path)
-    assert ada.page is not None
     assert ada.page.text.count("Deliver again<") == 25
     [older] = re.findall(r'href="([^"]+)" rel="next"', ada.page.text)
     ada.get(older)
