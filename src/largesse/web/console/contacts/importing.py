@@ -26,7 +26,7 @@ from largesse.drafts.columns import Columns
 from largesse.drafts.sheet import Sheet, SheetMaker, SheetRefused
 from largesse.web.console.contacts.contacts import too_many, wrong
 from largesse.web.console.context import RequestContext
-from largesse.web.console.send.recipients import refused
+from largesse.web.console.send.recipients import columns_in, refused
 
 _CHOOSE_FILE = text("Choose a file.")
 _NO_EMAIL = text("Choose the column of the e-mail addresses, and one column for each of the others.")
@@ -178,15 +178,10 @@ def _sheet_of(context: RequestContext) -> Sheet:
 
 
 def _columns_of(context: RequestContext, own: Sequence[OwnField]) -> ContactColumns:
-    names = tuple(at for at in (_column(context, "name"), _column(context, "name_2")) if at is not None)
-    base = Columns(_column(context, "email"), names, None, context.form["heading"] == "yes")
-    parts = {part: at for part in PARTS if (at := _column(context, part)) is not None}
-    fields = {field.key: at for field in own if (at := _column(context, f"{_FIELD}{field.key}")) is not None}
-    return ContactColumns(base, parts, fields)
-
-
-def _column(context: RequestContext, name: str) -> int | None:
-    return context.form.number(name, 999)
+    form = context.form
+    parts = {part: at for part in PARTS if (at := form.number(part, 999)) is not None}
+    fields = {field.key: at for field in own if (at := form.number(f"{_FIELD}{field.key}", 999)) is not None}
+    return ContactColumns(columns_in(form), parts, fields)
 
 
 def _heading(context: RequestContext, headings: Sequence[str], at: int, base: Columns) -> str:

@@ -14,6 +14,7 @@ from starlette.responses import Response
 from largesse.base.email import email_key
 from largesse.base.i18n.templates import text
 from largesse.drafts.checking import Checked, CheckedRow
+from largesse.drafts.columns import Columns
 from largesse.drafts.listing import FIX_ROWS, SORTS, View, list_rows
 from largesse.drafts.mending import Typed, as_typed, bad_rows_file
 from largesse.drafts.recipients import suggestions
@@ -23,6 +24,7 @@ from largesse.ledger.store import list_funding_accounts
 from largesse.orders.recipients import MAX_CODES
 from largesse.reports.usage import earlier_gifts
 from largesse.web.console.context import RequestContext
+from largesse.web.console.form import Form
 from largesse.web.console.send.opening import Chosen, Open, change, chosen, open_draft, step
 from largesse.web.kit.query import Whole
 from largesse.web.kit.security import OF_FORMS
@@ -111,6 +113,12 @@ def list_address(context: RequestContext, opened: Open, **changes: str | int | N
 def refused(context: RequestContext, refusal: SheetRefused) -> str:
     """Returns why a sheet was refused, in the language of the page."""
     return context.say(_REFUSED[refusal.why], row=refusal.row, limit=refusal.limit)
+
+
+def columns_in(form: Form) -> Columns:
+    """Returns the columns that a form chooses by their indexes, and whether the first row is a heading."""
+    email, quantity, *names = (form.number(name, 999) for name in ("email", "quantity", "name", "name_2"))
+    return Columns(email, tuple(at for at in names if at is not None), quantity, form["heading"] == "yes")
 
 
 async def show_recipients(

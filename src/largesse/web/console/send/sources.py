@@ -9,7 +9,7 @@ from largesse.base.text import cleaned
 from largesse.contacts.group_store import list_groups
 from largesse.contacts.model import Contact
 from largesse.contacts.store import Filter, count_contacts, find_contacts, list_by_id, list_contacts
-from largesse.drafts.columns import Columns, fits
+from largesse.drafts.columns import fits
 from largesse.drafts.mending import Typed
 from largesse.drafts.recipients import Taking
 from largesse.drafts.sheet import SheetRefused
@@ -17,7 +17,7 @@ from largesse.drafts.text_sheet import TWICE
 from largesse.orders.recipients import MAX_CODES
 from largesse.web.console.context import RequestContext
 from largesse.web.console.send.opening import Open, open_draft, step
-from largesse.web.console.send.recipients import refused, show_recipients
+from largesse.web.console.send.recipients import columns_in, refused, show_recipients
 
 _MOST_FILE_NAME = 100
 _CHOOSE_FILE = text("Choose a file.")
@@ -67,8 +67,7 @@ async def read_again(context: RequestContext) -> Response:
         form.error("sheet", refused(context, refusal))
         return await show_recipients(context, opened)
     sheet = await rows.sheet(principal, opened.draft)
-    names = tuple(at for at in (_column(context, "name"), _column(context, "name_2")) if at is not None)
-    columns = Columns(_column(context, "email"), names, _column(context, "quantity"), form["heading"] == "yes")
+    columns = columns_in(form)
     if columns.email is None or not fits(columns, sheet):
         form.error("email", context.say(_COLUMNS))
         return await show_recipients(context, opened)
@@ -108,10 +107,6 @@ async def _take(context: RequestContext, opened: Open, field: str, data: bytes, 
         context.form.error(field, refused(context, refusal))
         return await show_recipients(context, opened, tab="paste" if field == "rows" else "file")
     return context.see(f"{opened.path}/recipients")
-
-
-def _column(context: RequestContext, name: str) -> int | None:
-    return context.form.number(name, 999)
 
 
 PAGE = 100
