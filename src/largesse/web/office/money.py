@@ -173,7 +173,7 @@ async def margins(context: OfficeContext) -> Response:
         if context.parameters.is_wrong(name):
             context.form.error(name, context.say("This is not a date."))
     rows = await _costs(context, since, until) if since <= until else []
-    return context.page("money_margins.html", rows=rows, since=since, until=until)
+    return context.page("money_margins.html", status=200, rows=rows, since=since, until=until)
 
 
 async def _costs(context: OfficeContext, since: date, until: date) -> list[tuple[Row, int | None, str]]:
