@@ -156,7 +156,10 @@ async def _seen(
 ) -> list[SeenBudget]:
     names, day = await subject_names(connection, budgets), context.language.short_day
     ends = [period_end(one.period, now) for one in budgets]
-    return [SeenBudget(one, _of(context, one, names), end and day(end)) for one, end in zip(budgets, ends, strict=True)]
+    return [
+        SeenBudget(one, _of(context, one, names), None if end is None else day(end))
+        for one, end in zip(budgets, ends, strict=True)
+    ]
 
 
 def _of(context: RequestContext, budget: Budget, names: dict[tuple[str, int], str]) -> str:
