@@ -34,7 +34,7 @@ SUITES = (
     "tests/worker/test_worker.py",
     "tests/cli/test_anchor.py",
     "tests/cli/test_lists.py",
-    "tests/cli/test_assigning.py",
+    "tests/cli/test_accounts.py",
 )
 # With one part of each table, so that all customers are one shard group and statements find their node though they no longer say whose they are.
 NEIGHBOURS = "tests/isolation"

@@ -27,7 +27,9 @@ class _Main(Commands):
 
     # The commands of files that hold several, or one of another name: the file, and what the command is called there.
     FILES: ClassVar = {
+        "accounts": "accounts:accounts",
         "anchor": "verify:anchor",
+        "audit": "logs:audit",
         "check": "verify:check",
         "database-url": "service:database_url",
         "demo": "service:demo",
@@ -37,15 +39,20 @@ class _Main(Commands):
         "migrate": "service:migrate",
         "orders": "orders:orders",
         "rebuild-reports": "orders:rebuild_reports",
+        "receivables": "payments:receivables",
+        "requests": "logs:requests",
         "reseal": "key_rotation:reseal",
         "serve": "service:serve",
         "shipments": "fulfilment:shipments",
-        "statement": "ledger:statement",
+        "staff": "people:staff",
+        "statement": "accounts:statement",
         "stock": "fulfilment:stock",
-        "top-up": "ledger:top_up_account",
+        "top-up": "payments:top_up_account",
+        "top-ups": "payments:top_ups",
         "trigger": "listen:trigger",
+        "unclaimed": "orders:unclaimed",
+        "users": "people:users",
         "verify": "verify:verify",
-        "webhooks": "webhooks:webhooks",
         "worker": "service:worker",
     }
 

@@ -1,21 +1,31 @@
-"""`accounts`: list, create, rename, close and open funding accounts, and assign who may use them."""
+"""`accounts`: list, create, rename, close and open funding accounts, and assign who may use them. `statement`: list their entries."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import asdict
+from datetime import UTC, datetime
 from typing import Any
 
 import click
 
 from largesse.base.errors import OperatorError
-from largesse.base.settings import ENVIRONMENTS
-from largesse.cli.running import Commands, acting_operator, command, current_database, operator_actor, read_name
-from largesse.cli.tables import customer_option, format_options, in_major_units, show
-from largesse.customers.actor import Actor, command_actor
+from largesse.base.money import label, to_decimal
+from largesse.cli.running import (
+    Commands,
+    acting_operator,
+    command,
+    current_database,
+    operator_actor,
+    read_name,
+    reading,
+)
+from largesse.cli.tables import customer_option, environment_option, format_options, in_major_units, listing, show
+from largesse.customers.actor import Actor
 from largesse.customers.customer_store import find_service_account
 from largesse.customers.member_store import find_member
-from largesse.db.pool import Connection, Row
+from largesse.db.pool import Row
 from largesse.db.scope import OPERATOR
 from largesse.ledger.accounts import (
     LONGEST_NAME,
@@ -25,67 +35,8 @@ from largesse.ledger.accounts import (
     open_account,
     rename_account,
 )
+from largesse.ledger.statements import StatementEntry, month_of, read_statement, statement_entries
 from largesse.ledger.store import Holder, find_funding_account, list_accounts
-
-
-@asynccontextmanager
-async def operator_on_account(account: str) -> AsyncIterator[tuple[Actor, Row]]:
-    """Yields the command as the actor of an operation on a funding account, and the account. Raises OperatorError."""
-    async with acting_operator() as (database, acting):
-        async with database.connection(OPERATOR) as connection:
-            found = await find_funding_account(connection, account)
-        yield command_actor(database, acting).on_behalf_of(found["customer_id"], found["environment"]), found
-
-
-def _to_whom(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Adds --service-account and --user, of which one is given."""
-    service_account = click.option("--service-account", metavar="KEY", help="By its key in the seed file.")
-    return service_account(
-        click.option("--user", metavar="EMAIL", help="Somebody who belongs to the customer.")(function)
-    )
-
-
-@click.command("assign")
-@click.argument("account")
-@_to_whom
-@command
-async def assign(account: str, service_account: str | None, user: str | None) -> None:
-    """Let a service account, or a person, use the funding account ACCOUNT, from the next request on.
-
-    ACCOUNT is an id, a key of the seed file, or CUSTOMER/KEY. Administrators use every account, members those assigned to them.
-    """
-    await _assign(account, service_account, user, may_use=True)
-
-
-@click.command("unassign")
-@click.argument("account")
-@_to_whom
-@command
-async def unassign(account: str, service_account: str | None, user: str | None) -> None:
-    """Let a service account, or a person, no longer use the funding account ACCOUNT."""
-    await _assign(account, service_account, user, may_use=False)
-
-
-async def _assign(account: str, service_account: str | None, user: str | None, *, may_use: bool) -> None:
-    if (service_account is None) is (user is None):
-        raise OperatorError("say to whom: --service-account or --user")
-    async with acting_operator() as (database, acting):
-        async with database.connection(OPERATOR) as connection:
-            found = await find_funding_account(connection, account)
-            holder_id = await _find_holder(connection, found["customer"], service_account, user)
-        holder = Holder.PERSON if service_account is None else Holder.SERVICE_ACCOUNT
-        actor = command_actor(database, acting).on_behalf_of(found["customer_id"], found["environment"])
-        await assign_account(actor, holder, holder_id, found["id"], may_use=may_use)
-    click.echo(f"{service_account or user} {'may' if may_use else 'may not'} use {found['name']}.")
-
-
-async def _find_holder(connection: Connection, customer: str, service_account: str | None, user: str | None) -> int:
-    """Returns the id of a customer's service account or person. Raises OperatorError."""
-    if user is not None:
-        return (await find_member(connection, customer, user)).id
-    assert service_account is not None, "one of the two is given"
-    return (await find_service_account(connection, customer, service_account)).id
-
 
 _COLUMNS = (
     "id",
@@ -101,6 +52,16 @@ _COLUMNS = (
     "currency",
     "is_closed",
 )
+_STATEMENT_COLUMNS = ("at", "kind", "order_reference", "external_reference", "amount", "balance", "counterpart")
+
+
+@asynccontextmanager
+async def operator_on_account(account: str) -> AsyncIterator[tuple[Actor, Row]]:
+    """Yields the command as the actor of an operation on a funding account, and the account. Raises OperatorError."""
+    async with acting_operator() as (database, actor):
+        async with database.connection(OPERATOR) as connection:
+            found = await find_funding_account(connection, account)
+        yield actor.on_behalf_of(found["customer_id"], found["environment"]), found
 
 
 @click.group(cls=Commands)
@@ -108,8 +69,47 @@ def accounts() -> None:
     """List, create, rename, close and open funding accounts, and assign who may use them."""
 
 
-accounts.add_command(assign)
-accounts.add_command(unassign)
+_service_account = click.option("--service-account", metavar="KEY", help="By its key in the seed file.")
+_user = click.option("--user", metavar="EMAIL", help="Somebody who belongs to the customer.")
+
+
+@accounts.command("assign")
+@click.argument("account")
+@_service_account
+@_user
+@command
+async def accounts_assign(account: str, service_account: str | None, user: str | None) -> None:
+    """Let a service account, or a person, use the funding account ACCOUNT, from the next request on.
+
+    ACCOUNT is an id, a key of the seed file, or CUSTOMER/KEY. Administrators use every account, members those assigned to them.
+    """
+    await _assign(account, service_account, user, may_use=True)
+
+
+@accounts.command("unassign")
+@click.argument("account")
+@_service_account
+@_user
+@command
+async def accounts_unassign(account: str, service_account: str | None, user: str | None) -> None:
+    """Let a service account, or a person, no longer use the funding account ACCOUNT."""
+    await _assign(account, service_account, user, may_use=False)
+
+
+async def _assign(account: str, service_account: str | None, user: str | None, *, may_use: bool) -> None:
+    if (service_account is None) is (user is None):
+        raise OperatorError("say to whom: --service-account or --user")
+    async with acting_operator() as (database, operator):
+        async with database.connection(OPERATOR) as connection:
+            found = await find_funding_account(connection, account)
+            if user is not None:
+                holder, holder_id = Holder.PERSON, (await find_member(connection, found["customer"], user)).id
+            else:
+                holder = Holder.SERVICE_ACCOUNT
+                holder_id = (await find_service_account(connection, found["customer"], service_account or "")).id
+        actor = operator.on_behalf_of(found["customer_id"], found["environment"])
+        await assign_account(actor, holder, holder_id, found["id"], may_use=may_use)
+    click.echo(f"{service_account or user} {'may' if may_use else 'may not'} use {found['name']}.")
 
 
 @accounts.command("list")
@@ -118,7 +118,7 @@ accounts.add_command(unassign)
 @command
 async def accounts_list(customer: str | None, form: str | None) -> None:
     """List the funding accounts with their balances, and the service accounts that may draw from each."""
-    async with current_database() as database, database.connection(OPERATOR) as connection:
+    async with reading() as connection:
         records = await list_accounts(connection, customer)
     rows = (in_major_units(record, "balance") for record in records)
     show(form, _COLUMNS, rows, empty="There are no funding accounts.")
@@ -128,13 +128,7 @@ async def accounts_list(customer: str | None, form: str | None) -> None:
 @click.argument("customer")
 @click.argument("name")
 @click.option("--currency", required=True, help="ISO 4217 code of its currency.")
-@click.option(
-    "--environment",
-    default="production",
-    show_default=True,
-    type=click.Choice(ENVIRONMENTS),
-    help="The environment in which it pays.",
-)
+@environment_option("The environment in which it pays.")
 @command
 async def accounts_create(customer: str, name: str, currency: str, environment: str) -> None:
     """Create a funding account called NAME for the customer CUSTOMER, empty and assigned to nobody."""
@@ -174,3 +168,44 @@ async def accounts_open(account: str) -> None:
     async with operator_on_account(account) as (actor, found):
         await open_account(actor, found["id"])
     click.echo(f"{found['name']} is open.")
+
+
+@click.command()
+@click.argument("account")
+@click.option("--month", metavar="YYYY-MM", help="Only this month, in UTC; otherwise everything.")
+@format_options
+@command
+async def statement(account: str, month: str | None, form: str | None) -> None:
+    """Print every entry of the funding account ACCOUNT, oldest first, each with the balance after it.
+
+    ACCOUNT is an id, a key of the seed file, or CUSTOMER/KEY.
+    """
+    since, until = (None, None) if month is None else _read_month(month)
+    async with current_database() as database:
+        async with database.connection(OPERATOR) as connection:
+            found = await find_funding_account(connection, account)
+            read = await read_statement(connection, found["customer_id"], found["id"], since, until)
+        if form is None:
+            click.echo(f"{found['name']} ({found['customer']}/{found['key']}), {month or 'all entries'}")
+            click.echo(f"Opening balance {label(read.opening_minor, found['currency'])}")
+        with listing(form, _STATEMENT_COLUMNS, empty="No entries.") as add:
+            async for entries in statement_entries(database, OPERATOR, read):
+                add(_statement_row(entry, found["currency"]) for entry in entries)
+        if form is None:
+            click.echo(f"Closing balance {label(read.closing_minor, found['currency'])}")
+
+
+def _statement_row(entry: StatementEntry, currency: str) -> dict[str, Any]:
+    return {
+        **asdict(entry),
+        "amount": to_decimal(entry.amount_minor, currency),
+        "balance": to_decimal(entry.balance_minor, currency),
+    }
+
+
+def _read_month(text: str) -> tuple[datetime, datetime]:
+    """Returns the first instant of a month, and of the next one. Raises OperatorError."""
+    try:
+        return month_of(datetime.strptime(text, "%Y-%m").replace(tzinfo=UTC))
+    except ValueError:
+        raise OperatorError("--month must look like 2026-11") from None

@@ -10,22 +10,14 @@ from largesse.approvals.model import ApprovalRule
 from largesse.approvals.service import MOST_LISTED, end_rule
 from largesse.approvals.store import list_requests, list_rules
 from largesse.base.money import to_decimal
-from largesse.base.settings import ENVIRONMENTS
-from largesse.cli.running import Commands, command, current_database, operator_actor
-from largesse.cli.tables import format_options, show
+from largesse.cli.running import Commands, command, operator_actor, reading
+from largesse.cli.tables import environment_option, format_options, major, show
 from largesse.customers.customer_store import find_customer
 from largesse.customers.member_store import list_members
-from largesse.db.scope import OPERATOR
 
 _REQUESTS = ("reference", "person", "state", "sent", "gift", "codes", "total", "currency", "asked_at", "expires_at")
 _RULES = ("id", "name", "role", "above", "currency", "beyond_budget", "needed", "approvers", "days")
-_environment = click.option(
-    "--environment",
-    default="production",
-    show_default=True,
-    type=click.Choice(ENVIRONMENTS),
-    help="The environment of the rules and requests.",
-)
+_environment = environment_option("The environment of the rules and requests.")
 
 
 @click.group(cls=Commands)
@@ -40,7 +32,7 @@ def approvals() -> None:
 @command
 async def approvals_list(customer: str, environment: str, form: str | None) -> None:
     """List the newest approval requests of CUSTOMER."""
-    async with current_database() as database, database.connection(OPERATOR) as connection:
+    async with reading() as connection:
         customer_id = await find_customer(connection, customer)
         requests = await list_requests(connection, customer_id, environment, most=MOST_LISTED)
         emails = {member.id: member.email for member in await list_members(connection, customer_id)}
@@ -69,7 +61,7 @@ async def approvals_list(customer: str, environment: str, form: str | None) -> N
 @command
 async def approvals_rules(customer: str, environment: str, form: str | None) -> None:
     """List the approval rules of CUSTOMER."""
-    async with current_database() as database, database.connection(OPERATOR) as connection:
+    async with reading() as connection:
         customer_id = await find_customer(connection, customer)
         rules = await list_rules(connection, customer_id, environment)
         emails = {member.id: member.email for member in await list_members(connection, customer_id)}
@@ -89,15 +81,12 @@ async def approvals_end_rule(customer: str, rule: int, environment: str) -> None
 
 
 def _row(rule: ApprovalRule, emails: dict[int, str]) -> dict[str, Any]:
-    above = None
-    if rule.above_minor is not None and rule.currency is not None:
-        above = to_decimal(rule.above_minor, rule.currency)
     approvers = ", ".join(sorted(emails.get(one, "?") for one in rule.approver_ids))
     return {
         "id": rule.id,
         "name": rule.name,
         "role": rule.role,
-        "above": above,
+        "above": rule.currency and major(rule.above_minor, rule.currency),
         "currency": rule.currency,
         "beyond_budget": rule.beyond_budget,
         "needed": rule.needed,

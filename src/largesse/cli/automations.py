@@ -6,20 +6,12 @@ import click
 
 from largesse.automations.service import pause_automation
 from largesse.automations.store import list_automations
-from largesse.base.settings import ENVIRONMENTS
-from largesse.cli.running import Commands, command, current_database, operator_actor
-from largesse.cli.tables import format_options, show
+from largesse.cli.running import Commands, command, operator_actor, reading
+from largesse.cli.tables import environment_option, format_options, show
 from largesse.customers.customer_store import find_customer
-from largesse.db.scope import OPERATOR
 
 _COLUMNS = ("id", "name", "state", "occasion", "group", "template", "account", "person", "cap", "planned_through")
-_environment = click.option(
-    "--environment",
-    default="production",
-    show_default=True,
-    type=click.Choice(ENVIRONMENTS),
-    help="The environment of the automations.",
-)
+_environment = environment_option("The environment of the automations.")
 
 
 @click.group(cls=Commands)
@@ -34,24 +26,10 @@ def automations() -> None:
 @command
 async def automations_list(customer: str, environment: str, form: str | None) -> None:
     """List the automations of CUSTOMER that have not ended."""
-    async with current_database() as database, database.connection(OPERATOR) as connection:
+    async with reading() as connection:
         customer_id = await find_customer(connection, customer)
         found = await list_automations(connection, customer_id, environment)
-    rows = (
-        {
-            "id": one.id,
-            "name": one.name,
-            "state": one.state,
-            "occasion": one.occasion,
-            "group": one.group,
-            "template": one.template,
-            "account": one.account,
-            "person": one.owner,
-            "cap": one.cap,
-            "planned_through": one.planned_through,
-        }
-        for one in found
-    )
+    rows = ({"person": one.owner} | {name: getattr(one, name) for name in _COLUMNS if name != "person"} for one in found)
     show(form, _COLUMNS, rows, empty="There are none.")
 
 

@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from types import EllipsisType
 from typing import Any
 
 import click
 
-from largesse.base.amounts import UnreadableAmount, read_amount
 from largesse.base.errors import OperatorError
-from largesse.base.money import to_decimal
-from largesse.base.settings import ENVIRONMENTS
 from largesse.budgets.model import PERIODS, ROLES, Budget
 from largesse.budgets.service import MOST_NAME, NewBudget, change_budget, create_budget, end_budget
 from largesse.budgets.store import list_budgets, subject_names
-from largesse.cli.running import Commands, acting_operator, command, current_database, operator_actor, read_name
-from largesse.cli.tables import format_options, show
-from largesse.customers.actor import command_actor
+from largesse.cli.running import Commands, acting_operator, command, operator_actor, read_limit, read_name, reading
+from largesse.cli.tables import environment_option, format_options, major, show
 from largesse.customers.customer_store import find_customer, find_service_account
 from largesse.customers.member_store import find_member
 from largesse.db.pool import Connection
@@ -26,14 +21,7 @@ from largesse.db.statements import read_now
 from largesse.ledger.store import find_funding_account
 
 _COLUMNS = ("id", "name", "kind", "of", "period", "currency", "limit", "spent", "left", "per_gift")
-_NONE = "none"
-_environment = click.option(
-    "--environment",
-    default="production",
-    show_default=True,
-    type=click.Choice(ENVIRONMENTS),
-    help="The environment of the budget.",
-)
+_environment = environment_option("The environment of the budget.")
 
 
 @click.group(cls=Commands)
@@ -48,7 +36,7 @@ def budgets() -> None:
 @command
 async def budgets_list(customer: str, environment: str, form: str | None) -> None:
     """List the budgets of CUSTOMER with what was spent in the current period."""
-    async with current_database() as database, database.connection(OPERATOR) as connection:
+    async with reading() as connection:
         customer_id = await find_customer(connection, customer)
         found = await list_budgets(connection, customer_id, environment, await read_now(connection))
         names = await subject_names(connection, found)
@@ -97,9 +85,9 @@ async def budgets_create(  # noqa: PLR0913 - what a budget is, each by its name
     name, code = read_name(name, MOST_NAME), currency.strip().upper()
     if sum(map(bool, (people, role, service_account, account))) != 1:
         raise OperatorError("name who it limits: --person, --role, --service-account or --account")
-    amounts = [_read(option, typed, code) for option, typed in (("--limit", limit), ("--per-gift", per_gift))]
-    limit_minor, per_gift_minor = (None if isinstance(one, EllipsisType) else one for one in amounts)
-    async with acting_operator() as (database, acting):
+    limit_minor = read_limit("--limit", limit, code, None)
+    per_gift_minor = read_limit("--per-gift", per_gift, code, None)
+    async with acting_operator() as (database, operator):
         async with database.connection(OPERATOR) as connection:
             customer_id = await find_customer(connection, customer)
             of = await _find_subject(connection, customer, people, service_account, account)
@@ -112,7 +100,7 @@ async def budgets_create(  # noqa: PLR0913 - what a budget is, each by its name
             per_gift_minor=per_gift_minor,
             **(of or {"kind": "role"}),
         )
-        actor = command_actor(database, acting).on_behalf_of(customer_id, environment)
+        actor = operator.on_behalf_of(customer_id, environment)
         budget_id = await create_budget(actor, new)
     click.echo(f"{name} is budget {budget_id} of {customer}.")
 
@@ -131,21 +119,15 @@ async def budgets_change(
     """Change the budget BUDGET of CUSTOMER, by its id, from the next order on. Options that you leave out change nothing."""
     if name is None and limit is None and per_gift is None:
         raise OperatorError("say what is to change: --name, --limit or --per-gift")
-    async with acting_operator() as (database, acting):
+    async with acting_operator() as (database, operator):
         async with database.connection(OPERATOR) as connection:
             customer_id = await find_customer(connection, customer)
             found = await _find(connection, customer_id, environment, budget)
-        limit_minor = _read("--limit", limit, found.currency)
-        per_gift_minor = _read("--per-gift", per_gift, found.currency)
+        limit_minor = read_limit("--limit", limit, found.currency, found.limit_minor)
+        per_gift_minor = read_limit("--per-gift", per_gift, found.currency, found.per_gift_minor)
         name = found.name if name is None else read_name(name, MOST_NAME, argument="--name")
-        actor = command_actor(database, acting).on_behalf_of(customer_id, environment)
-        await change_budget(
-            actor,
-            budget,
-            name=name,
-            limit_minor=found.limit_minor if isinstance(limit_minor, EllipsisType) else limit_minor,
-            per_gift_minor=found.per_gift_minor if isinstance(per_gift_minor, EllipsisType) else per_gift_minor,
-        )
+        actor = operator.on_behalf_of(customer_id, environment)
+        await change_budget(actor, budget, name=name, limit_minor=limit_minor, per_gift_minor=per_gift_minor)
     click.echo(f"{name} was changed.")
 
 
@@ -185,28 +167,13 @@ async def _find_subject(
 
 
 def _row(budget: Budget, names: dict[tuple[str, int], str]) -> dict[str, Any]:
-    def major(minor: int | None) -> Any:
-        return None if minor is None else to_decimal(minor, budget.currency)
-
     people = sorted(names.get(("person", one), "?") for one in budget.user_ids)
     of = budget.role or ", ".join(people) or names.get((budget.kind, budget.subject_id or 0), "?")
     return {
         **{name: getattr(budget, name) for name in ("id", "name", "kind", "period", "currency")},
         "of": of,
-        "limit": major(budget.limit_minor),
-        "spent": major(budget.spent_minor),
-        "left": major(budget.left_minor),
-        "per_gift": major(budget.per_gift_minor),
+        "limit": major(budget.limit_minor, budget.currency),
+        "spent": major(budget.spent_minor, budget.currency),
+        "left": major(budget.left_minor, budget.currency),
+        "per_gift": major(budget.per_gift_minor, budget.currency),
     }
-
-
-def _read(option: str, text: str | None, currency: str) -> int | EllipsisType | None:
-    """Returns an amount in minor units, None for `none`, and an ellipsis where the option was not given. Raises OperatorError."""
-    if text is None:
-        return ...
-    if text.strip().lower() == _NONE:
-        return None
-    try:
-        return read_amount(text, currency)
-    except UnreadableAmount as error:
-        raise OperatorError(f"{option}: {error} Or type `none`.") from None

@@ -9,15 +9,13 @@ import click
 
 from largesse.base.errors import OperatorError
 from largesse.base.money import to_number
-from largesse.base.settings import ENVIRONMENTS
 from largesse.campaigns import store
 from largesse.campaigns.model import Campaign
 from largesse.campaigns.service import close_campaign
-from largesse.cli.running import Commands, command, current_database, operator_actor
-from largesse.cli.tables import format_options, show
+from largesse.cli.running import Commands, command, operator_actor, reading
+from largesse.cli.tables import environment_option, format_options, show
 from largesse.customers.customer_store import find_customer
 from largesse.db.pool import Connection
-from largesse.db.scope import OPERATOR
 from largesse.db.statements import read_now
 
 _COLUMNS = (
@@ -36,13 +34,7 @@ _COLUMNS = (
     "for",
 )
 _MOST = 1_000
-_environment = click.option(
-    "--environment",
-    default="production",
-    show_default=True,
-    type=click.Choice(ENVIRONMENTS),
-    help="The environment of the campaigns.",
-)
+_environment = environment_option("The environment of the campaigns.")
 
 
 @click.group(cls=Commands)
@@ -57,7 +49,7 @@ def campaigns() -> None:
 @command
 async def campaigns_list(customer: str, environment: str, form: str | None) -> None:
     """List the newest campaigns of CUSTOMER, with gifts taken and refunded."""
-    async with current_database() as database, database.connection(OPERATOR) as connection:
+    async with reading() as connection:
         customer_id = await find_customer(connection, customer)
         found = await store.list_campaigns(connection, customer_id, environment, None, _MOST)
         rows = [await _row(connection, one) for one in found]
@@ -72,7 +64,7 @@ async def campaigns_list(customer: str, environment: str, form: str | None) -> N
 @command
 async def campaigns_show(customer: str, campaign: int, environment: str, form: str | None) -> None:
     """Show the campaign CAMPAIGN of CUSTOMER, by its id."""
-    async with current_database() as database, database.connection(OPERATOR) as connection:
+    async with reading() as connection:
         customer_id = await find_customer(connection, customer)
         found = await store.find_campaign(connection, customer_id, environment, campaign)
         if found is None:

@@ -8,15 +8,14 @@ import click
 
 from largesse.base.cooperative import finish_soon
 from largesse.base.errors import OperatorError
-from largesse.base.settings import ENVIRONMENTS, load_settings
-from largesse.cli.running import Commands, acting_operator, command, current_database
-from largesse.cli.tables import format_options, listing
+from largesse.base.settings import load_settings
+from largesse.cli.running import Commands, acting_operator, command, reading
+from largesse.cli.tables import environment_option, format_options, listing
 from largesse.contacts.group_store import list_fields
 from largesse.contacts.importing import CheckedContacts, check_contacts, guess_contact_columns
 from largesse.contacts.model import PROBLEMS, Contact, written_birthday
 from largesse.contacts.service import save_contacts
 from largesse.contacts.store import Filter, list_by_id
-from largesse.customers.actor import command_actor
 from largesse.customers.customer_store import find_customer
 from largesse.db.scope import OPERATOR
 from largesse.drafts.text_sheet import read_text_file, read_text_sheet
@@ -35,7 +34,7 @@ def contacts() -> None:
 
 
 _customer = click.option("--customer", metavar="KEY", required=True, help="The customer.")
-_environment = click.option("--environment", type=click.Choice(ENVIRONMENTS), default="production", show_default=True)
+_environment = environment_option()
 
 
 @contacts.command("list")
@@ -46,7 +45,7 @@ _environment = click.option("--environment", type=click.Choice(ENVIRONMENTS), de
 async def contacts_list(customer: str, environment: str, form: str | None) -> None:
     """List a customer's contacts, without their postal addresses."""
     with listing(form, _COLUMNS, empty="There are no contacts.") as add:
-        async with current_database() as database, database.connection(OPERATOR) as connection:
+        async with reading() as connection:
             place = await find_customer(connection, customer), environment
             after = 0
             while found := await list_by_id(connection, place, Filter(), _AT_ONCE, after):
@@ -65,7 +64,7 @@ async def contacts_import(file: BinaryIO, customer: str, environment: str) -> No
     A contact is found by its address. Blank cells change nothing. If a row has a fault, nothing is imported.
     """
     sheet = await finish_soon(read_text_sheet(read_text_file(file.read()).text))
-    async with acting_operator() as (database, acting):
+    async with acting_operator() as (database, operator):
         async with database.connection(OPERATOR) as connection:
             customer_id = await find_customer(connection, customer)
             fields = await list_fields(connection, (customer_id, environment))
@@ -76,7 +75,7 @@ async def contacts_import(file: BinaryIO, customer: str, environment: str) -> No
         if checked.bad:
             raise OperatorError(_faults_of(checked))
         vault = await open_vault(database, load_settings())
-        actor = command_actor(database, acting).on_behalf_of(customer_id, environment)
+        actor = operator.on_behalf_of(customer_id, environment)
         saved = await save_contacts(actor, vault, checked.changes)
     click.echo(f"Created: {saved.created:,}. Changed: {saved.changed:,}.")
 

@@ -8,11 +8,10 @@ from dataclasses import asdict
 import click
 
 from largesse.base.errors import OperatorError
-from largesse.cli.running import Commands, command, current_database, operator_actor, read_name
+from largesse.cli.running import Commands, command, operator_actor, read_name, reading
 from largesse.cli.tables import format_options, show
 from largesse.customers.customer_store import list_customers
 from largesse.customers.customers import MOST_CUSTOMER_KEY, MOST_CUSTOMER_NAME, PLANS, change_customer, create_customer
-from largesse.db.scope import OPERATOR
 from largesse.db.sharding import node_names
 from largesse.ledger.payment_sources import SOURCES
 
@@ -74,7 +73,7 @@ async def customers_set(key: str, name: str | None, plan: str | None, funding: s
 @command
 async def customers_list(form: str | None, *, nodes: bool) -> None:
     """List the customers, with how many service accounts and API keys each has."""
-    async with current_database() as database, database.connection(OPERATOR) as connection:
+    async with reading() as connection:
         listed = await list_customers(connection)
         node = await node_names(connection, [one.id for one in listed]) if nodes else {}
     rows = [asdict(one) | ({"node": node[one.id]} if nodes else {}) for one in listed]

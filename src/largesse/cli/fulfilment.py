@@ -21,12 +21,11 @@ from largesse.cli.running import (
     Commands,
     acting_operator,
     command,
-    current_database,
     drop_output,
     private_file,
     progress,
+    reading,
 )
-from largesse.customers.actor import command_actor
 from largesse.db.scope import OPERATOR
 from largesse.installation import open_vault
 
@@ -51,17 +50,12 @@ async def stock_import(product: str, file: Path, value: str | None) -> None:
     """
     from largesse.fulfilment.inventory import find_inventory_product, import_vouchers
 
-    async with acting_operator() as (database, acting):
+    async with acting_operator() as (database, actor):
         async with database.connection(OPERATOR) as connection:
             stocked = await find_inventory_product(connection, product)
         with progress("numbers") as on_progress:
             imported = await import_vouchers(
-                command_actor(database, acting),
-                await open_vault(database, load_settings()),
-                stocked,
-                file,
-                value=value,
-                on_progress=on_progress,
+                actor, await open_vault(database, load_settings()), stocked, file, value=value, on_progress=on_progress
             )
     click.echo(
         f"{stocked.name}: numbers added {imported.added:,}, duplicates refused {imported.duplicates:,}, "
@@ -76,7 +70,7 @@ async def stock_list(as_json: bool) -> None:
     """List the stock of each gift and amount: numbers that are free and handed out, and waiting recipients."""
     from largesse.fulfilment.inventory import list_inventory
 
-    async with current_database() as database, database.connection(OPERATOR) as connection:
+    async with reading() as connection:
         levels = await list_inventory(connection)
     if as_json:
         click.echo(
@@ -121,8 +115,8 @@ async def shipments_export(output: Path | None, again: bool, environment: str | 
     from largesse.fulfilment.shipments import export_shipments
 
     settings = load_settings()
-    async with acting_operator() as (database, acting):
-        vault, actor = await open_vault(database, settings), command_actor(database, acting)
+    async with acting_operator() as (database, actor):
+        vault = await open_vault(database, settings)
         with contextlib.ExitStack() as stack:
             stack.enter_context(_parcels_written())
             file = stack.enter_context(private_file(output)) if output is not None else sys.stdout
@@ -156,11 +150,8 @@ async def shipments_import(file: Path, environment: str | None) -> None:
     from largesse.fulfilment.shipments import import_shipments
 
     settings = load_settings()
-    async with acting_operator() as (database, acting):
+    async with acting_operator() as (database, actor):
         shipped, before = await import_shipments(
-            command_actor(database, acting),
-            await open_vault(database, settings),
-            environment or settings.environment,
-            file,
+            actor, await open_vault(database, settings), environment or settings.environment, file
         )
     click.echo(f"Parcels shipped: {shipped:,}; shipped before: {before:,}.")

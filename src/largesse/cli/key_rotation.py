@@ -11,7 +11,6 @@ import msgspec
 from largesse.base import clock
 from largesse.base.settings import load_settings
 from largesse.cli.running import acting_operator, command
-from largesse.customers.actor import command_actor
 from largesse.installation import open_vault
 
 _SHOW_EVERY_S = 0.5
@@ -37,10 +36,10 @@ async def reseal(as_json: bool, rest: float) -> None:
     """
     from largesse.encryption.key_rotation import rotate_keys
 
-    async with acting_operator() as (database, acting):
+    async with acting_operator() as (database, actor):
         vault = await open_vault(database, load_settings())
         progress = _Progress()
-        done = await rotate_keys(command_actor(database, acting), database, vault, on_progress=progress.show, rest=rest)
+        done = await rotate_keys(actor, database, vault, on_progress=progress.show, rest=rest)
         progress.end()
     broken = sum(done.broken.values())
     if as_json:

@@ -10,7 +10,7 @@ import click
 
 from largesse.base.errors import OperatorError
 from largesse.base.settings import ENVIRONMENTS, Network
-from largesse.cli.running import Commands, command, current_database, operator_actor, read_name
+from largesse.cli.running import Commands, command, operator_actor, read_name, reading
 from largesse.customers.api_keys import MOST_NAME, NewKey, create_key, delete_key, narrow_key, replace_key
 from largesse.customers.key_store import ApiKey, list_keys
 from largesse.customers.restrictions import (
@@ -22,7 +22,6 @@ from largesse.customers.restrictions import (
     stored_scopes,
 )
 from largesse.customers.service_accounts import named_service_account
-from largesse.db.scope import OPERATOR
 
 
 def narrowing_options(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -136,7 +135,7 @@ async def keys_set(
 @command
 async def keys_list(customer: str | None, deleted: bool, as_json: bool) -> None:
     """List API keys, without their secrets."""
-    async with current_database() as database, database.connection(OPERATOR) as connection:
+    async with reading() as connection:
         listed = await list_keys(connection, customer, with_deleted=deleted)
     if as_json:
         click.echo(json.dumps([_described(key, with_deleted=deleted) for key in listed], indent=2))

@@ -14,7 +14,7 @@ from largesse.base.email import EmailError, normalise_email
 from largesse.base.errors import OperatorError
 from largesse.base.settings import load_settings
 from largesse.cli.running import Commands, acting_operator, command
-from largesse.customers.actor import Actor, command_actor
+from largesse.customers.actor import Actor
 from largesse.customers.customer_store import find_customer
 from largesse.db.scope import OPERATOR
 from largesse.encryption.vault import Vault
@@ -70,11 +70,11 @@ async def privacy_erase(email: str, customer: str | None, as_json: bool) -> None
 @asynccontextmanager
 async def _operator(customer: str | None) -> AsyncIterator[tuple[Actor, Vault, int | None]]:
     """Yields the command as an actor, the vault, and the id of the customer. Raises OperatorError for an unknown customer."""
-    async with acting_operator() as (database, acting):
+    async with acting_operator() as (database, actor):
         vault = await open_vault(database, load_settings())
         async with database.connection(OPERATOR) as connection:
             customer_id = await find_customer(connection, customer) if customer else None
-        yield command_actor(database, acting), vault, customer_id
+        yield actor, vault, customer_id
 
 
 def _read(email: str) -> str:

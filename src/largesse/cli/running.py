@@ -12,24 +12,26 @@ from datetime import UTC, datetime
 from functools import wraps
 from io import TextIOWrapper
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, TextIO, TypeVar
 
 import click
 
 from largesse.audit.service import Acting, by_command
 from largesse.base import clock
+from largesse.base.amounts import UnreadableAmount, read_amount
 from largesse.base.errors import OperatorError, Problem
 from largesse.base.settings import load_settings
 from largesse.base.text import unfit
 from largesse.customers.actor import Actor, command_actor
 from largesse.customers.customer_store import find_customer
-from largesse.db.pool import DATABASE_FAILED, Database, in_one_line
+from largesse.db.pool import DATABASE_FAILED, Connection, Database, in_one_line
 from largesse.db.scope import OPERATOR
 from largesse.installation import chains_of, check_schema, open_database, open_vault
 
 # What a disk answers that takes nothing more. Other errors of the system are the database's.
 NOT_WRITTEN = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS}
 
+Default = TypeVar("Default")
 HELP = "From when on: 2026-11-20 or 2026-11-20T08:30, in UTC unless it says otherwise (+01:00)."
 
 
@@ -53,6 +55,18 @@ def read_name(text: str, most: int, *, argument: str = "NAME") -> str:
     if (held := unfit(name)) is not None:
         raise OperatorError(f"{argument} must not contain {held}")
     return name
+
+
+def read_limit(option: str, text: str | None, currency: str, otherwise: Default) -> int | Default | None:
+    """Returns a limit in minor units, None for `none`, and `otherwise` where the option was not given. Raises OperatorError."""
+    if text is None:
+        return otherwise
+    if text.strip().lower() == "none":
+        return None
+    try:
+        return read_amount(text, currency)
+    except UnreadableAmount as error:
+        raise OperatorError(f"{option}: {error} Or type `none`.") from None
 
 
 def private_file(path: Path) -> TextIO:
@@ -144,8 +158,15 @@ async def current_database() -> AsyncIterator[Database]:
 
 
 @asynccontextmanager
-async def acting_operator() -> AsyncIterator[tuple[Database, Acting]]:
-    """Opens the installation's database for a command that changes something, with the actor for the audit log.
+async def reading() -> AsyncIterator[Connection]:
+    """Opens a connection for a command that only reads. Raises OperatorError as `current_database` does."""
+    async with current_database() as database, database.connection(OPERATOR) as connection:
+        yield connection
+
+
+@asynccontextmanager
+async def acting_operator() -> AsyncIterator[tuple[Database, Actor]]:
+    """Opens the installation's database for a command that changes something, with the command as the actor of operations.
 
     Raises OperatorError as `current_database` does, and without the master key.
     """
@@ -153,7 +174,8 @@ async def acting_operator() -> AsyncIterator[tuple[Database, Acting]]:
     async with open_database(settings) as database:
         await check_schema(database)
         chains = await chains_of(database, await open_vault(database, settings), settings, renew=True)
-        yield database, Acting(by_command(click.get_current_context().command_path), chains)
+        acting = Acting(by_command(click.get_current_context().command_path), chains)
+        yield database, command_actor(database, acting)
 
 
 @asynccontextmanager
@@ -162,12 +184,13 @@ async def operator_actor(customer: str | None = None, environment: str | None = 
 
     Raises OperatorError as `acting_operator` does, and for an unknown customer.
     """
-    async with acting_operator() as (database, acting):
-        actor = command_actor(database, acting)
-        if customer is not None:
-            async with database.connection(OPERATOR) as connection:
-                actor = actor.on_behalf_of(await find_customer(connection, customer), environment)
-        yield actor
+    async with acting_operator() as (database, operator):
+        if customer is None:
+            yield operator
+            return
+        async with database.connection(OPERATOR) as connection:
+            customer_id = await find_customer(connection, customer)
+        yield operator.on_behalf_of(customer_id, environment)
 
 
 @contextmanager

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
-from decimal import Decimal
-from types import EllipsisType
 from typing import Any
 
 import click
 
-from largesse.base.amounts import UnreadableAmount, read_amount
 from largesse.base.errors import OperatorError
-from largesse.base.money import to_decimal
-from largesse.cli.running import Commands, command, current_database, operator_actor, read_name
-from largesse.cli.tables import customer_option, format_options, show
+from largesse.cli.running import Commands, command, operator_actor, read_limit, read_name, reading
+from largesse.cli.tables import customer_option, format_options, major, show
 from largesse.customers.actor import Actor
 from largesse.customers.api_keys import MOST_NAME
 from largesse.customers.customer_store import ServiceAccount, list_service_accounts
@@ -24,10 +20,8 @@ from largesse.customers.service_accounts import (
     named_service_account,
     switch_service_account,
 )
-from largesse.db.scope import OPERATOR
 
 _COLUMNS = ("id", "customer", "key", "name", "active", "currency", "largest_order", "daily")
-_NONE = "none"
 
 
 @click.group("service-accounts", cls=Commands)
@@ -41,7 +35,7 @@ def service_accounts() -> None:
 @command
 async def service_accounts_list(customer: str | None, form: str | None) -> None:
     """List service accounts, with a line for each currency that has a limit."""
-    async with current_database() as database, database.connection(OPERATOR) as connection:
+    async with reading() as connection:
         accounts = await list_service_accounts(connection, customer=customer)
     show(form, _COLUMNS, (row for account in accounts for row in _rows(account)), empty="There are none.")
 
@@ -68,8 +62,8 @@ async def service_accounts_limit(
             actor,
             account.id,
             code,
-            largest_order_minor=_read("--largest-order", largest_order, code),
-            daily_minor=_read("--daily", daily, code),
+            largest_order_minor=read_limit("--largest-order", largest_order, code, ...),
+            daily_minor=read_limit("--daily", daily, code, ...),
         )
     texts = limit.texts(code)
     click.echo(f"{service_account} may order {texts['largest_order']} at once and {texts['daily']} a day.")
@@ -128,22 +122,6 @@ def _rows(account: ServiceAccount) -> Iterator[dict[str, Any]]:
         yield {
             **columns,
             "currency": currency,
-            "largest_order": _major(limit.largest_order_minor, currency),
-            "daily": _major(limit.daily_minor, currency),
+            "largest_order": major(limit.largest_order_minor, currency),
+            "daily": major(limit.daily_minor, currency),
         }
-
-
-def _major(minor: int | None, currency: str) -> Decimal | None:
-    return None if minor is None else to_decimal(minor, currency)
-
-
-def _read(option: str, text: str | None, currency: str) -> int | EllipsisType | None:
-    """Returns an amount in minor units, None for `none`, and an ellipsis where the option was not given. Raises OperatorError."""
-    if text is None:
-        return ...
-    if text.strip().lower() == _NONE:
-        return None
-    try:
-        return read_amount(text, currency)
-    except UnreadableAmount as error:
-        raise OperatorError(f"{option}: {error} Or type `none`.") from None

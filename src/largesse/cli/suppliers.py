@@ -12,9 +12,8 @@ from largesse.base import clock
 from largesse.base.errors import OperatorError
 from largesse.base.money import to_decimal
 from largesse.base.settings import load_settings
-from largesse.cli.running import Commands, acting_operator, command, current_database
-from largesse.cli.tables import format_options, show
-from largesse.customers.actor import command_actor
+from largesse.cli.running import Commands, acting_operator, command, reading
+from largesse.cli.tables import format_options, major, show
 from largesse.db.pool import Row
 from largesse.db.scope import OPERATOR
 from largesse.suppliers.description import read_descriptions
@@ -41,7 +40,7 @@ def suppliers() -> None:
 async def suppliers_list(form: str | None) -> None:
     """List the suppliers of LARGESSE_SUPPLIERS with the active products that name them."""
     described = read_descriptions(load_settings().suppliers)
-    async with current_database() as database, database.connection(OPERATOR) as connection:
+    async with reading() as connection:
         rows = await list_naming(connection)
     naming = {one.name: sum(one.name in row["suppliers"] for row in rows) for one in described}
     show(
@@ -97,8 +96,8 @@ async def suppliers_import(name: str) -> None:
     """Import the catalogue of the supplier NAME as drafts of products. Skips products that exist."""
     async with opened(find_description(load_settings(), name)) as supplier:
         offers = await supplier.supplier.catalogue()
-    async with acting_operator() as (database, acting), database.connection(OPERATOR) as connection:
-        imported = await import_offers(command_actor(database, acting), connection, name, offers)
+    async with acting_operator() as (database, actor), database.connection(OPERATOR) as connection:
+        imported = await import_offers(actor, connection, name, offers)
     for one in imported.refused[:_MOST_REFUSED]:
         click.echo(f"Left out: {one}", err=True)
     if len(imported.refused) > _MOST_REFUSED:
@@ -120,7 +119,7 @@ async def suppliers_import(name: str) -> None:
 @command
 async def suppliers_orders(supplier: str | None, states: tuple[str, ...], limit: int, form: str | None) -> None:
     """List the newest supplier orders, without any voucher number."""
-    async with current_database() as database, database.connection(OPERATOR) as connection:
+    async with reading() as connection:
         rows = await list_newest(connection, supplier, list(states) or None, limit)
     show(form, _ORDERS, map(_order, rows), empty="There are none.")
 
@@ -145,20 +144,19 @@ async def suppliers_costs(since: datetime | None, until: datetime | None, form: 
     """
     today = clock.now().date()
     first = since.date() if since is not None else date.fromordinal(today.toordinal() - 30)
-    async with current_database() as database, database.connection(OPERATOR) as connection:
+    async with reading() as connection:
         rows = await list_costs(connection, first, until.date() if until is not None else today)
     show(form, _COSTS, _costs(rows), empty="Nothing was bought in that time.")
 
 
 def _order(row: Row) -> dict[str, Any]:
-    cost = None if row["cost_minor"] is None else to_decimal(row["cost_minor"], row["cost_currency"])
     return {
         **dict(row.items()),
         "supplier_order": row["supplier_order_id"],
         "order": row["reference"],
         "line": row["number"],
         "value": to_decimal(row["value_minor"], row["currency"]),
-        "cost": cost,
+        "cost": major(row["cost_minor"], row["cost_currency"]),
     }
 
 

@@ -15,6 +15,7 @@ from typing import Any
 import click
 
 from largesse.base.money import to_decimal
+from largesse.base.settings import ENVIRONMENTS
 from largesse.base.text import plain_text
 
 Row = Mapping[str, Any]
@@ -33,10 +34,20 @@ def customer_option(only: str) -> Callable[[_Command], _Command]:
     return click.option("--customer", help=f"Key of a customer: only {only}.")
 
 
+def environment_option(said: str | None = None) -> Callable[[_Command], _Command]:
+    """Adds --environment, production by default. `said` is its help."""
+    environments = click.Choice(ENVIRONMENTS)
+    return click.option("--environment", default="production", show_default=True, type=environments, help=said)
+
+
+def major(minor: int | None, currency: str) -> Decimal | None:
+    """Returns an amount in major units; None for none."""
+    return None if minor is None else to_decimal(minor, currency)
+
+
 def in_major_units(record: Any, *amounts: str) -> dict[str, Any]:
     """Returns a record by column, with these of its amounts in major units of its currency: `total` from `total_minor`."""
-    major = {name: to_decimal(getattr(record, f"{name}_minor"), record.currency) for name in amounts}
-    return {**asdict(record), **major}
+    return asdict(record) | {name: major(getattr(record, f"{name}_minor"), record.currency) for name in amounts}
 
 
 def show(form: str | None, columns: Sequence[str], rows: Iterable[Row], *, empty: str) -> None:

@@ -9,9 +9,8 @@ from uuid import UUID
 import click
 
 from largesse.base.settings import load_settings
-from largesse.cli.running import Commands, acting_operator, command, current_database
+from largesse.cli.running import Commands, acting_operator, command, reading
 from largesse.cli.tables import customer_option, format_options, show
-from largesse.customers.actor import command_actor
 from largesse.db.scope import OPERATOR
 from largesse.installation import open_vault
 from largesse.webhooks.service import rotate_secret
@@ -31,7 +30,7 @@ def webhooks() -> None:
 @command
 async def webhooks_list(customer: str | None, form: str | None) -> None:
     """List webhook subscriptions, without their secrets."""
-    async with current_database() as database, database.connection(OPERATOR) as connection:
+    async with reading() as connection:
         found = await list_every_subscription(connection, customer)
     rows = ({**row, "id": str(row["id"]), "events": ", ".join(row["events"] or [row["event"]])} for row in found)
     show(form, _COLUMNS, rows, empty="There are none.")
@@ -46,11 +45,11 @@ async def webhooks_rotate_secret(subscription: UUID, as_json: bool) -> None:
 
     For 24 hours deliveries carry signatures by both secrets. A further rotation ends the oldest secret at once.
     """
-    async with acting_operator() as (database, acting):
+    async with acting_operator() as (database, operator):
         vault = await open_vault(database, load_settings())
         async with database.connection(OPERATOR) as connection:
             customer_id, environment = await find_subscription(connection, subscription)
-        actor = command_actor(database, acting).on_behalf_of(customer_id, environment)
+        actor = operator.on_behalf_of(customer_id, environment)
         rotated = await rotate_secret(actor, vault, subscription)
     until = rotated.previous_until.astimezone(UTC)
     if as_json:

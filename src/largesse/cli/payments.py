@@ -1,4 +1,4 @@
-"""`top-ups`: what customers requested, and the money that came for it."""
+"""`top-up`, `top-ups` and `receivables`: money that customers paid, and what they still owe."""
 
 from __future__ import annotations
 
@@ -10,19 +10,21 @@ from typing import Any
 
 import click
 
+from largesse.base import amounts
 from largesse.base.errors import OperatorError
 from largesse.base.money import label
-from largesse.cli.ledger import read_amount
-from largesse.cli.running import Commands, acting_operator, command, current_database, operator_actor
-from largesse.cli.tables import customer_option, format_options, in_major_units, listing, show
-from largesse.customers.actor import command_actor
+from largesse.cli.accounts import operator_on_account
+from largesse.cli.running import Commands, acting_operator, command, operator_actor, reading
+from largesse.cli.tables import customer_option, environment_option, format_options, in_major_units, listing, show
 from largesse.db.scope import OPERATOR
 from largesse.ledger.bank_file import MAX_BYTES, Columns, read_bank_file
 from largesse.ledger.payments import Match, match_payments
-from largesse.ledger.top_ups import confirm_top_up
+from largesse.ledger.receivables import list_receivables, settle
+from largesse.ledger.top_ups import confirm_top_up, credit_account
 from largesse.ledger.top_ups_store import find_by_references, list_all_top_ups
 from largesse.ledger.transfer_references import TransferReferenceError, parse_transfer_reference, spelled_reference
 
+_MAX_REFERENCE = 128
 _COLUMNS = (
     "reference",
     "state",
@@ -37,6 +39,42 @@ _COLUMNS = (
 )
 _ENDED_COLUMNS = (*_COLUMNS, "credited", "ended_at")
 _MATCH_COLUMNS = ("line", "outcome", "reference", "amount", "currency", "account", "why")
+_RECEIVABLE_COLUMNS = ("customer", "name", "environment", "currency", "ordered", "settled", "owed")
+
+
+def _read_amount(text: str, currency: str) -> int:
+    """Returns the minor units of an amount as typed in English, in major units. Raises OperatorError."""
+    try:
+        return amounts.read_amount(text, currency)
+    except amounts.UnreadableAmount as error:
+        raise OperatorError(f"AMOUNT: {error}") from None
+
+
+def _read_reference(text: str) -> str:
+    """Returns the reference of a payment, without blanks around it. Raises OperatorError."""
+    reference = text.strip()
+    if not 0 < len(reference) <= _MAX_REFERENCE or not reference.isprintable():
+        raise OperatorError(f"--reference must have 1 to {_MAX_REFERENCE} printable characters")
+    return reference
+
+
+@click.command(
+    "top-up",
+    context_settings={"ignore_unknown_options": True},  # an amount may begin with a minus
+)
+@click.argument("account")
+@click.argument("amount")
+@click.option("--reference", help="Names the top-up; repeating one with the same amount changes nothing.")
+@command
+async def top_up_account(account: str, amount: str, reference: str | None) -> None:
+    """Credit the funding account ACCOUNT with AMOUNT, in major units of its currency.
+
+    ACCOUNT is an id, a key of the seed file, or CUSTOMER/KEY.
+    """
+    name = None if reference is None else _read_reference(reference)
+    async with operator_on_account(account) as (actor, found):
+        credit = await credit_account(actor, found, _read_amount(amount, found["currency"]), name)
+    click.echo(f"{found['name']} now holds {label(credit.balance_minor, found['currency'])}.")
 
 
 @click.group("top-ups", cls=Commands)
@@ -51,13 +89,11 @@ def top_ups() -> None:
 @command
 async def top_ups_list(customer: str | None, ended: bool, form: str | None) -> None:
     """List the top-ups that wait for their money and those that have expired, oldest first."""
-    async with current_database() as database, database.connection(OPERATOR) as connection:
+    async with reading() as connection:
         found = await list_all_top_ups(connection, customer=customer, ended=ended)
-    rows = []
-    for one in found:
-        row = in_major_units(one, "amount")
-        credited = None if one.credited_minor is None else in_major_units(one, "credited")["credited"]
-        rows.append({**row, "credited": credited, "reference": spelled_reference(one.reference)})
+    rows = (
+        {**in_major_units(one, "amount", "credited"), "reference": spelled_reference(one.reference)} for one in found
+    )
     show(form, _ENDED_COLUMNS if ended else _COLUMNS, rows, empty="No top-up waits for its money.")
 
 
@@ -71,14 +107,14 @@ async def top_ups_confirm(reference: str, amount: str | None) -> None:
     Repeating it changes nothing.
     """
     parsed = _parsed(reference)
-    async with acting_operator() as (database, acting):
+    async with acting_operator() as (database, actor):
         async with database.connection(OPERATOR) as connection:
             found = await find_by_references(connection, [parsed])
         if parsed not in found:
             raise OperatorError(f"there is no top-up {spelled_reference(parsed)}")
         currency = found[parsed][0].currency
-        amount_minor = None if amount is None else read_amount(amount, currency)
-        done = await confirm_top_up(command_actor(database, acting), parsed, amount_minor)
+        amount_minor = None if amount is None else _read_amount(amount, currency)
+        done = await confirm_top_up(actor, parsed, amount_minor)
     assert done.credited_minor is not None
     click.echo(
         f"{spelled_reference(done.reference)}: {label(done.credited_minor, currency)} credited to {done.account} of {done.customer}."
@@ -139,3 +175,39 @@ def _parsed(reference: str) -> str:
         return parse_transfer_reference(reference)
     except TransferReferenceError as error:
         raise OperatorError(f"REFERENCE: {error}") from None
+
+
+@click.group(cls=Commands)
+def receivables() -> None:
+    """See what invoiced customers owe, and record what they paid."""
+
+
+@receivables.command("list")
+@customer_option("what it owes")
+@format_options
+@command
+async def receivables_list(customer: str | None, form: str | None) -> None:
+    """List what each invoiced customer has ordered, paid and still owes, by environment and currency."""
+    async with reading() as connection:
+        records = await list_receivables(connection, customer)
+    rows = (in_major_units(record, "ordered", "settled", "owed") for record in records)
+    show(form, _RECEIVABLE_COLUMNS, rows, empty="Nobody was ever invoiced.")
+
+
+@receivables.command("settle", context_settings={"ignore_unknown_options": True})
+@click.argument("customer")
+@click.argument("amount")
+@click.option("--currency", required=True, help="ISO 4217 code of the currency that was invoiced.")
+@click.option(
+    "--reference", required=True, help="Names the payment; repeating one with the same amount changes nothing."
+)
+@environment_option("The environment of the orders.")
+@command
+async def receivables_settle(customer: str, amount: str, currency: str, reference: str, environment: str) -> None:
+    """Record that the customer CUSTOMER has paid AMOUNT of what it owes, in major units of the currency."""
+    currency = currency.upper()
+    name = _read_reference(reference)
+    amount_minor = _read_amount(amount, currency)
+    async with operator_actor(customer, environment) as actor:
+        credit = await settle(actor, currency=currency, amount_minor=amount_minor, reference=name)
+    click.echo(f"{customer} now owes {label(-credit.balance_minor, currency)}.")

@@ -1,4 +1,4 @@
-"""Where commands print to: a full disk, a closed output, a locale without the characters; and arguments that are no text."""
+"""How commands are found, where they print to, and how a mistake is told: in one line that says what to do."""
 
 from __future__ import annotations
 
@@ -8,8 +8,27 @@ import sys
 from pathlib import Path
 from typing import IO, Any
 
+import click
 import pytest
 from tests.cli.conftest import Run, assert_refused
+
+import largesse.cli
+from largesse.cli import main
+
+
+def test_a_file_of_its_name_is_a_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "gift_cards.py").write_text("import click\n\n\n@click.command()\ndef gift_cards() -> None:\n    ...\n")
+    monkeypatch.setattr(largesse.cli, "__path__", [*largesse.cli.__path__, str(tmp_path)])
+    commands = type(main)("largesse")
+
+    assert "gift-cards" in commands.list_commands(click.Context(commands))
+    assert isinstance(commands.get_command(click.Context(commands), "gift-cards"), click.Command)
+
+
+@pytest.mark.parametrize("name", ["running", "tables", "service", "fulfilment", "key-rotation", "nothing"])
+def test_other_files_are_none(name: str) -> None:
+    assert main.get_command(click.Context(main), name) is None  # type: ignore[attr-defined]
+
 
 FULL = Path("/dev/full")
 
@@ -73,3 +92,27 @@ def test_an_argument_that_is_no_text_is_one_line(database: str, loaded: dict[str
     ):
         done = ended(*arguments, stdout=subprocess.PIPE)
         assert (done.returncode, done.stderr) == (1, b"Error: an argument is not text in UTF-8\n")
+
+
+def test_a_campaign_that_is_not_there(run: Run, database: str, loaded: dict[str, Any]) -> None:
+    for form in ((), ("--json",)):
+        assert_refused(run("campaigns", "show", "acme", "7", *form), "there is no campaign 7 in production")
+
+
+def test_a_change_of_a_budget_that_changes_nothing(run: Run, database: str, loaded: dict[str, Any]) -> None:
+    run("budgets", "create", "acme", "All", "--currency", "GBP", "--role", "member", "--limit", "9")
+    assert_refused(run("budgets", "change", "acme", "1"), "say what is to change: --name, --limit or --per-gift")
+
+
+def test_days_of_reminders_may_have_blanks_between(run: Run, database: str, loaded: dict[str, Any]) -> None:
+    done = run("unclaimed", "set", "acme", "--remind-after", "3, 10")
+    assert "reminders after 3, 10 days" in done.output
+    assert_refused(run("unclaimed", "set", "acme", "--claim-by-days", "9" * 5_000), "--claim-by-days must be a whole")
+
+
+@pytest.mark.parametrize("command", [("suppliers", "list"), ("worker",)], ids=" ".join)
+def test_a_file_of_suppliers_that_is_not_there_names_the_setting(
+    run: Run, database: str, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
+) -> None:
+    monkeypatch.setenv("LARGESSE_SUPPLIERS", "none.yaml")
+    assert_refused(run(*command), "LARGESSE_SUPPLIERS: none.yaml cannot be read: No such file")
