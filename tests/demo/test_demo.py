@@ -19,8 +19,7 @@ from typing import Any
 
 import pytest
 
-from largesse.demo.giving import CAMPAIGNS
-from largesse.demo.history import AUTOMATIC
+from largesse.demo.giving import AUTOMATIC, CAMPAIGNS
 from largesse.demo.plan import INVOICED, sendings
 
 pytestmark = pytest.mark.embedded

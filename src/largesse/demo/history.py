@@ -5,28 +5,25 @@ The database's clock is set back, and moves forward from act to act. The history
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 
 from largesse.automations import tasks as automations
-from largesse.automations.model import AutomationRule
-from largesse.automations.placing import AutomationRunner
-from largesse.automations.service import create_automation
 from largesse.base.settings import Settings
 from largesse.campaigns import tasks as campaigns
-from largesse.contacts.group_store import list_groups
 from largesse.db.pool import Connection, Database
 from largesse.db.roles import Role
 from largesse.db.session import WORK
-from largesse.demo.giving import Giving
+from largesse.demo.giving import Automatic, Giving
 from largesse.demo.office import Office
 from largesse.demo.outside import DemoMailServer, DemoReceivers
-from largesse.demo.people import ENVIRONMENT, People
-from largesse.demo.plan import ADA, DAYS, INVOICED, TOMASZ, Guest, Sending, sendings
+from largesse.demo.people import People
+from largesse.demo.plan import ADA, DAYS, INVOICED, Guest, Sending, sendings
 from largesse.demo.recipients import Recipients
-from largesse.demo.timeline import Timeline
+from largesse.demo.timeline import Act, Timeline
 from largesse.installation import open_database, open_vault
 from largesse.jobs.registry import PeriodicTask, WorkerContext
 from largesse.mail import tasks as mail
@@ -44,8 +41,6 @@ from largesse.webhooks import tasks as webhooks
 from largesse.webhooks.deliverer import Deliverer
 
 CUSTOMER = "acme"
-AUTOMATIC = 6  # the number of orders of an automation
-_INVOICED = "globex"
 _KEYS = {"hr-bot": "acme-production", "sales-crm": "acme-sales"}  # keys in the seed file, by service account
 
 
@@ -62,18 +57,17 @@ async def make_history(settings: Settings, owner: Connection, loaded: LoadedSeed
         operators = await stack.enter_async_context(open_database(settings))
         await open_vault(operators, settings)
         worker = await stack.enter_async_context(_worker(settings, services, mail_server, receivers))
-        secrets = {account: loaded.api_keys[key] for account, key in _KEYS.items()}
-        people = People(services, operators, timeline, loaded.ids["customers"][CUSTOMER], secrets)
+
+        def people_of(customer: str, keys: Mapping[str, str]) -> People:
+            secrets = {account: loaded.api_keys[key] for account, key in keys.items()}
+            return People(services, operators, timeline, loaded.ids, loaded.ids["customers"][customer], secrets)
+
+        people = people_of(CUSTOMER, _KEYS)
         recipients = Recipients(services, timeline, mail_server)
-        Office(services, operators, people, timeline, receivers, loaded.ids, hook).plan()
-        placing = _Orders(services, people, timeline, recipients, loaded.ids)
-        theirs = {INVOICED.sender: loaded.api_keys["globex-production"]}
-        invoiced = People(services, operators, timeline, loaded.ids["customers"][_INVOICED], theirs)
-        timeline.on(
-            INVOICED.day,
-            INVOICED.minute,
-            partial(_Orders(services, invoiced, timeline, recipients, loaded.ids).send, INVOICED),
-        )
+        Office(people, receivers, hook).plan()
+        placing = _Orders(people, recipients)
+        invoiced = _Orders(people_of("globex", {INVOICED.sender: "globex-production"}), recipients)
+        timeline.on(INVOICED.day, INVOICED.minute, partial(invoiced.send, INVOICED))
         for one in sendings():
             timeline.on(one.day, one.minute, partial(placing.send, one))
 
@@ -83,46 +77,34 @@ async def make_history(settings: Settings, owner: Connection, loaded: LoadedSeed
                 await worker.settle()
                 recipients.read_mail()
 
-        automation = Automatic(services, people, loaded.ids)
+        automation = Automatic(people)
         timeline.on(20, 600, automation.set)
         timeline.on(DAYS - 1, 16 * 60 + 20, automation.set_another)
         for day in range(21, DAYS):
             timeline.on(day, 9 * 60 + 15, partial(placing.work_on, worker.plan, automation.place))
-        giving = Giving(
-            services, people, timeline, mail_server, loaded.ids, partial(placing.work_on, worker.mail_codes)
-        )
+        giving = Giving(people, mail_server, partial(placing.work_on, worker.mail_codes))
         timeline.on(DAYS - 4, 11 * 60, giving.begin)
         await timeline.run(settle)
         await timeline.move()
         await worker.finish()
 
 
+@dataclass(slots=True)
 class _Orders:
     """Places orders, and does what follows: corrects addresses, sends mail again, cancels."""
 
-    def __init__(
-        self,
-        services: Services,
-        people: People,
-        timeline: Timeline,
-        recipients: Recipients,
-        ids: Mapping[str, Mapping[str, int]],
-    ) -> None:
-        self._services = services
-        self._people = people
-        self._timeline = timeline
-        self._recipients = recipients
-        self._ids = ids
-        self.has_mail = False  # the worker has mail to send, or something else to do
+    people: People
+    recipients: Recipients
+    has_mail: bool = False  # the worker has mail to send, or something else to do
 
     async def send(self, sending: Sending) -> None:
         """Places the order."""
-        caller = await self._people.caller(sending.sender)
-        placed = await self._services.orders.send(caller, self._request(sending))
+        caller = await self.people.caller(sending.sender)
+        placed = await self.people.services.orders.send(caller, self._request(sending))
         self.has_mail = True
         assert placed.reference is not None, "every order has one"
-        self._recipients.hand_out(placed)
-        after = self._timeline.after
+        self.recipients.hand_out(placed)
+        after = self.people.timeline.after
         for guest in sending.guests:
             if guest.mended_after is not None:
                 after(guest.mended_after, partial(self._correct, sending, placed.reference, guest))
@@ -135,7 +117,7 @@ class _Orders:
         if sending.resent_after is not None:
             after(sending.resent_after, partial(self._resend, sending, placed.reference))
 
-    async def work_on(self, *steps: Callable[[], Awaitable[None]]) -> None:
+    async def work_on(self, *steps: Act) -> None:
         """Runs steps one after the other."""
         for step in steps:
             await step()
@@ -144,8 +126,8 @@ class _Orders:
     def _request(self, sending: Sending) -> SendRequest:
         return send_request(
             self._choice(sending),
-            None if sending.in_days is None else self._timeline.now + timedelta(days=sending.in_days),
-            account_id=None if sending.account is None else self._ids["funding_accounts"][sending.account],
+            None if sending.in_days is None else self.people.timeline.now + timedelta(days=sending.in_days),
+            account_id=None if sending.account is None else self.people.ids["funding_accounts"][sending.account],
             recipients=[Recipient(guest.typed, guest.name) for guest in sending.guests] or None,
             code_quantity=sending.codes,
             from_name=sending.from_name,
@@ -156,11 +138,11 @@ class _Orders:
             reminder_days=list(sending.reminders),
             claim_by=None
             if sending.claim_within is None
-            else self._timeline.now + timedelta(days=sending.claim_within),
+            else self.people.timeline.now + timedelta(days=sending.claim_within),
         )
 
     def _choice(self, sending: Sending) -> Choice:
-        ids = self._ids
+        ids = self.people.ids
         if sending.template is not None:
             return TemplateChoice(ids["templates"][sending.template])
         if sending.collection is not None:
@@ -171,67 +153,19 @@ class _Orders:
     async def _correct(self, sending: Sending, reference: str, guest: Guest) -> None:
         # An administrator corrects the orders of service accounts.
         sender = ADA if sending.sender in _KEYS else sending.sender
-        await correct_address(await self._people.actor(sender), reference, guest.typed, guest.email)
+        await correct_address(await self.people.actor(sender), reference, guest.typed, guest.email)
         self.has_mail = True
 
     async def _cancel(self, sending: Sending, reference: str) -> None:
-        actor = await self._people.actor(sending.sender)
+        actor = await self.people.actor(sending.sender)
         await cancel_order(actor, actor.principal, reference)
 
     async def _follow_up(self) -> None:
         self.has_mail = True  # so that the worker runs what is due
 
     async def _resend(self, sending: Sending, reference: str) -> None:
-        await resend_unclaimed(await self._people.actor(sending.sender), reference)
+        await resend_unclaimed(await self.people.actor(sending.sender), reference)
         self.has_mail = True
-
-
-class Automatic:
-    """Creates two automations, one that sends and one that waits for approval, and places the orders of the first."""
-
-    def __init__(self, services: Services, people: People, ids: Mapping[str, Mapping[str, int]]) -> None:
-        self._services = services
-        self._people = people
-        self._ids = ids
-
-    async def set(self) -> None:
-        """Creates the automation that sends."""
-        actor = await self._people.actor(ADA)
-        async with self._services.database.connection(actor.principal.scope) as connection:
-            groups = await list_groups(connection, (actor.customer_id, ENVIRONMENT))
-        sales = next(group.id for group in groups if group.name == "Sales")
-        rule = AutomationRule(
-            name="A month in sales",
-            occasion="joined",
-            group_id=sales,
-            days=30,
-            template_id=self._ids["templates"]["welcome"],
-            account_id=self._ids["funding_accounts"]["acme-gbp"],
-            zone="Europe/London",
-            weekend="after",
-            cap=AUTOMATIC,
-        )
-        await create_automation(actor, rule)
-
-    async def set_another(self) -> None:
-        """Creates the automation that waits for approval."""
-        rule = AutomationRule(
-            name="Birthdays",
-            occasion="birthday",
-            group_id=None,
-            template_id=self._ids["templates"]["birthday"],
-            account_id=self._ids["funding_accounts"]["acme-gbp"],
-            zone="Europe/London",
-            weekend="before",
-            asks_approval=True,
-        )
-        await create_automation(await self._people.actor(TOMASZ), rule)
-
-    async def place(self) -> None:
-        """Places the orders that are due."""
-        runner = AutomationRunner(self._services.database, self._services.orders, ENVIRONMENT)
-        while await runner.step():
-            pass
 
 
 class _Worker:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import csv
 import io
 import tempfile
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import date
 from functools import partial
 from pathlib import Path
@@ -22,11 +23,9 @@ from largesse.contacts.groups import create_field
 from largesse.contacts.model import ContactChange
 from largesse.contacts.service import save_contacts
 from largesse.customers.members import invite, set_role
-from largesse.db.pool import Database
 from largesse.demo.outside import DemoReceivers, somewhere
 from largesse.demo.people import ENVIRONMENT, People
 from largesse.demo.plan import ADA, DAYS, PRIYA, TOMASZ, sendings
-from largesse.demo.timeline import Timeline
 from largesse.drafts.approving import ask_approval
 from largesse.drafts.model import DraftContent
 from largesse.fulfilment.shipments import export_shipments, import_shipments
@@ -35,7 +34,6 @@ from largesse.ledger.low_balance_store import Watch
 from largesse.ledger.store import Holder
 from largesse.ledger.top_ups import cancel_top_up, confirm_top_up, request_top_up
 from largesse.ledger.transfers import transfer
-from largesse.web.kit.services import Services
 from largesse.webhooks.service import create_subscription
 
 FINANCE, VIEWER, INVITED = "finn@acme.example", "grace@acme.example", "noah@acme.example"
@@ -46,32 +44,18 @@ _TEAMS = ("People team", "Engineering", "Support")
 _Doing = Callable[..., Coroutine[Any, Any, None]]
 
 
+@dataclass(slots=True)
 class Office:
-    """The acts of administrators, finance and the operator. `ids` are those of the seed file, by key. `hook` is a webhook address that answers."""
+    """The acts of administrators, finance and the operator. `hook` is a webhook address that answers."""
 
-    def __init__(
-        self,
-        services: Services,
-        operators: Database,
-        people: People,
-        timeline: Timeline,
-        receivers: DemoReceivers,
-        ids: Mapping[str, Mapping[str, int]],
-        hook: str,
-    ) -> None:
-        self._services = services
-        self._operators = operators
-        self._people = people
-        self._timeline = timeline
-        self._receivers = receivers
-        self._accounts = ids["funding_accounts"]
-        self._products = ids["products"]
-        self._hook = hook
+    people: People
+    receivers: DemoReceivers
+    hook: str
 
     def plan(self) -> None:
         """Adds all acts to the timeline."""
         on = self._on
-        on(0, 500, self._subscribe, self._hook, "order.created")
+        on(0, 500, self._subscribe, self.hook, "order.created")
         on(1, 615, self._subscribe, f"https://{_CRM_HOST}/hooks/gifts", "order.created")
         on(1, 640, self._invite, FINANCE, "Finn Byron", "finance")
         on(2, 600, self._sign_in, FINANCE)
@@ -97,11 +81,11 @@ class Office:
         on(DAYS - 1, 16 * 60 + 40, self._ask_approval)
 
     def _on(self, day: int, minute: int, doing: _Doing, *given: object) -> None:
-        self._timeline.on(day, minute, partial(doing, *given))
+        self.people.timeline.on(day, minute, partial(doing, *given))
 
     async def _brand(self) -> None:
         """Sets the branding of mail and claim pages."""
-        actor = await self._people.actor(ADA)
+        actor = await self.people.actor(ADA)
         await set_logo(actor, _LOGO.read_bytes())
         await set_brand(
             actor,
@@ -115,7 +99,7 @@ class Office:
 
     async def _import_contacts(self) -> None:
         """Creates contacts for the colleagues who get gifts, with a custom field."""
-        actor, vault = await self._people.actor(ADA), self._services.vault
+        actor, vault = await self.people.actor(ADA), self.people.services.vault
         field = await create_field(actor, "Cost centre")
         colleagues = {guest.email: guest.name for one in sendings() for guest in one.guests if _COMPANY in guest.email}
         changes = [
@@ -134,30 +118,32 @@ class Office:
         await save_contacts(actor, vault, changes)
 
     async def _subscribe(self, url: str, event: str) -> None:
-        actor = await self._people.actor(ADA)
-        allowed = self._services.settings.webhook_allowed_networks
+        actor = await self.people.actor(ADA)
+        allowed = self.people.services.settings.webhook_allowed_networks
         with suppress(InvalidRequest):  # if the settings forbid webhooks to this machine
-            await create_subscription(actor, self._services.vault, url, event, allowed=allowed, look_up=somewhere)
+            await create_subscription(actor, self.people.services.vault, url, event, allowed=allowed, look_up=somewhere)
 
     async def _invite(self, email: str, name: str, role: str) -> None:
-        await invite(await self._people.actor(ADA), email, name=name, role=role, mails=False)
+        await invite(await self.people.actor(ADA), email, name=name, role=role, mails=False)
 
     async def _sign_in(self, email: str) -> None:
-        await self._people.person(email)
+        await self.people.person(email)
 
     async def _promote(self, email: str, role: str) -> None:
-        person = await self._people.person(email)
-        await set_role(await self._people.actor(TOMASZ), person.user_id, role)
+        person = await self.people.person(email)
+        await set_role(await self.people.actor(TOMASZ), person.user_id, role)
 
     async def _assign(self, email: str, account: str) -> None:
-        person = await self._people.person(email)
-        actor = await self._people.actor(ADA)
-        await assign_account(actor, Holder.PERSON, person.user_id, self._accounts[account], may_use=True)
+        person = await self.people.person(email)
+        actor = await self.people.actor(ADA)
+        await assign_account(
+            actor, Holder.PERSON, person.user_id, self.people.ids["funding_accounts"][account], may_use=True
+        )
 
     async def _watch(self, account: str, below_minor: int) -> None:
-        actor = await self._people.actor(ADA)
+        actor = await self.people.actor(ADA)
         assert actor.user_id is not None, "a person"
-        await watch_balance(actor, self._accounts[account], Watch(below_minor, (actor.user_id,)))
+        await watch_balance(actor, self.people.ids["funding_accounts"][account], Watch(below_minor, (actor.user_id,)))
 
     async def _budget(self, name: str, account: str, limit_minor: int, per_gift_minor: int | None) -> None:
         """Sets a budget: what may be spent from an account in a month, and on one gift."""
@@ -165,15 +151,15 @@ class Office:
             name=name,
             currency="GBP",
             kind="account",
-            subject_id=self._accounts[account],
+            subject_id=self.people.ids["funding_accounts"][account],
             limit_minor=limit_minor,
             per_gift_minor=per_gift_minor,
         )
-        await create_budget(await self._people.actor(ADA), budget)
+        await create_budget(await self.people.actor(ADA), budget)
 
     async def _ask_approval(self) -> None:
         """Sets an approval rule for sends above an amount, and requests approval for one."""
-        ada, priya = await self._people.actor(ADA), await self._people.actor(PRIYA)
+        ada, priya = await self.people.actor(ADA), await self.people.actor(PRIYA)
         rule = ApprovalRule(
             customer_id=0,
             id=0,
@@ -184,44 +170,44 @@ class Office:
             above_minor=150_00,
         )
         await create_rule(ada, rule)
-        caller, drafts = await self._people.caller(PRIYA), self._services.drafts
+        caller, drafts = await self.people.caller(PRIYA), self.people.services.drafts
         content = DraftContent(
-            product_id=self._products["coffee-house"],
+            product_id=self.people.ids["products"]["coffee-house"],
             country="GB",
             value=10.0,
             code_quantity=24,
-            account_id=self._accounts["acme-gbp"],
+            account_id=self.people.ids["funding_accounts"]["acme-gbp"],
             from_name="People team",
             message="Thank you for the summer party.",
         )
         draft = await drafts.begin(priya, caller.now, content)
-        await ask_approval(drafts, self._services.database, caller, priya, draft.id)
+        await ask_approval(drafts, self.people.services.database, caller, priya, draft.id)
 
     async def _transfer(self, account: str, amount_minor: int) -> None:
-        actor = await self._people.actor(FINANCE if amount_minor < 200_00 else ADA)
-        own = self._accounts
+        actor = await self.people.actor(FINANCE if amount_minor < 200_00 else ADA)
+        own = self.people.ids["funding_accounts"]
         await transfer(actor, from_id=own["acme-gbp"], to_id=own[account], amount_minor=amount_minor)
 
     async def _top_up(self, amount_minor: int, days: int | None) -> None:
         """Requests a top-up. The operator confirms it after `days`; with None it keeps waiting for the transfer."""
-        actor = await self._people.actor(FINANCE)
-        requested = await request_top_up(actor, self._accounts["acme-gbp"], amount_minor)
+        actor = await self.people.actor(FINANCE)
+        requested = await request_top_up(actor, self.people.ids["funding_accounts"]["acme-gbp"], amount_minor)
         if days is not None:
-            self._timeline.after(days * 24 * 60, partial(self._confirm, requested.reference))
+            self.people.timeline.after(days * 24 * 60, partial(self._confirm, requested.reference))
 
     async def _confirm(self, reference: str) -> None:
-        await confirm_top_up(self._people.operator("largesse top-ups confirm"), reference)
+        await confirm_top_up(self.people.operator("largesse top-ups confirm"), reference)
 
     async def _cancelled_top_up(self, amount_minor: int) -> None:
-        actor = await self._people.actor(FINANCE)
-        requested = await request_top_up(actor, self._accounts["acme-eur"], amount_minor)
+        actor = await self.people.actor(FINANCE)
+        requested = await request_top_up(actor, self.people.ids["funding_accounts"]["acme-eur"], amount_minor)
         await cancel_top_up(actor, requested.reference)
 
     async def _ship(self) -> None:
         """Ships the waiting parcels."""
-        operator = self._people.operator("largesse shipments import")
+        operator = self.people.operator("largesse shipments import")
         waiting = io.StringIO()
-        if not await export_shipments(operator, self._services.vault, ENVIRONMENT, waiting):
+        if not await export_shipments(operator, self.people.services.vault, ENVIRONMENT, waiting):
             return
         waiting.seek(0)
         parcels = [row["shipment"] for row in csv.DictReader(waiting)]
@@ -229,8 +215,8 @@ class Office:
             file = Path(folder) / "parcels.csv"
             lines = [f"{parcel},Royal Mail,RM{int(parcel):09}GB" for parcel in parcels]
             file.write_text("\n".join(["shipment,carrier,tracking_number", *lines]), encoding="utf-8")
-            await import_shipments(operator, self._services.vault, ENVIRONMENT, file)
+            await import_shipments(operator, self.people.services.vault, ENVIRONMENT, file)
 
     async def _break(self) -> None:
         """Makes a receiver fail from now on."""
-        self._receivers.down.add(_CRM_HOST)
+        self.receivers.down.add(_CRM_HOST)

@@ -27,7 +27,7 @@ from largesse.db.migrate import upgrade
 from largesse.db.pool import Connection, connect_once
 from largesse.db.roles import Role
 from largesse.db.scope import OPERATOR
-from largesse.demo.history import make_history
+from largesse.demo.history import CUSTOMER, make_history
 from largesse.demo.people import ENVIRONMENT
 from largesse.encryption.chain_keys import open_chains
 from largesse.encryption.vault import load_vault
@@ -36,7 +36,6 @@ from largesse.seed.load import LoadedSeed, load_seed
 from largesse.seed.reading import demo_seed
 from largesse.staff.service import demo_link
 
-CUSTOMER = "acme"
 SERVICE_ACCOUNT = "hr-bot"
 KEYS = {"production": "demo", "staging": "demo-staging"}
 OWNER = ("owner@largesse.example", "Owner")  # of the back office
@@ -71,7 +70,7 @@ async def prepare(settings: Settings, *, has_history: bool = True, say: Callable
                 loaded = await _load_with_history(settings, owner)
                 unfinished.unlink()
             else:
-                loaded = await _load(settings, owner)
+                loaded = await _load(settings)
                 if unfinished.exists():
                     say(
                         f"The last start ended before the history was made. To make it, stop and remove {settings.data_dir}."
@@ -94,7 +93,7 @@ async def prepare(settings: Settings, *, has_history: bool = True, say: Callable
     )
 
 
-async def _load(settings: Settings, _: Connection) -> LoadedSeed:
+async def _load(settings: Settings) -> LoadedSeed:
     async with _operator(settings) as connection:
         chains = await open_chains(connection, load_vault(settings), keep=True)
         return await load_seed(connection, chains.entries, demo_seed())
@@ -105,7 +104,7 @@ async def _load_with_history(settings: Settings, owner: Connection) -> LoadedSee
     await move_clock(owner, -_BEFORE_HISTORY)
     await wait_for_disk(owner, waits=False)
     try:
-        loaded = await _load(settings, owner)
+        loaded = await _load(settings)
         await make_history(settings, owner, loaded, f"{settings.public_url}{HOOK}")
     finally:
         await _to_the_present(owner)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import partial
 from random import Random
 
@@ -31,18 +32,18 @@ _NOTES = (
 _HOURS_TO_CLAIM = 14.0  # on average; half of the recipients take less than 70 % of it
 
 
+@dataclass(slots=True)
 class Recipients:
     """Reads the mail that arrives, and opens gifts."""
 
-    def __init__(self, services: Services, timeline: Timeline, mail: DemoMailServer) -> None:
-        self._services = services
-        self._timeline = timeline
-        self._mail = mail
-        self._letters: Counter[str] = Counter()
+    services: Services
+    timeline: Timeline
+    mail: DemoMailServer
+    _letters: Counter[str] = field(default_factory=Counter)
 
     def read_mail(self) -> None:
         """Plans what recipients do with the mail that arrived, the same at each start."""
-        letters, self._mail.inbox = self._mail.inbox, []
+        letters, self.mail.inbox = self.mail.inbox, []
         for letter in letters:
             self._letters[letter.email] += 1
             chance = Random(f"{letter.email} {self._letters[letter.email]}")  # noqa: S311 - no secret
@@ -51,9 +52,9 @@ class Recipients:
                 continue
             minutes = chance.expovariate(1 / _HOURS_TO_CLAIM) * 60 + 2
             if fate < _ONLY_OPENED:
-                self._timeline.after(minutes, partial(self._services.claiming.open, letter.token))
+                self.timeline.after(minutes, partial(self.services.claiming.open, letter.token))
             else:
-                self._timeline.after(minutes, partial(self._claim, letter, chance))
+                self.timeline.after(minutes, partial(self._claim, letter, chance))
 
     def hand_out(self, response: SendResponse) -> None:
         """Plans the claims of a batch of codes. Most people type in the code that they are given."""
@@ -61,20 +62,20 @@ class Recipients:
             chance = Random(f"batch {number}")  # noqa: S311 - no secret
             if chance.random() < 0.7:
                 minutes = chance.expovariate(1 / 4000) + 30
-                self._timeline.after(minutes, partial(self._type, code.code, code.pin, chance))
+                self.timeline.after(minutes, partial(self._type, code.code, code.pin, chance))
 
     async def _claim(self, letter: Received, chance: Random) -> None:
-        code, customer_id = self._services.vault.code_of_token(letter.token)
+        code, customer_id = self.services.vault.code_of_token(letter.token)
         await self._attempt(Attempt(code, read_typed_pin(letter.pin), _host(chance), customer_id), chance)
 
     async def _type(self, code: str, pin: str, chance: Random) -> None:
         await self._attempt(Attempt(read_typed_code(code), read_typed_pin(pin), _host(chance), None), chance)
 
     async def _attempt(self, attempt: Attempt, chance: Random) -> None:
-        claim: Claim = await self._services.claiming.claim(attempt, None)
+        claim: Claim = await self.services.claiming.claim(attempt, None)
         if claim.outcome is not Outcome.CLAIMED or claim.line is None:
             return
-        gifts = self._services.gifts
+        gifts = self.services.gifts
         gift = await gifts.read(claim.line)
         if gift is not None and gift.step is GiftStep.CHOOSE and chance.random() > _NEVER_CHOOSES:
             chosen = chance.choice(gift.choices)
@@ -84,13 +85,11 @@ class Recipients:
             checked = check_address(gift.line.country, {"name": gift.line.recipient_name or "Sam Doe", **_STREET})
             await gifts.deliver_to(claim.line, checked.address, None, None)
         if chance.random() < _THANKFUL:
-            self._timeline.after(
-                chance.expovariate(1 / 90) + 1, partial(self._thank, claim.line, chance.choice(_NOTES))
-            )
+            self.timeline.after(chance.expovariate(1 / 90) + 1, partial(self._thank, claim.line, chance.choice(_NOTES)))
 
     async def _thank(self, line: LineKey, note: str) -> None:
         with suppress(NotPossible):
-            await self._services.gifts.thank(line, note)
+            await self.services.gifts.thank(line, note)
 
 
 def _host(chance: Random) -> str:
