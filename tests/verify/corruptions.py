@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from tests.verify.budget_corruptions import BUDGET_CORRUPTIONS
 from tests.verify.claim_corruptions import CLAIM_CORRUPTIONS
-from tests.verify.correction_corruptions import CORRECTION_CORRUPTIONS
 from tests.verify.corruption import ACCENTED, BATCH, COLLECTION, DEPOSITS, DIGITAL, FLOAT, INVOICED, PHYSICAL, SALES
 from tests.verify.corruption import corruption as _c
-from tests.verify.staff_corruptions import STAFF_CORRUPTIONS
-from tests.verify.supplier_corruptions import SUPPLIER_CORRUPTIONS
+from tests.verify.room_corruptions import ROOM_CORRUPTIONS
 
 ORDER_CORRUPTIONS = (
     _c(
@@ -341,11 +338,4 @@ ORDER_CORRUPTIONS = (
 )
 
 
-CORRUPTIONS = (
-    *ORDER_CORRUPTIONS,
-    *CLAIM_CORRUPTIONS,
-    *BUDGET_CORRUPTIONS,
-    *SUPPLIER_CORRUPTIONS,
-    *CORRECTION_CORRUPTIONS,
-    *STAFF_CORRUPTIONS,
-)
+CORRUPTIONS = (*ORDER_CORRUPTIONS, *CLAIM_CORRUPTIONS, *ROOM_CORRUPTIONS)

@@ -12,11 +12,10 @@ import asyncpg
 import msgspec
 import pytest
 from tests.distributed import IS_DISTRIBUTED
-from tests.verify.corrupted_rights import RIGHTS_CORRUPTIONS
 from tests.verify.corruption import Corruption
 from tests.verify.corruptions import CORRUPTIONS
 from tests.verify.forgeries import FORGERIES
-from tests.verify.report_corruptions import REPORT_CORRUPTIONS, TOLD
+from tests.verify.room_corruptions import REPORT_CORRUPTIONS, RIGHTS_CORRUPTIONS, TOLD
 
 from largesse.audit.service import Acting, by_command
 from largesse.base.settings import load_settings
