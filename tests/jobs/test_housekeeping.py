@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from importlib import import_module
 from importlib.util import find_spec
 from pkgutil import iter_modules
@@ -23,13 +22,6 @@ def test_the_tasks_of_every_package_run() -> None:
 
 
 TABLES = ("delivery_attempts", "deliveries", "events", "captured_mail")
-
-
-@pytest.fixture
-async def database(database_url: str) -> AsyncIterator[Database]:
-    database = await Database.connect(database_url)
-    yield database
-    await database.close()
 
 
 async def counts(database: Database) -> dict[str, int]:

@@ -19,13 +19,6 @@ A_WHILE_S = 10.0
 
 
 @pytest.fixture
-async def database(database_url: str) -> AsyncIterator[Database]:
-    database = await Database.connect(database_url)
-    yield database
-    await database.close()
-
-
-@pytest.fixture
 async def heard(database: Database) -> AsyncIterator[Waker]:
     """A waker that hears notifications."""
     waker = Waker()

@@ -160,7 +160,8 @@ async def trouble(session: Session) -> str | None:
             "restore the coordinator from a backup; the nodes still keep the rows"
         )
     if not await is_distributed(session):
-        return await _trouble_without(session)
+        has_table = await session.fetchval(_FIND_TABLE, _MARK) is not None  # an older release is without it
+        return _NO_EXTENSION if has_table and await session.fetchval(_HAS_MARK) else None
     if not await session.fetchval(_IS_LOADED):
         return (
             "the database has the extension citus, which its server has not loaded: put citus into "
@@ -253,22 +254,12 @@ _SHARDS_OF = compose(
 """,
     distributed=identifier(DISTRIBUTED[0]),
 )
-_NODE_NAMES = compose(
+_NODES_OF = compose(
     """
     WITH {shards_of}
-    SELECT id, n.nodename || ':' || n.nodeport AS node
+    SELECT id, n.nodename, n.nodeport, n.groupid <> 0 AND n.metadatasynced AS is_reachable
     FROM customer_shards JOIN pg_dist_placement p USING (shardid)
     JOIN pg_dist_node n ON n.groupid = p.groupid AND n.noderole = 'primary'
-    """,
-    shards_of=_SHARDS_OF,
-)
-_NODE_ADDRESSES = compose(
-    """
-    WITH {shards_of}
-    SELECT id, n.nodename, n.nodeport
-    FROM customer_shards JOIN pg_dist_placement p USING (shardid)
-    JOIN pg_dist_node n ON n.groupid = p.groupid AND n.noderole = 'primary'
-    WHERE n.groupid <> 0 AND n.metadatasynced
     """,
     shards_of=_SHARDS_OF,
 )
@@ -286,14 +277,14 @@ async def node_names(session: Session, customer_ids: Sequence[int]) -> dict[int,
     """Returns the node of each of these customers, as host and port. Raises OperatorError on one server."""
     if not await is_distributed(session):
         raise OperatorError("this database is one server: no customers are distributed over nodes")
-    rows = await session.fetch(_NODE_NAMES, customer_ids)
-    return {row["id"]: row["node"] for row in rows}
+    rows = await session.fetch(_NODES_OF, customer_ids)
+    return {row["id"]: f"{row['nodename']}:{row['nodeport']}" for row in rows}
 
 
 async def node_addresses(session: Session, customer_ids: Sequence[int]) -> dict[int, tuple[str, int]]:
     """Returns host and port of each customer's node. Leaves out customers that only the coordinator reaches."""
-    rows = await session.fetch(_NODE_ADDRESSES, customer_ids)
-    return {row["id"]: (row["nodename"], row["nodeport"]) for row in rows}
+    rows = await session.fetch(_NODES_OF, customer_ids)
+    return {row["id"]: (row["nodename"], row["nodeport"]) for row in rows if row["is_reachable"]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,14 +301,6 @@ async def read_shard_groups(session: Session, customer_ids: Sequence[int] | None
         customer_ids = await session.fetchval(_CUSTOMERS)
     rows = await session.fetch(_SHARD_GROUPS, customer_ids)
     return [ShardGroup(row["node"], row["customers"]) for row in rows]
-
-
-async def _trouble_without(session: Session) -> str | None:
-    if await session.fetchval(_FIND_TABLE, _MARK) is None:  # an older release, without the table
-        return None
-    if not await session.fetchval(_HAS_MARK):
-        return None
-    return _NO_EXTENSION
 
 
 # Two tables of the same revision: `orders` is distributed, `api_keys` stays on the coordinator.

@@ -14,7 +14,7 @@ from enum import StrEnum
 from largesse.base.errors import InvalidRequest
 from largesse.customers.actor import Actor
 from largesse.db.fragments import NOTHING, Fragment, compose
-from largesse.db.pool import Connection, Row, is_distributed
+from largesse.db.pool import Connection, is_distributed
 from largesse.encryption.vault import Vault
 from largesse.lines.codes import CodeError, parse_code
 from largesse.reports.search import whole
@@ -25,38 +25,19 @@ _COLUMNS = Fragment("""
     o.customer_id, c.name AS customer, o.id AS order_id, o.environment, o.reference, o.external_reference, o.created_at,
     o.code_count
 """)
-# By whether customers are distributed over nodes. `OFFSET 0` makes the planner look up each customer or order separately. A cluster refuses it,
-# and has fewer customers on each node.
-_APART = {False: Fragment("OFFSET 0"), True: NOTHING}
 # What may be on a node is joined with rows that were found on the coordinator in their own part of the statement.
-_BY_REFERENCE = {
-    on_nodes: compose(
-        """
+_BY_REFERENCE = """
     SELECT {columns}, NULL::int AS number FROM customers c CROSS JOIN LATERAL (
         SELECT * FROM orders WHERE customer_id = c.id AND reference = $1 {apart}) AS o
     LIMIT $2
-    """,
-        columns=_COLUMNS,
-        apart=apart,
-    )
-    for on_nodes, apart in _APART.items()
-}
-_BY_EXTERNAL_REFERENCE = {
-    on_nodes: compose(
-        """
+"""
+_BY_EXTERNAL_REFERENCE = """
     SELECT {columns}, NULL::int AS number FROM customers c CROSS JOIN (VALUES ('production'), ('staging')) AS e (environment) CROSS JOIN LATERAL (
         SELECT * FROM orders
         WHERE customer_id = c.id AND environment = e.environment AND external_reference = $1 {apart}) AS o
     LIMIT $2
-    """,
-        columns=_COLUMNS,
-        apart=apart,
-    )
-    for on_nodes, apart in _APART.items()
-}
-_BY_ADDRESS = {
-    on_nodes: compose(
-        """
+"""
+_BY_ADDRESS = """
     WITH found AS MATERIALIZED (
         SELECT c.id AS customer_id, w.order_id, w.created_at FROM customers c CROSS JOIN (VALUES ('production'), ('staging')) AS e (environment) CROSS JOIN LATERAL (
             SELECT order_id, created_at FROM report_words
@@ -70,39 +51,20 @@ _BY_ADDRESS = {
         SELECT min(l.number) AS number FROM lines l
         WHERE l.customer_id = o.customer_id AND l.order_id = o.id AND lower(l.recipient_email) = $1) AS first
     JOIN customers c ON c.id = o.customer_id ORDER BY o.created_at DESC
-    """,
-        columns=_COLUMNS,
-        apart=apart,
-    )
-    for on_nodes, apart in _APART.items()
-}
-_BY_CODE = {
-    on_nodes: compose(
-        """
+"""
+_BY_CODE = """
     WITH l AS MATERIALIZED (SELECT customer_id, order_id, number FROM lines_by_lookup($1))
     SELECT {columns}, l.number FROM l CROSS JOIN LATERAL (
         SELECT * FROM orders WHERE customer_id = l.customer_id AND id = l.order_id {apart}) AS o
     JOIN customers c ON c.id = o.customer_id LIMIT $2
-    """,
-        columns=_COLUMNS,
-        apart=apart,
-    )
-    for on_nodes, apart in _APART.items()
-}
-_BY_TRACKING_NUMBER = {
-    on_nodes: compose(
-        """
+"""
+_BY_TRACKING_NUMBER = """
     WITH s AS MATERIALIZED (
         SELECT id, customer_id, order_id, number FROM shipments WHERE tracking_number = $1 ORDER BY id DESC LIMIT $2)
     SELECT {columns}, s.number FROM s CROSS JOIN LATERAL (
         SELECT * FROM orders WHERE customer_id = s.customer_id AND id = s.order_id {apart}) AS o
     JOIN customers c ON c.id = o.customer_id ORDER BY s.id DESC
-    """,
-        columns=_COLUMNS,
-        apart=apart,
-    )
-    for on_nodes, apart in _APART.items()
-}
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,31 +82,38 @@ class FoundOrder:
     number: int | None
 
 
-def _found(rows: Sequence[Row]) -> list[FoundOrder]:
-    return [FoundOrder(**row) for row in rows]
-
-
 async def find_by_reference(connection: Connection, reference: str) -> list[FoundOrder]:
     """Returns the order with a reference, and the newest orders with that external reference, at most MOST_FOUND each."""
-    own = await connection.fetch(_BY_REFERENCE[is_distributed(connection)], reference.upper(), MOST_FOUND)
-    return _found(
-        [*own, *await connection.fetch(_BY_EXTERNAL_REFERENCE[is_distributed(connection)], reference, MOST_FOUND)]
-    )
+    own = compose(_BY_REFERENCE, columns=_COLUMNS, apart=_apart(connection))
+    external = compose(_BY_EXTERNAL_REFERENCE, columns=_COLUMNS, apart=_apart(connection))
+    return [*await _find(connection, own, reference.upper()), *await _find(connection, external, reference)]
 
 
 async def find_by_address(connection: Connection, email: str) -> list[FoundOrder]:
     """Returns the newest orders to an address, at most MOST_FOUND. Letter case is ignored."""
-    return _found(await connection.fetch(_BY_ADDRESS[is_distributed(connection)], whole(email), MOST_FOUND))
+    statement = compose(_BY_ADDRESS, columns=_COLUMNS, apart=_apart(connection))
+    return await _find(connection, statement, whole(email))
 
 
 async def find_by_code(connection: Connection, vault: Vault, code: bytes) -> list[FoundOrder]:
     """Returns the order with a code, in either environment; nothing for an unknown code. Reads nothing of the code."""
-    return _found(await connection.fetch(_BY_CODE[is_distributed(connection)], vault.codes.lookups(code), MOST_FOUND))
+    statement = compose(_BY_CODE, columns=_COLUMNS, apart=_apart(connection))
+    return await _find(connection, statement, vault.codes.lookups(code))
 
 
 async def find_by_tracking_number(connection: Connection, number: str) -> list[FoundOrder]:
     """Returns the orders with a parcel of a tracking number, the newest parcel first, at most MOST_FOUND."""
-    return _found(await connection.fetch(_BY_TRACKING_NUMBER[is_distributed(connection)], number, MOST_FOUND))
+    statement = compose(_BY_TRACKING_NUMBER, columns=_COLUMNS, apart=_apart(connection))
+    return await _find(connection, statement, number)
+
+
+def _apart(connection: Connection) -> Fragment:
+    """Returns SQL that makes the planner look up each customer or order separately. A cluster refuses it, and has fewer customers on each node."""
+    return NOTHING if is_distributed(connection) else Fragment("OFFSET 0")
+
+
+async def _find(connection: Connection, statement: Fragment, sought: object) -> list[FoundOrder]:
+    return [FoundOrder(**row) for row in await connection.fetch(statement, sought, MOST_FOUND)]
 
 
 LONGEST_SOUGHT = 254

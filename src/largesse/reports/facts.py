@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
+from typing import Any
 
 from largesse.db.fragments import Fragment, each, grouped
 from largesse.db.pool import Connection, Row
@@ -51,7 +52,7 @@ async def read_facts(connection: Connection, keys: Sequence[OrderKey], shard_gro
     facts.bounced = {row["order_id"]: row["bounced"] for row in await connection.fetch(_BOUNCED, *_columns(sent))}
     facts.refunds = await _read_refunds(connection, facts.orders)
     facts.before = {
-        (row["customer_id"], row["order_id"]): _summary(row) for row in await connection.fetch(_BEFORE, *columns)
+        (row["customer_id"], row["order_id"]): summary_of(row) for row in await connection.fetch(_BEFORE, *columns)
     }
     return facts
 
@@ -81,7 +82,8 @@ def _columns(keys: Sequence[OrderKey]) -> tuple[list[int], list[int]]:
     return [customer_id for customer_id, _ in keys], [order_id for _, order_id in keys]
 
 
-def _summary(row: Row) -> OrderSummary:
+def summary_of(row: Any) -> OrderSummary:
+    """Returns the summary of a row of `report_orders`, given by column."""
     return OrderSummary(
         customer_id=row["customer_id"],
         group_id=row["group_id"],

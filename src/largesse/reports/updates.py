@@ -13,6 +13,7 @@ from datetime import date
 
 import asyncpg
 import structlog
+from msgspec.structs import asdict
 
 from largesse.audit.service import Acting
 from largesse.db.pool import DATABASE_AWAY, Connection, Database, Row
@@ -29,7 +30,7 @@ from largesse.events.order_changes import (
 )
 from largesse.lines.marks import mark_events
 from largesse.orders.options import PERSONAL
-from largesse.reports.facts import Facts, OrderKey, read_code_counts, read_facts, read_recipients
+from largesse.reports.facts import Facts, OrderKey, read_code_counts, read_facts, read_recipients, summary_of
 from largesse.reports.search import words_of_order, words_of_recipient
 from largesse.reports.store import (
     Group,
@@ -41,7 +42,7 @@ from largesse.reports.store import (
     remove_words,
     write_orders,
 )
-from largesse.reports.sums import Moves, OrderSummary, add_changes, ended_at, state_of
+from largesse.reports.sums import Moves, add_changes, ended_at, state_of
 
 # The database is away, or another transaction was in the way: the orders have no fault.
 _FOR_NOW: tuple[type[BaseException], ...] = (*DATABASE_AWAY, asyncpg.TransactionRollbackError)
@@ -111,7 +112,8 @@ async def _write(connection: Connection, changes: Sequence[Change], shard_group:
     reported = await _report(connection, facts)
     await write_orders(connection, reported)
     await add_to_sums(
-        connection, add_changes((facts.before.get((one.customer_id, one.order_id)), _standing(one)) for one in reported)
+        connection,
+        add_changes((facts.before.get((one.customer_id, one.order_id)), summary_of(asdict(one))) for one in reported),
     )
     with_new_texts = {(change.customer_id, change.order_id) for change in changes if change.texts}
     await _add_words(connection, facts, facts.orders.keys() - facts.before.keys(), shard_group, may_exist=False)
@@ -227,21 +229,6 @@ def _reported(order: Row, group_id: int, moves: Moves, bounced: int, refunds: Ma
         refund_amounts=list(refunds.values()),
         ages=moves.ages,
         erasable_since=ended_at(order["code_count"], moves) if order["erased_at"] is None else None,
-    )
-
-
-def _standing(order: ReportedOrder) -> OrderSummary:
-    return OrderSummary(
-        customer_id=order.customer_id,
-        group_id=order.group_id,
-        state=order.state,
-        created_at=order.created_at,
-        codes=order.codes,
-        spent_minor=order.spent_minor,
-        claims=dict(zip(order.claim_days, order.claim_counts, strict=True)),
-        cancellations=dict(zip(order.cancel_days, order.cancel_counts, strict=True)),
-        refunds=dict(zip(order.refund_days, order.refund_amounts, strict=True)),
-        ages=tuple(order.ages),
     )
 
 
