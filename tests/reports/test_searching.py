@@ -1,4 +1,4 @@
-"""A search reads what its page shows and no more; its sums come of the same look."""
+"""By which words an order is found. A search reads what its page shows and no more; its sums come of the same look."""
 
 from __future__ import annotations
 
@@ -17,8 +17,51 @@ from largesse.db.scope import for_customer
 from largesse.reports.filters import GroupFilter, Place
 from largesse.reports.finder import find_orders
 from largesse.reports.listing import read_choices, search_page
-from largesse.reports.search import LOOKED_AT, MAX_MEANT, read_terms
+from largesse.reports.search import (
+    LOOKED_AT,
+    MAX_MEANT,
+    MAX_WORD,
+    read_terms,
+    words_of,
+    words_of_order,
+    words_of_recipient,
+)
 from largesse.reports.sums import OrderState
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (None, set()),
+        ("", set()),
+        ("Thank you, Zoë!", {"thank", "you", "zoe"}),
+        ("ÅNGSTRÖM straße", {"angstrom", "strasse"}),
+        ("O'Brien-Smith", {"brien", "smith"}),
+        ("a b_c d2", {"d2"}),
+        ("日本 語", {"日本"}),
+        ("x" * 200, {"x" * MAX_WORD}),
+    ],
+)
+def test_a_text_is_taken_apart_without_regard_to_case_and_accents(text: str | None, words: set[str]) -> None:
+    assert words_of(text) == words
+
+
+def test_a_recipient_is_found_by_address_and_name() -> None:
+    words = set(words_of_recipient("Ada.Lovelace@Acme.example", "Ada King"))
+    assert words == {"ada.lovelace@acme.example", "ada", "lovelace", "king"}
+    assert set(words_of_recipient(None, None)) == set()
+
+
+def test_an_order_is_found_by_its_own_reference_whole_and_in_parts() -> None:
+    assert words_of_order(" PO-2030/17 ", ["Acme"], [("ben@acme.example", None)]) == {
+        "po-2030/17",
+        "po",
+        "2030",
+        "17",
+        "acme",
+        "ben@acme.example",
+        "ben",
+    }
 
 
 @asynccontextmanager

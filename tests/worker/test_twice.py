@@ -47,14 +47,6 @@ def twice(works: Works) -> int:
     return sum(Counter(works.mails_got()).values()) - len(set(works.mails_got()))
 
 
-@pytest.fixture
-async def proxy(works: Works) -> AsyncIterator[Proxy]:
-    proxy = Proxy(works.database_url)
-    await proxy.restore()
-    yield proxy
-    await proxy.cut()
-
-
 @pytest.mark.long
 @pytest.mark.timeout(300)
 async def test_a_database_that_is_away_for_a_while_makes_no_copies(works: Works, proxy: Proxy) -> None:

@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
+import asyncpg
 import pytest
 from prometheus_client import REGISTRY, generate_latest
 from tests.worker.conftest import PATIENCE_S, Works
@@ -19,7 +20,7 @@ from largesse.base.settings import MAIL_CONNECTIONS
 from largesse.db.pool import Database
 from largesse.db.scope import OPERATOR
 from largesse.jobs.notifier import News, notify
-from largesse.worker import DATABASE_CONNECTIONS, Worker
+from largesse.worker import DATABASE_CONNECTIONS, Worker, _cancel
 
 # Few in the suite, more on demand: 10,000 orders and 20 kills are KILL_ORDERS=10000 KILL_ROUNDS=20.
 ORDERS = int(os.environ.get("KILL_ORDERS", "400"))
@@ -188,3 +189,26 @@ async def test_killed_workers_lose_nothing_and_send_nothing_early(works: Works) 
     assert repeats <= ROUNDS * 120, "no more than what a worker has under way"
     message_ids = [message["Message-ID"] for message in works.mail.messages()]
     assert len(set(message_ids)) == len(ids), "a repeat is the same message"
+
+
+async def test_a_cancellation_that_is_lost_is_said_again() -> None:
+    lost = 0
+
+    async def lose_two() -> None:
+        nonlocal lost
+        while True:
+            try:
+                try:
+                    await asyncio.Event().wait()
+                except asyncio.CancelledError:
+                    raise asyncpg.InterfaceError("cannot perform operation") from None
+            except asyncpg.InterfaceError:
+                lost += 1
+                if lost == 3:
+                    return
+
+    tasks = [asyncio.create_task(lose_two())]
+    await asyncio.sleep(0)
+    async with asyncio.timeout(30):
+        await _cancel(tasks)
+    assert lost == 3
