@@ -103,7 +103,7 @@ PARSED = re.compile(r"query_params|parse_qs|request\.form\(|\bint\(context\.")
 # What rooms declare in texts that become parts of statements.
 DECLARATIONS = {"Table", "Queue", "Old", "Waiting", "DueTimes"}
 WITH_SQL = re.compile(
-    r"^from largesse\.(db\.fragments|db\.statements|jobs\.due_times|jobs\.leases|jobs\.retention) import", re.MULTILINE
+    r"^from largesse\.(db\.fragments|db\.statements|jobs\.leases|jobs\.registry) import", re.MULTILINE
 )
 # Each with the word to use instead, as the docs and the glossary have it.
 WORDS = re.compile(

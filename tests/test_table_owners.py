@@ -21,8 +21,9 @@ ROOT = Path(__file__).parents[1]
 SOURCES = ROOT / "src/largesse"
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 OWNERS = {table: room for room, tables in PYPROJECT["tool"]["largesse"]["tables"].items() for table in tables}
-# Modules whose statements name no table, and the class that is told its name.
-GENERIC = {"db.statements": "Table", "jobs.leases": "Queue", "jobs.retention": "Old", "jobs.due_times": "DueTimes"}
+# Modules whose statements name no table, and the classes that are told its name.
+GENERIC = {"db.statements", "jobs.leases", "jobs.registry"}
+NAMING = {"DueTimes", "Old", "Queue", "Table"}
 
 # A module that others hand rows of a table to, in their own transaction.
 ENTRIES = {"jobs.outbox": {"mail_jobs", "messages", "people_mails"}}
@@ -46,7 +47,7 @@ def written(source: str) -> Iterator[str]:
         for node in parsed.nodes(source)
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("largesse.")
         for alias in node.names
-        if alias.name in GENERIC.values()
+        if alias.name in NAMING
     }
     for text in texts(parsed.tree(source)):
         yield from in_sql(text)

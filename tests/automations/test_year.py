@@ -20,7 +20,7 @@ from largesse.automations.service import (
     skip_day,
 )
 from largesse.automations.tasks import TASKS
-from largesse.jobs.retention import age_s
+from largesse.jobs.registry import age_s
 
 __all__ = ["run"]
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from largesse.approvals.service import expire_requests
 from largesse.db.scope import WORKER
-from largesse.jobs.due_times import DueTimes
-from largesse.jobs.registry import PeriodicTask, RoomTasks, WorkerContext
-from largesse.jobs.retention import Old
+from largesse.jobs.registry import DueTimes, Old, PeriodicTask, RoomTasks, WorkerContext
 
 _EVERY_S = 60.0
 

@@ -9,9 +9,7 @@ from largesse.automations.model import MADE_UP_DAYS, PLANNED_DAYS
 from largesse.automations.service import country_zones
 from largesse.db.pool import Connection
 from largesse.db.scope import WORKER
-from largesse.jobs.due_times import DueTimes
-from largesse.jobs.registry import PeriodicTask, RoomTasks, WorkerContext
-from largesse.jobs.retention import Old, Waiting
+from largesse.jobs.registry import DueTimes, Old, PeriodicTask, RoomTasks, Waiting, WorkerContext
 
 _AT_ONCE = 200  # automations of a statement
 

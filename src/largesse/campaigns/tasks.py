@@ -16,10 +16,8 @@ from largesse.db.scope import WORKER
 from largesse.db.statements import plan_by_index, read_now
 from largesse.drafts.store import drop_draft_of
 from largesse.encryption.chain_keys import Chains
-from largesse.jobs.due_times import DueTimes
 from largesse.jobs.outbox import add_campaign_codes
-from largesse.jobs.registry import PeriodicTask, RoomTasks, WorkerContext
-from largesse.jobs.retention import Old, Waiting
+from largesse.jobs.registry import DueTimes, Old, PeriodicTask, RoomTasks, Waiting, WorkerContext
 from largesse.lines.states import lock_issued
 from largesse.mail.tasks import erase_campaign_codes
 from largesse.orders.voiding import void_lines

@@ -29,7 +29,9 @@ async def automations_list(customer: str, environment: str, form: str | None) ->
     async with reading() as connection:
         customer_id = await find_customer(connection, customer)
         found = await list_automations(connection, customer_id, environment)
-    rows = ({"person": one.owner} | {name: getattr(one, name) for name in _COLUMNS if name != "person"} for one in found)
+    rows = (
+        {"person": one.owner} | {name: getattr(one, name) for name in _COLUMNS if name != "person"} for one in found
+    )
     show(form, _COLUMNS, rows, empty="There are none.")
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from largesse.contacts.service import address_context
 from largesse.encryption.columns import sealed_column
-from largesse.jobs.registry import RoomTasks
-from largesse.jobs.retention import Old
+from largesse.jobs.registry import Old, RoomTasks
 
 CONTACT_ADDRESSES = sealed_column(
     "contacts",

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from largesse.customers.second_step import totp_context
 from largesse.encryption.columns import sealed_column
-from largesse.jobs.registry import RoomTasks
-from largesse.jobs.retention import Old
+from largesse.jobs.registry import Old, RoomTasks
 
 SECOND_STEPS = sealed_column(
     "people", "totp", {"id": "int"}, lambda vault: vault.second_steps, lambda row: totp_context(row["id"])

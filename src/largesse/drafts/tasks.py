@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from largesse.jobs.registry import RoomTasks
-from largesse.jobs.retention import Old
+from largesse.jobs.registry import Old, RoomTasks
 
 TASKS = RoomTasks(retention=(Old("drafts", "changed_at", days=14), Old("draft_columns", "used_at", days=400)))

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from largesse.jobs.registry import RoomTasks
-from largesse.jobs.retention import Old, Waiting
+from largesse.jobs.registry import Old, RoomTasks, Waiting
 
 # An event outlives its deliveries: a delivery that is requested again on its last day still has all its attempts to make.
 OLD = Old("events", "created_at", 35, also="fanned_out_at")

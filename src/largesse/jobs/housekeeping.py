@@ -14,7 +14,7 @@ from largesse.db.statements import plan_by_index
 from largesse.drafts import tasks as drafts
 from largesse.events import tasks as events
 from largesse.fulfilment import tasks as fulfilment
-from largesse.jobs import retention
+from largesse.jobs import registry
 from largesse.jobs.registry import PeriodicTask, RoomTasks, WorkerContext
 from largesse.lab import tasks as lab
 from largesse.lines import tasks as lines
@@ -32,16 +32,16 @@ _PRUNE_EVERY_S = 60.0
 
 async def prune(connection: Connection) -> bool:
     """Deletes a batch of old rows from each table. Returns True if there may be more."""
-    return await retention.prune(connection, RETENTION)
+    return await registry.prune(connection, RETENTION)
 
 
 async def measure(connection: Connection) -> None:
     """Sets the gauges of the queues, of failing subscriptions and of held mail."""
     async with connection.transaction():
         await plan_by_index(connection)
-        await retention.measure(connection, [queue for room in ROOMS for queue in room.queues])
+        await registry.measure(connection, [queue for room in ROOMS for queue in room.queues])
         for gauge, waiting in [pair for room in ROOMS for pair in room.gauges]:
-            gauge.set(await retention.count(connection, waiting))
+            gauge.set(await registry.count(connection, waiting))
 
 
 async def _prune(context: WorkerContext) -> bool:

@@ -15,8 +15,8 @@ from largesse.customers.actor import Actor
 from largesse.customers.roles import Right
 from largesse.db.pool import commit_as_one
 from largesse.db.statements import read_now
-from largesse.jobs.due_times import DueTimes, bring_forward, next_due
 from largesse.jobs.notifier import News, notify
+from largesse.jobs.registry import DueTimes, bring_forward, next_due
 from largesse.orders.schedule import bring_schedules_forward
 from largesse.webhooks.service import DeliveryThrottle
 

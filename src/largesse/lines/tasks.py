@@ -16,8 +16,7 @@ from largesse.db.scope import WORKER
 from largesse.encryption.columns import SealedTable
 from largesse.encryption.vault import Compartment, DecryptionFailed, Vault
 from largesse.events.store import erase_recipients_of
-from largesse.jobs.due_times import DueTimes
-from largesse.jobs.registry import PeriodicTask, RoomTasks, WorkerContext
+from largesse.jobs.registry import DueTimes, PeriodicTask, RoomTasks, WorkerContext
 from largesse.lines.attempts import prune_guesses
 from largesse.lines.codes import SealedCodes, open_code
 from largesse.lines.states import LineKey

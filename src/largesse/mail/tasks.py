@@ -16,10 +16,8 @@ from largesse.db.scope import WORKER
 from largesse.db.shard_groups import Customers
 from largesse.encryption.columns import sealed_column
 from largesse.jobs import metrics
-from largesse.jobs.due_times import DueTimes
 from largesse.jobs.outbox import lock_mail_job
-from largesse.jobs.registry import PeriodicTask, RoomTasks, WorkerContext
-from largesse.jobs.retention import Old, Waiting
+from largesse.jobs.registry import DueTimes, Old, PeriodicTask, RoomTasks, Waiting, WorkerContext
 from largesse.ledger.low_balance_store import CUSTOMERS_WATCHING
 from largesse.lines.states import LineKey
 from largesse.mail import store

@@ -11,9 +11,7 @@ from largesse.db.pool import DATABASE_AWAY, Connection, Row, commit_as_one
 from largesse.db.scope import WORKER
 from largesse.db.statements import plan_by_index, read_now
 from largesse.encryption.chain_keys import Chains
-from largesse.jobs.due_times import DueTimes
-from largesse.jobs.registry import PeriodicTask, RoomTasks, WorkerContext
-from largesse.jobs.retention import Waiting
+from largesse.jobs.registry import DueTimes, PeriodicTask, RoomTasks, Waiting, WorkerContext
 from largesse.lines.states import lock_issued
 from largesse.orders import claim_by_store as store
 from largesse.orders.follow_ups import Schedule

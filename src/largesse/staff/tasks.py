@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from largesse.customers.second_step import totp_context
 from largesse.encryption.columns import sealed_column
-from largesse.jobs.registry import RoomTasks
-from largesse.jobs.retention import Old
+from largesse.jobs.registry import Old, RoomTasks
 from largesse.staff import store
 
 SECOND_STEPS = sealed_column(

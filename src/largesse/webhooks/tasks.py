@@ -13,9 +13,7 @@ from largesse.db.shard_groups import Customers
 from largesse.encryption.columns import SealedTable, sealed_column
 from largesse.events.store import CUSTOMERS_WAITING
 from largesse.jobs import metrics
-from largesse.jobs.due_times import DueTimes
-from largesse.jobs.registry import PeriodicTask, RoomTasks, WorkerContext
-from largesse.jobs.retention import Old, Waiting
+from largesse.jobs.registry import DueTimes, Old, PeriodicTask, RoomTasks, Waiting, WorkerContext
 from largesse.webhooks import queue_store
 from largesse.webhooks.fan_out import fan_out
 from largesse.webhooks.store import secret_context

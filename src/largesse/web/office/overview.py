@@ -14,7 +14,7 @@ from largesse.db.session import REQUESTS
 from largesse.db.statements import plan_by_index
 from largesse.fulfilment.parcels import ParcelState, count_parcels
 from largesse.fulfilment.stock import list_low_stock
-from largesse.jobs import retention
+from largesse.jobs import registry
 from largesse.jobs.housekeeping import ROOMS
 from largesse.ledger.bank_files import count_waiting_lines
 from largesse.ledger.corrections_store import count_waiting
@@ -183,8 +183,8 @@ async def _processes(context: OfficeContext, connection: Connection) -> list[Che
 async def _queues(context: OfficeContext, connection: Connection) -> list[Check]:
     checks = []
     for queue in (one for room in ROOMS for one in room.queues):
-        depth = await retention.count(connection, queue)
-        late_s = await retention.age_s(connection, queue) if depth else 0.0
+        depth = await registry.count(connection, queue)
+        late_s = await registry.age_s(connection, queue) if depth else 0.0
         name = context.say(_QUEUES[queue.table]) if queue.table in _QUEUES else queue.table
         more = context.ngettext("%(count)s waits", "%(count)s wait", depth)
         checks.append(_check(context, name, late_s < _LATE_S, more, bad=context.say("Behind")))

@@ -12,7 +12,7 @@ from msgspec import Meta
 from largesse.base.errors import NotFound, OtherServiceAccount, StateConflict
 from largesse.customers.restrictions import SEND, WEBHOOKS
 from largesse.events.kinds import EVENTS, GIFT_CLAIMED, Sampled
-from largesse.jobs.due_times import DueTimes
+from largesse.jobs.registry import DueTimes
 from largesse.lab.clock import MOST_ADVANCE, advance_clock, read_clock
 from largesse.lab.service import claim_gift, trigger_event
 from largesse.web.api.operation import ADDITION, Call, Operation
