@@ -224,13 +224,15 @@ async def open_services(
 
 
 async def _placer(database: Database, chains: Chains, max_orders: int, on_placed: Callable[[], None]) -> Placer:
+    ids = IdWatch()
+    ids.note(await read_ids_left(database))
     return Placer(
         database,
         chains.entries,
         max_orders=max_orders,
         has_siblings=multiprocessing.parent_process() is not None,
         on_placed=on_placed,
-        ids=await _watched_ids(database),
+        ids=ids,
     )
 
 
@@ -278,13 +280,6 @@ def _closing(stack: AsyncExitStack, service: _AnyClosable) -> _AnyClosable:
 async def _run_in_background(database: Database, vault: Vault) -> None:
     """Reports the key that this process encrypts with, and watches the database's disk, until it is cancelled."""
     await asyncio.gather(tell_sealing_for_ever(database, vault), database.disk.look_for_ever(database))
-
-
-async def _watched_ids(database: Database) -> IdWatch:
-    """Returns the watch over the ids that are left for orders, with the current number."""
-    ids = IdWatch()
-    ids.note(await read_ids_left(database))
-    return ids
 
 
 def _recipients(

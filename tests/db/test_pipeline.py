@@ -28,11 +28,9 @@ NUMBERS = "SELECT coalesce(string_agg(number::text, ' ' ORDER BY number), '') FR
 
 
 @pytest.fixture
-async def session(database_url: str) -> AsyncIterator[Connection]:
-    database = await Database.connect(database_url)
+async def session(database: Database) -> AsyncIterator[Connection]:
     async with database.session(OPERATOR) as connection:
         yield connection
-    await database.close()
 
 
 @pytest.mark.parametrize(
@@ -81,8 +79,7 @@ async def test_a_long_argument_arrives_whole(session: Any) -> None:
     assert await run_together(session, Statement("SELECT length($1)", ("ö" * 3_000_000,))) == ["3000000"]
 
 
-async def test_begin_sets_the_scope(database_url: str) -> None:
-    database = await Database.connect(database_url)
+async def test_begin_sets_the_scope(database: Database) -> None:
     shown = Statement("SELECT current_setting('largesse.customers') || $1", ("",))
     async with database.session(for_customer(7, "production")) as connection:
         assert await run_together(connection, Statement("BEGIN"), shown, Statement("COMMIT")) == [
@@ -90,7 +87,6 @@ async def test_begin_sets_the_scope(database_url: str) -> None:
             "{7}",
             "COMMIT",
         ]
-    await database.close()
 
 
 async def test_errors_are_those_of_the_driver_and_end_the_transaction(session: Any) -> None:
@@ -195,8 +191,7 @@ async def test_a_statement_that_takes_too_long_is_ended_by_the_server(database_u
     await database.close()
 
 
-async def test_who_waits_no_longer_drops_the_session(database_url: str) -> None:
-    database = await Database.connect(database_url)
+async def test_who_waits_no_longer_drops_the_session(database: Database) -> None:
     async with database.session(OPERATOR) as connection:
         waiting = asyncio.ensure_future(run_together(connection, Statement("SELECT pg_sleep($1)::text", (30,))))
         await asyncio.sleep(0.1)
@@ -204,11 +199,9 @@ async def test_who_waits_no_longer_drops_the_session(database_url: str) -> None:
         with pytest.raises(asyncio.CancelledError):
             await waiting
     assert await database.fetchval(LOOKUP, "SELECT 1") == 1
-    await database.close()
 
 
-async def test_a_session_that_the_server_ends(database_url: str, beside: Any) -> None:
-    database = await Database.connect(database_url)
+async def test_a_session_that_the_server_ends(database: Database, beside: Any) -> None:
     async with database.session(OPERATOR) as connection:
         waiting = asyncio.ensure_future(
             run_together(connection, Statement("BEGIN"), Statement("SELECT pg_sleep($1)::text", (30,)))
@@ -219,7 +212,6 @@ async def test_a_session_that_the_server_ends(database_url: str, beside: Any) ->
             await waiting
         with pytest.raises((OSError, asyncpg.InterfaceError, asyncpg.PostgresConnectionError)):
             await run_together(connection, Statement("SELECT $1::int", (1,)))
-    await database.close()
 
 
 async def test_a_transaction_that_is_left_open_ends_with_its_session(database_url: str, beside: Any) -> None:

@@ -12,14 +12,13 @@ from largesse.db.statements import Part, fetch_together, insert
     ("count", "statements"),
     [(0, []), (1, [1]), (6, [4, 2]), (63, [32, 16, 8, 4, 2, 1]), (64, [64]), (129, [64, 64, 1])],
 )
-async def test_few_statements_write_many_rows(database_url: str, count: int, statements: list[int]) -> None:
+async def test_few_statements_write_many_rows(database: Database, count: int, statements: list[int]) -> None:
     rows = [(f"row {number}", None if number % 2 else number, b"\0") for number in range(count)]
     told: list[str] = []
 
     def note(query: LoggedQuery) -> None:
         told.append(query.query)
 
-    database = await Database.connect(database_url)
     async with database.transaction(OPERATOR) as connection:
         await connection.execute(
             "CREATE TEMPORARY TABLE notes (place serial, said text, number int, kept bytea) ON COMMIT DROP"
@@ -27,14 +26,12 @@ async def test_few_statements_write_many_rows(database_url: str, count: int, sta
         with connection.query_logger(note):
             await insert(connection, "INSERT INTO notes (said, number, kept)", rows)
         written = await connection.fetch("SELECT said, number, kept FROM notes ORDER BY place")
-    await database.close()
     assert [tuple(row) for row in written] == rows
     assert [query.count("(") - 1 for query in told] == statements
 
 
 @pytest.mark.parametrize("is_distributed", [False, True])
-async def test_parts_keep_their_arguments_and_all_are_run(database_url: str, *, is_distributed: bool) -> None:
-    database = await Database.connect(database_url)
+async def test_parts_keep_their_arguments_and_all_are_run(database: Database, *, is_distributed: bool) -> None:
     database.is_distributed = is_distributed
     async with database.transaction(OPERATOR) as connection:
         await connection.execute("CREATE TEMPORARY TABLE notes (place int, said text) ON COMMIT DROP")
@@ -47,4 +44,3 @@ async def test_parts_keep_their_arguments_and_all_are_run(database_url: str, *, 
         assert [tuple(row) for row in rows] == [(4, "last")]
         written = await connection.fetch("SELECT place, said FROM notes ORDER BY place")
     assert [tuple(row) for row in written] == [(1, "first"), (2, "first"), (3, "second"), (4, "last")]
-    await database.close()

@@ -30,8 +30,7 @@ PATIENCE_S = 60.0  # until something that must happen counts as not happening
 
 
 @pytest.fixture
-async def works(database_url: str, tmp_path: Path) -> AsyncIterator[Works]:
-    database = await Database.connect(database_url, max_connections=8)
+async def works(database_url: str, tmp_path: Path, database: Database) -> AsyncIterator[Works]:
     works = Works(database_url, tmp_path, database)
     await works.open()
     yield works
@@ -65,7 +64,6 @@ class Works:
         await self.office.mailer.close()
         await self.receiver.close()
         await self.mail.close()
-        await self.database.close()
 
     async def subscribe(self, url: str) -> CreatedSubscription:
         async with self.database.connection(OPERATOR) as connection:
