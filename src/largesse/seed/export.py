@@ -26,7 +26,6 @@ from largesse.catalogue.model import (
 from largesse.catalogue.pictures import read_content
 from largesse.customers.actor import Actor
 from largesse.db.pool import Connection, Row
-from largesse.seed import store
 from largesse.seed.reading import MAX_BYTES
 
 _HEAD = "# Written by `largesse export`. docs/seed-file.md explains every field. API keys get new secrets when they are loaded.\n"
@@ -38,12 +37,40 @@ _ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n"}
 _POSTAGE = msgspec.json.Decoder(dict[str, int])
 _VAT = msgspec.json.Decoder(dict[str, Decimal])
 
+# What a seed file describes, in the order in which a load would make it again.
+_CUSTOMERS = "SELECT id, key, name, plan, funding, managed FROM customers ORDER BY id"
+_USERS = "SELECT customer_id, email, name, role, is_active FROM users ORDER BY customer_id, id"
+_SERVICE_ACCOUNTS = "SELECT customer_id, id, key, name, active FROM service_accounts ORDER BY customer_id, id"
+_API_KEYS = """
+    SELECT customer_id, key, service_account_id, environment FROM api_keys WHERE deleted_at IS NULL ORDER BY customer_id, id
+"""
+# Open ones, with what is in them now.
+_ACCOUNTS = """
+    SELECT a.customer_id, a.id, a.key, a.name, a.is_master, a.open_to_all, a.currency, a.environment, a.balance_minor,
+           ARRAY(SELECT s.service_account_id FROM account_service_accounts s
+                 WHERE s.customer_id = a.customer_id AND s.account_id = a.id ORDER BY s.service_account_id) AS service_account_ids
+    FROM accounts a WHERE a.kind = 'funding' AND a.closed_at IS NULL ORDER BY a.customer_id, a.id
+"""
+_TEMPLATES = """
+    SELECT customer_id, key, name, product_id, collection_id, value_minor, currency, country, wrapping_key, from_name, message,
+           expiry_after_days
+    FROM templates WHERE removed_at IS NULL ORDER BY customer_id, id
+"""
+_PRODUCTS = """
+    SELECT id, key, name, is_digital, currency, countries, denominations_minor, min_amount_minor, max_amount_minor, cost_minor,
+           markup_percent, postage_minor, vat_percent, customer_ids, active, picture, description, how_to_redeem, terms, suppliers, managed
+    FROM products ORDER BY id
+"""
+_COLLECTIONS = """
+    SELECT id, key, customer_id, name, country, currency, value_minor, value_points_minor, allow_custom_value, product_ids, active, managed
+    FROM collections ORDER BY id
+"""
 _OWNED = {
-    "templates": store.TEMPLATES,
-    "api_keys": store.API_KEYS,
-    "accounts": store.ACCOUNTS,
-    "service_accounts": store.SERVICE_ACCOUNTS,
-    "users": store.USERS,
+    "templates": _TEMPLATES,
+    "api_keys": _API_KEYS,
+    "accounts": _ACCOUNTS,
+    "service_accounts": _SERVICE_ACCOUNTS,
+    "users": _USERS,
 }
 
 _Fields = Mapping[str, object]  # of an object; None: left out
@@ -99,9 +126,9 @@ def _replaceable(output: Path) -> Path:
 async def _read(connection: Connection) -> Exported:
     """Reads what refers to other objects before these: nothing that is referred to is ever deleted, so each reference finds its object."""
     owned = {name: await connection.fetch(statement) for name, statement in _OWNED.items()}
-    collections = await connection.fetch(store.COLLECTIONS)
-    products = await connection.fetch(store.PRODUCTS)
-    customers = await connection.fetch(store.CUSTOMERS)
+    collections = await connection.fetch(_COLLECTIONS)
+    products = await connection.fetch(_PRODUCTS)
+    customers = await connection.fetch(_CUSTOMERS)
     return _Exporter(customers, products, collections, owned).export()
 
 

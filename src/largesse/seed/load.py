@@ -142,8 +142,7 @@ class _Loader:
     async def save_customers(self) -> None:
         customers = self._seed.customers
         rows = [_values(customer, "key", "name", "plan", "funding", "managed") for customer in customers]
-        saved = await self._save(save_customers, customers, rows)
-        self._warn_of_changed("customer", customers, saved, _IN_OFFICE)
+        saved = await self._save(save_customers, customers, rows, "customer", _IN_OFFICE)
         self.customers = {customer.key: n for customer, n in zip(customers, saved.ids, strict=True)}
 
     async def save_users(self) -> None:
@@ -152,23 +151,22 @@ class _Loader:
             {**self._owner(customer), **_values(user, "email", "name", "role"), "is_active": user.active}
             for customer, user in owned
         ]
-        saved = await self._save(save_users, [user for _, user in owned], rows)
-        self._warn_of_changed("person", [user for _, user in owned], saved, _CUSTOMER_IN_OFFICE)
+        saved = await self._save(save_users, [user for _, user in owned], rows, "person", _CUSTOMER_IN_OFFICE)
         added = zip(owned, saved.ids, saved.created, strict=True)
         self.new_users = [n for (_, user), n, is_new in added if is_new and user.active]
 
     async def save_service_accounts(self) -> None:
         owned = [(customer, account) for customer in self._seed.customers for account in customer.service_accounts]
         rows = [{**self._owner(customer), **_values(account, "key", "name", "active")} for customer, account in owned]
-        saved = await self._save(save_service_accounts, [account for _, account in owned], rows)
-        self._warn_of_changed("service account", [account for _, account in owned], saved, _CUSTOMER_IN_OFFICE)
+        accounts = [account for _, account in owned]
+        saved = await self._save(save_service_accounts, accounts, rows, "service account", _CUSTOMER_IN_OFFICE)
         self.service_accounts = {(c.key, one.key): n for (c, one), n in zip(owned, saved.ids, strict=True)}
 
     async def save_products(self) -> None:
         products = self._seed.products
         await save_pictures(self._connection, [product.picture for product in products if product.picture])
-        saved = await self._save(save_products, products, [self._product_values(product) for product in products])
-        self._warn_of_changed("product", products, saved, _IN_OFFICE)
+        rows = [self._product_values(product) for product in products]
+        saved = await self._save(save_products, products, rows, "product", _IN_OFFICE)
         self.products = {product.key: n for product, n in zip(products, saved.ids, strict=True)}
 
     def _product_values(self, product: Product) -> Values:
@@ -210,8 +208,7 @@ class _Loader:
             }
             for one in collections
         ]
-        saved = await self._save(save_collections, collections, rows)
-        self._warn_of_changed("collection", collections, saved, _IN_OFFICE_OR_APP)
+        saved = await self._save(save_collections, collections, rows, "collection", _IN_OFFICE_OR_APP)
         self.collections = {one.key: n for one, n in zip(collections, saved.ids, strict=True)}
 
     async def save_templates(self) -> _OwnIds:
@@ -233,9 +230,8 @@ class _Loader:
                 "currency": gift.currency,
             }
 
-        templates = [template for _, template in owned]
-        saved = await self._save(save_templates, templates, [values(*one) for one in owned])
-        self._warn_of_changed("template", templates, saved, _IN_APP)
+        rows = [values(*one) for one in owned]
+        saved = await self._save(save_templates, [template for _, template in owned], rows, "template", _IN_APP)
         return {(c.key, one.key): n for (c, one), n in zip(owned, saved.ids, strict=True)}
 
     async def save_accounts(self, chain: Chain) -> _OwnIds:
@@ -250,8 +246,8 @@ class _Loader:
             }
             for customer, account in owned
         ]
-        saved = await self._save(save_accounts, [account for _, account in owned], rows)
-        self._warn_of_changed("funding account", [account for _, account in owned], saved, _CUSTOMER_IN_OFFICE)
+        accounts = [account for _, account in owned]
+        saved = await self._save(save_accounts, accounts, rows, "funding account", _CUSTOMER_IN_OFFICE)
         assigned = [
             (self.customers[customer.key], account_id, self.service_accounts[customer.key, key])
             for (customer, account), account_id, is_kept in zip(owned, saved.ids, saved.kept, strict=True)
@@ -306,12 +302,6 @@ class _Loader:
                         f"to the service account {account.key!r}: it cannot send",
                     )
 
-    def _warn_of_changed(self, what: str, described: Sequence[_Described], saved: Saved, why: str) -> None:
-        """Warns of objects that differ and stay as they are, since people or the office changed them. `why` says so, and what to do."""
-        for one, is_changed in zip(described, saved.unchanged, strict=True):
-            if is_changed:
-                self._warn(one, f"the {what} {one.email if isinstance(one, User) else one.key!r} {why}")
-
     def _warn(self, described: _Described, text: str) -> None:
         self.warnings.append(described.place.mistake("email" if isinstance(described, User) else "key", text))
 
@@ -323,18 +313,25 @@ class _Loader:
         save: Callable[[Connection, Sequence[Values]], Awaitable[Saved]],
         described: Sequence[_Described],
         rows: Sequence[Values],
+        what: str = "",
+        why: str = "",
     ) -> Saved:
         """Adds the rows that are missing and updates those that differ. `described` are the objects of the rows.
 
+        Warns of objects that differ and stay as they are, since people or the office changed them: `why` says so, and what to do.
         Raises OperatorError, with the place in the file, if a column would change that cannot.
         """
         try:
-            return await save(self._connection, rows)
+            saved = await save(self._connection, rows)
         except FixedColumn as fixed:
             was = f", and is {fixed.was}" if isinstance(fixed.was, str) else ""
             field = _FIELDS.get(fixed.column, fixed.column)
             place = described[fixed.place].place
             raise OperatorError(place.mistake(field, f"cannot change once it is loaded{was}")) from None
+        for one, is_changed in zip(described, saved.unchanged, strict=True):
+            if is_changed and why:
+                self._warn(one, f"the {what} {one.email if isinstance(one, User) else one.key!r} {why}")
+        return saved
 
 
 def _values(described: object, *names: str) -> Values:
