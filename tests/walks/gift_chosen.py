@@ -1,4 +1,4 @@
-"""What holds where gift_chosen.patch is applied; test_gift_chosen runs this in a patched copy of the tree."""
+"""What holds where gift_chosen.patch is applied; test_patches runs this in a patched copy of the tree."""
 
 from __future__ import annotations
 
