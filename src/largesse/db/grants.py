@@ -23,9 +23,7 @@ from largesse.db.policies import Policy, policies_on
 from largesse.db.rights import Right, rights_on
 from largesse.db.role_limits import limits_missing
 from largesse.db.roles import ACTING, Role, act_as, may_act
-from largesse.db.sharding import HAS_EXTENSION, is_distributed
-
-Session: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
+from largesse.db.sharding import HAS_EXTENSION, Session, is_distributed
 
 _TRIES = 20
 _PAUSE_S = 0.05

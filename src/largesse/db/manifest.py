@@ -9,14 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from hashlib import sha256
 from pathlib import Path
-from typing import TypeAlias
-
-import asyncpg
 
 from largesse.db.rights import TABLES
-from largesse.db.sharding import NOT_GUARDED, is_distributed
-
-Session: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
+from largesse.db.sharding import NOT_GUARDED, Session, is_distributed
 
 MANIFEST = Path(__file__).with_name("manifest.txt")
 _DIGITS = 16

@@ -16,7 +16,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias
 
 import asyncpg
 
@@ -25,8 +24,7 @@ from largesse.base.errors import OperatorError
 from largesse.db import grants, sharding
 from largesse.db.roles import Role, act_as
 from largesse.db.session import UNLIMITED, Dialer
-
-Session: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
+from largesse.db.sharding import Session
 
 REVISIONS = Path(__file__).parent / "migrations"
 LOCK_KEY = 0x6C617267657373  # "largess"; one `migrate` at a time holds this advisory lock

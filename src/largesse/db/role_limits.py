@@ -8,14 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias
-
-import asyncpg
+from typing import Any
 
 from largesse.db.fragments import compose
 from largesse.db.roles import ACTING, Role
 from largesse.db.session import COMMANDS, REQUESTS, WORK, Limits
-from largesse.db.sharding import HAS_EXTENSION
+from largesse.db.sharding import HAS_EXTENSION, Session
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +69,6 @@ def _statements(row: Any, server: Any) -> list[str]:
         if name in server["timeouts"] and name not in row["set"]
     ]
 
-
-Session: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
 
 _SERVER = compose(
     """

@@ -116,8 +116,6 @@ Customers = Sequence[int] | None  # of one shard group, by id; None: all, on one
 _NODES_KNOWN_S = 1.0  # a new or moved customer is found after this time
 _REST_S = 2.0  # a node that was down is not tried for this long
 
-log = structlog.get_logger(__name__)
-
 
 async def list_shard_groups(connection: Connection, customers: Customers) -> Sequence[Customers]:
     """Returns the given customers as one group. If none are given, returns all: by shard group if they are distributed."""
@@ -178,7 +176,7 @@ class ShardGroupRunner:
             except DATABASE_AWAY as error:
                 trouble = error
                 self._away_until_s[node] = clock.passed_s() + _REST_S
-                log.warning("worker.node_away", node=node, error=type(error).__name__)
+                _log.warning("worker.node_away", node=node, error=type(error).__name__)
         if trouble is not None and are_all_away:
             raise trouble
         return done
