@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import click
 
-from largesse.base.errors import OperatorError
-from largesse.cli import running
-from largesse.cli.running import Commands, command, operator_actor
+from largesse.cli.running import HELP, Commands, command, operator_actor, read_printable, read_since
 from largesse.mail.requeue import RequeueFilter, count_given_up, requeue
-
-_MAX_REASON = 500
 
 
 @click.group(cls=Commands)
@@ -18,7 +14,7 @@ def mail() -> None:
 
 
 @mail.command("requeue")
-@click.option("--since", required=True, metavar="TIME", help=running.HELP)
+@click.option("--since", required=True, metavar="TIME", help=HELP)
 @click.option(
     "--reason",
     metavar="WORDS",
@@ -32,16 +28,10 @@ async def mail_requeue(since: str, reason: str | None, dry_run: bool) -> None:
     Each message goes out as before, without codes cancelled since, and has three days to be taken. Skips mail
     that was sent again meanwhile. Repeating the command sends nothing twice.
     """
-    wanted = RequeueFilter(running.read_since(since), None if reason is None else _read_reason(reason))
+    start = read_since(since)
+    wanted = RequeueFilter(start, None if reason is None else read_printable(reason, 500, argument="--reason"))
     async with operator_actor() as actor:
         if dry_run:
             click.echo(f"Messages that would be sent again: {await count_given_up(actor, wanted):,}")
         else:
             click.echo(f"Messages to be sent again: {await requeue(actor, wanted):,}")
-
-
-def _read_reason(text: str) -> str:
-    reason = text.strip()
-    if not 0 < len(reason) <= _MAX_REASON or not reason.isprintable():
-        raise OperatorError(f"--reason must have 1 to {_MAX_REASON} printable characters")
-    return reason

@@ -14,7 +14,7 @@ from largesse.base import amounts
 from largesse.base.errors import OperatorError
 from largesse.base.money import label
 from largesse.cli.accounts import operator_on_account
-from largesse.cli.running import Commands, acting_operator, command, operator_actor, reading
+from largesse.cli.running import Commands, acting_operator, command, operator_actor, read_printable, reading
 from largesse.cli.tables import customer_option, environment_option, format_options, in_major_units, listing, show
 from largesse.db.scope import OPERATOR
 from largesse.ledger.bank_file import MAX_BYTES, Columns, read_bank_file
@@ -50,14 +50,6 @@ def _read_amount(text: str, currency: str) -> int:
         raise OperatorError(f"AMOUNT: {error}") from None
 
 
-def _read_reference(text: str) -> str:
-    """Returns the reference of a payment, without blanks around it. Raises OperatorError."""
-    reference = text.strip()
-    if not 0 < len(reference) <= _MAX_REFERENCE or not reference.isprintable():
-        raise OperatorError(f"--reference must have 1 to {_MAX_REFERENCE} printable characters")
-    return reference
-
-
 @click.command(
     "top-up",
     context_settings={"ignore_unknown_options": True},  # an amount may begin with a minus
@@ -71,7 +63,7 @@ async def top_up_account(account: str, amount: str, reference: str | None) -> No
 
     ACCOUNT is an id, a key of the seed file, or CUSTOMER/KEY.
     """
-    name = None if reference is None else _read_reference(reference)
+    name = None if reference is None else read_printable(reference, _MAX_REFERENCE, argument="--reference")
     async with operator_on_account(account) as (actor, found):
         credit = await credit_account(actor, found, _read_amount(amount, found["currency"]), name)
     click.echo(f"{found['name']} now holds {label(credit.balance_minor, found['currency'])}.")
@@ -206,7 +198,7 @@ async def receivables_list(customer: str | None, form: str | None) -> None:
 async def receivables_settle(customer: str, amount: str, currency: str, reference: str, environment: str) -> None:
     """Record that the customer CUSTOMER has paid AMOUNT of what it owes, in major units of the currency."""
     currency = currency.upper()
-    name = _read_reference(reference)
+    name = read_printable(reference, _MAX_REFERENCE, argument="--reference")
     amount_minor = _read_amount(amount, currency)
     async with operator_actor(customer, environment) as actor:
         credit = await settle(actor, currency=currency, amount_minor=amount_minor, reference=name)

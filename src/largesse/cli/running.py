@@ -57,6 +57,14 @@ def read_name(text: str, most: int, *, argument: str = "NAME") -> str:
     return name
 
 
+def read_printable(text: str, most: int, *, argument: str) -> str:
+    """Returns a text of at most so many printable characters, without blanks around it. Raises OperatorError, naming the argument."""
+    typed = text.strip()
+    if not 0 < len(typed) <= most or not typed.isprintable():
+        raise OperatorError(f"{argument} must have 1 to {most} printable characters")
+    return typed
+
+
 def read_limit(option: str, text: str | None, currency: str, otherwise: Default) -> int | Default | None:
     """Returns a limit in minor units, None for `none`, and `otherwise` where the option was not given. Raises OperatorError."""
     if text is None:
