@@ -86,7 +86,6 @@ def _row(contact: Contact) -> dict[str, Any]:
     return row | {
         "groups": ", ".join(contact.groups),
         "birthday": None if birthday is None else written_birthday(birthday),
-        "start_date": None if contact.start_date is None else contact.start_date.isoformat(),
     }
 
 

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from typing import Any
 
 
@@ -32,19 +33,10 @@ class CheckResult:
         return f"{self.level:8} {self.setting}: {self.text}"
 
 
-def ok(setting: str, text: str) -> CheckResult:
-    """Returns a result for a setting that is fine."""
-    return CheckResult(Level.OK, setting, text)
-
-
-def warning(setting: str, text: str) -> CheckResult:
-    """Returns a result for something that works, but that the operator should check."""
-    return CheckResult(Level.WARNING, setting, text)
-
-
-def error(setting: str, text: str) -> CheckResult:
-    """Returns a result for something with which the service cannot work."""
-    return CheckResult(Level.ERROR, setting, text)
+# Each takes the setting, and the text.
+ok = partial(CheckResult, Level.OK)
+warning = partial(CheckResult, Level.WARNING)
+error = partial(CheckResult, Level.ERROR)
 
 
 @dataclass(frozen=True, slots=True)
