@@ -22,8 +22,8 @@ SOURCES = ROOT / "src/largesse"
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 OWNERS = {table: room for room, tables in PYPROJECT["tool"]["largesse"]["tables"].items() for table in tables}
 # Modules whose statements name no table, and the classes that are told its name.
-GENERIC = {"db.statements", "jobs.leases", "jobs.registry"}
-NAMING = {"DueTimes", "Old", "Queue", "Table"}
+GENERIC = {"db.statements", "encryption.columns", "jobs.leases", "jobs.registry"}
+NAMING = {"DueTimes", "Old", "Queue", "Table", "sealed_column"}
 
 # A module that others hand rows of a table to, in their own transaction.
 ENTRIES = {"jobs.outbox": {"mail_jobs", "messages", "people_mails"}}
