@@ -16,9 +16,9 @@ from dataclasses import dataclass
 import asyncpg
 
 from largesse.base.errors import OperatorError
-from largesse.db.pool import Connection, Row
+from largesse.db.pool import Connection
 from largesse.encryption.chain import Chain
-from largesse.encryption.columns import SealedTable
+from largesse.encryption.columns import sealed_column
 from largesse.encryption.vault import DecryptionFailed, Vault
 
 _IS_LEDGER_CHAINED = "SELECT is_ledger_chained()"
@@ -179,26 +179,6 @@ def _context(number: int) -> bytes:
     return b"chain-key/" + number.to_bytes()
 
 
-def _resealing_renew(vault: Vault, row: Row) -> tuple[bytes]:
-    return (reseal_key(vault, row["number"], row["sealed"]),)
-
-
-KEYS = SealedTable(
-    table="chain_keys",
-    column="sealed",
-    before_all=(0,),
-    part=lambda vault: vault.chains,
-    window="""
-        SELECT number, substring(sealed FROM 1 FOR 4) <> $1 AS is_old FROM chain_keys
-        WHERE number > $3 ORDER BY number LIMIT $2
-    """,
-    take="""
-        SELECT number, sealed FROM chain_keys
-        WHERE number = ANY($2::smallint[]) AND substring(sealed FROM 1 FOR 4) <> $1 FOR NO KEY UPDATE SKIP LOCKED
-    """,
-    renew=_resealing_renew,
-    put="""
-        UPDATE chain_keys SET sealed = new.sealed
-        FROM unnest($1::smallint[], $2::bytea[]) AS new (number, sealed) WHERE chain_keys.number = new.number
-    """,
+KEYS = sealed_column(
+    "chain_keys", "sealed", {"number": "smallint"}, lambda vault: vault.chains, lambda row: _context(row["number"])
 )
