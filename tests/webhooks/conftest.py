@@ -177,6 +177,13 @@ class World:
             _, deliveries = await fan_out(connection, 1000)
         return deliveries
 
+    async def queue(self, url: str, count: int = 1) -> CreatedSubscription:
+        """Subscribes an address, and makes so many deliveries to it that wait."""
+        subscription = await self.subscribe(url)
+        await self.place(count)
+        await self.fan_out()
+        return subscription
+
     async def deliver(self) -> None:
         """Delivers what is due now, in both rooms, until nothing is."""
         await self.deliverer.settle()

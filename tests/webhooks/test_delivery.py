@@ -121,9 +121,7 @@ async def test_410_deletes_the_subscription_and_cancels_what_is_pending(world: W
 
 
 async def test_deleting_a_subscription_cancels_what_is_pending(world: World, receiver: Receiver) -> None:
-    subscription = await world.subscribe(receiver.url())
-    await world.place(2)
-    await world.fan_out()
+    subscription = await world.queue(receiver.url(), 2)
     async with world.database.connection(OPERATOR) as connection:
         await delete_subscription(connection, world.principal, subscription.id)
     await world.deliver()
@@ -215,9 +213,7 @@ async def test_a_hanging_receiver_delays_nobody_and_has_at_most_4_in_flight(worl
     hanging.answer = hanging.hang
     for _ in range(3):
         await world.subscribe(hanging.url())
-    await world.subscribe(receiver.url())
-    await world.place(100)
-    await world.fan_out()
+    await world.queue(receiver.url(), 100)
     await world.deliverer.step(failing=False)
     async with asyncio.timeout(4):
         while len(receiver.got) < 100:

@@ -57,9 +57,7 @@ async def test_a_turn_ends_after_its_time_and_the_queue_waits_for_the_next(
     world: World, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(deliverer, "_TURN_S", 0.2)
-    await world.subscribe(receiver.url())
-    await world.place(100)
-    await world.fan_out()
+    await world.queue(receiver.url(), 100)
     receiver.answer = receiver.hang
     await world.deliverer.step(failing=False)
     await receiver.full.wait()
@@ -74,9 +72,7 @@ async def test_a_turn_ends_after_its_time_and_the_queue_waits_for_the_next(
 
 @pytest.mark.parametrize("failing", [False, True])
 async def test_a_turn_has_a_bounded_number_of_deliveries(world: World, receiver: Receiver, failing: bool) -> None:
-    await world.subscribe(receiver.url())
-    await world.place(600)
-    await world.fan_out()
+    await world.queue(receiver.url(), 600)
     await world.database.execute(OPERATOR, "UPDATE subscription_queues SET failing = $1", failing)
     await world.deliverer.step(failing=failing)
     await world.deliverer.settle()
@@ -103,10 +99,8 @@ async def test_a_queue_that_had_its_turn_goes_to_the_back_of_the_line(world: Wor
 
 
 async def test_two_workers_never_serve_one_subscription_at_once(world: World, receiver: Receiver) -> None:
-    await world.subscribe(receiver.url())
     receiver.answer = receiver.hang
-    await world.place(20)
-    await world.fan_out()
+    await world.queue(receiver.url(), 20)
     async with HttpTransport(LOOPBACK, 5.0, no_names) as transport:
         second = Deliverer(world.database, world.vault, transport, lambda: None)
         await asyncio.gather(*(d.step(failing=False) for d in (world.deliverer, second) for _ in range(3)))
@@ -120,9 +114,7 @@ async def test_two_workers_never_serve_one_subscription_at_once(world: World, re
 
 
 async def test_an_outdated_lease_writes_nothing(world: World, receiver: Receiver) -> None:
-    subscription = await world.subscribe(receiver.url())
-    await world.place()
-    await world.fan_out()
+    subscription = await world.queue(receiver.url())
     [first] = await take(world)
     assert await take(world) == []
     await world.advance(20)
@@ -135,10 +127,8 @@ async def test_an_outdated_lease_writes_nothing(world: World, receiver: Receiver
 
 
 async def test_outcomes_and_a_fan_out_never_wait_for_each_other_in_a_circle(world: World, receiver: Receiver) -> None:
-    for _ in range(2):
-        await world.subscribe(receiver.url())
-    await world.place()
-    await world.fan_out()
+    await world.subscribe(receiver.url())
+    await world.queue(receiver.url())
     first, second = sorted(await take(world), key=lambda queue: queue.lease.key)
     lock = "UPDATE subscription_queues SET due_at = due_at WHERE subscription_id = $1"
     async with world.database.transaction(OPERATOR) as fanning_out:
@@ -157,10 +147,8 @@ async def test_outcomes_and_a_fan_out_never_wait_for_each_other_in_a_circle(worl
 
 
 async def test_a_renewed_lease_does_not_run_out(world: World, receiver: Receiver) -> None:
-    await world.subscribe(receiver.url())
     receiver.answer = receiver.hang
-    await world.place()
-    await world.fan_out()
+    await world.queue(receiver.url())
     await world.deliverer.step(failing=False)
     for _ in range(3):
         await world.advance(10)
@@ -172,9 +160,7 @@ async def test_a_renewed_lease_does_not_run_out(world: World, receiver: Receiver
 
 
 async def test_a_renewal_that_comes_late_leases_nothing_again(world: World, receiver: Receiver) -> None:
-    await world.subscribe(receiver.url())
-    await world.place()
-    await world.fan_out()
+    await world.queue(receiver.url())
     [queue] = await take(world)
     await write(world, [], queue.lease)
     async with world.database.connection(OPERATOR) as connection:
@@ -184,10 +170,8 @@ async def test_a_renewal_that_comes_late_leases_nothing_again(world: World, rece
 
 
 async def test_draining_finishes_what_is_in_flight_and_gives_the_rest_back(world: World, receiver: Receiver) -> None:
-    await world.subscribe(receiver.url())
     receiver.answer = receiver.hang
-    await world.place(20)
-    await world.fan_out()
+    await world.queue(receiver.url(), 20)
     await world.deliverer.step(failing=False)
     await receiver.full.wait()
     closing = asyncio.create_task(world.deliverer.close())
@@ -253,9 +237,7 @@ async def test_an_attempt_is_recorded_with_when_it_began_and_how_long_it_took(
     world: World, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """1.2345 seconds, which ended half a second before they are written down."""
-    await world.subscribe(receiver.url())
-    await world.place()
-    await world.fan_out()
+    await world.queue(receiver.url())
     async with world.database.transaction(WORKER) as connection:
         [queue] = await queues.take_queues(connection, 1, 1, failing=False, terms=Terms(60.0, set()))
         result = AttemptResult(200, None, None, b"", 1.2345)

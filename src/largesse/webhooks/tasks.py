@@ -1,7 +1,6 @@
 """The worker's tasks for webhooks, and their encrypted columns.
 
 Also erases an address from stored answers, as receivers may echo anything.
-
 """
 
 from __future__ import annotations
