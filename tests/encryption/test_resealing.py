@@ -19,7 +19,7 @@ import asyncpg
 import pytest
 from tests.encryption.place import AFTER, BEFORE, BOTH, NEW, OLD, Place
 from tests.web.api.conftest import Service, on_database
-from tests.web.claim.conftest import Recipient, link, lookup_of, other_pin
+from tests.web.claim.conftest import Recipient, link, lookup_of, wrong
 
 from largesse.base.errors import OperatorError
 from largesse.encryption import master_keys
@@ -164,7 +164,7 @@ def ordering(service: Service, clients: int = 3) -> Iterator[list[int]]:
 def test_everything_comes_under_the_newest_key_beside_orders_and_the_old_one_can_go(place: Place) -> None:
     with place.service(OLD) as service:
         codes = service.send("gift", "coffee", value=5, codeQuantity=40).json()["codes"]
-        assert Recipient(service).claim(codes[0], other_pin(codes[0])).status_code == 403
+        assert Recipient(service).claim(codes[0], wrong(codes[0])).status_code == 403
         order_id = place.sql("SELECT max(id) FROM orders")[0][0]
         with pytest.raises(OperatorError, match="a process still encrypts under the key"):
             place.reseal()

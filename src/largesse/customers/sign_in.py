@@ -108,6 +108,10 @@ class SignInSteps(Generic[AnySession]):
         """Returns the session of a cookie; None if it has ended or never existed."""
         raise NotImplementedError
 
+    async def by_password(self, email: str, password: str, origin: Origin) -> str:
+        """Returns the secret of a new session. Raises Refused; TooManyRequests after too many tries."""
+        raise NotImplementedError
+
     async def _known(self, connection: Connection, email: str) -> PersonRecord | None:
         """Returns the person who signs in with that address; None if nobody does."""
         raise NotImplementedError

@@ -18,8 +18,12 @@ from largesse.db.pool import Database
 from largesse.db.scope import OPERATOR
 from largesse.encryption.vault import Vault
 from largesse.fulfilment.inventory import find_inventory_product, import_vouchers
+from largesse.lines.codes import parse_code
+from largesse.verify.audit import audit
 
+Codes = Callable[..., list[dict[str, str]]]
 Work = Callable[[Database, Vault], Coroutine[Any, Any, Any]]
+PATHS = ("gift", "coffee")
 
 __all__ = ["own_service", "problem", "run_on_database", "service", "staging", "start_service"]
 
@@ -68,9 +72,9 @@ def link(code: dict[str, str]) -> str:
     return urlsplit(code["redemptionUrl"]).path
 
 
-def other_pin(code: dict[str, str]) -> str:
+def wrong(code: dict[str, str], by: int = 1) -> str:
     """A PIN that is not the code's."""
-    return f"{(int(code['pin']) + 1) % 1_000_000:06d}"
+    return f"{(int(code['pin']) + by) % 1_000_000:06d}"
 
 
 def form_of(page: httpx.Response) -> dict[str, str]:
@@ -84,7 +88,7 @@ def recipient(service: Any) -> Recipient:
 
 
 @pytest.fixture
-def codes(service: Any) -> Callable[..., list[dict[str, str]]]:
+def codes(service: Any) -> Codes:
     """`codes(what, name, count, **members)`: issues codes, with their PINs and links."""
 
     def issue(what: str, name: str, count: int = 1, **members: Any) -> list[dict[str, str]]:
@@ -123,18 +127,7 @@ def on_pool(service: Any, run_on_database: Callable[..., Any]) -> Callable[[Work
     return run
 
 
-Codes = Callable[..., list[dict[str, str]]]
-PATHS = ("gift", "coffee")
-
-
-def wrong(code: dict[str, str]) -> str:
-    return f"{(int(code['pin']) + 1) % 1_000_000:06d}"
-
-
 def lookup_of(service: Any, code: dict[str, str]) -> int:
-    from largesse.encryption.vault import Vault
-    from largesse.lines.codes import parse_code
-
     return Vault(service.settings.master_keys).codes.lookup(parse_code(code["code"]))
 
 
@@ -154,3 +147,13 @@ def stock(on_pool: Callable[[Work], Any], tmp_path: Path) -> Callable[..., Any]:
         return on_pool(work)
 
     return run
+
+
+@pytest.fixture
+def verified(on_pool: Callable[[Work], Any]) -> Callable[[], list[str]]:
+    """What `largesse verify` finds."""
+
+    async def findings(database: Database, vault: Vault) -> list[str]:
+        return [str(finding) for finding in (await audit(database, vault)).findings]
+
+    return lambda: on_pool(findings)  # type: ignore[no-any-return]

@@ -30,9 +30,7 @@ from largesse.orders import tasks
 from largesse.orders.claim_by import set_defaults
 from largesse.orders.follow_ups import NO_DEFAULTS, FollowUpDefaults
 from largesse.orders.tasks import follow_up
-from largesse.verify.audit import audit
 
-Codes = Callable[..., list[dict[str, str]]]
 Run = Callable[[], None]
 
 _AT_ONCE = 50
@@ -50,16 +48,6 @@ def follow_up_all(service: Any, run_on_database: Callable[..., Any]) -> Run:
         await database.close()
 
     return lambda: run_on_database(service.database_url, run)
-
-
-@pytest.fixture
-def verified(on_pool: Callable[..., Any]) -> Callable[[], list[str]]:
-    """What `largesse verify` finds."""
-
-    async def findings(database: Database, vault: Vault) -> list[str]:
-        return [str(finding) for finding in (await audit(database, vault)).findings]
-
-    return lambda: on_pool(findings)  # type: ignore[no-any-return]
 
 
 @pytest.fixture

@@ -5,13 +5,11 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import httpx
 import pytest
-from tests.web.claim.conftest import PATHS, Codes, lookup_of, wrong
+from tests.web.claim.conftest import PATHS, Codes, form_of, link, lookup_of, wrong
 
-
-def path_of(code: dict[str, str]) -> str:
-    return code["redemptionUrl"].removeprefix("https://gifts.example")
+from largesse.encryption.vault import Vault
+from largesse.lines.codes import claim_link, open_code
 
 
 def states(service: Any, code: dict[str, str]) -> list[tuple[str, ...]]:
@@ -27,10 +25,12 @@ def states(service: Any, code: dict[str, str]) -> list[tuple[str, ...]]:
     ]
 
 
-def test_the_link_and_its_pin_open_the_gift(service: Any, recipient: Any, codes: Codes) -> None:
-    stock(service, "coffee", 10, 1)
+def test_the_link_and_its_pin_open_the_gift(
+    service: Any, recipient: Any, codes: Codes, stock: Callable[..., Any]
+) -> None:
+    stock("coffee", ["COFFEE-1000-0"], "10")
     code = codes("gift", "coffee", value=10, wrappingKey="winter", fromName="Acme & <Co>", message="Line one\nTwo")[0]
-    page = recipient.get(path_of(code))
+    page = recipient.get(link(code))
     assert page.status_code == 200
     assert "theme-winter" in page.text
     assert "Acme &amp; &lt;Co&gt; sent you a gift" in page.text
@@ -69,7 +69,7 @@ def test_reading_changes_nothing(service: Any, recipient: Any, codes: Codes) -> 
     for method in ("GET", "HEAD"):
         for headers in ({}, {"Purpose": "prefetch", "Sec-Purpose": "prefetch;prerender"}):
             for _ in range(25):
-                answer = service.client().request(method, path_of(code), headers=headers)
+                answer = service.client().request(method, link(code), headers=headers)
                 assert answer.status_code == 200
     assert [service.sql(f"SELECT count(*) FROM {table}") for table in ("line_states", "line_events")] == before
 
@@ -77,9 +77,9 @@ def test_reading_changes_nothing(service: Any, recipient: Any, codes: Codes) -> 
 def test_a_person_touching_the_page_opens_it_once(service: Any, recipient: Any, codes: Codes) -> None:
     code = codes(*PATHS, value=10)[0]
     for _ in range(3):
-        assert recipient.post(f"{path_of(code)}/opened").status_code == 204
+        assert recipient.post(f"{link(code)}/opened").status_code == 204
     assert states(service, code) == [("opened",)]
-    strange = service.client().post(f"{path_of(code)}/opened", headers={"Sec-Fetch-Site": "cross-site"})
+    strange = service.client().post(f"{link(code)}/opened", headers={"Sec-Fetch-Site": "cross-site"})
     assert strange.status_code == 403
 
 
@@ -98,7 +98,7 @@ def test_a_cancelled_line_cannot_be_claimed(service: Any, recipient: Any) -> Non
     sent = service.send("gift", "coffee", value=10, codeQuantity=1).json()
     service.client("hr").post(f"/orders/{sent['reference']}/cancel")
     code = sent["codes"][0]
-    assert "withdrawn" in recipient.get(path_of(code)).text
+    assert "withdrawn" in recipient.get(link(code)).text
     assert recipient.claim(code, wrong(code)).status_code == 403
     answer = recipient.claim(code)
     assert answer.status_code == 410
@@ -113,11 +113,11 @@ def test_a_staging_code_is_void_in_production_and_the_reverse(
     test = staging.send("collection", "treats", key="hr-test", account="test-gbp", value=10).json()["codes"][0]
     for visited, code in ((service, test), (staging, real)):
         recipient.service = visited
-        assert recipient.get(path_of(code)).status_code == 404
+        assert recipient.get(link(code)).status_code == 404
         assert recipient.claim(code).status_code == 403
     recipient.service = staging
     assert recipient.claim(test).status_code == 303
-    assert recipient.get(path_of(test)).text.count("Test environment") == 1
+    assert recipient.get(link(test)).text.count("Test environment") == 1
 
 
 def test_a_staging_gift_gets_a_test_voucher(staging: Any, recipient: Any) -> None:
@@ -131,9 +131,6 @@ def test_a_staging_gift_gets_a_test_voucher(staging: Any, recipient: Any) -> Non
 def test_a_scheduled_gift_cannot_be_claimed_before_its_time(
     service: Any, recipient: Any, move_clock: Callable[[timedelta], None]
 ) -> None:
-    from largesse.encryption.vault import Vault
-    from largesse.lines.codes import claim_link, open_code
-
     at = (datetime.now(UTC) + timedelta(hours=2)).isoformat()
     sent = service.send("collection", "treats", value=10, recipients=[{"email": "a@example.com"}], sendAt=at).json()
     vault = Vault(service.settings.master_keys)
@@ -143,10 +140,10 @@ def test_a_scheduled_gift_cannot_be_claimed_before_its_time(
     )[0]
     opened = open_code(vault, row["sealed"], sent["reference"], 1)
     code = {"pin": opened.pin_text, "redemptionUrl": claim_link(opened, vault, "https://gifts.example")}
-    assert recipient.get(path_of(code)).status_code == 404
+    assert recipient.get(link(code)).status_code == 404
     assert recipient.claim(code).status_code == 403
     move_clock(timedelta(hours=2, minutes=1))
-    assert recipient.get(path_of(code)).status_code == 200
+    assert recipient.get(link(code)).status_code == 200
     assert recipient.claim(code).status_code == 303
 
 
@@ -216,12 +213,7 @@ def test_the_session_ends_after_an_hour(recipient: Any, codes: Codes, move_clock
 def test_every_page_forbids_what_it_does_not_need(recipient: Any, codes: Codes) -> None:
     code = codes("collection", "treats", value=10)[0]
     path = recipient.gift(code)
-    for page in (
-        recipient.get("/claim"),
-        recipient.get(path_of(code)),
-        recipient.get("/claim/none"),
-        recipient.get(path),
-    ):
+    for page in (recipient.get("/claim"), recipient.get(link(code)), recipient.get("/claim/none"), recipient.get(path)):
         assert page.headers["cache-control"] == "no-store"
         assert page.headers["referrer-policy"] == "no-referrer"
         policy = page.headers["content-security-policy"]
@@ -244,7 +236,7 @@ def test_every_page_forbids_what_it_does_not_need(recipient: Any, codes: Codes) 
 def test_a_form_that_another_site_posts_is_refused(service: Any, codes: Codes, headers: dict[str, str]) -> None:
     code = codes(*PATHS, value=10)[0]
     answer = service.client().post(
-        path_of(code),
+        link(code),
         content=f"pin={code['pin']}",
         headers={"Content-Type": "application/x-www-form-urlencoded"} | headers,
     )
@@ -256,37 +248,15 @@ def test_a_form_that_another_site_posts_is_refused(service: Any, codes: Codes, h
 def test_a_body_that_no_form_of_ours_posts_is_refused(service: Any, codes: Codes, body: bytes) -> None:
     code = codes(*PATHS, value=10)[0]
     answer = service.client().post(
-        path_of(code), content=body, headers={"Content-Type": "application/x-www-form-urlencoded"}
+        link(code), content=body, headers={"Content-Type": "application/x-www-form-urlencoded"}
     )
     assert answer.status_code == 403
     assert states(service, code) == []
 
 
-def stock(service: Any, product: str, value: int, count: int) -> None:
-    """Puts numbers such as COFFEE-1000-0 into the stock."""
-    from largesse.encryption.vault import Vault
-    from largesse.fulfilment.vouchers import Voucher, seal_voucher
-
-    vault = Vault(service.settings.master_keys)
-    product_id = service.ids["products"][product]
-    for number in range(count):
-        sealed = seal_voucher(vault, Voucher(f"{product.upper()}-{value * 100}-{number}"), product_id)
-        service.sql(
-            "INSERT INTO vouchers (product_id, value_minor, lookup, sealed, added_at) VALUES ($1, $2, $3, $4, now())",
-            product_id,
-            value * 100,
-            sealed.lookups[0],
-            sealed.sealed,
-        )
-
-
-def form_of(page: httpx.Response) -> dict[str, str]:
-    return dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)">', page.text))
-
-
 def test_the_customer_sees_what_became_of_each_code(service: Any, recipient: Any) -> None:
     sent = service.send("collection", "treats", value=10, codeQuantity=3).json()
-    recipient.post(f"{path_of(sent['codes'][0])}/opened")
+    recipient.post(f"{link(sent['codes'][0])}/opened")
     recipient.claim(sent["codes"][1])
     told = service.client("hr").get(f"/orders/{sent['reference']}/deliveries").json()
     assert [entry["state"] for entry in told] == ["manual"] * 3

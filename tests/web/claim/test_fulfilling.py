@@ -14,7 +14,7 @@ import pytest
 import structlog
 from tests.chained import actor_on
 from tests.web.api.conftest import Service
-from tests.web.claim.conftest import Work
+from tests.web.claim.conftest import Codes, Work, form_of, link
 
 from largesse.db.pool import Database
 from largesse.db.scope import OPERATOR
@@ -24,8 +24,7 @@ from largesse.fulfilment.inventory import list_inventory
 from largesse.fulfilment.shipments import export_shipments, import_shipments
 from largesse.mail.letter import Letter
 from largesse.mail.messages import take
-
-Codes = Callable[..., list[dict[str, str]]]
+from largesse.web.claim.gift import read_session
 
 WORLD = """
 customers:
@@ -76,14 +75,6 @@ def service(own_service: Service) -> Service:
     return own_service
 
 
-def path_of(code: dict[str, str]) -> str:
-    return code["redemptionUrl"].removeprefix("https://gifts.example")
-
-
-def form_of(page: httpx.Response) -> dict[str, str]:
-    return dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)">', page.text))
-
-
 def choices_of(page: httpx.Response) -> list[int]:
     return [int(value) for value in re.findall(r'name="product" value="(\d+)"', page.text)]
 
@@ -96,8 +87,6 @@ def choose(recipient: Any, path: str, product_id: int) -> httpx.Response:
 
 
 def state(service: Any, path: str, recipient: Any) -> str:
-    from largesse.web.claim.session import read_session
-
     vault = Vault(service.settings.master_keys)
     now = service.sql("SELECT clock_now() AS now")[0]["now"]
     session = read_session(vault, "production", recipient.cookie, path.rsplit("/", 1)[1], now)
@@ -296,7 +285,7 @@ def test_who_wants_no_language_of_ours_reads_that_of_the_gifts_country(
     service.sql("UPDATE products SET countries = '{GB,DE}' WHERE key = 'coffee'")
     [code] = codes("gift", "coffee", value=5, country="DE")
     recipient.language = "ja"
-    page = recipient.get(path_of(code))
+    page = recipient.get(link(code))
     assert page.headers["content-language"] == "de"
     assert "Ein Geschenk" in page.text
     path = recipient.gift(code)
@@ -345,10 +334,7 @@ def test_who_waits_for_stock_or_a_parcel_does_not_expire(
     path = re.findall(r'href="(/claim/gift/\w+)"', again.text)[0]
     assert "Yours is reserved" in recipient.get(path).text
 
-    async def serve(database: Database, vault: Vault) -> int:
-        return await allocate_all_waiting(database, vault)
-
-    assert on_pool(serve) == 0
+    assert on_pool(allocate_all_waiting) == 0
     stock("shop", ["LATE-1"], "20")
     assert "LATE-1" in recipient.get(path).text
 
@@ -389,11 +375,11 @@ def test_the_pages_speak_three_languages(recipient: Any, codes: Codes) -> None:
         ("q=;;,=,", "en", "Open my gift"),
     ):
         recipient.language = wanted
-        page = recipient.get(path_of(code))
+        page = recipient.get(link(code))
         assert f'<html lang="{tag}"' in page.text
         assert text in page.text
     recipient.language = "en"
-    switched = recipient.get(f"{path_of(code)}?lang=de")
+    switched = recipient.get(f"{link(code)}?lang=de")
     assert "Mein Geschenk öffnen" in switched.text
     assert switched.headers["set-cookie"].startswith("language=de;")
     recipient.language = "fr"

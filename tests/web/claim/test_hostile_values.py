@@ -1,19 +1,17 @@
 """Claim pages of a real gift with what nobody types, in the query and in every field: no fault of ours."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 from urllib.parse import unquote_to_bytes
 
 import httpx
 import pytest
-from tests.web.claim.conftest import Recipient, form_of, link
+from tests.web.claim.conftest import Codes, Recipient, form_of, link
 from tests.web.claim.test_fulfilling import ADDRESS, WORLD
 from tests.web.hostile import IN_STEPS, VALUES, pairs
 
 __all__ = ["WORLD"]
-
-Codes = Callable[..., list[dict[str, str]]]
 
 
 @pytest.fixture(scope="module")

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from tests.catalogue.images import png
+from tests.web.claim.conftest import Codes
 
 from largesse.catalogue.pictures import read_picture, save_pictures
 from largesse.db.scope import WORKER
@@ -16,8 +17,6 @@ from largesse.encryption.vault import Vault
 from largesse.mail.fan_out import fan_out
 from largesse.mail.letter import Letter
 from largesse.mail.messages import take
-
-Codes = Callable[..., list[dict[str, str]]]
 
 WORLD = """
 customers:

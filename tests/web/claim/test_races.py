@@ -11,27 +11,16 @@ from typing import Any
 import aiohttp
 import pytest
 from tests.chained import actor_on
+from tests.web.claim.conftest import Codes, form_of, link, lookup_of, wrong
 
 from largesse.db.pool import Database
 from largesse.db.scope import OPERATOR
 from largesse.encryption.vault import Vault
 from largesse.fulfilment.inventory import find_inventory_product, import_vouchers
-from largesse.lines.codes import parse_code
-from largesse.verify.audit import audit
-
-Codes = Callable[..., list[dict[str, str]]]
 
 _AT_ONCE = 100
 # How many race: few in the suite, more on demand.
 CLAIMS = int(os.environ.get("RACING_CLAIMS", "100"))
-
-
-def path_of(code: dict[str, str]) -> str:
-    return code["redemptionUrl"].removeprefix("https://gifts.example")
-
-
-def wrong(code: dict[str, str], by: int = 1) -> str:
-    return f"{(int(code['pin']) + by) % 1_000_000:06d}"
 
 
 @pytest.fixture
@@ -62,11 +51,11 @@ def flood(service: Any, run_on_database: Callable[..., Any]) -> Callable[..., li
 
 def test_many_claims_of_one_code_give_it_once(service: Any, codes: Codes, flood: Callable[..., list[int]]) -> None:
     code = codes("collection", "treats", value=10)[0]
-    statuses = Counter(flood([(path_of(code), {"pin": code["pin"]})] * CLAIMS))
+    statuses = Counter(flood([(link(code), {"pin": code["pin"]})] * CLAIMS))
     assert statuses == {303: 1, 409: CLAIMS - 1}
-    lookup = Vault(service.settings.master_keys).codes.lookup(parse_code(code["code"]))
     events = service.sql(
-        "SELECT event FROM line_events JOIN lines USING (customer_id, order_id, number) WHERE code_lookup = $1", lookup
+        "SELECT event FROM line_events JOIN lines USING (customer_id, order_id, number) WHERE code_lookup = $1",
+        lookup_of(service, code),
     )
     assert Counter(row["event"] for row in events) == {"opened": 1, "claimed": 1}
 
@@ -76,34 +65,26 @@ def test_of_fifty_guesses_at_once_five_are_evaluated(
     service: Any, codes: Codes, flood: Callable[..., list[int]]
 ) -> None:
     code = codes("collection", "treats", value=10)[0]
-    statuses = flood([(path_of(code), {"pin": wrong(code, by)}) for by in range(1, 51)])
+    statuses = flood([(link(code), {"pin": wrong(code, by)}) for by in range(1, 51)])
     assert statuses == [403] * 50
-    lookup = Vault(service.settings.master_keys).codes.lookup(parse_code(code["code"]))
-    row = service.sql("SELECT failures, pauses FROM pin_failures WHERE NOT decoy AND key = $1", lookup)[0]
+    paused = "SELECT failures, pauses FROM pin_failures WHERE NOT decoy AND key = $1"
+    row = service.sql(paused, lookup_of(service, code))[0]
     assert (row["failures"], row["pauses"]) == (0, 1), "one pause after five; the others were not evaluated"
-    assert flood([(path_of(code), {"pin": code["pin"]})]) == [403]
+    assert flood([(link(code), {"pin": code["pin"]})]) == [403]
 
 
 @pytest.mark.slow
 def test_numbers_for_three_in_five_go_to_the_first_and_each_once(
-    service: Any, codes: Codes, flood: Callable[..., list[int]], on_pool: Callable[..., Any], tmp_path: Path
+    service: Any, codes: Codes, flood: Callable[..., list[int]], stock: Callable[..., Any]
 ) -> None:
     fifth = CLAIMS // 5
     issued = codes("gift", "cinema", 5 * fifth)
-    file = tmp_path / "numbers.csv"
 
     def fill(first: int, count: int) -> Any:
-        file.write_text("\n".join(f"CINE-{number}" for number in range(first, first + count)))
-
-        async def work(database: Database, vault: Vault) -> Any:
-            async with database.connection(OPERATOR) as connection:
-                stocked = await find_inventory_product(connection, "cinema")
-            return await import_vouchers(await actor_on(database, vault), vault, stocked, file)
-
-        return on_pool(work)
+        return stock("cinema", [f"CINE-{number}" for number in range(first, first + count)])
 
     assert fill(0, 3 * fifth).added == 3 * fifth
-    assert Counter(flood([(path_of(code), {"pin": code["pin"]}) for code in issued])) == {303: 5 * fifth}
+    assert Counter(flood([(link(code), {"pin": code["pin"]}) for code in issued])) == {303: 5 * fifth}
     product = service.ids["products"]["cinema"]
     handed = service.sql("SELECT order_id, number FROM vouchers WHERE product_id = $1", product)
     assert len(handed) == 3 * fifth
@@ -141,9 +122,7 @@ def test_an_import_that_races_with_claims_leaves_nobody_waiting(
             async def claim(at: int) -> int:
                 headers = {"X-Forwarded-For": f"10.9.0.{at}"}
                 form = {"pin": issued[at]["pin"]}
-                async with session.post(
-                    path_of(issued[at]), data=form, headers=headers, allow_redirects=False
-                ) as answer:
+                async with session.post(link(issued[at]), data=form, headers=headers, allow_redirects=False) as answer:
                     return answer.status
 
             claims = [asyncio.create_task(claim(at)) for at in range(200)]
@@ -164,7 +143,7 @@ def test_an_import_that_races_with_claims_leaves_nobody_waiting(
 
 @pytest.mark.slow
 def test_a_cancellation_that_races_with_claims_takes_each_line_or_leaves_it(
-    service: Any, run_on_database: Callable[..., Any], on_pool: Callable[..., Any]
+    service: Any, run_on_database: Callable[..., Any], verified: Callable[[], list[str]]
 ) -> None:
     before = service.balance("gbp")
     orders = [service.send("collection", "treats", value=10, codeQuantity=10).json() for _ in range(CLAIMS // 10)]
@@ -180,7 +159,7 @@ def test_a_cancellation_that_races_with_claims_takes_each_line_or_leaves_it(
             async def claim(at: int, code: dict[str, str]) -> None:
                 headers = {"X-Forwarded-For": f"10.8.{at >> 8}.{at & 255}"}
                 async with session.post(
-                    path_of(code), data={"pin": code["pin"]}, headers=headers, allow_redirects=False
+                    link(code), data={"pin": code["pin"]}, headers=headers, allow_redirects=False
                 ) as answer:
                     outcomes[f"claim {answer.status}"] += 1
 
@@ -211,11 +190,7 @@ def test_a_cancellation_that_races_with_claims_takes_each_line_or_leaves_it(
     assert states["cancelled"] >= len(orders), states
     assert outcomes == {"claim 303": states["claimed"], "claim 410": states["cancelled"], "cancel 200": len(orders)}
     assert service.balance("gbp") == pytest.approx(before - 10 * states["claimed"])
-
-    async def findings(database: Database, vault: Vault) -> list[str]:
-        return [str(finding) for finding in (await audit(database, vault)).findings]
-
-    assert on_pool(findings) == []
+    assert verified() == []
 
 
 @pytest.mark.slow
@@ -225,7 +200,7 @@ def test_neither_a_dump_nor_the_logs_hold_what_is_secret(
     code = codes("gift", "hamper")[0]
     path = recipient.gift(code)
     page = recipient.get(path)
-    key = dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)">', page.text))["key"]
+    key = form_of(page)["key"]
     address = {"name": "Quentin Zyx", "street_address": "77 Obscure Alley", "city": "Leeds", "postal_code": "LS1 4DY"}
     assert recipient.post(f"{path}/address", key=key, email="quentin@example.com", **address).status_code == 303
     recipient.post("/claim", code=code["code"], pin=wrong(code))

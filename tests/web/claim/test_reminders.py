@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tests.web.api.conftest import Service
 from tests.web.claim.conftest import link
-from tests.web.claim.test_claim_by import default, follow_up_all, verified
+from tests.web.claim.test_claim_by import default, follow_up_all
 
 from largesse.base.email import email_key
 from largesse.db.pool import Database
@@ -23,7 +23,7 @@ from largesse.mail.messages import Message, take
 from largesse.mail.outcomes import Sent, record
 from largesse.orders.follow_ups import FollowUpDefaults
 
-__all__ = ["default", "follow_up_all", "verified"]
+__all__ = ["default", "follow_up_all"]
 
 Mailed = Callable[..., list[str]]
 # A Monday at ten, when it is day in all of Europe, so that hours do not decide which test passes.

@@ -8,12 +8,8 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.web.claim.conftest import Recipient, form_of
+from tests.web.claim.conftest import Codes, Recipient, form_of
 from tests.web.claim.test_fulfilling import WORLD
-
-from largesse.verify.audit import audit
-
-Codes = Callable[..., list[dict[str, str]]]
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +32,7 @@ def thank(recipient: Recipient, gift: str, note: str) -> httpx.Response:
     return recipient.post(f"{gift}/thank", key=form_of(recipient.get(gift)).get("key", ""), note=note)
 
 
-def test_a_recipient_writes_one_note(service: Any, codes: Codes, on_pool: Callable[..., Any]) -> None:
+def test_a_recipient_writes_one_note(service: Any, codes: Codes, verified: Callable[[], list[str]]) -> None:
     recipient = Recipient(service)
     gift = recipient.gift(codes("gift", "coffee", value=10)[0])
     assert "Say thank you" in recipient.get(gift).text
@@ -50,13 +46,9 @@ def test_a_recipient_writes_one_note(service: Any, codes: Codes, on_pool: Callab
     assert stored(service) == 1
     assert not service.sql("SELECT 1 FROM thank_you_notes WHERE position('lovely' IN encode(sealed, 'escape')) > 0")
     assert service.sql("SELECT count(*) FROM people_mails")[0][0] == 0  # nobody sent it: an API key did
-
-    async def findings(database: Any, vault: Any) -> list[str]:
-        return [str(finding) for finding in (await audit(database, vault)).findings]
-
-    assert on_pool(findings) == []
+    assert verified() == []
     service.sql("UPDATE thank_you_notes SET number = 77")
-    assert any("notes-thank-for-gifts" in finding for finding in on_pool(findings))
+    assert any("notes-thank-for-gifts" in finding for finding in verified())
 
 
 @pytest.mark.parametrize(

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 from tests.web.api.conftest import Service, on_database, own_service, service, staging, start_service
-from tests.web.console.conftest import Browser
+from tests.web.console.conftest import Browser, SignIn
 
 from largesse.customers.second_step import new_recovery_codes
 from largesse.staff import store
@@ -55,6 +54,11 @@ def staff_in(service: Service, role: str, email: str | None = None) -> Browser:
 
 
 @pytest.fixture
-def sign_in(service: Service) -> Callable[[str], Browser]:
+def sign_in(service: Service) -> SignIn:
     """`sign_in("owner")`: the browser of a member of staff with that role, signed in."""
     return lambda role: staff_in(service, role)
+
+
+def number_of(service: Service, customer: str) -> int:
+    """The id of a customer."""
+    return int(service.ids["customers"][customer])

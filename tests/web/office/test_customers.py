@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 from tests.web.api.conftest import Service
 from tests.web.console.conftest import Browser
-
-SignIn = Callable[[str], Browser]
-
-
-def number_of(service: Service, customer: str) -> int:
-    return int(service.ids["customers"][customer])
+from tests.web.office.conftest import SignIn, number_of
 
 
 def acts(service: Service, customer_id: int) -> list[Any]:
@@ -28,11 +22,9 @@ def test_customers_are_listed_and_searched(service: Service, sign_in: SignIn) ->
     assert browser.get("/office/customers").status_code == 200
     assert "Acme Ltd" in browser.text
     assert "Open a customer" not in browser.text
-    browser.get("/office/customers?q=glob")
-    assert "Globex" in browser.text
+    assert "Globex" in browser.read("/office/customers?q=glob")
     assert "Acme Ltd" not in browser.text
-    browser.get("/office/customers?q=nobody")
-    assert "No customer is found by these words." in browser.text
+    assert "No customer is found by these words." in browser.read("/office/customers?q=nobody")
 
 
 def test_a_customer_is_opened_with_its_first_administrator_who_signs_in(service: Service, sign_in: SignIn) -> None:
@@ -58,8 +50,7 @@ def test_a_customer_is_opened_with_its_first_administrator_who_signs_in(service:
         refused = browser.post("/office/customers", **{**form, **wrong})
         assert refused.status_code == 422, wrong
         assert "Hooli" in refused.text or "name" in wrong
-    browser.get("/office/customers/new")
-    done = browser.post("/office/customers", **form)
+    done = browser.submit("/office/customers/new", "/office/customers", **form)
     assert done.status_code == 200
     (link,) = re.findall(r'data-copy="[^"]*(/app/link/[^"]+)"', done.text)
     (customer,) = service.sql("SELECT id, plan, funding FROM customers WHERE key = 'hooli'")
@@ -68,10 +59,8 @@ def test_a_customer_is_opened_with_its_first_administrator_who_signs_in(service:
     assert [row["act"] for row in told] == ["customer.created", "account.created", "account.created", "person.invited"]
     assert {(row["actor"], row["actor_name"]) for row in told} == {("staff", "support@largesse.example")}
     bill = Browser(service)
-    bill.get(link)
-    assert bill.post(link, password="a long password of Bill's").headers["location"] == "/app"
-    bill.get("/app/people")
-    assert "bill@hooli.example" in bill.text
+    assert bill.submit(link, password="a long password of Bill's").headers["location"] == "/app"
+    assert "bill@hooli.example" in bill.read("/app/people")
 
 
 def test_terms_change_and_the_customer_reads_who_did_it(service: Service, sign_in: SignIn) -> None:
@@ -80,10 +69,8 @@ def test_terms_change_and_the_customer_reads_who_did_it(service: Service, sign_i
     browser.get(here)
     terms = {"name": "Globex plc", "plan": "enterprise", "funding": "balance"}
     assert browser.post(f"{here}/terms", **{**terms, "plan": "gold"}).status_code == 422
-    browser.get(here)
-    assert browser.post(f"{here}/terms", **terms).status_code == 303
-    browser.get(here)
-    assert "Globex plc" in browser.text
+    assert browser.submit(here, f"{here}/terms", **terms).status_code == 303
+    assert "Globex plc" in browser.read(here)
     (last,) = acts(service, customer_id)[-1:]
     assert (last["actor"], last["act"]) == ("staff", "customer.changed")
     browser.post(f"{here}/terms", **{**terms, "name": "Globex", "plan": "pro"})
@@ -97,8 +84,7 @@ def test_accounts_are_added(service: Service, sign_in: SignIn) -> None:
         assert browser.post(f"{here}/accounts", **{**account, **wrong}).status_code == 422
         browser.get(here)
     assert browser.post(f"{here}/accounts", **account).status_code == 303
-    browser.get(here)
-    assert "Second office" in browser.text
+    assert "Second office" in browser.read(here)
     taken = browser.post(f"{here}/accounts", **account)
     assert taken.status_code == 422
     assert "Another account has this name." in taken.text
@@ -111,10 +97,8 @@ def test_notes_are_written_and_erased(service: Service, sign_in: SignIn) -> None
     before = len(acts(service, customer_id))
     for wrong in ("", "a" * 2_001):
         assert browser.post(f"{here}/notes", note=wrong).status_code == 422
-    browser.get(here)
-    assert browser.post(f"{here}/notes", note="Call them <b>on</b> Monday").status_code == 303
-    browser.get(here)
-    assert "Call them <b>on</b> Monday" in browser.text
+    assert browser.submit(here, f"{here}/notes", note="Call them <b>on</b> Monday").status_code == 303
+    assert "Call them <b>on</b> Monday" in browser.read(here)
     (note,) = re.findall(r"/notes/([0-9]+)/erase", browser.page.text if browser.page else "")
     assert browser.post(f"{here}/notes/{note}/erase").status_code == 303
     assert "Monday" not in browser.get(here).text
@@ -128,8 +112,7 @@ def test_people_are_invited_given_roles_and_let_choose_a_new_password(service: S
     form = {"email": "newcomer@acme.example", "name": "Nia", "role": "viewer"}
     for wrong in ({"email": "nia"}, {"name": "a" * 101}, {"role": "owner"}):
         assert browser.post(here, **{**form, **wrong}).status_code == 422
-    browser.get(here)
-    invited = browser.post(here, **form)
+    invited = browser.submit(here, **form)
     (link,) = re.findall(r'data-copy="[^"]*(/app/link/[^"]+)"', invited.text)
     browser.get(here)
     (user,) = service.sql("SELECT id FROM users WHERE email = $1", form["email"])[0]
@@ -137,13 +120,10 @@ def test_people_are_invited_given_roles_and_let_choose_a_new_password(service: S
     (second,) = re.findall(r'data-copy="[^"]*(/app/link/[^"]+)"', again.text)
     assert Browser(service).get(link).status_code != 200
     nia = Browser(service)
-    nia.get(second)
-    assert nia.post(second, password="a long password of Nia's").headers["location"] == "/app"
-    browser.get(here)
-    assert browser.post(f"{here}/{user}/role", role="finance").status_code == 303
+    assert nia.submit(second, password="a long password of Nia's").headers["location"] == "/app"
+    assert browser.submit(here, f"{here}/{user}/role", role="finance").status_code == 303
     assert service.sql("SELECT role FROM users WHERE id = $1", user)[0][0] == "finance"
-    browser.get(f"{here}/{user}/reset")
-    reset = browser.post(f"{here}/{user}/reset", second_step="yes")
+    reset = browser.submit(f"{here}/{user}/reset", second_step="yes")
     (third,) = re.findall(r'data-copy="[^"]*(/app/link/[^"]+)"', reset.text)
     nia = Browser(service)
     assert nia.get(third).status_code == 200
@@ -158,18 +138,15 @@ def test_service_accounts_are_created_limited_and_switched_off(service: Service,
     browser.get(here)
     for wrong in ("", "a" * 101):
         assert browser.post(here, name=wrong).status_code == 422
-    browser.get(here)
-    assert browser.post(here, name="Intranet").status_code == 303
-    browser.get(here)
-    again = browser.post(here, name="INTRANET")
+    assert browser.submit(here, name="Intranet").status_code == 303
+    again = browser.submit(here, name="INTRANET")
     assert (again.status_code, "Another service account has this name." in again.text) == (422, True)
     (account,) = service.sql("SELECT id FROM service_accounts WHERE name = 'Intranet'")[0]
     browser.get(here)
     limits = {"account": str(account), "currency": "GBP", "largest_order": "50", "daily": ""}
     for wrong in ({"currency": "XXX"}, {"largest_order": "-1"}, {"largest_order": "much"}):
         assert browser.post(f"{here}/limit", **{**limits, **wrong}).status_code == 422, wrong
-    browser.get(here)
-    assert browser.post(f"{here}/limit", **limits).status_code == 303
+    assert browser.submit(here, f"{here}/limit", **limits).status_code == 303
     assert "£50.00 an order" in browser.get(here).text
     assert browser.post(f"{here}/{account}/active", active="no").status_code == 303
     assert not service.sql("SELECT active FROM service_accounts WHERE id = $1", account)[0][0]

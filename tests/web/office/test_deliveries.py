@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
 from tests.web.api.conftest import Service
 from tests.web.console.conftest import Browser
+from tests.web.office.conftest import SignIn
 
 from largesse.mail import requeue
-
-SignIn = Callable[[str], Browser]
 
 
 def bounce(
@@ -84,8 +82,7 @@ def test_what_passes_the_filter_is_counted_and_sent_again_up_to_a_bound(
     service: Service, sign_in: SignIn, bounced: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     browser = sign_in("support")
-    browser.get("/office/deliveries/requeue?q=unknown")
-    assert "2 mails are sent again." in browser.text
+    assert "2 mails are sent again." in browser.read("/office/deliveries/requeue?q=unknown")
     assert browser.post("/office/deliveries/requeue?q=unknown").status_code == 303
     assert shown(browser, bounced) == {"full", "held"}
     last = service.sql(
@@ -93,12 +90,10 @@ def test_what_passes_the_filter_is_counted_and_sent_again_up_to_a_bound(
     )[0]
     assert last["actor"] == "staff"
     assert '"unknown"' in last["after"]
-    browser.get("/office/deliveries/requeue?q=nothing")
-    assert "0 mails are sent again." in browser.text
+    assert "0 mails are sent again." in browser.read("/office/deliveries/requeue?q=nothing")
     monkeypatch.setattr("largesse.web.office.deliveries.MOST_REQUEUED", 1)
     assert requeue.MOST_REQUEUED == 10_000
-    browser.get("/office/deliveries/requeue")
-    assert "1 mail is sent again." in browser.text
+    assert "1 mail is sent again." in browser.read("/office/deliveries/requeue")
     browser.post("/office/deliveries/requeue")
     assert len(shown(browser, bounced)) == 1
 
@@ -152,5 +147,4 @@ def test_failing_webhooks_are_listed_and_delivered_again(service: Service, sign_
 def test_only_support_sends_again(sign_in: SignIn, role: str, status: int) -> None:
     browser = sign_in(role)
     assert browser.get("/office/deliveries").status_code == (200 if role == "auditor" else 403)
-    browser.get("/office/security")
-    assert browser.post("/office/deliveries/requeue").status_code == status
+    assert browser.submit("/office/security", "/office/deliveries/requeue").status_code == status

@@ -6,13 +6,26 @@ import html
 from datetime import timedelta
 from ipaddress import ip_network
 
-from tests.web.api.conftest import Service
+from tests.web.api.conftest import Service, ServiceFactory
 from tests.web.console.conftest import Browser
 from tests.web.office.conftest import add_staff, link_of, recovery_code, staff_in
 
 from largesse.audit.model import ACTS
 from largesse.web.console.audit_words import SENTENCES
 from largesse.web.office.audit_log import OF_OFFICE
+
+
+def test_there_is_no_back_office_before_somebody_was_invited(start_service: ServiceFactory) -> None:
+    service = start_service()
+    browser = Browser(service)
+    nowhere = browser.get("/no-such-page")
+    for path in ("/office", "/office/sign-in", "/office/assets/office.css", "/office/link/x", "/office/nothing"):
+        answer = browser.get(path)
+        assert (answer.status_code, answer.headers["content-type"]) == (404, nowhere.headers["content-type"])
+        assert answer.json()["detail"] == nowhere.json()["detail"]
+        assert "set-cookie" not in answer.headers
+    add_staff(service, "owner")
+    assert browser.get("/office/sign-in").status_code == 200
 
 
 def test_a_member_is_in_with_their_second_step(service: Service) -> None:
@@ -25,8 +38,7 @@ def test_an_invitation_leads_to_a_password_and_a_second_step_before_anything_els
     staff_id = add_staff(service, "support", "new@largesse.example")
     service.sql("UPDATE staff SET totp = NULL, password = NULL WHERE id = $1 RETURNING 1", staff_id)
     browser, link = Browser(service), link_of(service, staff_id, "invitation")
-    browser.get(link)
-    assert browser.post(link, password="short").status_code == 422
+    assert browser.submit(link, password="short").status_code == 422
     assert browser.post(link, password="a few good words").headers["location"] == "/office"
     assert browser.get("/office").headers["location"] == "/office/security"
     assert browser.get("/office/security").status_code == 200
@@ -34,7 +46,7 @@ def test_an_invitation_leads_to_a_password_and_a_second_step_before_anything_els
     assert service.sql("SELECT last_signed_in_at IS NOT NULL FROM staff WHERE id = $1", staff_id)[0][0]
 
 
-def test_the_networks_are_the_only_ones_it_is_for(start_service) -> None:
+def test_the_networks_are_the_only_ones_it_is_for(start_service: ServiceFactory) -> None:
     service = start_service(office_networks=(ip_network("10.1.0.0/16"), ip_network("2001:db8::/32")))
     add_staff(service, "owner")
     for address, status in (
@@ -67,8 +79,7 @@ def test_half_an_hour_without_a_request_ends_a_session(service: Service) -> None
 def test_a_change_asks_who_it_is_after_ten_minutes(service: Service) -> None:
     browser = staff_in(service, "owner")
     service.sql("UPDATE staff_sessions SET proved_at = clock_now() - interval '11 minutes' RETURNING 1")
-    browser.get("/office/staff")
-    answer = browser.post("/office/staff", email="x@largesse.example", role="auditor")
+    answer = browser.submit("/office/staff", email="x@largesse.example", role="auditor")
     assert answer.status_code == 200
     assert "Confirm it's you" in html.unescape(answer.text)
     assert service.sql("SELECT count(*) FROM staff WHERE email = 'x@largesse.example'")[0][0] == 0
@@ -108,8 +119,7 @@ def test_a_form_that_is_sent_twice_is_taken_once(service: Service) -> None:
 
 def test_an_invitation_changes_nobody_who_is_there(service: Service) -> None:
     browser, form = staff_in(service, "owner"), {"email": "invited@largesse.example", "name": "", "role": "support"}
-    browser.get("/office/staff")
-    assert "auditors change nothing" in browser.text
+    assert "auditors change nothing" in browser.read("/office/staff")
     assert browser.post("/office/staff", **form).status_code == 200
     links = "SELECT hash, used_at FROM staff_links ORDER BY hash"
     before = [tuple(row) for row in service.sql(links)]
@@ -120,8 +130,7 @@ def test_an_invitation_changes_nobody_who_is_there(service: Service) -> None:
     assert (again.status_code, "is invited already, with the role Support" in again.text) == (422, True)
     assert [tuple(row) for row in service.sql(links)] == before
     assert service.sql("SELECT role FROM staff WHERE email = 'invited@largesse.example'")[0]["role"] == "support"
-    browser.get("/office/staff")
-    there = browser.post("/office/staff", **{**form, "email": "owner@largesse.example"})
+    there = browser.submit("/office/staff", **{**form, "email": "owner@largesse.example"})
     assert "owner@largesse.example is a member of staff already." in there.text
 
 
@@ -131,12 +140,10 @@ def test_the_last_owner_stays(service: Service) -> None:
     for act, fields in (("deactivate", {}), ("role", {"role": "auditor"})):
         browser.get(f"/office/staff/{own}")
         assert browser.post(f"/office/staff/{own}/{act}", **fields).headers["location"] == "/office/staff"
-        browser.get("/office/staff")
-        assert "needs an owner" in browser.text
+        assert "needs an owner" in browser.read("/office/staff")
     assert tuple(service.sql("SELECT role, is_active FROM staff WHERE id = $1", own)[0]) == ("owner", True)
     other = add_staff(service, "owner", "other@largesse.example")
-    browser.get("/office/staff")
-    assert browser.post(f"/office/staff/{other}/role", role="support").status_code == 303
+    assert browser.submit("/office/staff", f"/office/staff/{other}/role", role="support").status_code == 303
     last = service.sql("SELECT actor, act, subject FROM audit_events ORDER BY id DESC LIMIT 1")[0]
     assert tuple(last) == ("staff", "staff.role_changed", "other@largesse.example")
 
@@ -144,26 +151,21 @@ def test_the_last_owner_stays(service: Service) -> None:
 def test_who_is_deactivated_is_out_at_once(service: Service) -> None:
     owner, support = staff_in(service, "owner"), staff_in(service, "support", "leaves@largesse.example")
     leaves = service.sql("SELECT id FROM staff WHERE email = 'leaves@largesse.example'")[0]["id"]
-    owner.get(f"/office/staff/{leaves}")
-    owner.post(f"/office/staff/{leaves}/deactivate")
+    owner.submit(f"/office/staff/{leaves}", f"/office/staff/{leaves}/deactivate")
     assert support.get("/office").headers["location"].startswith("/office/sign-in")
 
 
 def test_the_last_second_step_stays(service: Service) -> None:
     browser = staff_in(service, "support")
-    browser.get("/office/security")
-    assert browser.post("/office/security/app/off").headers["location"] == "/office/security"
+    assert browser.submit("/office/security", "/office/security/app/off").headers["location"] == "/office/security"
     assert service.sql("SELECT has_app FROM staff WHERE email = 'support@largesse.example'")[0][0]
-    browser.get("/office/security")
-    assert "A second step is required" in browser.text
+    assert "A second step is required" in browser.read("/office/security")
 
 
 def test_the_log_tells_of_staff_in_sentences(service: Service) -> None:
     browser = staff_in(service, "owner")
-    browser.get("/office/audit?of=installation")
-    assert "owner@largesse.example signed in" in browser.text
-    browser.get("/office/audit?of=nobody")
-    assert "no customer of that key" in browser.text
+    assert "owner@largesse.example signed in" in browser.read("/office/audit?of=installation")
+    assert "no customer of that key" in browser.read("/office/audit?of=nobody")
 
 
 def test_the_log_has_a_sentence_for_every_act() -> None:
@@ -175,10 +177,8 @@ def test_the_log_says_roles_and_kinds_in_the_language_of_the_page(service: Servi
     browser = staff_in(service, "owner")
     changed = add_staff(service, "support", "changed@largesse.example")
     product = service.sql("SELECT id, key FROM products WHERE is_digital ORDER BY id")[0]
-    browser.get("/office/staff")
-    browser.post(f"/office/staff/{changed}/role", role="warehouse")
-    browser.get(f"/office/stock/{product['id']}")
-    browser.post(f"/office/stock/{product['id']}/warning", below="7")
+    browser.submit("/office/staff", f"/office/staff/{changed}/role", role="warehouse")
+    browser.submit(f"/office/stock/{product['id']}", f"/office/stock/{product['id']}/warning", below="7")
     browser.headers = {"Accept-Language": "de"}
 
     browser.get("/office/audit?of=installation")
@@ -189,7 +189,6 @@ def test_the_log_says_roles_and_kinds_in_the_language_of_the_page(service: Servi
 
 def test_settings_show_no_secret(service: Service) -> None:
     browser = staff_in(service, "owner")
-    browser.get("/office/settings")
-    assert "LARGESSE_MASTER_KEY" in browser.text
+    assert "LARGESSE_MASTER_KEY" in browser.read("/office/settings")
     assert service.settings.database_url not in browser.page.text
     assert service.settings.master_keys[0].hex() not in browser.page.text

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -11,14 +10,14 @@ from tests.background import run_in_thread
 from tests.reports.conftest import take_all
 from tests.web.api.conftest import Service
 from tests.web.console.conftest import Browser
+from tests.web.office.conftest import SignIn
 
 from largesse.base.throttle import Rate, Throttle
 from largesse.db.pool import Database
 from largesse.encryption.vault import Vault
 from largesse.lines.codes import draw_codes, format_code, open_code
-from largesse.web.office import find
+from largesse.web.office import gifts
 
-SignIn = Callable[[str], Browser]
 SAM, ALEX = "sam.office@example.com", "alex.office@example.com"
 REASON = "Ticket 4712: she asked by telephone"
 
@@ -73,8 +72,7 @@ def told(service: Service, customer_id: int) -> list[Any]:
 
 
 def search(browser: Browser, by: str, sought: str) -> Any:
-    browser.get("/office/find")
-    return browser.post("/office/find", by=by, sought=sought)
+    return browser.submit("/office/find", by=by, sought=sought)
 
 
 def test_a_gift_is_found_in_each_way_and_the_search_is_told(service: Service, sign_in: SignIn, gift: str) -> None:
@@ -121,7 +119,7 @@ def test_a_search_has_limits(sign_in: SignIn, by: str, sought: str, status: int)
 
 
 def test_searches_are_throttled(sign_in: SignIn, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(find, "_searches", Throttle(Rate(2, 3600.0)))
+    monkeypatch.setattr(gifts, "_searches", Throttle(Rate(2, 3600.0)))
     browser = sign_in("auditor")
     for _ in range(2):
         assert search(browser, "reference", "nothing").status_code == 200
@@ -178,10 +176,8 @@ def test_an_address_is_corrected_and_the_mail_sent_there(service: Service, sign_
 
 def test_a_mail_is_sent_again(service: Service, sign_in: SignIn, gift: str) -> None:
     browser = sign_in("support")
-    browser.get(gift)
-    assert browser.post(f"{gift}/resend", resend_reason="short").status_code == 422
-    browser.get(gift)
-    assert browser.post(f"{gift}/resend", resend_reason=REASON).status_code == 303
+    assert browser.submit(gift, f"{gift}/resend", resend_reason="short").status_code == 422
+    assert browser.submit(gift, f"{gift}/resend", resend_reason=REASON).status_code == 303
     assert browser.get(gift).status_code == 200
     assert "Mail is leaving" in browser.text
     acts = [row for row in told(service, service.ids["customers"]["acme"]) if row["act"] == "order.resent"]
@@ -190,13 +186,10 @@ def test_a_mail_is_sent_again(service: Service, sign_in: SignIn, gift: str) -> N
 
 def test_an_unclaimed_gift_is_cancelled_and_refunded(service: Service, sign_in: SignIn, gift: str) -> None:
     browser = sign_in("owner")
-    browser.get(gift)
-    assert browser.post(f"{gift}/cancel", cancel_reason="").status_code == 422
-    browser.get(gift)
-    done = browser.post(f"{gift}/cancel", cancel_reason=REASON)
+    assert browser.submit(gift, f"{gift}/cancel", cancel_reason="").status_code == 422
+    done = browser.submit(gift, f"{gift}/cancel", cancel_reason=REASON)
     assert done.status_code == 303
-    browser.get(gift)
-    assert "Cancelled" in browser.text
+    assert "Cancelled" in browser.read(gift)
     assert re.search(r"Refunded: £[0-9.]+", browser.text)
     acts = [row for row in told(service, service.ids["customers"]["acme"]) if row["act"] == "order.cancelled"]
     assert (acts[-1]["actor"], acts[-1]["reason"]) == ("staff", REASON)

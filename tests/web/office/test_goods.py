@@ -45,8 +45,7 @@ def test_numbers_are_imported_once_and_never_shown(
     wade.get(here)
     added = wade.upload(f"{here}/numbers", b"number,use_by\nSECRET-1,\nSECRET-2,2099-12-31\n")
     assert added.status_code == 303, added.text
-    wade.get(here)
-    assert "2 numbers added." in wade.text
+    assert "2 numbers added." in wade.read(here)
     wade.page = wade.upload(f"{here}/numbers", b"SECRET-1\nSECRET-3\nSECRET-3\n")
     assert "1 number added" in wade.text
     assert "Line 1: in stock already" in wade.text
@@ -57,14 +56,10 @@ def test_numbers_are_imported_once_and_never_shown(
     assert "Line 2 has an amount that cannot be read." in refused.text
     for answer in (wade.get(here), wade.get("/office/stock"), refused):
         assert "SECRET" not in answer.text
-    wade.get(here)
-    assert wade.post(f"{here}/warning", below="4").status_code == 303
-    wade.get("/office/stock")
-    assert "3 left, warning below 4" in wade.text
-    wade.get(here)
-    assert wade.post(f"{here}/warning", below="100001").status_code == 422
-    wade.get(here)
-    assert wade.post(f"{here}/warning", below="").status_code == 303
+    assert wade.submit(here, f"{here}/warning", below="4").status_code == 303
+    assert "3 left, warning below 4" in wade.read("/office/stock")
+    assert wade.submit(here, f"{here}/warning", below="100001").status_code == 422
+    assert wade.submit(here, f"{here}/warning", below="").status_code == 303
     told = capfd.readouterr()
     assert "SECRET" not in told.out + told.err
     assert "SECRET" not in str(service.sql("SELECT before, after, subject FROM audit_events"))
@@ -96,28 +91,24 @@ def test_which_order_took_a_number_is_shown(service: Service, wade: Browser) -> 
         sent["reference"],
         service.ids["products"]["coffee"],
     )
-    wade.get(here)
-    assert sent["reference"] in wade.text
+    assert sent["reference"] in wade.read(here)
     assert "CODE-A" not in wade.page.text if wade.page else False
 
 
 @pytest.mark.long
 def test_twenty_parcels_are_packed_and_sent(service: Service, wade: Browser) -> None:
     parcels = wait_to_be_sent(service, 20)
-    wade.get("/office/parcels")
-    assert "20 \N{MULTIPLICATION SIGN} Autumn hamper" in wade.text
+    assert "20 \N{MULTIPLICATION SIGN} Autumn hamper" in wade.read("/office/parcels")
     assert "Sam Doe" not in wade.text, "a list names no recipient"
     chosen = re.findall(r'name="parcel" value="(\d+)" checked', wade.page.text if wade.page else "")
     assert [int(one) for one in chosen] == parcels
     slips = wade.post("/office/parcels/pack", parcel=chosen, to="slips")
     assert slips.status_code == 200
     assert slips.text.count("1 High Street") == 20
-    wade.get("/office/parcels")
-    labels = wade.post("/office/parcels/pack", parcel=chosen[:2], to="csv")
+    labels = wade.submit("/office/parcels", "/office/parcels/pack", parcel=chosen[:2], to="csv")
     assert labels.headers["content-type"].startswith("text/csv")
     assert labels.text.count("Sam Doe") == 2
-    wade.get("/office/parcels")
-    assert wade.post("/office/parcels/pack", to="slips").status_code == 422
+    assert wade.submit("/office/parcels", "/office/parcels/pack", to="slips").status_code == 422
     wade.get("/office/parcels/send")
     numbers = {f"tracking_{one}": f"RM{one}" if one < parcels[18] else "" for one in parcels}
     missing = wade.post("/office/parcels/send", carrier="", **numbers)
@@ -126,8 +117,7 @@ def test_twenty_parcels_are_packed_and_sent(service: Service, wade: Browser) -> 
     wade.get("/office/parcels/send")
     sent = wade.post("/office/parcels/send", carrier="Royal Mail", **numbers, **{f"sent_{parcels[18]}": "yes"})
     assert sent.headers["location"] == "/office/parcels?state=sent"
-    wade.get("/office/parcels?state=sent")
-    assert "19 parcels sent." in wade.text
+    assert "19 parcels sent." in wade.read("/office/parcels?state=sent")
     for number, said in (("X2", "Line 3 says something else about a parcel than line 2."), ("1.2E+11", "shortened")):
         wade.get("/office/parcels/send")
         file = f"shipment,carrier,tracking_number\n{parcels[19]},Post,X1\n{parcels[19]},Post,{number}\n".encode()
@@ -137,8 +127,7 @@ def test_twenty_parcels_are_packed_and_sent(service: Service, wade: Browser) -> 
     wade.get("/office/parcels/send")
     file = f"shipment,carrier,tracking_number\n{parcels[19]},Post,X1\n{parcels[0]},Post,X2\n".encode()
     assert wade.upload("/office/parcels/import", file).status_code == 303
-    wade.get("/office/parcels?state=sent")
-    assert "1 parcel sent. 1 was sent before." in wade.text
+    assert "1 parcel sent. 1 was sent before." in wade.read("/office/parcels?state=sent")
     shipped = service.sql(
         "SELECT count(*) AS n FROM shipments WHERE shipped_at IS NOT NULL AND id = ANY($1::bigint[])", parcels
     )
@@ -151,26 +140,20 @@ def test_twenty_parcels_are_packed_and_sent(service: Service, wade: Browser) -> 
 def test_a_parcel_comes_back_and_is_sent_again(service: Service, wade: Browser) -> None:
     [parcel] = wait_to_be_sent(service, 1)
     here = f"/office/parcels/{parcel}"
-    wade.get(here)
-    early = wade.post(f"{here}/returned", reason="refused")
+    early = wade.submit(here, f"{here}/returned", reason="refused")
     assert early.status_code == 422
-    wade.get(here)
-    assert wade.post(f"{here}/send", carrier="DHL", tracking_number="D1").status_code == 303
-    wade.get(here)
-    assert wade.post(f"{here}/returned", reason="nonsense").status_code == 422
+    assert wade.submit(here, f"{here}/send", carrier="DHL", tracking_number="D1").status_code == 303
+    assert wade.submit(here, f"{here}/returned", reason="nonsense").status_code == 422
     wade.get(here)
     for _ in range(2):
         assert wade.post(f"{here}/returned", reason="address").status_code == 303
-    wade.get(here)
-    assert "The address is wrong or unknown" in wade.text
+    assert "The address is wrong or unknown" in wade.read(here)
     assert here in wade.get("/office/parcels?state=back").text
     assert "/office/parcels?state=back" in wade.get("/office").text
     assert "1 parcel came back" in wade.text
-    wade.get(here)
-    assert wade.post(f"{here}/again").status_code == 303
+    assert wade.submit(here, f"{here}/again").status_code == 303
     assert here in wade.get("/office/parcels").text
-    wade.get(here)
-    assert wade.post(f"{here}/send", carrier="DHL", tracking_number="D2").status_code == 303
+    assert wade.submit(here, f"{here}/send", carrier="DHL", tracking_number="D2").status_code == 303
     [row] = service.sql("SELECT tracking_number, again_at, return_reason FROM shipments WHERE id = $1", parcel)
     assert tuple(row) == ("D2", None, "address")
     assert (
@@ -189,15 +172,12 @@ def test_a_tracking_number_is_corrected_while_the_parcel_is_on_its_way(service: 
     here = f"/office/parcels/{parcel}"
     wade.get(here)
     assert wade.post(f"{here}/correct", carrier="DHL", tracking_number="D8").status_code == 422, "it is not sent yet"
-    wade.get(here)
-    assert wade.post(f"{here}/send", carrier="DHL", tracking_number="D7").status_code == 303
+    assert wade.submit(here, f"{here}/send", carrier="DHL", tracking_number="D7").status_code == 303
     sent = "SELECT carrier, tracking_number, shipped_at FROM shipments WHERE id = $1"
     [before] = service.sql(sent, parcel)
-    wade.get(here)
-    assert wade.post(f"{here}/correct", carrier="", tracking_number="D8").status_code == 422
+    assert wade.submit(here, f"{here}/correct", carrier="", tracking_number="D8").status_code == 422
     for _ in range(2):
-        wade.get(here)
-        assert wade.post(f"{here}/correct", carrier="UPS", tracking_number="D8").status_code == 303
+        assert wade.submit(here, f"{here}/correct", carrier="UPS", tracking_number="D8").status_code == 303
     [after] = service.sql(sent, parcel)
     assert tuple(after) == ("UPS", "D8", before["shipped_at"])
     acts = service.sql(
@@ -207,10 +187,8 @@ def test_a_tracking_number_is_corrected_while_the_parcel_is_on_its_way(service: 
     )
     assert [(row["before"], row["after"]) for row in acts] == [("D7", "D8")], "a repeat changes nothing"
     assert acts[0]["customer_id"], "the customer reads it in its audit log"
-    wade.get(here)
-    assert wade.post(f"{here}/returned", reason="address").status_code == 303
-    wade.get(here)
-    assert wade.post(f"{here}/correct", carrier="UPS", tracking_number="D9").status_code == 422
+    assert wade.submit(here, f"{here}/returned", reason="address").status_code == 303
+    assert wade.submit(here, f"{here}/correct", carrier="UPS", tracking_number="D9").status_code == 422
 
 
 @pytest.mark.parametrize(
@@ -220,7 +198,5 @@ def test_others_see_what_is_theirs_and_change_nothing(service: Service, role: st
     browser = staff_in(service, role)
     assert browser.get("/office/stock").status_code == stock
     assert browser.get("/office/parcels").status_code == parcels
-    browser.get("/office/security")
-    assert browser.post("/office/parcels/pack", parcel=["1"], to="slips").status_code == 403
-    browser.get("/office/security")
-    assert browser.post("/office/parcels/1/returned", reason="refused").status_code == 403
+    assert browser.submit("/office/security", "/office/parcels/pack", parcel=["1"], to="slips").status_code == 403
+    assert browser.submit("/office/security", "/office/parcels/1/returned", reason="refused").status_code == 403

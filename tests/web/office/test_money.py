@@ -77,13 +77,11 @@ def forty(references: list[str]) -> bytes:
 def test_a_file_of_40_lines_is_matched_confirmed_and_the_rest_decided(service: Service, fay: Browser) -> None:
     references, before = wait_for(service, 38), balance(service)
     content = forty(references)
-    fay.get(FILES)
-    assert "Bank files" in fay.text
+    assert "Bank files" in fay.read(FILES)
     read = fay.upload(FILES, content, file_name="november.csv", decimals="")
     assert read.status_code == 303, read.text
     here = read.headers["location"]
-    fay.get(here)
-    assert "To decide: 3" in fay.text
+    assert "To decide: 3" in fay.read(here)
     assert "Matched: 36" in fay.text
     assert "Ignored: 1" in fay.text
     for said in (
@@ -96,8 +94,7 @@ def test_a_file_of_40_lines_is_matched_confirmed_and_the_rest_decided(service: S
     assert balance(service) == before, "nothing is credited before somebody says so"
     assert fay.post(f"{here}/confirm").status_code == 303
     assert balance(service) == before + 36 * 100_00
-    fay.get(here)
-    assert "36 top-ups credited." in fay.text
+    assert "36 top-ups credited." in fay.read(here)
     assert "Credited: 36" in fay.text
     line = re.findall(r"/lines/(\d+)/credit", fay.page.text if fay.page else "")
     assert line == ["38"], "only another amount can be credited"
@@ -111,11 +108,9 @@ def test_a_file_of_40_lines_is_matched_confirmed_and_the_rest_decided(service: S
     # The file again, under another name, and once more with one line more: nothing is credited twice.
     again = fay.upload(FILES, content, file_name="again.csv", decimals="")
     assert again.headers["location"] == here
-    fay.get(here)
-    assert "read before" in fay.text
+    assert "read before" in fay.read(here)
     more = fay.upload(FILES, content + b"\n2026-11-21,Fee,-1.00,GBP\n", decimals="")
-    fay.get(more.headers["location"])
-    assert "Credited: 37" in fay.text
+    assert "Credited: 37" in fay.read(more.headers["location"])
     assert "Dismissed: 2" in fay.text
     assert fay.post(f"{more.headers['location']}/confirm").status_code == 303
     assert balance(service) == before + 36 * 100_00 + 99_00
@@ -132,28 +127,20 @@ def test_a_mistyped_reference_is_decided_by_a_person(service: Service, fay: Brow
     rows = [(spelled_reference(wrong), "73.00", "GBP"), (lost, "70.00", "GBP"), ("Rent", "-10.00", "GBP")]
     fay.get(FILES)
     here = fay.upload(FILES, bank_file(rows), decimals="").headers["location"]
-    fay.get(here)
-    assert "To decide: 2" in fay.text
+    assert "To decide: 2" in fay.read(here)
     assert f"It names {spelled_reference(wrong)}. The top-up beside it differs in one digit" in fay.text
     assert f"There is no top-up {spelled_reference(lost)}." in fay.text, "the amount differs, too"
-    fay.get("/office")
-    assert "2 lines of bank files wait" in fay.text
-    fay.get(here)
-    assert fay.post(f"{here}/confirm").status_code == 303
+    assert "2 lines of bank files wait" in fay.read("/office")
+    assert fay.submit(here, f"{here}/confirm").status_code == 303
     assert balance(service) == before, "only a person decides that it was meant"
-    fay.get(here)
+    assert fay.submit(here, f"{here}/lines/2/credit").status_code == 303
+    assert balance(service) == before + 73_00
+    assert "Credited: 1" in fay.read(here)
     assert fay.post(f"{here}/lines/2/credit").status_code == 303
     assert balance(service) == before + 73_00
-    fay.get(here)
-    assert "Credited: 1" in fay.text
-    assert fay.post(f"{here}/lines/2/credit").status_code == 303
-    assert balance(service) == before + 73_00
-    fay.get("/office")
-    assert "1 line of a bank file waits" in fay.text
-    fay.get(here)
-    assert fay.post(f"{here}/lines/3/dismiss").status_code == 303
-    fay.get("/office")
-    assert "of a bank file waits" not in fay.text
+    assert "1 line of a bank file waits" in fay.read("/office")
+    assert fay.submit(here, f"{here}/lines/3/dismiss").status_code == 303
+    assert "of a bank file waits" not in fay.read("/office")
 
 
 @pytest.mark.parametrize(
@@ -180,17 +167,13 @@ def test_what_is_paid_out_waits_for_nobody(service: Service, fay: Browser) -> No
     rows = [(name, amount, "GBP") for name in (ours, new_transfer_reference()) for amount in out]
     fay.get(FILES)
     here = fay.upload(FILES, bank_file([*rows, (waits, "41.00", "\N{POUND SIGN}")]), decimals="").headers["location"]
-    fay.get(here)
-    assert "Ignored: 10" in fay.text
+    assert "Ignored: 10" in fay.read(here)
     assert "Matched: 1" in fay.text
     assert "To decide" not in fay.text
-    fay.get("/office")
-    assert "1 line of a bank file waits" in fay.text
-    fay.get(here)
-    assert fay.post(f"{here}/confirm").status_code == 303
+    assert "1 line of a bank file waits" in fay.read("/office")
+    assert fay.submit(here, f"{here}/confirm").status_code == 303
     assert balance(service) == before + 41_00
-    fay.get("/office")
-    assert "of a bank file waits" not in fay.text
+    assert "of a bank file waits" not in fay.read("/office")
 
 
 def test_the_one_currency_of_a_file_is_one_in_use(service: Service, fay: Browser) -> None:
@@ -203,31 +186,26 @@ def test_the_one_currency_of_a_file_is_one_in_use(service: Service, fay: Browser
         assert f"{typed} is not a currency in use." in fay.text
     for typed in ("gbp", "\N{POUND SIGN}"):
         fay.get(FILES)
-        fay.get(fay.upload(FILES, content, decimals="", currency=typed).headers["location"])
-        assert "Matched: 1" in fay.text
+        assert "Matched: 1" in fay.read(fay.upload(FILES, content, decimals="", currency=typed).headers["location"])
 
 
 def test_a_top_up_is_credited_by_hand_once(service: Service, fay: Browser) -> None:
     [reference], before = wait_for(service, 1), balance(service)
     here = f"/office/money/top-ups/{reference}"
     assert reference in fay.get("/office/money?q=" + reference).text
-    fay.get(here)
-    assert fay.post(here, amount="nonsense").status_code == 422
+    assert fay.submit(here, amount="nonsense").status_code == 422
     fay.get(here)
     for _ in range(2):  # clicked twice
         assert fay.post(here, amount="90").status_code == 303
     assert balance(service) == before + 90_00
-    fay.get(here)
-    assert "£90.00" in fay.text
+    assert "£90.00" in fay.read(here)
     assert "Credit the account" not in fay.text
 
 
 def test_two_people_correct_what_an_account_holds(service: Service, fay: Browser, max_: Browser) -> None:
     before, here = balance(service), f"/office/money/accounts/{account(service)}"
-    fay.get(here)
-    assert "Propose a correction" in fay.text
-    fay.get(f"{here}/correct")
-    wrong = fay.post(f"{here}/correct", kind="credit", amount="0", order="x", reason="")
+    assert "Propose a correction" in fay.read(here)
+    wrong = fay.submit(f"{here}/correct", kind="credit", amount="0", order="x", reason="")
     assert wrong.status_code == 422
     assert "Only a refund names an order." in wrong.text
     fay.get(f"{here}/correct")
@@ -236,31 +214,26 @@ def test_two_people_correct_what_an_account_holds(service: Service, fay: Browser
     )
     assert proposed.status_code == 303
     one = proposed.headers["location"]
-    fay.get(one)
-    assert "Approve and post" not in fay.text, "nobody approves their own"
+    assert "Approve and post" not in fay.read(one), "nobody approves their own"
     forged = fay.post(f"{one}/approve")
     assert forged.status_code == 409
     assert "Somebody else has to decide" in forged.text
     assert balance(service) == before
     assert "1 correction waits" in max_.get("/office/money").text
-    max_.get(one)
-    assert "The bank named another company." in max_.text
+    assert "The bank named another company." in max_.read(one)
     for _ in range(2):
         assert max_.post(f"{one}/approve").status_code == 303
     assert balance(service) == before + 12_50
-    max_.get(one)
-    assert "Approved" in max_.text
+    assert "Approved" in max_.read(one)
     assert max_.post(f"{one}/decline", token=max_.get(here).text and max_.token).status_code in {409, 422}
     assert balance(service) == before + 12_50
-    fay.get(here)
-    assert "Correction" in fay.text
+    assert "Correction" in fay.read(here)
     assert "12.50" in fay.get(f"{here}/statement.csv").text
 
 
 def test_the_audit_log_names_accounts(service: Service, fay: Browser) -> None:
     here = f"/office/money/accounts/{account(service)}/correct"
-    fay.get(here)
-    assert fay.post(here, kind="credit", amount="7.25", order="", reason="It is missing.").status_code == 303
+    assert fay.submit(here, kind="credit", amount="7.25", order="", reason="It is missing.").status_code == 303
     said = re.sub(r"<[^>]+>", "", staff_in(service, "auditor").get("/office/audit").text)
     assert "proposed a correction of £7.25 for Acme float" in said
 
@@ -273,8 +246,7 @@ def test_a_refund_is_corrected_by_two_and_never_more_than_the_order_cost(
     before, here = balance(service), f"/office/money/accounts/{account(service)}/correct"
 
     def propose(amount: str, reference: str = order, at: str = here) -> tuple[int, str]:
-        fay.get(at)
-        answer = fay.post(at, kind="refund", amount=amount, order=reference, reason="It came broken.")
+        answer = fay.submit(at, kind="refund", amount=amount, order=reference, reason="It came broken.")
         return answer.status_code, answer.headers.get("location", answer.text)
 
     assert "At most £0.00 of the order" in propose("0.01")[1], "what nobody has claimed is cancelled"
@@ -287,8 +259,7 @@ def test_a_refund_is_corrected_by_two_and_never_more_than_the_order_cost(
     status, one = propose("15.00")
     assert status == 303
     assert "At most £5.00" in propose("5.01")[1], "what waits counts"
-    max_.get(one)
-    assert max_.post(f"{one}/approve").status_code == 303
+    assert max_.submit(one, f"{one}/approve").status_code == 303
     assert balance(service) == before + 15_00
     statement = fay.get(f"/office/money/accounts/{account(service)}").text
     assert order in statement
@@ -308,17 +279,13 @@ def test_payments_of_invoiced_customers(service: Service, fay: Browser) -> None:
     assert service.send("gift", "coffee", key="initech", account=None, value=10, codeQuantity=3).status_code == 200
     listed = fay.get("/office/money/due")
     [here] = re.findall(r'href="(/office/money/due/\d+)"', listed.text)
-    fay.get(here)
-    assert "£30.00" in fay.text
+    assert "£30.00" in fay.read(here)
     refused = fay.post(here, amount="30.01", reference="INV-1")
     assert "At most £30.00 is due." in refused.text
-    fay.get(here)
+    assert fay.submit(here, amount="10", reference="INV-1").status_code == 303
+    assert "£20.00" in fay.read(here)
     assert fay.post(here, amount="10", reference="INV-1").status_code == 303
-    fay.get(here)
-    assert "£20.00" in fay.text
-    assert fay.post(here, amount="10", reference="INV-1").status_code == 303
-    fay.get(here)
-    assert "recorded before" in fay.text
+    assert "recorded before" in fay.read(here)
     assert "£20.00" in fay.text
     other = fay.post(here, amount="11", reference="INV-1")
     assert other.status_code == 422
@@ -345,8 +312,7 @@ def test_margins_are_shown(service: Service, fay: Browser) -> None:
         """,
         service.ids["products"]["coffee"],
     )
-    fay.get("/office/money/margins")
-    assert "£30.00 10.0 %" in fay.text
+    assert "£30.00 10.0 %" in fay.read("/office/money/margins")
     assert fay.get("/office/money/margins?since=never").status_code == 200
     service.sql("DELETE FROM supplier_costs RETURNING 1")
 
@@ -357,6 +323,5 @@ def test_others_move_no_money(service: Service, role: str) -> None:
     browser.get("/office")
     here = f"/office/money/accounts/{account(service)}/correct"
     assert browser.get(here).status_code in {403, 404}
-    browser.get("/office")
-    assert browser.post(here, kind="credit", amount="1", order="", reason="x").status_code in {403, 404}
+    assert browser.submit("/office", here, kind="credit", amount="1", order="", reason="x").status_code in {403, 404}
     assert browser.get("/office/money").status_code == (200 if role == "auditor" else 403)

@@ -27,8 +27,7 @@ def test_it_counts_what_waits_and_sees_processes(service: Service) -> None:
         acme,
         account,
     )
-    owner.get("/office")
-    assert "1 top-up waits for its payment" in owner.text
+    assert "1 top-up waits for its payment" in owner.read("/office")
     assert ">Show<" in owner.page.text
 
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from tests.web.api.conftest import Service
 from tests.web.console.conftest import Browser
+from tests.web.office.conftest import SignIn
 
-SignIn = Callable[[str], Browser]
 SAM = "sam.private@example.com"
 HERE = "/office/privacy"
 
@@ -20,8 +19,7 @@ def day(days_ago: int = 0) -> str:
 
 
 def take_in(browser: Browser, kind: str, **more: str) -> str:
-    browser.get(HERE)
-    done = browser.post(HERE, **{"kind": kind, "email": SAM, "received": day(), "customer": "", **more})
+    done = browser.submit(HERE, **{"kind": kind, "email": SAM, "received": day(), "customer": "", **more})
     assert done.status_code == 303, done.text
     return str(done.headers["location"])
 
@@ -54,11 +52,9 @@ def test_a_request_is_taken_in_with_its_deadline(sign_in: SignIn, service: Servi
     take_in(browser, "export", customer="acme")
     take_in(browser, "erase", received=day(31))
     take_in(browser, "erase", received=day(24))
-    browser.get("/office")
-    assert "1 privacy request is late" in browser.text
+    assert "1 privacy request is late" in browser.read("/office")
     assert "1 privacy request is due soon" in browser.text
-    browser.get(HERE)
-    assert "1 day late" in browser.text
+    assert "1 day late" in browser.read(HERE)
     assert "30 days left" in browser.text
     assert "s•••@example.com" in browser.text
     assert SAM not in browser.text
@@ -67,8 +63,7 @@ def test_a_request_is_taken_in_with_its_deadline(sign_in: SignIn, service: Servi
 def test_a_copy_is_downloaded_and_the_request_finished(sign_in: SignIn, service: Service, sent: str) -> None:
     browser = sign_in("support")
     here = take_in(browser, "export")
-    browser.get(here)
-    copy = browser.post(f"{here}/export")
+    copy = browser.submit(here, f"{here}/export")
     assert copy.status_code == 200
     assert "attachment" in copy.headers["content-disposition"]
     assert sent in {order["reference"] for order in json.loads(copy.text)["orders"]}
@@ -78,12 +73,9 @@ def test_a_copy_is_downloaded_and_the_request_finished(sign_in: SignIn, service:
         )[0][0]
         == 0
     )
-    browser.get(here)
-    assert browser.post(f"{here}/done", outcome="maybe").status_code == 422
-    browser.get(here)
-    assert browser.post(f"{here}/done", outcome="done").status_code == 303
-    browser.get(here)
-    assert "Done" in browser.text
+    assert browser.submit(here, f"{here}/done", outcome="maybe").status_code == 422
+    assert browser.submit(here, f"{here}/done", outcome="done").status_code == 303
+    assert "Done" in browser.read(here)
     assert "@example.com" not in browser.text
     assert (
         service.sql(
@@ -100,13 +92,10 @@ def test_a_copy_is_downloaded_and_the_request_finished(sign_in: SignIn, service:
 def test_an_erasure_leaves_a_receipt_and_no_address(sign_in: SignIn, service: Service, sent: str) -> None:
     browser = sign_in("owner")
     here = take_in(browser, "erase")
-    browser.get(here)
-    assert browser.post(f"{here}/done", outcome="done").status_code == 422
-    browser.get(f"{here}/erase")
-    done = browser.post(f"{here}/erase")
+    assert browser.submit(here, f"{here}/done", outcome="done").status_code == 422
+    done = browser.submit(f"{here}/erase")
     assert done.status_code == 303, done.text
-    browser.get(here)
-    assert "Receipt of erasure" in browser.text
+    assert "Receipt of erasure" in browser.read(here)
     assert not service.sql("SELECT FROM lines WHERE recipient_email = $1", SAM)
     assert (
         service.sql(
@@ -117,10 +106,8 @@ def test_an_erasure_leaves_a_receipt_and_no_address(sign_in: SignIn, service: Se
     )
     assert browser.post(f"{here}/erase").headers["location"] == here
     nothing = take_in(browser, "erase")
-    browser.get(f"{nothing}/erase")
-    browser.post(f"{nothing}/erase")
-    browser.get(nothing)
-    assert "Nothing is stored about this address." in browser.text
+    browser.submit(f"{nothing}/erase")
+    assert "Nothing is stored about this address." in browser.read(nothing)
     assert browser.post(f"{nothing}/done", outcome="nothing").status_code == 303
 
 

@@ -3,27 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 
 import pytest
 from tests.web.api.conftest import Service
 from tests.web.console.conftest import Browser
+from tests.web.console.test_routes import path_of
+from tests.web.office.conftest import SignIn, number_of
 
 from largesse.customers.roles import RIGHTS, Right
 from largesse.web.console.routes import ROUTES
 from largesse.web.office.see_as import ROOT, SEEN
 
-SignIn = Callable[[str], Browser]
 REASON = "Ticket 4711: the balance looks wrong"
-
-
-def number_of(service: Service, customer: str) -> int:
-    return int(service.ids["customers"][customer])
-
-
-def filled(path: str) -> str:
-    """An address of a route, with something for each of its parameters."""
-    return re.sub(r"\{[^}]*:int\}", "1", re.sub(r"\{[^}:]*(:path)?\}", "x", path))
 
 
 @pytest.fixture
@@ -34,8 +25,7 @@ def view(service: Service, sign_in: SignIn) -> Browser:
 
 def opened(service: Service, sign_in: SignIn, customer: str, environment: str = "production") -> Browser:
     browser, ask = sign_in("support"), f"/office/customers/{number_of(service, customer)}/see-as"
-    browser.get(ask)
-    begun = browser.post(ask, environment=environment, reason=REASON)
+    begun = browser.submit(ask, environment=environment, reason=REASON)
     assert begun.headers["location"] == f"{ROOT}/app"
     return browser
 
@@ -52,8 +42,7 @@ def test_a_view_needs_a_reason_and_the_customer_reads_it(service: Service, sign_
         assert "10 to 200 characters" in refused.text
     assert browser.post(ask, environment="moon", reason=REASON).status_code == 422
     for reason in ("a" * 10, "a" * 200):
-        browser.get(ask)
-        assert browser.post(ask, environment="production", reason=reason).status_code == 303
+        assert browser.submit(ask, environment="production", reason=reason).status_code == 303
     told = service.sql(
         "SELECT actor, actor_name, environment, after->>'reason' AS reason FROM audit_events WHERE act = 'customer.seen_as' AND customer_id = $1 ORDER BY id DESC LIMIT 1",
         customer_id,
@@ -108,7 +97,7 @@ def test_no_form_no_step_up_no_code_and_no_file_works_in_a_view(service: Service
     counted = "SELECT (SELECT count(*) FROM audit_events), (SELECT count(*) FROM code_readings), (SELECT count(*) FROM order_acts)"
     before = service.sql(counted)
     for route in ROUTES:
-        path = ROOT + filled(route.path)
+        path = ROOT + path_of(route)
         if route.method == "GET" and route.path not in SEEN:
             assert view.get(path).status_code == 404, path
         view.get("/office/security")
@@ -137,16 +126,14 @@ def test_a_view_ends_after_30_minutes_when_asked_and_with_the_session(service: S
     assert view.post("/office/see-as/end", token=token).status_code == 303
     assert view.get(f"{ROOT}/app").headers["location"] == "/office/customers"
     ask = f"/office/customers/{number_of(service, 'acme')}/see-as"
-    view.get(ask)
-    view.post(ask, environment="production", reason=REASON)
+    view.submit(ask, environment="production", reason=REASON)
     service.sql(
         "UPDATE customer_views SET ends_at = ends_at - interval '29 minutes 50 seconds' WHERE ends_at > clock_now()"
     )
     assert view.get(f"{ROOT}/app").status_code == 200
     service.sql("UPDATE customer_views SET ends_at = ends_at - interval '10 seconds' WHERE ends_at > clock_now()")
     assert view.get(f"{ROOT}/app").headers["location"] == "/office/customers"
-    view.get(ask)
-    view.post(ask, environment="production", reason=REASON)
+    view.submit(ask, environment="production", reason=REASON)
     service.sql("UPDATE staff_sessions SET ended_at = clock_now()")
     assert view.get(f"{ROOT}/app").headers["location"].startswith("/office/sign-in")
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Any
 
 from starlette.requests import Request
@@ -13,19 +15,58 @@ from largesse.base.errors import InvalidRequest, TooManyRequests
 from largesse.base.text import trimmed
 from largesse.base.zones import last_whole_day
 from largesse.catalogue.model import Product
-from largesse.encryption.vault import DecryptionFailed
+from largesse.encryption.vault import DecryptionFailed, Vault
 from largesse.fulfilment.gifts import ClaimedGift, GiftStep
 from largesse.lines.attempts import Attempt, read_typed_code, read_typed_pin
 from largesse.lines.claiming import Claim, Outcome
+from largesse.lines.states import LineKey
 from largesse.lines.store import Deadline
 from largesse.notes.model import MOST_CHARACTERS, NoteTooLong, NoteWithLink, read_note
 from largesse.web.claim.addresses import address_fields, check_address
 from largesse.web.claim.layout import Layout
 from largesse.web.claim.rendering import HEADERS, chosen_by_switch, chosen_tag
-from largesse.web.claim.session import COOKIE, Session, new_session, read_session
 from largesse.web.kit.forms import BadForm, read_form, require_own_site
 from largesse.web.kit.requests import client_address
 from largesse.web.kit.services import Services
+from largesse.web.kit.sessions import form_key, give_cookie, is_form_of, open_cookie, seal_cookie
+
+COOKIE = "gift"  # holds the session of a claimed gift, and is sent only to the pages of that gift
+LASTS = timedelta(hours=1)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Session:
+    """A browser's access to one line. `handle` names the line in addresses and reveals nothing."""
+
+    line: LineKey
+    handle: str
+    cookie: str
+
+
+def new_session(vault: Vault, environment: str, line: LineKey, now: datetime) -> Session:
+    """Returns a session that starts `now`."""
+    cookie = seal_cookie(vault, _purpose(environment), b"%d/%d/%d" % line, now + LASTS)
+    return Session(line, vault.handles.name(_gift(line)), cookie)
+
+
+def read_session(vault: Vault, environment: str, cookie: str, handle: str, now: datetime) -> Session | None:
+    """Returns the session of a cookie; None if it has ended, is of another gift, or is not ours."""
+    about = open_cookie(vault, _purpose(environment), cookie, now)
+    if about is None:
+        return None
+    parts = about.split(b"/")
+    if len(parts) != len(LineKey._fields):  # from a release whose cookies did not name the customer
+        return None
+    line = LineKey(*map(int, parts))
+    return Session(line, handle, cookie) if vault.handles.is_name(handle, _gift(line)) else None
+
+
+def _gift(line: LineKey) -> bytes:
+    return b"gift/%d/%d" % (line.order_id, line.number)
+
+
+def _purpose(environment: str) -> str:
+    return f"claim-session/{environment}"
 
 
 class PinEntry:
@@ -117,7 +158,15 @@ class PinEntry:
             address = self._layout.gift_address(session.handle)
             customer_id = claim.line.customer_id
             response = await self._layout.page_for(request, "again.html", customer_id, status=409, gift_address=address)
-        self._layout.remember(response, session)
+        give_cookie(
+            response,
+            COOKIE,
+            session.cookie,
+            lasts_s=int(LASTS.total_seconds()),
+            path=self._layout.gift_address(session.handle),
+            is_secure=self._layout.is_secure,
+            same_site="strict",
+        )
         return response
 
 
@@ -130,22 +179,18 @@ class GiftPages:
 
     async def show(self, request: Request) -> Response:
         """Shows the gift."""
-        session = await self._session(request)
-        gift = None if session is None else await self._services.gifts.read(session.line)
-        if session is None or gift is None:
+        if (found := await self._claimed(request)) is None:
             return self._layout.ended(request)
-        return await self._show(request, session, gift)
+        return await self._show(request, *found)
 
     async def ask(self, request: Request) -> Response:
         """Asks whether a product of the collection is the one. It has an address of its own, so that people can go back and change the language."""
-        session = await self._session(request)
-        gift = None if session is None else await self._services.gifts.read(session.line)
-        if session is None or gift is None:
+        if (found := await self._claimed(request)) is None:
             return self._layout.ended(request)
-        chosen = _chosen(gift, request.query_params)
+        chosen = _chosen(found[1], request.query_params)
         if chosen is None:
             return await self.show_again(request)
-        return await self._show(request, session, gift, template="confirm.html", chosen=chosen)
+        return await self._show(request, *found, template="confirm.html", chosen=chosen)
 
     async def show_again(self, request: Request) -> Response:
         """Shows the gift to who comes to the address of a form, as after changing the language of a form with errors."""
@@ -233,7 +278,7 @@ class GiftPages:
             gift=gift,
             step=gift.step.name.lower(),
             gift_address=self._layout.gift_address(session.handle),
-            form_key=session.form_key(self._services.vault),
+            form_key=form_key(self._services.vault, session.cookie),
             fields=address_fields(gift.line.country) if is_form else [],
             typed=typed if typed is not None else {"name": gift.line.recipient_name or ""},
             errors=errors or {},
@@ -249,11 +294,17 @@ class GiftPages:
         environment = self._services.settings.environment
         return read_session(self._services.vault, environment, cookie, request.path_params["handle"], now)
 
+    async def _claimed(self, request: Request) -> tuple[Session, ClaimedGift] | None:
+        """Returns the session of the browser and its gift; None without a session."""
+        session = await self._session(request)
+        gift = None if session is None else await self._services.gifts.read(session.line)
+        return None if session is None or gift is None else (session, gift)
+
     async def _posted(self, request: Request) -> tuple[Session, dict[str, str]]:
         """Returns the session and form of a post. Raises BadForm if the form does not belong to the session."""
         form = await read_form(request)
         session = await self._session(request)
-        if session is None or not session.sent(self._services.vault, form):
+        if session is None or not is_form_of(self._services.vault, session.cookie, form.get("key", "")):
             raise BadForm
         return session, form
 

@@ -15,11 +15,10 @@ from largesse.branding.service import read_brand
 from largesse.db.scope import for_customer
 from largesse.lines.store import Line
 from largesse.web.claim.rendering import HEADERS, LANGUAGE_COOKIE, Renderer, brand_styles, chosen, chosen_by_switch
-from largesse.web.claim.session import COOKIE, LASTS, Session
 from largesse.web.kit.assets import Assets
 from largesse.web.kit.pages import page, public_path, see
 from largesse.web.kit.problems import headers_of, problem_type
-from largesse.web.kit.security import with_styles
+from largesse.web.kit.security import named_style, with_styles
 from largesse.web.kit.services import Services
 from largesse.web.kit.sessions import give_cookie
 
@@ -44,19 +43,19 @@ class Layout:
         line: Line | None = values.get("line")
         country = line.country if line else values.get("country")
         language = chosen(request) or (language_of_country(country) if country else DEFAULT)
-        headers = with_styles(HEADERS, brand_styles(values.get("brand", NO_BRAND), values.get("wrapping")))
+        sheet = brand_styles(values.get("brand", NO_BRAND), values.get("wrapping"))
+        headers = with_styles(named_style(sheet)) if sheet else HEADERS
         response = page(self._renderer.render(template, language, values), headers, status=status)
         response.headers["Content-Language"] = language.tag
         response.headers["Vary"] = "Accept-Language, Cookie"
         if chosen_by_switch(request) == language.tag:
-            path, is_secure = f"{self.base}/claim", self.is_secure
             give_cookie(
                 response,
                 LANGUAGE_COOKIE,
                 language.tag,
                 lasts_s=_YEAR_S,
-                path=path,
-                is_secure=is_secure,
+                path=f"{self.base}/claim",
+                is_secure=self.is_secure,
                 same_site="lax",
             )
         return response
@@ -83,18 +82,6 @@ class Layout:
     def see_gift(self, handle: str, part: str = "") -> Response:
         """Redirects to the page of a gift, with more of an address such as `#open`."""
         return see(self.gift_address(handle) + part, HEADERS)
-
-    def remember(self, response: Response, session: Session) -> None:
-        """Sets the cookie of the session, for the pages of its gift."""
-        give_cookie(
-            response,
-            COOKIE,
-            session.cookie,
-            lasts_s=int(LASTS.total_seconds()),
-            path=self.gift_address(session.handle),
-            is_secure=self.is_secure,
-            same_site="strict",
-        )
 
     def ended(self, request: Request) -> Response:
         """Returns the page for a browser without a session, or with a form that is not ours."""

@@ -55,18 +55,18 @@ class Theme:
     own: OwnWrapping | None = None
 
 
-_THEMES = (
-    Theme("default", "dots"),
-    Theme("confetti", "confetti"),
-    Theme("birthday", "balloons"),
-    Theme("thank-you", "hearts"),
-    Theme("winter", "snow"),
-    Theme("elegant", "pinstripes"),
-    Theme("stars", "stars"),
-    Theme("gold", "diamonds"),
-    Theme("garden", "leaves"),
-)
-THEMES = {theme.key: theme for theme in _THEMES}
+_PATTERNS = {
+    "default": "dots",
+    "confetti": "confetti",
+    "birthday": "balloons",
+    "thank-you": "hearts",
+    "winter": "snow",
+    "elegant": "pinstripes",
+    "stars": "stars",
+    "gold": "diamonds",
+    "garden": "leaves",
+}
+THEMES = {key: Theme(key, pattern) for key, pattern in _PATTERNS.items()}
 
 
 def theme(key: str, brand: Brand = NO_BRAND) -> Theme:

@@ -147,6 +147,11 @@ class PageContext:
         return zone_of(self.request, self.session)
 
     @property
+    def can_mail(self) -> bool:
+        """Whether a mail server is set. Without one, pages show the links that would be mailed."""
+        return self.services.settings.smtp_url is not None
+
+    @property
     def form_of_address(self) -> Form:
         """The parameters of the address as a form that changes nothing."""
         return Form(self.parameters.pairs, self.say)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from babel.dates import format_skeleton
 from starlette.responses import Response
@@ -13,6 +14,7 @@ from largesse.base.i18n.templates import text
 from largesse.base.money import to_decimal
 from largesse.customers.roles import Reach, Right
 from largesse.db.pool import Connection
+from largesse.db.scope import Scope
 from largesse.ledger.receivables import (
     MOST_MONTHS,
     AmountDue,
@@ -36,14 +38,14 @@ from largesse.ledger.verification import prove
 from largesse.orders.lookup import references_of
 from largesse.orders.marks import read_digests
 from largesse.reports.filters import OrderFilter, add_up
-from largesse.web.console.context import RequestContext
+from largesse.web.console.context import PageContext, RequestContext
 from largesse.web.kit.query import INT64
 
 _AT_ONCE = 100
 _PRINTED = 2_000
 _MONTHS_SHOWN = 24
 _PAYMENTS_SHOWN = 50
-KINDS = {
+_KINDS = {
     "order": text("Order"),
     "refund": text("Refunded"),
     "top_up": text("Top-up"),
@@ -89,9 +91,7 @@ async def show(context: RequestContext) -> Response:
 
 async def show_statement(context: RequestContext) -> Response:
     """Shows a month of an account, oldest entries first, a page at a time. Raises NotFound."""
-    since, until = _month(context)
-    after = context.parameters.number("after", INT64)
-    account, statement, entries = await _read(context, since, until, after, _AT_ONCE)
+    account, statement, entries = await _read(context, context.parameters.number("after", INT64), _AT_ONCE)
     seen = {entry.order_reference for entry in entries if entry.order_reference}
     if context.person.reach(Right.SEE_ORDERS) is Reach.OWN:
         seen = await context.read(references_of, context.person.customer_id, context.person.user_id, seen)
@@ -100,25 +100,17 @@ async def show_statement(context: RequestContext) -> Response:
         seen_orders=seen,
         account=account,
         statement=statement,
-        entries=entries[:_AT_ONCE],
-        more=entries[_AT_ONCE - 1].id if len(entries) > _AT_ONCE else None,
-        is_first=after is None,
-        month=since,
-        earlier=month_of(since, -1)[0],
-        later=until if until <= clock.now() else None,
-        kinds={kind: context.say(name) for kind, name in KINDS.items()},
-        month_name=_month_name(context),
+        **shown_month(context, entries, _AT_ONCE),
     )
 
 
 async def print_statement(context: RequestContext) -> Response:
     """Shows a month of an account as a page to print. Raises NotFound."""
-    since, until = _month(context)
-    account, statement, entries = await _read(context, since, until, None, _PRINTED)
+    account, statement, entries = await _read(context, None, _PRINTED)
 
     def what(entry: StatementEntry) -> str:
         shown = (entry.order_reference, entry.counterpart, entry.external_reference)
-        return " ".join((context.say(KINDS[entry.kind]), *(one for one in shown if one)))
+        return " ".join((context.say(_KINDS[entry.kind]), *(one for one in shown if one)))
 
     return context.page(
         "statement_print.html",
@@ -126,7 +118,7 @@ async def print_statement(context: RequestContext) -> Response:
         statement=statement,
         entries=entries[:_PRINTED],
         is_cut=len(entries) > _PRINTED,
-        month=since,
+        month=month_in_address(context)[0],
         month_name=_month_name(context),
         what=what,
     )
@@ -149,9 +141,10 @@ async def verify(context: RequestContext) -> Response:
 
 
 async def _read(
-    context: RequestContext, since: datetime, until: datetime, after: int | None, most: int
+    context: RequestContext, after: int | None, most: int
 ) -> tuple[SeenAccount, Statement, list[StatementEntry]]:
     """Returns a month of the account in the address with its first `most` entries, and one more if there are more."""
+    since, until = month_in_address(context)
     async with context.database.snapshot(context.person.scope) as connection:
         account = await _account(context, connection)
         statement = await read_statement(connection, context.person.customer_id, account.id, since, until)
@@ -159,40 +152,55 @@ async def _read(
     return account, statement, entries
 
 
-def _month_name(context: RequestContext) -> Callable[[datetime], str]:
+def shown_month(context: PageContext, entries: list[StatementEntry], most: int) -> dict[str, Any]:
+    """Returns what a page shows of a month of an account: at most `most` entries, and the months before and after."""
+    since, until = month_in_address(context)
+    return {
+        "entries": entries[:most],
+        "more": entries[most - 1].id if len(entries) > most else None,
+        "is_first": context.parameters.number("after", INT64) is None,
+        "month": since,
+        "earlier": month_of(since, -1)[0],
+        "later": until if until <= clock.now() else None,
+        "kinds": {kind: context.say(name) for kind, name in _KINDS.items()},
+        "month_name": _month_name(context),
+    }
+
+
+def _month_name(context: PageContext) -> Callable[[datetime], str]:
     return lambda at: str(format_skeleton("yMMMM", at, locale=context.language.locale))
 
 
 async def statement_csv(context: RequestContext) -> Response:
     """Sends a whole month of an account as a CSV file. Raises NotFound."""
-    since, until = _month(context)
+    since, until = month_in_address(context)
     async with context.database.connection(context.person.scope) as connection:
         account = await _account(context, connection)
-    return await context.csv(f"{account.name} {since:%Y-%m}.csv", _COLUMNS, _rows(context, account, since, until))
-
-
-async def _rows(
-    context: RequestContext, account: SeenAccount, since: datetime, until: datetime
-) -> AsyncIterator[Sequence[object]]:
-    scope = context.person.scope
-    async with context.database.connection(scope) as connection:
         statement = await read_statement(connection, context.person.customer_id, account.id, since, until)
-    async for entries in statement_entries(context.database, scope, statement):
-        for entry in entries:
-            yield _row(entry, account.currency)
+    return await send_statement(context, account.name, context.person.scope, statement, account.currency)
 
 
-def _row(entry: StatementEntry, currency: str) -> Sequence[object]:
-    return (
-        entry.at.isoformat(timespec="seconds"),
-        entry.kind,
-        entry.order_reference,
-        entry.external_reference,
-        to_decimal(entry.amount_minor, currency),
-        to_decimal(entry.balance_minor, currency),
-        currency,
-        entry.counterpart,
-    )
+async def send_statement(
+    context: PageContext, name: str, scope: Scope, statement: Statement, currency: str
+) -> Response:
+    """Sends a month of an account as a CSV file."""
+    rows = _rows(statement_entries(context.database, scope, statement), currency)
+    return await context.csv(f"{name} {month_in_address(context)[0]:%Y-%m}.csv", _COLUMNS, rows)
+
+
+async def _rows(entries: AsyncIterator[list[StatementEntry]], currency: str) -> AsyncIterator[Sequence[object]]:
+    async for some in entries:
+        for entry in some:
+            yield (
+                entry.at.isoformat(timespec="seconds"),
+                entry.kind,
+                entry.order_reference,
+                entry.external_reference,
+                to_decimal(entry.amount_minor, currency),
+                to_decimal(entry.balance_minor, currency),
+                currency,
+                entry.counterpart,
+            )
 
 
 async def _account(context: RequestContext, connection: Connection) -> SeenAccount:
@@ -201,7 +209,7 @@ async def _account(context: RequestContext, connection: Connection) -> SeenAccou
     )
 
 
-def _month(context: RequestContext) -> tuple[datetime, datetime]:
+def month_in_address(context: PageContext) -> tuple[datetime, datetime]:
     """Returns the month in the address, in UTC; the current month if the address has none."""
     named = context.parameters.day("month")
     return month_of(datetime(named.year, named.month, 1, tzinfo=UTC) if named else clock.now())

@@ -65,7 +65,7 @@ async def send_invitation(context: RequestContext) -> Response:
     if form.errors:
         return await _shown(context)
     try:
-        made = await invite(context.actor, read.email, name=read.name or None, role=read.role, mails=_can_mail(context))
+        made = await invite(context.actor, read.email, name=read.name or None, role=read.role, mails=context.can_mail)
     except AlreadyThere:
         form.error("email", context.say("%(email)s belongs to your company already.", email=read.email))
     except InvalidRequest:
@@ -78,7 +78,7 @@ async def send_invitation(context: RequestContext) -> Response:
 async def send_again(context: RequestContext) -> Response:
     """Replaces the link of somebody who was invited. Raises NotFound."""
     try:
-        made = await invite_again(context.actor, context.number("user"), mails=_can_mail(context))
+        made = await invite_again(context.actor, context.number("user"), mails=context.can_mail)
     except AlreadyThere:
         return context.see("/app/people", context.say("This person has already signed in and needs no new link."))
     return _invited(context, made)
@@ -162,12 +162,8 @@ async def _shown(context: RequestContext) -> Response:
     return context.page("people.html", members=await _members(context), roles=roles, role_names=dict(roles))
 
 
-def _can_mail(context: RequestContext) -> bool:
-    return context.services.settings.smtp_url is not None
-
-
 def _invited(context: RequestContext, made: Invitation) -> Response:
     """Shows the link to pass on, unless it was mailed."""
-    if _can_mail(context):
+    if context.can_mail:
         return context.see("/app/people", context.say("%(email)s gets a mail with a link.", email=made.email))
     return context.page("invited.html", made=made, address=context.link(f"/app/link/{made.secret}"))

@@ -23,16 +23,16 @@ WEAK = {
 }
 
 
-async def sign_in(context: RequestContext) -> Response:
+async def sign_in(context: PageContext) -> Response:
     """Shows the form for address and password."""
-    return context.see("/app") if context.session else context.page("sign_in.html", next=context.query("next"))
+    return context.see(context.site) if context.session else context.page("sign_in.html", next=context.query("next"))
 
 
-async def signed_in(context: RequestContext) -> Response:
+async def signed_in(context: PageContext) -> Response:
     """Signs in. A wrong address and a wrong password get the same response."""
     form = context.form
     try:
-        secret = await context.services.signing_in.by_password(form["email"].strip(), form["password"], context.origin)
+        secret = await context.signing_in.by_password(form["email"].strip(), form["password"], context.origin)
     except Refused:
         form.error("password", context.say("The address or the password is not right."))
         return context.page("sign_in.html", status=403, next=form["next"])
@@ -42,16 +42,16 @@ async def signed_in(context: RequestContext) -> Response:
 
 async def forgot(context: RequestContext) -> Response:
     """Shows the form that requests a link by mail."""
-    return context.page("forgot.html", is_asked=False, can_mail=_can_mail(context))
+    return context.page("forgot.html", is_asked=False, can_mail=context.can_mail)
 
 
 async def ask_link(context: RequestContext) -> Response:
     """Mails a link for a new password. A known and an unknown address get the same response."""
     email = context.form.email("email")
     if context.form.errors:
-        return context.page("forgot.html", is_asked=False, can_mail=_can_mail(context))
+        return context.page("forgot.html", is_asked=False, can_mail=context.can_mail)
     await context.services.signing_in.forget_password(email, context.origin)
-    return context.page("forgot.html", is_asked=True, can_mail=_can_mail(context))
+    return context.page("forgot.html", is_asked=True, can_mail=context.can_mail)
 
 
 async def sign_out(context: PageContext) -> Response:
@@ -130,10 +130,6 @@ def new_password(context: PageContext, email: str, field: str = "password") -> s
         context.form.error(field, context.say(WEAK[weak], shortest=SHORTEST, longest=LONGEST))
         return None
     return password
-
-
-def _can_mail(context: RequestContext) -> bool:
-    return context.services.settings.smtp_url is not None
 
 
 def _is_theirs(context: RequestContext, found: Link) -> bool:

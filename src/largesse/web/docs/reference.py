@@ -97,12 +97,10 @@ class Table:
     name: str
     description: Markup
     fields: list[Field]
-    used_by: list[str]  # operation ids
 
 
 def read_tables(document: Json) -> list[Table]:
     """Returns a table for each schema of the document."""
-    users = _users(document)
     return [
         Table(
             name,
@@ -111,7 +109,6 @@ def read_tables(document: Json) -> list[Table]:
                 read_field(member, "", value, required=member in schema.get("required", ()))
                 for member, value in schema["properties"].items()
             ],
-            users.get(name, []),
         )
         for name, schema in document["components"]["schemas"].items()
     ]
@@ -178,40 +175,13 @@ def _number(number: float) -> str:
     return f"{number:,}"
 
 
-def _users(document: Json) -> dict[str, list[str]]:
-    """Returns for each schema the operations that receive or return it, directly or inside another schema."""
-    schemas = document["components"]["schemas"]
-    users: dict[str, list[str]] = {}
-    for methods in document.get("paths", {}).values():
-        for operation in methods.values():
-            for name in _reached(operation, schemas, set()):
-                users.setdefault(name, []).append(operation["operationId"])
-    return users
-
-
-def _reached(node: Any, schemas: Json, seen: set[str]) -> set[str]:
-    if isinstance(node, dict):
-        name = str(node.get("$ref", "")).removeprefix("#/components/schemas/")
-        if name in schemas and name not in seen:
-            seen.add(name)
-            _reached(schemas[name], schemas, seen)
-        for value in node.values():
-            _reached(value, schemas, seen)
-    elif isinstance(node, list):
-        for item in node:
-            _reached(item, schemas, seen)
-    return seen
-
-
 @dataclass(frozen=True, slots=True)
 class StatusRow:
     """A status that an operation answers with."""
 
     status: str
-    phrase: str
     description: Markup
     kind: Markup
-    is_error: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,13 +256,10 @@ def _answer(document: Json, status: str, response: Json) -> StatusRow:
     if "$ref" in response:
         response = document["components"]["responses"][response["$ref"].rpartition("/")[2]]
     content = next(iter(response.get("content", {}).values()), None)
-    is_error = "application/problem+json" in response.get("content", {})
     return StatusRow(
         status=status,
-        phrase=HTTPStatus(int(status)).phrase,
         description=Markup("<br>").join(prose(line) for line in response["description"].split("\n\n")),
         kind=type_in_words(content["schema"]) if content else Markup("no body"),
-        is_error=is_error,
     )
 
 

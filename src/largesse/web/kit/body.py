@@ -160,7 +160,7 @@ class BodyStream:
         chunk: bytes = message.get("body", b"")
         self._size += len(chunk)
         if self._size > self._limits.most_bytes:
-            raise _too_large(self._limits.most_bytes)
+            raise TooLarge(f"At most {self._limits.most_bytes} bytes of a body are read.")
         if self._share is not None:
             self._share.add(len(chunk))
         if chunk:
@@ -183,7 +183,3 @@ class BodyStream:
             waited_s = loop.time() - began_s
             self._whole_left_s -= waited_s
             self._pause_left_s -= waited_s
-
-
-def _too_large(most_bytes: int) -> TooLarge:
-    return TooLarge(f"At most {most_bytes} bytes of a body are read.")

@@ -81,26 +81,14 @@ class PostedForm:
                 raise BadForm
             parser = UrlencodedParser(_MAX_FIELDS)
         self._parser = parser
+        self.fields = parser.fields  # read so far, in order
+        self.files = parser.files  # by the name of their field; a field in which no file was chosen has none
+        self.file_names = parser.file_names  # as the browser sent them
         self._stream = BodyStream(request.receive, limits, share)
         self._chunk = b""
         self._read = 0  # bytes of the chunk that were parsed
         self._parsed = 0  # bytes in all
         self._is_whole = False
-
-    @property
-    def fields(self) -> list[tuple[str, str]]:
-        """The fields read so far, in order."""
-        return self._parser.fields
-
-    @property
-    def files(self) -> dict[str, bytes]:
-        """The files read so far, by the name of their field. A field in which no file was chosen has no entry."""
-        return self._parser.files
-
-    @property
-    def file_names(self) -> dict[str, str]:
-        """The names of the files, as the browser sent them."""
-        return self._parser.file_names
 
     async def token(self) -> str:
         """Returns the token; empty if the first bytes hold none. Raises BadForm and the errors of `read`."""

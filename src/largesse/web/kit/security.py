@@ -128,19 +128,11 @@ OF_FORMS: Mapping[str, str] = {
 OF_FORMS_WITH_FRAMES = {**OF_FORMS, **page_headers(content_policy(**_OF_FORMS, frame_src="'self'"))}
 
 
-def with_styles(headers: Mapping[str, str], sheet: str) -> Mapping[str, str]:
-    """Returns `headers`, of a page with forms, with one sheet in the page allowed. Returns them unchanged for an empty sheet."""
-    if not sheet:
-        return headers
-    policy = content_policy(**{**_OF_FORMS, "style_src": f"'self' {named_style(sheet)}"})
-    return {**headers, "Content-Security-Policy": policy}
-
-
 def named_style(sheet: str) -> str:
     """Returns the source by which a policy allows a sheet; empty for an empty sheet."""
     return f"'sha256-{_hash(sheet)}'" if sheet else ""
 
 
-def with_documents(styles: str) -> dict[str, str]:
-    """Returns the headers of a page with forms that frames whole documents. `styles` allows their sheets."""
+def with_styles(styles: str) -> dict[str, str]:
+    """Returns the headers of a page with forms on which more sheets are allowed: `styles` names them, as `named_style` does."""
     return {**OF_FORMS, **page_headers(content_policy(**{**_OF_FORMS, "style_src": f"'self' {styles}"}))}

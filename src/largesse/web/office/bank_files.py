@@ -62,12 +62,8 @@ _STATES: Mapping[LineState, tuple[str, str]] = {
 }
 
 
-async def show(context: OfficeContext) -> Response:
+async def show(context: OfficeContext, status: int = 200) -> Response:
     """Lists the newest files, and shows the form that uploads one."""
-    return await _list(context)
-
-
-async def _list(context: OfficeContext, status: int = 200) -> Response:
     async with context.database.connection(OFFICE) as connection:
         files = await list_files(connection, SHOWN)
     return context.page(
@@ -88,10 +84,10 @@ async def read(context: OfficeContext) -> Response:
     """Reads a file, and shows it."""
     form, content = context.form.read(FileForm), uploaded(context, MOST_BYTES)
     if content is None or context.form.errors:
-        return await _list(context, 422)
+        return await show(context, 422)
     all_in = await _currency(context, form.currency)
     if context.form.errors:
-        return await _list(context, 422)
+        return await show(context, 422)
     columns = Columns(form.amount_column or None, form.currency_column or None, all_in)
     name = context.file_names.get("file", "") or "file"
     try:
@@ -99,7 +95,7 @@ async def read(context: OfficeContext) -> Response:
     except FileRefused as refusal:
         is_heading = refusal.code == "no_heading"
         context.form.error("file", context.say(_NO_HEADING) if is_heading else refused(context, refusal))
-        return await _list(context, 422)
+        return await show(context, 422)
     said = None if is_new else context.say("This file was read before. Nothing has changed.")
     return context.see(f"{HERE}/{file_id}", said)
 

@@ -6,7 +6,7 @@ else saved meanwhile, fields that only they changed show their text, and fields 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Mapping
 from datetime import datetime
 
 import msgspec
@@ -82,7 +82,7 @@ class Pages:
             currencies=[("", context.say("All")), *((code, code) for code in currencies)],
             is_filtered=bool(words or currency or state != "all"),
             drafts=drafts,
-            may_change=_may(context),
+            may_change=context.person.may(StaffRight.CATALOGUE),
         )
 
     async def ask_new(self, context: OfficeContext) -> Response:
@@ -111,25 +111,59 @@ class Pages:
             f"{self.path}/{object_id}", context.say("Created as a draft. Nobody can send it until you publish it.")
         )
 
-    async def show(self, context: OfficeContext) -> Response:
+    async def show(
+        self, context: OfficeContext, *, typed: Mapping[str, str] | None = None, trouble: str = "", status: int = 200
+    ) -> Response:
         """Shows a product or collection with its draft. Raises NotFound."""
-        return await self._shown(context)
+        edited = await self._find(context)
+        async with context.database.connection(OFFICE) as connection:
+            published = await self._type(connection, edited.content)
+            newest = await self._type(connection, edited.newest)
+            impact = await read_impact(connection, edited)
+            versions = await draft_store.list_versions(connection, self.kind, edited.id)
+        may_change = context.person.may(StaffRight.CATALOGUE)
+        return context.page(
+            "catalogue_one.html",
+            status=status,
+            kind=self.kind,
+            path=self.path,
+            one=edited,
+            title=edited.newest.name,
+            fields=fields_of_form(context, newest if typed is None else typed),
+            started=msgspec.json.encode(newest).decode(),
+            changes=changes_of(context, edited, published, newest),
+            impact=impact,
+            choices=choices_of(context, impact.collections),
+            prices=delivered(edited),
+            history=history_of(context, versions),
+            may_change=may_change,
+            may_edit=may_change and edited.managed == "office",
+            may_undo=len(versions) > 1 and versions[0].edition == edited.edition,
+            trouble=trouble or (context.say(_FAILED) if edited.draft and edited.draft.failed else ""),
+            most_kb=MAX_BYTES // 1024,
+        )
 
     async def save(self, context: OfficeContext) -> Response:
         """Saves a draft. Raises NotFound."""
-        edited, form = await self._find(context), context.form
-        typed = self._typed(form, is_digital=_is_digital(edited.content))
+        edited = await self._find(context)
+        typed = self._typed(context.form, is_digital=_is_digital(edited.content))
         try:
             async with context.database.connection(OFFICE) as connection:
-                content = await self._read_as(connection, typed, edited)
-            await editing.save_draft(context.actor, self.kind, edited.id, content, self._seen(form))
+                content = await self._read(
+                    connection,
+                    typed,
+                    edited.newest.currency,
+                    is_digital=_is_digital(edited.newest),
+                    picture=getattr(edited.newest, "picture", None),
+                )
+            await editing.save_draft(context.actor, self.kind, edited.id, content, _seen(context))
         except Faulty as faulty:
             note(context, faulty)
-            return await self._shown(context, typed=typed, status=422)
+            return await self.show(context, typed=typed, status=422)
         except ChangedMeanwhile as changed:
             return await self._merged(context, changed.edited, typed)
         except StateConflict as refused:
-            return await self._shown(context, typed=typed, trouble=refused.detail, status=409)
+            return await self.show(context, typed=typed, trouble=refused.detail, status=409)
         return context.see(f"{self.path}/{edited.id}", context.say(_SAVED))
 
     async def save_picture(self, context: OfficeContext) -> Response:
@@ -139,57 +173,47 @@ class Pages:
             picture = read_picture(content) if content else None
         except PictureRefused:
             context.form.error("picture", context.say(_NOT_A_PICTURE, most=MAX_BYTES // 1024))
-            return await self._shown(context, status=422)
+            return await self.show(context, status=422)
         if picture is None:
             context.form.error("picture", context.say(REQUIRED))
-            return await self._shown(context, status=422)
-        return await self._act(
-            context, lambda seen: editing.set_picture(context.actor, context.number("id"), picture, seen), _SAVED
-        )
+            return await self.show(context, status=422)
+        setting = editing.set_picture(context.actor, context.number("id"), picture, _seen(context))
+        return await self._act(context, setting, _SAVED)
 
     async def remove_picture(self, context: OfficeContext) -> Response:
         """Removes the picture from the draft. Raises NotFound."""
-        return await self._act(
-            context, lambda seen: editing.set_picture(context.actor, context.number("id"), None, seen), _SAVED
-        )
+        setting = editing.set_picture(context.actor, context.number("id"), None, _seen(context))
+        return await self._act(context, setting, _SAVED)
 
     async def publish(self, context: OfficeContext) -> Response:
         """Publishes the draft. Raises NotFound."""
-        return await self._act(
-            context, lambda seen: editing.publish(context.actor, self.kind, context.number("id"), seen), _PUBLISHED
-        )
+        publishing = editing.publish(context.actor, self.kind, context.number("id"), _seen(context))
+        return await self._act(context, publishing, _PUBLISHED)
 
     async def schedule(self, context: OfficeContext) -> Response:
         """Schedules the publication of the draft. Raises NotFound."""
         at = _instant(context)
         if at is None:
             context.form.error("at", context.say(REQUIRED))
-            return await self._shown(context, status=422)
+            return await self.show(context, status=422)
         said = context.say("The draft publishes itself on %(at)s.", at=context.time(at))
-        return await self._act(
-            context, lambda seen: editing.schedule(context.actor, self.kind, context.number("id"), at, seen), said
-        )
+        scheduling = editing.schedule(context.actor, self.kind, context.number("id"), at, _seen(context))
+        return await self._act(context, scheduling, said)
 
     async def unschedule(self, context: OfficeContext) -> Response:
         """Cancels the scheduled publication of the draft. Raises NotFound."""
-        said = context.say("The draft does not publish itself any more.")
-        return await self._act(
-            context, lambda seen: editing.schedule(context.actor, self.kind, context.number("id"), None, seen), said
-        )
+        cancelling = editing.schedule(context.actor, self.kind, context.number("id"), None, _seen(context))
+        return await self._act(context, cancelling, context.say("The draft does not publish itself any more."))
 
     async def undo(self, context: OfficeContext) -> Response:
         """Publishes the previous version again. Raises NotFound."""
-        said = context.say("Undone: customers see again what was there before.")
-        return await self._act(
-            context, lambda seen: editing.undo(context.actor, self.kind, context.number("id"), seen), said
-        )
+        undoing = editing.undo(context.actor, self.kind, context.number("id"), _seen(context))
+        return await self._act(context, undoing, context.say("Undone: customers see again what was there before."))
 
     async def discard(self, context: OfficeContext) -> Response:
         """Deletes the draft. Raises NotFound."""
         try:
-            is_gone = await editing.discard_draft(
-                context.actor, self.kind, context.number("id"), self._seen(context.form)
-            )
+            is_gone = await editing.discard_draft(context.actor, self.kind, context.number("id"), _seen(context))
         except StateConflict as refused:
             return await self._refused(context, refused)
         path = self.path if is_gone else f"{self.path}/{context.number('id')}"
@@ -201,12 +225,12 @@ class Pages:
         said = context.say("Released: you change it here from now on, and loading the seed file leaves it as it is.")
         return context.see(f"{self.path}/{context.number('id')}", said)
 
-    async def _act(self, context: OfficeContext, act: Callable[[int], Awaitable[object]], said: str) -> Response:
+    async def _act(self, context: OfficeContext, act: Awaitable[object], said: str) -> Response:
         try:
-            await act(self._seen(context.form))
+            await act
         except Faulty as faulty:
             note(context, faulty)
-            return await self._shown(context, status=422)
+            return await self.show(context, status=422)
         except StateConflict as refused:
             return await self._refused(context, refused)
         return context.see(f"{self.path}/{context.number('id')}", context.say(said))
@@ -214,7 +238,7 @@ class Pages:
     async def _refused(self, context: OfficeContext, refused: StateConflict) -> Response:
         """Shows the current page, with the reason why nothing was done."""
         said = _MEANWHILE if isinstance(refused, ChangedMeanwhile) else _REFUSALS.get(type(refused), _NOT_DONE)
-        return await self._shown(context, trouble=context.say(said), status=409)
+        return await self.show(context, trouble=context.say(said), status=409)
 
     async def _merged(self, context: OfficeContext, now: Edited, typed: Mapping[str, str]) -> Response:
         """Shows the form with what was typed and what somebody else saved meanwhile, so that neither is lost."""
@@ -241,40 +265,7 @@ class Pages:
             "%(who)s saved this meanwhile. What you typed is kept, and what only they changed is shown. Check it and save again.",
             who=now.draft.author if now.draft else context.say("Somebody else"),
         )
-        return await self._shown(context, typed=merged, trouble=trouble, status=409)
-
-    async def _shown(
-        self, context: OfficeContext, *, typed: Mapping[str, str] | None = None, trouble: str = "", status: int = 200
-    ) -> Response:
-        edited = await self._find(context)
-        async with context.database.connection(OFFICE) as connection:
-            published, newest = (
-                await self._type(connection, edited.content),
-                await self._type(connection, edited.newest),
-            )
-            impact = await read_impact(connection, edited)
-            versions = await draft_store.list_versions(connection, self.kind, edited.id)
-        may_change = _may(context)
-        return context.page(
-            "catalogue_one.html",
-            status=status,
-            kind=self.kind,
-            path=self.path,
-            one=edited,
-            title=edited.newest.name,
-            fields=fields_of_form(context, newest if typed is None else typed),
-            started=msgspec.json.encode(newest).decode(),
-            changes=changes_of(context, edited, published, newest),
-            impact=impact,
-            choices=choices_of(context, impact.collections),
-            prices=delivered(edited),
-            history=history_of(context, versions),
-            may_change=may_change,
-            may_edit=may_change and edited.managed == "office",
-            may_undo=len(versions) > 1 and versions[0].edition == edited.edition,
-            trouble=trouble or (context.say(_FAILED) if edited.draft and edited.draft.failed else ""),
-            most_kb=MAX_BYTES // 1024,
-        )
+        return await self.show(context, typed=merged, trouble=trouble, status=409)
 
     async def _shown_new(
         self,
@@ -313,18 +304,10 @@ class Pages:
         typed = {name: form[name].replace("\r\n", "\n") for name in fields_of(self.kind, is_digital=is_digital)}
         return {name: (value or "no") if name in FLAGS else value for name, value in typed.items()}
 
-    def _seen(self, form: Form) -> int:
-        return form.number("seen", INT64) or 0
-
     async def _type(self, connection: Connection, content: Content) -> dict[str, str]:
         if isinstance(content, ProductContent):
             return typed_product(content, await draft_store.customer_keys(connection, content.customer_ids or ()))
         return typed_collection(content, await draft_store.product_keys(connection, content.product_ids))
-
-    async def _read_as(self, connection: Connection, typed: Mapping[str, str], edited: Edited) -> Content:
-        newest = edited.newest
-        picture = newest.picture if isinstance(newest, ProductContent) else None
-        return await self._read(connection, typed, newest.currency, is_digital=_is_digital(newest), picture=picture)
 
     async def _read(
         self,
@@ -370,8 +353,9 @@ def note(context: OfficeContext, faulty: Faulty) -> None:
         context.form.error(fault.field, context.say(fault.said, **fault.values))
 
 
-def _may(context: OfficeContext) -> bool:
-    return context.person.may(StaffRight.CATALOGUE)
+def _seen(context: OfficeContext) -> int:
+    """Returns the edition that the form shows."""
+    return context.form.number("seen", INT64) or 0
 
 
 def _is_digital(content: Content) -> bool:
@@ -384,9 +368,6 @@ def _instant(context: OfficeContext) -> datetime | None:
         at = datetime.fromisoformat(context.form["at"])
     except ValueError:
         return None
-    if not _FIRST_YEAR <= at.year <= _LAST_YEAR:
+    if not 2000 <= at.year <= 9000:  # a zone may have no time before the first year, or after the last
         return None
     return at if at.tzinfo else at.replace(tzinfo=context.zone)
-
-
-_FIRST_YEAR, _LAST_YEAR = 2000, 9000  # a zone may have no time before the first year, or after the last

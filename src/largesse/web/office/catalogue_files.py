@@ -45,50 +45,8 @@ class Files:
         header = [str(cell) for cell in await anext(found)]
         return await context.csv(f"{self.kind}s.csv", header, found)
 
-    async def ask(self, context: OfficeContext) -> Response:
+    async def ask(self, context: OfficeContext, *, faults: Sequence[RowFault] = (), status: int = 200) -> Response:
         """Shows the form that uploads a file."""
-        return self._shown(context)
-
-    async def upload(self, context: OfficeContext) -> Response:
-        """Saves the rows of a file as drafts, or shows all their faults."""
-        content = context.files.get("file", b"")
-        if not content:
-            context.form.error("file", context.say(CHOOSE_FILE))
-            return self._shown(context, status=422)
-        async with context.database.connection(OFFICE) as connection:
-            read = await sheet.read_sheet(connection, self.kind, content)
-        if read.faults and not read.faults[0].row:
-            fault = read.faults[0].fault
-            context.form.error("file", context.say(fault.said, **fault.values))
-            return self._shown(context, status=422)
-        if read.faults:
-            return self._shown(context, faults=read.faults, status=422)
-        if not read.contents:
-            return context.see(self.path, context.say("Nothing in the file differs from what is here already."))
-        name = context.file_names.get("file", "")[:100] or "file"
-        try:
-            await editing.import_drafts(context.actor, self.kind, read.contents, read.seen, f"file {name}")
-        except StateConflict:
-            context.form.error("file", context.say(_MEANWHILE))
-            return self._shown(context, status=409)
-        said = context.ngettext("%(count)s draft was saved.", "%(count)s drafts were saved.", len(read.contents))
-        return context.see(f"{self.path}?state=drafts", said)
-
-    async def publish_all(self, context: OfficeContext) -> Response:
-        """Publishes the drafts that match the filters of the list."""
-        async with context.database.connection(OFFICE) as connection:
-            keys = await catalogue.draft_keys(context, connection, self.kind)
-        try:
-            count = await editing.publish_many(context.actor, self.kind, keys)
-        except editing.NothingToPublish as refused:
-            return context.trouble(409, refused.detail)
-        except StateConflict:
-            return context.trouble(409, context.say(_NOT_ALL))
-        said = context.ngettext("%(count)s draft was published.", "%(count)s drafts were published.", count)
-        filters = {"state": "drafts", "q": context.form["q"], "currency": context.form["currency"]}
-        return context.see(f"{self.path}?{urlencode(filters)}", said)
-
-    def _shown(self, context: OfficeContext, *, faults: Sequence[RowFault] = (), status: int = 200) -> Response:
         shown = [
             (
                 one.row,
@@ -109,6 +67,45 @@ class Files:
             most_rows=sheet.MOST_ROWS,
             most_kb=sheet.MOST_BYTES // 1024,
         )
+
+    async def upload(self, context: OfficeContext) -> Response:
+        """Saves the rows of a file as drafts, or shows all their faults."""
+        content = context.files.get("file", b"")
+        if not content:
+            context.form.error("file", context.say(CHOOSE_FILE))
+            return await self.ask(context, status=422)
+        async with context.database.connection(OFFICE) as connection:
+            read = await sheet.read_sheet(connection, self.kind, content)
+        if read.faults and not read.faults[0].row:
+            fault = read.faults[0].fault
+            context.form.error("file", context.say(fault.said, **fault.values))
+            return await self.ask(context, status=422)
+        if read.faults:
+            return await self.ask(context, faults=read.faults, status=422)
+        if not read.contents:
+            return context.see(self.path, context.say("Nothing in the file differs from what is here already."))
+        name = context.file_names.get("file", "")[:100] or "file"
+        try:
+            await editing.import_drafts(context.actor, self.kind, read.contents, read.seen, f"file {name}")
+        except StateConflict:
+            context.form.error("file", context.say(_MEANWHILE))
+            return await self.ask(context, status=409)
+        said = context.ngettext("%(count)s draft was saved.", "%(count)s drafts were saved.", len(read.contents))
+        return context.see(f"{self.path}?state=drafts", said)
+
+    async def publish_all(self, context: OfficeContext) -> Response:
+        """Publishes the drafts that match the filters of the list."""
+        async with context.database.connection(OFFICE) as connection:
+            keys = await catalogue.draft_keys(context, connection, self.kind)
+        try:
+            count = await editing.publish_many(context.actor, self.kind, keys)
+        except editing.NothingToPublish as refused:
+            return context.trouble(409, refused.detail)
+        except StateConflict:
+            return context.trouble(409, context.say(_NOT_ALL))
+        said = context.ngettext("%(count)s draft was published.", "%(count)s drafts were published.", count)
+        filters = {"state": "drafts", "q": context.form["q"], "currency": context.form["currency"]}
+        return context.see(f"{self.path}?{urlencode(filters)}", said)
 
 
 PRODUCTS = Files(catalogue.PRODUCTS, text("Import products"))

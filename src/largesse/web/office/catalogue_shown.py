@@ -1,4 +1,4 @@
-"""Parts of the catalogue's pages: forms, prices, changes of a draft, published versions, and the texts of fields, states and faults."""
+"""Parts of the catalogue's pages: forms, prices, changes of a draft, published versions, and the texts of fields and states."""
 
 from __future__ import annotations
 
@@ -178,47 +178,3 @@ STATES: Mapping[str, str] = {
     "failed": text("Not published in time"),
     "file": text("Managed by the seed file"),
 }
-# The texts of `catalogue.content.FAULTS`, `catalogue.sheet.FAULTS` and `catalogue.editing`. A test compares them.
-FAULTS = (
-    text("Fill this in."),
-    text("This has %(found)s characters. At most %(most)s are allowed."),
-    text("This has %(found)s entries. At most %(most)s are allowed."),
-    text("This has characters that are not allowed. Type it again."),
-    text("Name at least one country, such as GB."),
-    text("%(what)s is not a country of two letters, such as GB."),
-    text("%(what)s is not an amount in %(currency)s, such as 10 or 4.95."),
-    text("%(what)s is not a percentage from 0 to 1000 with at most 4 decimals."),
-    text("An amount must be more than 0."),
-    text("An amount must be at most %(most)s."),
-    text("%(what)s comes twice."),
-    text("A gift needs amounts: type some, or a lowest and a highest one."),
-    text("Type either amounts, or a lowest and a highest one."),
-    text("Type both the lowest and the highest amount."),
-    text("The lowest amount must be at most the highest one."),
-    text("Type a country and an amount for each, such as GB 4.95."),
-    text("There is no customer %(what)s."),
-    text("There is no product %(what)s."),
-    text("%(what)s is not the name of a supplier."),
-    text("Name at least one product by its key."),
-    text("The product %(what)s has another currency."),
-    text("Type the amounts that can be chosen, or allow any amount."),
-    text("Delivered in %(what)s it costs more than %(most)s."),
-    text("Type yes or no."),
-    text("This is not a text file. Save it as CSV in UTF-8."),
-    text("The first row must name the columns, and one of them must be key."),
-    text(
-        "The row has more values than the first row names. Put one that contains the separator between quotation marks."
-    ),
-    text("There is no column %(what)s."),
-    text("The file has more than %(most)s rows."),
-    text("The file has more than %(most)s KiB."),
-    text("The file has no rows."),
-    text("The seed file manages this. Release it first."),
-    text("This has a draft. Publish or discard it first."),
-    text("This cannot change after it was created."),
-    text("%(what)s is not a currency in use."),
-    text("A key has at most 100 characters, and no slash, comma or semicolon."),
-    text("Only products of the other kind have this. Leave it empty."),
-    text("Another one has this key."),
-    text("Choose a time in the future."),
-)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Annotated, Any
 
 import msgspec
@@ -10,6 +10,7 @@ from starlette.responses import Response
 
 from largesse.base.errors import InsufficientBalance
 from largesse.base.i18n.templates import text
+from largesse.customers.actor import Actor
 from largesse.db.pool import Connection
 from largesse.db.scope import OFFICE
 from largesse.ledger.corrections import (
@@ -51,11 +52,6 @@ STATES: Mapping[str, tuple[str, str]] = {
     "withdrawn": ("still", text("Withdrawn")),
     "expired": ("still", text("Expired")),
 }
-_DONE: Mapping[str, str] = {
-    "approved": text("Approved and posted."),
-    "declined": text("Declined. Nothing was posted."),
-    "withdrawn": text("Withdrawn."),
-}
 _CLOSED = text("The account is closed. Open it again first.")
 
 
@@ -64,19 +60,13 @@ async def show(context: OfficeContext) -> Response:
     async with context.database.connection(OFFICE) as connection:
         waiting = await list_waiting(connection, _SHOWN)
         corrections = await list_corrections(connection, context.parameters.number("before"), _SHOWN + 1)
-        names = await _names(connection)
+        words = await _words(context, connection)
     more = corrections[_SHOWN - 1].id if len(corrections) > _SHOWN else None
-    return context.page(
-        "corrections.html", waiting=waiting, corrections=corrections[:_SHOWN], more=more, **_words(context, names)
-    )
+    return context.page("corrections.html", waiting=waiting, corrections=corrections[:_SHOWN], more=more, **words)
 
 
-async def ask(context: OfficeContext) -> Response:
+async def ask(context: OfficeContext, status: int = 200) -> Response:
     """Shows the form for a correction of an account. Raises NotFound."""
-    return await _ask(context)
-
-
-async def _ask(context: OfficeContext, status: int = 200) -> Response:
     async with context.database.connection(OFFICE) as connection:
         account = await find_correctable(connection, context.number("account"))
     return context.page(
@@ -108,7 +98,7 @@ async def propose(context: OfficeContext) -> Response:
     if form.kind != "refund" and form.order:
         context.form.error("order", context.say("Only a refund names an order."))
     if context.form.errors:
-        return await _ask(context, 422)
+        return await ask(context, 422)
     new = NewCorrection(account_id, form.kind, amount_minor, form.reason, form.order or None)
     try:
         proposed = await propose_correction(context.actor, new)
@@ -130,19 +120,15 @@ async def propose(context: OfficeContext) -> Response:
     else:
         said = context.say("Proposed. Somebody else has to approve it within 14 days.")
         return context.see(f"{HERE}/{proposed.id}", said)
-    return await _ask(context, 422)
+    return await ask(context, 422)
 
 
-async def one(context: OfficeContext) -> Response:
+async def one(context: OfficeContext, wrong: str = "", status: int = 200) -> Response:
     """Shows a correction. Raises NotFound."""
-    return await _one(context)
-
-
-async def _one(context: OfficeContext, wrong: str = "", status: int = 200) -> Response:
     async with context.database.connection(OFFICE) as connection:
         correction = await find_correction(connection, context.number("correction"))
         account = await find_correctable(connection, correction.account_id)
-        names = await _names(connection)
+        words = await _words(context, connection)
     may_change = context.person.may(StaffRight.MONEY) and correction.state == "waiting"
     is_own = correction.proposed_by == context.person.person_id
     return context.page(
@@ -153,32 +139,29 @@ async def _one(context: OfficeContext, wrong: str = "", status: int = 200) -> Re
         wrong=wrong,
         may_decide=may_change and not is_own,
         may_withdraw=may_change and is_own,
-        **_words(context, names),
+        **words,
     )
 
 
 async def approve(context: OfficeContext) -> Response:
     """Approves somebody else's correction, and posts it. Raises NotFound."""
-    return await _decide(context, "approved")
+    return await _decide(context, approve_correction, context.say("Approved and posted."))
 
 
 async def decline(context: OfficeContext) -> Response:
     """Declines somebody else's correction. Raises NotFound."""
-    return await _decide(context, "declined")
+    return await _decide(context, decline_correction, context.say("Declined. Nothing was posted."))
 
 
 async def withdraw(context: OfficeContext) -> Response:
     """Withdraws the person's own correction. Raises NotFound."""
-    return await _decide(context, "withdrawn")
+    return await _decide(context, withdraw_correction, context.say("Withdrawn."))
 
 
-_OPERATIONS = {"approved": approve_correction, "declined": decline_correction, "withdrawn": withdraw_correction}
-
-
-async def _decide(context: OfficeContext, state: str) -> Response:
+async def _decide(context: OfficeContext, decide: Callable[[Actor, int], Awaitable[object]], said: str) -> Response:
     correction_id = context.number("correction")
     try:
-        await _OPERATIONS[state](context.actor, correction_id)
+        await decide(context.actor, correction_id)
     except OwnCorrection:
         wrong = context.say("You proposed this correction. Somebody else has to decide.")
     except CorrectionEnded:
@@ -190,17 +173,13 @@ async def _decide(context: OfficeContext, state: str) -> Response:
     except MoreThanOrder:
         wrong = context.say("Less of the order is left to refund by now. Decline it, and propose another amount.")
     else:
-        return context.see(f"{HERE}/{correction_id}", context.say(_DONE[state]))
-    return await _one(context, wrong, 409)
+        return context.see(f"{HERE}/{correction_id}", said)
+    return await one(context, wrong, 409)
 
 
-async def _names(connection: Connection) -> dict[int, str]:
-    return {one.id: one.name for one in await list_staff(connection)}
-
-
-def _words(context: OfficeContext, names: Mapping[int, str]) -> dict[str, Any]:
+async def _words(context: OfficeContext, connection: Connection) -> dict[str, Any]:
     return {
-        "names": names,
+        "names": {one.id: one.name for one in await list_staff(connection)},
         "kinds": {kind: context.say(word) for kind, word in SHORT_KINDS.items()},
         "states": {state: (kind, context.say(word)) for state, (kind, word) in STATES.items()},
     }

@@ -1,4 +1,7 @@
-"""The people of a customer in the back office: inviting, inviting again, changing a role, and a link for a new password."""
+"""The people and the service accounts of a customer in the back office.
+
+People are invited, get roles and links for new passwords. Service accounts are created, limited and switched off.
+"""
 
 from __future__ import annotations
 
@@ -7,53 +10,68 @@ from typing import Annotated
 import msgspec
 from starlette.responses import Response
 
-from largesse.base.errors import InvalidRequest, NotFound
-from largesse.base.i18n.templates import text
-from largesse.customers.customer_store import read_customer
+from largesse.base.errors import InvalidRequest, NotFound, OperatorError
+from largesse.customers.customer_store import list_currencies, list_service_accounts, read_customer
 from largesse.customers.member_store import Member, list_members
 from largesse.customers.members import AlreadyThere, invite, invite_again, reset, reset_by_mail, set_role
 from largesse.customers.roles import ROLES
+from largesse.customers.service_accounts import (
+    NameTaken,
+    TooManyServiceAccounts,
+    create_service_account,
+    limit_service_account,
+    switch_service_account,
+)
 from largesse.db.pool import Connection
 from largesse.db.scope import OFFICE
+from largesse.web.console.context import typed_amount
 from largesse.web.console.form import Choice, Email, Text
+from largesse.web.console.people import ROLE_NAMES
 from largesse.web.office.context import OfficeContext
-from largesse.web.office.customers import acting_for, can_mail, invited, named, page
+from largesse.web.office.customers import acting_for, invited, named, page
 
-ROLE_NAMES = {
-    "admin": text("Administrator"),
-    "member": text("Member"),
-    "finance": text("Finance"),
-    "viewer": text("Viewer"),
-}
+_MOST_NAME = 100
 
 
 class InvitationForm(msgspec.Struct):
     """Who is invited."""
 
     email: Annotated[str, Email()]
-    name: Annotated[str, Text(100, required=False)]
+    name: Annotated[str, Text(_MOST_NAME, required=False)]
     role: Annotated[str, Choice(ROLES)]
 
 
-async def show(context: OfficeContext) -> Response:
+async def show(context: OfficeContext, *, status: int = 200) -> Response:
     """Shows the people of a customer. Raises NotFound."""
-    return await _shown(context)
+    async with context.database.connection(OFFICE) as connection:
+        customer = await read_customer(connection, context.number("customer"))
+        members = await list_members(connection, customer.id)
+    roles = named(context, ROLE_NAMES)
+    return page(
+        context,
+        "customer_people.html",
+        status=status,
+        customer=customer,
+        members=members,
+        roles=roles,
+        role_names=dict(roles),
+    )
 
 
 async def send_invitation(context: OfficeContext) -> Response:
     """Invites an address. Raises NotFound."""
     form = context.form.read(InvitationForm)
     if context.form.errors:
-        return await _shown(context, status=422)
+        return await show(context, status=422)
     actor = acting_for(context)
     try:
-        made = await invite(actor, form.email, name=form.name or None, role=form.role, mails=can_mail(context))
+        made = await invite(actor, form.email, name=form.name or None, role=form.role, mails=context.can_mail)
     except AlreadyThere:
         context.form.error("email", context.say("%(email)s belongs to the customer already.", email=form.email))
-        return await _shown(context, status=422)
+        return await show(context, status=422)
     except InvalidRequest:
         context.form.error("email", context.say("The customer has reached its limit of people."))
-        return await _shown(context, status=422)
+        return await show(context, status=422)
     return invited(context, actor.customer_id, made)
 
 
@@ -61,7 +79,7 @@ async def send_again(context: OfficeContext) -> Response:
     """Replaces the link of somebody who was invited. Raises NotFound."""
     actor = acting_for(context)
     try:
-        made = await invite_again(actor, context.number("user"), mails=can_mail(context))
+        made = await invite_again(actor, context.number("user"), mails=context.can_mail)
     except AlreadyThere:
         return context.see(_here(context), context.say("This person has already signed in and needs no new link."))
     return invited(context, actor.customer_id, made)
@@ -94,7 +112,7 @@ async def make_reset(context: OfficeContext) -> Response:
     async with context.database.connection(OFFICE) as connection:
         member = await _member(context, connection)
     second_step = context.form["second_step"] == "yes"
-    if can_mail(context):
+    if context.can_mail:
         await reset_by_mail(acting_for(context), member.email, second_step=second_step)
         return context.see(_here(context), context.say("%(email)s gets a mail with a link.", email=member.email))
     secret = await reset(acting_for(context), member.email, second_step=second_step, mails=False)
@@ -111,21 +129,73 @@ async def _member(context: OfficeContext, connection: Connection) -> Member:
     return found
 
 
-async def _shown(context: OfficeContext, *, status: int = 200) -> Response:
+async def show_services(context: OfficeContext, *, status: int = 200) -> Response:
+    """Shows the service accounts of a customer. Raises NotFound."""
     async with context.database.connection(OFFICE) as connection:
         customer = await read_customer(connection, context.number("customer"))
-        members = await list_members(connection, customer.id)
-    roles = named(context, ROLE_NAMES)
+        accounts = await list_service_accounts(connection, customer.id)
+        currencies = await list_currencies(connection, customer.id)
     return page(
         context,
-        "customer_people.html",
+        "customer_services.html",
         status=status,
         customer=customer,
-        members=members,
-        roles=roles,
-        role_names=dict(roles),
+        accounts=accounts,
+        choices=[(str(one.id), one.name) for one in accounts],
+        currencies=[(one, one) for one in currencies],
     )
 
 
-def _here(context: OfficeContext) -> str:
-    return f"/office/customers/{context.number('customer')}/people"
+async def create_service(context: OfficeContext) -> Response:
+    """Creates a service account. Raises NotFound."""
+    name = context.form.text("name", _MOST_NAME)
+    if context.form.errors:
+        return await show_services(context, status=422)
+    try:
+        await create_service_account(acting_for(context), name)
+    except TooManyServiceAccounts:
+        context.form.error("name", context.say("The customer has reached its limit of service accounts."))
+        return await show_services(context, status=422)
+    except NameTaken:
+        context.form.error("name", context.say("Another service account has this name."))
+        return await show_services(context, status=422)
+    return context.see(
+        _here(context, "service-accounts"), context.say("The service account %(name)s was created.", name=name)
+    )
+
+
+async def limit_service(context: OfficeContext) -> Response:
+    """Limits what a service account may order in a currency, from its next order on. Raises NotFound."""
+    form = context.form
+    account_id, currency = form.number("account") or 0, form.text("currency", 3)
+    largest, daily = (
+        typed_amount(context, name, currency) if form[name].strip() else None for name in ("largest_order", "daily")
+    )
+    if form.errors:
+        return await show_services(context, status=422)
+    try:
+        await limit_service_account(
+            acting_for(context), account_id, currency, largest_order_minor=largest, daily_minor=daily
+        )
+    except OperatorError:
+        form.error("currency", context.say("Choose one of the options."))
+        return await show_services(context, status=422)
+    return context.see(
+        _here(context, "service-accounts"), context.say("The limits were changed. They apply from the next order.")
+    )
+
+
+async def switch_service(context: OfficeContext) -> Response:
+    """Switches a service account on or off. Raises NotFound."""
+    active = context.form["active"] == "yes"
+    name = await switch_service_account(acting_for(context), context.number("account"), active=active)
+    said = (
+        context.say("%(name)s is switched on.", name=name)
+        if active
+        else context.say("%(name)s is switched off. Its keys are refused.", name=name)
+    )
+    return context.see(_here(context, "service-accounts"), said)
+
+
+def _here(context: OfficeContext, page: str = "people") -> str:
+    return f"/office/customers/{context.number('customer')}/{page}"

@@ -8,7 +8,7 @@ from typing import Annotated, TypeVar
 import msgspec
 from starlette.responses import Response
 
-from largesse.base.errors import InvalidRequest
+from largesse.base.errors import InvalidRequest, NotFound
 from largesse.base.i18n.templates import text
 from largesse.base.settings import ENVIRONMENTS
 from largesse.customers.actor import Actor
@@ -66,6 +66,14 @@ def acting_for(context: OfficeContext, environment: str | None = None, reason: s
     return context.actor.on_behalf_of(context.number("customer"), environment, reason)
 
 
+def environment_of(context: OfficeContext) -> str:
+    """Returns the environment in the path. Raises NotFound."""
+    environment: str = context.request.path_params["environment"]
+    if environment not in ENVIRONMENTS:
+        raise NotFound("There is no such environment.")
+    return environment
+
+
 def page(context: OfficeContext, template: str, *, status: int = 200, **values: object) -> Response:
     """Returns a page about customers, with the rights of the member of staff."""
     may = context.person.may
@@ -96,16 +104,25 @@ async def show(context: OfficeContext) -> Response:
     )
 
 
-async def ask(context: OfficeContext) -> Response:
+async def ask(context: OfficeContext, *, status: int = 200) -> Response:
     """Shows the form that opens a customer."""
-    return await _asked(context)
+    async with context.database.connection(OFFICE) as connection:
+        currencies = await list_currencies(connection, 0)
+    return page(
+        context,
+        "new_customer.html",
+        status=status,
+        can_mail=context.can_mail,
+        chosen=context.form.all("environment") or ENVIRONMENTS,
+        **_choices(context, currencies),
+    )
 
 
 async def create(context: OfficeContext) -> Response:
     """Opens a customer with its accounts, and invites its first administrator."""
     form = context.form.read(NewCustomerForm)
     if context.form.errors:
-        return await _asked(context, status=422)
+        return await ask(context, status=422)
     try:
         customer_id, invitation = await open_customer(
             context.actor,
@@ -115,66 +132,16 @@ async def create(context: OfficeContext) -> Response:
             currency=form.currency,
             environments=form.environment,
             email=form.email,
-            mails=can_mail(context),
+            mails=context.can_mail,
         )
     except AccountRefused as refused:
         context.form.error("currency", context.say(_REFUSALS[refused.why]))
-        return await _asked(context, status=422)
+        return await ask(context, status=422)
     return invited(context, customer_id, invitation, context.say("%(name)s was opened.", name=form.name))
 
 
-async def one(context: OfficeContext) -> Response:
+async def one(context: OfficeContext, *, status: int = 200) -> Response:
     """Shows a customer: terms, accounts and notes. Raises NotFound."""
-    return await one_shown(context)
-
-
-async def change(context: OfficeContext) -> Response:
-    """Changes name, plan and funding of a customer. Raises NotFound."""
-    form = context.form.read(TermsForm)
-    if context.form.errors:
-        return await one_shown(context, status=422)
-    await change_customer(acting_for(context), name=form.name, plan=form.plan, funding=form.funding)
-    return context.see(_here(context), context.say("%(name)s was changed.", name=form.name))
-
-
-async def add_account(context: OfficeContext) -> Response:
-    """Adds a funding account to a customer. Raises NotFound."""
-    form = context.form
-    name, environment = form.text("account", LONGEST_NAME), form.choice("environment", ENVIRONMENTS)
-    currency = form.text("currency", 3)
-    if form.errors:
-        return await one_shown(context, status=422)
-    try:
-        await create_account(acting_for(context, environment), currency=currency, name=name)
-    except AccountRefused as refused:
-        field = "account" if refused.why is Why.NAME_TAKEN else "currency"
-        form.error(field, context.say(_REFUSALS[refused.why]))
-        return await one_shown(context, status=422)
-    return context.see(_here(context), context.say("The account %(name)s was created.", name=name))
-
-
-async def note(context: OfficeContext) -> Response:
-    """Adds a note. Raises NotFound."""
-    form = context.form
-    written = form.text("note", LONGEST_NOTE, lines=True)
-    if form.errors:
-        return await one_shown(context, status=422)
-    try:
-        await add_note(acting_for(context), written)
-    except InvalidRequest:
-        form.error("note", context.say("This customer has reached its limit of notes. Erase one first."))
-        return await one_shown(context, status=422)
-    return context.see(f"{_here(context)}#notes", context.say("The note was saved."))
-
-
-async def unnote(context: OfficeContext) -> Response:
-    """Erases a note. Raises NotFound."""
-    await erase_note(acting_for(context), context.number("note"))
-    return context.see(f"{_here(context)}#notes", context.say("The note was erased."))
-
-
-async def one_shown(context: OfficeContext, *, status: int = 200) -> Response:
-    """Returns the page of the customer of the path. Raises NotFound."""
     async with context.database.connection(OFFICE) as connection:
         customer = await read_customer(connection, context.number("customer"))
         accounts = await list_accounts(connection, customer.key)
@@ -192,17 +159,49 @@ async def one_shown(context: OfficeContext, *, status: int = 200) -> Response:
     )
 
 
-async def _asked(context: OfficeContext, *, status: int = 200) -> Response:
-    async with context.database.connection(OFFICE) as connection:
-        currencies = await list_currencies(connection, 0)
-    return page(
-        context,
-        "new_customer.html",
-        status=status,
-        can_mail=can_mail(context),
-        chosen=context.form.all("environment") or ENVIRONMENTS,
-        **_choices(context, currencies),
-    )
+async def change(context: OfficeContext) -> Response:
+    """Changes name, plan and funding of a customer. Raises NotFound."""
+    form = context.form.read(TermsForm)
+    if context.form.errors:
+        return await one(context, status=422)
+    await change_customer(acting_for(context), name=form.name, plan=form.plan, funding=form.funding)
+    return context.see(_here(context), context.say("%(name)s was changed.", name=form.name))
+
+
+async def add_account(context: OfficeContext) -> Response:
+    """Adds a funding account to a customer. Raises NotFound."""
+    form = context.form
+    name, environment = form.text("account", LONGEST_NAME), form.choice("environment", ENVIRONMENTS)
+    currency = form.text("currency", 3)
+    if form.errors:
+        return await one(context, status=422)
+    try:
+        await create_account(acting_for(context, environment), currency=currency, name=name)
+    except AccountRefused as refused:
+        field = "account" if refused.why is Why.NAME_TAKEN else "currency"
+        form.error(field, context.say(_REFUSALS[refused.why]))
+        return await one(context, status=422)
+    return context.see(_here(context), context.say("The account %(name)s was created.", name=name))
+
+
+async def note(context: OfficeContext) -> Response:
+    """Adds a note. Raises NotFound."""
+    form = context.form
+    written = form.text("note", LONGEST_NOTE, lines=True)
+    if form.errors:
+        return await one(context, status=422)
+    try:
+        await add_note(acting_for(context), written)
+    except InvalidRequest:
+        form.error("note", context.say("This customer has reached its limit of notes. Erase one first."))
+        return await one(context, status=422)
+    return context.see(f"{_here(context)}#notes", context.say("The note was saved."))
+
+
+async def unnote(context: OfficeContext) -> Response:
+    """Erases a note. Raises NotFound."""
+    await erase_note(acting_for(context), context.number("note"))
+    return context.see(f"{_here(context)}#notes", context.say("The note was erased."))
 
 
 def _choices(context: OfficeContext, currencies: Sequence[str]) -> dict[str, object]:
@@ -214,15 +213,10 @@ def _choices(context: OfficeContext, currencies: Sequence[str]) -> dict[str, obj
     }
 
 
-def can_mail(context: OfficeContext) -> bool:
-    """Returns whether invitations are mailed. Otherwise their links are shown once."""
-    return context.services.settings.smtp_url is not None
-
-
 def invited(context: OfficeContext, customer_id: int, made: Invitation, done: str = "") -> Response:
     """Shows the link to pass on, unless it was mailed."""
     people = f"/office/customers/{customer_id}/people"
-    if can_mail(context):
+    if context.can_mail:
         said = context.say("%(email)s gets a mail with a link.", email=made.email)
         return context.see(people, f"{done} {said}".strip())
     return context.page(

@@ -8,16 +8,15 @@ from uuid import UUID
 from starlette.responses import Response
 
 from largesse.base import clock
-from largesse.base.errors import NotFound, TooManyRequests
+from largesse.base.errors import TooManyRequests
 from largesse.base.i18n.templates import text
-from largesse.base.settings import ENVIRONMENTS
 from largesse.customers.customer_store import read_customer
 from largesse.db.scope import OFFICE
 from largesse.mail.requeue import MOST_REQUEUED, NEWEST, STATES, RequeueFilter, count_given_up, list_given_up, requeue
 from largesse.staff.model import StaffRight
 from largesse.web.kit.query import INT64
 from largesse.web.office.context import OfficeContext
-from largesse.web.office.customers import ENVIRONMENT_NAMES, named
+from largesse.web.office.customers import ENVIRONMENT_NAMES, acting_for, environment_of, named
 from largesse.webhooks.delivery_store import FIRST, list_failing
 from largesse.webhooks.service import redeliver_failed
 
@@ -34,7 +33,6 @@ STATE_NAMES = {
     "exhausted": ("bad", text("Given up")),
     "held": ("waiting", text("Held")),
 }
-_FILTERS = ("from", "state", "q", "period")
 _WHOLE = timedelta(microseconds=1)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -77,7 +75,6 @@ async def ask(context: OfficeContext) -> Response:
         reason=wanted.reason,
         states=[context.say(STATE_NAMES[state][1]) for state in wanted.states],
         age=context.say(_AGES[_age(context)]),
-        filters=[(name, context.query(name)) for name in _FILTERS if context.query(name)],
         back=context.here().replace("/deliveries/requeue", "/deliveries", 1),
     )
 
@@ -111,10 +108,7 @@ async def webhooks(context: OfficeContext) -> Response:
 
 async def deliver_again(context: OfficeContext) -> Response:
     """Retries the deliveries of a webhook that failed permanently. Raises NotFound."""
-    environment = context.request.path_params["environment"]
-    if environment not in ENVIRONMENTS:
-        raise NotFound("There is no such environment.")
-    actor = context.actor.on_behalf_of(context.number("customer"), environment)
+    actor = acting_for(context, environment_of(context))
     here = f"/office/deliveries/webhooks?from={actor.customer_id}"
     try:
         count = await redeliver_failed(actor, context.services.delivery_throttle, context.uuid("subscription"))

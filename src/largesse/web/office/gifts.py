@@ -1,10 +1,12 @@
-"""A gift in the back office: its steps from the order to the voucher, and the actions of support, which need a reason.
+"""Gifts of all customers in the back office: finding one, its steps from the order to the voucher, and the actions of support, which need a reason.
 
-These pages never read a code, PIN, link or voucher number.
+The searched text is posted and not logged, so that it is in no web address. A searched code is not shown again. The pages of a gift never read
+a code, PIN, link or voucher number.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import NamedTuple
 
@@ -12,11 +14,11 @@ from starlette.responses import Response
 
 from largesse.base.errors import InvalidRequest, NotFound, TooManyRequests
 from largesse.base.i18n.templates import text
-from largesse.base.settings import ENVIRONMENTS
+from largesse.base.throttle import Rate, Throttle
 from largesse.customers.actor import Actor
 from largesse.customers.customer_views import LONGEST_REASON, SHORTEST_REASON, read_reason
 from largesse.customers.principal import Principal, staff_principal
-from largesse.db.pool import Connection, Row
+from largesse.db.pool import Row
 from largesse.db.scope import OFFICE
 from largesse.fulfilment.shipments import Shipped, read_shipment
 from largesse.lines.states import LineKey
@@ -24,11 +26,19 @@ from largesse.mail.recipients import Recipient, add_times, read_recipients
 from largesse.mail.service import correct_address, resend_mail
 from largesse.orders.acts import cancel_recipient
 from largesse.orders.lookup import find_order
-from largesse.reports.across import record_look
+from largesse.reports.across import LONGEST_SOUGHT, MOST_FOUND, By, FoundOrder, record_look, search_gifts
 from largesse.staff.model import StaffRight
 from largesse.web.office.context import OfficeContext
-from largesse.web.office.customers import ENVIRONMENT_NAMES, acting_for
+from largesse.web.office.customers import ENVIRONMENT_NAMES, acting_for, environment_of, named
 
+SEARCHES_A_MINUTE = 30  # of one member of staff, in each serving process
+_searches: Throttle[int] = Throttle(Rate(SEARCHES_A_MINUTE, 60.0))
+_BY = {
+    By.ADDRESS: text("E-mail address"),
+    By.REFERENCE: text("Order reference"),
+    By.CODE: text("Code"),
+    By.TRACKING: text("Tracking number"),
+}
 _PAGE = 50
 STATES = {
     "cancelled": ("still", text("Cancelled")),
@@ -69,6 +79,44 @@ class Gift(NamedTuple):
     shipment: Shipped | None
 
 
+async def ask(
+    context: OfficeContext, *, status: int = 200, found: Sequence[FoundOrder] | None = None, is_many: bool = False
+) -> Response:
+    """Shows the search."""
+    if context.form["by"] == By.CODE:  # a code is not shown again
+        errors = context.form.errors
+        context.form = context.form.without(("sought",))
+        context.form.errors = errors
+    return context.page(
+        "find.html",
+        status=status,
+        kinds=named(context, _BY),
+        most=LONGEST_SOUGHT,
+        environments=dict(named(context, ENVIRONMENT_NAMES)),
+        found=found,
+        is_many=is_many,
+    )
+
+
+async def search(context: OfficeContext) -> Response:
+    """Shows the results of a search."""
+    form = context.form
+    by, sought = form.choice("by", tuple(By)), form.text("sought", LONGEST_SOUGHT)
+    if form.errors:
+        return await ask(context, status=422)
+    try:
+        _searches.spend(context.person.person_id, "too many searches")
+        found = await search_gifts(context.actor, context.services.vault, By(by), sought)
+    except TooManyRequests as refused:
+        wait_s = round(refused.retry_after_s or 1)
+        form.error("sought", context.say("Too many searches. Try again in %(seconds)s seconds.", seconds=wait_s))
+        return await ask(context, status=429)
+    except InvalidRequest:
+        form.error("sought", context.say("This is not a code. It has 17 letters and digits."))
+        return await ask(context, status=422)
+    return await ask(context, found=found, is_many=len(found) >= MOST_FOUND)
+
+
 async def order(context: OfficeContext) -> Response:
     """Shows the recipients of an order, and records that. Raises NotFound."""
     page = max(context.parameters.number("page") or 1, 1)
@@ -82,58 +130,14 @@ async def order(context: OfficeContext) -> Response:
         recipients=recipients[(page - 1) * _PAGE : page * _PAGE],
         states=STATES,
         here_is=_order_path(context),
-        environment=context.say(ENVIRONMENT_NAMES[_environment(context)]),
+        environment=context.say(ENVIRONMENT_NAMES[environment_of(context)]),
         older=context.here(page=page + 1) if len(recipients) > page * _PAGE else None,
         newer=context.here(page=page - 1) if page > 1 else None,
     )
 
 
-async def show(context: OfficeContext) -> Response:
+async def show(context: OfficeContext, *, status: int = 200) -> Response:
     """Shows a gift and its steps, and records that. Raises NotFound."""
-    return await _shown(context)
-
-
-async def correct(context: OfficeContext) -> Response:
-    """Corrects the recipient's address, and sends the mail to it. Raises NotFound."""
-    form = context.form
-    corrected = form.email("corrected")
-    if (actor := _with_reason(context)) is None or form.errors:
-        return await _shown(context, status=422)
-    gift = await _gift(context)
-    try:
-        await correct_address(actor, gift.order["reference"], gift.recipient.email or "", corrected)
-    except (InvalidRequest, TooManyRequests) as problem:
-        form.error("corrected", _refusal(context, problem))
-        return await _shown(context, status=422)
-    return context.see(_here(context), context.say("The address is corrected, and the mail goes there."))
-
-
-async def resend(context: OfficeContext) -> Response:
-    """Sends the recipient's mail again. Raises NotFound."""
-    if (actor := _with_reason(context, "resend_reason")) is None:
-        return await _shown(context, status=422)
-    gift = await _gift(context)
-    try:
-        await resend_mail(actor, gift.order["reference"], gift.recipient.email or "")
-    except (InvalidRequest, TooManyRequests) as problem:
-        context.form.error("resend_reason", _refusal(context, problem))
-        return await _shown(context, status=422)
-    return context.see(_here(context), context.say("The mail leaves again."))
-
-
-async def cancel(context: OfficeContext) -> Response:
-    """Cancels and refunds the recipient's unclaimed codes. Raises NotFound."""
-    if (actor := _with_reason(context, "cancel_reason")) is None:
-        return await _shown(context, status=422)
-    done = await cancel_recipient(actor, _reference(context), context.number("number"))
-    said = context.say("Nothing was cancelled: the gift was claimed, or cancelled before.")
-    if done.voided_count:
-        refunded = context.language.amount(done.returned_minor, done.currency)
-        said = context.say("The gift is cancelled. Refunded: %(amount)s.", amount=refunded)
-    return context.see(_here(context), said)
-
-
-async def _shown(context: OfficeContext, *, status: int = 200) -> Response:
     gift = await _gift(context)
     recipient = gift.recipient
     await record_look(_actor(context), gift.order["reference"], recipient.number)
@@ -151,12 +155,52 @@ async def _shown(context: OfficeContext, *, status: int = 200) -> Response:
         can_correct=may_act and is_open and has_mail and not recipient.claimed,
         can_resend=may_act and is_open and has_mail and recipient.has_left,
         can_cancel=may_act and bool(recipient.open_codes),
-        environment=context.say(ENVIRONMENT_NAMES[_environment(context)]),
+        environment=context.say(ENVIRONMENT_NAMES[environment_of(context)]),
         here_is=_here(context),
         order_path=_order_path(context),
         least=SHORTEST_REASON,
         most=LONGEST_REASON,
     )
+
+
+async def correct(context: OfficeContext) -> Response:
+    """Corrects the recipient's address, and sends the mail to it. Raises NotFound."""
+    form = context.form
+    corrected = form.email("corrected")
+    if (actor := _with_reason(context)) is None or form.errors:
+        return await show(context, status=422)
+    gift = await _gift(context)
+    try:
+        await correct_address(actor, gift.order["reference"], gift.recipient.email or "", corrected)
+    except (InvalidRequest, TooManyRequests) as problem:
+        form.error("corrected", _refusal(context, problem))
+        return await show(context, status=422)
+    return context.see(_here(context), context.say("The address is corrected, and the mail goes there."))
+
+
+async def resend(context: OfficeContext) -> Response:
+    """Sends the recipient's mail again. Raises NotFound."""
+    if (actor := _with_reason(context, "resend_reason")) is None:
+        return await show(context, status=422)
+    gift = await _gift(context)
+    try:
+        await resend_mail(actor, gift.order["reference"], gift.recipient.email or "")
+    except (InvalidRequest, TooManyRequests) as problem:
+        context.form.error("resend_reason", _refusal(context, problem))
+        return await show(context, status=422)
+    return context.see(_here(context), context.say("The mail leaves again."))
+
+
+async def cancel(context: OfficeContext) -> Response:
+    """Cancels and refunds the recipient's unclaimed codes. Raises NotFound."""
+    if (actor := _with_reason(context, "cancel_reason")) is None:
+        return await show(context, status=422)
+    done = await cancel_recipient(actor, _reference(context), context.number("number"))
+    said = context.say("Nothing was cancelled: the gift was claimed, or cancelled before.")
+    if done.voided_count:
+        refunded = context.language.amount(done.returned_minor, done.currency)
+        said = context.say("The gift is cancelled. Refunded: %(amount)s.", amount=refunded)
+    return context.see(_here(context), said)
 
 
 def _steps(context: OfficeContext, gift: Gift) -> list[Step]:
@@ -176,24 +220,21 @@ def _steps(context: OfficeContext, gift: Gift) -> list[Step]:
 
 async def _gift(context: OfficeContext) -> Gift:
     """Returns the gift of the path. Raises NotFound."""
+    number = context.number("number")
     async with context.database.connection(OFFICE) as connection:
-        return await _read_gift(connection, _principal(context), _reference(context), context.number("number"))
-
-
-async def _read_gift(connection: Connection, principal: Principal, reference: str, number: int) -> Gift:
-    found = await find_order(connection, principal, reference)
-    recipient = next((one for one in await read_recipients(connection, found) if number in one.numbers), None)
-    if recipient is None:
-        raise NotFound("The order has no such line.")
-    await add_times(connection, found, [recipient])
-    shipment = await read_shipment(connection, LineKey(principal.customer_id, found["id"], number))
-    return Gift(found, recipient, shipment)
+        found = await find_order(connection, _principal(context), _reference(context))
+        recipient = next((one for one in await read_recipients(connection, found) if number in one.numbers), None)
+        if recipient is None:
+            raise NotFound("The order has no such line.")
+        await add_times(connection, found, [recipient])
+        shipment = await read_shipment(connection, LineKey(context.number("customer"), found["id"], number))
+        return Gift(found, recipient, shipment)
 
 
 def _with_reason(context: OfficeContext, field: str = "reason") -> Actor | None:
     """Returns the member of staff as an actor with the reason in the form; None, with an error in the form, if it is too short or too long."""
     try:
-        return acting_for(context, _environment(context), read_reason(context.form[field]))
+        return acting_for(context, environment_of(context), read_reason(context.form[field]))
     except InvalidRequest:
         said = context.say(
             "Give a reason of %(least)s to %(most)s characters.", least=SHORTEST_REASON, most=LONGEST_REASON
@@ -211,18 +252,11 @@ def _refusal(context: OfficeContext, problem: InvalidRequest | TooManyRequests) 
 
 
 def _actor(context: OfficeContext) -> Actor:
-    return acting_for(context, _environment(context))
+    return acting_for(context, environment_of(context))
 
 
 def _principal(context: OfficeContext) -> Principal:
-    return staff_principal(context.number("customer"), _environment(context))
-
-
-def _environment(context: OfficeContext) -> str:
-    environment: str = context.request.path_params["environment"]
-    if environment not in ENVIRONMENTS:
-        raise NotFound("There is no such environment.")
-    return environment
+    return staff_principal(context.number("customer"), environment_of(context))
 
 
 def _reference(context: OfficeContext) -> str:
@@ -231,7 +265,7 @@ def _reference(context: OfficeContext) -> str:
 
 
 def _order_path(context: OfficeContext) -> str:
-    return f"/office/gifts/{context.number('customer')}/{_environment(context)}/{_reference(context)}"
+    return f"/office/gifts/{context.number('customer')}/{environment_of(context)}/{_reference(context)}"
 
 
 def _here(context: OfficeContext) -> str:

@@ -1,4 +1,4 @@
-"""Money of customers: top-ups that wait for their transfer, amounts due, and margins."""
+"""Money of customers: top-ups that wait for their transfer, amounts due, margins, and the accounts with their statements, a month at a time."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from largesse.base.errors import NotFound, OperatorError
 from largesse.db.pool import Row
 from largesse.db.scope import OFFICE
 from largesse.ledger.corrections_store import CorrectableAccount, count_waiting, find_correctable
-from largesse.ledger.money_store import list_owed, list_waiting_top_ups
+from largesse.ledger.money_store import list_all_accounts, list_owed, list_waiting_top_ups
 from largesse.ledger.receivables import AmountDue, list_payments, settle
+from largesse.ledger.statements import read_statement, statement_page
 from largesse.ledger.top_ups import confirm_top_up
 from largesse.ledger.top_ups_store import TopUp, find_by_references
 from largesse.ledger.transfer_references import TransferReferenceError, parse_transfer_reference, spelled_reference
@@ -22,11 +23,13 @@ from largesse.staff.model import StaffRight
 from largesse.suppliers.service import list_costs
 from largesse.web.console.context import typed_amount
 from largesse.web.console.form import Text
+from largesse.web.console.funding import month_in_address, send_statement, shown_month
 from largesse.web.kit.query import INT64
 from largesse.web.office.context import OfficeContext
 
 HERE = "/office/money"
 DUE = f"{HERE}/due"
+ACCOUNTS = f"{HERE}/accounts"
 _SHOWN = 50
 _LONGEST_REFERENCE = 100
 _MARGIN_DAYS = 30
@@ -188,3 +191,39 @@ async def _costs(context: OfficeContext, since: date, until: date) -> list[tuple
             percent = f"{100 * margin / row['value_minor']:.1f} %" if row["value_minor"] else ""
         found.append((row, margin, percent))
     return found
+
+
+async def accounts(context: OfficeContext) -> Response:
+    """Lists funding accounts: all, or those with the searched words in the name of the company or the account."""
+    async with context.database.connection(OFFICE) as connection:
+        found = await list_all_accounts(
+            connection, context.query("q").strip(), context.parameters.number("after") or 0, _SHOWN + 1
+        )
+    more = found[_SHOWN - 1].id if len(found) > _SHOWN else None
+    return context.page("accounts.html", query=context.query, accounts=found[:_SHOWN], more=more)
+
+
+async def account_statement(context: OfficeContext) -> Response:
+    """Shows a month of an account, oldest entries first, a page at a time. Raises NotFound."""
+    since, until = month_in_address(context)
+    async with context.database.snapshot(OFFICE) as connection:
+        account = await find_correctable(connection, context.number("account"))
+        statement = await read_statement(connection, account.customer_id, account.account_id, since, until)
+        entries = await statement_page(connection, statement, context.parameters.number("after", INT64), _SHOWN + 1)
+    return context.page(
+        "account_statement.html",
+        account=account,
+        statement=statement,
+        **shown_month(context, entries, _SHOWN),
+        may_change=context.person.may(StaffRight.MONEY),
+    )
+
+
+async def download_statement(context: OfficeContext) -> Response:
+    """Sends a whole month of an account as a CSV file. Raises NotFound."""
+    since, until = month_in_address(context)
+    async with context.database.connection(OFFICE) as connection:
+        account = await find_correctable(connection, context.number("account"))
+        statement = await read_statement(connection, account.customer_id, account.account_id, since, until)
+    name = f"{account.customer} {account.account or account.kind}"
+    return await send_statement(context, name, OFFICE, statement, account.currency)

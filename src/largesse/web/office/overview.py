@@ -65,24 +65,16 @@ async def show(context: OfficeContext) -> Response:
         items = await _items(context, connection)
         checks = [*await _processes(context, connection), *await _queues(context, connection)]
         server = await read_server(connection)
-    size = context.language.number(round(server.size_bytes / 2**20))
-    checks.insert(
-        0,
-        _check(
-            context,
-            context.say("Database"),
-            not context.services.database.disk.is_full,
-            context.say(
-                "PostgreSQL %(version)s, %(size)s MiB, revision %(revision)s",
-                version=server.version.split()[0],
-                size=size,
-                revision=server.revision,
-            ),
-            bad=context.say("Disk full"),
-        ),
+    said = context.say(
+        "PostgreSQL %(version)s, %(size)s MiB, revision %(revision)s",
+        version=server.version.split()[0],
+        size=context.language.number(round(server.size_bytes / 2**20)),
+        revision=server.revision,
     )
+    is_well = not context.services.database.disk.is_full
+    database = _check(context, context.say("Database"), is_well, said, bad=context.say("Disk full"))
     return context.page(
-        "overview.html", figures=_figures(context, days), items=items, checks=checks, version=__version__
+        "overview.html", figures=_figures(context, days), items=items, checks=[database, *checks], version=__version__
     )
 
 
@@ -91,18 +83,11 @@ def _figures(context: OfficeContext, days: Days) -> list[Figure]:
     against = context.say("against the same day last week")
     number = context.language.number
     figures = [
-        Figure(
-            context.say("Orders today"),
-            number(days.now.orders),
-            change_of(context, days.now.orders, days.before.orders),
-            against,
-        ),
-        Figure(
-            context.say("Claimed today"),
-            number(days.now.claimed),
-            change_of(context, days.now.claimed, days.before.claimed),
-            against,
-        ),
+        Figure(said, number(now), change_of(context, now, before), against)
+        for said, now, before in (
+            (context.say("Orders today"), days.now.orders, days.before.orders),
+            (context.say("Claimed today"), days.now.claimed, days.before.claimed),
+        )
     ]
     currencies = sorted({*days.now.spent, *days.before.spent}, key=lambda one: -days.before.spent.get(one, 0))
     for currency in currencies[:2]:
@@ -172,7 +157,7 @@ def _open(context: OfficeContext, path: str) -> str:
 async def _processes(context: OfficeContext, connection: Connection) -> list[Check]:
     """Returns the checks of database connections and of mail. A missing worker shows in the checks of queues."""
     count = dict(await read_sessions(connection)).get(REQUESTS.name, 0)
-    has_server, captures = context.services.settings.smtp_url is not None, context.services.captures
+    has_server, captures = context.can_mail, context.services.captures
     more = context.ngettext("%(count)s connection to the database", "%(count)s connections to the database", count)
     processes = _check(context, context.say("Processes"), bool(count), more, bad=context.say("None"))
     said = context.say("A mail server is set") if has_server else context.say("No mail server is set: mail is held")

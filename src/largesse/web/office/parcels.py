@@ -17,7 +17,6 @@ from largesse.fulfilment.parcels import (
     AddressErased,
     NotBack,
     NotOnItsWay,
-    Parcel,
     ParcelState,
     correct_number,
     count_parcels,
@@ -57,12 +56,8 @@ _CHOOSE = text("Choose at least one parcel.")
 _TYPE_NUMBER = text("Type the tracking number of at least one parcel, or tick “sent without a number”.")
 
 
-async def show(context: OfficeContext) -> Response:
+async def show(context: OfficeContext, status: int = 200) -> Response:
     """Lists the parcels that wait, were sent or came back, or those with a tracking number."""
-    return await _list(context)
-
-
-async def _list(context: OfficeContext, status: int = 200) -> Response:
     environment, asked = context.services.settings.environment, context.query("state")
     state = ParcelState(asked) if asked in set(ParcelState) else ParcelState.WAITING
     words = context.query("q").strip()
@@ -103,7 +98,7 @@ async def pack(context: OfficeContext) -> Response:
     form, chosen = context.form.read(PackForm), context.form.numbers("parcel")[:SHOWN]
     if not chosen or context.form.errors:
         context.form.error("parcel", context.say(_CHOOSE))
-        return await _list(context, 422)
+        return await show(context, 422)
     environment = context.services.settings.environment
     packed = await pack_parcels(context.actor, context.services.vault, environment, again=True, ids=chosen)
     if form.to == "csv":
@@ -119,12 +114,8 @@ async def pack(context: OfficeContext) -> Response:
     )
 
 
-async def ask_numbers(context: OfficeContext) -> Response:
+async def ask_numbers(context: OfficeContext, status: int = 200) -> Response:
     """Shows the form for the tracking numbers of packed parcels."""
-    return await _numbers(context)
-
-
-async def _numbers(context: OfficeContext, status: int = 200) -> Response:
     environment = context.services.settings.environment
     async with context.database.connection(OFFICE) as connection:
         parcels = await list_parcels(
@@ -153,18 +144,14 @@ async def send(context: OfficeContext) -> Response:
     if not sent:
         context.form.error("carrier", context.say(_TYPE_NUMBER))
     if context.form.errors:
-        return await _numbers(context, 422)
-    return await _send(context, sent)
-
-
-async def _send(context: OfficeContext, sent: list[Sent]) -> Response:
+        return await ask_numbers(context, 422)
     try:
         done, before = await send_parcels(
             context.actor, context.services.vault, context.services.settings.environment, "parcels on a page", sent
         )
     except FileRefused as refusal:
         context.form.error("carrier", refused(context, refusal))
-        return await _numbers(context, 422)
+        return await ask_numbers(context, 422)
     return context.see(f"{HERE}?state=sent", _said(context, done, before))
 
 
@@ -172,13 +159,13 @@ async def import_file(context: OfficeContext) -> Response:
     """Records the parcels of a carrier's file as sent."""
     content = uploaded(context, MOST_BYTES)
     if content is None:
-        return await _numbers(context, 422)
+        return await ask_numbers(context, 422)
     environment, file = context.services.settings.environment, Upload("file", content)
     try:
         done, before = await import_shipments(context.actor, context.services.vault, environment, file, most=MOST_SENT)
     except FileRefused as refusal:
         context.form.error("file", refused(context, refusal))
-        return await _numbers(context, 422)
+        return await ask_numbers(context, 422)
     return context.see(f"{HERE}?state=sent", _said(context, done, before))
 
 
@@ -190,12 +177,8 @@ def _said(context: OfficeContext, done: int, before: int) -> str:
     return said
 
 
-async def one(context: OfficeContext) -> Response:
+async def one(context: OfficeContext, status: int = 200) -> Response:
     """Shows a parcel. Raises NotFound."""
-    return await _one(context)
-
-
-async def _one(context: OfficeContext, status: int = 200) -> Response:
     async with context.database.connection(OFFICE) as connection:
         parcel = await find_parcel(connection, context.services.settings.environment, _id(context))
     kind, word = STATES[parcel.state]
@@ -221,8 +204,9 @@ async def send_one(context: OfficeContext) -> Response:
     """Records a parcel as sent. Raises NotFound."""
     form = context.form.read(SentForm)
     if context.form.errors:
-        return await _one(context, 422)
-    parcel = await _read(context)
+        return await one(context, 422)
+    async with context.database.connection(OFFICE) as connection:
+        parcel = await find_parcel(connection, context.services.settings.environment, _id(context))
     sent = Sent(str(parcel.id), form.carrier, form.tracking_number or None, 1)
     done, before = await send_parcels(
         context.actor, context.services.vault, context.services.settings.environment, f"parcel {parcel.id}", [sent]
@@ -246,7 +230,7 @@ async def correct(context: OfficeContext) -> Response:
             context.form.error("carrier", context.say("This parcel is not on its way."))
         else:
             return context.see(f"{HERE}/{parcel.id}", context.say("Tracking number corrected."))
-    return await _one(context, 422)
+    return await one(context, 422)
 
 
 class ReturnForm(msgspec.Struct):
@@ -265,7 +249,7 @@ async def came_back(context: OfficeContext) -> Response:
             context.form.error("reason", context.say("This parcel is not on its way."))
         else:
             return context.see(f"{HERE}/{parcel.id}", context.say("Return recorded."))
-    return await _one(context, 422)
+    return await one(context, 422)
 
 
 async def send_again(context: OfficeContext) -> Response:
@@ -280,11 +264,6 @@ async def send_again(context: OfficeContext) -> Response:
     else:
         said = context.say("The parcel is among those to send.")
     return context.see(f"{HERE}/{parcel_id}", said)
-
-
-async def _read(context: OfficeContext) -> Parcel:
-    async with context.database.connection(OFFICE) as connection:
-        return await find_parcel(connection, context.services.settings.environment, _id(context))
 
 
 def _id(context: OfficeContext) -> int:

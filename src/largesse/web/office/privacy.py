@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from datetime import date
 from typing import Annotated
 
@@ -49,9 +48,26 @@ class RequestForm(msgspec.Struct):
     customer: Annotated[str, Text(100, required=False)]
 
 
-async def show(context: OfficeContext) -> Response:
+async def show(context: OfficeContext, *, status: int = 200) -> Response:
     """Shows the open requests, by due date, and the completed ones."""
-    return await _shown(context)
+    before = context.parameters.number("before")
+    async with context.database.connection(OFFICE) as connection:
+        due = await store.list_open(connection, limit=MOST_OPEN)
+        done = await store.list_done(connection, before=before or INT32, limit=_PAGE + 1)
+        today = await store.read_today(connection)
+    return context.page(
+        "privacy.html",
+        status=status,
+        due=[(one, shown_email(context.services.vault, one)) for one in due],
+        done=done[:_PAGE],
+        today=today,
+        soon_days=SOON_DAYS,
+        kinds=named(context, _KINDS),
+        outcomes={str(one): said for one, said in _OUTCOMES.items()},
+        older=context.here(before=done[_PAGE - 1].id) if len(done) > _PAGE else None,
+        newest=context.here(before=None) if before is not None else None,
+        may_act=context.person.may(StaffRight.PRIVACY),
+    )
 
 
 async def take_in(context: OfficeContext) -> Response:
@@ -60,7 +76,7 @@ async def take_in(context: OfficeContext) -> Response:
     received_on = _day(context, form.received)
     customer_id = await _customer(context, form.customer)
     if context.form.errors or received_on is None:
-        return await _shown(context, status=422)
+        return await show(context, status=422)
     try:
         request_id = await receive(
             context.actor, context.services.vault, Kind(form.kind), form.email, received_on, customer_id
@@ -68,13 +84,28 @@ async def take_in(context: OfficeContext) -> Response:
     except InvalidRequest:
         said = context.say("Choose today, or one of the last %(days)s days.", days=EARLIEST_DAYS)
         context.form.error("received", said)
-        return await _shown(context, status=422)
+        return await show(context, status=422)
     return context.see(f"/office/privacy/{request_id}", context.say("The request was taken in."))
 
 
-async def one(context: OfficeContext) -> Response:
+async def one(context: OfficeContext, template: str = "privacy_request.html", *, status: int = 200) -> Response:
     """Shows a request with its actions, or its receipt. Raises NotFound."""
-    return await _one_shown(context)
+    request = await _request(context)
+    async with context.database.connection(OFFICE) as connection:
+        receipt = None if request.erasure_id is None else await store.find_receipt(connection, request.erasure_id)
+    outcomes = [one for one in Outcome if request.kind == Kind.EXPORT or one is not Outcome.DONE]
+    return context.page(
+        template,
+        status=status,
+        request=request,
+        kind=context.say(_KINDS[Kind(request.kind)]),
+        email=shown_email(context.services.vault, request),
+        receipt=receipt,
+        soon_days=SOON_DAYS,
+        outcome=request.outcome and context.say(_OUTCOMES[Outcome(request.outcome)]),
+        outcomes=[(str(one), context.say(_OUTCOMES[one])) for one in outcomes],
+        may_act=context.person.may(StaffRight.PRIVACY) and request.done_at is None,
+    )
 
 
 async def download(context: OfficeContext) -> Response:
@@ -88,12 +119,13 @@ async def download(context: OfficeContext) -> Response:
         return context.see(_here(context), context.say("Nothing is stored about this address."))
     written = json.dumps(exported, indent=2, ensure_ascii=False, default=str).encode()
     attached = {"Content-Disposition": f'attachment; filename="privacy-request-{request.id}.json"'}
-    return StreamingResponse(_chunks(written), media_type="application/json", headers={**OF_FORMS, **attached})
+    chunks = (written[at : at + 65_536] for at in range(0, len(written), 65_536))
+    return StreamingResponse(chunks, media_type="application/json", headers={**OF_FORMS, **attached})
 
 
 async def ask_erasing(context: OfficeContext) -> Response:
     """Asks whether to erase the address of a request. Raises NotFound."""
-    return await _one_shown(context, "erase_person.html")
+    return await one(context, "erase_person.html")
 
 
 async def erase(context: OfficeContext) -> Response:
@@ -112,12 +144,12 @@ async def close(context: OfficeContext) -> Response:
     """Marks a request as done without an erasure. Raises NotFound."""
     outcome = context.form.choice("outcome", tuple(Outcome))
     if context.form.errors:
-        return await _one_shown(context, status=422)
+        return await one(context, status=422)
     try:
         await finish(context.actor, context.number("request"), Outcome(outcome))
     except InvalidRequest:
         context.form.error("outcome", context.say("A request to erase is done by erasing."))
-        return await _one_shown(context, status=422)
+        return await one(context, status=422)
     except StateConflict:
         return context.see(_here(context), context.say("The request is done already."))
     return context.see("/office/privacy", context.say("The request is done, and its address was erased."))
@@ -129,46 +161,6 @@ async def _request(context: OfficeContext) -> PrivacyRequest:
     if found is None:
         raise NotFound("There is no such request.")
     return found
-
-
-async def _shown(context: OfficeContext, *, status: int = 200) -> Response:
-    before = context.parameters.number("before")
-    async with context.database.connection(OFFICE) as connection:
-        due = await store.list_open(connection, limit=MOST_OPEN)
-        done = await store.list_done(connection, before=before or INT32, limit=_PAGE + 1)
-        today = await store.read_today(connection)
-    return context.page(
-        "privacy.html",
-        status=status,
-        due=[(one, shown_email(context.services.vault, one)) for one in due],
-        done=done[:_PAGE],
-        today=today,
-        soon_days=SOON_DAYS,
-        kinds=named(context, _KINDS),
-        outcomes={**{str(one): said for one, said in _OUTCOMES.items()}},
-        older=context.here(before=done[_PAGE - 1].id) if len(done) > _PAGE else None,
-        newest=context.here(before=None) if before is not None else None,
-        may_act=context.person.may(StaffRight.PRIVACY),
-    )
-
-
-async def _one_shown(context: OfficeContext, template: str = "privacy_request.html", *, status: int = 200) -> Response:
-    request = await _request(context)
-    async with context.database.connection(OFFICE) as connection:
-        receipt = None if request.erasure_id is None else await store.find_receipt(connection, request.erasure_id)
-    outcomes = [one for one in Outcome if request.kind == Kind.EXPORT or one is not Outcome.DONE]
-    return context.page(
-        template,
-        status=status,
-        request=request,
-        kind=context.say(_KINDS[Kind(request.kind)]),
-        email=shown_email(context.services.vault, request),
-        receipt=receipt,
-        soon_days=SOON_DAYS,
-        outcome=request.outcome and context.say(_OUTCOMES[Outcome(request.outcome)]),
-        outcomes=[(str(one), context.say(_OUTCOMES[one])) for one in outcomes],
-        may_act=context.person.may(StaffRight.PRIVACY) and request.done_at is None,
-    )
 
 
 def _day(context: OfficeContext, typed: str) -> date | None:
@@ -189,10 +181,6 @@ async def _customer(context: OfficeContext, key: str) -> int | None:
     except OperatorError:
         context.form.error("customer", context.say("There is no customer of that key."))
         return None
-
-
-def _chunks(written: bytes) -> Iterator[bytes]:
-    yield from (written[at : at + 65_536] for at in range(0, len(written), 65_536))
 
 
 def _here(context: OfficeContext) -> str:

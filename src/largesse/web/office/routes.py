@@ -11,8 +11,7 @@ from functools import partial
 from largesse.base.i18n.templates import text
 from largesse.catalogue.sheet import MOST_BYTES
 from largesse.staff.model import StaffRight
-from largesse.web.console import security, step_up
-from largesse.web.console import sign_in as console_sign_in
+from largesse.web.console import security, sign_in, step_up
 from largesse.web.console.page_routes import Access, PageRoute
 from largesse.web.kit.body import BodyLimits
 from largesse.web.office import (
@@ -22,10 +21,8 @@ from largesse.web.office import (
     catalogue_files,
     corrections,
     customer_people,
-    customer_services,
     customers,
     deliveries,
-    find,
     gifts,
     money,
     overview,
@@ -33,9 +30,7 @@ from largesse.web.office import (
     privacy,
     see_as,
     settings,
-    sign_in,
     staff,
-    statements,
     stock,
 )
 from largesse.web.office.context import Group
@@ -55,9 +50,9 @@ _SIGN_IN = text("Sign in")
 ENTRANCE = (
     _page("/office/sign-in", sign_in.sign_in, Access.ANYONE, _SIGN_IN),
     _form("/office/sign-in", sign_in.signed_in, Access.ANYONE, _SIGN_IN),
-    _form("/office/sign-out", console_sign_in.sign_out, Access.ANYONE),
-    _page("/office/link/{secret}", sign_in.link, Access.ANYONE, _SIGN_IN),
-    _form("/office/link/{secret}", sign_in.follow, Access.ANYONE, _SIGN_IN),
+    _form("/office/sign-out", sign_in.sign_out, Access.ANYONE),
+    _page("/office/link/{secret}", staff.link, Access.ANYONE, _SIGN_IN),
+    _form("/office/link/{secret}", staff.follow, Access.ANYONE, _SIGN_IN),
     _page("/office/second-step", security.ask_second_step, Access.ENTERING, text("Second step")),
     _form("/office/second-step", security.second_step, Access.ENTERING, text("Second step")),
     _page("/office/prove", step_up.ask, StaffRight.OVERVIEW, step_up.TITLE, before_second_step=True),
@@ -162,10 +157,12 @@ CUSTOMERS = (
         f"{_OF_CUSTOMER}/people/{{user:int}}/reset", customer_people.ask_reset, _CHANGE_CUSTOMERS, text("New password")
     ),
     _step_up(f"{_OF_CUSTOMER}/people/{{user:int}}/reset", customer_people.make_reset, _CHANGE_CUSTOMERS, _PEOPLE),
-    _page(f"{_OF_CUSTOMER}/service-accounts", customer_services.show, _SEE_CUSTOMERS, _SERVICES),
-    _step_up(f"{_OF_CUSTOMER}/service-accounts", customer_services.create, _CHANGE_CUSTOMERS, _SERVICES),
-    _step_up(f"{_OF_CUSTOMER}/service-accounts/limit", customer_services.limit, _CHANGE_CUSTOMERS, _SERVICES),
-    _step_up(f"{_OF_CUSTOMER}/service-accounts/{{account:int}}/active", customer_services.switch, _CHANGE_CUSTOMERS),
+    _page(f"{_OF_CUSTOMER}/service-accounts", customer_people.show_services, _SEE_CUSTOMERS, _SERVICES),
+    _step_up(f"{_OF_CUSTOMER}/service-accounts", customer_people.create_service, _CHANGE_CUSTOMERS, _SERVICES),
+    _step_up(f"{_OF_CUSTOMER}/service-accounts/limit", customer_people.limit_service, _CHANGE_CUSTOMERS, _SERVICES),
+    _step_up(
+        f"{_OF_CUSTOMER}/service-accounts/{{account:int}}/active", customer_people.switch_service, _CHANGE_CUSTOMERS
+    ),
     _page(f"{_OF_CUSTOMER}/see-as", see_as.ask, StaffRight.SEE_AS, text("See as")),
     _form(f"{_OF_CUSTOMER}/see-as", see_as.begin, StaffRight.SEE_AS, text("See as")),
     _form("/office/see-as/end", see_as.end, StaffRight.SEE_AS),
@@ -176,8 +173,8 @@ _OF_ORDER = "/office/gifts/{customer:int}/{environment}/{reference}"
 _OF_GIFT = f"{_OF_ORDER}/{{number:int}}"
 
 FIND = (
-    _page("/office/find", find.ask, StaffRight.FIND, text("Find a gift"), Group.CUSTOMERS, "search"),
-    _form("/office/find", find.search, StaffRight.FIND, text("Find a gift")),
+    _page("/office/find", gifts.ask, StaffRight.FIND, text("Find a gift"), Group.CUSTOMERS, "search"),
+    _form("/office/find", gifts.search, StaffRight.FIND, text("Find a gift")),
     _page(_OF_ORDER, gifts.order, StaffRight.FIND, text("Order")),
     _page(_OF_GIFT, gifts.show, StaffRight.FIND, _GIFT),
     _form(f"{_OF_GIFT}/correct", gifts.correct, StaffRight.DELIVERIES, _GIFT),
@@ -243,7 +240,7 @@ GOODS = (
 _TOP_UP, _BANK_FILES, _BANK_FILE = text("Top-up"), text("Bank files"), text("Bank file")
 _DUE, _CORRECT, _CORRECTION = text("Amounts due"), text("Propose a correction"), text("Correction")
 _OF_FILE, _OF_DUE = f"{bank_files.HERE}/{{file:int}}", f"{money.DUE}/{{account:int}}"
-_OF_ACCOUNT, _OF_CORRECTION = f"{statements.HERE}/{{account:int}}", f"{corrections.HERE}/{{correction:int}}"
+_OF_ACCOUNT, _OF_CORRECTION = f"{money.ACCOUNTS}/{{account:int}}", f"{corrections.HERE}/{{correction:int}}"
 
 MONEY = (
     _page(money.HERE, money.show, StaffRight.SEE_MONEY, text("Money"), Group.MONEY, "wallet"),
@@ -258,9 +255,9 @@ MONEY = (
     _page(money.DUE, money.due, StaffRight.SEE_MONEY, _DUE),
     _page(_OF_DUE, money.due_one, StaffRight.SEE_MONEY, _DUE),
     _step_up(_OF_DUE, money.pay, StaffRight.MONEY, _DUE),
-    _page(statements.HERE, statements.show, StaffRight.SEE_MONEY, text("Accounts")),
-    _page(_OF_ACCOUNT, statements.one, StaffRight.SEE_MONEY, text("Statement")),
-    _page(f"{_OF_ACCOUNT}/statement.csv", statements.download, StaffRight.SEE_MONEY, text("Statement")),
+    _page(money.ACCOUNTS, money.accounts, StaffRight.SEE_MONEY, text("Accounts")),
+    _page(_OF_ACCOUNT, money.account_statement, StaffRight.SEE_MONEY, text("Statement")),
+    _page(f"{_OF_ACCOUNT}/statement.csv", money.download_statement, StaffRight.SEE_MONEY, text("Statement")),
     _page(f"{_OF_ACCOUNT}/correct", corrections.ask, StaffRight.MONEY, _CORRECT),
     _step_up(f"{_OF_ACCOUNT}/correct", corrections.propose, StaffRight.MONEY, _CORRECT),
     _page(corrections.HERE, corrections.show, StaffRight.SEE_MONEY, text("Corrections")),
@@ -291,5 +288,5 @@ ROUTES = (
     _page("/office/audit", audit_log.show, StaffRight.AUDIT, text("Audit log"), Group.SETUP, "scroll-text"),
     _page("/office/settings", settings.show, StaffRight.SETTINGS, text("Settings"), Group.SETUP, "settings"),
     # Every other address
-    _page("/office/{rest:path}", console_sign_in.nothing, Access.ANYONE, text("Not found")),
+    _page("/office/{rest:path}", sign_in.nothing, Access.ANYONE, text("Not found")),
 )

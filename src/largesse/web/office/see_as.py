@@ -142,9 +142,20 @@ class _SeenLayout(Layout):
         return super().page(context, template, shown, status=status)
 
 
-async def ask(context: OfficeContext) -> Response:
+async def ask(context: OfficeContext, *, status: int = 200) -> Response:
     """Asks for a reason to see the pages of a customer. Raises NotFound."""
-    return await _asked(context)
+    async with context.database.connection(OFFICE) as connection:
+        customer = await read_customer(connection, context.number("customer"))
+    return page(
+        context,
+        "see_as.html",
+        status=status,
+        customer=customer,
+        environments=named(context, ENVIRONMENT_NAMES),
+        least=SHORTEST_REASON,
+        most=LONGEST_REASON,
+        minutes=LASTS.seconds // 60,
+    )
 
 
 async def begin(context: OfficeContext) -> Response:
@@ -152,7 +163,7 @@ async def begin(context: OfficeContext) -> Response:
     form = context.form
     environment = form.choice("environment", ENVIRONMENTS)
     if form.errors:
-        return await _asked(context, status=422)
+        return await ask(context, status=422)
     try:
         await begin_view(acting_for(context, environment), context.person.session_id, form["reason"])
     except InvalidRequest:
@@ -160,7 +171,7 @@ async def begin(context: OfficeContext) -> Response:
             "Give a reason of %(least)s to %(most)s characters.", least=SHORTEST_REASON, most=LONGEST_REASON
         )
         form.error("reason", said)
-        return await _asked(context, status=422)
+        return await ask(context, status=422)
     return context.see(f"{ROOT}/app")
 
 
@@ -203,18 +214,3 @@ def _route_of(request: Request) -> tuple[PageRoute, dict[str, Any]]:
         if found is Match.FULL:
             return route, scope["path_params"]
     raise NotFound("A view does not show this page.")
-
-
-async def _asked(context: OfficeContext, *, status: int = 200) -> Response:
-    async with context.database.connection(OFFICE) as connection:
-        customer = await read_customer(connection, context.number("customer"))
-    return page(
-        context,
-        "see_as.html",
-        status=status,
-        customer=customer,
-        environments=named(context, ENVIRONMENT_NAMES),
-        least=SHORTEST_REASON,
-        most=LONGEST_REASON,
-        minutes=LASTS.seconds // 60,
-    )

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from starlette.responses import Response
 
-from largesse.base.settings import Settings
 from largesse.web.office.context import OfficeContext
 
 _SECRET = frozenset(
@@ -24,12 +24,9 @@ _NAMED: Mapping[str, str] = {
 
 async def show(context: OfficeContext) -> Response:
     """Shows each setting with its value."""
-    return context.page("settings.html", settings=list(_shown(context).items()))
-
-
-def _shown(context: OfficeContext) -> dict[str, str]:
     settings = context.services.settings
-    return {name: _value(context, settings, name) for name in sorted(names())}
+    shown = [(name, _value(context, name, getattr(settings, member))) for name, member in sorted(names().items())]
+    return context.page("settings.html", settings=shown)
 
 
 def names() -> dict[str, str]:
@@ -39,8 +36,7 @@ def names() -> dict[str, str]:
     return {name: _NAMED.get(name, name.removeprefix("LARGESSE_").lower()) for name in setting_names()}
 
 
-def _value(context: OfficeContext, settings: Settings, name: str) -> str:
-    value = getattr(settings, names()[name])
+def _value(context: OfficeContext, name: str, value: Any) -> str:
     if name in _SECRET:
         return context.say("Set") if value else context.say("Not set")
     if isinstance(value, tuple):

@@ -1,4 +1,4 @@
-"""An owner's pages of the members of staff: inviting, changing roles, deactivating and resetting."""
+"""Members of staff: the pages on which an owner invites, changes roles, deactivates and resets, and the links that members get, which work once."""
 
 from __future__ import annotations
 
@@ -13,15 +13,17 @@ from largesse.db.scope import OFFICE
 from largesse.staff import service
 from largesse.staff.model import MOST_NAME, STAFF_ROLES, ListedStaff
 from largesse.web.console.form import Choice, Email, Text
+from largesse.web.console.sign_in import new_password
 from largesse.web.office.context import ROLE_NAMES, OfficeContext
 
 HERE = "/office/staff"
 _LAST = text("The back office needs an owner. Make somebody else an owner first.")
 
 
-async def show(context: OfficeContext) -> Response:
+async def show(context: OfficeContext, *, status: int = 200) -> Response:
     """Shows all members with their roles, and the form that invites."""
-    return await _shown(context)
+    roles = [(role, context.say(name)) for role, name in ROLE_NAMES.items()]
+    return context.page("staff.html", status=status, members=await _all(context), roles=roles, role_names=dict(roles))
 
 
 class InvitationForm(msgspec.Struct):
@@ -37,7 +39,7 @@ async def send_invitation(context: OfficeContext) -> Response:
     form = context.form
     read = form.read(InvitationForm)
     if form.errors:
-        return await _shown(context, status=422)
+        return await show(context, status=422)
     try:
         secret = await service.invite(context.actor, read.email, name=read.name or None, role=read.role)
     except service.AlreadyThere as there:
@@ -52,7 +54,7 @@ async def send_invitation(context: OfficeContext) -> Response:
     except InvalidRequest:
         form.error("email", context.say("The back office has reached its limit of people. Deactivate somebody first."))
     if form.errors:
-        return await _shown(context, status=422)
+        return await show(context, status=422)
     return _link(context, read.email, secret)
 
 
@@ -71,7 +73,8 @@ async def give_role(context: OfficeContext) -> Response:
 
 async def ask(context: OfficeContext) -> Response:
     """Asks whether to deactivate or reset a member. Raises NotFound."""
-    return context.page("staff_member.html", member=await _member(context), is_own=await _is_own(context))
+    is_own = context.number("member") == context.person.person_id
+    return context.page("staff_member.html", member=await _member(context), is_own=is_own)
 
 
 async def take_away(context: OfficeContext) -> Response:
@@ -89,6 +92,32 @@ async def begin_anew(context: OfficeContext) -> Response:
     return _link(context, member.email, await service.reset(context.actor, member.id))
 
 
+async def link(context: OfficeContext) -> Response:
+    """Shows what a link does. Opening it does not use it up, because mail scanners open links too."""
+    try:
+        found = await context.signing_in.look_at(context.request.path_params["secret"], context.origin)
+    except NotFound:
+        return context.page("link_ended.html", status=404)
+    return context.page("office_link.html", link=found)
+
+
+async def follow(context: OfficeContext) -> Response:
+    """Uses a link: signs in, or sets a new password."""
+    secret = context.request.path_params["secret"]
+    try:
+        found = await context.signing_in.look_at(secret, context.origin)
+        if found.kind == "sign_in":
+            context.begin(await context.signing_in.by_link(secret, context.origin))
+            return context.see("/office")
+        password = new_password(context, found.email)
+        if password is None:
+            return context.page("office_link.html", status=422, link=found)
+        context.begin(await context.signing_in.by_new_password(secret, password, context.origin))
+    except NotFound:
+        return context.page("link_ended.html", status=404)
+    return context.see("/office")
+
+
 async def _member(context: OfficeContext) -> ListedStaff:
     wanted = context.number("member")
     found = next((one for one in await _all(context) if one.id == wanted and one.is_active), None)
@@ -97,18 +126,9 @@ async def _member(context: OfficeContext) -> ListedStaff:
     return found
 
 
-async def _is_own(context: OfficeContext) -> bool:
-    return context.number("member") == context.person.person_id
-
-
 async def _all(context: OfficeContext) -> list[ListedStaff]:
     async with context.database.connection(OFFICE) as connection:
         return await service.list_staff(connection)
-
-
-async def _shown(context: OfficeContext, *, status: int = 200) -> Response:
-    roles = [(role, context.say(name)) for role, name in ROLE_NAMES.items()]
-    return context.page("staff.html", status=status, members=await _all(context), roles=roles, role_names=dict(roles))
 
 
 def _link(context: OfficeContext, email: str, secret: str) -> Response:

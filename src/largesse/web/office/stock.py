@@ -51,54 +51,8 @@ async def show(context: OfficeContext) -> Response:
     )
 
 
-async def one(context: OfficeContext) -> Response:
+async def one(context: OfficeContext, *, status: int = 200, imported: Imported | None = None) -> Response:
     """Shows the stock of a gift. Raises NotFound."""
-    return await _page(context)
-
-
-async def add(context: OfficeContext) -> Response:
-    """Adds the voucher numbers in a file. Raises NotFound."""
-    content, value = uploaded(context, MOST_BYTES), context.form["value"].strip()
-    if content is None:
-        return await _page(context, status=422)
-    async with context.database.connection(OFFICE) as connection:
-        key = (await find_stocked(connection, context.number("product"))).key
-        product = await find_inventory_product(connection, key)
-    file = Upload("file", content)
-    try:
-        with context.services.timeouts.suspended():  # each thousand numbers are a transaction
-            imported = await import_vouchers(
-                context.actor, context.services.vault, product, file, value=value or None, most=MOST_NUMBERS
-            )
-    except FileRefused as refusal:
-        context.form.error("value" if refusal.code.startswith("all_") else "file", refused(context, refusal))
-        return await _page(context, status=422)
-    if imported.duplicates:
-        return await _page(context, imported=imported)
-    said = context.ngettext("%(count)s number added.", "%(count)s numbers added.", imported.added)
-    return context.see(f"{HERE}/{product.id}", said)
-
-
-class WarningForm(msgspec.Struct):
-    """The number of vouchers below which somebody is warned."""
-
-    below: Annotated[str, Text(9, required=False)]
-
-
-async def warn(context: OfficeContext) -> Response:
-    """Sets or removes the warning of a gift. Raises NotFound."""
-    form = context.form.read(WarningForm)
-    below = context.form.number("below", MOST_BELOW)
-    if form.below and not below:
-        context.form.error("below", context.say(_NO_LEVEL, most=context.language.number(MOST_BELOW)))
-    if context.form.errors:
-        return await _page(context, status=422)
-    product_id = context.number("product")
-    await warn_below(context.actor, product_id, below)
-    return context.see(f"{HERE}/{product_id}", context.say("Warning saved."))
-
-
-async def _page(context: OfficeContext, *, status: int = 200, imported: Imported | None = None) -> Response:
     product_id = context.number("product")
     async with context.database.connection(OFFICE) as connection:
         product = await find_stocked(connection, product_id)
@@ -118,3 +72,45 @@ async def _page(context: OfficeContext, *, status: int = 200, imported: Imported
         may_change=context.person.may(StaffRight.STOCK),
         most_numbers=MOST_NUMBERS,
     )
+
+
+async def add(context: OfficeContext) -> Response:
+    """Adds the voucher numbers in a file. Raises NotFound."""
+    content, value = uploaded(context, MOST_BYTES), context.form["value"].strip()
+    if content is None:
+        return await one(context, status=422)
+    async with context.database.connection(OFFICE) as connection:
+        key = (await find_stocked(connection, context.number("product"))).key
+        product = await find_inventory_product(connection, key)
+    file = Upload("file", content)
+    try:
+        with context.services.timeouts.suspended():  # each thousand numbers are a transaction
+            imported = await import_vouchers(
+                context.actor, context.services.vault, product, file, value=value or None, most=MOST_NUMBERS
+            )
+    except FileRefused as refusal:
+        context.form.error("value" if refusal.code.startswith("all_") else "file", refused(context, refusal))
+        return await one(context, status=422)
+    if imported.duplicates:
+        return await one(context, imported=imported)
+    said = context.ngettext("%(count)s number added.", "%(count)s numbers added.", imported.added)
+    return context.see(f"{HERE}/{product.id}", said)
+
+
+class WarningForm(msgspec.Struct):
+    """The number of vouchers below which somebody is warned."""
+
+    below: Annotated[str, Text(9, required=False)]
+
+
+async def warn(context: OfficeContext) -> Response:
+    """Sets or removes the warning of a gift. Raises NotFound."""
+    form = context.form.read(WarningForm)
+    below = context.form.number("below", MOST_BELOW)
+    if form.below and not below:
+        context.form.error("below", context.say(_NO_LEVEL, most=context.language.number(MOST_BELOW)))
+    if context.form.errors:
+        return await one(context, status=422)
+    product_id = context.number("product")
+    await warn_below(context.actor, product_id, below)
+    return context.see(f"{HERE}/{product_id}", context.say("Warning saved."))

@@ -43,7 +43,7 @@ from largesse.web.console.send.message import (
 )
 from largesse.web.console.send.opening import Chosen, Open, caller_and_catalogue, chosen, person_as_caller
 from largesse.web.console.send.preview import held
-from largesse.web.kit.security import with_documents
+from largesse.web.kit.security import with_styles
 
 _SHOWN = 50
 
@@ -277,7 +277,7 @@ async def _show(
         most_message=MAX_MESSAGE,
     )
     if shown:
-        response.headers.update(with_documents(shown.styles))
+        response.headers.update(with_styles(shown.styles))
     return response
 
 
