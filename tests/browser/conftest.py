@@ -244,8 +244,11 @@ class Visit:
         self.page.locator("form button").click()
 
 
+Visits = Callable[..., Visit]
+
+
 @pytest.fixture
-def visit(browser: Browser, demo: Demo) -> Iterator[Callable[..., Visit]]:
+def visit(browser: Browser, demo: Demo) -> Iterator[Visits]:
     """`visit("phone", "dark")`: a fresh window; further options as Playwright's `new_context`."""
     contexts: list[BrowserContext] = []
     visits: list[Visit] = []

@@ -4,25 +4,16 @@ from __future__ import annotations
 
 import base64
 import time
-from collections.abc import Callable
 from typing import Any
 
 import pytest
-from tests.browser.conftest import add_authenticator
+from tests.browser.conftest import Visits, add_authenticator
 from tests.browser.keys import Keys
 from tests.browser.looks import wrong_with
 
 from largesse.customers.second_step import _totp
 
-Visits = Callable[..., Any]
-
-
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture
-def app(demo: Any) -> str:
-    return demo.url
 
 
 @pytest.fixture(scope="module")
@@ -54,10 +45,10 @@ def member(browser: Any, demo: Any, admin: Any) -> dict[str, Any]:
 
 
 def test_the_menu_of_a_phone_opens_without_script_and_shows_what_the_role_may(
-    visit: Visits, app: str, member: dict[str, Any]
+    visit: Visits, demo: Any, member: dict[str, Any]
 ) -> None:
     one = visit("phone", "light", name="console-menu", storage_state=member, java_script_enabled=False, locale="de-DE")
-    one.page.goto(f"{app}/app")
+    one.page.goto(f"{demo.url}/app")
     menu = one.page.locator(".bar")
     assert not menu.get_by_role("link", name="Start").is_visible()
     menu.locator("summary").first.press("Enter")
@@ -69,11 +60,11 @@ def test_the_menu_of_a_phone_opens_without_script_and_shows_what_the_role_may(
 
 @pytest.mark.parametrize(("window", "scheme"), [("phone", "dark"), ("desktop", "light")])
 def test_slash_opens_the_search_on_any_page_and_enter_what_was_found(
-    visit: Visits, app: str, admin: dict[str, Any], window: str, scheme: str
+    visit: Visits, demo: Any, admin: dict[str, Any], window: str, scheme: str
 ) -> None:
     one = visit(window, scheme, name="search", storage_state=admin)
     page = one.page
-    page.goto(f"{app}/app/people")
+    page.goto(f"{demo.url}/app/people")
     page.keyboard.press("/")
     dialog = page.get_by_role("dialog")
     page.keyboard.type("coffee")  # nothing is lost that is typed before anything was found
@@ -95,9 +86,9 @@ def test_slash_opens_the_search_on_any_page_and_enter_what_was_found(
     assert one.said == []
 
 
-def test_a_slash_in_a_field_is_a_slash(visit: Visits, app: str, admin: dict[str, Any]) -> None:
+def test_a_slash_in_a_field_is_a_slash(visit: Visits, demo: Any, admin: dict[str, Any]) -> None:
     one = visit("desktop", name="slash", storage_state=admin)
-    one.page.goto(f"{app}/app/people")
+    one.page.goto(f"{demo.url}/app/people")
     field = one.page.get_by_label("Name (optional)")
     field.press("/")
     assert field.input_value() == "/"
@@ -105,25 +96,25 @@ def test_a_slash_in_a_field_is_a_slash(visit: Visits, app: str, admin: dict[str,
 
 
 def test_the_search_page_works_without_script_and_follows_typing_with_it(
-    visit: Visits, app: str, admin: dict[str, Any]
+    visit: Visits, demo: Any, admin: dict[str, Any]
 ) -> None:
     plain = visit("phone", name="search-page", java_script_enabled=False, storage_state=admin).page
-    plain.goto(f"{app}/app")
+    plain.goto(f"{demo.url}/app")
     plain.get_by_role("link", name="Search").locator("visible=true").click()
     plain.get_by_role("searchbox").fill("coffee")
     plain.get_by_role("main").get_by_role("button", name="Search").click()
     plain.get_by_role("heading", name="Gifts").wait_for()
     one = visit("phone", name="search-page", storage_state=admin)
-    one.open(f"{app}/app/search")
+    one.open(f"{demo.url}/app/search")
     one.page.get_by_role("main").get_by_role("searchbox").press_sequentially("coffee")
     one.page.get_by_role("heading", name="Gifts").wait_for()
     one.page.wait_for_url("**/app/search?q=coffee")
     one.check("page")
 
 
-def test_a_wrong_field_has_the_focus_and_keeps_what_was_typed(visit: Visits, app: str, admin: dict[str, Any]) -> None:
+def test_a_wrong_field_has_the_focus_and_keeps_what_was_typed(visit: Visits, demo: Any, admin: dict[str, Any]) -> None:
     one = visit("desktop", "light", name="console-wrong", storage_state=admin)
-    one.open(f"{app}/app/people")
+    one.open(f"{demo.url}/app/people")
     page = one.page
     page.get_by_label("E-mail address").fill("ada@acme.example")
     page.get_by_label("Name (optional)").fill("Somebody")
@@ -134,12 +125,12 @@ def test_a_wrong_field_has_the_focus_and_keeps_what_was_typed(visit: Visits, app
     one.check("people-wrong")
 
 
-def test_a_long_name_of_a_view_stays_on_its_chip(visit: Visits, app: str, demo: Any, admin: dict[str, Any]) -> None:
+def test_a_long_name_of_a_view_stays_on_its_chip(visit: Visits, demo: Any, admin: dict[str, Any]) -> None:
     reader = demo.reader(admin)
     reader.get("/app/orders?state=waiting")
     assert reader.post("/app/orders/views?state=waiting", name="x" * 60).status_code == 303
     one = visit("phone", storage_state=admin)
-    one.open(f"{app}/app/orders")
+    one.open(f"{demo.url}/app/orders")
     assert one.page.get_by_role("link", name="x" * 60).is_visible()
     assert wrong_with(one.page, 390) == []
 

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
 from axe_playwright_python.base import AxeResults
 from axe_playwright_python.sync_playwright import Axe
-from tests.browser.conftest import AXE_OPTIONS, EVERY_PAGE
+from tests.browser.conftest import AXE_OPTIONS, EVERY_PAGE, Visits
 from tests.browser.looks import BEYOND, UNFOLD, WIDTHS, every_page, wrong_with
 
 PARTS = 3
@@ -115,7 +115,7 @@ def wrong_on(one: Any, look: Look, site: str, paths: Iterable[str]) -> list[str]
 @pytest.mark.timeout(1800 if EVERY_PAGE else 600)
 @pytest.mark.parametrize("part", [0, *(pytest.param(part, marks=pytest.mark.long) for part in range(1, PARTS))])
 def test_every_page_is_fit_to_be_seen(
-    visit: Callable[..., Any], demo: Any, admin: dict[str, Any], pages: list[str], part: int
+    visit: Visits, demo: Any, admin: dict[str, Any], pages: list[str], part: int
 ) -> None:
     one = visit("desktop", "light", name="every-page", storage_state=admin)
     look = Look(one.page)
@@ -130,9 +130,7 @@ def test_every_page_is_fit_to_be_seen(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("locale", ["fr-FR", "de-DE"])
-def test_long_amounts_stay_in_their_cards(
-    visit: Callable[..., Any], demo: Any, admin: dict[str, Any], locale: str
-) -> None:
+def test_long_amounts_stay_in_their_cards(visit: Visits, demo: Any, admin: dict[str, Any], locale: str) -> None:
     page = visit("desktop", "light", storage_state=admin, locale=locale).page
     for path in ("/app", "/app/reports", "/app/funding"):
         page.goto(demo.url + path)

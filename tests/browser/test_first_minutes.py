@@ -7,11 +7,11 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.browser.conftest import Visits
 
 SETTLED_S = 30
 PASSWORD = "four plain words here"
@@ -27,7 +27,7 @@ def until(page: Any, address: str, said: str) -> None:
         page.reload()
 
 
-def joined(visit: Callable[..., Any], demo: Any, admin: dict[str, Any]) -> Any:
+def joined(visit: Visits, demo: Any, admin: dict[str, Any]) -> Any:
     """The window of a second administrator, whom the first one invites."""
     first = visit("desktop", "light", name="first", storage_state=admin).page
     first.goto(f"{demo.url}/app/people")
@@ -110,9 +110,7 @@ def topped_up(page: Any, demo: Any) -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(240)
-def test_everything_a_company_begins_with(
-    demo: Any, admin: dict[str, Any], visit: Callable[..., Any], tmp_path: Path
-) -> None:
+def test_everything_a_company_begins_with(demo: Any, admin: dict[str, Any], visit: Visits, tmp_path: Path) -> None:
     # The link that the demo prints signed the first one in.
     one = joined(visit, demo, admin)
     made_and_used_a_key(one.page, demo.url)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
-
-Visits = Callable[..., Any]
+from tests.browser.conftest import Visits
 
 
 @pytest.mark.slow

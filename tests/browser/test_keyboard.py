@@ -5,10 +5,11 @@ from __future__ import annotations
 import base64
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from tests.browser.conftest import Visits
 from tests.browser.keys import Keys
 
 from largesse.customers.second_step import _totp
@@ -26,7 +27,7 @@ def kay(demo: Any, admin: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.fixture
-def keys(visit: Callable[..., Any], demo: Any, kay: dict[str, Any]) -> Iterator[Keys]:
+def keys(visit: Visits, demo: Any, kay: dict[str, Any]) -> Iterator[Keys]:
     """Kay at the first page. In the end the console has said nothing but what forms that were wrong are answered."""
     one = visit("phone", name="keyboard", java_script_enabled=False, storage_state=kay)
     one.page.goto(f"{demo.url}/app")
@@ -303,7 +304,7 @@ def set_up_app(keys: Keys) -> list[str]:
 
 @pytest.mark.timeout(120)
 def test_somebody_is_invited_leaves_and_comes_back_by_a_second_step(
-    visit: Callable[..., Any], demo: Any, admin: dict[str, Any]
+    visit: Visits, demo: Any, admin: dict[str, Any]
 ) -> None:
     email = "stepper@acme.example"
     one = visit("phone", name="second-step", java_script_enabled=False)
@@ -343,7 +344,7 @@ def test_somebody_is_invited_leaves_and_comes_back_by_a_second_step(
 
 @pytest.mark.timeout(120)
 def test_sessions_are_ended_and_a_second_step_is_asked_of_everybody(
-    visit: Callable[..., Any], demo: Any, admin: dict[str, Any]
+    visit: Visits, demo: Any, admin: dict[str, Any]
 ) -> None:
     email = "keeper@acme.example"
     state = demo.joined(admin, email, "Keeper", PASSWORD)

@@ -7,13 +7,13 @@ import html
 import re
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from tests.browser.conftest import let_in, started_demo
+from tests.browser.conftest import Visits, let_in, started_demo
 from tests.browser.test_every_page import Look, wrong_on
 from tests.catalogue.images import png
 
@@ -104,7 +104,7 @@ def bank_file(references: list[str], folder: Path) -> Path:
 
 @pytest.mark.long
 @pytest.mark.timeout(900)
-def test_a_new_employee_finds_the_way(visit: Callable[..., Any], demo: Any, tmp_path: Path) -> None:
+def test_a_new_employee_finds_the_way(visit: Visits, demo: Any, tmp_path: Path) -> None:
     window = visit("desktop", name="office", java_script_enabled=False)
     clerk = Clerk(window.page)
     comes_in(clerk, demo)
@@ -285,7 +285,7 @@ def matches(route: str, path: str) -> bool:
     return bool(re.fullmatch(re.sub(r"\\{\w+\\}", "[^/]+", pattern), urlsplit(path).path))
 
 
-def looks_at_every_page(visit: Callable[..., Any], demo: Any, state: dict[str, Any]) -> None:
+def looks_at_every_page(visit: Visits, demo: Any, state: dict[str, Any]) -> None:
     one = visit("desktop", name="every-page", storage_state=state)
     site = demo.url.replace("127.0.0.1", "localhost")
     wrong = wrong_on(one, Look(one.page), site, every_page(demo.reader(state)))

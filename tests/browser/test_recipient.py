@@ -1,15 +1,12 @@
 """The recipient's pages as people meet them: on a phone and on a desktop, light and dark, with and without JavaScript."""
 
 import subprocess
-from collections.abc import Callable
 from typing import Any
 
 import pytest
-from tests.browser.conftest import EVERY_PAGE
+from tests.browser.conftest import EVERY_PAGE, Visits
 
 from largesse.orders.options import WRAPPINGS
-
-Visits = Callable[..., Any]
 
 # Each window and scheme once; with `EVERY_PAGE=1` each window in each scheme.
 LOOKS = [("phone", "light"), pytest.param("desktop", "dark", marks=pytest.mark.slow)]

@@ -1,22 +1,13 @@
 """Each page of a send is fit to be seen, from the gift to what was sent, with rows to mend between. `test_keyboard` goes through it without script."""
 
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-
-Visits = Callable[..., Any]
-
+from tests.browser.conftest import Visits
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture
-def cookies(admin: Any) -> Any:
-    """What the browser of an administrator keeps."""
-    return admin
 
 
 def draft(demo: Any, one: Any, rows: str, tmp_path: Path, *, check: bool = False, data: bytes | None = None) -> None:
@@ -37,8 +28,8 @@ def draft(demo: Any, one: Any, rows: str, tmp_path: Path, *, check: bool = False
 
 
 @pytest.mark.long
-def test_each_page_is_fit_to_be_seen(demo: Any, cookies: Any, visit: Visits, tmp_path: Path) -> None:
-    one = visit("phone", "dark", name="send", storage_state=cookies)
+def test_each_page_is_fit_to_be_seen(demo: Any, admin: Any, visit: Visits, tmp_path: Path) -> None:
+    one = visit("phone", "dark", name="send", storage_state=admin)
     page = one.page
     page.goto(demo.url + "/app/send")
     one.check("1-gift")
@@ -64,9 +55,9 @@ def test_each_page_is_fit_to_be_seen(demo: Any, cookies: Any, visit: Visits, tmp
 
 
 def test_one_of_five_thousand_is_found_while_typing_and_forty_rows_are_fixed_at_once(
-    demo: Any, cookies: Any, visit: Visits, tmp_path: Path
+    demo: Any, admin: Any, visit: Visits, tmp_path: Path
 ) -> None:
-    one = visit("desktop", name="send-many", storage_state=cookies)
+    one = visit("desktop", name="send-many", storage_state=admin)
     page = one.page
     rows = [f"name.{n}@acme.example,Recipient {n}" for n in range(1, 5_001)]
     for n in range(40):
@@ -96,8 +87,8 @@ def test_one_of_five_thousand_is_found_while_typing_and_forty_rows_are_fixed_at_
     assert one.said == []
 
 
-def test_a_choice_above_the_list_takes_effect_at_once(demo: Any, cookies: Any, visit: Visits, tmp_path: Path) -> None:
-    one = visit("phone", name="send-odd", storage_state=cookies)
+def test_a_choice_above_the_list_takes_effect_at_once(demo: Any, admin: Any, visit: Visits, tmp_path: Path) -> None:
+    one = visit("phone", name="send-odd", storage_state=admin)
     page = one.page
     draft(demo, one, "", tmp_path, data="email,name\nz@x.example,Zoë Peña\n".encode("mac_roman"))
     page.get_by_text("Some names have odd letters").wait_for()
@@ -110,9 +101,9 @@ def test_a_choice_above_the_list_takes_effect_at_once(demo: Any, cookies: Any, v
 
 
 def test_the_preview_follows_the_typing_and_what_is_pressed_meanwhile_is_taken(
-    demo: Any, cookies: Any, visit: Visits, tmp_path: Path
+    demo: Any, admin: Any, visit: Visits, tmp_path: Path
 ) -> None:
-    one = visit("desktop", name="send-preview", storage_state=cookies)
+    one = visit("desktop", name="send-preview", storage_state=admin)
     page = one.page
     draft(demo, one, "email,name\na@example.com,A\n", tmp_path)
     page.get_by_role("link", name="Continue with 1").wait_for()
@@ -137,8 +128,8 @@ def test_the_preview_follows_the_typing_and_what_is_pressed_meanwhile_is_taken(
     assert one.said == []
 
 
-def test_gifts_are_found_while_typing(demo: Any, cookies: Any, visit: Visits) -> None:
-    one = visit("phone", name="send-gifts", storage_state=cookies)
+def test_gifts_are_found_while_typing(demo: Any, admin: Any, visit: Visits) -> None:
+    one = visit("phone", name="send-gifts", storage_state=admin)
     page = one.page
     page.goto(demo.url + "/app/send")
     page.get_by_role("searchbox").press_sequentially("hamper")

@@ -1,4 +1,4 @@
-"""Assets: found for good under the name of their content, and for a while under their own."""
+"""Assets, icons and pictures: found for good under the name of their content, and for a while under their own."""
 
 from __future__ import annotations
 
@@ -7,11 +7,20 @@ import re
 from pathlib import Path
 
 import httpx
+import lucide
 import pytest
 from starlette.routing import Router
+from tests.catalogue.images import jpeg, png
+from tests.web.api.conftest import Service, on_database, service, staging, start_service
 
 import largesse.web
-from largesse.web.kit.assets import Assets
+from largesse.catalogue.pictures import read_picture, save_pictures
+from largesse.web.console.routes import ROUTES
+from largesse.web.kit.assets import Assets, icon
+
+__all__ = ["service", "staging", "start_service"]
+
+WORLD = "products: []"
 
 STYLE = b"body { margin: 0 }\n"
 
@@ -99,3 +108,52 @@ async def test_each_encoding_has_a_tag_of_its_own(assets: Assets, client: httpx.
     ):
         headers = {"Accept-Encoding": encoding, "If-None-Match": known.headers["etag"]}
         assert (await client.get(address, headers=headers)).status_code == status
+
+
+def test_an_icon_is_hidden_and_has_no_style_of_its_own() -> None:
+    drawn = icon("gift")
+    assert drawn.startswith('<svg class="icon" viewBox="0 0 24 24" aria-hidden="true"><')
+    assert drawn.endswith("</svg>")
+    assert not re.search(r"xmlns|stroke|fill|width=\"24\"|\s/>|\n", drawn)
+    assert len(drawn) < 500
+
+
+def test_a_name_that_is_no_icon_is_an_error() -> None:
+    with pytest.raises(lucide.IconDoesNotExist):
+        icon("no-such-icon")
+
+
+def test_every_page_of_the_menu_has_an_icon_of_its_own() -> None:
+    icons = [route.icon for route in ROUTES if route.group]
+    assert all(icon(name) for name in icons)
+    assert len(set(icons)) == len(icons)
+
+
+@pytest.fixture(scope="module")
+def names(service: Service) -> list[str]:
+    pictures = [read_picture(png()), read_picture(jpeg())]
+    on_database(service.database_url, lambda connection: save_pictures(connection, pictures))
+    return [picture.name for picture in pictures]
+
+
+def test_a_picture_is_served_for_good_as_what_it_is(service: Service, names: list[str]) -> None:
+    for name, content, kind in zip(names, (png(), jpeg()), ("image/png", "image/jpeg"), strict=True):
+        for _ in range(2):  # from the database, and from memory
+            answer = service.client().get(f"/pictures/{name}")
+            assert (answer.status_code, answer.content) == (200, content)
+            assert answer.headers["content-type"] == kind
+            assert answer.headers["cache-control"] == "public, max-age=31536000, immutable"
+            assert answer.headers["x-content-type-options"] == "nosniff"
+            assert answer.headers["content-security-policy"].startswith("default-src 'none'")
+            assert "set-cookie" not in answer.headers
+
+
+def test_staging_serves_the_same(staging: Service, names: list[str]) -> None:
+    assert staging.client().get(f"/pictures/{names[0]}").content == png()
+
+
+@pytest.mark.parametrize("name", [f"{'0' * 32}.png", "a.png", "x" * 300, f"{'0' * 32}.svg", "%00.png", "..%2Fapp"])
+def test_what_is_no_picture_is_not_found(service: Service, name: str) -> None:
+    answer = service.client().get(f"/pictures/{name}")
+    assert answer.status_code == 404
+    assert "immutable" not in answer.headers.get("cache-control", "")

@@ -1,8 +1,10 @@
-"""Forms as they come: the token before the rest, in pieces, and no more bytes at once than may be held."""
+"""Forms as they come, also with files: the token before the rest, in pieces, and no more bytes at once than may be held."""
 
 from __future__ import annotations
 
+import gc
 import random
+import weakref
 from collections.abc import Iterator
 from typing import Any
 from urllib.parse import parse_qsl
@@ -24,11 +26,13 @@ MULTIPART = "multipart/form-data; boundary=abc"
 class Posting:
     """A body that is handed on in chunks, and how much of it has been asked for."""
 
-    def __init__(self, body: bytes, media_type: str = URLENCODED, *, chunk_bytes: int = 1_000) -> None:
+    def __init__(
+        self, body: bytes, media_type: str = URLENCODED, *, chunk_bytes: int = 1_000, site: str = "none"
+    ) -> None:
         self._body = body
         self._chunk_bytes = chunk_bytes
         self.read_bytes = 0
-        headers = [(b"content-type", media_type.encode())]
+        headers = [(b"content-type", media_type.encode()), (b"sec-fetch-site", site.encode())]
         scope = {"type": "http", "method": "POST", "path": "/", "headers": headers, "query_string": b""}
         self.request = Request(scope, self._receive)
 
@@ -42,8 +46,8 @@ class Posting:
         return PostedForm(self.request, limits, parser=parser, **more)
 
 
-def part(name: str, content: bytes) -> bytes:
-    return f'--abc\r\nContent-Disposition: form-data; name="{name}"\r\n\r\n'.encode() + content + b"\r\n"
+def part(name: str, content: bytes, more: str = "") -> bytes:
+    return f'--abc\r\nContent-Disposition: form-data; name="{name}"{more}\r\n\r\n'.encode() + content + b"\r\n"
 
 
 @pytest.mark.parametrize(
@@ -114,7 +118,7 @@ class Counting:
 
     def __init__(self, parser: FormParser) -> None:
         self._parser = parser
-        self.fields, self.files = parser.fields, parser.files
+        self.fields, self.files, self.file_names = parser.fields, parser.files, parser.file_names
         self.pieces: list[int] = []
 
     def write(self, piece: bytes) -> None:
@@ -181,3 +185,66 @@ async def test_half_of_a_form_holds_its_bytes_until_it_is_given_up(memory: BodyM
         assert memory.held_bytes == len(body) - FREE_BYTES
         with memory.share("ada") as second, pytest.raises(TooManyBodies):
             await Posting(body).form(share=second).read()
+
+
+async def read_upload(
+    body: bytes, media_type: str = MULTIPART, *, site: str = "none"
+) -> tuple[list[tuple[str, str]], dict[str, bytes]]:
+    posted = Posting(body, media_type, chunk_bytes=1, site=site).request
+    limits = BodyLimits(10_000, whole_s=5.0, pause_s=5.0)
+    form = PostedForm(posted, limits, parser=form_parser(posted, 20, takes_files=True))
+    await form.read()
+    return form.fields, form.files
+
+
+async def test_fields_and_files_are_told_apart() -> None:
+    body = (
+        part("token", "zoë".encode())
+        + part("file", b"\x00\xff\r\n\r\n--ab", '; filename="C:\\x.csv"')
+        + part("empty", b"", '; filename=""')
+        + part("blank", b"", '; filename="x.csv"')
+        + part("token", b"again")
+        + b"--abc--\r\n"
+    )
+    fields, files = await read_upload(body)
+    assert fields == [("token", "zoë"), ("token", "again")]
+    assert files == {"file": b"\x00\xff\r\n\r\n--ab", "blank": b""}
+
+
+@pytest.mark.parametrize(
+    ("body", "media_type"),
+    [
+        (b"", MULTIPART),
+        (b"token=x", MULTIPART),
+        (part("token", b"x"), MULTIPART),  # it does not end
+        (part("token", b"x") + b"--abc--\r\n", "application/json"),
+        (part("token", b"x") + b"--abc--\r\n", "multipart/form-data"),
+        (part("x", b"") * 21 + b"--abc--\r\n", MULTIPART),
+        (part("x" * 1_000, b"") + b"--abc--\r\n", MULTIPART),
+        (b"--abc\r\nContent-Disposition: attachment\r\n\r\nx\r\n--abc--\r\n", MULTIPART),
+    ],
+)
+async def test_what_no_form_of_ours_sends_is_refused(body: bytes, media_type: str) -> None:
+    with pytest.raises(BadForm):
+        await read_upload(body, media_type)
+
+
+async def test_another_sites_form_is_refused_and_too_much_told() -> None:
+    body = part("token", b"x") + b"--abc--\r\n"
+    with pytest.raises(BadForm):
+        await read_upload(body, site="cross-site")
+    with pytest.raises(TooLarge):
+        await read_upload(part("file", bytes(10_000)))
+
+
+async def test_a_form_is_freed_without_a_garbage_collection() -> None:
+    posted = Posting(part("a", b"1") + b"--abc--\r\n", MULTIPART).form()
+    await posted.read()
+    assert posted.fields == [("a", "1")]
+    parser = weakref.ref(posted._parser)
+    gc.disable()
+    try:
+        del posted
+        assert parser() is None
+    finally:
+        gc.enable()

@@ -1,4 +1,4 @@
-"""How errors are told over HTTP: each class in one table, and rooms know nothing of it."""
+"""How errors are told over HTTP: each class in one table, of which rooms know nothing, and names as callers spell them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,15 @@ from largesse.base.errors import (
     Unauthorized,
     Unavailable,
 )
-from largesse.web.kit.problems import PROBLEMS, MethodNotAllowed, SlowRequest, problem_reply, problem_type
+from largesse.web.kit.problems import (
+    PROBLEMS,
+    MethodNotAllowed,
+    SlowRequest,
+    problem_reply,
+    problem_type,
+    spell_detail,
+    spell_pointer,
+)
 
 
 def subclasses(of: type[Problem]) -> Iterator[type[Problem]]:
@@ -87,3 +95,34 @@ def test_a_used_reference_leads_to_its_order() -> None:
     body = msgspec.json.decode(problem_reply(ReferenceUsed("x", holder="0WBQK7M2PXR4D9VA1C3E")).body)
     assert body["instance"] == "/orders/0WBQK7M2PXR4D9VA1C3E"
     assert "errors" not in body
+
+
+@pytest.mark.parametrize(
+    ("written", "told"),
+    [
+        ("`account_id` is required.", "`accountId` is required."),
+        (
+            "Exactly one of `recipients` and `code_quantity` must be given.",
+            "Exactly one of `recipients` and `codeQuantity` must be given.",
+        ),
+        ("`line_items[1].name` must not contain a tab.", "`lineItems[1].name` must not contain a tab."),
+        ("`productId` must be an integer.", "`productId` must be an integer."),
+        ("The service account 'hr_bot' is not active.", "The service account 'hr_bot' is not active."),
+        ("`event` must be one of: line.claimed_late.", "`event` must be one of: line.claimed_late."),
+        ("`a_b c_d`", "`a_b c_d`"),
+    ],
+)
+def test_names_in_backticks_are_spelled(written: str, told: str) -> None:
+    assert spell_detail(written) == told
+
+
+@pytest.mark.parametrize(
+    ("written", "told"),
+    [
+        ("#/recipients/1/email", "#/recipients/1/email"),
+        ("#/external_reference", "#/externalReference"),
+        ("#/line_items/2/first_name", "#/lineItems/2/firstName"),
+    ],
+)
+def test_pointers_are_spelled(written: str, told: str) -> None:
+    assert spell_pointer(written) == told
