@@ -13,7 +13,7 @@ from bench import load, machine, results
 from bench.benchmarks import NAMES, UNMEASURED
 from bench.installation import Failed, installation
 from bench.results import Results
-from bench.suite import Suite, at_most, row, say
+from bench.suite import Suite, at_most, say
 from bench.world import one_account
 
 PAIRS = 5
@@ -80,7 +80,7 @@ def _options() -> argparse.Namespace:
 def _memory(suite: Suite) -> results.Row:
     peak = results.Sample(max(suite.peaks_mib))
     pairs = [results.Pair(peak, peak)]
-    return row("memory", "MiB", "peak of a serving process in all of this", "", at_most(250), pairs)
+    return results.Row("memory", "MiB", "peak of a serving process in all of this", "", at_most(250), pairs)
 
 
 if __name__ == "__main__":

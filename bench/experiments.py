@@ -26,7 +26,7 @@ from bench.benchmarks.orders_hot import place
 from bench.installation import Installation, Server, installation
 from bench.machine import describe_machine
 from bench.results import Row
-from bench.suite import WARM_UP_S, Suite, row, say
+from bench.suite import WARM_UP_S, Suite, say
 from bench.world import one_account
 
 PATH = Path(__file__).parent / "results" / "experiments.json"
@@ -152,7 +152,7 @@ def _compare(suite: Suite, change: Change) -> Row:
         pairs = suite.in_turn(
             partial(place, other, other_server, suite.seconds), partial(place, made, server, suite.seconds)
         )
-    return row(change.name, "orders/s", change.name, "as it is", None, pairs)
+    return Row(change.name, "orders/s", change.name, "as it is", None, pairs)
 
 
 @contextmanager

@@ -162,11 +162,14 @@ class Installation:
 
     def verify(self) -> str:
         """What `largesse verify` says; Failed where it does not end with 0."""
-        command = [LARGESSE, "verify"]
-        done = subprocess.run(command, env=self.environment, capture_output=True, text=True, check=False)
-        if done.returncode != 0:
-            raise Failed(f"largesse verify: {done.stdout}{done.stderr}")
-        return done.stdout.strip()
+        return self.command("verify").strip()
+
+    def command(self, *arguments: str) -> str:
+        """What a command of the product prints. Raises Failed where it does not end with 0."""
+        done = subprocess.run([LARGESSE, *arguments], env=self.environment, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise Failed(f"largesse {arguments[0]}: {done.stdout}{done.stderr}")
+        return done.stdout
 
     def _load(self, url: str) -> None:
         asyncio.run(upgrade(url))

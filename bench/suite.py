@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from bench import processes
 from bench.installation import REFERENCE, Installation, Server, installation
 from bench.load import Load
-from bench.results import Goal, Pair, Row, Sample
+from bench.results import Goal, Pair, Sample
 
 Side = Callable[[], Sample]
 WARM_UP_S = 2.0
@@ -65,10 +65,6 @@ def at_least(bound: float) -> Goal:
 
 def at_most(bound: float) -> Goal:
     return Goal(bound, at_least=False)
-
-
-def row(name: str, unit: str, product: str, reference: str, goal: Goal | None, pairs: list[Pair]) -> Row:
-    return Row(name, unit, product, reference, goal, pairs)
 
 
 def watched(

@@ -20,7 +20,7 @@ from statistics import median
 from bench import load
 from bench.installation import Failed, Installation, Server
 from bench.results import Row, Sample
-from bench.suite import Suite, at_most, row
+from bench.suite import Suite, at_most
 from bench.world import one_account
 from largesse.db.pool import Connection
 
@@ -46,7 +46,7 @@ def run(suite: Suite) -> list[Row]:
         _post(made, server, _WARM_UP)
         pairs = suite.in_turn(lambda: _post(made, server, batches), lambda: copies.run(batches))
     return [
-        row(
+        Row(
             "batch-5000",
             "ms",
             f"POST /send/gift, codeQuantity {CODES:,}",

@@ -16,7 +16,6 @@ import html
 import json
 import re
 import secrets
-import subprocess
 import time
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
@@ -26,9 +25,9 @@ from random import Random
 import httpx
 
 from bench.fill import YEARS, fill
-from bench.installation import LARGESSE, Failed, Installation
+from bench.installation import Failed, Installation
 from bench.results import Pair, Row, Sample
-from bench.suite import Suite, at_most, row, say
+from bench.suite import Suite, at_most, say
 from bench.world import one_customer
 
 ORDERS = 5_000_000
@@ -57,7 +56,7 @@ def run(suite: Suite) -> list[Row]:
             for name, title, paths in pages(made, _QUICK_TRIES if suite.quick else _TRIES):
                 pairs = [_pair(browser, paths) for _ in range(suite.pairs)]
                 about = f"the page {title} with {orders:,} orders, p95 of {len(paths)}"
-                rows.append(row(f"console, {name}", "ms", about, "", at_most(_MOST_MS), pairs))
+                rows.append(Row(f"console, {name}", "ms", about, "", at_most(_MOST_MS), pairs))
             return rows
 
 
@@ -168,7 +167,7 @@ def _pair(browser: httpx.Client, paths: Sequence[str]) -> Pair:
 def sign_in(made: Installation, browser: httpx.Client) -> None:
     """Has the browser be signed in as an administrator."""
     customer = made.sql("SELECT key FROM customers")[0]["key"]
-    invited = _command(made, "users", "invite", _EMAIL, "--customer", customer, "--role", "admin", "--json")
+    invited = made.command("users", "invite", _EMAIL, "--customer", customer, "--role", "admin", "--json")
     link = "/app/link/" + json.loads(invited)["link"].rpartition("/")[2]
     token = re.findall(r'name="token" value="([^"]+)"', browser.get(link).text)[0]
     secret = secrets.token_hex()
@@ -177,10 +176,3 @@ def sign_in(made: Installation, browser: httpx.Client) -> None:
     )
     if answer.headers.get("location") != "/app":
         raise Failed(f"signing in: {answer.status_code} {answer.text[:500]}")
-
-
-def _command(made: Installation, *arguments: str) -> str:
-    done = subprocess.run([LARGESSE, *arguments], env=made.environment, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise Failed(f"largesse {arguments[0]}: {done.stdout}{done.stderr}")
-    return done.stdout

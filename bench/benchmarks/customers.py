@@ -23,10 +23,11 @@ import httpx
 from bench import load
 from bench.benchmarks.orders_hot import CONNECTIONS
 from bench.benchmarks.processes import processor_time
+from bench.benchmarks.start import serve
 from bench.installation import Failed, Installation, Server
 from bench.load import Buyer
 from bench.results import Pair, Row, Sample
-from bench.suite import WARM_UP_S, Suite, at_least, at_most, row, say, watched
+from bench.suite import WARM_UP_S, Suite, at_least, at_most, say, watched
 from bench.world import two_customers
 from largesse.customers.authenticator import new_secret, secret_hash
 
@@ -80,7 +81,7 @@ def run(suite: Suite) -> list[Row]:
             edited = suite.in_turn(partial(_while_edited, large, product), product)
             first = [_first_orders(large, many, new) for _ in range(suite.pairs)]
             listed = [_listed(large, many, secrets[0]) for _ in range(suite.pairs)]
-        started = suite.in_turn(partial(_start, large), partial(_start, small))
+        started = suite.in_turn(partial(serve, large), partial(serve, small))
     return _rows(customers, products, orders, edited, first, listed, started)
 
 
@@ -96,13 +97,13 @@ def _rows(
     large = f"{customers:,} customers and {products:,} products"
     cpu = [Pair(processor_time(pair.product), processor_time(pair.reference)) for pair in orders]
     return [
-        row("customers", "µs", f"processor time of an order, {large}", f"{BUYERS:,} and {BUYERS:,}", at_most(1.2), cpu),
-        row("customers, edits", "orders/s", f"{large}, 2 edits a second", "the same, no edits", at_least(0.9), edited),
-        row(
+        Row("customers", "µs", f"processor time of an order, {large}", f"{BUYERS:,} and {BUYERS:,}", at_most(1.2), cpu),
+        Row("customers, edits", "orders/s", f"{large}, 2 edits a second", "the same, no edits", at_least(0.9), edited),
+        Row(
             "customers, first order", "ms", "p50 of first orders of customers", "p50 of their next", at_most(1.5), first
         ),
-        row("customers, list", "ms", "GET /products?limit=100 right after an edit", "the same later", None, listed),
-        row("customers, start", "s", f"start, {large}", f"start, {BUYERS:,} and {BUYERS:,}", None, started),
+        Row("customers, list", "ms", "GET /products?limit=100 right after an edit", "the same later", None, listed),
+        Row("customers, start", "s", f"start, {large}", f"start, {BUYERS:,} and {BUYERS:,}", None, started),
     ]
 
 
@@ -195,9 +196,3 @@ def _listed(made: Installation, server: Server, secret: str) -> Pair:
             server.get("/products?limit=100", secret)
             times.append((time.perf_counter() - began) * 1e3)
     return Pair(Sample(median(after)), Sample(median(later)))
-
-
-def _start(made: Installation) -> Sample:
-    began = time.perf_counter()
-    with made.serve():
-        return Sample(time.perf_counter() - began)

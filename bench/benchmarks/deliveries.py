@@ -22,7 +22,7 @@ import uvloop
 from bench.installation import Installation
 from bench.outgoing import place_orders, run_worker, served
 from bench.results import Row, Sample
-from bench.suite import Suite, at_least, row
+from bench.suite import Suite, at_least
 from bench.world import one_account
 from largesse.base.settings import load_settings
 from largesse.customers.principal import Principal
@@ -43,7 +43,7 @@ def run(suite: Suite) -> list[Row]:
         made.connected(partial(_subscribe, made, url))
         pairs = suite.in_turn(partial(_deliver, made, suite.seconds), partial(_post, made, url))
     return [
-        row(
+        Row(
             "deliveries",
             "deliveries/s",
             f"one worker, {SUBSCRIPTIONS} subscriptions",

@@ -16,7 +16,7 @@ from functools import partial
 from bench.benchmarks.orders_hot import place
 from bench.fill import fill
 from bench.results import Row
-from bench.suite import WARM_UP_S, Suite, at_least, row, say
+from bench.suite import WARM_UP_S, Suite, at_least, say
 from bench.world import one_account
 
 ORDERS = 5_000_000
@@ -37,7 +37,7 @@ def run(suite: Suite) -> list[Row]:
             place(fresh, new, WARM_UP_S)
             pairs = suite.in_turn(partial(place, grown, old, suite.seconds), partial(place, fresh, new, suite.seconds))
     return [
-        row(
+        Row(
             "growth",
             "orders/s",
             f"orders-hot with {orders:,} orders and {2 * orders:,} lines in the tables",

@@ -19,7 +19,7 @@ import uvloop
 from bench.installation import Installation
 from bench.outgoing import place_orders, run_worker, served
 from bench.results import Row, Sample
-from bench.suite import Suite, at_least, row
+from bench.suite import Suite, at_least
 from bench.world import one_account
 from largesse.base.i18n.languages import DEFAULT
 from largesse.mail.letter import GIFT, VOUCHER, Letter, LetterCode, write
@@ -49,7 +49,7 @@ def run(suite: Suite) -> list[Row]:
     with suite.installation("mails", one_account()) as made, served("bench.mail_server") as port:
         pairs = suite.in_turn(partial(_mail, made, port, suite.seconds), partial(_hand_over, port, suite.seconds))
     return [
-        row(
+        Row(
             "mails",
             "mails/s",
             "one worker",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bench.reads import against_fixed_bytes
 from bench.results import Row
-from bench.suite import Suite, at_least, row
+from bench.suite import Suite, at_least
 from bench.world import one_account
 
 
@@ -17,5 +17,5 @@ def run(suite: Suite) -> list[Row]:
     with suite.installation("me", one_account()) as made, made.serve_with() as server:
         pairs = against_fixed_bytes(suite, made, server, "/me")
     return [
-        row("me", "answers/s", "GET /me", "the same server, fixed bytes of that size, no key", at_least(0.85), pairs)
+        Row("me", "answers/s", "GET /me", "the same server, fixed bytes of that size, no key", at_least(0.85), pairs)
     ]

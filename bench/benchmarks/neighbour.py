@@ -20,7 +20,7 @@ from bench import load
 from bench.installation import Failed, Installation, Server
 from bench.load import Buyer
 from bench.results import Row, Sample
-from bench.suite import WARM_UP_S, Suite, at_most, row, watched
+from bench.suite import WARM_UP_S, Suite, at_most, watched
 from bench.world import two_customers
 
 NOISY_CONNECTIONS = 64
@@ -42,7 +42,7 @@ def run(suite: Suite) -> list[Row]:
 
         pairs = suite.in_turn(beside_noise, lambda: _p99(made, server, quiet, suite.seconds))
     return [
-        row(
+        Row(
             "neighbour",
             "ms",
             "p99 of a quiet customer beside a noisy one",

@@ -10,12 +10,10 @@ its time goes into the statements that check and decide: each is a round trip. W
 
 from __future__ import annotations
 
-import subprocess
-
 from bench import load, reference
-from bench.installation import LARGESSE, Failed, Installation, Server
+from bench.installation import Failed, Installation, Server
 from bench.results import Row, Sample
-from bench.suite import WARM_UP_S, Suite, at_most, row, watched
+from bench.suite import WARM_UP_S, Suite, at_most, watched
 from bench.world import many_accounts, one_account
 
 
@@ -30,7 +28,7 @@ def run(suite: Suite) -> list[Row]:
             )
         reference.check(made)
     return [
-        row(
+        Row(
             "order-alone",
             "ms",
             "p50, one connection",
@@ -44,21 +42,14 @@ def run(suite: Suite) -> list[Row]:
 
 def _with_budget(suite: Suite) -> Row:
     with suite.installation("order-alone, with a budget", many_accounts(customers=2, accounts=1)) as made:
-        _set_budget(made)
+        of = ("--currency", "GBP", "--service-account", "bot-0", "--limit", "900000000")
+        made.command("budgets", "create", "customer-0", "All", *of)
         with made.serve() as server:
             with_budget, without = (lambda at=at: _order(made, server, suite.seconds, at) for at in (0, 1))
             _order(made, server, WARM_UP_S, 0)
             _order(made, server, WARM_UP_S, 1)
             pairs = suite.in_turn(with_budget, without)
-    return row("order-alone, with a budget", "ms", "p50, one budget", "p50, no budget", at_most(1.3), pairs)
-
-
-def _set_budget(made: Installation) -> None:
-    of = ("--currency", "GBP", "--service-account", "bot-0", "--limit", "900000000")
-    command = [LARGESSE, "budgets", "create", "customer-0", "All", *of]
-    done = subprocess.run(command, env=made.environment, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise Failed(done.stderr)
+    return Row("order-alone, with a budget", "ms", "p50, one budget", "p50, no budget", at_most(1.3), pairs)
 
 
 def _order(made: Installation, server: Server, seconds: float, buyer: int = 0) -> Sample:

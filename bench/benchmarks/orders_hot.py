@@ -17,7 +17,7 @@ from functools import partial
 from bench import lean, load, reference
 from bench.installation import Installation, Server
 from bench.results import Row, Sample
-from bench.suite import WARM_UP_S, Suite, at_least, row, watched
+from bench.suite import WARM_UP_S, Suite, at_least, watched
 from bench.world import one_account
 
 CONNECTIONS = 64
@@ -41,7 +41,7 @@ def run(suite: Suite) -> list[Row]:
             against_lean = suite.in_turn(product, leanly)
         reference.check(made)
     return [
-        row(
+        Row(
             "orders-hot",
             "orders/s",
             "64 connections, one account",
@@ -49,7 +49,7 @@ def run(suite: Suite) -> list[Row]:
             at_least(3.4),
             against_sql,
         ),
-        row(
+        Row(
             "orders-hot, batched",
             "orders/s",
             "64 connections, one account",
@@ -57,7 +57,7 @@ def run(suite: Suite) -> list[Row]:
             at_least(10),
             against_alone,
         ),
-        row(
+        Row(
             "orders-hot, lean",
             "orders/s",
             "64 connections, one account",

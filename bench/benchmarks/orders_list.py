@@ -10,7 +10,7 @@ from __future__ import annotations
 from bench.benchmarks.orders_hot import place
 from bench.reads import against_fixed_bytes
 from bench.results import Row
-from bench.suite import WARM_UP_S, Suite, at_least, row
+from bench.suite import WARM_UP_S, Suite, at_least
 from bench.world import one_account
 
 
@@ -19,7 +19,7 @@ def run(suite: Suite) -> list[Row]:
         place(made, server, WARM_UP_S)
         pairs = against_fixed_bytes(suite, made, server, "/orders")
     return [
-        row(
+        Row(
             "orders-list",
             "answers/s",
             "GET /orders",

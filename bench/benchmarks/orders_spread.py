@@ -15,7 +15,7 @@ from functools import partial
 from bench import lean, reference
 from bench.benchmarks.orders_hot import commit, place
 from bench.results import Row
-from bench.suite import WARM_UP_S, Suite, at_least, row
+from bench.suite import WARM_UP_S, Suite, at_least
 from bench.world import many_accounts
 
 
@@ -31,7 +31,7 @@ def run(suite: Suite) -> list[Row]:
             against_lean = suite.in_turn(partial(place, made, server, suite.seconds), leanly)
         reference.check(made)
     return [
-        row(
+        Row(
             "orders-spread",
             "orders/s",
             "64 connections, 1,000 accounts of 200 customers",
@@ -39,7 +39,7 @@ def run(suite: Suite) -> list[Row]:
             at_least(1.1),
             pairs,
         ),
-        row(
+        Row(
             "orders-spread, lean",
             "orders/s",
             "64 connections, 1,000 accounts",

@@ -16,7 +16,7 @@ from functools import partial
 
 from bench.benchmarks.orders_hot import CONNECTIONS, place
 from bench.results import Pair, Row, Sample
-from bench.suite import WARM_UP_S, Suite, at_least, at_most, row
+from bench.suite import WARM_UP_S, Suite, at_least, at_most
 from bench.world import many_accounts
 
 
@@ -36,7 +36,7 @@ def run(suite: Suite) -> list[Row]:
             partial(place, made, one, suite.seconds, connections=CONNECTIONS // 2),
         )
     return [
-        row(
+        Row(
             "processes",
             "orders/s",
             "2 serving processes, 64 connections each",
@@ -44,7 +44,7 @@ def run(suite: Suite) -> list[Row]:
             at_least(1.0),
             for_each,
         ),
-        row(
+        Row(
             "processes, divided",
             "orders/s",
             "2 serving processes, 64 connections in all",
@@ -52,7 +52,7 @@ def run(suite: Suite) -> list[Row]:
             at_least(1.0),
             in_all,
         ),
-        row(
+        Row(
             "processes, processor time",
             "µs",
             "an order of 2 serving processes, 64 connections in all",
@@ -60,7 +60,7 @@ def run(suite: Suite) -> list[Row]:
             at_most(1.15),
             _processor_times(in_all),
         ),
-        row(
+        Row(
             "processes, the second",
             "µs",
             "an order of 2 serving processes, 64 connections in all",

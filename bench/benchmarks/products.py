@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from bench.reads import against_fixed_bytes
 from bench.results import Pair, Row, Sample
-from bench.suite import Suite, at_least, row
+from bench.suite import Suite, at_least
 from bench.world import large_catalogue
 
 PRODUCTS = 10_000
@@ -23,7 +23,7 @@ def run(suite: Suite) -> list[Row]:
         pairs = against_fixed_bytes(suite, made, server, "/products?limit=100")
     p99 = [Pair(_by_p99(pair.reference), _by_p99(pair.product)) for pair in pairs]
     return [
-        row(
+        Row(
             "products",
             "answers/s",
             "GET /products?limit=100 of 10,000",
@@ -31,7 +31,7 @@ def run(suite: Suite) -> list[Row]:
             at_least(0.85),
             pairs,
         ),
-        row("products, p99", "ms", "p99 of the fixed bytes", "p99 of GET /products?limit=100", at_least(0.5), p99),
+        Row("products, p99", "ms", "p99 of the fixed bytes", "p99 of GET /products?limit=100", at_least(0.5), p99),
     ]
 
 

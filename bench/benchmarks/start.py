@@ -15,7 +15,7 @@ import time
 
 from bench.installation import Failed, Installation
 from bench.results import Row, Sample
-from bench.suite import Suite, at_most, row
+from bench.suite import Suite, at_most
 from bench.world import one_account
 
 
@@ -23,13 +23,14 @@ def run(suite: Suite) -> list[Row]:
     if importlib.util.find_spec("litestar") is None:
         raise Failed("litestar is not installed: `make install-dev` brings it")
     with suite.installation("start", one_account()) as made:
-        _serve(made)
+        serve(made)
         _import()
-        pairs = suite.in_turn(lambda: _serve(made), _import)
-    return [row("start", "s", "largesse serve to its first answer", 'python -c "import litestar"', at_most(6), pairs)]
+        pairs = suite.in_turn(lambda: serve(made), _import)
+    return [Row("start", "s", "largesse serve to its first answer", 'python -c "import litestar"', at_most(6), pairs)]
 
 
-def _serve(made: Installation) -> Sample:
+def serve(made: Installation) -> Sample:
+    """The seconds until a process serves."""
     began = time.perf_counter()
     with made.serve():
         return Sample(time.perf_counter() - began)

@@ -26,7 +26,7 @@ from bench.installation import Failed, Installation, Server, stop
 from bench.load import Buyer
 from bench.outgoing import served
 from bench.results import Row, Sample
-from bench.suite import Suite, at_most, row
+from bench.suite import Suite, at_most
 from bench.world import two_customers
 from largesse.base.settings import load_settings
 from largesse.customers.principal import Principal
@@ -66,7 +66,7 @@ def run(suite: Suite) -> list[Row]:
         beside_good()  # warms everything up
         pairs = suite.in_turn(beside_bad, beside_good)
     return [
-        row(
+        Row(
             "webhook-neighbour",
             "ms",
             f"p99 of deliveries beside {len(BAD) * OF_EACH_BAD} receivers that hang, drip, answer 500 or break off",
