@@ -62,12 +62,12 @@ _STATES: Mapping[LineState, tuple[str, str]] = {
 }
 
 
-async def show(context: OfficeContext, status: int = 200) -> Response:
+async def show(context: OfficeContext) -> Response:
     """Lists the newest files, and shows the form that uploads one."""
     async with context.database.connection(OFFICE) as connection:
         files = await list_files(connection, SHOWN)
     return context.page(
-        "bank_files.html", status=status, files=files, most=MOST_LINES, may_change=context.person.may(StaffRight.MONEY)
+        "bank_files.html", files=files, most=MOST_LINES, may_change=context.person.may(StaffRight.MONEY)
     )
 
 
@@ -84,10 +84,10 @@ async def read(context: OfficeContext) -> Response:
     """Reads a file, and shows it."""
     form, content = context.form.read(FileForm), uploaded(context, MOST_BYTES)
     if content is None or context.form.errors:
-        return await show(context, 422)
+        return await show(context)
     all_in = await _currency(context, form.currency)
     if context.form.errors:
-        return await show(context, 422)
+        return await show(context)
     columns = Columns(form.amount_column or None, form.currency_column or None, all_in)
     name = context.file_names.get("file", "") or "file"
     try:
@@ -95,7 +95,7 @@ async def read(context: OfficeContext) -> Response:
     except FileRefused as refusal:
         is_heading = refusal.code == "no_heading"
         context.form.error("file", context.say(_NO_HEADING) if is_heading else refused(context, refusal))
-        return await show(context, 422)
+        return await show(context)
     said = None if is_new else context.say("This file was read before. Nothing has changed.")
     return context.see(f"{HERE}/{file_id}", said)
 

@@ -106,13 +106,18 @@ class Pages:
             object_id = await editing.create(context.actor, self.kind, key, content)
         except Faulty as faulty:
             note(context, faulty)
-            return await self._shown_new(context, currency, is_digital=is_digital, typed=typed, status=422)
+            return await self._shown_new(context, currency, is_digital=is_digital, typed=typed)
         return context.see(
             f"{self.path}/{object_id}", context.say("Created as a draft. Nobody can send it until you publish it.")
         )
 
     async def show(
-        self, context: OfficeContext, *, typed: Mapping[str, str] | None = None, trouble: str = "", status: int = 200
+        self,
+        context: OfficeContext,
+        *,
+        typed: Mapping[str, str] | None = None,
+        trouble: str = "",
+        status: int | None = None,
     ) -> Response:
         """Shows a product or collection with its draft. Raises NotFound."""
         edited = await self._find(context)
@@ -159,7 +164,7 @@ class Pages:
             await editing.save_draft(context.actor, self.kind, edited.id, content, _seen(context))
         except Faulty as faulty:
             note(context, faulty)
-            return await self.show(context, typed=typed, status=422)
+            return await self.show(context, typed=typed)
         except ChangedMeanwhile as changed:
             return await self._merged(context, changed.edited, typed)
         except StateConflict as refused:
@@ -173,10 +178,10 @@ class Pages:
             picture = read_picture(content) if content else None
         except PictureRefused:
             context.form.error("picture", context.say(_NOT_A_PICTURE, most=MAX_BYTES // 1024))
-            return await self.show(context, status=422)
+            return await self.show(context)
         if picture is None:
             context.form.error("picture", context.say(REQUIRED))
-            return await self.show(context, status=422)
+            return await self.show(context)
         setting = editing.set_picture(context.actor, context.number("id"), picture, _seen(context))
         return await self._act(context, setting, _SAVED)
 
@@ -195,7 +200,7 @@ class Pages:
         at = _instant(context)
         if at is None:
             context.form.error("at", context.say(REQUIRED))
-            return await self.show(context, status=422)
+            return await self.show(context)
         said = context.say("The draft publishes itself on %(at)s.", at=context.time(at))
         scheduling = editing.schedule(context.actor, self.kind, context.number("id"), at, _seen(context))
         return await self._act(context, scheduling, said)
@@ -230,7 +235,7 @@ class Pages:
             await act
         except Faulty as faulty:
             note(context, faulty)
-            return await self.show(context, status=422)
+            return await self.show(context)
         except StateConflict as refused:
             return await self._refused(context, refused)
         return context.see(f"{self.path}/{context.number('id')}", context.say(said))
@@ -268,13 +273,7 @@ class Pages:
         return await self.show(context, typed=merged, trouble=trouble, status=409)
 
     async def _shown_new(
-        self,
-        context: OfficeContext,
-        currency: str,
-        *,
-        is_digital: bool,
-        typed: Mapping[str, str] | None = None,
-        status: int = 200,
+        self, context: OfficeContext, currency: str, *, is_digital: bool, typed: Mapping[str, str] | None = None
     ) -> Response:
         async with context.database.connection(OFFICE) as connection:
             currencies = await store.list_currencies(connection)
@@ -284,7 +283,6 @@ class Pages:
         }
         return context.page(
             "catalogue_new.html",
-            status=status,
             kind=self.kind,
             path=self.path,
             currency=chosen,

@@ -45,7 +45,9 @@ class Files:
         header = [str(cell) for cell in await anext(found)]
         return await context.csv(f"{self.kind}s.csv", header, found)
 
-    async def ask(self, context: OfficeContext, *, faults: Sequence[RowFault] = (), status: int = 200) -> Response:
+    async def ask(
+        self, context: OfficeContext, *, faults: Sequence[RowFault] = (), status: int | None = None
+    ) -> Response:
         """Shows the form that uploads a file."""
         shown = [
             (
@@ -73,13 +75,13 @@ class Files:
         content = context.files.get("file", b"")
         if not content:
             context.form.error("file", context.say(CHOOSE_FILE))
-            return await self.ask(context, status=422)
+            return await self.ask(context)
         async with context.database.connection(OFFICE) as connection:
             read = await sheet.read_sheet(connection, self.kind, content)
         if read.faults and not read.faults[0].row:
             fault = read.faults[0].fault
             context.form.error("file", context.say(fault.said, **fault.values))
-            return await self.ask(context, status=422)
+            return await self.ask(context)
         if read.faults:
             return await self.ask(context, faults=read.faults, status=422)
         if not read.contents:

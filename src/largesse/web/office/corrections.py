@@ -65,13 +65,12 @@ async def show(context: OfficeContext) -> Response:
     return context.page("corrections.html", waiting=waiting, corrections=corrections[:_SHOWN], more=more, **words)
 
 
-async def ask(context: OfficeContext, status: int = 200) -> Response:
+async def ask(context: OfficeContext) -> Response:
     """Shows the form for a correction of an account. Raises NotFound."""
     async with context.database.connection(OFFICE) as connection:
         account = await find_correctable(connection, context.number("account"))
     return context.page(
         "correction_form.html",
-        status=status,
         account=account,
         kinds=[(one, context.say(KIND_NAMES[one])) for one in KINDS],
         longest=LONGEST_REASON,
@@ -98,7 +97,7 @@ async def propose(context: OfficeContext) -> Response:
     if form.kind != "refund" and form.order:
         context.form.error("order", context.say("Only a refund names an order."))
     if context.form.errors:
-        return await ask(context, 422)
+        return await ask(context)
     new = NewCorrection(account_id, form.kind, amount_minor, form.reason, form.order or None)
     try:
         proposed = await propose_correction(context.actor, new)
@@ -120,10 +119,10 @@ async def propose(context: OfficeContext) -> Response:
     else:
         said = context.say("Proposed. Somebody else has to approve it within 14 days.")
         return context.see(f"{HERE}/{proposed.id}", said)
-    return await ask(context, 422)
+    return await ask(context)
 
 
-async def one(context: OfficeContext, wrong: str = "", status: int = 200) -> Response:
+async def one(context: OfficeContext, wrong: str = "", status: int | None = None) -> Response:
     """Shows a correction. Raises NotFound."""
     async with context.database.connection(OFFICE) as connection:
         correction = await find_correction(connection, context.number("correction"))

@@ -41,20 +41,14 @@ class InvitationForm(msgspec.Struct):
     role: Annotated[str, Choice(ROLES)]
 
 
-async def show(context: OfficeContext, *, status: int = 200) -> Response:
+async def show(context: OfficeContext) -> Response:
     """Shows the people of a customer. Raises NotFound."""
     async with context.database.connection(OFFICE) as connection:
         customer = await read_customer(connection, context.number("customer"))
         members = await list_members(connection, customer.id)
     roles = named(context, ROLE_NAMES)
     return page(
-        context,
-        "customer_people.html",
-        status=status,
-        customer=customer,
-        members=members,
-        roles=roles,
-        role_names=dict(roles),
+        context, "customer_people.html", customer=customer, members=members, roles=roles, role_names=dict(roles)
     )
 
 
@@ -62,16 +56,16 @@ async def send_invitation(context: OfficeContext) -> Response:
     """Invites an address. Raises NotFound."""
     form = context.form.read(InvitationForm)
     if context.form.errors:
-        return await show(context, status=422)
+        return await show(context)
     actor = acting_for(context)
     try:
         made = await invite(actor, form.email, name=form.name or None, role=form.role, mails=context.can_mail)
     except AlreadyThere:
         context.form.error("email", context.say("%(email)s belongs to the customer already.", email=form.email))
-        return await show(context, status=422)
+        return await show(context)
     except InvalidRequest:
         context.form.error("email", context.say("The customer has reached its limit of people."))
-        return await show(context, status=422)
+        return await show(context)
     return invited(context, actor.customer_id, made)
 
 
@@ -129,7 +123,7 @@ async def _member(context: OfficeContext, connection: Connection) -> Member:
     return found
 
 
-async def show_services(context: OfficeContext, *, status: int = 200) -> Response:
+async def show_services(context: OfficeContext) -> Response:
     """Shows the service accounts of a customer. Raises NotFound."""
     async with context.database.connection(OFFICE) as connection:
         customer = await read_customer(connection, context.number("customer"))
@@ -138,7 +132,6 @@ async def show_services(context: OfficeContext, *, status: int = 200) -> Respons
     return page(
         context,
         "customer_services.html",
-        status=status,
         customer=customer,
         accounts=accounts,
         choices=[(str(one.id), one.name) for one in accounts],
@@ -150,15 +143,15 @@ async def create_service(context: OfficeContext) -> Response:
     """Creates a service account. Raises NotFound."""
     name = context.form.text("name", _MOST_NAME)
     if context.form.errors:
-        return await show_services(context, status=422)
+        return await show_services(context)
     try:
         await create_service_account(acting_for(context), name)
     except TooManyServiceAccounts:
         context.form.error("name", context.say("The customer has reached its limit of service accounts."))
-        return await show_services(context, status=422)
+        return await show_services(context)
     except NameTaken:
         context.form.error("name", context.say("Another service account has this name."))
-        return await show_services(context, status=422)
+        return await show_services(context)
     return context.see(
         _here(context, "service-accounts"), context.say("The service account %(name)s was created.", name=name)
     )
@@ -172,14 +165,14 @@ async def limit_service(context: OfficeContext) -> Response:
         typed_amount(context, name, currency) if form[name].strip() else None for name in ("largest_order", "daily")
     )
     if form.errors:
-        return await show_services(context, status=422)
+        return await show_services(context)
     try:
         await limit_service_account(
             acting_for(context), account_id, currency, largest_order_minor=largest, daily_minor=daily
         )
     except OperatorError:
         form.error("currency", context.say("Choose one of the options."))
-        return await show_services(context, status=422)
+        return await show_services(context)
     return context.see(
         _here(context, "service-accounts"), context.say("The limits were changed. They apply from the next order.")
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 from starlette.responses import Response
@@ -74,11 +74,11 @@ def environment_of(context: OfficeContext) -> str:
     return environment
 
 
-def page(context: OfficeContext, template: str, *, status: int = 200, **values: object) -> Response:
+def page(context: OfficeContext, template: str, **values: Any) -> Response:
     """Returns a page about customers, with the rights of the member of staff."""
     may = context.person.may
     allowed = {"may_change": may(StaffRight.CUSTOMERS), "may_see_as": may(StaffRight.SEE_AS)}
-    return context.page(template, status=status, **allowed, **values)
+    return context.page(template, **allowed, **values)
 
 
 def named(context: OfficeContext, names: Mapping[_Value, str]) -> list[tuple[str, str]]:
@@ -104,14 +104,13 @@ async def show(context: OfficeContext) -> Response:
     )
 
 
-async def ask(context: OfficeContext, *, status: int = 200) -> Response:
+async def ask(context: OfficeContext) -> Response:
     """Shows the form that opens a customer."""
     async with context.database.connection(OFFICE) as connection:
         currencies = await list_currencies(connection, 0)
     return page(
         context,
         "new_customer.html",
-        status=status,
         can_mail=context.can_mail,
         chosen=context.form.all("environment") or ENVIRONMENTS,
         **_choices(context, currencies),
@@ -122,7 +121,7 @@ async def create(context: OfficeContext) -> Response:
     """Opens a customer with its accounts, and invites its first administrator."""
     form = context.form.read(NewCustomerForm)
     if context.form.errors:
-        return await ask(context, status=422)
+        return await ask(context)
     try:
         customer_id, invitation = await open_customer(
             context.actor,
@@ -136,11 +135,11 @@ async def create(context: OfficeContext) -> Response:
         )
     except AccountRefused as refused:
         context.form.error("currency", context.say(_REFUSALS[refused.why]))
-        return await ask(context, status=422)
+        return await ask(context)
     return invited(context, customer_id, invitation, context.say("%(name)s was opened.", name=form.name))
 
 
-async def one(context: OfficeContext, *, status: int = 200) -> Response:
+async def one(context: OfficeContext) -> Response:
     """Shows a customer: terms, accounts and notes. Raises NotFound."""
     async with context.database.connection(OFFICE) as connection:
         customer = await read_customer(connection, context.number("customer"))
@@ -150,7 +149,6 @@ async def one(context: OfficeContext, *, status: int = 200) -> Response:
     return page(
         context,
         "customer.html",
-        status=status,
         customer=customer,
         accounts=accounts,
         notes=notes,
@@ -163,7 +161,7 @@ async def change(context: OfficeContext) -> Response:
     """Changes name, plan and funding of a customer. Raises NotFound."""
     form = context.form.read(TermsForm)
     if context.form.errors:
-        return await one(context, status=422)
+        return await one(context)
     await change_customer(acting_for(context), name=form.name, plan=form.plan, funding=form.funding)
     return context.see(_here(context), context.say("%(name)s was changed.", name=form.name))
 
@@ -174,13 +172,13 @@ async def add_account(context: OfficeContext) -> Response:
     name, environment = form.text("account", LONGEST_NAME), form.choice("environment", ENVIRONMENTS)
     currency = form.text("currency", 3)
     if form.errors:
-        return await one(context, status=422)
+        return await one(context)
     try:
         await create_account(acting_for(context, environment), currency=currency, name=name)
     except AccountRefused as refused:
         field = "account" if refused.why is Why.NAME_TAKEN else "currency"
         form.error(field, context.say(_REFUSALS[refused.why]))
-        return await one(context, status=422)
+        return await one(context)
     return context.see(_here(context), context.say("The account %(name)s was created.", name=name))
 
 
@@ -189,12 +187,12 @@ async def note(context: OfficeContext) -> Response:
     form = context.form
     written = form.text("note", LONGEST_NOTE, lines=True)
     if form.errors:
-        return await one(context, status=422)
+        return await one(context)
     try:
         await add_note(acting_for(context), written)
     except InvalidRequest:
         form.error("note", context.say("This customer has reached its limit of notes. Erase one first."))
-        return await one(context, status=422)
+        return await one(context)
     return context.see(f"{_here(context)}#notes", context.say("The note was saved."))
 
 

@@ -80,7 +80,11 @@ class Gift(NamedTuple):
 
 
 async def ask(
-    context: OfficeContext, *, status: int = 200, found: Sequence[FoundOrder] | None = None, is_many: bool = False
+    context: OfficeContext,
+    *,
+    status: int | None = None,
+    found: Sequence[FoundOrder] | None = None,
+    is_many: bool = False,
 ) -> Response:
     """Shows the search."""
     if context.form["by"] == By.CODE:  # a code is not shown again
@@ -103,7 +107,7 @@ async def search(context: OfficeContext) -> Response:
     form = context.form
     by, sought = form.choice("by", tuple(By)), form.text("sought", LONGEST_SOUGHT)
     if form.errors:
-        return await ask(context, status=422)
+        return await ask(context)
     try:
         _searches.spend(context.person.person_id, "too many searches")
         found = await search_gifts(context.actor, context.services.vault, By(by), sought)
@@ -113,7 +117,7 @@ async def search(context: OfficeContext) -> Response:
         return await ask(context, status=429)
     except InvalidRequest:
         form.error("sought", context.say("This is not a code. It has 17 letters and digits."))
-        return await ask(context, status=422)
+        return await ask(context)
     return await ask(context, found=found, is_many=len(found) >= MOST_FOUND)
 
 
@@ -136,7 +140,7 @@ async def order(context: OfficeContext) -> Response:
     )
 
 
-async def show(context: OfficeContext, *, status: int = 200) -> Response:
+async def show(context: OfficeContext) -> Response:
     """Shows a gift and its steps, and records that. Raises NotFound."""
     gift = await _gift(context)
     recipient = gift.recipient
@@ -146,7 +150,6 @@ async def show(context: OfficeContext, *, status: int = 200) -> Response:
     has_mail = recipient.mail is not None and recipient.email is not None
     return context.page(
         "gift.html",
-        status=status,
         order=gift.order,
         recipient=recipient,
         state=STATES[recipient.state],
@@ -168,33 +171,33 @@ async def correct(context: OfficeContext) -> Response:
     form = context.form
     corrected = form.email("corrected")
     if (actor := _with_reason(context)) is None or form.errors:
-        return await show(context, status=422)
+        return await show(context)
     gift = await _gift(context)
     try:
         await correct_address(actor, gift.order["reference"], gift.recipient.email or "", corrected)
     except (InvalidRequest, TooManyRequests) as problem:
         form.error("corrected", _refusal(context, problem))
-        return await show(context, status=422)
+        return await show(context)
     return context.see(_here(context), context.say("The address is corrected, and the mail goes there."))
 
 
 async def resend(context: OfficeContext) -> Response:
     """Sends the recipient's mail again. Raises NotFound."""
     if (actor := _with_reason(context, "resend_reason")) is None:
-        return await show(context, status=422)
+        return await show(context)
     gift = await _gift(context)
     try:
         await resend_mail(actor, gift.order["reference"], gift.recipient.email or "")
     except (InvalidRequest, TooManyRequests) as problem:
         context.form.error("resend_reason", _refusal(context, problem))
-        return await show(context, status=422)
+        return await show(context)
     return context.see(_here(context), context.say("The mail leaves again."))
 
 
 async def cancel(context: OfficeContext) -> Response:
     """Cancels and refunds the recipient's unclaimed codes. Raises NotFound."""
     if (actor := _with_reason(context, "cancel_reason")) is None:
-        return await show(context, status=422)
+        return await show(context)
     done = await cancel_recipient(actor, _reference(context), context.number("number"))
     said = context.say("Nothing was cancelled: the gift was claimed, or cancelled before.")
     if done.voided_count:

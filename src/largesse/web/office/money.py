@@ -68,13 +68,13 @@ async def confirm(context: OfficeContext) -> Response:
     context.form.read(ConfirmForm)
     amount_minor = 0 if context.form.errors else typed_amount(context, "amount", found.currency)
     if context.form.errors:
-        return await _top_up_page(context, found, 422)
+        return await _top_up_page(context, found)
     try:
         done = await confirm_top_up(context.actor, found.reference, amount_minor)
     except OperatorError:
         # It was cancelled, or confirmed with another amount. The page shows its state.
         context.form.error("amount", context.say("The top-up was decided meanwhile, or its account is closed."))
-        return await _top_up_page(context, await _find(context), 422)
+        return await _top_up_page(context, await _find(context))
     assert done.credited_minor is not None, "it is confirmed"
     amount = context.language.amount(done.credited_minor, done.currency)
     return context.see(HERE, context.say("%(amount)s credited to %(account)s.", amount=amount, account=done.account))
@@ -92,10 +92,9 @@ async def _find(context: OfficeContext) -> TopUp:
     return found[reference][0]
 
 
-async def _top_up_page(context: OfficeContext, found: TopUp, status: int = 200) -> Response:
+async def _top_up_page(context: OfficeContext, found: TopUp) -> Response:
     return context.page(
         "money_top_up.html",
-        status=status,
         top_up=found,
         spelled=spelled_reference(found.reference),
         typed=context.language.typed(found.amount_minor, found.currency),
@@ -133,14 +132,14 @@ async def pay(context: OfficeContext) -> Response:
         owed = context.language.amount(owed_minor, account.currency)
         context.form.error("amount", context.say("At most %(owed)s is due.", owed=owed))
     if context.form.errors:
-        return await _due_page(context, account, 422)
+        return await _due_page(context, account)
     actor = context.actor.on_behalf_of(account.customer_id, account.environment)
     try:
         credit = await settle(actor, currency=account.currency, amount_minor=amount_minor, reference=form.reference)
     except OperatorError:
         said = context.say("A payment with this reference has another amount, or less is due by now.")
         context.form.error("reference", said)
-        return await _due_page(context, await _receivable(context), 422)
+        return await _due_page(context, await _receivable(context))
     said = context.say("Payment recorded.") if credit.is_new else context.say("This payment was recorded before.")
     return context.see(f"{DUE}/{account.account_id}", said)
 
@@ -153,13 +152,12 @@ async def _receivable(context: OfficeContext) -> CorrectableAccount:
     return account
 
 
-async def _due_page(context: OfficeContext, account: CorrectableAccount, status: int = 200) -> Response:
+async def _due_page(context: OfficeContext, account: CorrectableAccount) -> Response:
     owed = AmountDue(account.account_id, account.currency, -account.balance_minor)
     async with context.database.connection(OFFICE) as connection:
         payments = await list_payments(connection, account.customer_id, owed)
     return context.page(
         "money_due_one.html",
-        status=status,
         account=account,
         owed=owed,
         payments=payments[:_SHOWN],

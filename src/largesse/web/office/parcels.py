@@ -56,7 +56,7 @@ _CHOOSE = text("Choose at least one parcel.")
 _TYPE_NUMBER = text("Type the tracking number of at least one parcel, or tick “sent without a number”.")
 
 
-async def show(context: OfficeContext, status: int = 200) -> Response:
+async def show(context: OfficeContext) -> Response:
     """Lists the parcels that wait, were sent or came back, or those with a tracking number."""
     environment, asked = context.services.settings.environment, context.query("state")
     state = ParcelState(asked) if asked in set(ParcelState) else ParcelState.WAITING
@@ -73,7 +73,6 @@ async def show(context: OfficeContext, status: int = 200) -> Response:
     return context.page(
         "parcels.html",
         query=context.query,
-        status=status,
         parcels=found[:SHOWN],
         more=found[SHOWN - 1].id if len(found) > SHOWN else None,
         state=state,
@@ -98,7 +97,7 @@ async def pack(context: OfficeContext) -> Response:
     form, chosen = context.form.read(PackForm), context.form.numbers("parcel")[:SHOWN]
     if not chosen or context.form.errors:
         context.form.error("parcel", context.say(_CHOOSE))
-        return await show(context, 422)
+        return await show(context)
     environment = context.services.settings.environment
     packed = await pack_parcels(context.actor, context.services.vault, environment, again=True, ids=chosen)
     if form.to == "csv":
@@ -114,7 +113,7 @@ async def pack(context: OfficeContext) -> Response:
     )
 
 
-async def ask_numbers(context: OfficeContext, status: int = 200) -> Response:
+async def ask_numbers(context: OfficeContext) -> Response:
     """Shows the form for the tracking numbers of packed parcels."""
     environment = context.services.settings.environment
     async with context.database.connection(OFFICE) as connection:
@@ -122,7 +121,7 @@ async def ask_numbers(context: OfficeContext, status: int = 200) -> Response:
             connection, environment, ParcelState.WAITING, context.parameters.number("after"), SHOWN + 1
         )
     more = parcels[SHOWN - 1].id if len(parcels) > SHOWN else None
-    return context.page("parcels_send.html", status=status, parcels=parcels[:SHOWN], more=more, most=MOST_SENT)
+    return context.page("parcels_send.html", parcels=parcels[:SHOWN], more=more, most=MOST_SENT)
 
 
 class CarrierForm(msgspec.Struct):
@@ -144,14 +143,14 @@ async def send(context: OfficeContext) -> Response:
     if not sent:
         context.form.error("carrier", context.say(_TYPE_NUMBER))
     if context.form.errors:
-        return await ask_numbers(context, 422)
+        return await ask_numbers(context)
     try:
         done, before = await send_parcels(
             context.actor, context.services.vault, context.services.settings.environment, "parcels on a page", sent
         )
     except FileRefused as refusal:
         context.form.error("carrier", refused(context, refusal))
-        return await ask_numbers(context, 422)
+        return await ask_numbers(context)
     return context.see(f"{HERE}?state=sent", _said(context, done, before))
 
 
@@ -159,13 +158,13 @@ async def import_file(context: OfficeContext) -> Response:
     """Records the parcels of a carrier's file as sent."""
     content = uploaded(context, MOST_BYTES)
     if content is None:
-        return await ask_numbers(context, 422)
+        return await ask_numbers(context)
     environment, file = context.services.settings.environment, Upload("file", content)
     try:
         done, before = await import_shipments(context.actor, context.services.vault, environment, file, most=MOST_SENT)
     except FileRefused as refusal:
         context.form.error("file", refused(context, refusal))
-        return await ask_numbers(context, 422)
+        return await ask_numbers(context)
     return context.see(f"{HERE}?state=sent", _said(context, done, before))
 
 
@@ -177,14 +176,13 @@ def _said(context: OfficeContext, done: int, before: int) -> str:
     return said
 
 
-async def one(context: OfficeContext, status: int = 200) -> Response:
+async def one(context: OfficeContext) -> Response:
     """Shows a parcel. Raises NotFound."""
     async with context.database.connection(OFFICE) as connection:
         parcel = await find_parcel(connection, context.services.settings.environment, _id(context))
     kind, word = STATES[parcel.state]
     return context.page(
         "parcel.html",
-        status=status,
         parcel=parcel,
         kind=kind,
         word=context.say(word),
@@ -204,7 +202,7 @@ async def send_one(context: OfficeContext) -> Response:
     """Records a parcel as sent. Raises NotFound."""
     form = context.form.read(SentForm)
     if context.form.errors:
-        return await one(context, 422)
+        return await one(context)
     async with context.database.connection(OFFICE) as connection:
         parcel = await find_parcel(connection, context.services.settings.environment, _id(context))
     sent = Sent(str(parcel.id), form.carrier, form.tracking_number or None, 1)
@@ -230,7 +228,7 @@ async def correct(context: OfficeContext) -> Response:
             context.form.error("carrier", context.say("This parcel is not on its way."))
         else:
             return context.see(f"{HERE}/{parcel.id}", context.say("Tracking number corrected."))
-    return await one(context, 422)
+    return await one(context)
 
 
 class ReturnForm(msgspec.Struct):
@@ -249,7 +247,7 @@ async def came_back(context: OfficeContext) -> Response:
             context.form.error("reason", context.say("This parcel is not on its way."))
         else:
             return context.see(f"{HERE}/{parcel.id}", context.say("Return recorded."))
-    return await one(context, 422)
+    return await one(context)
 
 
 async def send_again(context: OfficeContext) -> Response:

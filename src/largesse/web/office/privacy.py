@@ -48,7 +48,7 @@ class RequestForm(msgspec.Struct):
     customer: Annotated[str, Text(100, required=False)]
 
 
-async def show(context: OfficeContext, *, status: int = 200) -> Response:
+async def show(context: OfficeContext) -> Response:
     """Shows the open requests, by due date, and the completed ones."""
     before = context.parameters.number("before")
     async with context.database.connection(OFFICE) as connection:
@@ -57,7 +57,6 @@ async def show(context: OfficeContext, *, status: int = 200) -> Response:
         today = await store.read_today(connection)
     return context.page(
         "privacy.html",
-        status=status,
         due=[(one, shown_email(context.services.vault, one)) for one in due],
         done=done[:_PAGE],
         today=today,
@@ -76,7 +75,7 @@ async def take_in(context: OfficeContext) -> Response:
     received_on = _day(context, form.received)
     customer_id = await _customer(context, form.customer)
     if context.form.errors or received_on is None:
-        return await show(context, status=422)
+        return await show(context)
     try:
         request_id = await receive(
             context.actor, context.services.vault, Kind(form.kind), form.email, received_on, customer_id
@@ -84,11 +83,11 @@ async def take_in(context: OfficeContext) -> Response:
     except InvalidRequest:
         said = context.say("Choose today, or one of the last %(days)s days.", days=EARLIEST_DAYS)
         context.form.error("received", said)
-        return await show(context, status=422)
+        return await show(context)
     return context.see(f"/office/privacy/{request_id}", context.say("The request was taken in."))
 
 
-async def one(context: OfficeContext, template: str = "privacy_request.html", *, status: int = 200) -> Response:
+async def one(context: OfficeContext, template: str = "privacy_request.html") -> Response:
     """Shows a request with its actions, or its receipt. Raises NotFound."""
     request = await _request(context)
     async with context.database.connection(OFFICE) as connection:
@@ -96,7 +95,6 @@ async def one(context: OfficeContext, template: str = "privacy_request.html", *,
     outcomes = [one for one in Outcome if request.kind == Kind.EXPORT or one is not Outcome.DONE]
     return context.page(
         template,
-        status=status,
         request=request,
         kind=context.say(_KINDS[Kind(request.kind)]),
         email=shown_email(context.services.vault, request),
@@ -144,12 +142,12 @@ async def close(context: OfficeContext) -> Response:
     """Marks a request as done without an erasure. Raises NotFound."""
     outcome = context.form.choice("outcome", tuple(Outcome))
     if context.form.errors:
-        return await one(context, status=422)
+        return await one(context)
     try:
         await finish(context.actor, context.number("request"), Outcome(outcome))
     except InvalidRequest:
         context.form.error("outcome", context.say("A request to erase is done by erasing."))
-        return await one(context, status=422)
+        return await one(context)
     except StateConflict:
         return context.see(_here(context), context.say("The request is done already."))
     return context.see("/office/privacy", context.say("The request is done, and its address was erased."))

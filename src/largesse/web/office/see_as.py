@@ -142,14 +142,13 @@ class _SeenLayout(Layout):
         return super().page(context, template, shown, status=status)
 
 
-async def ask(context: OfficeContext, *, status: int = 200) -> Response:
+async def ask(context: OfficeContext) -> Response:
     """Asks for a reason to see the pages of a customer. Raises NotFound."""
     async with context.database.connection(OFFICE) as connection:
         customer = await read_customer(connection, context.number("customer"))
     return page(
         context,
         "see_as.html",
-        status=status,
         customer=customer,
         environments=named(context, ENVIRONMENT_NAMES),
         least=SHORTEST_REASON,
@@ -163,7 +162,7 @@ async def begin(context: OfficeContext) -> Response:
     form = context.form
     environment = form.choice("environment", ENVIRONMENTS)
     if form.errors:
-        return await ask(context, status=422)
+        return await ask(context)
     try:
         await begin_view(acting_for(context, environment), context.person.session_id, form["reason"])
     except InvalidRequest:
@@ -171,7 +170,7 @@ async def begin(context: OfficeContext) -> Response:
             "Give a reason of %(least)s to %(most)s characters.", least=SHORTEST_REASON, most=LONGEST_REASON
         )
         form.error("reason", said)
-        return await ask(context, status=422)
+        return await ask(context)
     return context.see(f"{ROOT}/app")
 
 

@@ -20,10 +20,10 @@ HERE = "/office/staff"
 _LAST = text("The back office needs an owner. Make somebody else an owner first.")
 
 
-async def show(context: OfficeContext, *, status: int = 200) -> Response:
+async def show(context: OfficeContext) -> Response:
     """Shows all members with their roles, and the form that invites."""
     roles = [(role, context.say(name)) for role, name in ROLE_NAMES.items()]
-    return context.page("staff.html", status=status, members=await _all(context), roles=roles, role_names=dict(roles))
+    return context.page("staff.html", members=await _all(context), roles=roles, role_names=dict(roles))
 
 
 class InvitationForm(msgspec.Struct):
@@ -39,7 +39,7 @@ async def send_invitation(context: OfficeContext) -> Response:
     form = context.form
     read = form.read(InvitationForm)
     if form.errors:
-        return await show(context, status=422)
+        return await show(context)
     try:
         secret = await service.invite(context.actor, read.email, name=read.name or None, role=read.role)
     except service.AlreadyThere as there:
@@ -54,7 +54,7 @@ async def send_invitation(context: OfficeContext) -> Response:
     except InvalidRequest:
         form.error("email", context.say("The back office has reached its limit of people. Deactivate somebody first."))
     if form.errors:
-        return await show(context, status=422)
+        return await show(context)
     return _link(context, read.email, secret)
 
 
@@ -111,7 +111,7 @@ async def follow(context: OfficeContext) -> Response:
             return context.see("/office")
         password = new_password(context, found.email)
         if password is None:
-            return context.page("office_link.html", status=422, link=found)
+            return context.page("office_link.html", link=found)
         context.begin(await context.signing_in.by_new_password(secret, password, context.origin))
     except NotFound:
         return context.page("link_ended.html", status=404)

@@ -51,7 +51,7 @@ async def show(context: OfficeContext) -> Response:
     )
 
 
-async def one(context: OfficeContext, *, status: int = 200, imported: Imported | None = None) -> Response:
+async def one(context: OfficeContext, *, imported: Imported | None = None) -> Response:
     """Shows the stock of a gift. Raises NotFound."""
     product_id = context.number("product")
     async with context.database.connection(OFFICE) as connection:
@@ -60,7 +60,6 @@ async def one(context: OfficeContext, *, status: int = 200, imported: Imported |
         taken = await list_taken(connection, product_id, context.parameters.number("before", INT64), _SHOWN + 1)
     return context.page(
         "stock_product.html",
-        status=status,
         product=product,
         days=EXPIRES_SOON_DAYS,
         in_days=in_days,
@@ -78,7 +77,7 @@ async def add(context: OfficeContext) -> Response:
     """Adds the voucher numbers in a file. Raises NotFound."""
     content, value = uploaded(context, MOST_BYTES), context.form["value"].strip()
     if content is None:
-        return await one(context, status=422)
+        return await one(context)
     async with context.database.connection(OFFICE) as connection:
         key = (await find_stocked(connection, context.number("product"))).key
         product = await find_inventory_product(connection, key)
@@ -90,7 +89,7 @@ async def add(context: OfficeContext) -> Response:
             )
     except FileRefused as refusal:
         context.form.error("value" if refusal.code.startswith("all_") else "file", refused(context, refusal))
-        return await one(context, status=422)
+        return await one(context)
     if imported.duplicates:
         return await one(context, imported=imported)
     said = context.ngettext("%(count)s number added.", "%(count)s numbers added.", imported.added)
@@ -110,7 +109,7 @@ async def warn(context: OfficeContext) -> Response:
     if form.below and not below:
         context.form.error("below", context.say(_NO_LEVEL, most=context.language.number(MOST_BELOW)))
     if context.form.errors:
-        return await one(context, status=422)
+        return await one(context)
     product_id = context.number("product")
     await warn_below(context.actor, product_id, below)
     return context.see(f"{HERE}/{product_id}", context.say("Warning saved."))
