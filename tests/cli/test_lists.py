@@ -8,6 +8,7 @@ import io
 import json
 import signal
 from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ LISTS = [
     ("orders", "list"),
     ("receivables", "list"),
     ("statement", "team"),
+    ("unclaimed", "list"),
 ]
 
 
@@ -48,7 +50,13 @@ def placed(service: Service) -> list[str]:
         service.send(
             "gift", "coffee", account="team", value=10, codeQuantity=2, externalReference="=cmd|' /C calc'!A0"
         ),
-        service.send("collection", "treats", value=25, source="portal"),
+        service.send(
+            "collection",
+            "treats",
+            value=25,
+            source="portal",
+            claimBy=(datetime.now(UTC) + timedelta(days=30)).isoformat(),
+        ),
         service.send("gift", "coffee", key="initech", account=None, value=25, codeQuantity=3),
         service.send("gift", "coffee", account="team", value=5, recipients=[{"email": "sam@example.com"}]),
     ]
@@ -77,7 +85,7 @@ def test_every_form_tells_the_same(run: Run, placed: list[str], command: Sequenc
                 assert float(cell) == value
             elif isinstance(value, str):
                 assert cell.removeprefix("'") == value
-                assert (value[:10] if name in {"at", "created_at"} else value) in table
+                assert (value[:10] if name in {"at", "claim_by", "created_at"} else value) in table
 
 
 def test_customers_with_their_accounts_and_keys(run: Run, service: Service) -> None:

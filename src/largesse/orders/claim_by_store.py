@@ -74,7 +74,7 @@ _LAPSES = """
     WHERE customer_id = $1 AND order_id = $2 AND event = 'lapsed' GROUP BY at ORDER BY at
 """
 _LIST = """
-    SELECT c.key AS customer, o.reference, f.environment, f.claim_by, f.due_at IS NULL AS is_over, count(l.number)::int AS codes,
+    SELECT c.key AS customer, o.reference, f.environment, f.claim_by, count(l.number)::int AS codes,
            count(s.number) FILTER (WHERE s.state <> 'cancelled')::int AS claimed,
            count(s.number) FILTER (WHERE s.state = 'cancelled')::int AS cancelled
     FROM (
@@ -84,7 +84,7 @@ _LIST = """
     JOIN customers AS c ON c.id = f.customer_id
     JOIN lines AS l ON l.customer_id = f.customer_id AND l.order_id = f.order_id
     LEFT JOIN line_states AS s ON s.customer_id = l.customer_id AND s.order_id = l.order_id AND s.number = l.number
-    GROUP BY 1, 2, 3, 4, 5, f.due_at ORDER BY f.due_at
+    GROUP BY 1, 2, 3, 4, f.due_at ORDER BY f.due_at
 """
 
 
