@@ -7,11 +7,10 @@ import re
 import pytest
 from tests.web.api.conftest import RICH_WORLD, Service, ServiceFactory
 from tests.web.console.authenticator import SoftPasskey
-from tests.web.console.conftest import Browser, link_for
+from tests.web.console.conftest import Browser
 from tests.web.console.test_passkeys import added
-from tests.web.console.test_security import set_up
+from tests.web.console.test_security import PASSWORD, set_up, with_password
 
-PASSWORD = "four plain words here"
 CEM = "      - {email: cem@acme.example, name: Cem, role: member}\n"
 WORLD = RICH_WORLD.replace(CEM, CEM + "      - {email: dot@acme.example, name: Dot, role: viewer}\n")
 
@@ -34,12 +33,6 @@ def told_of(service: Service) -> int:
     )[0][0]
 
 
-def take_up(service: Service, email: str) -> Browser:
-    browser, link = Browser(service), link_for(service, email, "invitation")
-    assert browser.submit(link, password=PASSWORD).status_code == 303
-    return browser
-
-
 def ask(service: Service, email: str) -> tuple[int, str]:
     browser = Browser(service)
     browser.page = browser.submit("/app/forgot", email=email)
@@ -47,7 +40,7 @@ def ask(service: Service, email: str) -> tuple[int, str]:
 
 
 def test_a_forgotten_password_is_answered_alike(service: Service) -> None:
-    take_up(service, "ada@acme.example")
+    with_password(service, "ada@acme.example")
     before = waiting(service)
     assert ask(service, "ADA@acme.example") == ask(service, "nobody@acme.example")
     assert ask(service, "cem@acme.example")[0] == 200, "who has not signed in yet"
@@ -57,7 +50,7 @@ def test_a_forgotten_password_is_answered_alike(service: Service) -> None:
 
 
 def test_an_invitation_is_mailed_and_shown_to_nobody_else(service: Service) -> None:
-    ada = take_up(service, "ada@acme.example")
+    ada = with_password(service, "ada@acme.example")
     answer = ada.submit("/app/people", email="new@acme.example", name="", role="member")
     assert answer.status_code == 303
     assert waiting(service)[-1] == "invitation"
@@ -65,7 +58,7 @@ def test_an_invitation_is_mailed_and_shown_to_nobody_else(service: Service) -> N
 
 
 def test_a_browser_that_has_not_signed_in_before_is_told_of(service: Service) -> None:
-    first = take_up(service, "gil@globex.example")
+    first = with_password(service, "gil@globex.example")
     assert told_of(service) == 0, "the first one of all is no news"
 
     def enter(browser: Browser) -> None:
@@ -79,7 +72,7 @@ def test_a_browser_that_has_not_signed_in_before_is_told_of(service: Service) ->
 
 
 def test_whatever_changes_about_a_second_step_is_told(service: Service) -> None:
-    dot = take_up(service, "dot@acme.example")
+    dot = with_password(service, "dot@acme.example")
     service.sql("DELETE FROM people_mails")
     dot.headers["User-Agent"] = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
     set_up(service, dot)

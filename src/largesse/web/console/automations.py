@@ -192,16 +192,14 @@ async def create(context: RequestContext) -> Response:
     """Creates an automation, and shows its next days."""
     rule = _read(context)
     await check_template(context)
-    if context.form.errors:
-        return await _form(context, None)
-    try:
-        automation_id = await create_automation(context.actor, rule)
-    except InvalidRequest as refusal:
-        _note(context, refusal)
-        return await _form(context, None)
-    return context.see(
-        f"{HERE}/{automation_id}", context.say("%(name)s is set. These are its next days.", name=rule.name)
-    )
+    if not context.form.errors:
+        try:
+            automation_id = await create_automation(context.actor, rule)
+            said = context.say("%(name)s is set. These are its next days.", name=rule.name)
+            return context.see(f"{HERE}/{automation_id}", said)
+        except InvalidRequest as refusal:
+            _note(context, refusal)
+    return await _form(context, None)
 
 
 async def one(context: RequestContext) -> Response:
@@ -237,16 +235,14 @@ async def change(context: RequestContext) -> Response:
     """Changes an automation. Raises NotFound."""
     automation, rule = await _find(context), _read(context)
     await check_template(context)
-    if context.form.errors:
-        return await _form(context, automation)
-    try:
-        await change_automation(context.actor, automation.id, rule)
-    except InvalidRequest as refusal:
-        _note(context, refusal)
-        return await _form(context, automation)
-    return context.see(
-        f"{HERE}/{automation.id}", context.say("%(name)s was changed. These are its next days.", name=rule.name)
-    )
+    if not context.form.errors:
+        try:
+            await change_automation(context.actor, automation.id, rule)
+            said = context.say("%(name)s was changed. These are its next days.", name=rule.name)
+            return context.see(f"{HERE}/{automation.id}", said)
+        except InvalidRequest as refusal:
+            _note(context, refusal)
+    return await _form(context, automation)
 
 
 async def approve(context: RequestContext) -> Response:

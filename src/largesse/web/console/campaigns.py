@@ -152,14 +152,13 @@ async def ask(context: RequestContext) -> Response:
 async def create(context: RequestContext) -> Response:
     """Creates a campaign, and goes to the review of the order that reserves its gifts."""
     rule = await _read(context)
-    if context.form.errors:
-        return await _form(context, None)
-    try:
-        campaign = await create_campaign(context.actor, await person_as_caller(context), rule)
-    except InvalidRequest as refusal:
-        _note(context, refusal)
-        return await _form(context, None)
-    return context.see(f"/app/send/{campaign.order_reference}/review")
+    if not context.form.errors:
+        try:
+            campaign = await create_campaign(context.actor, await person_as_caller(context), rule)
+            return context.see(f"/app/send/{campaign.order_reference}/review")
+        except InvalidRequest as refusal:
+            _note(context, refusal)
+    return await _form(context, None)
 
 
 async def one(context: RequestContext) -> Response:

@@ -131,14 +131,13 @@ async def create(context: RequestContext) -> Response:
     name = form.text("name", MOST_NAME)
     account_id = form.choice("service_account", list(accounts))
     scopes, networks = read_scopes(context), read_networks(context)
-    if form.errors:
-        return await _shown(context)
-    try:
-        made = await create_key(context.actor, accounts[account_id], name, scopes=scopes, networks=networks)
-    except NameTaken:
-        form.error("name", context.say(_TAKEN, name=name))
-        return await _shown(context)
-    return _made(context, made)
+    if not form.errors:
+        try:
+            made = await create_key(context.actor, accounts[account_id], name, scopes=scopes, networks=networks)
+            return _made(context, made)
+        except NameTaken:
+            form.error("name", context.say(_TAKEN, name=name))
+    return await _shown(context)
 
 
 async def one(context: RequestContext) -> Response:

@@ -85,18 +85,17 @@ async def download(context: RequestContext) -> Response:
 async def create(context: RequestContext) -> Response:
     """Creates a service account."""
     name = context.form.text("name", _MOST_NAME)
-    if context.form.errors:
-        return await _shown(context)
-    try:
-        account_id, _ = await create_service_account(context.actor, name)
-    except TooManyServiceAccounts:
-        context.form.error("name", context.say("Your company has reached its limit of service accounts."))
-        return await _shown(context)
-    except NameTaken:
-        context.form.error("name", context.say("Another service account has this name."))
-        return await _shown(context)
-    said = context.say("%(name)s was created. Choose which accounts it may use, and create a key.", name=name)
-    return context.see(f"/app/service-accounts/{account_id}", said)
+    if not context.form.errors:
+        try:
+            account_id, _ = await create_service_account(context.actor, name)
+        except TooManyServiceAccounts:
+            context.form.error("name", context.say("Your company has reached its limit of service accounts."))
+        except NameTaken:
+            context.form.error("name", context.say("Another service account has this name."))
+        else:
+            said = context.say("%(name)s was created. Choose which accounts it may use, and create a key.", name=name)
+            return context.see(f"/app/service-accounts/{account_id}", said)
+    return await _shown(context)
 
 
 async def one(context: RequestContext) -> Response:
