@@ -53,9 +53,9 @@ from largesse.orders.placer import MAX_ORDERS, Placer
 from largesse.orders.quoter import Quoter
 from largesse.orders.service import OrderService
 from largesse.request_log.service import RequestLog
-from largesse.staff import store as staff_store
 from largesse.staff.model import IDLE, StaffRight
 from largesse.staff.sign_in import StaffSigningIn
+from largesse.staff.store import SIGN_IN
 from largesse.suppliers.store import begin_buying
 from largesse.web.api.application import Application
 from largesse.web.api.routes import operations_of
@@ -259,7 +259,7 @@ async def _office(
         database,
         StaffSigningIn(database, vault, chains, passwords, party, allowances=serving),
         SecurityService(
-            database, vault, passwords, party, mails=False, sql=staff_store, staff=StaffRight.OVERVIEW, idle=IDLE
+            database, vault, passwords, party, mails=False, sql=SIGN_IN, staff=StaffRight.OVERVIEW, idle=IDLE
         ),
     )
 

@@ -33,7 +33,7 @@ from largesse.base.recently_used import RecentlyUsed
 from largesse.base.throttle import Pacer, Rate, Throttle, network_of
 from largesse.customers import access_store
 from largesse.customers.access import KeyStatus
-from largesse.customers.principal import Principal
+from largesse.customers.principal import Principal, person_principal
 from largesse.db.pool import DATABASE_AWAY, DATABASE_FAILED, Connection, Database
 from largesse.db.scope import LOOKUP
 
@@ -303,20 +303,7 @@ async def person_calls(
     row = await connection.fetchrow(access_store.FIND_USER, user_id, customer_id)
     if row is None:
         raise Unauthorized("This person may no longer sign in for this customer.")
-    principal = Principal(
-        key_id=None,
-        environment=environment,
-        customer_id=row[0],
-        customer_name=row[1],
-        plan=row[2],
-        funding=row[3],
-        service_account_id=None,
-        service_account_name="",
-        service_account_active=True,
-        user_id=row[4],
-        role=row[5],
-        session_id=session_id,
-    )
+    principal = person_principal(environment, row[0], row[1], row[2], row[3], row[4], row[5], session_id)
     return Caller(principal, row[6], row[7], address, row[8], None, row[9])
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -11,23 +11,19 @@ import msgspec
 
 from largesse.base.errors import NotFound, OperatorError
 from largesse.customers.restrictions import Limit, read_limits, write_limits
+from largesse.db.fragments import Fragment, compose
 from largesse.db.pool import Connection, Row
-from largesse.db.statements import Saved, Table, Values
+from largesse.db.statements import Table
 
-_LIST = """
+_CUSTOMERS_COUNTED = Fragment("""
     SELECT id, key, name, plan, funding,
            (SELECT count(*) FROM service_accounts s WHERE s.customer_id = c.id) AS service_accounts,
            (SELECT count(*) FROM api_keys k WHERE k.customer_id = c.id) AS api_keys,
            created_at
-    FROM customers c ORDER BY key
-"""
-_ONE = """
-    SELECT id, key, name, plan, funding,
-           (SELECT count(*) FROM service_accounts s WHERE s.customer_id = c.id) AS service_accounts,
-           (SELECT count(*) FROM api_keys k WHERE k.customer_id = c.id) AS api_keys,
-           created_at
-    FROM customers c WHERE id = $1
-"""
+    FROM customers c
+""")
+_LIST = compose("{customers} ORDER BY key", customers=_CUSTOMERS_COUNTED)
+_ONE = compose("{customers} WHERE id = $1", customers=_CUSTOMERS_COUNTED)
 _NEWEST = "SELECT id, key, name, plan, funding, created_at FROM customers WHERE id < $1 ORDER BY id DESC LIMIT $2"
 # $3 is made by `search_customers`. No index sorts this, or the planner would look for the few customers of a rare word among all.
 _SEARCH = """
@@ -267,55 +263,30 @@ async def require_currency(connection: Connection, currency: str) -> None:
         raise OperatorError(f"there is no currency {currency!r}")
 
 
-_CUSTOMERS = Table(
+# What a seed file saves. Customers are found by their key, people by their address, letter case ignored, and API keys among those not deleted.
+CUSTOMERS = Table(
     "customers",
     {"key": "text", "name": "text", "plan": "text", "funding": "text", "managed": "text"},
     match="saved.key = new.key",
     kept="saved.managed = 'office'",
 )
 # People, service accounts and funding accounts of a customer that the office manages stay as they are.
-_USERS = Table(
+USERS = Table(
     "users",
     {"customer_id": "integer", "email": "text", "name": "text", "role": "text", "is_active": "boolean"},
     match="saved.customer_id = new.customer_id AND lower(saved.email) = lower(new.email)",
     kept="'office' = (SELECT managed FROM customers WHERE customers.id = saved.customer_id)",
 )
-_SERVICE_ACCOUNTS = Table(
+SERVICE_ACCOUNTS = Table(
     "service_accounts",
     {"customer_id": "integer", "key": "text", "name": "text", "active": "boolean"},
     match="saved.customer_id = new.customer_id AND saved.key = new.key",
     kept="'office' = (SELECT managed FROM customers WHERE customers.id = saved.customer_id)",
 )
-_API_KEYS = Table(
+API_KEYS = Table(
     "api_keys",
     {"customer_id": "integer", "key": "text", "service_account_id": "integer", "environment": "text", "hash": "bytea"},
     match="saved.customer_id = new.customer_id AND saved.key = new.key AND saved.deleted_at IS NULL",
     fixed=("service_account_id", "environment"),
     unwatched=("customer_id", "key", "hash"),
 )
-
-
-async def save_customers(connection: Connection, rows: Sequence[Values]) -> Saved:
-    """Adds customers and overwrites those that differ, found by key, except those that the office manages."""
-    return await _CUSTOMERS.save(connection, rows)
-
-
-async def save_users(connection: Connection, rows: Sequence[Values]) -> Saved:
-    """Adds people and overwrites those that differ, found by their address at their customer, letter case ignored.
-
-    Those of a customer that the office manages stay as they are.
-    """
-    return await _USERS.save(connection, rows)
-
-
-async def save_service_accounts(connection: Connection, rows: Sequence[Values]) -> Saved:
-    """Adds service accounts and overwrites those that differ, found by customer and key.
-
-    Those of a customer that the office manages stay as they are.
-    """
-    return await _SERVICE_ACCOUNTS.save(connection, rows)
-
-
-async def save_keys(connection: Connection, rows: Sequence[Values]) -> Saved:
-    """Adds API keys, found by customer and key among those not deleted; `hash` is of the secret. Raises FixedColumn."""
-    return await _API_KEYS.save(connection, rows)

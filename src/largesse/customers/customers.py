@@ -12,7 +12,6 @@ from largesse.base.email import email_key
 from largesse.base.errors import InvalidRequest, NotFound, OperatorError
 from largesse.base.money import label
 from largesse.base.text import free_key, unfit
-from largesse.customers import customer_store
 from largesse.customers import customer_store as store
 from largesse.customers.actor import Actor
 from largesse.customers.customer_store import Customer
@@ -126,7 +125,7 @@ async def add_note(actor: Actor, note: str) -> int:
     async with actor.transaction(StaffRight.CUSTOMERS) as transaction:
         connection = transaction.connection
         # Locked, so that two at once do not exceed the limit.
-        await customer_store.lock_customer(connection, actor.customer_id)
+        await store.lock_customer(connection, actor.customer_id)
         if await connection.fetchval(_COUNT, actor.customer_id) >= MOST_NOTES:
             raise InvalidRequest(f"A customer has at most {MOST_NOTES} notes: erase one first.")
         note_id: int = await connection.fetchval(_ADD, actor.customer_id, actor.acting.who.name, note)

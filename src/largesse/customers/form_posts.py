@@ -6,8 +6,7 @@ import asyncio
 from dataclasses import dataclass
 
 from largesse.base import clock
-from largesse.customers import sign_in_store
-from largesse.customers.sign_in_store import SignInSql
+from largesse.customers.sign_in_store import PEOPLE, SignInSql
 from largesse.db.pool import Database
 from largesse.db.scope import LOOKUP
 
@@ -27,14 +26,14 @@ class Post:
     token: bytes
 
 
-async def take_post(database: Database, post: Post, sql: SignInSql = sign_in_store) -> bytes | None:
+async def take_post(database: Database, post: Post, sql: SignInSql = PEOPLE) -> bytes | None:
     """Returns None on the first submission, otherwise the stored response. Raises StillUnderWay."""
     until_s = clock.passed_s() + _WAIT_S
     while True:
-        taken = await database.fetchval(LOOKUP, sql.TAKE_POST, post.session_id, post.token)
+        taken = await database.fetchval(LOOKUP, sql.take_post, post.session_id, post.token)
         if taken:
             return None
-        row = await database.fetchrow(LOOKUP, sql.ANSWER_OF_POST, post.session_id, post.token)
+        row = await database.fetchrow(LOOKUP, sql.answer_of_post, post.session_id, post.token)
         if row is not None and row["answer"] is not None:
             return bytes(row["answer"])
         if clock.passed_s() > until_s:
@@ -43,11 +42,11 @@ async def take_post(database: Database, post: Post, sql: SignInSql = sign_in_sto
             await asyncio.sleep(_LOOK_EVERY_S)
 
 
-async def answer_post(database: Database, post: Post, answer: bytes, sql: SignInSql = sign_in_store) -> None:
+async def answer_post(database: Database, post: Post, answer: bytes, sql: SignInSql = PEOPLE) -> None:
     """Stores the answer, encrypted, for repeats."""
-    await database.execute(LOOKUP, sql.ANSWER_POST, post.session_id, post.token, answer)
+    await database.execute(LOOKUP, sql.answer_post, post.session_id, post.token, answer)
 
 
-async def take_back_post(database: Database, post: Post, sql: SignInSql = sign_in_store) -> None:
+async def take_back_post(database: Database, post: Post, sql: SignInSql = PEOPLE) -> None:
     """Allows the form to be sent again, because it had no effect."""
-    await database.execute(LOOKUP, sql.TAKE_BACK_POST, post.session_id, post.token)
+    await database.execute(LOOKUP, sql.take_back_post, post.session_id, post.token)

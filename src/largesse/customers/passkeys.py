@@ -19,9 +19,8 @@ import msgspec
 
 from largesse.base.errors import InvalidRequest
 from largesse.base.hosts import by_name
-from largesse.customers import sign_in_store
 from largesse.customers.second_step import begin_recovery, end_recovery
-from largesse.customers.sign_in_store import SignInSql
+from largesse.customers.sign_in_store import PEOPLE, SignInSql
 from largesse.db.pool import Connection, open_credentials
 
 if TYPE_CHECKING:
@@ -166,14 +165,14 @@ class Passkey:
     used_at: datetime | None
 
 
-async def list_passkeys(connection: Connection, person_id: int, sql: SignInSql = sign_in_store) -> list[Passkey]:
+async def list_passkeys(connection: Connection, person_id: int, sql: SignInSql = PEOPLE) -> list[Passkey]:
     """Returns the passkeys of a person, the oldest first."""
-    rows = await connection.fetch(sql.LIST_PASSKEYS, person_id)
+    rows = await connection.fetch(sql.list_passkeys, person_id)
     return [Passkey(**row) for row in rows]
 
 
 async def ask_passkey(
-    connection: Connection, party: RelyingParty, session_id: int, person_id: int, sql: SignInSql = sign_in_store
+    connection: Connection, party: RelyingParty, session_id: int, person_id: int, sql: SignInSql = PEOPLE
 ) -> str | None:
     """Returns the request to sign with one of the person's passkeys, as JSON; None if they have none."""
     known = await _credential_ids(connection, person_id, sql)
@@ -181,12 +180,7 @@ async def ask_passkey(
 
 
 async def ask_new_passkey(
-    connection: Connection,
-    party: RelyingParty,
-    session_id: int,
-    person_id: int,
-    email: str,
-    sql: SignInSql = sign_in_store,
+    connection: Connection, party: RelyingParty, session_id: int, person_id: int, email: str, sql: SignInSql = PEOPLE
 ) -> str:
     """Returns the request to create a passkey in a browser, as JSON."""
     known = await _credential_ids(connection, person_id, sql)
@@ -194,23 +188,23 @@ async def ask_new_passkey(
 
 
 async def take_new_passkey(
-    connection: Connection, party: RelyingParty, session_id: int, answer: str, sql: SignInSql = sign_in_store
+    connection: Connection, party: RelyingParty, session_id: int, answer: str, sql: SignInSql = PEOPLE
 ) -> Signed:
     """Returns the passkey that a browser created for the session's challenge. Raises NotThePasskey. The challenge is used up in either case."""
     return party.read_new(await _take_challenge(connection, session_id, sql), answer)
 
 
 async def add_passkey(
-    connection: Connection, person_id: int, name: str, made: Signed, sql: SignInSql = sign_in_store
+    connection: Connection, person_id: int, name: str, made: Signed, sql: SignInSql = PEOPLE
 ) -> list[str]:
     """Stores a new passkey; returns recovery codes if it is the person's first second step. Raises Unfit."""
     await open_credentials(connection)
     # Additions for one person run one at a time, so that two at once do not exceed the limit.
-    await connection.execute(sql.LOCK, person_id)
+    await connection.execute(sql.lock, person_id)
     if len(await _credential_ids(connection, person_id, sql)) >= MOST_PASSKEYS:
         raise Unfit(f"At most {MOST_PASSKEYS} passkeys.")
     added = await connection.fetchval(
-        sql.ADD_PASSKEY, person_id, made.credential_id, made.credential, name, made.sign_count
+        sql.add_passkey, person_id, made.credential_id, made.credential, name, made.sign_count
     )
     if added is None:
         raise Unfit("This passkey is registered already.")
@@ -218,29 +212,24 @@ async def add_passkey(
 
 
 async def remove_passkey(
-    connection: Connection, person_id: int, passkey_id: int, sql: SignInSql = sign_in_store
+    connection: Connection, person_id: int, passkey_id: int, sql: SignInSql = PEOPLE
 ) -> str | None:
     """Removes a passkey and returns its name; None if the person has none with that id."""
     await open_credentials(connection)
-    name: str | None = await connection.fetchval(sql.REMOVE_PASSKEY, passkey_id, person_id)
+    name: str | None = await connection.fetchval(sql.remove_passkey, passkey_id, person_id)
     await end_recovery(connection, person_id, sql)
     return name
 
 
 async def take_passkey(
-    connection: Connection,
-    party: RelyingParty,
-    session_id: int,
-    person_id: int,
-    answer: str,
-    sql: SignInSql = sign_in_store,
+    connection: Connection, party: RelyingParty, session_id: int, person_id: int, answer: str, sql: SignInSql = PEOPLE
 ) -> bool:
     """Returns whether one of the person's passkeys signed the session's challenge. Each challenge counts once.
 
     A count that does not rise comes from a copy, and is refused.
     """
     await open_credentials(connection)
-    rows = await connection.fetch(sql.LOCK_PASSKEYS, person_id)
+    rows = await connection.fetch(sql.lock_passkeys, person_id)
     try:
         challenge = await _take_challenge(connection, session_id, sql)
         signed = party.read(challenge, [bytes(row["credential"]) for row in rows], answer)
@@ -249,27 +238,27 @@ async def take_passkey(
     return await _count_on(connection, signed, sql)
 
 
-async def _count_on(connection: Connection, signed: Signed, sql: SignInSql = sign_in_store) -> bool:
-    counted = await connection.fetchval(sql.COUNT_PASSKEY, signed.credential_id, signed.sign_count)
+async def _count_on(connection: Connection, signed: Signed, sql: SignInSql = PEOPLE) -> bool:
+    counted = await connection.fetchval(sql.count_passkey, signed.credential_id, signed.sign_count)
     return bool(counted)
 
 
-async def _credential_ids(connection: Connection, person_id: int, sql: SignInSql = sign_in_store) -> list[bytes]:
-    rows = await connection.fetch(sql.CREDENTIAL_IDS, person_id)
+async def _credential_ids(connection: Connection, person_id: int, sql: SignInSql = PEOPLE) -> list[bytes]:
+    rows = await connection.fetch(sql.credential_ids, person_id)
     return [bytes(row["credential_id"]) for row in rows]
 
 
-async def _challenge(connection: Connection, session_id: int, sql: SignInSql = sign_in_store) -> bytes:
+async def _challenge(connection: Connection, session_id: int, sql: SignInSql = PEOPLE) -> bytes:
     """Returns the session's challenge. A recent one stays, so that two open pages have the same."""
     challenge: bytes = await connection.fetchval(
-        sql.CHALLENGE, session_id, secrets.token_bytes(CHALLENGE_BYTES), _RENEWED_AFTER
+        sql.challenge, session_id, secrets.token_bytes(CHALLENGE_BYTES), _RENEWED_AFTER
     )
     return bytes(challenge)
 
 
-async def _take_challenge(connection: Connection, session_id: int, sql: SignInSql = sign_in_store) -> bytes:
+async def _take_challenge(connection: Connection, session_id: int, sql: SignInSql = PEOPLE) -> bytes:
     """Returns the session's challenge, once. Raises NotThePasskey if it has expired or was used."""
-    row = await connection.fetchrow(sql.TAKE_CHALLENGE, session_id, CHALLENGE_LASTS)
+    row = await connection.fetchrow(sql.take_challenge, session_id, CHALLENGE_LASTS)
     if row is None or not row["holds"]:
         raise NotThePasskey
     return bytes(row["challenge"])

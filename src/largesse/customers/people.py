@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from largesse.base.email import email_key
-from largesse.customers import sign_in_store
-from largesse.customers.sign_in_store import SignInSql
+from largesse.customers.sign_in_store import PEOPLE, SignInSql
 from largesse.db.pool import Connection, credentials_key, open_credentials
 
 _FIND = """
@@ -53,33 +52,29 @@ async def add_person(connection: Connection, email: str) -> int:
     return person_id
 
 
-async def set_password(connection: Connection, person_id: int, password: str, sql: SignInSql = sign_in_store) -> None:
+async def set_password(connection: Connection, person_id: int, password: str, sql: SignInSql = PEOPLE) -> None:
     """Stores the hash of a password."""
     await open_credentials(connection)
-    await connection.execute(sql.SET_HASH, person_id, password)
+    await connection.execute(sql.set_hash, person_id, password)
 
 
-async def set_first_password(
-    connection: Connection, person_id: int, password: str, sql: SignInSql = sign_in_store
-) -> bool:
+async def set_first_password(connection: Connection, person_id: int, password: str, sql: SignInSql = PEOPLE) -> bool:
     """Sets the password of a person without one; returns False if they have one."""
     await open_credentials(connection)
-    done = await connection.execute(sql.SET_FIRST_HASH, person_id, password)
+    done = await connection.execute(sql.set_first_hash, person_id, password)
     return done == "UPDATE 1"
 
 
-async def holds_password(
-    connection: Connection, person_id: int, password: str | None, sql: SignInSql = sign_in_store
-) -> bool:
+async def holds_password(connection: Connection, person_id: int, password: str | None, sql: SignInSql = PEOPLE) -> bool:
     """Returns whether that is still the hash of the person's password, and locks it until the transaction ends."""
     # Read once the row is locked, because another transaction may change it until then.
-    await connection.execute(sql.LOCK, person_id)
-    holds = await connection.fetchval(sql.HOLDS_HASH, credentials_key(connection), person_id, password)
+    await connection.execute(sql.lock, person_id)
+    holds = await connection.fetchval(sql.holds_hash, credentials_key(connection), person_id, password)
     return bool(holds)
 
 
 async def set_preferences(
-    connection: Connection, person_id: int, language: str | None, zone: str | None, sql: SignInSql = sign_in_store
+    connection: Connection, person_id: int, language: str | None, zone: str | None, sql: SignInSql = PEOPLE
 ) -> None:
     """Saves a person's language and time zone. None means the browser's language, and UTC."""
-    await connection.execute(sql.SET_PREFERENCES, person_id, language, zone)
+    await connection.execute(sql.set_preferences, person_id, language, zone)

@@ -55,17 +55,21 @@ class Principal:
         return for_customer(self.customer_id, self.environment)
 
 
+def person_principal(
+    environment: str,
+    customer_id: int,
+    customer_name: str,
+    plan: str,
+    funding: str,
+    user_id: int | None,
+    role: str,
+    session_id: int | None = None,
+) -> Principal:
+    """Returns the principal of a person, who has no API key and no service account."""
+    of_customer = (environment, customer_id, customer_name, plan, funding)
+    return Principal(None, *of_customer, None, "", True, user_id, role, session_id=session_id)
+
+
 def staff_principal(customer_id: int, environment: str) -> Principal:
     """Returns the principal of a member of staff or a command that acts on behalf of a customer: an administrator without a membership."""
-    return Principal(
-        key_id=None,
-        environment=environment,
-        customer_id=customer_id,
-        customer_name="",
-        plan="",
-        funding="",
-        service_account_id=None,
-        service_account_name="",
-        service_account_active=True,
-        role=ADMIN,
-    )
+    return person_principal(environment, customer_id, "", "", "", None, ADMIN)

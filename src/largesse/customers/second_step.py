@@ -9,8 +9,7 @@ import secrets
 from cryptography.hazmat.primitives.hashes import SHA1
 from cryptography.hazmat.primitives.twofactor.totp import TOTP
 
-from largesse.customers import sign_in_store
-from largesse.customers.sign_in_store import SignInSql
+from largesse.customers.sign_in_store import PEOPLE, SignInSql
 from largesse.db.pool import Connection, credentials_key, open_credentials
 from largesse.encryption.vault import Vault
 
@@ -41,7 +40,7 @@ def typed_secret(secret: bytes) -> str:
 
 
 async def turn_on(
-    connection: Connection, vault: Vault, person_id: int, secret: bytes, code: str, sql: SignInSql = sign_in_store
+    connection: Connection, vault: Vault, person_id: int, secret: bytes, code: str, sql: SignInSql = PEOPLE
 ) -> list[str] | None:
     """Switches the second step on with that secret. Returns None if `code` is wrong; else recovery codes, as `begin_recovery`."""
     step = _step_of(secret, _digits(code), await _now_s(connection), after=0)
@@ -49,88 +48,84 @@ async def turn_on(
         return None
     await open_credentials(connection)
     await connection.execute(
-        sql.TURN_ON_APP, person_id, vault.second_steps.seal(secret, totp_context(person_id, sql)), step
+        sql.turn_on_app, person_id, vault.second_steps.seal(secret, totp_context(person_id, sql)), step
     )
     return await begin_recovery(connection, person_id, sql)
 
 
-async def forget_app(connection: Connection, person_id: int, sql: SignInSql = sign_in_store) -> None:
+async def forget_app(connection: Connection, person_id: int, sql: SignInSql = PEOPLE) -> None:
     """Switches off the authenticator app."""
     await open_credentials(connection)
-    await connection.execute(sql.FORGET_APP, person_id)
+    await connection.execute(sql.forget_app, person_id)
     await end_recovery(connection, person_id, sql)
 
 
-async def forget_second_step(connection: Connection, person_id: int, sql: SignInSql = sign_in_store) -> None:
+async def forget_second_step(connection: Connection, person_id: int, sql: SignInSql = PEOPLE) -> None:
     """Switches off the second step: deletes app, passkeys and recovery codes."""
     await open_credentials(connection)
-    await connection.execute(sql.FORGET_PASSKEYS, person_id)
+    await connection.execute(sql.forget_passkeys, person_id)
     await forget_app(connection, person_id, sql)
 
 
-async def begin_recovery(connection: Connection, person_id: int, sql: SignInSql = sign_in_store) -> list[str]:
+async def begin_recovery(connection: Connection, person_id: int, sql: SignInSql = PEOPLE) -> list[str]:
     """Returns recovery codes for a person who has none yet, the only time they are shown; otherwise none."""
-    has_some = await connection.fetchval(sql.HAS_RECOVERY_CODES, person_id)
+    has_some = await connection.fetchval(sql.has_recovery_codes, person_id)
     return [] if has_some else await new_recovery_codes(connection, person_id, sql)
 
 
-async def end_recovery(connection: Connection, person_id: int, sql: SignInSql = sign_in_store) -> None:
+async def end_recovery(connection: Connection, person_id: int, sql: SignInSql = PEOPLE) -> None:
     """Deletes the recovery codes of a person who has no second step left."""
     if not await asks_second_step(connection, person_id, sql):
         await open_credentials(connection)
-        await connection.execute(sql.END_RECOVERY, person_id)
+        await connection.execute(sql.end_recovery, person_id)
 
 
-async def new_recovery_codes(connection: Connection, person_id: int, sql: SignInSql = sign_in_store) -> list[str]:
+async def new_recovery_codes(connection: Connection, person_id: int, sql: SignInSql = PEOPLE) -> list[str]:
     """Returns new recovery codes, the only time they are shown. The former ones stop working."""
     await open_credentials(connection)
     codes = ["".join(secrets.choice(_ALPHABET) for _ in range(_RECOVERY_CHARACTERS)) for _ in range(_RECOVERY_CODES)]
-    await connection.execute(sql.END_RECOVERY, person_id)
-    await connection.execute(sql.ADD_RECOVERY_CODES, person_id, [_hash(code) for code in codes])
+    await connection.execute(sql.end_recovery, person_id)
+    await connection.execute(sql.add_recovery_codes, person_id, [_hash(code) for code in codes])
     return ["-".join(code[at : at + 4] for at in range(0, len(code), 4)) for code in codes]
 
 
-async def count_recovery_codes(connection: Connection, person_id: int, sql: SignInSql = sign_in_store) -> int:
+async def count_recovery_codes(connection: Connection, person_id: int, sql: SignInSql = PEOPLE) -> int:
     """Returns how many recovery codes a person has left."""
-    count: int = await connection.fetchval(sql.COUNT_RECOVERY_CODES, person_id)
+    count: int = await connection.fetchval(sql.count_recovery_codes, person_id)
     return count
 
 
-async def asks_second_step(connection: Connection, person_id: int, sql: SignInSql = sign_in_store) -> bool:
+async def asks_second_step(connection: Connection, person_id: int, sql: SignInSql = PEOPLE) -> bool:
     """Returns whether a person has a second step."""
-    has_one: bool = await connection.fetchval(sql.ASKS_SECOND_STEP, person_id)
+    has_one: bool = await connection.fetchval(sql.asks_second_step, person_id)
     return has_one
 
 
-async def take_code(
-    connection: Connection, vault: Vault, person_id: int, typed: str, sql: SignInSql = sign_in_store
-) -> bool:
+async def take_code(connection: Connection, vault: Vault, person_id: int, typed: str, sql: SignInSql = PEOPLE) -> bool:
     """Returns whether the text is a code of the person's app or a recovery code. Each counts once."""
     await open_credentials(connection)
     if (code := _digits(typed)) is None:
         return await _take_recovery_code(connection, person_id, typed, sql)
-    taken = await connection.fetchval(sql.LOCK_APP, person_id)
+    taken = await connection.fetchval(sql.lock_app, person_id)
     # Read once the row is locked, because another transaction may change it until then.
-    sealed = await connection.fetchval(sql.TOTP_KEY, credentials_key(connection), person_id)
+    sealed = await connection.fetchval(sql.totp_key, credentials_key(connection), person_id)
     if taken is None or sealed is None:
         return False
     secret = vault.second_steps.open(sealed, totp_context(person_id, sql))
     step = _step_of(secret, code, await _now_s(connection), after=taken)
     if step is None:
         return False
-    await connection.execute(sql.SET_TOTP_STEP, person_id, step)
+    await connection.execute(sql.set_totp_step, person_id, step)
     return True
 
 
-def totp_context(person_id: int, sql: SignInSql = sign_in_store) -> bytes:
+def totp_context(person_id: int, sql: SignInSql = PEOPLE) -> bytes:
     """Returns the encryption context of a person's secret."""
-    return sql.TOTP_CONTEXT % person_id
+    return (sql.totp_context % person_id).encode()
 
 
-async def _take_recovery_code(
-    connection: Connection, person_id: int, typed: str, sql: SignInSql = sign_in_store
-) -> bool:
-    taken = await connection.fetchval(sql.TAKE_RECOVERY_CODE, person_id, _hash(typed))
+async def _take_recovery_code(connection: Connection, person_id: int, typed: str, sql: SignInSql = PEOPLE) -> bool:
+    taken = await connection.fetchval(sql.take_recovery_code, person_id, _hash(typed))
     return bool(taken)
 
 

@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import NamedTuple
 
 from largesse.base.errors import InvalidRequest, NotFound
-from largesse.customers import passkeys, second_step, sign_in_store
+from largesse.customers import passkeys, second_step
 from largesse.customers.actor import Actor, Transaction
 from largesse.customers.passkeys import Passkey, RelyingParty
 from largesse.customers.passwords import Passwords
@@ -25,7 +25,7 @@ from largesse.customers.sessions import (
     note_proof,
 )
 from largesse.customers.sign_in import Origin, Refused
-from largesse.customers.sign_in_store import SignInSql
+from largesse.customers.sign_in_store import PEOPLE, SignInSql
 from largesse.db.pool import Database
 from largesse.db.scope import LOOKUP
 from largesse.encryption.vault import Vault
@@ -59,7 +59,7 @@ class SecurityService:
         party: RelyingParty,
         *,
         mails: bool,
-        sql: SignInSql = sign_in_store,
+        sql: SignInSql = PEOPLE,
         staff: StaffRight | None = None,
         idle: timedelta = IDLE,
     ) -> None:

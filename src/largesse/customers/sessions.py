@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
+import secrets
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from largesse.base.text import cleaned
-from largesse.customers import sign_in_store
-from largesse.customers.principal import Principal
+from largesse.customers.principal import Principal, person_principal
 from largesse.customers.roles import RIGHTS, Reach, Right
 from largesse.customers.second_step import asks_second_step
-from largesse.customers.secrets import new_secret, secret_hash
-from largesse.customers.sign_in_store import SignInSql
+from largesse.customers.sign_in_store import PEOPLE, SignInSql
 from largesse.db.pool import Connection, Database, open_credentials
 from largesse.db.scope import LOOKUP, Scope, for_customer
+from largesse.db.statements import members_of
 from largesse.staff.model import StaffMember
 
 _BEGIN = """
@@ -35,7 +37,6 @@ _FIND = """
     LEFT JOIN LATERAL memberships(p.id) u ON u.user_id = s.user_id
     WHERE s.hash = $1 AND s.ended_at IS NULL AND s.ends_at > clock_now() AND s.seen_at > clock_now() - $2::interval
 """
-_FORGET_BROWSERS = "UPDATE sessions SET device = NULL WHERE person_id = $1 AND device IS NOT NULL"
 _END_OF_USER = "UPDATE sessions SET ended_at = clock_now() WHERE user_id = $1 AND ended_at IS NULL"
 _MEMBERSHIPS = """
     SELECT user_id, email, customer_id, customer_name, role FROM memberships($1)
@@ -52,6 +53,18 @@ LASTS = timedelta(days=14)
 PROVED = timedelta(minutes=10)  # how long nobody needs to confirm again who they are
 IDLE = timedelta(hours=12)  # without a request, it ends
 _LONGEST_BROWSER = 300  # characters of a browser's name that are stored
+
+_SECRET = re.compile(r"[A-Za-z0-9_-]{43}")
+
+
+def new_secret() -> str:
+    """Returns a fresh secret for a cookie or a link, of 256 random bits: 43 characters that a URL and a cookie can hold."""
+    return secrets.token_urlsafe(32)
+
+
+def secret_hash(secret: str) -> bytes | None:
+    """Returns the SHA-256 of the secret, which the database stores; None for a text that cannot be one."""
+    return hashlib.sha256(secret.encode()).digest() if _SECRET.fullmatch(secret) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,20 +92,8 @@ class Person:
     @property
     def principal(self) -> Principal:
         """The person as a principal, for rules and reads."""
-        return Principal(
-            key_id=None,
-            environment=self.environment,
-            customer_id=self.customer_id,
-            customer_name=self.customer_name,
-            plan=self.plan,
-            funding=self.funding,
-            service_account_id=None,
-            service_account_name="",
-            service_account_active=True,
-            user_id=self.user_id,
-            role=self.role,
-            session_id=self.session_id,
-        )
+        of_customer = (self.customer_id, self.customer_name, self.plan, self.funding)
+        return person_principal(self.environment, *of_customer, self.user_id, self.role, self.session_id)
 
     @property
     def is_of_staff(self) -> bool:
@@ -191,11 +192,9 @@ def browser_name(browser: str) -> str:
     return cleaned(browser, " ")[:_LONGEST_BROWSER]
 
 
-async def knows_device(
-    connection: Connection, person_id: int, device: bytes | None, sql: SignInSql = sign_in_store
-) -> bool:
+async def knows_device(connection: Connection, person_id: int, device: bytes | None, sql: SignInSql = PEOPLE) -> bool:
     """Returns whether a person has signed in with that browser before."""
-    knows: bool = await connection.fetchval(sql.KNOWS_DEVICE, person_id, device)
+    knows: bool = await connection.fetchval(sql.knows_device, person_id, device)
     return knows
 
 
@@ -216,92 +215,63 @@ async def find_session(database: Database, secret: str) -> Session | None:
         return None
     if row["is_unseen"]:
         await note_seen(database, row["id"])
-    person = None
-    if row["user_id"] is not None:
-        person = Person(
-            row["id"],
-            row["person_id"],
-            row["user_id"],
-            row["email"],
-            row["name"],
-            row["role"],
-            row["customer_id"],
-            row["customer_name"],
-            row["plan"],
-            row["funding"],
-            row["environment"],
-            row["is_proved"],
-        )
+    requires_second_step = bool(row["requires_second_step"])
     return Session(
-        id=row["id"],
-        person_id=row["person_id"],
-        email=row["email"],
-        environment=row["environment"],
-        language=row["language"],
-        zone=row["zone"],
-        notice=row["notice"],
-        memberships=row["memberships"],
-        has_password=row["has_password"],
-        has_app=row["has_app"],
-        has_passkey=row["has_passkey"],
-        awaits_second_step=row["awaits_second_step"],
-        requires_second_step=bool(row["requires_second_step"]),
-        lacks_second_step=bool(row["requires_second_step"]) and not (row["has_app"] or row["has_passkey"]),
-        person=person,
+        **members_of(Session, row) | {"requires_second_step": requires_second_step},
+        lacks_second_step=requires_second_step and not (row["has_app"] or row["has_passkey"]),
+        person=None if row["user_id"] is None else Person(session_id=row["id"], **members_of(Person, row)),
     )
 
 
-async def note_seen(database: Database, session_id: int, sql: SignInSql = sign_in_store) -> None:
+async def note_seen(database: Database, session_id: int, sql: SignInSql = PEOPLE) -> None:
     """Notes that a browser asked for something just now."""
     async with database.transaction(LOOKUP) as connection:
         await open_credentials(connection)
-        await connection.execute(sql.NOTE_SEEN, session_id)
+        await connection.execute(sql.note_seen, session_id)
 
 
-async def find_session_id(database: Database, secret: str, sql: SignInSql = sign_in_store) -> int | None:
+async def find_session_id(database: Database, secret: str, sql: SignInSql = PEOPLE) -> int | None:
     """Returns the id of the session of a cookie, whether it is open or has ended; None where there is none."""
-    found: int | None = await database.fetchval(LOOKUP, sql.FIND_SESSION_ID, secret_hash(secret))
+    found: int | None = await database.fetchval(LOOKUP, sql.find_session_id, secret_hash(secret))
     return found
 
 
-async def pass_second_step(connection: Connection, session_id: int, sql: SignInSql = sign_in_store) -> str | None:
+async def pass_second_step(connection: Connection, session_id: int, sql: SignInSql = PEOPLE) -> str | None:
     """Signs the session in and returns its new secret, which replaces the browser's; None if it has ended."""
     await open_credentials(connection)
     secret = new_secret()
-    done = await connection.execute(sql.END_SECOND_STEP, session_id, secret_hash(secret))
+    done = await connection.execute(sql.end_second_step, session_id, secret_hash(secret))
     return secret if done == "UPDATE 1" else None
 
 
-async def note_proof(connection: Connection, session_id: int, sql: SignInSql = sign_in_store) -> None:
+async def note_proof(connection: Connection, session_id: int, sql: SignInSql = PEOPLE) -> None:
     """Notes that the person showed again that it is them."""
     await open_credentials(connection)
-    await connection.execute(sql.NOTE_PROOF, session_id)
+    await connection.execute(sql.note_proof, session_id)
 
 
-async def end_session(connection: Connection, session_id: int, sql: SignInSql = sign_in_store) -> None:
+async def end_session(connection: Connection, session_id: int, sql: SignInSql = PEOPLE) -> None:
     """Ends it at once."""
-    await connection.execute(sql.END_SESSION, session_id)
+    await connection.execute(sql.end_session, session_id)
 
 
-async def end_session_of(
-    connection: Connection, person_id: int, session_id: int, sql: SignInSql = sign_in_store
-) -> None:
+async def end_session_of(connection: Connection, person_id: int, session_id: int, sql: SignInSql = PEOPLE) -> None:
     """Ends that session where it is one of the person's."""
-    await connection.execute(sql.END_SESSION_OF, person_id, session_id)
+    await connection.execute(sql.end_session_of, person_id, session_id)
 
 
 async def end_sessions(
-    connection: Connection, person_id: int, *, but: int | None = None, sql: SignInSql = sign_in_store
+    connection: Connection, person_id: int, *, but: int | None = None, sql: SignInSql = PEOPLE
 ) -> None:
     """Ends all sessions of a person, `but` one."""
-    await connection.execute(sql.END_SESSIONS, person_id, but)
+    await connection.execute(sql.end_sessions, person_id, but)
 
 
-async def forget_browsers(connection: Connection, person_id: int) -> None:
+async def forget_browsers(connection: Connection, person_id: int, sql: SignInSql = PEOPLE) -> None:
     """Ends all sessions of a person, and knows none of their browsers again."""
     await open_credentials(connection)
-    await end_sessions(connection, person_id)
-    await connection.execute(_FORGET_BROWSERS, person_id)
+    await end_sessions(connection, person_id, sql=sql)
+    await connection.execute(sql.forget_browsers, person_id)
 
 
 async def end_sessions_of_user(connection: Connection, user_id: int) -> None:
@@ -327,11 +297,9 @@ async def choose_environment(connection: Connection, session_id: int, environmen
     await connection.execute(_CHOOSE_ENVIRONMENT, session_id, environment)
 
 
-async def set_notice(
-    connection: Connection, session_id: int, notice: str | None, sql: SignInSql = sign_in_store
-) -> None:
+async def set_notice(connection: Connection, session_id: int, notice: str | None, sql: SignInSql = PEOPLE) -> None:
     """Stores the notice for the session's next page; None once it was shown."""
-    await connection.execute(sql.SET_NOTICE, session_id, notice)
+    await connection.execute(sql.set_notice, session_id, notice)
 
 
 @dataclass(frozen=True, slots=True)
@@ -346,8 +314,8 @@ class OpenSession:
 
 
 async def list_sessions(
-    connection: Connection, person_id: int, sql: SignInSql = sign_in_store, *, idle: timedelta = IDLE
+    connection: Connection, person_id: int, sql: SignInSql = PEOPLE, *, idle: timedelta = IDLE
 ) -> list[OpenSession]:
     """Returns the open sessions of a person, the most recent first."""
-    rows = await connection.fetch(sql.LIST_SESSIONS, person_id, idle)
+    rows = await connection.fetch(sql.list_sessions, person_id, idle)
     return [OpenSession(**row) for row in rows]

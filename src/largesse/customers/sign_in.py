@@ -12,7 +12,6 @@ from largesse.audit.service import Acting, by_person
 from largesse.base.email import email_key
 from largesse.base.errors import NotFound
 from largesse.base.throttle import network_of
-from largesse.customers import sign_in_store
 from largesse.customers.member_store import bind_user, note_login
 from largesse.customers.passkeys import RelyingParty, take_passkey
 from largesse.customers.passwords import LONGEST, Passwords
@@ -25,7 +24,6 @@ from largesse.customers.people import (
     set_password,
 )
 from largesse.customers.second_step import asks_second_step, take_code
-from largesse.customers.secrets import secret_hash
 from largesse.customers.sessions import (
     Membership,
     Person,
@@ -42,10 +40,11 @@ from largesse.customers.sessions import (
     list_memberships,
     note_proof,
     pass_second_step,
+    secret_hash,
 )
 from largesse.customers.sign_in_limits import Allowance, give_back, spend
 from largesse.customers.sign_in_links import ENDED, Link, confirm_address, find_link, use_link
-from largesse.customers.sign_in_store import SignInSql
+from largesse.customers.sign_in_store import PEOPLE, SignInSql
 from largesse.db.pool import Connection, Database, act_for
 from largesse.db.scope import LOOKUP, Scope, for_customer
 from largesse.encryption.chain_keys import Chains
@@ -91,7 +90,7 @@ class SignInSteps(Generic[AnySession]):
         passwords: Passwords,
         party: RelyingParty,
         *,
-        sql: SignInSql = sign_in_store,
+        sql: SignInSql = PEOPLE,
         allowances: Database | None = None,
         prefix: bytes = b"",
     ) -> None:
@@ -264,9 +263,7 @@ class SigningIn(SignInSteps[Session]):
                 raise NotFound(ENDED)
             await use_link(connection, link)
             person_id = link.person_id or await add_person(connection, link.email)
-            place = _place_of(link)
-            await act_for(connection, for_customer(place.customer_id, self._environment))
-            await bind_user(connection, place.user_id, person_id)
+            place = await self._join(connection, link, person_id)
             return await self._begin(connection, person_id, origin, place)
 
     async def by_new_password(self, secret: str, password: str, origin: Origin) -> str:
@@ -292,9 +289,7 @@ class SigningIn(SignInSteps[Session]):
             await end_sessions(connection, person_id)
             if link.kind == "reset":
                 return await self._begin(connection, person_id, origin)
-            place = _place_of(link)
-            await act_for(connection, for_customer(place.customer_id, self._environment))
-            await bind_user(connection, place.user_id, person_id)
+            place = await self._join(connection, link, person_id)
             await self._record(connection, "person.joined", place, origin)
             return await self._begin(connection, person_id, origin, place)
 
@@ -307,9 +302,7 @@ class SigningIn(SignInSteps[Session]):
             if link.person_id != session.person_id or link.user_id is None or session.awaits_second_step:
                 return False
             await use_link(connection, link)
-            place = _place_of(link)
-            await act_for(connection, for_customer(place.customer_id, self._environment))
-            await bind_user(connection, place.user_id, session.person_id)
+            place = await self._join(connection, link, session.person_id)
             if not await choose_customer(connection, session, place.user_id):
                 raise NotFound(ENDED)
             await self._record(connection, "person.joined", place, origin)
@@ -328,6 +321,14 @@ class SigningIn(SignInSteps[Session]):
                 return False
             await self._note_login(connection, place, origin)
         return True
+
+    async def _join(self, connection: Connection, link: Link, person_id: int) -> Membership:
+        """Makes a person the member whom a link is for, and acts for their customer from then on."""
+        assert link.user_id is not None, "a user's link"
+        assert link.customer_id is not None, "a user is of a customer"
+        await act_for(connection, for_customer(link.customer_id, self._environment))
+        await bind_user(connection, link.user_id, person_id)
+        return Membership(link.user_id, link.email, link.customer_id, link.customer_name or "", link.role or "")
 
     async def _begin(
         self, connection: Connection, person_id: int, origin: Origin, place: Membership | None = None
@@ -362,10 +363,3 @@ class SigningIn(SignInSteps[Session]):
         """Records in the audit log what somebody did for themselves."""
         who = by_person(place.user_id, place.email, origin.address, origin.request_id)
         await Acting(who, self._chains).record(connection, act, place.email, customer_id=place.customer_id)
-
-
-def _place_of(link: Link) -> Membership:
-    """Returns where a link for a user leads."""
-    assert link.user_id is not None, "a user's link"
-    assert link.customer_id is not None, "a user is of a customer"
-    return Membership(link.user_id, link.email, link.customer_id, link.customer_name or "", link.role or "")

@@ -6,13 +6,12 @@ Confirming an address: the first link from a mail ends what was set up for the a
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from largesse.base.errors import NotFound
 from largesse.customers.people import find_person
 from largesse.customers.second_step import forget_second_step
-from largesse.customers.secrets import new_secret, secret_hash
-from largesse.customers.sessions import forget_browsers
+from largesse.customers.sessions import forget_browsers, new_secret, secret_hash
 from largesse.db.pool import Connection, open_credentials
 
 _END_EARLIER = """
@@ -25,7 +24,7 @@ _ADD = """
 """
 _FIND = """
     SELECT l.hash, l.kind, coalesce(u.email, p.email) AS email, coalesce(l.person_id, u.person_id) AS person_id,
-           u.user_id, u.customer_id, u.customer_name, u.name, u.role, l.ends_at, l.is_mailed
+           u.user_id, u.customer_id, u.customer_name, u.role, l.is_mailed
     FROM sign_in_links l
     LEFT JOIN user_of_link($1) u ON true
     LEFT JOIN people p ON p.id = l.person_id
@@ -69,9 +68,7 @@ class Link:
     user_id: int | None  # None for a reset
     customer_id: int | None
     customer_name: str | None
-    name: str | None
     role: str | None
-    ends_at: datetime
 
     @property
     def confirms(self) -> bool:
@@ -114,20 +111,10 @@ async def find_link(connection: Connection, secret: str) -> Link:
         raise NotFound(ENDED)
     known = await find_person(connection, row["email"])
     return Link(
-        row["hash"],
-        row["kind"],
-        row["email"],
-        row["person_id"] or (known.id if known else None),
-        known is not None and known.is_member,
-        known is not None and known.has_password,
-        row["is_mailed"],
-        known is not None and known.is_confirmed,
-        row["user_id"],
-        row["customer_id"],
-        row["customer_name"],
-        row["name"],
-        row["role"],
-        row["ends_at"],
+        **{**row, "person_id": row["person_id"] or (known.id if known else None)},
+        is_member=known is not None and known.is_member,
+        has_password=known is not None and known.has_password,
+        is_confirmed=known is not None and known.is_confirmed,
     )
 
 

@@ -17,7 +17,7 @@ import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
 from functools import cache, lru_cache
 from itertools import chain
@@ -63,6 +63,11 @@ async def read_now(connection: Connection) -> datetime:
     """Returns the time of the database, which all processes use."""
     now: datetime = await connection.fetchval(_NOW)
     return now
+
+
+def members_of(kind: type[Any], row: Row) -> dict[str, Any]:
+    """Returns the members of a dataclass that a row has, by their names."""
+    return {member.name: row[member.name] for member in fields(kind) if member.name in row}
 
 
 class Part:

@@ -12,7 +12,7 @@ from largesse.catalogue.pictures import save_pictures
 from largesse.catalogue.store import save_collections, save_products
 from largesse.customers.actor import Actor
 from largesse.customers.authenticator import new_secret, secret_hash
-from largesse.customers.customer_store import save_customers, save_keys, save_service_accounts, save_users
+from largesse.customers.customer_store import API_KEYS, CUSTOMERS, SERVICE_ACCOUNTS, USERS
 from largesse.customers.key_store import deleted_keys
 from largesse.db.pool import Connection
 from largesse.db.statements import FixedColumn, Saved, Values
@@ -142,7 +142,7 @@ class _Loader:
     async def save_customers(self) -> None:
         customers = self._seed.customers
         rows = [_values(customer, "key", "name", "plan", "funding", "managed") for customer in customers]
-        saved = await self._save(save_customers, customers, rows, "customer", _IN_OFFICE)
+        saved = await self._save(CUSTOMERS.save, customers, rows, "customer", _IN_OFFICE)
         self.customers = {customer.key: n for customer, n in zip(customers, saved.ids, strict=True)}
 
     async def save_users(self) -> None:
@@ -151,7 +151,7 @@ class _Loader:
             {**self._owner(customer), **_values(user, "email", "name", "role"), "is_active": user.active}
             for customer, user in owned
         ]
-        saved = await self._save(save_users, [user for _, user in owned], rows, "person", _CUSTOMER_IN_OFFICE)
+        saved = await self._save(USERS.save, [user for _, user in owned], rows, "person", _CUSTOMER_IN_OFFICE)
         added = zip(owned, saved.ids, saved.created, strict=True)
         self.new_users = [n for (_, user), n, is_new in added if is_new and user.active]
 
@@ -159,7 +159,7 @@ class _Loader:
         owned = [(customer, account) for customer in self._seed.customers for account in customer.service_accounts]
         rows = [{**self._owner(customer), **_values(account, "key", "name", "active")} for customer, account in owned]
         accounts = [account for _, account in owned]
-        saved = await self._save(save_service_accounts, accounts, rows, "service account", _CUSTOMER_IN_OFFICE)
+        saved = await self._save(SERVICE_ACCOUNTS.save, accounts, rows, "service account", _CUSTOMER_IN_OFFICE)
         self.service_accounts = {(c.key, one.key): n for (c, one), n in zip(owned, saved.ids, strict=True)}
 
     async def save_products(self) -> None:
@@ -285,7 +285,7 @@ class _Loader:
                     "hash": "\\x" + secret_hash(secret).hex(),
                 }
             )
-        saved = await self._save(save_keys, [api_key for _, api_key in owned], rows)
+        saved = await self._save(API_KEYS.save, [api_key for _, api_key in owned], rows)
         made = zip(owned, secrets, saved.created, strict=True)
         return {(customer.key, api_key.key): secret for (customer, api_key), secret, is_new in made if is_new}
 

@@ -7,11 +7,12 @@ from largesse.base.email import email_key
 from largesse.base.errors import InvalidRequest, NotFound, OperatorError
 from largesse.customers.actor import Actor
 from largesse.customers.second_step import forget_second_step
-from largesse.customers.sessions import end_sessions
+from largesse.customers.sessions import forget_browsers
 from largesse.db.pool import Connection, open_credentials
 from largesse.staff import store
 from largesse.staff.model import MOST_STAFF, OWNER, ListedStaff, StaffRight
 from largesse.staff.sign_in import new_link
+from largesse.staff.store import SIGN_IN
 
 
 class LastOwner(InvalidRequest):
@@ -54,7 +55,7 @@ async def invite(actor: Actor, email: str, *, name: str | None, role: str) -> st
         await open_credentials(connection)
         name = name or place["name"] or email.partition("@")[0]
         staff_id: int = await connection.fetchval(store.INVITE, email, email_key(email), name, role)
-        await forget_second_step(connection, staff_id, store)
+        await forget_second_step(connection, staff_id, SIGN_IN)
         secret = await new_link(connection, "invitation", staff_id)
         await transaction.record("staff.invited", email, after={"role": role})
     return secret
@@ -122,9 +123,8 @@ async def reset(actor: Actor, staff_id: int) -> str:
 
 async def _forget(connection: Connection, staff_id: int) -> None:
     """Ends sessions and links, and deletes the second step and the known browsers."""
-    await forget_second_step(connection, staff_id, store)
-    await end_sessions(connection, staff_id, sql=store)
-    await connection.execute(store.FORGET_BROWSERS, staff_id)
+    await forget_second_step(connection, staff_id, SIGN_IN)
+    await forget_browsers(connection, staff_id, SIGN_IN)
     await connection.execute(store.END_LINKS, staff_id)
 
 

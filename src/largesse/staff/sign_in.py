@@ -1,29 +1,39 @@
-"""Signing in to the back office: by password or by a link, and always with a second step."""
+"""Signing in to the back office: by password or by a link, and always with a second step. The sessions that follow."""
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from datetime import timedelta
 
 from largesse.audit.service import Acting, by_staff
 from largesse.base.email import email_key
 from largesse.base.errors import NotFound
+from largesse.customers.access import AccessChanged
+from largesse.customers.actor import Actor
 from largesse.customers.passkeys import RelyingParty
 from largesse.customers.passwords import Passwords
 from largesse.customers.people import PersonRecord, holds_password, set_password
 from largesse.customers.second_step import asks_second_step
-from largesse.customers.secrets import new_secret, secret_hash
-from largesse.customers.sessions import end_sessions
+from largesse.customers.sessions import PROVED, SignedIn, browser_name, end_sessions, new_secret, note_seen, secret_hash
 from largesse.customers.sign_in import Origin, Refused, SignInSteps
+from largesse.customers.sign_in_links import ENDED
+from largesse.customers.sign_in_links import LASTS as LINKS_LAST
 from largesse.db.pool import Connection, Database, credentials_key, open_credentials
 from largesse.db.scope import OFFICE, Scope
+from largesse.db.statements import members_of
 from largesse.encryption.chain_keys import Chains
 from largesse.encryption.vault import Vault
 from largesse.staff import store
-from largesse.staff.sessions import StaffSession, begin_session, find_session
+from largesse.staff.model import IDLE, LASTS, StaffMember
+from largesse.staff.store import SIGN_IN
 
-ENDED = "This link does not hold any longer."
-LASTS = {"invitation": timedelta(days=7), "sign_in": timedelta(hours=24), "reset": timedelta(hours=1)}
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StaffSession(SignedIn):
+    """A session of a member of staff."""
+
+    person: StaffMember
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +44,6 @@ class StaffLink:
     kind: str  # invitation, reset or sign_in
     staff_id: int
     email: str
-    name: str
-    role: str
-    has_password: bool
 
 
 async def new_link(connection: Connection, kind: str, staff_id: int) -> str:
@@ -44,7 +51,7 @@ async def new_link(connection: Connection, kind: str, staff_id: int) -> str:
     await open_credentials(connection)
     secret = new_secret()
     await connection.execute(store.END_LINKS, staff_id)
-    await connection.execute(store.NEW_LINK, secret_hash(secret), kind, staff_id, LASTS[kind])
+    await connection.execute(store.NEW_LINK, secret_hash(secret), kind, staff_id, LINKS_LAST[kind])
     return secret
 
 
@@ -61,7 +68,9 @@ class StaffSigningIn(SignInSteps[StaffSession]):
         *,
         allowances: Database,
     ) -> None:
-        super().__init__(database, vault, chains, passwords, party, sql=store, allowances=allowances, prefix=b"staff/")
+        super().__init__(
+            database, vault, chains, passwords, party, sql=SIGN_IN, allowances=allowances, prefix=b"staff/"
+        )
 
     async def is_open(self) -> bool:
         """Returns whether there is a back office, which begins with the first invitation."""
@@ -72,7 +81,7 @@ class StaffSigningIn(SignInSteps[StaffSession]):
         known = await self._check_password(email, password, origin)
         async with self._database.transaction(OFFICE) as connection:
             # The password may have been replaced while it was checked.
-            if not await holds_password(connection, known.id, known.password, store):
+            if not await holds_password(connection, known.id, known.password, SIGN_IN):
                 raise Refused
             return await self._begin(connection, known.id, known.email, origin)
 
@@ -99,22 +108,30 @@ class StaffSigningIn(SignInSteps[StaffSession]):
             if link.kind == "sign_in":
                 raise NotFound(ENDED)
             await _use_link(connection, link)
-            await set_password(connection, link.staff_id, hashed, store)
-            await end_sessions(connection, link.staff_id, sql=store)
+            await set_password(connection, link.staff_id, hashed, SIGN_IN)
+            await end_sessions(connection, link.staff_id, sql=SIGN_IN)
             begun = await self._begin(connection, link.staff_id, link.email, origin, is_last=False)
             act = "person.joined" if link.kind == "invitation" else "person.password_chosen"
             await self._record(connection, act, link.staff_id, link.email, origin)
             return begun
 
     async def find(self, secret: str) -> StaffSession | None:
-        """Returns the session of a cookie; None if it has ended or never existed."""
-        return await find_session(self._database, secret)
+        """Returns the session of a cookie; None if it has ended, was idle for too long, or never existed."""
+        hash_ = secret_hash(secret)
+        if hash_ is None:
+            return None
+        row = await self._database.fetchrow(OFFICE, store.FIND_SESSION, hash_, IDLE, PROVED)
+        if row is None:
+            return None
+        if row["is_unseen"]:
+            await note_seen(self._database, row["id"], SIGN_IN)
+        member = StaffMember(session_id=row["id"], **members_of(StaffMember, row))
+        lacks_second_step = not (row["has_app"] or row["has_passkey"])
+        return StaffSession(**members_of(StaffSession, row), lacks_second_step=lacks_second_step, person=member)
 
     async def _known(self, connection: Connection, email: str) -> PersonRecord | None:
         row = await connection.fetchrow(store.FIND_BY_EMAIL, email_key(email), credentials_key(connection))
-        if row is None:
-            return None
-        return PersonRecord(row["id"], row["email"], row["password"], row["has_password"], True, True)
+        return None if row is None else PersonRecord(**row)
 
     async def _note_second_step(self, connection: Connection, session: StaffSession, origin: Origin) -> None:
         await connection.execute(store.NOTE_SIGNED_IN, session.person_id)
@@ -128,8 +145,20 @@ class StaffSigningIn(SignInSteps[StaffSession]):
         self, connection: Connection, staff_id: int, email: str, origin: Origin, *, is_last: bool = True
     ) -> str:
         """Returns the secret of a new session. Writes the audit log if `is_last`; otherwise the caller records another act."""
-        secret = await begin_session(connection, staff_id, origin)
-        if not await asks_second_step(connection, staff_id, store):
+        await open_credentials(connection)
+        secret = new_secret()
+        awaits_second_step = await asks_second_step(connection, staff_id, SIGN_IN)
+        await connection.execute(
+            store.BEGIN_SESSION,
+            secret_hash(secret),
+            staff_id,
+            origin.address,
+            browser_name(origin.browser),
+            secret_hash(origin.device),
+            awaits_second_step,
+            LASTS,
+        )
+        if not awaits_second_step:
             await connection.execute(store.NOTE_SIGNED_IN, staff_id)
             if is_last:
                 await self._record(connection, "person.signed_in", staff_id, email, origin)
@@ -152,3 +181,19 @@ async def _use_link(connection: Connection, link: StaffLink) -> None:
     if not await connection.fetchval(store.USE_LINK, link.hash):
         raise NotFound(ENDED)
     await connection.execute(store.END_LINKS, link.staff_id)
+
+
+def staff_actor(database: Database, member: StaffMember, acting: Acting) -> Actor:
+    """Returns the actor for a member of staff. Each transaction locks the session and the role, and raises AccessChanged if they changed."""
+
+    @asynccontextmanager
+    async def begin(changes_access: bool) -> AsyncIterator[Connection]:
+        async with database.transaction(OFFICE) as connection:
+            if changes_access:
+                await connection.execute(store.LOCK_ALL)
+            held = await connection.fetchrow(store.HOLD, member.session_id)
+            if held is None or tuple(held) != (member.person_id, member.role):
+                raise AccessChanged
+            yield connection
+
+    return Actor(acting, begin, staff=member)

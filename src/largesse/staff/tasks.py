@@ -5,10 +5,10 @@ from __future__ import annotations
 from largesse.customers.second_step import totp_context
 from largesse.encryption.columns import sealed_column
 from largesse.jobs.registry import Old, RoomTasks
-from largesse.staff import store
+from largesse.staff.store import SIGN_IN
 
 SECOND_STEPS = sealed_column(
-    "staff", "totp", {"id": "int"}, lambda vault: vault.second_steps, lambda row: totp_context(row["id"], store)
+    "staff", "totp", {"id": "int"}, lambda vault: vault.second_steps, lambda row: totp_context(row["id"], SIGN_IN)
 )
 
 TASKS = RoomTasks(

@@ -9,8 +9,8 @@ from tests.web.api.conftest import Service, on_database, own_service, service, s
 from tests.web.console.conftest import Browser, SignIn
 
 from largesse.customers.second_step import new_recovery_codes
-from largesse.staff import store
 from largesse.staff.sign_in import new_link
+from largesse.staff.store import SIGN_IN
 
 __all__ = ["own_service", "service", "staging", "start_service"]
 
@@ -37,7 +37,7 @@ def link_of(service: Service, staff_id: int, kind: str = "sign_in") -> str:
 
 def recovery_code(service: Service, staff_id: int) -> str:
     """A code by which a member of staff shows their second step once."""
-    work = lambda connection: new_recovery_codes(connection, staff_id, store)  # noqa: E731
+    work = lambda connection: new_recovery_codes(connection, staff_id, SIGN_IN)  # noqa: E731
     return on_database(service.database_url, work)[0]
 
 

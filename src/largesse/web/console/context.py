@@ -21,9 +21,8 @@ from largesse.base.i18n.languages import Language
 from largesse.base.text import plain_text
 from largesse.customers.actor import Actor, person_actor, record_export
 from largesse.customers.principal import Principal
-from largesse.customers.secrets import new_secret, secret_hash
 from largesse.customers.security import SecurityService
-from largesse.customers.sessions import Person, Session, SignedIn
+from largesse.customers.sessions import Person, Session, SignedIn, new_secret, secret_hash
 from largesse.customers.sign_in import Origin, SigningIn, SignInSteps
 from largesse.db.pool import Connection, Database, ReadOnly
 from largesse.staff.model import StaffMember, StaffRight

@@ -20,13 +20,11 @@ from largesse.base.errors import NotFound, Problem, TooManyRequests, Unauthorize
 from largesse.base.fair_turns import Turn
 from largesse.base.i18n.languages import Language
 from largesse.base.i18n.templates import text
-from largesse.customers import sign_in_store
 from largesse.customers.access import AccessChanged
 from largesse.customers.form_posts import Post, StillUnderWay, answer_post, take_back_post, take_post
-from largesse.customers.secrets import new_secret
-from largesse.customers.sessions import Session, SignedIn, find_session_id, set_notice
+from largesse.customers.sessions import Session, SignedIn, find_session_id, new_secret, set_notice
 from largesse.customers.sign_in import AnySession, SignInSteps
-from largesse.customers.sign_in_store import SignInSql
+from largesse.customers.sign_in_store import PEOPLE, SignInSql
 from largesse.db.pool import Database
 from largesse.db.scope import LOOKUP
 from largesse.web.console.context import DEVICE, NotProved, PageContext, RequestContext
@@ -83,7 +81,7 @@ class Guard(Generic[AnyContext, AnySession]):
     session_cookie: str
     lasts_s = _LASTS_S
     forbidden = _FORBIDDEN
-    sql: SignInSql = sign_in_store
+    sql: SignInSql = PEOPLE
 
     def make_context(self, request: Request, session: AnySession | None, language: Language) -> AnyContext:
         """Returns the context for the handler."""

@@ -12,8 +12,7 @@ from largesse.customers.actor import Actor
 from largesse.customers.security import SecurityService
 from largesse.db.pool import Database, ReadOnly
 from largesse.staff.model import StaffMember
-from largesse.staff.sessions import StaffSession, staff_actor
-from largesse.staff.sign_in import StaffSigningIn
+from largesse.staff.sign_in import StaffSession, StaffSigningIn, staff_actor
 from largesse.web.console import layout as console
 from largesse.web.console.context import PageContext
 from largesse.web.console.layout import Layout

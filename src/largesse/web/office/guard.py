@@ -17,9 +17,9 @@ from largesse.base.i18n.languages import Language
 from largesse.base.i18n.templates import text
 from largesse.customers.sign_in import SignInSteps
 from largesse.db.pool import Database
-from largesse.staff import store
 from largesse.staff.model import LASTS
-from largesse.staff.sessions import StaffSession
+from largesse.staff.sign_in import StaffSession
+from largesse.staff.store import SIGN_IN
 from largesse.web.console.guard import Guard
 from largesse.web.kit.requests import client_address
 from largesse.web.kit.services import Office, Services
@@ -85,7 +85,7 @@ class _Guard(Guard[OfficeContext, StaffSession]):
     session_cookie = "office"
     lasts_s = int(LASTS.total_seconds())
     forbidden = _FORBIDDEN
-    sql = store
+    sql = SIGN_IN
 
     @property
     def signing_in(self) -> SignInSteps[StaffSession]:
