@@ -149,11 +149,18 @@ async def submit(transaction: Transaction, request: ApprovalRequest, rules: Coll
     await transaction.record("approval.asked", f"send {request.id}", after=after)
 
 
-async def read_request(actor: Actor, connection: Connection, request_id: str) -> SeenRequest:
-    """Returns a request that the person may see: their own, one they may decide, or any to an administrator. Raises NotFound."""
+async def read_request(actor: Actor, connection: Connection, request_id: str, *, lock: bool = False) -> SeenRequest:
+    """Returns a request that the person may see: their own, one they may decide, or any to an administrator. Raises NotFound.
+
+    With `lock` it is locked until the transaction ends.
+    """
     assert actor.environment is not None, "requests are of an environment"
-    request = await store.find_request(connection, actor.customer_id, actor.environment, request_id)
-    return await _seen(actor, connection, request)
+    request = await store.find_request(connection, actor.customer_id, actor.environment, request_id, lock=lock)
+    if request is not None:
+        rules = await store.find_rules(connection, actor.customer_id, request.rule_ids)
+        if _may_see(actor, request, rules):
+            return SeenRequest(request, rules, _may_decide(actor, request, rules))
+    raise NotFound("There is no such request.")
 
 
 async def list_seen(actor: Actor, connection: Connection) -> list[SeenRequest]:
@@ -178,7 +185,7 @@ async def decide(actor: Actor, request_id: str, note: str, *, approves: bool) ->
     assert actor.environment is not None, "requests are of an environment"
     async with actor.transaction() as transaction:
         connection = transaction.connection
-        seen = await _lock(actor, connection, request_id)
+        seen = await read_request(actor, connection, request_id, lock=True)
         request, rules = seen.request, seen.rules
         if request.user_id == actor.user_id:
             raise OwnRequest
@@ -206,7 +213,7 @@ async def decide(actor: Actor, request_id: str, note: str, *, approves: bool) ->
 async def withdraw(actor: Actor, request_id: str) -> None:
     """Withdraws the person's own request. Raises NotFound, and RequestEnded once it was sent, declined or expired."""
     async with actor.transaction(Right.SEND) as transaction:
-        request = (await _lock(actor, transaction.connection, request_id)).request
+        request = (await read_request(actor, transaction.connection, request_id, lock=True)).request
         if request.user_id != actor.user_id:
             raise NotFound("You have no such request.")
         if request.is_sent or request.state not in {"waiting", APPROVED}:
@@ -221,21 +228,6 @@ async def expire_requests(connection: Connection) -> int:
     for request_id, user_id in expired:
         await mail_approval(connection, "approval_ended", [user_id], request_id)
     return len(expired)
-
-
-async def _lock(actor: Actor, connection: Connection, request_id: str) -> SeenRequest:
-    assert actor.environment is not None, "requests are of an environment"
-    request = await store.find_request(connection, actor.customer_id, actor.environment, request_id, lock=True)
-    return await _seen(actor, connection, request)
-
-
-async def _seen(actor: Actor, connection: Connection, request: ApprovalRequest | None) -> SeenRequest:
-    """Returns a request if the person may see it. Raises NotFound."""
-    if request is not None:
-        rules = await store.find_rules(connection, actor.customer_id, request.rule_ids)
-        if _may_see(actor, request, rules):
-            return SeenRequest(request, rules, _may_decide(actor, request, rules))
-    raise NotFound("There is no such request.")
 
 
 def _may_see(actor: Actor, request: ApprovalRequest, rules: Collection[ApprovalRule]) -> bool:

@@ -99,19 +99,7 @@ class Acting(msgspec.Struct, frozen=True):
             raise ValueError(f"no act of the audit log: {act}")
         if not 0 < len(subject) <= _MOST_SUBJECT:
             raise ValueError(f"a subject of 1 to {_MOST_SUBJECT} characters, not {len(subject)}")
-        who = self.who
-        columns = (
-            environment,
-            who.kind,
-            who.id,
-            who.name,
-            who.address,
-            who.request_id,
-            act,
-            subject,
-            _json(before),
-            _json(after),
-        )
+        columns = (environment, *msgspec.structs.astuple(self.who), act, subject, _json(before), _json(after))
         await commit_as_one(connection)
         row = await _lock_head(connection, customer_id)
         mac, head = self.chains.audit.add(row["head"], event_content(customer_id, row["at_us"], *columns))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
@@ -120,7 +120,7 @@ async def add_wrapping(actor: Actor, content: WrappingContent) -> OwnWrapping:
         if picture:
             own = replace(brand, wrappings=[*brand.wrappings, wrapping])
             await _save_picture(transaction, picture, own)
-        await transaction.record("wrapping.added", f"wrapping {key}", after=_of_wrapping(wrapping))
+        await transaction.record("wrapping.added", f"wrapping {key}", after=_audited(wrapping, _PARTS_OF_WRAPPING))
     return wrapping
 
 
@@ -131,7 +131,7 @@ async def remove_wrapping(actor: Actor, key: str) -> None:
         if wrapping is None:
             raise NotFound("There is no such wrapping.")
         await store.remove_wrapping(transaction.connection, actor.customer_id, key)
-        await transaction.record("wrapping.removed", f"wrapping {key}", before=_of_wrapping(wrapping))
+        await transaction.record("wrapping.removed", f"wrapping {key}", before=_audited(wrapping, _PARTS_OF_WRAPPING))
 
 
 async def _locked(transaction: Transaction) -> Brand:
@@ -150,7 +150,7 @@ async def _save(transaction: Transaction, before: Brand, brand: Brand) -> None:
     customer_id = transaction.actor.customer_id
     await store.save_brand(transaction.connection, customer_id, brand)
     subject = f"customer {customer_id}"
-    await transaction.record("brand.changed", subject, before=_described(before), after=_described(brand))
+    await transaction.record("brand.changed", subject, before=_audited(before, _PARTS), after=_audited(brand, _PARTS))
 
 
 async def _save_picture(transaction: Transaction, picture: Picture, brand: Brand) -> None:
@@ -232,12 +232,10 @@ def _text(part: str, typed: str, most: int, *, line_breaks: bool = False) -> str
     return text or None
 
 
-def _described(brand: Brand) -> dict[str, str]:
-    """Returns a brand for the audit log."""
-    parts = ("colour", "logo", "sender_name", "reply_to", "subject", "footer")
-    return {part: value for part in parts if (value := getattr(brand, part))}
+_PARTS = ("colour", "logo", "sender_name", "reply_to", "subject", "footer")
+_PARTS_OF_WRAPPING = ("name", "pattern", "paper", "ribbon", "picture")
 
 
-def _of_wrapping(wrapping: OwnWrapping) -> dict[str, str]:
-    parts = ("name", "pattern", "paper", "ribbon", "picture")
-    return {part: value for part in parts if (value := getattr(wrapping, part))}
+def _audited(of: Brand | OwnWrapping, parts: Sequence[str]) -> dict[str, str]:
+    """Returns the parts that there are, for the audit log."""
+    return {part: value for part in parts if (value := getattr(of, part))}

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Sequence
+
+from msgspec.structs import replace
 
 from largesse.branding.model import Brand, OwnWrapping
-from largesse.db.pool import Connection, Row
+from largesse.db.pool import Connection
 
 _BRANDS = """
-    SELECT c.id, c.name AS company, b.colour, b.logo, b.sender_name, b.reply_to, b.subject, b.footer
+    SELECT c.id, c.name, b.colour, b.logo, b.sender_name, b.reply_to, b.subject, b.footer
     FROM customers c JOIN brands b ON b.customer_id = c.id WHERE c.id = ANY($1::int[])
 """
 _WRAPPINGS = """
@@ -50,13 +51,10 @@ async def read_brands(connection: Connection, customer_ids: Sequence[int]) -> di
     wrappings: dict[int, list[OwnWrapping]] = defaultdict(list)
     for customer_id, *parts in await connection.fetch(_WRAPPINGS, [row["id"] for row in brands]):
         wrappings[customer_id].append(OwnWrapping(*parts))
-    return {customer_id: Brand(**row, wrappings=wrappings[customer_id]) for customer_id, row in _by_customer(brands)}
-
-
-def _by_customer(rows: Sequence[Row]) -> Iterator[tuple[int, dict[str, Any]]]:
-    for row in rows:
-        parts = dict(row)
-        yield parts.pop("id"), parts
+    return {
+        customer_id: replace(Brand(*parts), wrappings=wrappings[customer_id], company=company)
+        for customer_id, company, *parts in brands
+    }
 
 
 async def save_brand(connection: Connection, customer_id: int, brand: Brand) -> None:

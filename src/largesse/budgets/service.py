@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, time
 
 import msgspec
@@ -115,7 +115,7 @@ async def change_budget(
         budget = msgspec.structs.replace(
             before, name=name, limit_minor=limit_minor, per_gift_minor=per_gift_minor, user_ids=people
         )
-        _require_sound(_as_new(budget))
+        _require_sound(budget)
         await _require_people(transaction, people - before.user_ids)
         await _lock_sales(transaction, budget.currency)
         spent_minor = await store.read_spent(connection, budget.key(await read_now(connection)))
@@ -146,7 +146,7 @@ async def end_budget(actor: Actor, budget_id: int) -> str:
     return budget.name
 
 
-def _require_sound(new: NewBudget) -> None:
+def _require_sound(new: NewBudget | Budget) -> None:
     """Raises InvalidRequest for an invalid budget."""
     if not 0 < len(new.name) <= MOST_NAME:
         raise InvalidRequest(f"`name` must have 1 to {MOST_NAME} characters.")
@@ -221,24 +221,12 @@ async def _lock_sales(transaction: Transaction, currency: str) -> int:
 async def _add(transaction: Transaction, new: NewBudget, now: datetime) -> Budget:
     actor, connection = transaction.actor, transaction.connection
     assert actor.environment is not None, "budgets are of an environment"
-    people = frozenset(new.user_ids) if new.kind == "group" else frozenset[int]()
-    subject_id = new.subject_id if new.kind in {"person", "service_account", "account"} else None
-    role = new.role if new.kind == "role" else None
-    budget = Budget(
-        customer_id=actor.customer_id,
-        id=0,
-        environment=actor.environment,
-        currency=new.currency,
-        name=new.name,
-        kind=new.kind,
-        subject_id=subject_id,
-        role=role,
-        period=new.period,
-        limit_minor=new.limit_minor,
-        per_gift_minor=new.per_gift_minor,
-        starts_at=now,
-        user_ids=people,
-    )
+    values = asdict(new) | {"user_ids": frozenset(new.user_ids if new.kind == "group" else ())}
+    if new.kind not in {"person", "service_account", "account"}:
+        values["subject_id"] = None
+    if new.kind != "role":
+        values["role"] = None
+    budget = Budget(customer_id=actor.customer_id, id=0, environment=actor.environment, starts_at=now, **values)
     return msgspec.structs.replace(budget, id=await store.add_budget(connection, budget))
 
 
@@ -251,20 +239,6 @@ async def _people(connection: Connection, budget: Budget) -> Collection[int]:
             return await store.list_senders(connection, budget.customer_id, budget.role or "")
         case _:
             return budget.user_ids
-
-
-def _as_new(budget: Budget) -> NewBudget:
-    return NewBudget(
-        name=budget.name,
-        currency=budget.currency,
-        kind=budget.kind,
-        period=budget.period,
-        subject_id=budget.subject_id,
-        role=budget.role,
-        user_ids=budget.user_ids,
-        limit_minor=budget.limit_minor,
-        per_gift_minor=budget.per_gift_minor,
-    )
 
 
 def _amounts(budget: Budget) -> Mapping[str, str]:

@@ -10,8 +10,7 @@ from email.message import Message
 from ipaddress import IPv4Address
 from urllib.parse import urlsplit
 
-from largesse.mail.smtp import DOT, RCPT, Allow, Handover, MailServer
-from largesse.mail.transport import SmtpTransport
+from largesse.mail.smtp import DOT, RCPT, Allow, Handover, MailServer, SmtpTransport
 from largesse.webhooks.outcomes import AttemptResult
 from largesse.webhooks.targets import Address
 from largesse.webhooks.transport import HttpTransport

@@ -18,7 +18,7 @@ from largesse.customers.actor import Actor
 from largesse.db.pool import Database
 from largesse.db.scope import OPERATOR
 from largesse.encryption.chain_keys import KEYS as CHAIN_KEYS
-from largesse.encryption.columns import RotationStep, SealedTable, sealed_tables
+from largesse.encryption.columns import SealedTable, SealKey, sealed_tables
 from largesse.encryption.master_keys import IDLE, KeyRecord, list_master_keys, retire, sealing_elsewhere
 from largesse.encryption.vault import Vault
 
@@ -75,8 +75,7 @@ async def reseal(
     rows: dict[str, int] = {}
     broken: dict[str, int] = {}
     for table in encrypted_columns():
-        rotation = _TableRotation(database, vault, table, rest, at_once, on_progress)
-        renewed, unreadable = await rotation.run()
+        renewed, unreadable = await _rotate(database, vault, table, rest=rest, at_once=at_once, on_progress=on_progress)
         rows[table.table] = rows.get(table.table, 0) + renewed  # a table may have two encrypted columns
         broken[table.table] = broken.get(table.table, 0) + unreadable
     async with database.transaction(OPERATOR) as connection:
@@ -92,45 +91,30 @@ async def reseal(
     )
 
 
-class _TableRotation:
-    """Encrypts a table until nothing is under an older key."""
-
-    def __init__(
-        self, database: Database, vault: Vault, table: SealedTable, rest: float, at_once: int, on_progress: OnProgress
-    ) -> None:
-        self._database = database
-        self._vault = vault
-        self._table = table
-        self._rest = rest
-        self._at_once = at_once
-        self._on_progress = on_progress
-
-    async def run(self) -> tuple[int, int]:
-        """Returns how many rows it encrypted, and how many no key of the list decrypts."""
-        resealed = 0
-        for _ in range(_MAX_PASSES):
-            found, left, broken = await self._once()
-            resealed += found
-            if not left:
-                return resealed, broken
-            await asyncio.sleep(_LOOK_AGAIN_S)
-        raise OperatorError(f"rows of {self._table.table} stay locked by other transactions: run this again later")
-
-    async def _once(self) -> tuple[int, int, int]:
-        after = self._table.before_all
+async def _rotate(
+    database: Database, vault: Vault, table: SealedTable, *, rest: float, at_once: int, on_progress: OnProgress
+) -> tuple[int, int]:
+    """Encrypts a table until nothing is under an older key. Returns how many rows it encrypted, and how many no key of the list decrypts."""
+    total = 0
+    for _ in range(_MAX_PASSES):
+        after: SealKey | None = table.before_all
         read = resealed = left = broken = 0
-        while True:
+        while after is not None:
             began_s = clock.passed_s()
-            step: RotationStep = await self._table.reseal_next(self._database, self._vault, after, self._at_once)
+            step = await table.reseal_next(database, vault, after, at_once)
+            after = step.last
             read += step.read
             resealed += step.resealed
             left += step.left
             broken += step.broken
-            self._on_progress(self._table.table, read, resealed)
-            if step.last is None:
-                return resealed, left, broken
-            after = step.last
-            await asyncio.sleep((clock.passed_s() - began_s) * self._rest if step.resealed else 0)
+            on_progress(table.table, read, resealed)
+            if after is not None:
+                await asyncio.sleep((clock.passed_s() - began_s) * rest if step.resealed else 0)
+        total += resealed
+        if not left:
+            return total, broken
+        await asyncio.sleep(_LOOK_AGAIN_S)
+    raise OperatorError(f"rows of {table.table} stay locked by other transactions: run this again later")
 
 
 async def _wait_for_others(database: Database, vault: Vault, idle: timedelta) -> None:

@@ -75,15 +75,9 @@ async def capture(
 ) -> None:
     """Stores a message without an order, under a negative id, as messages of orders have positive ones."""
     number: int = await connection.fetchval(store.NEXT_CAPTURED_NUMBER)
-    await connection.execute(
-        store.CAPTURE,
-        customer_id,
-        number,
-        environment,
-        recipient,
-        subject,
-        vault.captured.seal(written, sealing_context(number)),
-    )
+    sealed = vault.captured.seal(written, sealing_context(number))
+    columns = (customer_id, number, environment, recipient, subject, sealed, False)
+    await connection.execute(store.CAPTURE_ALL, *([value] for value in columns))
 
 
 async def list_captured(

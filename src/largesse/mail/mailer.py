@@ -23,8 +23,7 @@ from largesse.mail.mailbox import sealing_context
 from largesse.mail.message_leases import MessageLeases, NotNowError
 from largesse.mail.messages import UNREADABLE, Message
 from largesse.mail.outcomes import Fault, Sent, rule_of
-from largesse.mail.smtp import Handover, MailServerAwayError
-from largesse.mail.transport import SmtpTransport
+from largesse.mail.smtp import Handover, MailServerAwayError, SmtpTransport
 
 SCHEDULE = Schedule(first_s=30.0, factor=2.0, cap_s=3600.0)
 # The mail server's answers for addresses of the test lab, and the delay of late mail in seconds.

@@ -21,14 +21,14 @@ class RecipientDelivery(msgspec.Struct, kw_only=True):
 
     email: str | None  # none in a code batch
     name: str | None
-    code_count: int
+    code_count: int = 0
     state: str
-    reason: str | None  # what the mail server said when it did not take it, or why it is held
-    fault: str | None  # the cause of a refusal: recipient or server
+    reason: str | None = None  # what the mail server said when it did not take it, or why it is held
+    fault: str | None = None  # the cause of a refusal: recipient or server
     due_at: datetime
-    sent_at: datetime | None
-    attempts: int
-    resends: int  # the rest is about the last one
+    sent_at: datetime | None = None
+    attempts: int = 0
+    resends: int = 0  # the rest is about the last one
     lines: list[LineRecord] = []
 
 
@@ -68,7 +68,8 @@ def _not_fanned_out(lines: _Lines, due_at: datetime, state: str) -> list[Recipie
     for email, name, line in lines:
         if email is None:
             continue
-        recipient = recipients.setdefault(email_key(email), _recipient(email, name, due_at, "cancelled"))
+        new = RecipientDelivery(email=email, name=name, state="cancelled", due_at=due_at)
+        recipient = recipients.setdefault(email_key(email), new)
         recipient.code_count += 1
         if line.cancelled_at is None:
             recipient.state = state
@@ -87,22 +88,4 @@ def _with_lines(recipients: list[RecipientDelivery], lines: _Lines) -> list[Reci
 
 def _handed_over(line: LineRecord, at: datetime) -> RecipientDelivery:
     """Returns the entry for a code of a batch, which the caller has got and no mail contains."""
-    handed = _recipient(None, None, at, "manual")
-    handed.code_count = 1
-    handed.lines = [line]
-    return handed
-
-
-def _recipient(email: str | None, name: str | None, due_at: datetime, state: str) -> RecipientDelivery:
-    return RecipientDelivery(
-        email=email,
-        name=name,
-        code_count=0,
-        state=state,
-        reason=None,
-        fault=None,
-        due_at=due_at,
-        sent_at=None,
-        attempts=0,
-        resends=0,
-    )
+    return RecipientDelivery(email=None, name=None, code_count=1, state="manual", due_at=at, lines=[line])

@@ -211,19 +211,16 @@ class Progress:
     opened: int
     claimed: int
     fulfilled: int
-    first_mail_at: datetime | None
     last_mail_at: datetime | None
 
 
 def progress_of(recipients: Sequence[Recipient]) -> Progress:
     """Returns the progress of all recipients of an order."""
-    sent = [one.sent_at for one in recipients if one.sent_at is not None]
     return Progress(
         mailed=sum(one.mail in {"sent", "captured"} for one in recipients),
         refused=sum(one.mail in {"bounced", "exhausted"} for one in recipients),
         opened=sum(one.opened for one in recipients),
         claimed=sum(one.claimed for one in recipients),
         fulfilled=sum(one.fulfilled for one in recipients),
-        first_mail_at=min(sent, default=None),
-        last_mail_at=max(sent, default=None),
+        last_mail_at=max((one.sent_at for one in recipients if one.sent_at is not None), default=None),
     )

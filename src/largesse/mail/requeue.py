@@ -13,6 +13,7 @@ from largesse.db.fragments import Fragment
 from largesse.db.pool import Connection, Row
 from largesse.db.shard_groups import list_shard_groups
 from largesse.db.sharding import arguments
+from largesse.db.statements import members_of
 from largesse.events.order_changes import record_changes
 from largesse.jobs.notifier import notify
 from largesse.mail import resending_store
@@ -185,19 +186,10 @@ async def list_given_up(
     known = {(row["customer_id"], row["id"]): row for row in orders}
     return [
         GivenUp(
-            row["id"],
-            row["customer_id"],
-            known[row["customer_id"], row["order_id"]]["customer"],
-            row["environment"],
-            known[row["customer_id"], row["order_id"]]["reference"],
-            min(row["line_numbers"], default=0),
-            row["email"],
-            row["name"],
-            row["kind"],
-            row["state"],
-            row["reason"],
-            row["fault"],
-            row["given_up_at"],
+            **members_of(GivenUp, row),
+            customer=known[row["customer_id"], row["order_id"]]["customer"],
+            reference=known[row["customer_id"], row["order_id"]]["reference"],
+            number=min(row["line_numbers"], default=0),
         )
         for row in rows
     ]

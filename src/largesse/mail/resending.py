@@ -67,19 +67,13 @@ async def resend(
     row = await connection.fetchrow(resending_store.RESEND, *order, first["email"], cancelled)
     if row is None:
         raise InvalidRequest("The codes of this recipient were cancelled.")
-    await record_resends(connection, principal, address, found["id"], [row["id"]])
-    await record_changes(connection, [order])
-    await notify(connection)
+    await _note(connection, principal, address, order, [row])
     return RecipientDelivery(
         email=first["email"],
         name=first["name"],
         code_count=row["code_count"],
         state="pending",
-        reason=None,
-        fault=None,
         due_at=row["due_at"],
-        sent_at=None,
-        attempts=0,
         resends=row["edition"],
     )
 
@@ -102,10 +96,7 @@ async def resend_unclaimed(
     rows = await connection.fetch(
         resending_store.RESEND_UNCLAIMED, *await _of_unclaimed(connection, order), RANKED_TOGETHER, RANK_GAP_S
     )
-    if rows:
-        await record_resends(connection, principal, address, found["id"], [row["id"] for row in rows])
-        await record_changes(connection, [order])
-        await notify(connection)
+    await _note(connection, principal, address, order, rows)
     return len(rows)
 
 
@@ -127,7 +118,7 @@ async def resend_chosen(
     emails = await connection.fetch(resending_store.RECIPIENTS_CHOSEN, *order, list(numbers), f"%@{ERASED_DOMAIN}")
     wanted = {email_key(row["recipient_email"]) for row in emails}
     # As `resend`, which locks one of them.
-    rows = await connection.fetch(resending_store.LOCK_CHOSEN, *order)
+    rows = await connection.fetch(resending_store.LOCK_FIRST_MESSAGES, *order)
     cancelled, claimed = await _moved_lines(connection, order)
     sent = await connection.fetch(
         resending_store.RESEND_CHOSEN,
@@ -139,10 +130,7 @@ async def resend_chosen(
         RANKED_TOGETHER,
         RANK_GAP_S,
     )
-    if sent:
-        await record_resends(connection, principal, address, found["id"], [row["id"] for row in sent])
-        await record_changes(connection, [order])
-        await notify(connection)
+    await _note(connection, principal, address, order, sent)
     return Chosen(len(sent), len(wanted) - len(sent))
 
 
@@ -158,6 +146,16 @@ async def count_unclaimed(connection: Connection, principal: Principal, referenc
 
 # A customer and its order, by id.
 _OrderKey = tuple[int, int]
+
+
+async def _note(
+    connection: Connection, principal: Principal, address: str | None, order: _OrderKey, messages: Sequence[Row]
+) -> None:
+    """Records who sent messages again, if there are any, and wakes what sends them."""
+    if messages:
+        await record_resends(connection, principal, address, order[1], [row["id"] for row in messages])
+        await record_changes(connection, [order])
+        await notify(connection)
 
 
 async def _of_unclaimed(connection: Connection, order: _OrderKey) -> tuple[object, ...]:
@@ -179,7 +177,7 @@ async def _own_message(connection: Connection, order: _OrderKey, email: str) -> 
     asked = email_key(email.strip())
     first = next((row for row in rows if email_key(row["email"]) == asked), None)
     if first is None:
-        if await _is_scheduled(connection, order):
+        if await connection.fetchval(resending_store.IS_SCHEDULED, *order):
             raise InvalidRequest("The order's mail has not left yet.")
         raise InvalidRequest("`email` is not a recipient of this order.")
     if is_erased(first["email"]):
@@ -198,11 +196,6 @@ async def _hold_to_limits(connection: Connection, order: _OrderKey, email: str) 
             f"A recipient's mail is sent again at most {MAX_RESENDS_A_DAY} times a day.",
             retry_after_s=min(row["wait_s"], _DAY_S),
         )
-
-
-async def _is_scheduled(connection: Connection, order: _OrderKey) -> bool:
-    waits: bool = await connection.fetchval(resending_store.IS_SCHEDULED, *order)
-    return waits
 
 
 async def correct_address(

@@ -101,7 +101,7 @@ HAS_CLAIMED = """
         WHERE customer_id = $1 AND order_id = $2 AND number = ANY($3::int[]) AND state <> 'cancelled')
 """
 LOCK_MESSAGES = """
-    SELECT id, email, edition, state IN ('pending', 'held') AS waits, leased_until > clock_now() AS is_leaving
+    SELECT id, email, state IN ('pending', 'held') AS waits, leased_until > clock_now() AS is_leaving
     FROM messages WHERE customer_id = $1 AND order_id = $2 AND kind = 'gift' ORDER BY edition FOR UPDATE
 """
 READDRESS = "UPDATE messages SET email = $3 WHERE customer_id = $1 AND id = ANY($2::bigint[])"
@@ -115,7 +115,7 @@ RESEND = """
     RETURNING id, due_at, edition, cardinality(line_numbers) AS code_count
 """
 LOCK_FIRST_MESSAGES = """
-    SELECT FROM messages WHERE customer_id = $1 AND order_id = $2 AND kind = 'gift' AND edition = 0
+    SELECT id, email FROM messages WHERE customer_id = $1 AND order_id = $2 AND kind = 'gift' AND edition = 0
     ORDER BY id FOR UPDATE
 """
 # The latest mail to each recipient who has claimed nothing: `standing` are their codes that were not voided, `was_resent` says that
@@ -183,10 +183,6 @@ TIMES_OF_LINES = """
 RECIPIENTS_CHOSEN = """
     SELECT DISTINCT recipient_email FROM lines
     WHERE customer_id = $1 AND order_id = $2 AND number = ANY($3::int[]) AND recipient_email NOT LIKE $4
-"""
-LOCK_CHOSEN = """
-    SELECT id, email FROM messages WHERE customer_id = $1 AND order_id = $2 AND kind = 'gift' AND edition = 0
-    ORDER BY id FOR UPDATE
 """
 # The latest mail to each of the addresses $3: `standing` are its codes that were not voided. What may not be sent again stays out.
 RESEND_CHOSEN = """

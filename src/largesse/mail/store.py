@@ -53,10 +53,6 @@ INSERT_MESSAGES = """
 
 # The captured mailbox.
 NEXT_CAPTURED_NUMBER = "SELECT -nextval('captured_mail_id_seq')"
-CAPTURE = """
-    INSERT INTO captured_mail (customer_id, message_id, environment, recipient, subject, sealed, captured_at)
-    VALUES ($1, $2, $3, $4, $5, $6, clock_now())
-"""
 CAPTURED_PAGE = "SELECT id, recipient, subject, captured_at FROM captured_page($1, $2, $3)"
 CAPTURED_MESSAGE = "SELECT message_id, sealed, captured_at FROM captured_message($1, $2)"
 

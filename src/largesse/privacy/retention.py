@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import structlog
 from prometheus_client import Counter
@@ -98,7 +98,7 @@ class Retention:
             gone = await erase_texts(connection, customer_id, mine)
             for texts in gone:
                 order = (customer_id, texts.order_id)
-                erased.append(await erase_lines(connection, order, _numbers(codes[texts.order_id])))
+                erased.append(await erase_lines(connection, order, range(1, codes[texts.order_id] + 1)))
                 await forget_written(connection, customer_id, texts)
         if not gone:
             return 0
@@ -108,7 +108,3 @@ class Retention:
         after = {"orders": receipt.orders, "lines": receipt.lines, "days": self._days}
         await transaction.record("privacy.erased", f"erasure {receipt.number}", after=after)
         return len(gone)
-
-
-def _numbers(codes: int) -> Sequence[int]:
-    return range(1, codes + 1)

@@ -16,7 +16,7 @@ from largesse.campaigns.store import erase_people, find_people, forget_people
 from largesse.contacts.store import count_contacts_with, drop_contacts_with
 from largesse.customers.actor import Actor
 from largesse.customers.customers import erase_notes_mentioning, notes_mentioning
-from largesse.db.pool import Connection, Row, commit_as_one
+from largesse.db.pool import Connection, commit_as_one
 from largesse.drafts.store import count_drafts_with, drop_drafts_with
 from largesse.encryption.vault import Vault
 from largesse.events.store import erase_recipients_of_lines
@@ -113,7 +113,9 @@ async def export(actor: Actor, vault: Vault, email: str, customer_id: int | None
             for order in sorted({*found.lines, *found.mentions})
         ]
         contacts = await store.read_contacts(connection, vault, email, customer_id)
-        campaigns = [_taken_part(row) for row in await find_people(connection, email, customer_id)]
+        taken_part = ("customer", "environment", "name", "taken_at")
+        people = await find_people(connection, email, customer_id)
+        campaigns = [{name: row[name] for name in taken_part} for row in people]
         members = await store.read_members(connection, email)
         customer_notes = await notes_mentioning(connection, email, customer_id)
         # The log must not say whose data it is.
@@ -129,11 +131,6 @@ async def export(actor: Actor, vault: Vault, email: str, customer_id: int | None
         "people": members,
         "customer_notes": customer_notes,
     }
-
-
-def _taken_part(row: Row) -> Json:
-    """Returns a campaign that the person may take part in, and when they got their gift, for export."""
-    return {name: row[name] for name in ("customer", "environment", "name", "taken_at")}
 
 
 async def erase(

@@ -78,7 +78,7 @@ async def read_order(connection: Connection, vault: Vault, order: OrderKey, numb
         **columns,
         "value": to_number(value_minor, row["currency"]),
         "lines": await _lines(connection, vault, order, numbers),
-        "mail": await _mail(connection, order, numbers),
+        "mail": [dict(mail) for mail in await connection.fetch(_MAIL_OF, *order, list(numbers))],
     }
 
 
@@ -111,11 +111,6 @@ async def _lines(connection: Connection, vault: Vault, order: OrderKey, numbers:
 async def _parcel(connection: Connection, vault: Vault, key: LineKey) -> Json | None:
     row = await connection.fetchrow(_PARCEL_OF, *key)
     return None if row is None else {**row, "address": await read_address(connection, vault, key)}
-
-
-async def _mail(connection: Connection, order: OrderKey, numbers: Sequence[int]) -> list[Json]:
-    rows = await connection.fetch(_MAIL_OF, *order, list(numbers))
-    return [dict(row) for row in rows]
 
 
 async def read_members(connection: Connection, email: str) -> list[Json]:
@@ -212,7 +207,6 @@ _COLUMNS = Fragment("""
 _OPEN = compose("{columns} WHERE done_at IS NULL ORDER BY due_on, r.id LIMIT $1", columns=_COLUMNS)
 _DONE = compose("{columns} WHERE done_at IS NOT NULL AND r.id < $1 ORDER BY r.id DESC LIMIT $2", columns=_COLUMNS)
 _ONE = compose("{columns} WHERE r.id = $1", columns=_COLUMNS)
-_LOCK = "SELECT done_at FROM privacy_requests WHERE id = $1 FOR NO KEY UPDATE"
 _FINISH = """
     UPDATE privacy_requests SET done_at = clock_now(), outcome = $2, erasure_id = $3, sealed_email = NULL
     WHERE id = $1 AND done_at IS NULL RETURNING id
@@ -293,11 +287,6 @@ async def find_request(connection: Connection, request_id: int) -> PrivacyReques
     """Returns a request; None if there is none."""
     row = await connection.fetchrow(_ONE, request_id)
     return None if row is None else PrivacyRequest(**row)
-
-
-async def lock_request(connection: Connection, request_id: int) -> None:
-    """Locks a request until the transaction ends."""
-    await connection.execute(_LOCK, request_id)
 
 
 async def finish_request(connection: Connection, request_id: int, outcome: str, erasure_id: int | None = None) -> bool:

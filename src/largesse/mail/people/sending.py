@@ -10,6 +10,7 @@ from largesse.base import clock
 from largesse.customers.sign_in_links import new_link
 from largesse.db.pool import DATABASE_FAILED, Connection, Database, Row
 from largesse.db.scope import WORKER
+from largesse.db.statements import members_of
 from largesse.encryption.vault import Vault
 from largesse.jobs.job_loop import Schedule
 from largesse.mail import store
@@ -24,8 +25,7 @@ from largesse.mail.people.writing import (
     read_thank_you,
     write,
 )
-from largesse.mail.smtp import MailServerAwayError
-from largesse.mail.transport import SmtpTransport
+from largesse.mail.smtp import MailServerAwayError, SmtpTransport
 
 SCHEDULE = Schedule(first_s=60.0, factor=4.0, cap_s=4 * 3600.0)
 MOST_ATTEMPTS = 6
@@ -98,22 +98,13 @@ class PeopleMailer:
         if is_about and not any((low, approval, thanks, automation)):
             return None
         return PeopleMail(
-            row["id"],
-            row["kind"],
-            to["email"],
-            to["language"],
-            to["customer_name"],
-            row["address"],
-            row["browser"],
-            row["created_at"],
-            row["attempts"],
-            await self._address(connection, row, thanks),
-            low,
-            row["content"],
-            row["change"],
-            approval,
-            thanks,
-            automation,
+            **members_of(PeopleMail, row),
+            **members_of(PeopleMail, to),
+            link=await self._address(connection, row, thanks),
+            low=low,
+            approval=approval,
+            thanks=thanks,
+            automation=automation,
         )
 
     async def _address(self, connection: Connection, row: Row, thanks: ThankYou | None) -> str | None:
