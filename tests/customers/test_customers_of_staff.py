@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-
 import asyncpg
 import pytest
 from tests.chained import actor_on
@@ -27,13 +25,6 @@ from largesse.encryption.vault import Vault
 from largesse.ledger.accounts import open_customer
 
 VAULT = Vault((bytes(32),))
-
-
-@pytest.fixture
-async def database(database_url: str) -> AsyncIterator[Database]:
-    database = await Database.connect(database_url)
-    yield database
-    await database.close()
 
 
 async def make(database: Database, *names: str) -> list[int]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 
 import pytest
 from tests.chained import actor_on
@@ -19,8 +18,7 @@ VAULT = Vault((bytes(32),))
 
 
 @pytest.fixture
-async def database(database_url: str) -> AsyncIterator[Database]:
-    database = await Database.connect(database_url)
+async def database(database: Database) -> Database:
     async with database.transaction(OPERATOR) as connection:
         for key in ("acme", "globex"):
             await connection.execute(
@@ -33,8 +31,7 @@ async def database(database_url: str) -> AsyncIterator[Database]:
                 """,
                 key,
             )
-    yield database
-    await database.close()
+    return database
 
 
 async def ids(database: Database, customer: str = "acme") -> tuple[int, dict[str, int]]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from email.message import EmailMessage
 from functools import partial
+from typing import Any
 
 import pytest
 from aiosmtpd.smtp import SMTP, Envelope, Session
@@ -23,8 +24,9 @@ from largesse.encryption.vault import Vault
 from largesse.lines.codes import DrawnCode, SealedCodes, draw_codes
 from largesse.mail.fan_out import fan_out
 from largesse.mail.mailer import Mailer
-from largesse.mail.smtp import MailServer
-from largesse.mail.transport import SmtpTransport
+from largesse.mail.order_mail import RecipientDelivery, list_order_deliveries
+from largesse.mail.resending import resend
+from largesse.mail.smtp import MailServer, SmtpTimeouts, SmtpTransport
 from largesse.orders.ids import new_reference
 
 MAIL_FROM = "Largesse Gifts <gifts@example.com>"
@@ -45,6 +47,14 @@ async def office(database: Database, vault: Vault, mail_server: PostOffice) -> A
     await office.open()
     yield office
     await office.mailer.close()
+
+
+def text_of(message: EmailMessage) -> str:
+    """The plain text of a message."""
+    body = message.get_body(("plain",))
+    assert body is not None
+    text: str = body.get_content()
+    return text
 
 
 @dataclass
@@ -158,15 +168,16 @@ class Office:
         )
         self.use(self.server.url)
 
-    def use(self, url: str | None, *, captures: bool = False) -> None:
-        """Sends through that server from now on; None: there is none. `captures` is the mailer's."""
+    def use(self, url: str | None, patience: SmtpTimeouts | None = None, **more: Any) -> None:
+        """Sends through that server from now on; None: there is none. `more` is the mailer's."""
+        transport = SmtpTransport(MailServer.from_url(url), patience=patience) if url else None
         self.mailer = Mailer(
             self.database,
             self.vault,
             public_url_of=lambda _: PUBLIC_URL,
             mail_from=MAIL_FROM,
-            transport=SmtpTransport(MailServer.from_url(url)) if url else None,
-            captures=captures,
+            transport=transport,
+            **more,
         )
 
     async def order(
@@ -228,6 +239,14 @@ class Office:
                 now + timedelta(seconds=due_in_s),
             )
         return reference, codes
+
+    async def resend(self, reference: str, address: str) -> RecipientDelivery:
+        async with self.database.transaction(OPERATOR) as connection:
+            return await resend(connection, self.principal, reference, address)
+
+    async def deliveries(self, reference: str) -> list[RecipientDelivery]:
+        async with self.database.connection(OPERATOR) as connection:
+            return await list_order_deliveries(connection, self.principal, reference)
 
     async def cancel(self, reference: str, *numbers: int) -> None:
         """Voids lines as cancelling an order does."""

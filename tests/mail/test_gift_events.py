@@ -9,7 +9,6 @@ from largesse.db.scope import OPERATOR
 from largesse.events.kinds import GiftEvent
 from largesse.mail.outcomes import Sent, record
 from largesse.mail.requeue import RequeueFilter, requeue
-from largesse.mail.resending import resend
 
 SAM, KIM = "sam@example.com", "kim@example.com"
 
@@ -62,8 +61,7 @@ async def test_a_bounce_is_told_and_each_mail_has_an_event_of_its_own(office: Of
     )
     await office.send()
     del office.server.says[SAM]
-    async with office.database.transaction(OPERATOR) as connection:
-        await resend(connection, office.principal, reference, SAM)
+    await office.resend(reference, SAM)
     await office.send()
     found = await events(office)
     assert [event.event for event in found] == ["gift.bounced", "gift.bounced", "gift.sent"]

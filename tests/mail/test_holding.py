@@ -15,9 +15,7 @@ from largesse.jobs.housekeeping import measure
 from largesse.mail import requeue as holding
 from largesse.mail.mailbox import list_captured
 from largesse.mail.mailer import GIVE_UP_AFTER_S
-from largesse.mail.order_mail import RecipientDelivery, list_order_deliveries
 from largesse.mail.requeue import RequeueFilter, requeue
-from largesse.mail.resending import resend
 
 SAM, KIM = "sam@example.com", "kim@example.com"
 
@@ -27,16 +25,11 @@ async def release(office: Office) -> int:
         return await holding.release(connection)
 
 
-async def deliveries(office: Office, reference: str) -> list[RecipientDelivery]:
-    async with office.database.connection(OPERATOR) as connection:
-        return await list_order_deliveries(connection, office.principal, reference)
-
-
 async def test_production_without_a_mail_server_holds_its_mail_until_there_is_one(office: Office) -> None:
     office.use(None)
     reference, _ = await office.order([(SAM, "Sam", 1), (KIM, None, 1)])
     await office.send()
-    for told in await deliveries(office, reference):
+    for told in await office.deliveries(reference):
         assert (told.state, told.sent_at, told.attempts) == ("held", None, 0)
         assert told.reason == "no mail server is set"
     async with office.database.connection(OPERATOR) as connection:
@@ -47,7 +40,7 @@ async def test_production_without_a_mail_server_holds_its_mail_until_there_is_on
     assert await release(office) == 0
     await office.send()
     assert [envelope.rcpt_tos for envelope in office.server.got] == [[SAM], [KIM]]
-    for told in await deliveries(office, reference):
+    for told in await office.deliveries(reference):
         assert (told.state, told.reason, told.attempts) == ("sent", None, 1)
         assert told.sent_at is not None
 
@@ -72,7 +65,7 @@ async def test_what_production_captured_before_is_given_up_and_can_be_sent(offic
     assert await office.states() == ["captured", "captured"]
     await office.database.execute(OPERATOR, (REVISIONS / "0009_captured_in_production.sql").read_text())
     assert await office.states() == ["exhausted", "captured"]
-    [told] = await deliveries(office, reference)
+    [told] = await office.deliveries(reference)
     assert (told.state, told.sent_at, told.reason) == ("exhausted", None, "no mail server was set")
 
     office.use(office.server.url)
@@ -83,7 +76,7 @@ async def test_what_production_captured_before_is_given_up_and_can_be_sent(offic
     assert await requeue(await office.operator(), wanted) == 1
     await office.send()
     assert [envelope.rcpt_tos for envelope in office.server.got] == [[SAM]]
-    [told] = await deliveries(office, reference)
+    [told] = await office.deliveries(reference)
     assert (told.state, told.reason) == ("sent", None)
 
 
@@ -125,9 +118,8 @@ async def test_held_mail_has_not_left_to_be_sent_again(office: Office) -> None:
     office.use(None)
     reference, _ = await office.order([(SAM, None, 1)])
     await office.send()
-    async with office.database.transaction(OPERATOR) as connection:
-        with pytest.raises(InvalidRequest, match="not left"):
-            await resend(connection, office.principal, reference, SAM)
+    with pytest.raises(InvalidRequest, match="not left"):
+        await office.resend(reference, SAM)
 
 
 async def test_how_much_is_held_is_measured(office: Office) -> None:

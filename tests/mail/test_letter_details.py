@@ -1,10 +1,14 @@
-"""What a letter says of a gift beside its name: its picture, what it is, how to use it, on what terms."""
+"""What a letter says of a gift beside its name: its picture, what it is, how to use it, on what terms. And the letter as a test."""
 
 from __future__ import annotations
+
+from dataclasses import replace
+from email.message import EmailMessage
 
 import pytest
 from tests.mail.test_letter import Seen, a_letter, bodies, parse
 
+from largesse.base.i18n.languages import LANGUAGES
 from largesse.catalogue.model import Details
 
 
@@ -37,3 +41,17 @@ def test_word_of_a_voucher_says_how_to_use_it(ending: int) -> None:
     said = {kind: bodies(parse(a_letter(kind=kind, details=details)))[ending] for kind in ("voucher_ready", "shipped")}
     assert "Show it." in said["voucher_ready"]
     assert "Show it." not in said["shipped"]
+
+
+@pytest.mark.parametrize("tag", list(LANGUAGES))
+def test_a_test_says_that_it_is_one_before_anything_else(tag: str) -> None:
+    letter = a_letter(language=LANGUAGES[tag])
+    message, test = parse(letter), parse(replace(letter, is_test=True))
+    assert test["Subject"] == f"[Test] {message['Subject']}"
+    for words, said in zip(map(shown_text, (message, test)), (False, True), strict=True):
+        assert all(("test" in one[:200].lower()) is said for one in words)
+
+
+def shown_text(message: EmailMessage) -> tuple[str, str]:
+    html, text = bodies(message)
+    return Seen(html.partition("<table")[2]).text.strip(), text

@@ -7,33 +7,18 @@ import os
 import time
 
 import pytest
-from tests.mail.conftest import MAIL_FROM, PUBLIC_URL, Office, PostOffice
+from tests.mail.conftest import Office, PostOffice
 
 from largesse.db.scope import OPERATOR
-from largesse.mail.mailer import DRAIN_S, Mailer
+from largesse.mail.mailer import DRAIN_S
 from largesse.mail.message_leases import MessageLeases
-from largesse.mail.smtp import MailServer, SmtpTimeouts
-from largesse.mail.transport import SmtpTransport
+from largesse.mail.smtp import SmtpTimeouts
 
 SAM, KIM = "sam@example.com", "kim@example.com"
 
 # A second in the suite, with the other waits scaled down; SLOW_MAIL=36 is the true thing, with the true waits.
 SLOW_S = float(os.environ.get("SLOW_MAIL", "1"))
 PATIENCE = SmtpTimeouts() if SLOW_S > 1 else SmtpTimeouts(5, 5, SLOW_S / 2, SLOW_S / 2, 60)
-
-
-def use(
-    office: Office, patience: SmtpTimeouts, *, drain_s: float = DRAIN_S, leases: MessageLeases | None = None
-) -> None:
-    office.mailer = Mailer(
-        office.database,
-        office.vault,
-        public_url_of=lambda _: PUBLIC_URL,
-        mail_from=MAIL_FROM,
-        transport=SmtpTransport(MailServer.from_url(office.server.url), patience=patience),
-        drain_s=drain_s,
-        leases=leases,
-    )
 
 
 def test_no_wait_is_shorter_than_the_protocol_asks_for() -> None:
@@ -48,7 +33,7 @@ def test_no_wait_is_shorter_than_the_protocol_asks_for() -> None:
 @pytest.mark.timeout(600)
 async def test_a_server_that_takes_its_time_gets_one_copy(office: Office, mail_server: PostOffice) -> None:
     mail_server.takes_s = SLOW_S
-    use(office, PATIENCE)
+    office.use(office.server.url, PATIENCE)
     await office.order([(SAM, "Sam", 1), (KIM, None, 1)])
     await office.send()
     assert mail_server.recipients() == [SAM, KIM]
@@ -60,7 +45,7 @@ async def test_what_may_have_been_taken_is_tried_again_later_and_not_at_once(
     office: Office, mail_server: PostOffice
 ) -> None:
     mail_server.hangs = {SAM}
-    use(office, SmtpTimeouts(5, 5, 5, 5, answer_s=0.3))
+    office.use(office.server.url, SmtpTimeouts(5, 5, 5, 5, answer_s=0.3))
     await office.order([(KIM, None, 1)])
     await office.order([(SAM, "Sam", 1)])
     await office.order([("lee@example.com", None, 1)])
@@ -83,7 +68,7 @@ async def test_a_lease_that_ran_out_is_not_taken_anew_by_its_own_process(
     """As after a minute without a database: what is under way is brought back under its lease, and not sent again."""
     mail_server.hangs = {SAM}
     leases = MessageLeases(office.database)
-    use(office, PATIENCE, leases=leases)
+    office.use(office.server.url, PATIENCE, leases=leases)
     first = office.mailer
     await office.order([(SAM, "Sam", 1)])
     await office.fan_out()
@@ -91,7 +76,7 @@ async def test_a_lease_that_ran_out_is_not_taken_anew_by_its_own_process(
     await mail_server.has_taken.wait()
     await office.advance(60)
     assert await free(office) == 1
-    use(office, PATIENCE, leases=leases)
+    office.use(office.server.url, PATIENCE, leases=leases)
     assert not await office.mailer.step()
     assert await free(office) == 0
     mail_server.released.set()
@@ -103,7 +88,7 @@ async def test_a_lease_that_ran_out_is_not_taken_anew_by_its_own_process(
 
 async def test_stopping_waits_for_the_answer_under_way(office: Office, mail_server: PostOffice) -> None:
     mail_server.hangs = {SAM}
-    use(office, PATIENCE)
+    office.use(office.server.url, PATIENCE)
     await office.order([(SAM, "Sam", 1), (KIM, None, 1)])
     await office.fan_out()
     step = asyncio.create_task(office.mailer.step())
@@ -119,7 +104,7 @@ async def test_stopping_waits_no_longer_than_it_says(office: Office, mail_server
     """The message that waits may have been taken: it has had its attempt. The others go back untouched."""
     assert DRAIN_S == 20
     mail_server.hangs = {SAM}
-    use(office, PATIENCE, drain_s=0.3)
+    office.use(office.server.url, PATIENCE, drain_s=0.3)
     await office.order([(SAM, "Sam", 1), (KIM, None, 1)])
     await office.fan_out()
     step = asyncio.create_task(office.mailer.step())
@@ -145,15 +130,7 @@ async def test_stopping_costs_a_message_nothing_that_the_server_does_not_have_ye
 
     silent = await asyncio.start_server(say_nothing, "127.0.0.1", 0)
     port = silent.sockets[0].getsockname()[1]
-    transport = SmtpTransport(MailServer.from_url(f"smtp://127.0.0.1:{port}"))
-    office.mailer = Mailer(
-        office.database,
-        office.vault,
-        public_url_of=lambda _: PUBLIC_URL,
-        mail_from=MAIL_FROM,
-        transport=transport,
-        drain_s=0.2,
-    )
+    office.use(f"smtp://127.0.0.1:{port}", drain_s=0.2)
     await office.order([(SAM, "Sam", 1)])
     await office.fan_out()
     step = asyncio.create_task(office.mailer.step())

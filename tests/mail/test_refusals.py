@@ -12,7 +12,6 @@ from tests.mail.conftest import Office, PostOffice
 from largesse.db.scope import OPERATOR
 from largesse.jobs import metrics
 from largesse.mail.mailer import GIVE_UP_AFTER_S
-from largesse.mail.order_mail import list_order_deliveries
 from largesse.mail.outcomes import RULES, Fault, rule_of
 from largesse.mail.smtp import DATA, DOT, MAIL, RCPT, Handover
 
@@ -131,16 +130,14 @@ async def test_a_server_that_refuses_everything_bounces_nobody(office: Office, s
     assert server.got == []
     assert set(await office.states()) == {"pending"}
     assert counted.get() - before == 50
-    async with office.database.connection(OPERATOR) as connection:
-        told = await list_order_deliveries(connection, office.principal, reference)
+    told = await office.deliveries(reference)
     assert {(one.state, one.fault, one.reason, one.attempts) for one in told} == {("pending", "server", answer, 1)}
     server.says_all = ""  # the operator has put it right
     await office.advance(40)
     await office.send()
     assert set(await office.states()) == {"sent"}
     assert len(server.got) == 50
-    async with office.database.connection(OPERATOR) as connection:
-        told = await list_order_deliveries(connection, office.principal, reference)
+    told = await office.deliveries(reference)
     assert {(one.fault, one.reason) for one in told} == {(None, None)}
     await office.mailer.close()
     await server.close()
@@ -152,8 +149,7 @@ async def test_one_recipient_that_does_not_exist_bounces_alone_too(office: Offic
         reference, _ = await office.order([(SAM, None, 1)])
         await office.send()
         assert (await office.states())[number] == "bounced", answer
-    async with office.database.connection(OPERATOR) as connection:
-        [told] = await list_order_deliveries(connection, office.principal, reference)
+    [told] = await office.deliveries(reference)
     assert (told.state, told.fault, told.reason) == ("bounced", "recipient", "552 5.2.2 mailbox full")
 
 
@@ -218,8 +214,7 @@ async def test_a_server_that_will_not_talk_is_said_to_be_away(office: Office, gr
     reference, _ = await office.order([(SAM, None, 1), (KIM, None, 1)])
     await office.send()
     server.close()
-    async with office.database.connection(OPERATOR) as connection:
-        told = await list_order_deliveries(connection, office.principal, reference)
+    told = await office.deliveries(reference)
     assert [(one.state, one.attempts, one.fault) for one in told] == [("pending", 0, "server")] * 2
     assert {one.reason for one in told} == {f"the mail server is away ({said})"}
 

@@ -9,13 +9,11 @@ import sys
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from tests.mail.conftest import Office
+from tests.mail.conftest import Office, text_of
 
 from largesse.db.scope import OPERATOR
 from largesse.mail.mailer import GIVE_UP_AFTER_S
-from largesse.mail.order_mail import list_order_deliveries
 from largesse.mail.requeue import RequeueFilter, count_given_up, requeue
-from largesse.mail.resending import resend
 
 SAM, KIM, LEE = "sam@example.com", "kim@example.com", "lee@example.com"
 LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
@@ -66,8 +64,7 @@ async def test_what_was_given_up_after_three_days_has_three_more(office: Office)
     assert await requeue(await office.operator(), RequeueFilter(LONG_AGO)) == 1
     await office.send()
     assert await office.states() == ["pending"]
-    async with office.database.connection(OPERATOR) as connection:
-        [told] = await list_order_deliveries(connection, office.principal, reference)
+    [told] = await office.deliveries(reference)
     assert (told.attempts, told.reason) == (1, "450 later")
     office.server.says.clear()
     await office.advance(40)
@@ -91,17 +88,15 @@ async def test_cancelled_codes_and_mail_that_was_asked_for_again_stay(office: Of
     refused = "550 5.1.1 unknown"
     reference = await bounce(office, {SAM: refused, KIM: refused, LEE: refused}, quantity=2)
     await office.cancel(reference, 1, 2, 3)  # Sam's both, and one of Kim's
-    async with office.database.transaction(OPERATOR) as connection:
-        await resend(connection, office.principal, reference, LEE)
+    await office.resend(reference, LEE)
     await office.send()
     assert office.server.recipients() == [LEE]
     assert await count_given_up(await office.operator(), RequeueFilter(LONG_AGO)) == 1
     assert await requeue(await office.operator(), RequeueFilter(LONG_AGO)) == 1
     await office.send()
     assert office.server.recipients() == [LEE, KIM]
-    [body] = [message.get_body(("plain",)) for message in office.server.messages()[1:]]
-    assert body is not None
-    assert body.get_content().count("https://") == 1, "the code that still stands"
+    [message] = office.server.messages()[1:]
+    assert text_of(message).count("https://") == 1, "the code that still stands"
     assert await office.states() == ["bounced", "sent", "bounced", "sent"]
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 from tests.chained import CHAIN
-from tests.mail.conftest import MAIL_FROM, PUBLIC_URL, Office
+from tests.mail.conftest import PUBLIC_URL, Office, text_of
 
 from largesse.base.errors import InvalidRequest, NotFound, TooManyRequests
 from largesse.db.scope import OPERATOR
@@ -14,11 +14,9 @@ from largesse.mail import messages
 from largesse.mail.mailbox import list_captured, open_captured
 from largesse.mail.mailer import Mailer
 from largesse.mail.message_leases import FRESH_S
-from largesse.mail.order_mail import RecipientDelivery, list_order_deliveries
+from largesse.mail.order_mail import list_order_deliveries
 from largesse.mail.outcomes import Sent, record
 from largesse.mail.resending import resend
-from largesse.mail.smtp import MailServer
-from largesse.mail.transport import SmtpTransport
 from largesse.orders.acts import void_unclaimed
 
 SAM, KIM = "sam@example.com", "kim@example.com"
@@ -33,9 +31,7 @@ async def test_each_recipient_gets_one_message_with_all_their_codes(office: Offi
     assert {envelope.mail_from for envelope in office.server.got} == {"gifts@example.com"}
     assert office.server.connections == 1
     for message, expected in ((sam, [codes[0], codes[1], codes[3]]), (kim, [codes[2]])):
-        body = message.get_body(("plain",))
-        assert body is not None
-        text = body.get_content()
+        text = text_of(message)
         assert re.findall(r"Code: +(\S+)", text) == [code.code_text for code in expected]
         assert re.findall(r"PIN: +(\S+)", text) == [code.pin_text for code in expected]
         assert re.findall(r"https://\S+", text) == [
@@ -97,8 +93,7 @@ async def test_what_the_mail_server_answers(office: Office, answer: str, state: 
     reference, _ = await office.order([(SAM, "Sam", 1), (KIM, "Kim", 1)])
     await office.send()
     assert await office.states() == [state, "sent"]
-    async with office.database.connection(OPERATOR) as connection:
-        [sam, kim] = await list_order_deliveries(connection, office.principal, reference)
+    [sam, kim] = await office.deliveries(reference)
     assert (sam.email, sam.state, sam.reason, sam.attempts, sam.sent_at) == (SAM, state, reason, 1, None)
     assert (kim.state, kim.reason, kim.code_count) == ("sent", None, 1)
     assert kim.sent_at is not None
@@ -125,7 +120,7 @@ async def test_mail_speaks_the_language_of_the_orders_country_and_then_what_the_
         """,
         german,
     )
-    await _resend(office, german, SAM)
+    await office.resend(german, SAM)
     await office.send()
     first, other, again = office.server.messages()
     assert [message["Content-Language"] for message in (first, other, again)] == ["de", "en", "fr"]
@@ -209,21 +204,16 @@ async def test_staging_mail_is_captured_and_sealed(office: Office) -> None:
 @pytest.mark.slow
 async def test_mailers_that_race_send_each_message_once(office: Office) -> None:
     await office.order([(f"guest{n}@example.com", None, 1) for n in range(400)])
-    second = Mailer(
-        office.database,
-        office.vault,
-        public_url_of=lambda _: PUBLIC_URL,
-        mail_from=MAIL_FROM,
-        transport=SmtpTransport(MailServer.from_url(office.server.url)),
-    )
+    first = office.mailer
+    office.use(office.server.url)
 
     async def send(mailer: Mailer) -> None:
         while await mailer.step():
             pass
 
     await asyncio.gather(*(office.fan_out() for _ in range(3)))
-    await asyncio.gather(send(office.mailer), send(second))
-    await second.close()
+    await asyncio.gather(send(first), send(office.mailer))
+    await first.close()
     assert len(office.server.got) == 400
     assert set(await office.states()) == {"sent"}
 
@@ -248,23 +238,22 @@ async def test_a_resend_is_a_message_of_its_own_at_most_5_a_day(office: Office) 
     reference, _ = await office.order([(SAM, "Sam", 2), (KIM, None, 1)])
     await office.send()
     for number in range(1, 6):
-        sent_again = await _resend(office, reference, "SAM@EXAMPLE.COM")
+        sent_again = await office.resend(reference, "SAM@EXAMPLE.COM")
         assert (sent_again.email, sent_again.state, sent_again.resends) == (SAM, "pending", number)
         await office.send()
         await office.advance(60)
     with pytest.raises(TooManyRequests) as refused:
-        await _resend(office, reference, SAM)
+        await office.resend(reference, SAM)
     assert 86_400 - 305 <= refused.value.retry_after_s <= 86_400 - 295
-    await _resend(office, reference, KIM)
+    await office.resend(reference, KIM)
     await office.send()
     ids = [message["Message-ID"] for message in office.server.messages() if message["To"].startswith("Sam")]
     assert len(ids) == len(set(ids)) == 6
-    async with office.database.connection(OPERATOR) as connection:
-        [sam, kim] = await list_order_deliveries(connection, office.principal, reference)
+    [sam, kim] = await office.deliveries(reference)
     assert (sam.email, sam.state, sam.resends, sam.code_count) == (SAM, "sent", 5, 2)
     assert (kim.email, kim.resends) == (KIM, 1)
     await office.advance(86_400 - 300)
-    assert (await _resend(office, reference, SAM)).resends == 6
+    assert (await office.resend(reference, SAM)).resends == 6
 
 
 async def test_resends_that_race_stay_within_the_limit(office: Office) -> None:
@@ -273,7 +262,7 @@ async def test_resends_that_race_stay_within_the_limit(office: Office) -> None:
 
     async def ask() -> bool:
         try:
-            await _resend(office, reference, SAM)
+            await office.resend(reference, SAM)
         except (InvalidRequest, TooManyRequests):
             return False
         return True
@@ -284,11 +273,11 @@ async def test_resends_that_race_stay_within_the_limit(office: Office) -> None:
 async def test_what_cannot_be_resent(office: Office) -> None:
     reference, _ = await office.order([(SAM, "Sam", 1)], due_in_s=60)
     with pytest.raises(InvalidRequest, match="not left"):
-        await _resend(office, reference, SAM)
+        await office.resend(reference, SAM)
     await office.advance(60)
     await office.send()
     with pytest.raises(InvalidRequest, match="`email`"):
-        await _resend(office, reference, KIM)
+        await office.resend(reference, KIM)
     strangers = [
         replace(office.principal, customer_id=office.principal.customer_id + 1),
         replace(office.principal, environment="staging"),
@@ -308,15 +297,13 @@ async def test_cancelled_codes_are_mailed_to_nobody(office: Office) -> None:
     await office.send()
     await office.cancel(reference, 1, 3)
     with pytest.raises(InvalidRequest, match="cancelled"):
-        await _resend(office, reference, KIM)
-    assert (await _resend(office, reference, SAM)).code_count == 1
+        await office.resend(reference, KIM)
+    assert (await office.resend(reference, SAM)).code_count == 1
     await office.advance(60)
     await office.send()
     *_, again, scheduled = office.server.messages()
     for message, code in ((again, codes[1]), (scheduled, late_codes[1])):
-        body = message.get_body(("plain",))
-        assert body is not None
-        assert re.findall(r"Code: +(\S+)", body.get_content()) == [code.code_text]
+        assert re.findall(r"Code: +(\S+)", text_of(message)) == [code.code_text]
 
 
 async def test_mail_that_is_leased_is_withdrawn_by_a_cancellation(office: Office) -> None:
@@ -343,9 +330,7 @@ async def test_mail_that_is_leased_is_withdrawn_by_a_cancellation(office: Office
     await step
     await office.send()
     assert office.server.recipients() == ["first@example.com", SAM]
-    body = office.server.messages()[1].get_body(("plain",))
-    assert body is not None
-    assert re.findall(r"Code: +(\S+)", body.get_content()) == [codes[1].code_text]
+    assert re.findall(r"Code: +(\S+)", text_of(office.server.messages()[1])) == [codes[1].code_text]
     assert await office.states() == ["sent", "cancelled", "sent"]
 
 
@@ -369,12 +354,5 @@ async def test_a_look_at_a_message_counts_for_a_moment_only(office: Office) -> N
     assert await office.states() == ["sent", "cancelled"]
 
 
-async def _resend(office: Office, reference: str, address: str) -> RecipientDelivery:
-    async with office.database.transaction(OPERATOR) as connection:
-        return await resend(connection, office.principal, reference, address)
-
-
 async def _states_told(office: Office, reference: str) -> list[str]:
-    async with office.database.connection(OPERATOR) as connection:
-        told = await list_order_deliveries(connection, office.principal, reference)
-    return [one.state for one in told]
+    return [one.state for one in await office.deliveries(reference)]

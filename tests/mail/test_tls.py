@@ -1,4 +1,4 @@
-"""STARTTLS and login with a real server: what is given only to the right one, and what a refusal does."""
+"""The address of the mail server, and STARTTLS and login with a real one: what is given only to the right one, and what a refusal does."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from tests.mail.conftest import Office, PostOffice
 
+from largesse.base.settings import load_settings
 from largesse.db.scope import OPERATOR
+from largesse.mail.smtp import MailServer
 
 # aiosmtpd means STARTTLS, which a server that speaks TLS from the start does not need.
 pytestmark = pytest.mark.filterwarnings("ignore:Requiring AUTH while not requiring TLS")
@@ -241,3 +243,31 @@ async def test_a_password_is_not_given_to_a_server_without_tls(office: Office, s
     await office.send()
     assert server.logins == [(b"gifts", PASSWORD.encode())]
     assert await office.states() == ["sent"]
+
+
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        ("smtp://mail.example.com", ("mail.example.com", 25, None, None, False, None)),
+        ("smtp://ada:p%40ss@mail.example.com", ("mail.example.com", 587, "ada", "p@ss", False, True)),
+        ("smtp://ada:x@h:2525?starttls=false", ("h", 2525, "ada", "x", False, False)),
+        ("smtp://h?starttls=true", ("h", 25, None, None, False, True)),
+        ("smtp://h?starttls=Required", ("h", 25, None, None, False, True)),
+        ("smtp://ada:x@h?starttls=optional", ("h", 587, "ada", "x", False, None)),
+        ("smtp://h?starttls=never", ("h", 25, None, None, False, False)),
+        ("smtps://ada:x@h", ("h", 465, "ada", "x", True, False)),
+    ],
+)
+def test_a_password_travels_in_clear_only_when_told_to(url: str, expected: tuple[object, ...]) -> None:
+    server = MailServer.from_url(url)
+    assert (server.host, server.port, server.username, server.password, server.tls, server.starttls) == expected
+    assert server.password is None or server.password not in repr(server)
+
+
+@pytest.mark.parametrize(
+    ("url", "connections"),
+    [("smtp://h", 8), ("smtp://h?connections=1", 1), ("smtps://h?starttls=required&connections=20", 20)],
+)
+def test_how_many_connections_a_worker_opens_can_be_set(url: str, connections: int) -> None:
+    assert load_settings({"LARGESSE_SMTP_URL": url}).smtp_url == url
+    assert MailServer.from_url(url).connections == connections

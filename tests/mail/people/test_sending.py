@@ -6,10 +6,9 @@ import asyncio
 import re
 from collections.abc import AsyncIterator
 from datetime import datetime
-from email.message import EmailMessage
 
 import pytest
-from tests.mail.conftest import PostOffice
+from tests.mail.conftest import PostOffice, text_of
 
 from largesse.customers.member_store import add_user, bind_user
 from largesse.customers.people import add_person, set_preferences
@@ -30,8 +29,7 @@ from largesse.jobs.outbox import (
 from largesse.mail.people import sending
 from largesse.mail.people.sending import MOST_ATTEMPTS, PeopleMailer
 from largesse.mail.people.writing import PeopleMail, queue_low_balances, write
-from largesse.mail.smtp import MailServer
-from largesse.mail.transport import SmtpTransport
+from largesse.mail.smtp import MailServer, SmtpTransport
 
 VAULT = Vault((bytes(range(32)),))
 PUBLIC_URL = "https://gifts.example"
@@ -82,12 +80,6 @@ async def somebody(database: Database, email: str) -> tuple[int, int]:
 
 async def waiting(database: Database) -> int:
     return await database.fetchval(OPERATOR, "SELECT count(*) FROM people_mails")
-
-
-def text_of(message: EmailMessage) -> str:
-    body = message.get_body(("plain",))
-    assert body is not None
-    return body.get_content()
 
 
 def secret_in(text: str) -> str:

@@ -20,8 +20,7 @@ from largesse.encryption.vault import Vault
 from largesse.lines.codes import open_code
 from largesse.lines.states import LineKey
 from largesse.mail.people.sending import PeopleMailer
-from largesse.mail.smtp import MailServer
-from largesse.mail.transport import SmtpTransport
+from largesse.mail.smtp import MailServer, SmtpTransport
 from largesse.notes.service import note_context
 
 __all__ = ["WORLD"]
